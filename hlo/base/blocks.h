@@ -9,7 +9,7 @@
 
 namespace collet {
 
-/// A list that grows at its end and never moves what it holds: references stay valid.
+/// A list that grows at its end and never moves its elements, so references stay valid.
 template <typename T>
 class Blocks {
  public:

@@ -40,8 +40,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// Upper and lower case are one.
-// Cut off at `limit`: what lies as far or farther is as far as that. Only the band is looked at that nearer words keep to.
+// Returns the edit distance of two names, ignoring case. Distances of `limit` or more are all returned as `limit`, so
+// only entries of the table within that distance of the diagonal are computed.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   const size_t between = a.size() < b.size() ? b.size() - a.size() : a.size() - b.size();
   if (between >= limit) return limit;

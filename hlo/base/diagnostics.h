@@ -10,7 +10,7 @@
 
 namespace collet {
 
-/// A complaint with its place. Lines and columns count from 1; 0 where there is none.
+/// An error message with its position. Lines and columns count from 1; 0 means unknown.
 struct Diagnostic {
   uint32_t line = 0;
   uint32_t column = 0;
@@ -18,7 +18,7 @@ struct Diagnostic {
   std::string source;  ///< the line's text, for the caret
 };
 
-/// The complaints of a reader: several in one run, up to a limit.
+/// The error messages of a reader; one run may report several, up to a limit.
 class Diagnostics {
  public:
   explicit Diagnostics(std::string file = {}, size_t limit = 20) : file_(std::move(file)), limit_(limit) {}
@@ -29,12 +29,13 @@ class Diagnostics {
   const std::vector<Diagnostic>& list() const { return list_; }
   const std::string& file() const { return file_; }
 
-  /// Gives complaints that name a line alone its text and the place where it begins; `text` is what was read.
+  /// Adds the source line and the column of its first character to messages that state only a line; `text` is the text
+  /// that was read.
   void show_source(std::string_view text);
 
-  /// "file:line:column: error: message", the source line and a caret, for each.
+  /// Returns "file:line:column: error: message", the source line and a caret, for each message.
   std::string to_string() const;
-  /// OK when there is none; else INVALID_ARGUMENT with to_string().
+  /// Returns OK if there is no message; else INVALID_ARGUMENT with to_string().
   Status to_status() const;
 
  private:
@@ -43,7 +44,8 @@ class Diagnostics {
   std::vector<Diagnostic> list_;
 };
 
-/// The candidate nearest to `name` in edit distance, or empty when none is near (at most a third of its length away).
+/// Returns the candidate with the smallest edit distance to `name`, or an empty text if all are farther away than a
+/// third of its length.
 std::string_view nearest_spelling(std::string_view name, const std::vector<std::string_view>& candidates);
 
 /// Returns the message for a character that no token begins with: "unexpected '@'", "control byte 0x01 in the text", ...

@@ -108,7 +108,7 @@ Expected<std::string> read_stream(int fd, const std::string& name, uint64_t most
   for (;;) {
     const size_t before = out.size();
     const auto room = static_cast<size_t>(std::min<uint64_t>(kBlock, most - before));
-    char beyond;  // one byte more than may be there shows that there is too much
+    char beyond;  // reading one byte more shows that the file is too large
     out.resize(before + room);
     const ssize_t n = room ? read_some(fd, out.data() + before, room) : read_some(fd, &beyond, 1);
     if (n < 0) return unreadable(name);

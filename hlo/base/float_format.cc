@@ -20,7 +20,7 @@ uint64_t encode_e8m0(double value) {
   if (!(value > 0) || std::isinf(value)) return 0xFF;
   int exponent;
   const double fraction = std::frexp(value, &exponent);  // in [0.5, 1)
-  // Between 2^(e-1) and 2^e; the tie goes up, as XLA converts.
+  // The value is between 2^(e-1) and 2^e; a tie is rounded up, as in XLA.
   int code = exponent - 1 + 127;
   if (fraction >= 0.75) ++code;
   if (code < 0) return 0;
@@ -36,13 +36,13 @@ uint64_t nan_code(const FloatFormat& f, bool negative) {
     case FloatSpecials::FNUZ:
       return uint64_t{1} << width;
     case FloatSpecials::FINITE:
-      return uint64_t{1} << width;  // as XLA: NaN becomes -0
+      return uint64_t{1} << width;  // as in XLA, a NaN without an encoding becomes -0
     default:
       return sign | (mask(f.exponent_bits) << f.mantissa_bits) | (uint64_t{1} << (f.mantissa_bits - 1));
   }
 }
 
-/// The code of the largest finite magnitude, without sign.
+/// Returns the bits of the largest finite magnitude, without sign.
 uint64_t largest_code(const FloatFormat& f) {
   const uint64_t all = mask(f.exponent_bits + f.mantissa_bits);
   switch (f.specials) {
@@ -96,7 +96,8 @@ uint64_t encode_float(const FloatFormat& f, double value) {
   if (magnitude == 0) return f.specials == FloatSpecials::FNUZ ? 0 : sign;
   int exponent = std::ilogb(magnitude);
   if (exponent < 1 - f.bias) exponent = 1 - f.bias;
-  // In units of the last place at this exponent; scaling by a power of two is exact, as is nearbyint's rounding.
+  // The value in units of the last place at this exponent; scaling by a power of two is exact, and nearbyint rounds to
+  // nearest even.
   const double units = std::nearbyint(std::ldexp(magnitude, f.mantissa_bits - exponent));
   const auto scaled = static_cast<uint64_t>(units);
   const uint64_t hidden = uint64_t{1} << f.mantissa_bits;

@@ -7,7 +7,8 @@
 #include <cstdint>
 
 /// \file
-/// Every float type of types.def, to and from double: exact one way, one rounding to nearest even the other way.
+/// Converts every float type of types.def to and from double: exact to double, one rounding to nearest even from
+/// double.
 
 namespace collet {
 
@@ -22,7 +23,7 @@ struct FloatFormat {
   constexpr int bits() const { return specials == FloatSpecials::E8M0 ? 8 : 1 + exponent_bits + mantissa_bits; }
 };
 
-/// The format of a FLOAT type; all zeros for other types.
+/// Returns the format of a FLOAT type; all zeros for other types.
 constexpr FloatFormat float_format(uint32_t type) {
   switch (type) {
 #define COLLET_FLOAT_FORMAT(NAME, exponent, mantissa, bias, specials) \
@@ -34,17 +35,17 @@ constexpr FloatFormat float_format(uint32_t type) {
   }
 }
 
-/// The value of the low bits() bits of `bits`. Exact; NaN payloads are not kept.
+/// Returns the value that the low bits() bits of `bits` encode. Exact; NaN payloads are not kept.
 double decode_float(const FloatFormat& format, uint64_t bits);
 
-/// `value` rounded once to nearest even, as XLA converts: overflow gives infinity where the format has one (IEEE), NaN
-/// in FN, FNUZ and E8M0, the largest finite value in FINITE. The sign of NaN and of zero is kept where it exists.
+/// Rounds `value` once to nearest even, as XLA converts. Overflow gives infinity if the format has one (IEEE), NaN in
+/// FN, FNUZ and E8M0, and the largest finite value in FINITE. The sign of NaN and of zero is kept if the format has it.
 uint64_t encode_float(const FloatFormat& format, double value);
 
 inline float decode_bf16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }
-/// float to bf16, to nearest even; NaN stays NaN.
+/// Converts float to bf16, rounding to nearest even; NaN stays NaN.
 inline uint16_t encode_bf16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>((bits >> 16) | 0x40);

@@ -17,8 +17,9 @@ namespace collet {
   std::abort();
 }
 
-/// Text that is honestly large: a list of devices or elements that a few digits stand for. Reading it takes as long as
-/// the list is, which teaches a fuzzer nothing; tests of the readers hold such numbers.
+/// True if the text has a large number. A few digits can stand for a long list of devices or elements; reading it takes
+/// time in proportion to the list, which would slow down fuzzing without finding anything. Unit tests of the readers
+/// cover such numbers.
 inline bool is_huge(std::string_view text) {
   if (text.find("<=[") == std::string_view::npos && text.find("mesh") == std::string_view::npos &&
       text.find("dense") == std::string_view::npos && text.find("devices") == std::string_view::npos)

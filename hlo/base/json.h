@@ -15,7 +15,7 @@ namespace collet {
 ///     json.begin_object().field("name", "add").key("dims").begin_array().value(2).value(3).end_array().end_object();
 class JsonWriter {
  public:
-  /// `indent`: spaces a level; 0 writes everything on one line.
+  /// `indent`: number of spaces per level; 0 writes everything on one line.
   explicit JsonWriter(std::string& out, int indent = 2) : out_(out), indent_(indent) {}
 
   JsonWriter& begin_object() { return begin('{'); }
@@ -27,7 +27,7 @@ class JsonWriter {
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(bool truth) { return raw(truth ? "true" : "false"); }
-  /// The shortest form that reads back the same; NaN and infinities, which JSON lacks, as strings.
+  /// Writes the shortest form that reads back the same; NaN and infinities, which JSON lacks, are written as strings.
   JsonWriter& value(double number);
   template <std::integral T>
     requires(!std::same_as<T, bool>)
@@ -35,7 +35,7 @@ class JsonWriter {
     return raw(std::to_string(number));
   }
   JsonWriter& null() { return raw("null"); }
-  /// `text` is JSON already.
+  /// Writes `text`, which must be valid JSON, unchanged.
   JsonWriter& raw(std::string_view text);
 
   template <typename T>
@@ -55,7 +55,7 @@ class JsonWriter {
   bool first_ = true;
   bool after_key_ = false;
 };
-/// `text` in quotes, with escapes; bytes that are no UTF-8 become U+FFFD.
+/// Returns `text` in quotes, with escapes; bytes that are not valid UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);
 
 }  // namespace collet

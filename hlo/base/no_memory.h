@@ -8,7 +8,7 @@
 
 namespace collet {
 
-/// Thrown where a large block of host memory is not to be had: says how large.
+/// Thrown if a large block of host memory cannot be allocated; its message says how large the block is.
 class NoMemory : public std::bad_alloc {
  public:
   explicit NoMemory(uint64_t bytes) : text_("no host memory for " + std::to_string(bytes) + " bytes") {}
@@ -18,7 +18,7 @@ class NoMemory : public std::bad_alloc {
   std::string text_;
 };
 
-/// Returns the resource that ran out, in words, whoever threw.
+/// Returns a message that says which resource ran out, for any std::bad_alloc.
 inline std::string memory_message(const std::bad_alloc& error) {
   const std::string_view text = error.what();
   return std::string(text.starts_with("no host memory") ? text : "out of host memory");

@@ -8,11 +8,11 @@
 
 namespace collet {
 
-/// SHA-256 (FIPS 180-4) of bytes that come piece by piece.
+/// Computes SHA-256 (FIPS 180-4) of bytes that are added in pieces.
 class Sha256 {
  public:
   Sha256& add(std::string_view bytes);
-  /// The digest of what was added, as 64 hexadecimal digits; nothing may be added after.
+  /// Returns the digest of all added bytes as 64 hexadecimal digits. Nothing may be added afterwards.
   std::string finish();
 
  private:

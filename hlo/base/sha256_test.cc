@@ -15,7 +15,7 @@ TEST(Sha256, GivesTheExamplesOfTheStandard) {
   EXPECT_EQ(sha256(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// However the bytes are cut, at block ends and beside them.
+// The digest does not depend on where the bytes are cut: at block ends and beside them.
 TEST(Sha256, TakesPieces) {
   for (const size_t length : {55, 56, 63, 64, 65, 119, 120, 128}) {
     const std::string text(length, 'x');

@@ -6,7 +6,8 @@
 
 namespace collet {
 
-/// A word as a shell of POSIX reads it: as it is where that is plain, else quoted.
+/// Returns a word in the form in which a POSIX shell reads it as one argument: unchanged if no character is special,
+/// else quoted.
 std::string shell_word(std::string_view word);
 
 }  // namespace collet

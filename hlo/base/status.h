@@ -11,7 +11,7 @@
 #include <utility>
 
 /// \file
-/// Errors as values. Status is one pointer, null when all is well; Expected<T> is a T or a Status that is not OK.
+/// Errors as values. Status is one pointer, null for OK; Expected<T> is a T or a Status that is not OK.
 
 namespace collet {
 
@@ -35,10 +35,10 @@ enum class Code : collet_status {
   DataLoss = COLLET_DATA_LOSS,
 };
 
-/// "INVALID_ARGUMENT" and so on.
+/// Returns the name of a code, such as "INVALID_ARGUMENT".
 std::string_view code_name(Code code);
 
-/// OK, or a code and a sentence that names the place and, where there is one, the remedy.
+/// OK, or a code and a message that says where the error is and, if there is one, how to fix it.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -51,9 +51,9 @@ class [[nodiscard]] Status {
   bool ok() const { return !rep_; }
   Code code() const { return rep_ ? rep_->code : Code::Ok; }
   const std::string& message() const;
-  /// "INVALID_ARGUMENT: message", or "OK".
+  /// Returns "INVALID_ARGUMENT: message", or "OK".
   std::string to_string() const;
-  /// The same error with `prefix` before its message; OK stays OK.
+  /// Returns the same error with `prefix` before its message; OK stays OK.
   Status with_prefix(std::string_view prefix) const;
 
  private:
@@ -67,22 +67,22 @@ class [[nodiscard]] Status {
 inline Status ok_status() {
   return Status();
 }
-/// The caller's or user's mistake.
+/// An error of the caller or user.
 Status invalid_argument(std::string message);
-/// A feature that is not there; drives fallback.
+/// A feature that is not supported; the caller may then use a fallback.
 Status unimplemented(std::string message);
 Status not_found(std::string message);
 Status resource_exhausted(std::string message);
 Status failed_precondition(std::string message);
-/// A defect of ours.
+/// A defect in Collet itself.
 Status internal_error(std::string message);
 
 /// Fills a caller-owned error of the C interface; returns its code.
 collet_status to_c(const Status& status, collet_error* error);
-/// The way back; `where` names the function that failed.
+/// Converts an error of the C interface to a Status; `where` names the function that failed.
 Status from_c(collet_status code, const collet_error& error, std::string_view where);
 
-/// A T, or why there is none.
+/// A T, or an error.
 template <typename T>
 class [[nodiscard]] Expected {
  public:
@@ -136,12 +136,12 @@ class [[nodiscard]] Expected {
 
 #define COLLET_CONCAT_INNER(a, b) a##b
 #define COLLET_CONCAT(a, b) COLLET_CONCAT_INNER(a, b)
-/// Leaves the function with the error, if `expression` (a Status) is one.
+/// Returns from the function with the error, if `expression` (a Status) is one.
 #define COLLET_TRY(expression)                                                                       \
   do {                                                                                               \
     if (::collet::Status collet_status_ = (expression); !collet_status_.ok()) return collet_status_; \
   } while (false)
-/// COLLET_ASSIGN(auto x, f()): declares or assigns the value, or leaves the function with the error.
+/// COLLET_ASSIGN(auto x, f()) declares or assigns the value, or returns from the function with the error.
 #define COLLET_ASSIGN(target, expression) \
   COLLET_ASSIGN_INNER(COLLET_CONCAT(collet_expected_, __LINE__), target, expression)
 #define COLLET_ASSIGN_INNER(temporary, target, expression) \

@@ -5,19 +5,19 @@
 #include <string_view>
 
 /// \file
-/// Characters of text in UTF-8.
+/// Functions for the characters of UTF-8 text.
 
 namespace collet {
 
-/// Whether `c` is the second or a later byte of a character.
+/// True if `c` is the second or a later byte of a character.
 inline bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
-/// Length of the UTF-8 sequence at `text[i]`; 0 where there is none.
+/// Returns the length of the UTF-8 sequence at `text[i]`; 0 if it is not valid.
 size_t utf8_length(std::string_view text, size_t i);
 
-/// The first `most` bytes of `text`, less those of a character that would be cut.
+/// Returns at most the first `most` bytes of `text`, without cutting a character.
 std::string_view utf8_prefix(std::string_view text, size_t most);
 
 }  // namespace collet

@@ -7,7 +7,7 @@ namespace collet {
 namespace {
 
 TEST(Utf8, PrefixesHaveWholeCharacters) {
-  const std::string_view text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";  // of 1, 2, 3 and 4 bytes
+  const std::string_view text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";  // characters of 1, 2, 3 and 4 bytes
   constexpr size_t kWhole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
   for (size_t most = 0; most < std::size(kWhole); ++most)
     EXPECT_EQ(utf8_prefix(text, most).size(), kWhole[most]) << most;

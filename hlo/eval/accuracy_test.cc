@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Math functions against a table of values from MPFR: f64 within one unit in the last place, narrower types rounded
-// correctly (but where the f64 value itself lies too near to a tie to say).
+// Compares math functions with a table of values from MPFR: f64 within one unit in the last place, narrower types
+// correctly rounded (unless the f64 value is too close to a tie to determine the rounding).
 #include <bit>
 #include <fstream>
 #include <map>
@@ -43,7 +43,7 @@ bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
-// Between the roundings of the f64 neighbours of the true value.
+// True if `got` is between the roundings of the two f64 neighbours of the true value.
 bool correct(Type type, double got, double truth) {
   if (same(got, rounded(type, truth))) return true;
   return same(got, rounded(type, std::nextafter(truth, INFINITY))) ||

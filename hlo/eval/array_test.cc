@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Movement, products, reductions, windows, indexing, sorting, control flow, dynamic sizes, by hand.
+// Tests data movement, products, reductions, windows, indexing, sorting, control flow and dynamic sizes against values
+// computed by hand.
 #include "hlo/eval/text_modules_test.h"
 
 namespace collet::hlo {
@@ -91,7 +92,7 @@ TEST(Dot, DimensionNumbers) {
 }
 
 TEST(Dot, SumsAreRoundedOnce) {
-  // In bf16 steps 256 + 1 + 1 would stay 256.
+  // In bf16, 256 + 1 is rounded to 256, so a sum that is rounded at each step would stay 256.
   expect_value(
       "a = bf16[3] constant({256, 1, 1})\nb = bf16[3] constant({1, 1, 1})\n"
       "ROOT r = bf16[] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
@@ -187,7 +188,7 @@ TEST(Reduce, LongSumsKeepTheOrder) {
 }
 
 TEST(Reduce, ShortFoldsAndScattersRoundEachStep) {
-  // 2^24 + 1 is 2^24 in f32, ties to even: only sums that are rounded at the end get past it.
+  // In f32, 2^24 + 1 is rounded to 2^24 (ties to even), so only a sum that is rounded at the end exceeds 2^24.
   const std::string big = "z = f32[] constant(16777216)\no = f32[] constant(1)\n";
   const auto sum = [&](const std::string& n) {
     return big + "a = f32[" + n +
@@ -263,7 +264,7 @@ TEST(Indexing, Scatter) {
   expect_value(a + "ROOT r = s32[5] scatter(a, i, u)" + numbers + "addi", "s32[5]", "{0, 3, 0, 0, 0}", kAdd);
   expect_value(a + "ROOT r = s32[5] scatter(a, i, u)" + numbers + "second", "s32[5]", "{0, 2, 0, 0, 0}", kAdd);
   expect_value(a + "ROOT r = s32[5] scatter(a, i, u)" + numbers + "sub", "s32[5]", "{0, -3, 0, 0, 0}", kAdd);
-  // A window that lies partly outside is dropped as a whole.
+  // A window that is partly outside of the array is dropped completely.
   expect_value(
       "a = s32[4] constant({0, 0, 0, 0})\ni = s32[2,1] constant({{3}, {2}})\nu = s32[2,2] constant({{1, 2}, "
       "{3, 4}})\nROOT r = s32[4] scatter(a, i, u), update_window_dims={1}, inserted_window_dims={}, "

@@ -17,8 +17,8 @@
 #include "hlo/testing/deadline.h"
 #include "hlo/text/parser.h"
 
-// Results that are known from elsewhere. COLLET_CORPUS_DIR names the folder; COLLET_CORPUS_ONLY, where it is set, picks
-// the cases whose name holds it.
+// Compares the evaluator's results with known ones of the corpus. COLLET_CORPUS_DIR names its folder;
+// COLLET_CORPUS_ONLY, if set, selects the cases whose name contains it.
 
 namespace collet::hlo {
 namespace {
@@ -117,7 +117,8 @@ TEST(EvalCorpus, AgreesWithTheModels) {
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     const auto begin = std::chrono::steady_clock::now();
     double worst = 0;
-    // Where the other implementation's error says that the module is ill-conditioned, f64 settles who is right.
+    // If the error of the other implementation shows that the module is ill-conditioned, the program is evaluated in
+    // f64 instead.
     const bool ill = std::any_of(model->outputs.begin(), model->outputs.end(), [](const testing::ModelOutput& output) {
       return !output.exact && output.xla_max_abs_error > 1e-4 * output.max_abs;
     });

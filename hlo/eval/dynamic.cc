@@ -32,7 +32,8 @@ bool needs_sizes(const EvalInput& in) {
   return false;
 }
 
-/// reshape: the one dynamic dimension takes what the others leave.
+/// Returns the run-time shape of a reshape: its one dynamic dimension follows from the number of elements and the other
+/// sizes.
 Expected<Shape> reshaped(const Shape& declared, int64_t elements) {
   std::vector<int64_t> dims(declared.dims().begin(), declared.dims().end());
   int dynamic = -1;
@@ -50,7 +51,7 @@ Expected<Shape> reshaped(const Shape& declared, int64_t elements) {
   return out;
 }
 
-/// A slice that reached to the bound reaches to the size.
+/// Adjusts a slice: a limit at the bound of a dynamic dimension becomes the run-time size.
 const SliceAttrs* clipped(const SliceAttrs& attrs, const Shape& operand, SliceAttrs& storage,
                           std::vector<int64_t>& limits, Arena& arena) {
   limits.assign(attrs.slice.limit.begin(), attrs.slice.limit.end());
@@ -88,7 +89,7 @@ Expected<Shape> actual_shape(const EvalInput& in, const Instruction& instr, std:
   return infer_shape({in.module, instr.op, pointers, instr.attrs, instr.called, &fixed});
 }
 
-/// The first `sizes` of each dimension.
+/// Returns the leading `sizes` elements of each dimension.
 Literal cut(const Literal& value, std::span<const int64_t> sizes) {
   const Shape shape = Shape::array(value.type(), sizes);
   Literal out = Literal::uninitialized(shape);

@@ -5,13 +5,14 @@
 
 namespace collet::hlo {
 
-/// evaluate(), also where run-time sizes differ from the shapes that the module states: operands are cut to their sizes,
-/// the op is evaluated on what is there, and the result is padded to its bound again, with its sizes noted.
+/// Like evaluate(), but also handles run-time sizes that differ from the shapes in the module: operands are cut to
+/// their sizes, the op is evaluated on the rest, and the result is padded to its bound, with its sizes recorded.
 Expected<Literal> evaluate_with_sizes(const EvalInput& input);
 
-/// `value` without the padding of dynamic dimensions; its shape is static.
+/// Returns `value` without the padding of dynamic dimensions; its shape is static.
 Literal cut_to_sizes(const Literal& value);
-/// `value` in the bounded shape `shape`, padded with zeros; its own sizes are noted where a dimension is dynamic.
+/// Returns `value` padded with zeros to the bounded shape `shape`; its own sizes are recorded for the dynamic
+/// dimensions.
 Literal pad_to_bounds(const Literal& value, const Shape& shape);
 
 }  // namespace collet::hlo

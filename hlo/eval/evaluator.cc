@@ -17,15 +17,15 @@
 namespace collet::hlo {
 namespace {
 
-constexpr int kMaxDepth = 400;  // of computations that call each other
+constexpr int kMaxDepth = 400;  // nesting of computation calls
 
-/// One computation, made ready: which values die where.
+/// A computation that is prepared for evaluation: for each value, its last use.
 struct CompPlan {
   struct Step {
     InstrId id;
     std::vector<uint32_t> operands;  // positions of the operands' values
-    std::vector<bool> dies;          // this is the operand's last use
-    bool takes_element = false;      // get-tuple-element that is the last to ask for this element
+    std::vector<bool> dies;          // by operand: this is its last use
+    bool takes_element = false;      // this get-tuple-element is the last use of its element
     bool live = true;
   };
   std::vector<Step> steps;
@@ -45,7 +45,7 @@ bool has_effect(const Instruction& instr, const std::vector<bool>& effects) {
 struct Evaluator::Plan {
   const Module& module;
   EvalOptions options;
-  std::vector<std::unique_ptr<CompPlan>> computations;  // by CompId; made when first needed
+  std::vector<std::unique_ptr<CompPlan>> computations;  // by CompId; created at the first use
   std::mutex mutex;
   std::vector<bool> effects;  // by CompId
 
@@ -60,10 +60,11 @@ struct Evaluator::Plan {
 
 namespace {
 
-/// Which computations do something beyond their result; what others compute in vain is not computed.
+/// Returns which computations have side effects. Instructions of other computations whose result is not needed are not
+/// computed.
 std::vector<bool> find_side_effects(const Module& module) {
   std::vector<bool> effects(module.computation_limit(), false);
-  for (CompId id : module.computations())  // callees stand before callers
+  for (CompId id : module.computations())  // callees come before callers
     for (InstrId i : module[id].order) effects[index_of(id)] = effects[index_of(id)] || has_effect(module[i], effects);
   return effects;
 }
@@ -89,7 +90,7 @@ std::unique_ptr<CompPlan> Evaluator::Plan::make(CompId id) const {
   const Computation& computation = module[id];
   std::unordered_map<uint32_t, uint32_t> position;
   std::vector<uint32_t> last_use(computation.order.size(), UINT32_MAX);
-  std::vector<bool> only_elements(computation.order.size(), true);  // all users are get-tuple-element
+  std::vector<bool> only_elements(computation.order.size(), true);  // by instruction: all users are get-tuple-element
   for (size_t i = 0; i < computation.order.size(); ++i)
     position[index_of(computation.order[i])] = static_cast<uint32_t>(i);
   const std::vector<bool> live = find_live(module, id, effects, position);
@@ -128,7 +129,7 @@ std::unique_ptr<CompPlan> Evaluator::Plan::make(CompId id) const {
 
 namespace {
 
-/// One participant's run.
+/// The run of one participant.
 class Run final : public EvalContext {
  public:
   using PlanOf = std::function<const CompPlan&(CompId)>;
@@ -142,7 +143,7 @@ class Run final : public EvalContext {
         deadline_(deadline_of(options.limits)) {}
 
   Expected<Literal> call(CompId computation, std::span<Literal> arguments) override;
-  /// call(), where what stopped at the deadline says so.
+  /// Like call(), but an error after the deadline becomes DEADLINE_EXCEEDED.
   Expected<Literal> run(CompId computation, std::span<Literal> arguments) {
     Expected<Literal> result = call(computation, arguments);
     if (!result.ok() && result.status().code() == Code::Cancelled && expired())
@@ -207,7 +208,7 @@ class Run final : public EvalContext {
   using Clock = std::chrono::steady_clock;
 
   static Clock::time_point deadline_of(const EvalLimits& limits) {
-    // Beyond a year there is no deadline; the clock's numbers would overflow.
+    // Limits of more than about a year mean no deadline, because the clock's numbers would overflow.
     if (limits.seconds <= 0 || limits.seconds > 3e7) return Clock::time_point::max();
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds));
   }
@@ -294,7 +295,7 @@ Expected<Literal> Run::call(CompId computation, std::span<Literal> arguments) {
   return std::move(values[plan.root]);
 }
 
-/// Memory that is not there is an error like others.
+/// Runs `work` and converts a failed allocation to an error.
 template <typename Work>
 Expected<Literal> guarded(const Work& work) {
   try {

@@ -14,7 +14,8 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// The evaluator, the reference for all backends: runs a module op by op, with the meaning that hlo/ops/evaluate.h gives.
+/// The evaluator, which is the reference for all backends: runs a module op by op, as hlo/ops/evaluate.h defines the
+/// ops.
 
 namespace collet::hlo {
 
@@ -22,11 +23,11 @@ namespace collet::hlo {
 using CustomCallFunction =
     std::function<Expected<Literal>(const Module&, const Instruction&, std::span<const Literal>)>;
 
-/// Limits of a run. The error after a limit names the instruction. 0: no limit.
+/// Limits of a run; 0 means no limit. If a limit is exceeded, the error names the instruction.
 struct EvalLimits {
-  double seconds = 0;        ///< then DEADLINE_EXCEEDED
-  uint64_t steps = 0;        ///< instructions, each time they run, of one participant; then RESOURCE_EXHAUSTED
-  uint64_t value_bytes = 0;  ///< of the result of one instruction; RESOURCE_EXHAUSTED before it is computed
+  double seconds = 0;        ///< maximum time; after that DEADLINE_EXCEEDED
+  uint64_t steps = 0;        ///< most executed instructions of one participant; after that RESOURCE_EXHAUSTED
+  uint64_t value_bytes = 0;  ///< largest result of one instruction; RESOURCE_EXHAUSTED before it is computed
 };
 
 struct EvalOptions {
@@ -40,19 +41,19 @@ struct EvalOptions {
   /// Host queues; without them infeed and outfeed are errors. They may be called from several threads.
   std::function<Expected<Literal>(const Shape&)> infeed;
   std::function<Status(const Literal&)> outfeed;
-  /// Set from any thread to stop.
+  /// Any thread may set this flag to stop the run.
   const std::atomic<bool>* cancel = nullptr;
   EvalLimits limits;
-  /// Threads that one op may use.
+  /// Number of threads that one op may use.
   int threads = 2;
-  /// Takes the other choice wherever the meaning of an op leaves one. Elements in which two such runs differ are not
-  /// determined.
+  /// Makes the other choice wherever an op leaves one (see EvalContext::other_choices). Elements in which runs with and
+  /// without it differ are not determined by the program.
   bool other_choices = false;
   /// Called with each value of the entry computation, for tests and tracing. May be empty.
   std::function<void(const Instruction&, const Literal&)> on_value;
 };
 
-/// Runs a verified module. Any number of runs may go on at once; the module must not change meanwhile.
+/// Runs a verified module. Several runs may be active at once; the module must not be changed meanwhile.
 class Evaluator {
  public:
   explicit Evaluator(const Module& module, EvalOptions options = {});
@@ -63,7 +64,8 @@ class Evaluator {
   /// Runs the entry computation with the same arguments for every participant, and returns the result of participant 0. Shapes
   /// of arguments may differ from the parameters' in dynamic dimensions only.
   Expected<Literal> run(std::vector<Literal> arguments) const;
-  /// Arguments and result per participant, numbered replica * partitions + partition.
+  /// Runs the entry computation with separate arguments for each participant, and returns all results. Participants are
+  /// numbered replica * partitions + partition.
   Expected<std::vector<Literal>> run_all(std::vector<std::vector<Literal>> arguments) const;
   /// Runs any computation of the module, as one participant.
   Expected<Literal> run_computation(CompId computation, std::vector<Literal> arguments) const;
@@ -73,7 +75,7 @@ class Evaluator {
   std::unique_ptr<Plan> plan_;
 };
 
-/// Leaves of `value`, tuples flattened.
+/// Returns the leaves of `value`, with tuples flattened.
 std::vector<Literal> flatten(const Literal& value);
 
 }  // namespace collet::hlo

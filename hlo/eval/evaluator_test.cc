@@ -16,7 +16,7 @@ InstrId must(Expected<InstrId> id) {
   return id.ok() ? *id : InstrId::None;
 }
 
-// state = (counter, array); body: array[counter] = counter; until counter = size.
+// The state is (counter, array); the body sets array[counter] = counter; the loop ends when counter = size.
 TEST(Evaluator, WhileUpdatesInPlace) {
   Module m("loop");
   const Shape s32 = Shape::scalar(Type::S32), array = Shape::array(Type::S32, {1000});

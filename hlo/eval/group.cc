@@ -6,8 +6,8 @@
 
 namespace collet::hlo {
 
-// Every change of state wakes all who wait, and each looks again whether it may go on. When all who run have looked since
-// the last change and none of them may, nobody ever will.
+// Every change of state wakes all waiting participants, and each checks its condition again. If all active participants
+// have checked since the last change and none can continue, the run is deadlocked.
 template <typename Done>
 Status Group::wait(std::unique_lock<std::mutex>& lock, const Done& done, const std::string& what) {
   while (!done() && !stuck_) {

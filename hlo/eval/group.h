@@ -45,7 +45,7 @@ class Group {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t running_;
-  int64_t waiting_ = 0;   // of these, who have looked in vain since the last change
+  int64_t waiting_ = 0;   // number of active participants whose condition was false since the last change
   uint64_t changes_ = 0;  // arrivals, messages and departures so far
   bool stuck_ = false;
   std::map<Place, std::shared_ptr<Rendezvous>> rendezvous_;

@@ -5,7 +5,7 @@
 
 #include "hlo/eval/text_modules_test.h"
 
-// Every value of f16 and bf16 through each unary function, against the host's functions in long double, rounded once.
+// Tests each unary function for every value of f16 and bf16 against the host's function in long double, rounded once.
 
 namespace collet::hlo {
 namespace {

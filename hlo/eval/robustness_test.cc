@@ -14,9 +14,9 @@
 #include "hlo/text/parser.h"
 #include "hlo/verify/verify.h"
 
-// Texts of a corpus, cut off, with bits flipped or digits changed, go through reader, verifier and evaluator: whatever comes out, none may
-// crash or hang. COLLET_CORPUS_DIR names the corpus; COLLET_ROBUSTNESS_ALL=1 takes all its texts instead of a sample,
-// COLLET_ROBUSTNESS_SEED draws other places.
+// Cuts the texts of a corpus off, flips bits or changes digits, and passes them to reader, verifier and evaluator: none
+// of these may crash or hang. COLLET_CORPUS_DIR names the corpus; COLLET_ROBUSTNESS_ALL=1 uses all its texts instead of
+// a sample; COLLET_ROBUSTNESS_SEED changes the random positions.
 
 namespace collet::hlo {
 namespace {
@@ -46,7 +46,7 @@ std::string mutated(std::string text, std::mt19937_64& random) {
   if (text.empty()) return text;
   const uint64_t kind = random() % 4;
   if (kind == 0) return text.substr(0, random() % text.size());
-  // Other digits mostly leave a text that can be read, with sizes and indices that do not fit.
+  // A text with other digits can mostly be read, but its sizes and indices are inconsistent.
   if (kind >= 2) {
     for (uint64_t tries = 1 + random() % 200, changed = 0; tries > 0 && changed < 3; --tries) {
       char& c = text[random() % text.size()];
@@ -92,7 +92,7 @@ TEST(Robustness, BrokenTextsNeitherCrashNorHang) {
     for (int k = 0; k < kMutantsOfText; ++k) {
       const std::string mutant = mutated(text, random);
       SCOPED_TRACE(path + ", mutant " + std::to_string(k));
-      // Where the process dies, what it worked on is left behind.
+      // Saves the current text, so that it is available after a crash of the process.
       if (const std::string kept = environment("COLLET_ROBUSTNESS_KEEP"); !kept.empty())
         std::ofstream(kept, std::ios::binary) << mutant;
       const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops and conversions, by hand.
+// Tests elementwise ops and conversions against values computed by hand.
 #include "hlo/eval/text_modules_test.h"
 
 namespace collet::hlo {
@@ -7,7 +7,7 @@ namespace {
 
 using testing::expect_value;
 
-/// op of two arrays.
+/// Evaluates a binary op on two arrays and compares the result.
 void binary(const std::string& op, const std::string& shape, const std::string& a, const std::string& b,
             const std::string& expected, const std::string& attributes = {}, const std::string& result = {}) {
   expect_value("a = " + shape + " constant(" + a + ")\nb = " + shape + " constant(" + b +
@@ -128,7 +128,7 @@ TEST(Floats, Functions) {
 }
 
 TEST(Floats, RoundOnce) {
-  // 1 + 2^-11 in f16, and with a bit more: through f32 the sum of f64 would be a tie.
+  // 1 + 2^-11 is a tie in f16; the second value is slightly larger. Rounding it to f32 first would make it a tie, too.
   unary("convert", "f64[2]", "{1.00048828125, 1.000488281250001}", "{1, 1.0009765625}", "f16[2]");
   unary("convert", "f64[1]", "{1.00390625000001}", "{1.0078125}", "bf16[1]");
   binary("add", "bf16[2]", "{1, 256}", "{0.00390625, 1}", "{1, 256}");
@@ -150,7 +150,7 @@ TEST(Complex, Arithmetic) {
 }
 
 TEST(Complex, FunctionsNearTheirZerosAndPoles) {
-  // |1 + z|^2 = 1 + 2x + x^2 + y^2: no digit is lost to the 1.
+  // |1 + z|^2 = 1 + 2x + x^2 + y^2 is computed without losing digits of small x and y beside the 1.
   const auto near = [](const std::string& op, const std::string& a, double re, double im) {
     auto got = testing::evaluate_text("HloModule m\nENTRY e {\n a = c128[] constant(" + a + ")\n ROOT r = c128[] " +
                                       op + "(a)\n}\n");
@@ -162,7 +162,7 @@ TEST(Complex, FunctionsNearTheirZerosAndPoles) {
   near("log-plus-one", "(-1, 1e-20)", std::log(1e-20), std::acos(-1.0) / 2);
   near("log-plus-one", "(-1, -1e-200)", std::log(1e-200), std::acos(-1.0) / -2);
   near("exponential-minus-one", "(1e-20, 1e-10)", 5e-21, 1e-10);
-  // The pole lies 1.2246467991473532e-16 beside the f64 next to pi.
+  // The pole is at pi, which is 1.2246467991473532e-16 larger than the nearest f64.
   near("logistic", "(0, 3.141592653589793)", 0.5, 8165619676597685.0);
   near("tan", "(1.5707963267948966, 1e-30)", 16331239353195370.0, 266.7093788113571);
   near("logistic", "(-700, 1)", std::exp(-700.0) * std::cos(1.0), std::exp(-700.0) * std::sin(1.0));
@@ -185,7 +185,7 @@ TEST(Convert, Integers) {
   unary("convert", "s4[2]", "{-8, 7}", "{-8, 7}", "s32[2]");
   unary("convert", "s64[1]", "{9223372036854775807}", "{9223372036854775808}", "f32[1]");
   unary("convert", "s32[2]", "{16777217, 16777219}", "{16777216, 16777220}", "f32[2]");
-  // 2^60 + 2^36 + 1: a tie for f32 but for the last bit, which double would lose.
+  // 2^60 + 2^36 + 1 is just above a tie in f32; rounding to double first would lose the last bit.
   unary("convert", "s64[1]", "{1152921573326323713}", "{1152921642045800448}", "f32[1]");
   unary("convert", "u64[1]", "{18446744073709551615}", "{1.8446744073709552e19}", "f64[1]");
   unary("convert", "pred[2]", "{1, 0}", "{1, 0}", "bf16[2]");

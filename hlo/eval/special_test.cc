@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random bits, transforms, factors, batch norms, custom calls, queues and groups of participants.
+// Tests random bits, Fourier transforms, matrix factorizations, batch norms, custom calls, host queues and groups of
+// participants.
 #include <mutex>
 
 #include "hlo/eval/text_modules_test.h"
@@ -32,7 +33,7 @@ TEST(Random, Threefry) {
           "ROOT r = (u64[2], u64[]) rng-bit-generator(s), algorithm=rng_three_fry");
   expect_same(one.element(0), value("u64[2]", "{3, 4}"));
   expect_same(one.element(1), value("u64[]", "3349939604322698703"));
-  // 32-bit words: the halves of counter j stand at 2j and 2j + 1.
+  // For 32-bit words, the two halves of counter j are elements 2j and 2j + 1.
   const Literal words =
       run("s = u64[2] constant({3, 3})\n"
           "ROOT r = (u64[2], u32[2]) rng-bit-generator(s), algorithm=rng_three_fry");
@@ -82,7 +83,7 @@ TEST(Fft, KnownTransforms) {
               value("f32[4]", "{1, 2, 3, 4}"), 1e-6);
 }
 
-// Any length, against the definition: forward, then back.
+// Transforms of any length: compares with the definition, and with the inverse of the transform.
 TEST(Fft, GoesThereAndBack) {
   for (int n : {1, 2, 6, 31, 64, 67, 97, 360, 509, 1018}) {
     const std::string s = std::to_string(n);
@@ -155,7 +156,7 @@ TEST(BatchNorm, TrainingAndInference) {
                "f32[2,2]", "{{5, 2}, {7, 6}}");
 }
 
-// The gradient against differences of the training op's output, weighted by dy.
+// Compares the gradient with finite differences of the training op's output, weighted by dy.
 TEST(BatchNorm, Gradient) {
   const std::string rest =
       "s = f64[1] constant({1.5})\nm = f64[1] constant({2})\nv = f64[1] constant({4.6666666666666667})\n"
@@ -180,7 +181,7 @@ TEST(CustomCalls, KnownAndUnknown) {
   const Literal qr =
       run("a = f64[3,2] constant({{1, 2}, {3, 4}, {5, 7}})\n"
           "ROOT r = (f64[3,2], f64[2]) custom-call(a), custom_call_target=\"Qr\"");
-  // Q R gives the matrix back: R is the upper triangle, Q comes from the reflectors.
+  // The product Q R must be the matrix: R is the upper triangle, Q is computed from the reflectors.
   auto product = evaluate_text(
       "HloModule m\nENTRY e {\n p = f64[3,2] parameter(0)\n t = f64[2] parameter(1)\n"
       " q = f64[3,2] custom-call(p, t), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"\n"
@@ -259,7 +260,8 @@ TEST(Queues, InfeedAndOutfeed) {
   EXPECT_EQ(seen, std::vector<int64_t>{82});
 }
 
-/// Each participant's result of a module whose body starts from u = u32[4] filled with 10 * its number + 1.
+/// Returns each participant's result of a module whose body starts from u, a u32[4] filled with 10 * (number of the
+/// participant) + 1.
 std::vector<Literal> run_group(int64_t replicas, int64_t partitions, const std::string& body) {
   const std::string text =
       "HloModule m, replica_count=" + std::to_string(replicas) + ", num_partitions=" + std::to_string(partitions) +
@@ -299,7 +301,8 @@ void expect_group(int64_t replicas, int64_t partitions, const std::string& body,
 }
 
 TEST(Groups, AllReduceInEachMode) {
-  // Participants (replica, partition): 0 = (0,0), 1 = (0,1), 2 = (1,0), 3 = (1,1); element 0 of each is 10 times that.
+  // Participants as (replica, partition): 0 = (0,0), 1 = (0,1), 2 = (1,0), 3 = (1,1); the elements of each
+  // participant's u are 10 times its number, plus 1.
   expect_group(2, 2,
                "r = u32[4] all-reduce(u), replica_groups={}, to_apply=sum\n ROOT s = u32[1] slice(r), slice={[0:1]}",
                {{20}, {40}, {20}, {40}});

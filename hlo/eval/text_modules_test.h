@@ -10,25 +10,25 @@
 #include "hlo/text/parser.h"
 
 /// \file
-/// For tests: HLO text in, values out.
+/// For tests: evaluates programs that are given as HLO text.
 
 namespace collet::hlo::testing {
 
-/// The result of the entry of `text`, or why there is none.
+/// Returns the result of the entry of `text`, or an error.
 inline Expected<Literal> evaluate_text(const std::string& text, std::vector<Literal> arguments = {},
                                        EvalOptions options = {}) {
   COLLET_ASSIGN(const std::unique_ptr<Module> module, parse_module(text));
   return Evaluator(*module, std::move(options)).run(std::move(arguments));
 }
 
-/// A constant as HLO text has it: value("f32[2]", "{1, 2}").
+/// Returns a constant as HLO text has it: value("f32[2]", "{1, 2}").
 inline Literal value(const std::string& shape, const std::string& text) {
   auto result = evaluate_text("HloModule m\nENTRY e {\n ROOT c = " + shape + " constant(" + text + ")\n}\n");
   EXPECT_TRUE(result.ok()) << result.status().to_string();
   return result.ok() ? *result : Literal();
 }
 
-/// NaN equals NaN, zeros have their sign.
+/// Expects equal values; NaN equals NaN, and +0 differs from -0.
 inline void expect_same(const Literal& got, const Literal& expected) {
   ASSERT_TRUE(got.shape().compatible(expected.shape()))
       << got.shape().to_string() << " instead of " << expected.shape().to_string();
@@ -55,7 +55,8 @@ inline void expect_same(const Literal& got, const Literal& expected) {
   }
 }
 
-/// `body` is the inside of an entry computation; its root must have this value. `before`: other computations.
+/// Expects that the root of an entry computation with the instructions `body` has this value. `before`: other
+/// computations.
 inline void expect_value(const std::string& body, const std::string& shape, const std::string& text,
                          const std::string& before = {}) {
   SCOPED_TRACE(body);

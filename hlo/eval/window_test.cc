@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce-window and select-and-scatter against their definition, over windows of all kinds: small ones, ones that reach far
-// beyond the array, and the running folds that cumulative sums are written as.
+// Compares reduce-window and select-and-scatter with their definition, over windows of all kinds: small ones, ones that
+// extend far beyond the array, and the windows as long as the array by which frontends express cumulative sums.
 #include <chrono>
 #include <functional>
 
@@ -72,7 +72,7 @@ std::string window_text(const Along& a, const Along& b) {
          " lhs_dilate=" + both(&Along::base, "x") + " rhs_dilate=" + both(&Along::dilation, "x") + "}";
 }
 
-/// An array of `rows` x `columns` under the window, by the definition and by the evaluator.
+/// Evaluates the window over an array of `rows` x `columns` by the definition and by the evaluator, and compares.
 void check(int64_t rows, int64_t columns, const Along& a, const Along& b) {
   const std::string window = window_text(a, b);
   const int64_t down = a.places(rows), across = b.places(columns);
@@ -105,16 +105,16 @@ TEST(ReduceWindow, RunningFolds) {
   for (const int64_t n : {1, 3, 20, 40})
     for (const int64_t other : {int64_t{1}, int64_t{5}, 300 / n}) {
       const Along one, shifted{.size = 1, .stride = 2, .low = 1, .high = 2};
-      for (const Along& w : {Along{.size = n, .low = n - 1},               // inclusive
-                             Along{.size = n, .high = n - 1},              // from behind
-                             Along{.size = n, .low = n, .high = -1},       // exclusive
-                             Along{.size = n, .low = -1, .high = n},       // exclusive, from behind
+      for (const Along& w : {Along{.size = n, .low = n - 1},               // inclusive cumulative sum
+                             Along{.size = n, .high = n - 1},              // cumulative sum from the end
+                             Along{.size = n, .low = n, .high = -1},       // exclusive cumulative sum
+                             Along{.size = n, .low = -1, .high = n},       // exclusive cumulative sum from the end
                              Along{.size = 50, .low = 49},                 // larger than the array
                              Along{.size = 50, .high = 60},                //
-                             Along{.size = 64, .low = 80, .high = 10},     // results before and behind it
-                             Along{.size = 64, .stride = 3, .low = 70},    // every third
+                             Along{.size = 64, .low = 80, .high = 10},     // results before and after the array
+                             Along{.size = 64, .stride = 3, .low = 70},    // every third position
                              Along{.size = 64, .stride = 3, .high = 66},   //
-                             Along{.size = 33, .low = 16, .high = 16},     // sliding
+                             Along{.size = 33, .low = 16, .high = 16},     // sliding window
                              Along{.size = 64, .low = 63, .dilation = 2},  //
                              Along{.size = 64, .low = 63, .base = 2}}) {   //
         check(n, other, w, one);
@@ -137,13 +137,14 @@ TEST(ReduceWindow, SeveralArraysRunToo) {
   }
 }
 
-// A sum of 2^20 values for each of 2^20 results would take days, one after another.
+// A sum of 2^20 values for each of 2^20 results would take days if each were computed separately.
 TEST(ReduceWindow, RunningFoldsOfLongArraysTakeOneGo) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string n = std::to_string(1 << 20), rest = std::to_string((1 << 20) - 1);
   for (const std::string& padding : {rest + "_0", "0_" + rest, n + "_-1"})
     for (const char* body : {"add", "mixed"}) {
-      if (body == std::string("mixed") && padding.starts_with("0_")) continue;  // its order is kept
+      // This body is not commutative, so its order must be kept.
+      if (body == std::string("mixed") && padding.starts_with("0_")) continue;
       const Literal sums = run("x = s32[" + n + "] iota(), iota_dimension=0\nz = s32[] constant(0)\nROOT w = s32[" + n +
                                "] reduce-window(x, z), window={size=" + n + " pad=" + padding + "}, to_apply=" + body);
       if (body == std::string("add") && padding.ends_with("_0")) {

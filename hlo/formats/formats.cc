@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kHead = 4096;
 
-// Only white space of what lies below ' '; the tags and lengths of binary messages do.
+// True for characters below ' ' that are not white space. Text does not have them, but the tags and lengths of binary
+// messages do.
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c));
 }
@@ -26,13 +27,13 @@ bool is_text(std::string_view bytes) {
   return std::none_of(bytes.begin(), bytes.end(), is_control);
 }
 
-// In the head of a binary message at least every sixth byte is a tag or a length, which are control bytes; text has hardly
-// any.
+// At the beginning of a binary message at least every sixth byte is a tag or a length, which are control characters;
+// text has hardly any.
 bool is_mostly_text(std::string_view head) {
   return static_cast<size_t>(std::count_if(head.begin(), head.end(), is_control)) * 16 <= head.size();
 }
 
-// Reads as the fields of a message from the first byte to the last.
+// True if the bytes can be parsed as fields of a protobuf message from the first byte to the last.
 bool is_message(std::string_view bytes) {
   const auto varint = [&](uint64_t& out) {
     out = 0;
@@ -70,7 +71,7 @@ bool is_message(std::string_view bytes) {
   return true;
 }
 
-// HLO text may speak of StableHLO's ops, in its metadata.
+// HLO text may mention StableHLO ops in its metadata.
 bool begins_as_hlo(std::string_view bytes) {
   while (!bytes.empty()) {
     if (bytes.starts_with("//")) {
@@ -117,7 +118,8 @@ Format format_of(std::string_view bytes) {
   const std::string_view head = bytes.substr(0, kHead);
   const bool hlo = begins_as_hlo(bytes);
   const bool begins = is_text(head) && (hlo || mlir::looks_like_text(head));
-  // A message may begin with a name that is longer than the head; a text's reader names the place of a stray byte.
+  // A message may begin with a name that is longer than the examined part. Text with a stray control byte is treated as
+  // text, so that its reader can report the position of that byte.
   if (!begins && !is_text(bytes) && (is_message(bytes) || !(hlo || is_mostly_text(head)))) return Format::HloProto;
   return !hlo && mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
 }

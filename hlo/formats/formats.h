@@ -13,34 +13,34 @@
 #include "hlo/text/parser.h"
 
 /// \file
-/// The one way in and out for programs of any form.
+/// Reads and writes programs in any format.
 
 namespace collet::hlo {
 
 enum class Format : uint8_t {
   HloText,
-  HloProto,       ///< HloModuleProto; HloProto and HloSnapshot are read too
-  StablehloText,  ///< MLIR
+  HloProto,       ///< an HloModuleProto; HloProto and HloSnapshot can be read as well
+  StablehloText,  ///< StableHLO as MLIR text
   Artifact,       ///< MLIR bytecode of VHLO
 };
 
-/// "HLO text".
+/// Returns a name for messages, such as "HLO text".
 std::string_view format_name(Format format);
 /// Returns the format that `bytes` seem to have. The most certain formats are tried first.
 Format format_of(std::string_view bytes);
 
-/// The module, not verified. `format`: nothing takes what the bytes look like. Complaints that have a place are in
-/// `diagnostics`, and the first of them in the status; `options` hold for HLO text, and what another form cannot do of
-/// them is refused.
+/// Reads a module without verifying it. Without `format` the format is recognised from the bytes. Messages with a
+/// position are added to `diagnostics`, and the first one is in the status. `options` apply to HLO text; for other
+/// formats, options that they do not support are an error.
 Expected<std::unique_ptr<Module>> read_module(std::string_view bytes, const ParseOptions& options,
                                               Diagnostics& diagnostics, std::optional<Format> format = {});
 
-/// The same, verified: what the verifier says joins `diagnostics`, with the places of the instructions where the form is
-/// text.
+/// Reads and verifies a module: the verifier's messages are added to `diagnostics`, with the lines of the instructions
+/// if the format is text.
 Expected<std::unique_ptr<Module>> read_verified_module(std::string_view bytes, const ParseOptions& options,
                                                        Diagnostics& diagnostics, std::optional<Format> format = {});
 
-/// Proto: an HloModuleProto.
+/// Writes a module; Format::HloProto writes an HloModuleProto.
 Expected<std::string> write_module(const Module& module, Format format);
 
 }  // namespace collet::hlo

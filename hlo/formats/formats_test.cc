@@ -40,7 +40,7 @@ TEST(Formats, AMessageMayBeginWithALongName) {
   ASSERT_TRUE(bytes.ok());
   EXPECT_EQ(format_of(*bytes), Format::HloProto);
   EXPECT_THAT(again(*bytes), HasSubstr("nnn"));
-  // In text such bytes may stand far behind, in a string.
+  // In text a control byte may be far from the beginning, in a string.
   EXPECT_EQ(format_of("module @m {\n" + std::string(5000, ' ') + "\x01"), Format::StablehloText);
   EXPECT_EQ(format_of("HloModule m\n" + std::string(5000, ' ') + "\x01"), Format::HloText);
 }

@@ -18,7 +18,7 @@ namespace {
   ;
 #include <collet/attributes.def>
 
-// FieldKind and value table of each kind's token.
+// The FieldKind and the table of enumeration values for each kind of attributes.def.
 struct KindInfo {
   FieldKind kind;
   std::span<const EnumValue> values;
@@ -231,7 +231,7 @@ void hash_field(const FieldInfo& f, const void* a, Hasher& mix) {
     case FieldKind::PADS:
       return mix(at<Padding>(a, f).low);
     default:
-      return;  // rare or large: equality decides
+      return;  // not hashed, because the field is rare or large; comparison decides
   }
 }
 

@@ -22,7 +22,8 @@ class Literal;
 
 using Dims = List<const int64_t>;
 
-/// One list for every property; all of the same length, or empty where the property has its default everywhere.
+/// A window, as one list per property; the lists have equal length, or are empty if the property has its default in all
+/// dimensions.
 struct Window {
   Dims size, stride, padding_low, padding_high, base_dilation, window_dilation, reversal;
   size_t rank() const { return size.size(); }
@@ -42,23 +43,23 @@ struct Padding {
   Dims low, high, interior;
 };
 
-/// Dimension numbers of a convolution. -1 where the labels name no such dimension.
+/// Dimension numbers of a convolution; -1 if the labels do not name such a dimension.
 struct DimLabels {
   int64_t input_batch = -1, input_feature = -1;
   int64_t kernel_input_feature = -1, kernel_output_feature = -1;
   int64_t output_batch = -1, output_feature = -1;
   Dims input_spatial, kernel_spatial, output_spatial;
-  /// The labels as written; needed where `?` skips dimensions.
+  /// The labels as written; needed if they contain `?`, which skips a dimension.
   std::string_view text;
 };
 
-/// Replica groups. Either explicit lists, or the iota form, which is kept for printing.
+/// Replica groups, given either as explicit lists or in iota form, which is kept for printing.
 struct Groups {
-  List<const Dims> groups;  ///< explicit; the iota form is expanded here too
+  List<const Dims> groups;  ///< explicit lists; the iota form is expanded to them, too
   bool iota = false;
   int64_t iota_groups = 0, iota_size = 0;
   Dims iota_dims, iota_permutation;
-  std::string_view mesh;  ///< where they were named by the axes of a mesh: the text, for printing
+  std::string_view mesh;  ///< if the groups were given by mesh axes: their text, for printing
   bool empty() const { return groups.empty(); }
 };
 
@@ -139,38 +140,39 @@ struct NoneAttrs {
   ;
 #include <collet/attributes.def>
 
-/// An enumeration's table: spelling and value.
+/// A name and value of an enumeration.
 struct EnumValue {
   std::string_view text;
   uint32_t value;
 };
 
-/// A field of a record, for code that treats all records alike (text, protobuf, program view, comparison).
+/// A field of a record, for code that handles all records uniformly (text, protobuf, program view, comparison).
 struct FieldInfo {
-  std::string_view name;  ///< member
-  std::string_view text;  ///< in HLO text; empty: none
+  std::string_view name;  ///< name of the member
+  std::string_view text;  ///< name in HLO text; empty: none
   FieldKind kind;
   bool required = false;
-  bool crosses = false;  ///< part of the C record too
+  bool crosses = false;  ///< also a field of the C record that backends see
   uint16_t since = 0;
-  uint16_t offset = 0;                ///< in the C++ struct
+  uint16_t offset = 0;                ///< offset in the C++ struct
   std::span<const EnumValue> values;  ///< for ENUM
 };
 
-/// All fields of `record`, in order.
+/// Returns all fields of `record`, in order.
 std::span<const FieldInfo> record_fields(Record record);
-/// sizeof the C++ struct.
+/// Returns the size of the C++ struct.
 size_t record_size(Record record);
-/// The field that HLO text calls `text`; null if the record has none.
+/// Returns the field with this name in HLO text; null if the record has none.
 const FieldInfo* find_field(Record record, std::string_view text);
-/// The spelling of `value`; empty when it has none.
+/// Returns the name of `value`; empty if it has none.
 std::string_view enum_text(std::span<const EnumValue> values, uint32_t value);
 
-/// A default-constructed record in the arena.
+/// Creates a default-constructed record in the arena.
 void* make_record(Record record, Arena& arena);
-/// Deep copy into `arena`. Shapes and literals are shared by pointer: the caller re-homes them (Module::clone_attrs).
+/// Copies a record into `arena`. Shapes and literals are shared by pointer; the caller replaces these pointers by
+/// copies that its own module owns (Module::clone_attrs).
 void* copy_record(Record record, const void* attrs, Arena& arena);
-/// Field by field.
+/// Compares two records field by field.
 bool equal_records(Record record, const void* a, const void* b);
 uint64_t hash_record(Record record, const void* attrs);
 

@@ -5,7 +5,7 @@
 
 namespace collet::hlo {
 
-/// One field of two records that have it.
+/// Compares one field of two records of the same type.
 bool equal_fields(const FieldInfo& field, const void* a, const void* b);
 
 }  // namespace collet::hlo

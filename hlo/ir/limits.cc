@@ -7,7 +7,7 @@
 namespace collet::hlo {
 namespace {
 
-/// Counts up to the limit; how deep goes to `*depth`.
+/// Counts the parts of a shape up to the limit; stores the nesting depth in `*depth`.
 int64_t count_parts(const Shape& shape, int at, int* depth) {
   *depth = std::max(*depth, at);
   int64_t parts = 1;

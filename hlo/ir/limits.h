@@ -8,30 +8,30 @@
 #include "hlo/ir/shape.h"
 
 /// \file
-/// What a program that is read may hold at most. A few bytes can name a shape that takes longer to walk than anybody
-/// waits; such programs are refused by every way in, and these are the numbers.
+/// Limits for programs that are read. A few bytes can describe a shape that takes too long to process; all readers
+/// refuse programs beyond these limits.
 
 namespace collet::hlo {
 
-/// Dimensions of an array.
+/// Most dimensions of an array.
 constexpr size_t kMostDimensions = 64;
-/// Tuples inside of each other.
+/// Deepest nesting of tuples.
 constexpr int kDeepestShape = 120;
-/// Arrays, tokens and tuples in one shape.
+/// Most arrays, tokens and tuples in one shape.
 constexpr int64_t kMostParts = int64_t{1} << 17;
-/// The same in all that a program does not write out: shapes that follow from operands, and what stands for a name or a
-/// number.
+/// Most parts in all shapes that a program does not write out in full: shapes that are inferred from operands, and
+/// those that a name or number stands for.
 constexpr int64_t kMostPartsOfProgram = int64_t{1} << 24;
 
 /// Counts the parts of a program's shapes.
 class ShapeBudget {
  public:
-  /// `more`: parts beyond those of any program, by the size of the file.
+  /// `more`: parts that are allowed in addition, depending on the size of the file.
   explicit ShapeBudget(int64_t more = 0) : left_(kMostPartsOfProgram + more) {}
-  /// RESOURCE_EXHAUSTED where the shape, or all of them together, hold more than a program may. Takes as long as the
-  /// shape is large, within the limits.
+  /// Counts a shape. Returns RESOURCE_EXHAUSTED if it, or all shapes together, have more parts than allowed. The time
+  /// is proportional to the size of the shape, up to the limits.
   Status charge(const Shape& shape);
-  /// The same for what is counted already, and may have `most` parts.
+  /// Counts `parts` parts that have been determined before; there may be at most `most`.
   Status charge(int64_t parts, int depth, int64_t most = kMostParts);
 
  private:

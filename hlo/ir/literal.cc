@@ -20,7 +20,7 @@ std::shared_ptr<uint8_t> allocate(int64_t bytes) {
   return {data, [](uint8_t* p) { std::free(p); }};
 }
 
-// Fresh pages are zero already, so large arrays of zeros cost nothing until they are written.
+// Fresh pages from the operating system are zero, so large arrays of zeros use no memory until they are written.
 std::shared_ptr<uint8_t> allocate_zeros(int64_t bytes) {
   constexpr int64_t kLarge = int64_t{1} << 20;
   if (bytes < kLarge) {
@@ -186,7 +186,8 @@ void Literal::set_double(int64_t i, double value, double imaginary) {
       return;
     case Kind::Signed:
     case Kind::Unsigned: {
-      // Through the 64-bit integer, so that integers wrap. What is none is 0, what is larger the largest.
+      // Converts through a 64-bit integer, so that integers wrap around. NaN becomes 0, and numbers out of range become
+      // the nearest 64-bit integer.
       int64_t wide = INT64_MIN;
       if (std::isnan(value))
         wide = 0;

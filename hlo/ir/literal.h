@@ -12,25 +12,25 @@
 
 namespace collet::hlo {
 
-/// A value: an array's data, dense and row-major, one byte per element for sub-byte types; or a tuple of values. Copies
-/// share the data. Whoever writes must be the only owner: see mutable_bytes().
+/// A value on the host: the data of an array, dense and row-major, with one byte per element for sub-byte types; or a
+/// tuple of values. Copies share the data. Only a sole owner may write: see mutable_bytes().
 class Literal {
  public:
   Literal() = default;
-  /// Zeros. For dynamic dimensions the bound is allocated.
+  /// Returns zeros. For dynamic dimensions the bound is allocated.
   static Literal zeros(const Shape& shape);
-  /// Data left as it comes.
+  /// Returns a literal whose data is not initialised.
   static Literal uninitialized(const Shape& shape);
-  /// A copy of `bytes`, which must be shape.byte_size() long.
+  /// Copies `bytes`, which must be shape.byte_size() long.
   static Literal from_bytes(const Shape& shape, const void* bytes);
-  /// A view of memory that `owner` keeps alive.
+  /// Returns a view of memory that `owner` keeps alive.
   static Literal borrow(const Shape& shape, const void* bytes, std::shared_ptr<const void> owner = {});
   static Literal tuple(std::vector<Literal> elements);
   static Literal token() { return zeros(Shape::token()); }
-  /// A scalar of `type`, rounded or wrapped to it.
+  /// Returns a scalar of `type`, rounded or wrapped to it.
   static Literal scalar(Type type, double value);
   static Literal scalar_int(Type type, int64_t value);
-  /// A rank-1 array of s64.
+  /// Returns a rank-1 array of s64.
   static Literal ints(std::span<const int64_t> values);
 
   bool valid() const { return shape_.valid(); }
@@ -39,7 +39,7 @@ class Literal {
   int64_t element_count() const { return shape_.element_count(); }
   int64_t byte_size() const { return shape_.byte_size(); }
   const uint8_t* bytes() const { return data_.get(); }
-  /// For writing; copies first when the data is shared or borrowed.
+  /// Returns the data for writing; copies it first if it is shared or borrowed.
   uint8_t* mutable_bytes();
   template <typename T>
   const T* data() const {
@@ -53,26 +53,27 @@ class Literal {
   const Literal& element(size_t i) const { return elements_[i]; }
   std::vector<Literal>& mutable_elements() { return elements_; }
 
-  /// Run-time sizes where they differ from the shape's bounds; empty otherwise.
+  /// Returns the run-time sizes if they differ from the shape's bounds; empty otherwise.
   std::span<const int64_t> dynamic_sizes() const { return dynamic_sizes_; }
   void set_dynamic_sizes(std::vector<int64_t> sizes) { dynamic_sizes_ = std::move(sizes); }
 
-  /// The same bytes under another shape of equal byte size.
+  /// Returns the same bytes with another shape of equal byte size.
   Literal reshaped(const Shape& shape) const;
 
-  /// Element `i` in row-major order as a double (complex: the real part; pred: 0 or 1; s64 and u64 may round).
+  /// Returns element `i` in row-major order as a double (complex: the real part; pred: 0 or 1; s64 and u64 may be
+  /// rounded).
   double as_double(int64_t i) const;
-  /// The imaginary part; 0 for types without.
+  /// Returns the imaginary part of element `i`; 0 for other types.
   double imaginary(int64_t i) const;
-  /// Integers and pred exactly, u64 as its bits; floats truncated.
+  /// Returns integers and pred exactly, u64 as its bits, and floats truncated.
   int64_t as_int(int64_t i) const;
   /// Stores with one rounding to nearest even (floats), wrapping (integers), or != 0 (pred).
   void set_double(int64_t i, double value, double imaginary = 0);
   void set_int(int64_t i, int64_t value);
 
-  /// Equal shapes (layouts aside) and equal bytes.
+  /// True for equal shapes (layouts aside) and equal bytes.
   bool operator==(const Literal& other) const;
-  /// Every element has the same bytes as the first; false when empty or a tuple.
+  /// True if all elements have the same bytes as the first; false for an empty array or a tuple.
   bool is_splat() const;
   uint64_t hash() const;
 

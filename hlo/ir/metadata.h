@@ -5,7 +5,7 @@
 
 namespace collet::hlo {
 
-/// `metadata` says nothing; the readers leave such metadata out.
+/// True if `metadata` has no information; readers drop such metadata.
 inline bool is_empty(const Metadata& metadata) {
   const Metadata& m = metadata;
   return m.op_type.empty() && m.op_name.empty() && m.source_file.empty() && m.deduplicated_name.empty() &&

@@ -125,7 +125,7 @@ const void* Module::clone_attrs(const Module& from, const Instruction& instr) {
 const Extras* Module::clone_extras(const Module& from, const Extras* extras) {
   if (!extras || &from == this) return extras;
   Extras copy = *extras;
-  copy.control_predecessors = {};  // ids of the other module: the caller maps them
+  copy.control_predecessors = {};  // these are ids of the other module; the caller converts them
   if (copy.metadata) {
     Metadata m = *copy.metadata;
     for (std::string_view* s : {&m.op_type, &m.op_name, &m.source_file, &m.deduplicated_name, &m.scheduling_name})

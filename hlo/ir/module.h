@@ -20,12 +20,12 @@
 #include "hlo/ir/sharding.h"
 
 /// \file
-/// The IR. A Module owns everything; instructions and computations have integer ids that stay valid for the module's
-/// life; an erased instruction is only taken out of its computation's order. A computation lists its instructions in an
-/// order in which operands come before users. There are no user lists: passes walk forward and replace operands as they
-/// go (see passes/rewriter.h), or build UserMap once.
+/// The IR. A Module owns everything. Instructions and computations have integer ids that stay valid as long as the
+/// module exists; erasing an instruction only removes it from its computation's order. A computation lists its
+/// instructions in an order in which operands come before users. There are no user lists: passes iterate forward and
+/// replace operands as they go (see passes/rewriter.h), or build a UserMap once.
 ///
-/// Threads: a module may be read by many threads while nobody writes.
+/// Thread safety: several threads may read a module while none writes.
 
 namespace collet::hlo {
 
@@ -46,14 +46,14 @@ struct Metadata {
   Dims profile_type;
 };
 
-/// name="value" pairs; values that were JSON dicts rather than strings are kept verbatim.
+/// A name="value" pair; a value that was a JSON dictionary, not a string, is kept verbatim.
 struct FrontendAttribute {
   std::string_view name;
   std::string_view value;
   bool is_json = false;
 };
 
-/// result_accuracy={...}.
+/// The contents of result_accuracy={...}.
 struct ResultAccuracy {
   bool is_mode = true;
   std::string_view mode;  ///< "default", "highest"
@@ -61,30 +61,30 @@ struct ResultAccuracy {
   int64_t ulps = 0;
 };
 
-/// Attributes that any instruction may have; rare, so kept apart.
+/// Attributes that any instruction may have. They are rare, so they are stored separately.
 struct Extras {
   const Metadata* metadata = nullptr;
   const Sharding* sharding = nullptr;
   List<const FrontendAttribute> frontend_attributes;
   List<const InstrId> control_predecessors;
   std::string_view backend_config;
-  bool backend_config_is_json = false;  ///< written without quotes
-  std::string_view statistics;          ///< inside of the braces, verbatim
+  bool backend_config_is_json = false;  ///< it is written without quotes
+  std::string_view statistics;          ///< the text inside of the braces, verbatim
   std::string_view origin;              ///< inside of the braces, verbatim
   List<const bool> parameter_replication;
   const ResultAccuracy* result_accuracy = nullptr;
-  bool zero_channel = false;  ///< channel_id=0 is written: a channel, though records hold 0 for none
+  bool zero_channel = false;  ///< the text states channel_id=0, which is a channel, although 0 in records means none
 };
 
 struct Instruction {
   Op op = Op::INVALID;
   CompId parent = CompId::None;
-  uint32_t line = 0;  ///< in the text it was read from; 0: none
+  uint32_t line = 0;  ///< line in the text it was read from; 0: none
   std::string_view name;
   Shape shape;
   List<InstrId> operands;
   List<CompId> called;
-  const void* attrs = nullptr;  ///< of op_info(op).record; null only for Record::None
+  const void* attrs = nullptr;  ///< a record of type op_info(op).record; null only for Record::None
   const Extras* extras = nullptr;
 
   InstrId operand(size_t i) const { return operands[i]; }
@@ -98,9 +98,9 @@ struct Instruction {
 struct Computation {
   std::string_view name;
   std::vector<InstrId> order;       ///< operands before users
-  std::vector<InstrId> parameters;  ///< by number
+  std::vector<InstrId> parameters;  ///< in the order of their numbers
   InstrId root = InstrId::None;
-  std::string_view execution_thread;  ///< empty: main
+  std::string_view execution_thread;  ///< empty: the main thread
   uint32_t line = 0;
 };
 
@@ -110,7 +110,7 @@ struct InputOutputAlias {
   int64_t parameter = 0;
   Dims parameter_index;
   bool must = false;
-  uint32_t line = 0;  ///< of the text that says so; 0 where there is none
+  uint32_t line = 0;  ///< line in the text; 0: none
 };
 
 /// buffer_donor={ (param, {index}) }.
@@ -120,13 +120,13 @@ struct BufferDonor {
   uint32_t line = 0;
 };
 
-/// The attributes after the module's name.
+/// The attributes after the module's name in its header.
 struct ModuleHeader {
-  uint32_t line = 0;         ///< of its beginning in the text
-  uint32_t layout_line = 0;  ///< of entry_computation_layout
+  uint32_t line = 0;         ///< line in which the header begins
+  uint32_t layout_line = 0;  ///< line of entry_computation_layout
   bool is_scheduled = false;
   bool has_entry_layout = false;
-  std::vector<Shape> entry_parameters;  ///< with layouts; when has_entry_layout
+  std::vector<Shape> entry_parameters;  ///< with layouts; valid if has_entry_layout
   Shape entry_result;
   std::vector<InputOutputAlias> aliases;
   std::vector<BufferDonor> donors;
@@ -136,7 +136,7 @@ struct ModuleHeader {
   std::vector<bool> spmd_to_parameters, spmd_to_output;  ///< allow_spmd_sharding_propagation_to_*
   std::vector<FrontendAttribute> frontend_attributes;
   std::string_view origin_recovery_table;  ///< verbatim
-  /// Header sections that are kept as they stood (FileNames, StackFrames, ...).
+  /// Header sections that are kept as text (FileNames, StackFrames, ...).
   std::string_view verbatim;
 };
 
@@ -156,43 +156,44 @@ class Module {
   Computation& operator[](CompId id) { return computations_[index_of(id)]; }
   const Computation& operator[](CompId id) const { return computations_[index_of(id)]; }
 
-  /// Computations in the order of their text: callees before callers.
+  /// Computations in the order of the text: callees before callers.
   std::vector<CompId>& computations() { return order_; }
   const std::vector<CompId>& computations() const { return order_; }
   CompId entry() const { return entry_; }
   void set_entry(CompId id) { entry_ = id; }
   Computation& entry_computation() { return (*this)[entry_]; }
   const Computation& entry_computation() const { return (*this)[entry_]; }
-  /// Ids run below these; erased ones count.
+  /// All ids are less than this limit, including those of erased instructions.
   size_t instruction_limit() const { return instructions_.size(); }
   size_t computation_limit() const { return computations_.size(); }
-  /// Instructions that stand in some computation.
+  /// Returns the number of instructions that are in the order of some computation.
   size_t instruction_count() const;
 
-  /// A new computation at the end of computations().
+  /// Adds a computation at the end of computations().
   CompId add_computation(std::string_view name);
-  /// A new instruction that is in no order yet. `attrs` must live in this module's arena; null makes default attributes.
-  /// An empty name becomes unique_name of the op.
+  /// Creates an instruction that is in no order yet. `attrs` must be in this module's arena; null makes default
+  /// attributes. An empty name is replaced by unique_name of the op.
   InstrId create(CompId parent, Op op, const Shape& shape, std::span<const InstrId> operands,
                  const void* attrs = nullptr, std::span<const CompId> called = {}, std::string_view name = {});
-  /// create, and put at the end of `parent`'s order (parameters into its list too).
+  /// Creates an instruction and appends it to `parent`'s order; a parameter is also added to the parameters.
   InstrId append(CompId parent, Op op, const Shape& shape, std::span<const InstrId> operands,
                  const void* attrs = nullptr, std::span<const CompId> called = {}, std::string_view name = {});
   InstrId append_parameter(CompId parent, int64_t number, const Shape& shape, std::string_view name = {});
   InstrId append_constant(CompId parent, Literal value, std::string_view name = {});
-  /// Attributes of a constant holding `value`.
+  /// Returns attributes of a constant with this value.
   const ConstantAttrs* constant_attrs(Literal value);
 
-  /// The value of a CONSTANT instruction.
+  /// Returns the value of a CONSTANT instruction.
   const Literal& literal(const Instruction& constant) const { return literals_[constant.as<ConstantAttrs>().constant]; }
   Literal& literal(uint32_t index) { return literals_[index]; }
   const Literal& literal(uint32_t index) const { return literals_[index]; }
   uint32_t add_literal(Literal value);
-  /// Indices of literals run below this.
+  /// All indices of literals are less than this limit.
   size_t literal_limit() const { return literals_.size(); }
 
   Arena& arena() { return arena_; }
-  /// A default-constructed record to fill before it is attached: `auto* a = m.make<DotAttrs>();`.
+  /// Returns a default-constructed record, to be filled before it is attached to an instruction: `auto* a =
+  /// m.make<DotAttrs>();`.
   template <typename T>
   T* make() {
     return arena_.make<T>();
@@ -201,20 +202,20 @@ class Module {
   Dims dims(std::initializer_list<int64_t> values) {
     return dims(std::span<const int64_t>(values.begin(), values.size()));
   }
-  /// A stable pointer to a copy, for attributes that name a shape or literal.
+  /// Stores a copy and returns a stable pointer to it, for attributes that hold a shape or literal.
   const Shape* keep(Shape shape);
   const Literal* keep(Literal literal);
   const Sharding* keep(Sharding sharding);
 
-  /// `stem` if no instruction has had that name from here, else `stem.N`.
+  /// Returns `stem` if unique_name has not returned it and note_name has not registered it, else `stem.N`.
   std::string_view unique_name(std::string_view stem);
-  /// Tells unique_name about a name that was given.
+  /// Registers a name that was given to an instruction, so that unique_name does not return it.
   void note_name(std::string_view name);
 
-  /// Everything of `instr`'s attributes and extras, copied from module `from` into this one.
+  /// Copies `instr`'s attributes and extras from module `from` into this one.
   const void* clone_attrs(const Module& from, const Instruction& instr);
   const Extras* clone_extras(const Module& from, const Extras* extras);
-  /// A deep copy.
+  /// Returns a deep copy.
   std::unique_ptr<Module> clone() const;
   /// Drops computations that the entry does not reach.
   void drop_unreachable_computations();
@@ -234,11 +235,11 @@ class Module {
   std::unordered_map<std::string_view, uint32_t> names_;
 };
 
-/// Users of each instruction of one computation; valid until the computation changes.
+/// The users of each instruction of one computation; valid until the computation changes.
 class UserMap {
  public:
   UserMap(const Module& module, CompId computation);
-  /// Each user once per operand that names `id`.
+  /// Returns the users; a user occurs once per operand that is `id`.
   std::span<const InstrId> users(InstrId id) const;
 
  private:

@@ -11,7 +11,7 @@
 
 #include "hlo/ir/scanner.h"
 
-// Shardings on meshes of named axes, which are kept by their text: mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)),
+// Checks shardings on meshes of named axes, which are kept as text: mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)),
 // [{'x'}, {'y':(1)2, ?}], replicated={'y':(2)2}, unreduced={...}, manual={...}, metadata={...}.
 
 namespace collet::hlo {
@@ -44,7 +44,8 @@ class NamedReader {
   }
 
  private:
-  /// A factor of an axis: the axis, what lies before the factor, its size. The whole axis has neither number.
+  /// A part of an axis: the axis, the number of tiles before (outside of) the part, and its size. For the whole axis
+  /// both numbers are absent.
   using Use = std::tuple<size_t, int64_t, int64_t>;
 
   bool mesh() {
@@ -79,7 +80,7 @@ class NamedReader {
     return (what == "replicated" || what == "unreduced" || what == "manual") && axis_list(false);
   }
 
-  /// {'x', 'y':(1)2, ?}; an axis by its name or its number.
+  /// Reads {'x', 'y':(1)2, ?}; an axis is given by its name or its number.
   bool axis_list(bool may_be_open) {
     if (!in_.eat('{')) return false;
     if (in_.eat('}')) return true;

@@ -5,7 +5,8 @@
 
 namespace collet::hlo {
 
-/// Whether the inside of a sharding's braces is one on a mesh of named axes: its grammar, and axes that the mesh has.
+/// True if the text inside of a sharding's braces is a sharding on a mesh of named axes: checks the grammar, and that
+/// the mesh has the axes.
 bool is_named_sharding(std::string_view text);
 
 }  // namespace collet::hlo

@@ -73,9 +73,9 @@ struct OpInfo {
 };
 
 const OpInfo& op_info(Op op);
-/// "all-reduce" to Op::ALL_REDUCE.
+/// Converts "all-reduce" to Op::ALL_REDUCE.
 std::optional<Op> op_from_text(std::string_view text);
-/// Ids run from 1 to this.
+/// The largest opcode; opcodes begin at 1.
 constexpr int kLastOp = 131;
 
 inline bool is_elementwise(Op op) {

@@ -8,7 +8,7 @@
 
 namespace collet::hlo {
 
-/// Reads pieces of HLO text that a module keeps as they stand. Each `eat` takes what it names, or nothing.
+/// Reads parts of HLO text that a module keeps as text. Each `eat` consumes its argument if it comes next, or nothing.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -39,7 +39,7 @@ class Scanner {
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return true;
   }
-  /// Numbers between commas, up to `close`, which is taken too.
+  /// Reads numbers separated by commas, up to and including `close`.
   template <typename Field>
   bool numbers(char close, Field* out) {
     while (!eat(close)) {
@@ -50,7 +50,7 @@ class Scanner {
     }
     return true;
   }
-  /// Letters, digits and '_'.
+  /// Reads a word of letters, digits and '_'.
   std::string_view word() {
     blanks();
     const auto is_letter = [](char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_'; };
@@ -58,7 +58,7 @@ class Scanner {
     while (n < rest_.size() && (is_letter(rest_[n]) || (rest_[n] >= '0' && rest_[n] <= '9'))) ++n;
     return take(n);
   }
-  /// Between two of `quote`, with C escapes where the quote is double.
+  /// Reads a quoted string; C escapes are resolved if `quote` is a double quote.
   bool quoted(char quote, std::string& out) {
     if (!eat(quote)) return false;
     while (!rest_.empty() && rest_[0] != quote) out += escaped(quote == '"');
@@ -66,7 +66,7 @@ class Scanner {
     rest_.remove_prefix(1);
     return true;
   }
-  /// Between two of `quote`, as it stands there.
+  /// Reads a quoted string without resolving escapes.
   bool quoted(char quote, std::string_view& out) {
     if (!eat(quote)) return false;
     const size_t end = rest_.find(quote);
@@ -75,7 +75,7 @@ class Scanner {
     rest_.remove_prefix(1);
     return true;
   }
-  /// From an opening brace to the one that closes it.
+  /// Reads from an opening brace to the matching closing brace.
   bool braces(std::string_view& out) {
     blanks();
     int depth = 0;

@@ -42,7 +42,7 @@ struct Layout {
   int64_t metadata_prefix_bytes = 0;
 
   bool operator==(const Layout& other) const;
-  /// Row-major and nothing else said.
+  /// True if the layout is row-major and has no other properties.
   bool is_default() const;
 };
 
@@ -73,47 +73,47 @@ class Shape {
   bool is_token() const { return type() == Type::TOKEN; }
   bool is_opaque() const { return type() == Type::OPAQUE; }
   bool is_buffer() const { return type() == Type::Buffer; }
-  /// Has dimensions and elements of data.
+  /// True if the shape has dimensions and elements of data.
   bool is_array() const;
   bool is_scalar() const { return is_array() && rank() == 0; }
   int rank() const { return rep_ ? static_cast<int>(rep_->dims.size()) : 0; }
   std::span<const int64_t> dims() const;
   int64_t dim(int i) const { return rep_->dims[static_cast<size_t>(i)]; }
   bool is_dynamic(int i) const { return !rep_->dynamic.empty() && rep_->dynamic[static_cast<size_t>(i)]; }
-  /// Any dynamic dimension, in tuples too.
+  /// True if there is a dynamic dimension, also inside tuples.
   bool has_dynamic() const;
   bool has_unbounded() const;
-  /// Elements of a tuple; for a buffer, the one inside.
+  /// The elements of a tuple; for a buffer, the shape inside it.
   std::span<const Shape> elements() const;
   const Shape& element(size_t i) const { return rep_->elements[i]; }
-  /// Null where none was written.
+  /// The layout; null if none was written.
   const Layout* layout() const { return rep_ ? rep_->layout.get() : nullptr; }
 
   Shape with_layout(Layout layout) const;
-  /// Without layouts, in tuples too.
+  /// Returns the shape without layouts, also inside tuples.
   Shape without_layout() const;
   Shape with_type(Type type) const;
   Shape with_dims(std::span<const int64_t> dims) const;
-  /// Same dimensions, none dynamic.
+  /// Returns the shape with the same dimensions, none of them dynamic.
   Shape to_static() const;
 
-  /// Product of the dimensions; 1 for a scalar, 0 for tuple, token and opaque. Saturates at INT64_MAX.
+  /// Returns the product of the dimensions; 1 for a scalar, 0 for tuple, token and opaque. Saturates at INT64_MAX.
   int64_t element_count() const;
-  /// element_count() * bytes of an element in memory (sub-byte types: 1); the sum for tuples. Saturates.
+  /// Returns element_count() * bytes of an element in memory (sub-byte types: 1); the sum for tuples. Saturates.
   int64_t byte_size() const;
-  /// Number of arrays, tokens and opaques in it, tuples flattened.
+  /// Returns the number of arrays, tokens and opaques in it, with tuples flattened.
   int64_t leaf_count() const;
 
-  /// Everything equal, layouts too.
+  /// True if everything is equal, including layouts.
   bool operator==(const Shape& other) const;
-  /// Equal but for layouts.
+  /// True if equal except for layouts.
   bool same_without_layout(const Shape& other) const;
-  /// Equal but for layouts and dynamic bounds: `<=4` and `4` agree, and `?` agrees with any size.
+  /// True if equal except for layouts and dynamic bounds: `<=4` and `4` agree, and `?` agrees with any size.
   bool compatible(const Shape& other) const;
-  /// Arrays of equal dimensions; element types may differ.
+  /// True for arrays of equal dimensions; element types may differ.
   bool same_dims(const Shape& other) const;
 
-  /// As HLO text has it: "f32[2,3]{1,0}", "(f32[], s32[2])".
+  /// Returns the shape as HLO text: "f32[2,3]{1,0}", "(f32[], s32[2])".
   std::string to_string(bool with_layout = false) const;
 
  private:
@@ -128,7 +128,7 @@ class Shape {
   std::shared_ptr<const Rep> rep_;
 };
 
-/// " {1,0:T(8,128)S(1)}" as HLO text has it.
+/// Returns the layout as HLO text, such as "{1,0:T(8,128)S(1)}".
 std::string layout_to_string(const Layout& layout);
 
 }  // namespace collet::hlo

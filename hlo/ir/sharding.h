@@ -7,11 +7,11 @@
 
 namespace collet::hlo {
 
-/// How a value is spread over devices, as HLO text has it.
+/// How a value is divided over devices, with the fields of a sharding in HLO text.
 struct Sharding {
   enum class Kind : uint8_t { Replicated, Manual, Unknown, Unreduced, Maximal, Tiled, Tuple, Named };
   Kind kind = Kind::Replicated;
-  int64_t device = 0;  ///< Maximal
+  int64_t device = 0;  ///< for Maximal: the device that has the value
 
   // Tiled: the tile assignment, either listed or as iota over `reshape` transposed by `permutation`.
   std::vector<int64_t> tile_dims;
@@ -21,15 +21,15 @@ struct Sharding {
   bool last_tile_dim_replicate = false;
   std::vector<Kind> last_tile_dims;
 
-  std::vector<Sharding> elements;  ///< Tuple
+  std::vector<Sharding> elements;  ///< for Tuple
 
   enum class Group : uint8_t { None, As, Like };
   Group group = Group::None;
   int64_t group_id = 0;
-  std::string metadata;  ///< behind metadata=, braces included, verbatim; empty: none
-  std::string named;     ///< Named, on a mesh of named axes: the inside of the braces, verbatim
+  std::string metadata;  ///< the text after metadata=, with braces, verbatim; empty: none
+  std::string named;     ///< for Named, on a mesh of named axes: the text inside of the braces, verbatim
 
-  /// As HLO text has it, braces included.
+  /// Returns the sharding as HLO text, with braces.
   std::string to_string() const;
 
   bool operator==(const Sharding&) const = default;

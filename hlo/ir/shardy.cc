@@ -8,7 +8,7 @@
 namespace collet::hlo {
 namespace {
 
-// Limit of the devices of one mesh.
+// Most devices of one mesh.
 constexpr int64_t kMostDevices = int64_t{1} << 20;
 
 /// Reads the text of the attributes.
@@ -41,7 +41,7 @@ class Reader {
     accept("");
     return text_.empty();
   }
-  /// A symbol behind its @, or a name.
+  /// Reads a symbol after its @, or a name.
   std::string symbol() {
     std::string quoted;
     if (string(&quoted)) return quoted;
@@ -89,7 +89,7 @@ bool read_mesh(Reader& r, NamedMesh* out) {
   return r.accept(">");
 }
 
-// "x", or "x":(1)2.
+// Reads an axis: "x", or a part of one: "x":(1)2.
 bool read_axis(Reader& r, NamedSharding::Axis* out) {
   if (!r.string(&out->name)) return false;
   if (!r.accept(":")) return true;
@@ -305,7 +305,7 @@ std::optional<Sharding> to_hlo_sharding(const NamedMesh& mesh, const std::vector
     out.permutation = std::move(permutation);
     return out;
   }
-  // Each place of the transposed grid, by its place in the mesh.
+  // For each position in the transposed grid, its position in the mesh.
   std::vector<int64_t> index(sizes.size());
   for (int64_t n = 0; n < devices; ++n) {
     int64_t rest = n, place = 0;

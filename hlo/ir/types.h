@@ -35,9 +35,9 @@ struct TypeInfo {
   int bytes() const { return (bits + 7) / 8; }
 };
 
-/// The row of types.def; all empty for Invalid, Tuple and Buffer.
+/// Returns the row of types.def; its fields are empty for Invalid, Tuple and Buffer.
 const TypeInfo& type_info(Type type);
-/// "f32" to Type::F32.
+/// Converts "f32" to Type::F32.
 std::optional<Type> type_from_text(std::string_view text);
 
 inline Kind kind_of(Type t) {
@@ -58,7 +58,7 @@ inline bool is_unsigned(Type t) {
 inline bool is_integer(Type t) {
   return is_signed(t) || is_unsigned(t);
 }
-/// C64 to F32, C128 to F64; others to themselves.
+/// Returns F32 for C64, F64 for C128, and other types unchanged.
 inline Type real_type(Type t) {
   return t == Type::C64 ? Type::F32 : t == Type::C128 ? Type::F64 : t;
 }

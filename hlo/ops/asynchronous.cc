@@ -23,7 +23,7 @@ Expected<Shape> infer_start(const InferInput& in) {
   return result.without_layout();
 }
 
-// The wrapped computation against ((operands), result, ...).
+// Checks the wrapped computation against the shape of the asynchronous value: ((operands), result, ...).
 Status check_wrapped(const Module& module, const Instruction& instr, const Shape& bundle) {
   COLLET_TRY(check_bundle(instr.op, bundle));
   if (instr.called.empty()) return ok_status();

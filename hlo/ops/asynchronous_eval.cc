@@ -4,7 +4,8 @@
 namespace collet::hlo {
 namespace {
 
-/// The elements that `shape` has beyond those that are known: contexts and states, of which nobody reads the content.
+/// Appends zeros for the elements that `shape` has beyond `known`: contexts and states, whose contents no instruction
+/// reads.
 Literal with_state(std::vector<Literal> known, const Shape& shape) {
   for (size_t i = known.size(); i < shape.elements().size(); ++i) known.push_back(Literal::zeros(shape.element(i)));
   return Literal::tuple(std::move(known));
@@ -12,7 +13,7 @@ Literal with_state(std::vector<Literal> known, const Shape& shape) {
 
 }  // namespace
 
-// Everything happens at the start; the links of the chain only hand it on.
+// The start op computes the result; update and done ops only pass it on.
 Expected<Literal> evaluate_asynchronous(const EvalInput& in) {
   const Shape& shape = in.instr.shape;
   switch (in.instr.op) {

@@ -8,7 +8,7 @@ struct Role {
   std::string_view name;
   std::string_view size_label;
 };
-// The operands after the first, which have one entry for each feature.
+// The operands after the first, which have one element per feature.
 constexpr Role kTraining[] = {{"scale", "C3"}, {"offset", "C4"}};
 constexpr Role kInference[] = {{"scale", "C3"}, {"offset", "C4"}, {"mean", "C5"}, {"variance", "C6"}};
 constexpr Role kGrad[] = {{"scale", "C5"}, {"mean", "C4"}, {"variance", "C4"}};

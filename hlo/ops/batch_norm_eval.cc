@@ -22,7 +22,7 @@ struct Batches {
     }
   }
   int64_t count() const { return outer * inner; }
-  /// visit(position) for each element of a feature.
+  /// Calls visit(position) for each element of a feature.
   template <typename Visit>
   void each(int64_t feature, Visit&& visit) const {
     for (int64_t o = 0; o < outer; ++o)

@@ -22,7 +22,7 @@ Expected<std::vector<Shape>> array_operands(const InferInput& in) {
   return shapes;
 }
 
-// The declared shape of result 0 of all-gather, all-gather-start or reduce-scatter; null when none fits.
+// Returns the declared shape of result 0 of all-gather, all-gather-start or reduce-scatter; null if none is declared.
 const Shape* declared_result(const InferInput& in) {
   const Shape* shape = in.declared;
   if (!shape) return nullptr;
@@ -37,7 +37,7 @@ const Shape* declared_result(const InferInput& in) {
   return shape->is_array() ? shape : nullptr;
 }
 
-// How many shards there are: what the declared shape says, else what the groups say.
+// Returns the number of shards: derived from the declared shape if there is one, else from the groups.
 Expected<int64_t> shard_count(const InferInput& in, const CollectiveDimAttrs& a, std::string_view range_label) {
   const Shape& operand = in.operand(0);
   COLLET_TRY(expect_array(in, 0, "operand 0"));
@@ -120,7 +120,8 @@ Expected<Shape> infer_all_to_all(const InferInput& in) {
   return shape;
 }
 
-// The sum may be wider than what is summed: the computation's type, where the text asks for it.
+// The element type of the result is that of the computation if the text declares it; it may be wider than the
+// operand's.
 Expected<Shape> infer_all_reduce(const InferInput& in) {
   COLLET_ASSIGN(std::vector<Shape> shapes, array_operands(in));
   COLLET_ASSIGN(const Signature reducer, signature(in.module, in.op, in.called[0]));
@@ -189,7 +190,7 @@ Expected<Shape> second_of(const InferInput& in) {
   return operand.element(1).without_layout();
 }
 
-// Labels of the constraints on groups: no id twice, count of ids, range, global ids need a channel.
+// Labels of the constraints on groups: no repeated id, number of ids, range of ids, and that global ids need a channel.
 struct GroupLabels {
   std::string_view unique, count, range;
 };
@@ -220,13 +221,13 @@ Status check_groups(const Module& module, Op op, GroupMode mode, const Groups& g
   return ok_status();
 }
 
-// Whether the module says how many participants a group has. Without groups, or with those of replicas that stand for all
-// of their partitions, one may only mean that the header does not give the number of participants.
+// True if the module states how many participants a group has. A group of one, or no groups at all, may only mean that
+// the header does not give the number of participants.
 bool size_is_known(GroupMode mode, const Groups& groups, int64_t size) {
   return size > 1 || (!groups.empty() && mode != GroupMode::CrossReplicaAndPartition);
 }
 
-// The group's size must be what the shapes say.
+// Checks that the size of the group agrees with the shapes.
 Status check_shards(const Module& module, const Instruction& instr, GroupMode mode) {
   const auto& a = instr.as<CollectiveDimAttrs>();
   const Shape& operand = module[instr.operand(0)].shape;
@@ -245,8 +246,8 @@ Status check_shards(const Module& module, const Instruction& instr, GroupMode mo
                 ", but a group has ", group, group == 1 ? " participant" : " participants");
 }
 
-// The computation that sums up operands: two values to one, of one type, which the operands have too; the precision of
-// floats aside. The values are scalars, or as HLO allows, arrays shaped as the operands.
+// Checks the computation that combines operands: from two values to one, all of one type, which the operands also have
+// (floats may differ in precision). The values are scalars or, as HLO allows, arrays with the shape of the operands.
 Status check_reduction(const Module& module, const Instruction& instr, std::string_view label) {
   COLLET_ASSIGN(const Signature reducer, signature(module, instr.op, instr.called[0]));
   const Shape& result = *reducer.result;
@@ -274,7 +275,7 @@ Status check_pairs(const Module& module, const Instruction& instr) {
   if (a.pairs.size() % 2) return broken(instr.op, "C1", "source_target_pairs must be pairs");
   COLLET_TRY(check_channel(instr.op, a.channel));
   const int64_t limit = a.channel ? module.header().num_partitions : module.header().replica_count;
-  // In place, one participant may send as many pieces as there are offsets.
+  // If the op is in place, a participant may send as many slices as there are offsets.
   int64_t allowed = 1;
   if (!a.slice_sizes.empty()) {
     const Shape* offsets = &module[instr.operand(2)].shape;
@@ -297,7 +298,7 @@ Status check_pairs(const Module& module, const Instruction& instr) {
   return ok_status();
 }
 
-// The offsets of an in-place permutation: a tuple with one scalar for each dimension, or a tuple of such tuples.
+// Checks the offsets of an in-place permutation: a tuple with one scalar for each dimension, or a tuple of such tuples.
 Status check_offsets(Op op, const Shape& buffer, const Shape& offsets) {
   if (!offsets.is_tuple()) return broken(op, "", "offsets must be a tuple, but are ", offsets);
   bool arrays = true, tuples = true;
@@ -363,7 +364,7 @@ Status verify_all_reduce(const Module& module, const Instruction& instr) {
   return check_reduction(module, instr, "C5");
 }
 
-// Groups need not name everybody: who is in none gets zeros.
+// Groups need not name all participants: those that are in no group get zeros.
 Status verify_broadcast(const Module& module, const Instruction& instr) {
   const auto& a = instr.as<CollectiveAttrs>();
   COLLET_TRY(check_channel(instr.op, a.channel));
@@ -381,7 +382,7 @@ Status verify_broadcast(const Module& module, const Instruction& instr) {
   return ok_status();
 }
 
-// Each participant has as many pieces for each other one.
+// Checks the operands of ragged-all-to-all: each participant has the same number of slices for each other one.
 Status check_ragged(const Module& module, const Instruction& instr, GroupMode mode, int64_t group) {
   const Shape& offsets = module[instr.operand(2)].shape;
   if (!size_is_known(mode, instr.as<AllToAllAttrs>().groups, group) || offsets.has_unbounded()) return ok_status();

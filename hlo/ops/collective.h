@@ -8,19 +8,20 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// The meaning of replica groups: whose numbers their ids are, and how many participants a group has.
+/// Interprets replica groups: what kind of number their ids are, and how many participants a group has.
 
 namespace collet::hlo {
 
 /// Kinds of ids that the replica groups of a collective hold.
 enum class GroupMode : uint8_t {
-  CrossReplica,              ///< replicas, each partition for itself
-  CrossPartition,            ///< partitions, each replica for itself
-  CrossReplicaAndPartition,  ///< replicas, with all of their partitions
+  CrossReplica,              ///< replica ids; the group is formed separately within each partition
+  CrossPartition,            ///< partition ids; the group is formed separately within each replica
+  CrossReplicaAndPartition,  ///< replica ids; the group has all partitions of these replicas
   Flattened,                 ///< replica * num_partitions + partition
 };
 
-/// `global_ids` is nullopt for ops that have no use_global_device_ids. An error when they are used without a channel.
+/// Returns the mode. `global_ids` is nullopt for ops without use_global_device_ids; using global ids without a channel
+/// is an error.
 Expected<GroupMode> group_mode(Op op, bool has_channel, std::optional<bool> global_ids);
 /// Returns the number of ids that all groups together should hold.
 int64_t participants(const Module& module, GroupMode mode);

@@ -65,7 +65,7 @@ class Collective {
   }
 
  private:
-  /// (operands, result, states...) as the start's shape has it.
+  /// Returns (operands, result, states...) in the shape of the start instruction.
   Literal started(const std::vector<Literal>& operands, Literal result) const {
     std::vector<Literal> parts;
     parts.push_back(operands.size() == 1 && !in_.instr.shape.element(0).is_tuple() ? operands[0]
@@ -87,10 +87,11 @@ class Collective {
 
   int64_t id(int64_t replica, int64_t partition) const { return replica * partitions_ + partition; }
 
-  /// A run of one participant takes modules that were made for several: the others have nothing to give.
+  /// True if one participant runs alone. It may run modules that were written for several; the others then contribute
+  /// nothing.
   bool alone() const { return context_.replica_count() * partitions_ == 1; }
 
-  /// The participants that `number` of a group stands for.
+  /// Appends the participants that the id `number` of a group names.
   void add(GroupMode mode, int64_t number, Ints& ids) const {
     switch (mode) {
       case GroupMode::CrossReplica:
@@ -108,7 +109,7 @@ class Collective {
     }
   }
 
-  /// Everybody whom `mode` may name.
+  /// Returns all participants that `mode` may name.
   Ints pool(GroupMode mode) const {
     const int64_t count = mode == GroupMode::Flattened        ? context_.replica_count() * partitions_
                           : mode == GroupMode::CrossPartition ? partitions_
@@ -134,7 +135,7 @@ class Collective {
     }
     if (alone()) return Members{{me_}, 0};
     const auto self = std::find(out.ids.begin(), out.ids.end(), me_);
-    if (self == out.ids.end()) return Members{{me_}, 0};  // in no group: alone
+    if (self == out.ids.end()) return Members{{me_}, 0};  // a participant in no group is alone
     out.self = static_cast<size_t>(self - out.ids.begin());
     return out;
   }
@@ -147,7 +148,7 @@ class Collective {
     return all;
   }
 
-  /// Operand `k` of all, folded in the group's order, in the element type of the result.
+  /// Combines operand `k` of all members in the group's order, in the element type of the result.
   Expected<Literal> folded(const Everyone& all, size_t k) {
     const Shape& stated = in_.instr.shape.is_tuple() ? in_.instr.shape.element(k) : in_.instr.shape;
     const Literal& first = all[0][k];
@@ -211,8 +212,8 @@ class Collective {
     return out;
   }
 
-  /// `value` where its shape is what the module states. A participant that is alone has the first shard, and zeros where
-  /// the others' would be.
+  /// Returns `value` if it has the shape that the module states. A participant that runs alone has the first shard, and
+  /// zeros in place of the others.
   Expected<Literal> fitted(Literal value, size_t k) const {
     const Shape* shape = &in_.instr.shape;
     if (in_.instr.op == Op::ALL_GATHER_START) shape = &shape->element(1);
@@ -236,7 +237,7 @@ class Collective {
   Expected<Literal> reduce_scatter(const CollectiveDimAttrs& attrs) {
     COLLET_ASSIGN(const Members group, members(attrs.groups, attrs.channel, attrs.global_ids));
     COLLET_ASSIGN(Everyone all, exchange(group));
-    // Only what this participant is to have of the sum is summed up.
+    // Only the part of the sum that this participant keeps is computed.
     const auto count = static_cast<int64_t>(group.ids.size());
     for (auto& operands : all)
       for (Literal& whole : operands) {
@@ -328,7 +329,8 @@ class Collective {
                                                               : Literal::tuple(std::move(results));
   }
 
-  // Everybody comes; who is nobody's target gets zeros. Pairs that name participants who are not there move nothing.
+  // All participants take part; one that is no target gets zeros. Pairs with participants that do not exist move
+  // nothing.
   Expected<Literal> permute(const CollectivePermuteAttrs& attrs) {
     COLLET_ASSIGN(const GroupMode mode, group_mode(in_.instr.op, attrs.channel != 0, std::nullopt));
     Members everyone{pool(mode), 0};
@@ -354,7 +356,7 @@ class Collective {
     return starts;
   }
 
-  // Operands: input, output, where to read, where to write.
+  // Operands: input, output, offsets to read from, offsets to write to.
   Expected<Literal> permute_slices(const CollectivePermuteAttrs& attrs, const std::vector<Literal>* from) {
     if (in_.operand_count() != 4 || attrs.slice_sizes.size() != 1 || !in_.operand(0).shape().is_array())
       return unimplemented("collective-permute of several slices");

@@ -6,7 +6,7 @@
 namespace collet::hlo {
 namespace {
 
-// The number of the parameter that `id` is, or -1.
+// Returns the number of the parameter that `id` is, or -1.
 int64_t parameter_number(const Module& module, InstrId id) {
   const Instruction& instr = module[id];
   return instr.op == Op::PARAMETER ? instr.as<ParameterAttrs>().number : -1;

@@ -178,7 +178,7 @@ Status check_reducer(const Module& module, Op op, std::string_view label, CompId
 
 namespace {
 
-// (size - 1) * dilation + 1, or 0 for nothing.
+// Sets `out` to (size - 1) * dilation + 1, or 0 if the size is 0; false on overflow.
 bool dilate(int64_t size, int64_t dilation, int64_t& out) {
   if (size == 0) {
     out = 0;
@@ -198,7 +198,7 @@ bool window_count(int64_t base, const Window& w, size_t i, int64_t& out) {
   return true;
 }
 
-// Each property is left out or has one entry for each dimension.
+// True if each property of the window is omitted or has one entry per dimension.
 bool lists_fit(const Window& w) {
   for (const Dims* list :
        {&w.stride, &w.padding_low, &w.padding_high, &w.base_dilation, &w.window_dilation, &w.reversal})
@@ -254,7 +254,7 @@ Status check_aliasing(const Module& module, const Instruction& instr, List<const
       return broken(instr.op, "", "output_to_operand_aliasing names ", entry.operand_index, " of operand ", operand);
     if (!to)
       return broken(instr.op, "", "output_to_operand_aliasing names ", entry.output_index, " of result ", instr.shape);
-    // A buffer and what it holds may share memory.
+    // A buffer and its contents may share memory.
     if (from->is_buffer() && !to->is_buffer()) from = &from->element(0);
     if (to->is_buffer() && !from->is_buffer()) to = &to->element(0);
     if (!from->compatible(*to)) return broken(instr.op, "", "output_to_operand_aliasing joins ", *from, " and ", *to);

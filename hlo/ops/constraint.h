@@ -12,12 +12,13 @@
 #include "hlo/ops/rules.h"
 
 /// \file
-/// The tools of the rules of all families: errors that name their constraint, sizes that may be unknown,
-/// arithmetic that cannot overflow, and the signatures of called computations. For hlo/ops and hlo/verify.
+/// Helpers for the inference and verification rules of all op families: errors that name the violated constraint, sizes
+/// that may be unknown, arithmetic that detects overflow, and the signatures of called computations. For hlo/ops and
+/// hlo/verify.
 
 namespace collet::hlo {
 
-/// A size in a message: "3", or "?" where it is not known.
+/// A size in a message: "3", or "?" if it is not known.
 struct Size {
   int64_t value;
 };
@@ -43,7 +44,7 @@ inline void append_part(std::string& out, const Dims& numbers) {
 }
 }  // namespace detail
 
-/// The parts as one string: text, numbers, shapes, types, lists.
+/// Concatenates the parts as text: strings, numbers, shapes, types, lists.
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
   std::string out;
@@ -51,8 +52,8 @@ std::string concat(const Parts&... parts) {
   return out;
 }
 
-/// "dot C10: contracting sizes differ: ..."; an empty label leaves "dot: ...". Labels are those of StableHLO's
-/// specification; rules of HLO alone have none.
+/// Returns an error such as "dot C10: contracting sizes differ: ..."; with an empty label "dot: ...". The labels are
+/// those of constraints in StableHLO's specification; rules that only HLO has have none.
 template <typename... Parts>
 Status broken(Op op, std::string_view label, const Parts&... parts) {
   std::string out(op_info(op).text);
@@ -62,20 +63,21 @@ Status broken(Op op, std::string_view label, const Parts&... parts) {
   return invalid_argument(std::move(out));
 }
 
-/// Equal, or one of them not known.
+/// True if the sizes are equal, or one of them is not known.
 inline bool sizes_agree(int64_t a, int64_t b) {
   return a == b || a == kUnbounded || b == kUnbounded;
 }
-/// Equal ranks, and sizes that agree; types aside.
+/// True if the ranks are equal and the sizes agree; types are not compared.
 bool dims_agree(const Shape& a, const Shape& b);
-/// Equal types, or both floats.
+/// True if the types are equal, or both are floats.
 inline bool types_agree(Type a, Type b) {
   return a == b || (is_float(a) && is_float(b));
 }
-/// The type of a result of mixed operands: more range first, then more precision, then more bits, then signed.
+/// Returns the type of a result of mixed operands: the one with more range; if equal, more precision, then more bits,
+/// then the signed one.
 Type wider_type(Type a, Type b);
 
-/// Sums and products of hostile numbers; false when the result does not fit. kUnbounded is not a number here.
+/// Sums and products of untrusted numbers; they return false if the result overflows. kUnbounded must not be passed.
 inline bool add_fits(int64_t a, int64_t b, int64_t& out) {
   return !__builtin_add_overflow(a, b, &out);
 }
@@ -83,8 +85,7 @@ inline bool multiply_fits(int64_t a, int64_t b, int64_t& out) {
   return !__builtin_mul_overflow(a, b, &out);
 }
 
-/// Whether `size` positions and one edge of padding, either one, fit together, so that positions can be counted from both
-/// ends.
+/// True if `size` plus either edge of padding does not overflow, so that positions can be counted from both ends.
 inline bool edges_fit(int64_t size, int64_t low, int64_t high) {
   int64_t sum;
   return low != INT64_MIN && high != INT64_MIN && add_fits(size, low, sum) && add_fits(size, high, sum);
@@ -97,7 +98,7 @@ class DimList {
     sizes_.push_back(size);
     dynamic_.push_back(dynamic || size == kUnbounded);
   }
-  /// Dimension `i` of `shape`.
+  /// Appends dimension `i` of `shape`, with its bound if it is dynamic.
   void push(const Shape& shape, int64_t i) {
     push(shape.dim(static_cast<int>(i)), shape.is_dynamic(static_cast<int>(i)));
   }
@@ -116,16 +117,16 @@ class DimList {
   std::vector<bool> dynamic_;
 };
 
-/// `type` with the dimensions of `shape`, dynamic ones too.
+/// Returns an array of `type` with the dimensions of `shape`, including dynamic ones.
 Shape with_dims_of(const Shape& shape, Type type);
 /// Combines two shapes that agree: a dimension is dynamic if it is so in either, and its size is the known one.
 Shape join_dims(const Shape& a, const Shape& b, Type type);
-/// A list of numbers within [0, limit); the index of the first that is not, or -1.
+/// Returns the index of the first number outside of [0, limit), or -1.
 int64_t first_outside(std::span<const int64_t> numbers, int64_t limit);
-/// Whether a number occurs twice.
+/// True if a number occurs twice.
 bool has_repeats(std::span<const int64_t> numbers);
 bool contains(std::span<const int64_t> numbers, int64_t number);
-/// Strictly ascending.
+/// True if the numbers are strictly ascending.
 bool ascending(std::span<const int64_t> numbers);
 
 /// Parameters and result of a computation.
@@ -134,21 +135,20 @@ struct Signature {
   const Shape* result = nullptr;
   std::string_view name;
 };
-/// An error when `computation` is none, has no root or misses a parameter.
+/// Returns the signature; an error if `computation` is None, has no root or lacks a parameter.
 Expected<Signature> signature(const Module& module, Op op, CompId computation);
-/// An error when operand `i` is not an array; the message calls it `role`, or by its number.
+/// Returns an error if operand `i` is not an array; the message calls it `role`, or by its number.
 Status expect_array(const InferInput& in, size_t i, std::string_view role = {});
 /// Checks the operands of reduce and its like: inputs of one shape, then as many initial values. Returns the inputs' types. The
 /// labels are those of the rules for the number of operands and for the shapes.
 Expected<std::vector<Type>> reduced_types(const InferInput& in, std::string_view count_label,
                                           std::string_view shape_label);
-/// Whether `shape` is an array of rank 0, of `type` unless that is Invalid.
+/// True if `shape` is an array of rank 0, of `type` unless that is Invalid.
 bool is_scalar_of(const Shape& shape, Type type = Type::Invalid);
 /// Checks a computation that combines n values and n values to n values, such as that of reduce.
 Status check_reducer(const Module& module, Op op, std::string_view label, CompId computation,
                      std::span<const Type> input_types, std::span<const Shape* const> initial);
-/// The result of windows over `base`, of element type `type`. Labels in the order size, stride, base dilation,
-/// window dilation, rank.
+/// Labels of the constraints on a window, in the order size, stride, base dilation, window dilation, rank.
 struct WindowLabels {
   std::string_view size, stride, base_dilation, window_dilation, rank;
 };
@@ -156,13 +156,13 @@ Expected<Shape> windows_over(Op op, const Shape& base, const Window& window, Typ
 
 /// Checks output_to_operand_aliasing: the indices must exist and the shapes agree.
 Status check_aliasing(const Module& module, const Instruction& instr, List<const AliasEntry> aliasing);
-/// The part of `shape` at `index`; null when there is none.
+/// Returns the part of `shape` at `index`; null if there is none.
 const Shape* subshape(const Shape& shape, std::span<const int64_t> index);
 
-/// Equal but for layouts and bounds, and, where `mixed`, for the precision of floats.
+/// True if the shapes are equal except for layouts and bounds and, if `mixed`, except for the precision of floats.
 bool shapes_match(const Shape& a, const Shape& b, bool mixed);
 
-/// The declared families' functions, found through ops.def.
+/// Declares the functions of all families, to which rules.cc refers by the names in ops.def.
 #define COLLET_FAMILIES(X) \
   X(elementwise)           \
   X(convert)               \
@@ -185,7 +185,7 @@ bool shapes_match(const Shape& a, const Shape& b, bool mixed);
   X(host_io)               \
   X(dynamic_shape)
 
-/// verify_instruction, where `mixed`: the declared floats may have another precision than the inferred ones.
+/// Like verify_instruction; with `mixed` the declared floats may have another precision than the inferred ones.
 Status verify_instruction(const Module& module, const Instruction& instr, bool mixed);
 
 #define COLLET_DECLARE_FAMILY(family)                   \

@@ -6,7 +6,7 @@
 namespace collet::hlo {
 namespace {
 
-// Arguments that fit the parameters of what is called.
+// Checks that the arguments fit the parameters of the called computation.
 Status check_arguments(const InferInput& in, const Signature& callee, std::string_view label) {
   if (callee.parameters.size() != in.operands.size())
     return broken(in.op, label, callee.name, " takes ", callee.parameters.size(), " parameters, but there are ",
@@ -57,7 +57,7 @@ Expected<Shape> infer_while(const InferInput& in) {
   return state.without_layout();
 }
 
-// Dynamic in any branch is dynamic in the result.
+// Joins the shapes of two branches: a dimension that is dynamic in one is dynamic in the result.
 Shape join_branches(const Shape& a, const Shape& b) {
   if (a.is_tuple()) {
     std::vector<Shape> elements;

@@ -7,7 +7,7 @@
 namespace collet::hlo {
 namespace {
 
-/// No instruction in it, or in what it calls, does anything beyond its result.
+/// True if no instruction in the computation, or in those that it calls, has a side effect.
 bool is_pure(const Module& module, CompId computation, int depth = 0) {
   if (depth > 64) return false;
   for (InstrId id : module[computation].order) {
@@ -19,8 +19,9 @@ bool is_pure(const Module& module, CompId computation, int depth = 0) {
   return true;
 }
 
-// A loop whose body gives back the state it was given would go on for ever. Programs may be taken to end, so that this
-// state is as good as the loop's result; it is looked for after 2^k trips, where it costs nothing.
+// A loop without effects whose body returns its state unchanged would never end. XLA may assume that such loops end, so
+// the unchanged state is returned as the result. The state is compared after 2^k iterations only, so that the check
+// costs little.
 Expected<Literal> evaluate_while(const EvalInput& in) {
   const CompId condition = in.instr.called[0], body = in.instr.called[1];
   std::vector<Literal> state{std::move(in.operands[0])};

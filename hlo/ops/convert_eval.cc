@@ -12,8 +12,8 @@ namespace collet::hlo {
 namespace eval {
 namespace {
 
-// Mantissa and exponent cut on the bits of an IEEE format, as XLA defines it: subnormals of the narrower exponent range
-// become zero; those of the source stay where the exponent is not narrowed.
+// Reduces mantissa and exponent on the bits of an IEEE format, as XLA defines it: values that are subnormal in the
+// narrower exponent range become zero; subnormals of the source stay if the exponent is not narrowed.
 uint64_t reduce_bits(const FloatFormat& f, uint64_t bits, int64_t exponent_bits, int64_t mantissa_bits) {
   const int width = f.exponent_bits + f.mantissa_bits;
   const uint64_t sign = bits & (uint64_t{1} << width);
@@ -39,7 +39,7 @@ uint64_t reduce_bits(const FloatFormat& f, uint64_t bits, int64_t exponent_bits,
 
 void reduce_precision_lanes(Type type, const ReducePrecisionAttrs& attrs, const void* in, void* out, int64_t n) {
   FloatFormat format = float_format(static_cast<uint32_t>(type));
-  // Formats without infinity go through their values.
+  // Formats without infinity are converted by value, not by their bits.
   const bool by_value = format.specials != FloatSpecials::IEEE;
   if (by_value) format = float_format(COLLET_TYPE_F64);
   auto* from = static_cast<const double*>(in);
@@ -79,7 +79,8 @@ Expected<Literal> by_chunks(const EvalInput& in, F&& chunk) {
   return out;
 }
 
-/// `random` in [0, 2^bits): a fraction of the way from one neighbour to the next, `fraction` being in [0, 1).
+/// True if the value is rounded up: `random` in [0, 2^bits) is less than `fraction` of that range. `fraction`, in [0,
+/// 1), is the position of the value between its neighbours.
 bool goes_up(double fraction, uint64_t random, int bits) {
   return static_cast<long double>(random) < std::floor(std::ldexp(static_cast<long double>(fraction), bits));
 }
@@ -94,7 +95,7 @@ int64_t stochastic_int(double value, uint64_t random, int bits, Type to) {
   return out;
 }
 
-// Toward zero, then up by the fraction of the step that was cut.
+// Rounds toward zero, then up with the probability of the fraction that was cut off.
 double stochastic_float(double value, uint64_t random, int bits, Type to) {
   const FloatFormat f = float_format(static_cast<uint32_t>(to));
   const double magnitude = std::fabs(value);
@@ -121,7 +122,7 @@ Expected<Literal> evaluate_stochastic(const EvalInput& in) {
   });
 }
 
-// Elements as rows of bits, lowest first. pred counts as 8 bits.
+// Treats the elements as sequences of bits, lowest first; pred has 8 bits.
 Expected<Literal> evaluate_bitcast_convert(const EvalInput& in) {
   const Literal& operand = in.operand(0);
   const Shape& shape = in.instr.shape;
@@ -138,7 +139,8 @@ Expected<Literal> evaluate_bitcast_convert(const EvalInput& in) {
   const int64_t pieces = operand.element_count() * (from.bits / narrow);
   if (pieces != out.element_count() * (to.bits / narrow)) return invalid_argument("bitcast-convert changes the size");
   for (int64_t p = 0; p < pieces; ++p) {
-    // Piece p of `narrow` bits: where it comes from and where it goes, each in an element of its own type.
+    // Copies the bits in groups of `narrow` bits, the width of the narrower type; group p has these positions in its
+    // source and target element.
     const int64_t from_bit = p % (from.bits / narrow) * narrow, to_bit = p % (to.bits / narrow) * narrow;
     const uint8_t* source = operand.bytes() + p / (from.bits / narrow) * from.bytes();
     uint8_t* target = bytes + p / (to.bits / narrow) * to.bytes();

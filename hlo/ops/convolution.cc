@@ -4,7 +4,8 @@
 namespace collet::hlo {
 namespace {
 
-// Each dimension of a side is named once: batch or feature dimension `a`, the other one `b`, and the spatial ones.
+// Checks that each dimension of one array is named once: the batch or feature dimension `a`, the other one `b`, and the
+// spatial ones.
 Status check_numbers(Op op, std::string_view label, std::string_view side, int64_t a, int64_t b, const Dims& spatial) {
   std::vector<int64_t> all(spatial.begin(), spatial.end());
   all.push_back(a);
@@ -38,7 +39,7 @@ int64_t at(const Shape& shape, int64_t dimension) {
   return shape.dim(static_cast<int>(dimension));
 }
 
-// `size` is known and no multiple of `count`.
+// True if `size` is known and is not a multiple of `count`.
 bool leaves_rest(int64_t size, int64_t count) {
   return size != kUnbounded && size % count != 0;
 }

@@ -11,7 +11,7 @@ namespace {
 
 using namespace eval;
 
-/// Elements of a block of patches.
+/// Most elements of one block of patches, which bounds the memory of the patch matrix.
 constexpr int64_t kBlock = 1 << 18;
 
 Ints sizes_of(const Shape& shape, Dims dims) {
@@ -27,8 +27,8 @@ Ints order_of(std::initializer_list<int64_t> before, Dims middle, std::initializ
   return order;
 }
 
-/// Patches of the input times the kernel. Arrays in the order [batch, spatial, feature] and [spatial, input feature,
-/// output feature].
+/// Computes a convolution as the product of a matrix of input patches with the kernel. Arrays are in the order [batch,
+/// spatial, feature], the kernel in [spatial, input feature, output feature].
 class Convolution {
  public:
   explicit Convolution(const EvalInput& in)
@@ -90,7 +90,7 @@ class Convolution {
     return part;
   }
 
-  /// Rows are (batch, output position).
+  /// Computes a range of rows of the product; a row is a pair (batch, output position).
   void run_rows(const Product& sums, WideArray& input, int64_t batch_offset, int64_t feature_offset, WideArray& kernel,
                 WideArray& out, int64_t output_offset, int64_t begin, int64_t end) const {
     const int64_t block = std::clamp<int64_t>(depth_ ? kBlock / depth_ : kBlock, 1, std::max<int64_t>(1, end - begin));
@@ -135,7 +135,7 @@ class Convolution {
     }
   }
 
-  /// From [batch, spatial, feature] to the order of the result.
+  /// Transposes from [batch, spatial, feature] to the order of the result.
   Literal place(const WideArray& values) const {
     Literal out = Literal::uninitialized(shape_);
     const Codec& target = codec(shape_.type());

@@ -33,8 +33,8 @@ Expected<Literal> top_k(const EvalInput& in) {
   return evaluate_topk_of(in.operand(0), in.instr.shape.element(0).dims().back(), false, in.instr.shape);
 }
 
-/// Householder's reflection that turns column j of `a`, from row j on, into a multiple of the first unit vector. The
-/// vector is stored below the diagonal (its first entry is 1), the multiple on it; returns tau.
+/// Computes the Householder reflection that maps column j of `a`, from row j on, to a multiple of the first unit
+/// vector. The vector, whose first entry is 1, is stored below the diagonal, the multiple on the diagonal; returns tau.
 template <typename T>
 T reflect_column(Matrix<T>& a, int64_t j) {
   using R = RealOf<T>;
@@ -50,7 +50,7 @@ T reflect_column(Matrix<T>& a, int64_t j) {
   return tau;
 }
 
-/// m -= tau v (v^H m) for columns from `first` on; v is column j of `a`, 1 at row j.
+/// Applies a reflection: m -= tau v (v^H m) for columns from `first` on; v is column j of `a`, with 1 at row j.
 template <typename T>
 void apply_reflection(const Matrix<T>& a, int64_t j, T tau, Matrix<T>& m, int64_t first) {
   for (int64_t c = first; c < m.columns(); ++c) {
@@ -105,7 +105,8 @@ Expected<Literal> reflectors_of(const EvalInput& in) {
   return from_matrices(results, in.instr.shape);
 }
 
-/// Jacobi's rotations on a Hermitian matrix: eigenvalues on the diagonal, ascending, and their vectors in columns.
+/// Diagonalizes a Hermitian matrix by Jacobi rotations: ascending eigenvalues on the diagonal, and their eigenvectors
+/// in columns.
 template <typename T>
 void eigen(Matrix<T>& a, Matrix<T>& vectors, std::vector<RealOf<T>>& values) {
   using R = RealOf<T>;
@@ -128,7 +129,7 @@ void eigen(Matrix<T>& a, Matrix<T>& vectors, std::vector<RealOf<T>>& values) {
         const R theta = (real_part(a(q, q)) - real_part(a(p, p))) / (2 * size);
         const R t = (theta >= 0 ? R(1) : R(-1)) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
         const R c = 1 / std::sqrt(t * t + 1), s = t * c;
-        for (int64_t k = 0; k < n; ++k) {  // columns
+        for (int64_t k = 0; k < n; ++k) {  // rotates columns
           const T x = a(k, p), y = a(k, q);
           a(k, p) = c * x - s * conjugate(phase) * y;
           a(k, q) = s * phase * x + c * y;
@@ -136,7 +137,7 @@ void eigen(Matrix<T>& a, Matrix<T>& vectors, std::vector<RealOf<T>>& values) {
           vectors(k, p) = c * u - s * conjugate(phase) * v;
           vectors(k, q) = s * phase * u + c * v;
         }
-        for (int64_t k = 0; k < n; ++k) {  // rows
+        for (int64_t k = 0; k < n; ++k) {  // rotates rows
           const T x = a(p, k), y = a(q, k);
           a(p, k) = c * x - s * phase * y;
           a(q, k) = s * conjugate(phase) * x + c * y;
@@ -163,7 +164,7 @@ Expected<Literal> eigh_of(const EvalInput& in) {
   std::vector<Matrix<R>> values;
   const bool lower = !in.instr.as<CustomCallAttrs>().config.starts_with('0');
   for (Matrix<T>& a : list) {
-    for (int64_t i = 0; i < a.rows(); ++i) {  // only one triangle counts
+    for (int64_t i = 0; i < a.rows(); ++i) {  // reads one triangle only
       for (int64_t j = i + 1; j < a.columns(); ++j)
         if (lower)
           a(i, j) = conjugate(a(j, i));
@@ -185,7 +186,7 @@ Expected<Literal> eigh_of(const EvalInput& in) {
   return Literal::tuple(std::move(results));
 }
 
-/// In the next wider type of operand 0.
+/// Computes in the next wider type than that of operand 0.
 #define COLLET_BY_TYPE(name, function)                  \
   Expected<Literal> name(const EvalInput& in) {         \
     switch (in.operand(0).type()) {                     \

@@ -6,7 +6,7 @@
 namespace collet::hlo {
 namespace {
 
-// Dimension numbers of any of the three ops.
+// The dimension numbers of dot, ragged-dot or scaled-dot.
 struct DotDims {
   const Dims& lhs_batch;
   const Dims& lhs_contracting;
@@ -70,13 +70,14 @@ void push_result(const InferInput& in, const DotDims& d, const Dims& rhs_group, 
     if (!contains(d.rhs_batch, i) && !contains(d.rhs_contracting, i) && !contains(rhs_group, i)) dims.push(rhs, i);
 }
 
-// The text may ask for another type than the operands have: sums of s8 in s32, of bf16 in f32.
+// Returns the type of the result. The text may declare another type than the operands have: sums of s8 in s32, of bf16
+// in f32.
 Type result_type(const InferInput& in) {
   if (in.declared && in.declared->is_array()) return in.declared->type();
   return wider_type(in.operand(0).type(), in.operand(1).type());
 }
 
-// The sizes that group_sizes must begin with, where it has more than one dimension.
+// Returns the leading dimensions that group_sizes must have if it has more than one dimension.
 std::vector<int64_t> group_prefix(const Shape& lhs, const DotDims& d, int64_t ragged) {
   std::vector<int64_t> prefix;
   const auto take = [&](std::span<const int64_t> numbers) {
@@ -148,7 +149,7 @@ Expected<Shape> infer_ragged(const InferInput& in) {
   return dims.shape(result_type(in));
 }
 
-// A scale that does nothing may stand for none.
+// True for the placeholder that stands for an operand without a scale.
 bool no_scale(const Shape& operand, const Shape& scale) {
   const auto is_one = [](int64_t size) { return size == 1; };
   return operand.type() == Type::BF16 && scale.type() == Type::BF16 &&

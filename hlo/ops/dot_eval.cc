@@ -11,7 +11,7 @@ namespace {
 
 using namespace eval;
 
-/// One operand of a product, cut into the roles of its dimensions.
+/// One operand of a product, with its dimensions sorted by role.
 struct Side {
   Ints batch, contracting, free, group;
   int64_t size(const Shape& shape, const Ints& dims) const {
@@ -75,7 +75,7 @@ Expected<Literal> evaluate_plain(const EvalInput& in) {
                   pack(in.operand(1), join({&right.batch, &right.contracting, &right.free})));
 }
 
-/// `values` times a scale per block: each scale stands for dim / scale-dim elements.
+/// Multiplies `values` by a scale per block: each scale applies to dim / scale-dim consecutive elements of a dimension.
 Status apply_scale(const Literal& scale, const Shape& shape, WideArray& values) {
   const auto rank = static_cast<size_t>(shape.rank());
   if (scale.shape().rank() != shape.rank() && !scale.shape().is_scalar())
@@ -117,7 +117,7 @@ Expected<Literal> evaluate_scaled(const EvalInput& in) {
                   permuted(std::move(b), in.operand(1).shape(), join({&right.batch, &right.contracting, &right.free})));
 }
 
-/// Group sizes of batch `b`: one list for all, or one per batch.
+/// Returns the end offsets of the groups of batch `b`; group sizes are given once for all batches, or per batch.
 Ints group_ends(const Literal& sizes, int64_t b) {
   const int64_t groups = sizes.shape().rank() ? sizes.shape().dim(sizes.shape().rank() - 1) : 1;
   const int64_t lists = groups ? sizes.element_count() / groups : 1;
@@ -132,14 +132,16 @@ struct RaggedCall {
   const EvalInput& in;
   Side left, right;
   int64_t batch, m, n, k, groups;
-  int64_t ragged_size, ragged_inner;  // of the ragged dimension among its own kind
+  // Size of the ragged dimension, and the product of the sizes of later dimensions with the same role.
+  int64_t ragged_size, ragged_inner;
   int64_t group_of(const Ints& ends, int64_t position) const {
     const int64_t r = position / ragged_inner % ragged_size;
     return std::upper_bound(ends.begin(), ends.end(), r) - ends.begin();
   }
 };
 
-/// Rows of lhs fall into groups, each with a rhs of its own; rows beyond the last group give zeros.
+/// The ragged dimension is a free dimension of lhs: each group of rows has its own rhs; rows after the last group give
+/// zeros.
 void ragged_rows(const RaggedCall& c, const Product& product, WideArray& a, WideArray& b, WideArray& sums) {
   const size_t row_bytes = static_cast<size_t>(c.k) * lane_bytes(a.wide());
   const size_t out_bytes = static_cast<size_t>(c.n) * lane_bytes(a.wide());
@@ -160,7 +162,7 @@ void ragged_rows(const RaggedCall& c, const Product& product, WideArray& a, Wide
   }
 }
 
-/// The contracted positions fall into groups, each of which gives a product of its own.
+/// The ragged dimension is contracted: each group of contracted positions gives a product of its own.
 void ragged_sums(const RaggedCall& c, const Product& product, WideArray& a, WideArray& b, WideArray& sums) {
   const size_t element = lane_bytes(a.wide());
   for (int64_t i = 0; i < c.batch; ++i) {

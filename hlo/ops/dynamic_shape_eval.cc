@@ -23,7 +23,7 @@ void set_sizes(Literal& value, Ints sizes) {
     value.set_dynamic_sizes(std::move(sizes));
 }
 
-// The elements that are there, in row-major order, under new sizes within new bounds.
+// Copies the elements in use, in row-major order, to an array with new sizes and bounds.
 Expected<Literal> dynamic_reshape(const EvalInput& in) {
   const Literal& operand = in.operand(0);
   const Shape& shape = in.instr.shape;

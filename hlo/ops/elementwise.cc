@@ -4,7 +4,7 @@
 namespace collet::hlo {
 namespace {
 
-// Operands of one shape; their dimensions joined.
+// Checks that the operands have one shape; returns it with the dynamic dimensions of all.
 Expected<Shape> joined(const InferInput& in, std::string_view label, Type type) {
   for (size_t i = 0; i < in.operands.size(); ++i) COLLET_TRY(expect_array(in, i));
   Shape out = with_dims_of(in.operand(0), type);
@@ -87,7 +87,7 @@ Status verify_compare(const Instruction& instr, const Shape& lhs) {
   const auto& a = instr.as<CompareAttrs>();
   if (static_cast<uint32_t>(a.direction) > static_cast<uint32_t>(Direction::LT))
     return broken(instr.op, "", "no such direction: ", static_cast<int64_t>(a.direction));
-  // SIGNED, UNSIGNED and FLOAT only repeat the operands' type, which decides also where they contradict it.
+  // SIGNED, UNSIGNED and FLOAT only repeat the operands' type; if they contradict it, the operands' type decides.
   if (a.type != CompareType::TOTALORDER || is_float(lhs.type())) return ok_status();
   return broken(instr.op, "C3", "comparison type TOTALORDER does not fit operands of ", lhs);
 }

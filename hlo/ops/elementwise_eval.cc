@@ -10,7 +10,7 @@ namespace {
 
 using namespace eval;
 
-// Selecting moves bytes; NaN payloads stay what they were.
+// select copies bytes, so that NaN payloads are preserved.
 Expected<Literal> evaluate_select(const EvalInput& in) {
   const Literal& pred = in.operand(0);
   if (pred.shape().is_scalar() && !in.instr.shape.is_scalar()) return in.operand(pred.bytes()[0] ? 1 : 2);

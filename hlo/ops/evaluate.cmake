@@ -1,4 +1,5 @@
-# What the ops compute. Apart from inference and verification, so that these do not carry the evaluator along.
+# The evaluation of ops. It is a library of its own, so that users of shape inference and verification do not link the
+# evaluator.
 collet_library(NAME hlo_ops_eval
   SOURCES
     evaluate.cc

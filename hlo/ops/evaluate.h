@@ -20,7 +20,7 @@ class EvalContext {
   virtual ~EvalContext() = default;
   /// Runs a computation on `arguments`, from which it may move, and returns its root's value.
   virtual Expected<Literal> call(CompId computation, std::span<Literal> arguments) = 0;
-  /// This participant, and how many there are.
+  /// The number of this participant's replica and partition, and how many there are.
   virtual int64_t replica() const { return 0; }
   virtual int64_t partition() const { return 0; }
   virtual int64_t replica_count() const { return 1; }
@@ -35,22 +35,23 @@ class EvalContext {
   virtual Expected<Literal> receive(int64_t channel);
   /// Evaluates a custom call that hlo/ops does not know; UNIMPLEMENTED with the target's name if it is not known here either.
   virtual Expected<Literal> custom_call(const Instruction& instr, std::span<const Literal> operands);
-  /// Queues of the host.
+  /// The infeed and outfeed queues of the host.
   virtual Expected<Literal> infeed(const Shape& shape);
   virtual Status outfeed(const Literal& value);
-  /// The 128-bit counter (low, high) of rng and rng-get-and-update-state: returns it, then adds `delta`.
+  /// Returns the 128-bit counter (low, high) of rng and rng-get-and-update-state, then adds `delta` to it.
   virtual std::pair<uint64_t, uint64_t> next_rng_state(uint64_t delta) = 0;
-  /// True when the caller wants to stop; asked in loops.
+  /// True if the evaluation should stop; loops call this.
   virtual bool cancelled() const { return false; }
-  /// Whether to take the other choice wherever the meaning of an op leaves one: long sums are rounded at each step and short ones at
-  /// the end, equal elements of unstable sorts are in the other order, and undefined elements have other bytes.
+  /// True if the evaluator should make the other choice wherever an op leaves one, for tests: long sums are rounded at
+  /// each step and short ones at the end, equal elements of unstable sorts are in the other order, and undefined
+  /// elements have other bytes.
   virtual bool other_choices() const { return false; }
-  /// Threads that one op may use.
+  /// Number of threads that one op may use.
   virtual int threads() const { return 1; }
 };
 
-/// One evaluation. Operands have exactly the shapes of the instruction's operands; the result must have the
-/// instruction's shape. Operands may be moved from: data that nobody else holds is updated in place.
+/// The input of one evaluation. Operands have exactly the shapes of the instruction's operands; the result must have
+/// the instruction's shape. Operands may be moved from: data without other owners is updated in place.
 struct EvalInput {
   const Module& module;
   const Instruction& instr;

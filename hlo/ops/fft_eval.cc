@@ -12,9 +12,9 @@ namespace {
 
 using namespace eval;
 
-constexpr int64_t kLargestRadix = 64;  // larger prime factors go through a convolution
+constexpr int64_t kLargestRadix = 64;  // larger prime factors use Bluestein's algorithm
 
-/// One length and direction; R is double for results of 32 bits, long double for those of 64.
+/// The transform of one length and direction; R is double for results of 32 bits, long double for those of 64.
 template <typename R>
 class Plan {
  public:
@@ -44,7 +44,7 @@ class Plan {
   }
 
  private:
-  // exp(-+2 pi i k / n), from an angle of at most an eighth of a turn.
+  // Returns exp(-+2 pi i k / n), computed from an angle of at most an eighth of a turn to reduce errors.
   C root(int64_t k, int64_t n) const {
     const int64_t eighth = 8 * k / n;  // octant
     constexpr long double tau = 2 * std::numbers::pi_v<long double>;
@@ -55,10 +55,10 @@ class Plan {
     if (eighth % 8 == 0 || eighth % 8 == 7) {
       const long double a = angle(eighth % 8 == 0 ? k : k - n, n);
       c = std::cos(a), s = std::sin(a);
-    } else if (eighth <= 2) {  // around a quarter
+    } else if (eighth <= 2) {  // angles around a quarter turn
       const long double a = angle(4 * k - n, 4 * n);
       c = -std::sin(a), s = std::cos(a);
-    } else if (eighth <= 4) {  // around a half
+    } else if (eighth <= 4) {  // angles around a half turn
       const long double a = angle(2 * k - n, 2 * n);
       c = -std::cos(a), s = -std::sin(a);
     } else {
@@ -68,7 +68,7 @@ class Plan {
     return {static_cast<R>(c), static_cast<R>(inverse_ ? s : -s)};
   }
 
-  // Elements start, start + step, ... of x, `n` of them; factor by factor.
+  // Transforms the `n` elements start, start + step, ... of x recursively, one factor of n per level.
   std::vector<C> transform(const std::vector<C>& x, int64_t start, int64_t step, int64_t n, size_t level) const {
     if (n == 1) return {x[static_cast<size_t>(start)]};
     const int64_t p = factors_[level], m = n / p;
@@ -76,7 +76,7 @@ class Plan {
     for (int64_t j = 0; j < p; ++j) parts.push_back(transform(x, start + j * step, step * p, m, level + 1));
     std::vector<C> out(static_cast<size_t>(n));
     std::vector<C> turned(static_cast<size_t>(p));
-    const int64_t stride = n_ / n;  // twiddles of length n within those of length n_
+    const int64_t stride = n_ / n;  // stride of the twiddle factors for length n in the table for length n_
     for (int64_t k = 0; k < m; ++k) {
       for (int64_t j = 0; j < p; ++j)
         turned[static_cast<size_t>(j)] = multiply(parts[static_cast<size_t>(j)][static_cast<size_t>(k)],
@@ -95,7 +95,8 @@ class Plan {
     return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
   }
 
-  // Bluestein: the transform as a convolution with a chirp, whose length is a power of two.
+  // Bluestein's algorithm: the transform as a convolution with a chirp signal, computed with a length that is a power
+  // of two.
   void prepare_convolution() {
     int64_t size = 1;
     while (size < 2 * n_ - 1) size *= 2;
@@ -127,7 +128,7 @@ class Plan {
 
   int64_t n_;
   bool inverse_;
-  std::vector<int64_t> factors_;  // ascending
+  std::vector<int64_t> factors_;  // prime factors, ascending
   std::vector<C> twiddles_, chirp_, filter_;
   std::unique_ptr<Plan> convolution_, back_;
 };
@@ -189,7 +190,7 @@ class Transform {
     }
   }
 
-  // Transforms each line along dimension d and keeps its first `keep` elements (0: all).
+  // Transforms all vectors along dimension d and keeps their first `keep` elements (0: all).
   void along(size_t d, int64_t keep) {
     const int64_t n = sizes_[d];
     const int64_t kept = keep ? keep : n;
@@ -212,7 +213,8 @@ class Transform {
     sizes_ = to;
   }
 
-  // The other half of each line is the conjugate of this one; the ends are real.
+  // Completes real input spectra along the last dimension: the other half is the conjugate of this one; the first and
+  // middle elements are real.
   void complete_last(size_t last) {
     const int64_t half = sizes_[last], n = attrs_.length[last];
     const int64_t lines = static_cast<int64_t>(data_.size()) / half;

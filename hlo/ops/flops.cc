@@ -11,7 +11,7 @@ double elements(const Shape& shape) {
   return static_cast<double>(shape.is_array() ? shape.element_count() : 0);
 }
 
-// Operations that one call of a scalar computation makes.
+// Returns the number of operations of one call of a scalar computation.
 double body_flops(const Module& module, CompId id) {
   double count = 0;
   for (const InstrId instr : module[id].order) count += is_elementwise(module[instr].op) ? 1 : 0;

@@ -5,8 +5,9 @@
 
 namespace collet::hlo {
 
-/// Arithmetic operations of one execution of an instruction, estimated: of floats and integers alike, a multiply-add as
-/// two. What only moves data has none. The bodies of loops, branches, calls and fusions are not part of it.
+/// Estimates the arithmetic operations of one execution of an instruction. Float and integer operations count alike; a
+/// multiply-add counts as two; data movement counts as none. The bodies of loops, branches, calls and fusions are not
+/// included.
 double flops_of(const Module& module, const Instruction& instr);
 
 }  // namespace collet::hlo

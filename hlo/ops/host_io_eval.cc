@@ -7,7 +7,8 @@
 namespace collet::hlo {
 namespace {
 
-/// Whom send reaches and recv hears, as the attribute {{source,target},...} says; no pairs: everybody talks to itself.
+/// Returns the pairs of source and target between which send and recv communicate, from the attribute
+/// {{source,target},...}. Without pairs every participant sends to itself.
 std::vector<std::pair<int64_t, int64_t>> pairs_of(const Instruction& instr) {
   std::vector<std::pair<int64_t, int64_t>> pairs;
   if (!instr.extras) return pairs;
@@ -42,7 +43,8 @@ Status deliver(const EvalInput& in) {
   return ok_status();
 }
 
-/// The recv of a recv-done; they may be apart, across tuples, then the done op's own attributes must say it.
+/// Returns the recv of a recv-done. If the two are connected through tuples only, returns the recv-done, whose own
+/// attributes must then state the channel.
 const Instruction& receiver(const EvalInput& in) {
   const Instruction& operand = in.module[in.instr.operand(0)];
   return operand.op == Op::RECV ? operand : in.instr;

@@ -12,7 +12,7 @@ std::vector<int64_t> joined(const Dims& a, const Dims& b) {
   return all;
 }
 
-// Gather and scatter mirror each other; their constraints carry other numbers.
+// Labels of the constraints of gather and scatter, which have the same rules with different numbers.
 struct IndexLabels {
   std::string_view vector_dim, map_size, map_range, map_unique, collapsed_sorted, collapsed_range, batching_sorted,
       batching_range, unique, indices_batching_unique, indices_batching_range, indices_batching_vector, batching_count,
@@ -24,7 +24,7 @@ constexpr IndexLabels kScatter{"C22", "C19", "C21", "C20", "C10", "C11", "C12",
                                "C13", "C9",  "C14", "C15", "C16", "C17", "C18"};
 
 struct IndexNumbers {
-  const Dims& collapsed;  // inserted, for scatter
+  const Dims& collapsed;  // for scatter: inserted dimensions
   std::string_view collapsed_name;
   const Dims& batching;
   std::string_view batching_name;
@@ -148,7 +148,7 @@ Expected<Shape> infer_gather(const InferInput& in) {
   return dims.shape(operand.type());
 }
 
-// Sizes of the operand that a window of updates covers, in order.
+// Returns the sizes of the operand dimensions that a window of updates covers, in order.
 std::vector<int64_t> window_bounds(const Shape& operand, const ScatterAttrs& a) {
   std::vector<int64_t> bounds;
   for (int64_t d = 0; d < operand.rank(); ++d)

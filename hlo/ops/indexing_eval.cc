@@ -19,9 +19,9 @@ bool has(Dims dims, int64_t d) {
 struct IndexVectors {
   const Literal& indices;
   int64_t vector_dim;
-  Ints dims;     // of the other dimensions
-  Ints strides;  // theirs in the operand
-  int64_t step;  // between the entries of a vector
+  Ints dims;     // sizes of the other dimensions
+  Ints strides;  // strides of the other dimensions in the index operand
+  int64_t step;  // stride between the entries of an index vector
 
   IndexVectors(const Literal& operand, int64_t index_vector_dim) : indices(operand), vector_dim(index_vector_dim) {
     const Ints all = row_major_strides(operand.shape().dims());
@@ -32,7 +32,7 @@ struct IndexVectors {
     }
     step = vector_dim < operand.shape().rank() ? all[static_cast<size_t>(vector_dim)] : 0;
   }
-  /// The position among `dims` of dimension `d` of the index operand.
+  /// Returns the position in `dims` of dimension `d` of the index operand.
   size_t position(int64_t d) const { return static_cast<size_t>(d > vector_dim ? d - 1 : d); }
   int64_t entry(int64_t offset, size_t k) const {
     const int64_t value = indices.as_int(offset + static_cast<int64_t>(k) * step);
@@ -40,7 +40,7 @@ struct IndexVectors {
   }
 };
 
-/// Dimensions of `rank` that are not in `list`, in order.
+/// Returns the dimensions 0 ... rank-1 that are not in `list`, in order.
 Ints others(int64_t rank, Dims list) {
   Ints out;
   for (int64_t d = 0; d < rank; ++d)
@@ -118,7 +118,8 @@ class Scatter {
       values_.push_back(pack(in_.operand(k)));
       updates_.push_back(pack(in_.operand(arrays_ + 1 + k)));
     }
-    // One op on one array needs no body. Each step is rounded; without rounding in between is the other choice.
+    // A body that is a single op on one array is applied directly. By default each step is rounded; with
+    // other_choices() the steps are not rounded in between.
     const Op op = arrays_ == 1 ? single_op(in_.module, in_.instr.called[0]) : Op::INVALID;
     const Type type = in_.operand(0).type();
     const Kernel kernel = op != Op::INVALID && type == updates_type() ? find_kernel(op, type) : nullptr;
@@ -171,7 +172,7 @@ class Scatter {
     return true;
   }
 
-  /// The body returns the update.
+  /// True if the body returns the update.
   bool assigns() const {
     const Computation& body = in_.module[in_.instr.called[0]];
     return arrays_ == 1 && body.parameters.size() == 2 && body.root == body.parameters[1] &&

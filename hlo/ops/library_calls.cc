@@ -9,7 +9,7 @@
 namespace collet::hlo {
 namespace {
 
-/// `shape` with its last `drop` dimensions replaced by `last`.
+/// Returns `shape` with its last `drop` dimensions replaced by `last`.
 Shape with_last(const Shape& shape, size_t drop, std::initializer_list<int64_t> last, Type type) {
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end() - static_cast<ptrdiff_t>(drop));
   dims.insert(dims.end(), last);

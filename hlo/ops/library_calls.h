@@ -9,8 +9,8 @@
 
 namespace collet::hlo {
 
-/// Whether a custom call has the operands and the result of the library routine that `target` names: TopK, Qr,
-/// ProductOfElementaryHouseholderReflectors or Eigh, as XLA's frontends call them. OK for any other target.
+/// Checks that a custom call has the operands and the result of the library routine that `target` names: TopK, Qr,
+/// ProductOfElementaryHouseholderReflectors or Eigh, as XLA's frontends call them. Returns OK for any other target.
 Status check_library_call(std::string_view target, std::span<const Shape* const> operands, const Shape& result);
 
 }  // namespace collet::hlo

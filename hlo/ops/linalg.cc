@@ -4,7 +4,7 @@
 namespace collet::hlo {
 namespace {
 
-// A square matrix in the last two dimensions.
+// Checks that the last two dimensions are a square matrix.
 Status check_square(const InferInput& in, const Shape& a, std::string_view rank_label, std::string_view size_label) {
   if (a.rank() < 2) return broken(in.op, rank_label, "a must have rank 2 or more, but is ", a);
   if (!sizes_agree(a.dim(a.rank() - 2), a.dim(a.rank() - 1)))

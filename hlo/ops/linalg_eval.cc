@@ -12,7 +12,7 @@ namespace {
 
 using namespace eval;
 
-/// The lower factor in place, from the lower triangle; false where the matrix is not positive definite.
+/// Computes the lower Cholesky factor in place from the lower triangle; false if the matrix is not positive definite.
 template <typename T>
 bool factor(Matrix<T>& a) {
   using R = RealOf<T>;
@@ -45,7 +45,7 @@ Expected<Literal> cholesky(const EvalInput& in) {
   });
 }
 
-/// Solves a x = b where a is lower (or upper) triangular.
+/// Solves a x = b for lower (or upper) triangular a.
 template <typename T>
 void solve(const Matrix<T>& a, bool lower, bool unit, Matrix<T>& b) {
   const int64_t n = a.rows();
@@ -76,7 +76,7 @@ Expected<Literal> triangular_solve(const EvalInput& in) {
       solve(a, lower, attrs.unit_diagonal, b);
       return b;
     }
-    // x a = b is a^T x^T = b^T.
+    // x a = b is solved as a^T x^T = b^T.
     Matrix<T> t = transposed(b);
     solve(transposed(a), !lower, attrs.unit_diagonal, t);
     return transposed(t);

@@ -7,8 +7,8 @@
 
 namespace collet::hlo {
 
-/// Is this the target of a custom call that only says something about its operands: how they are sharded, in which memory
-/// they lie? A participant alone gets them back, several as a tuple.
+/// True if this is the target of a custom call that only annotates its operands, for example with their sharding or
+/// memory space. The call returns its operand, or several operands as a tuple.
 inline bool is_marker_target(std::string_view target) {
   constexpr std::string_view kTargets[] = {
       "Sharding",

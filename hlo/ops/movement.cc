@@ -89,7 +89,8 @@ Expected<Shape> infer_slice(const InferInput& in) {
   return dims.shape(operand.type());
 }
 
-// The starts of dynamic-slice and dynamic-update-slice: one scalar for each dimension, or one list of them.
+// Checks the start indices of dynamic-slice and dynamic-update-slice: one scalar for each dimension, or one list with
+// all.
 Status check_starts(const InferInput& in, size_t first, const Shape& operand, std::string_view size_label,
                     std::string_view type_label) {
   const size_t count = in.operands.size() - first;
@@ -230,7 +231,7 @@ Expected<Shape> infer_bitcast(const InferInput& in) {
   return in.declared->without_layout();
 }
 
-// Bits of the elements, packed; -1 where not known or too many.
+// Returns the total number of bits of the elements; -1 if it is not known or too large.
 int64_t packed_bits(const Shape& shape) {
   int64_t bits;
   if (shape.has_unbounded() || !multiply_fits(shape.element_count(), type_info(shape.type()).bits, bits)) return -1;

@@ -21,7 +21,7 @@ Expected<Literal> new_result(const Shape& shape) {
   return Literal::uninitialized(shape);
 }
 
-/// The result read from operand 0 at `start`, with `strides` of the operand per result dimension.
+/// Reads the result from operand 0, beginning at element `start`, with one stride of the operand per result dimension.
 Expected<Literal> read_strided(const EvalInput& in, int64_t start, const Ints& strides) {
   const Literal& operand = in.operand(0);
   COLLET_ASSIGN(Literal out, new_result(in.instr.shape));
@@ -108,14 +108,14 @@ Expected<Literal> evaluate_pad(const EvalInput& in) {
   return out;
 }
 
-/// A start index, read with its own signedness and clamped to [0, most].
+/// Returns start index `i`, read as signed or unsigned according to its type, and clamped to [0, most].
 int64_t clamped(const Literal& index, int64_t i, int64_t most) {
   const int64_t value = index.as_int(i);
   if (index.type() == Type::U64 && value < 0) return most;
   return std::clamp<int64_t>(value, 0, std::max<int64_t>(most, 0));
 }
 
-/// The starts of a dynamic slice: one scalar per dimension, or one array with all.
+/// Returns the start indices of a dynamic slice: one scalar per dimension, or one array with all.
 Ints starts_of(const EvalInput& in, size_t first, std::span<const int64_t> dims, std::span<const int64_t> sizes) {
   Ints starts(dims.size());
   const bool is_list = in.operand_count() == first + 1 && in.operand(first).shape().rank() == 1;
@@ -141,7 +141,7 @@ Expected<Literal> evaluate_dynamic_slice(const EvalInput& in) {
 Expected<Literal> evaluate_dynamic_update_slice(const EvalInput& in) {
   const Literal& update = in.operand(1);
   const Ints starts = starts_of(in, 2, in.operand(0).shape().dims(), update.shape().dims());
-  Literal out = std::move(in.operands[0]);  // written in place where nobody else holds it
+  Literal out = std::move(in.operands[0]);  // written in place if the data has no other owner
   const Ints strides = row_major_strides(out.shape().dims());
   const int bytes = element_bytes(out);
   if (update.element_count() > 0)
@@ -156,7 +156,7 @@ Expected<Literal> evaluate_iota(const EvalInput& in) {
   if (out.element_count() == 0) return out;
   const auto dim = static_cast<size_t>(in.instr.as<IotaAttrs>().dimension);
   const Codec& target = codec(shape.type());
-  // One copy of the counting dimension, then spread over the others.
+  // Writes the numbers once along their dimension, then broadcasts them along the others.
   const int64_t size = shape.rank() ? shape.dim(static_cast<int>(dim)) : 1;
   std::vector<uint8_t> line(static_cast<size_t>(size * target.bytes));
   for (int64_t at = 0; at < size; at += kLanes) {
@@ -175,7 +175,7 @@ Expected<Literal> evaluate_iota(const EvalInput& in) {
   return out;
 }
 
-/// Strides in elements of a shape as its layout says.
+/// Returns the strides, in elements, of a shape according to its layout.
 Ints layout_strides(const Shape& shape) {
   const Layout* layout = shape.layout();
   if (!layout || layout->minor_to_major.size() != static_cast<size_t>(shape.rank()))
@@ -189,7 +189,8 @@ Ints layout_strides(const Shape& shape) {
   return strides;
 }
 
-/// The same bytes in memory order: operand to its layout's order, then from the result's.
+/// Bitcast keeps the bytes in memory order: reads the operand in the order of its layout, and writes the result in the
+/// order of its own.
 Expected<Literal> evaluate_bitcast(const EvalInput& in) {
   const Literal& operand = in.operand(0);
   const Shape& to = in.instr.shape;

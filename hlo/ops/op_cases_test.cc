@@ -33,7 +33,7 @@ never_vector { x = f32[2] parameter(0)  ROOT r = pred[1] constant({0}) }
 never_scalar { x = f32[] parameter(0)  ROOT r = pred[] constant(false) }
 )";
 
-// Where the operand list of `text` begins and ends: behind a word that touches its parenthesis.
+// Finds the begin and end of the operand list of `text`: it begins at a parenthesis directly after a word.
 bool find_operands(const std::string& text, size_t& begin, size_t& end) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] != '(' || !(std::isalnum(static_cast<unsigned char>(text[i - 1])))) continue;
@@ -86,7 +86,7 @@ void check_inferred(const Module& module, const Instruction& instr) {
   for (InstrId o : instr.operands) operands.push_back(&module[o].shape);
   const Expected<Shape> shape = infer_shape({module, instr.op, operands, instr.attrs, instr.called, nullptr});
   ASSERT_TRUE(shape.ok()) << shape.status().message();
-  // Products may state a wider type than their operands have.
+  // Products may declare a wider type than their operands have, so the inferred type may differ.
   const Family family = op_info(instr.op).family;
   const bool typed = family == Family::dot || family == Family::convolution;
   EXPECT_EQ((typed ? shape->with_type(instr.shape.type()) : *shape).to_string(), instr.shape.to_string());

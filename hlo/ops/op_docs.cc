@@ -22,9 +22,9 @@ constexpr std::array<ClassText, 6> kClasses{{
     {"communication", "between participants; a copy in a group of one"},
 }};
 
-// The elementwise ops of floats whose expansion needs no integer kernels.
+// Elementwise ops on floats whose expansion needs no integer kernels.
 constexpr std::array kWithoutIntegers = {Op::CEIL, Op::CLAMP, Op::IMAG, Op::MINIMUM, Op::REAL, Op::SUBTRACT};
-// Those whose expansion needs integers of twice the width.
+// Elementwise ops on floats whose expansion needs integers of twice the width.
 constexpr std::array kWithWiderIntegers = {Op::COSINE, Op::SINE, Op::TAN};
 
 struct FamilyText {

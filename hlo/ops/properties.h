@@ -7,8 +7,8 @@
 #include "hlo/ir/ops.h"
 
 /// \file
-/// Properties of ops that readers, the verifier, the SPMD partitioner and the conformance suite need, and backends do not. They
-/// stand in properties.def.
+/// Properties of ops that readers, the verifier, the SPMD partitioner and the conformance suite need, but backends do
+/// not. The table of their values is properties.def.
 
 namespace collet::hlo {
 

@@ -25,7 +25,7 @@ Expected<Shape> infer_reduction(const InferInput& in) {
   return Shape::tuple(std::move(results));
 }
 
-// The operand that gives map's result its dimensions: the first that is no scalar among arrays.
+// Returns the shape of map's result: that of the first operand that is not a scalar.
 Expected<Shape> map_shape(const InferInput& in) {
   const Shape* shape = in.operands[0];
   for (size_t i = 0; i < in.operands.size(); ++i) {

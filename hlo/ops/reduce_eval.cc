@@ -11,16 +11,16 @@ namespace {
 
 using namespace eval;
 
-/// Whether an op may combine values in any order and any grouping.
+/// True if an op may combine values in any order and grouping without changing the result.
 bool folds_freely(Op op) {
   return op_info(op).has(COLLET_OP_COMMUTES);
 }
 
-/// A reduce's index space: kept dimensions, then reduced ones.
+/// The index space of a reduce: kept dimensions, then reduced ones.
 struct Space {
   Ints kept, reduced;  // sizes
   Ints kept_strides, reduced_strides;
-  Ints order;  // dimension numbers, kept first
+  Ints order;  // dimension numbers, the kept ones first
   Space(const Shape& shape, Dims dimensions) {
     const Ints strides = row_major_strides(shape.dims());
     Ints last;
@@ -73,7 +73,7 @@ class FastReduce {
   void combine(void* acc, const void* x, int64_t n) const { apply(kernel_, bits_, acc, acc, x, n); }
   size_t lane(int64_t n) const { return static_cast<size_t>(n) * lane_bytes(wide_); }
 
-  // The innermost dimension is reduced: each output folds runs of neighbours.
+  // For a reduced innermost dimension: each output combines consecutive elements.
   void fold_rows(uint8_t* to, int64_t begin, int64_t end) const {
     const int64_t run = reduced_.back();
     const std::span<const int64_t> outer(reduced_.data(), reduced_.size() - 1);
@@ -83,7 +83,7 @@ class FastReduce {
     kept.seek(begin);
     LaneBuffer acc, x;
     for (int64_t o = begin; o < end; ++o, kept.next()) {
-      int64_t filled = 0;  // lanes of acc in use
+      int64_t filled = 0;  // number of lanes of acc in use
       for (it.reset(); !it.done(); it.next())
         for (int64_t at = 0; at < run; at += kLanes) {
           const int64_t n = std::min(kLanes, run - at);
@@ -111,7 +111,7 @@ class FastReduce {
     }
   }
 
-  // Many outputs at a time, one reduced position after the other.
+  // Computes many outputs at a time, one reduced position after the other.
   void fold_columns(uint8_t* to) const {
     Ints outer = space_.kept, outer_strides = space_.kept_strides;
     const int64_t run = outer.empty() ? 1 : outer.back(), stride = outer.empty() ? 1 : outer_strides.back();
@@ -150,7 +150,7 @@ class FastReduce {
   bool rounds_ = false;
 };
 
-/// Any body, any number of arrays. The order of elements is kept; their grouping is not.
+/// Reduces with any body and any number of arrays. The order of elements is kept, but not their grouping.
 class BodyReduce {
  public:
   BodyReduce(const EvalInput& in, const Space& space)
@@ -214,7 +214,8 @@ class BodyReduce {
     return ok_status();
   }
 
-  // One output: equal segments side by side in lanes, then the segments' results in order.
+  // Computes one output: the elements are cut into segments of equal length that are combined in parallel lanes; then
+  // the results of the segments are combined in order.
   Status fold_segments(int64_t output) {
     const int64_t base = output * reduced_, length = reduced_ / kLanes, tail = length * kLanes;
     std::vector<LaneBuffer> parts(arrays_);

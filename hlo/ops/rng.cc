@@ -31,7 +31,7 @@ Expected<Shape> infer_bits(const InferInput& in) {
   const Shape& result = *in.declared;
   COLLET_TRY(expect_array(in, 0, "the state"));
   if (!result.is_tuple()) {
-    // Bits alone: the new state is dropped.
+    // The result is the bits only: the new state is dropped.
     if (result.is_array()) return result.without_layout();
     return broken(in.op, "", "the result must be (state, bits), but is ", result);
   }
@@ -48,8 +48,8 @@ Status check_bits(Op op, const Shape& shape) {
   return broken(op, "", "the bits must be of ", type_set_text(TypeSet::REAL_PRED), " type, but are ", shape);
 }
 
-// A key and a counter, in words of 64 bits or as many bits of another type: the counter has one word with threefry, one or
-// two with philox, which is also the default.
+// Checks the state: a key and a counter, in words of 64 bits or as many bits of another type. The counter has one word
+// with threefry, one or two with philox and the default algorithm.
 Status verify_bits(const Module& module, const Instruction& instr) {
   const RngAlgorithm algorithm = instr.as<RngBitGeneratorAttrs>().algorithm;
   if (static_cast<uint32_t>(algorithm) > static_cast<uint32_t>(RngAlgorithm::PHILOX))

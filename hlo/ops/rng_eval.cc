@@ -23,7 +23,7 @@ uint64_t join(uint32_t low, uint32_t high) {
   return low | uint64_t{high} << 32;
 }
 
-/// Threefry2x32 with 20 rounds.
+/// The generator Threefry2x32 with 20 rounds.
 void threefry(uint64_t key, uint64_t counter, uint32_t& x0, uint32_t& x1) {
   static constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const uint32_t k[3] = {low32(key), high32(key), 0x1BD11BDAu ^ low32(key) ^ high32(key)};
@@ -39,7 +39,7 @@ void threefry(uint64_t key, uint64_t counter, uint32_t& x0, uint32_t& x1) {
   }
 }
 
-/// Philox4x32 with 10 rounds.
+/// The generator Philox4x32 with 10 rounds.
 void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t x[4]) {
   x[0] = low32(low), x[1] = high32(low), x[2] = low32(high), x[3] = high32(high);
   uint32_t k0 = low32(key), k1 = high32(key);
@@ -50,8 +50,8 @@ void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t x[4]) {
   }
 }
 
-/// 32-bit words for every element of `dims`: halves of the array along one dimension, side by side. Returns how many
-/// counters were used.
+/// Generates a 32-bit word for every element of `dims`. The array is split in two halves along one dimension, and each
+/// counter gives one word of each half. Returns the number of counters used.
 uint64_t threefry_words(uint64_t key, uint64_t counter, std::span<const int64_t> dims, std::vector<uint64_t>& out) {
   Ints half(dims.begin(), dims.end());
   size_t split = 0;
@@ -71,7 +71,8 @@ uint64_t threefry_words(uint64_t key, uint64_t counter, std::span<const int64_t>
       continue;
     }
     const int64_t along = it.index()[split];
-    const int64_t at = it.offset(0) + along * strides[split];  // twice as far along the split dimension
+    // The output has twice as many elements along the split dimension.
+    const int64_t at = it.offset(0) + along * strides[split];
     out[static_cast<size_t>(at)] = y0;
     if (2 * along + 1 < dims[split]) out[static_cast<size_t>(at + strides[split])] = y1;
   }
@@ -80,7 +81,7 @@ uint64_t threefry_words(uint64_t key, uint64_t counter, std::span<const int64_t>
 
 struct Bits {
   std::vector<uint64_t> values;
-  uint64_t used = 0;  // counters
+  uint64_t used = 0;  // number of counters used
 };
 
 Bits threefry_bits(uint64_t key, uint64_t counter, const Shape& shape, int width) {
@@ -114,7 +115,7 @@ Bits philox_bits(uint64_t key, uint64_t low, uint64_t high, size_t n, int width)
   return bits;
 }
 
-/// The bits as elements of `shape`.
+/// Returns the bits as elements of `shape`.
 Literal literal_of(const Bits& bits, const Shape& shape) {
   Literal out = Literal::uninitialized(shape);
   const TypeInfo& info = type_info(shape.type());
@@ -131,7 +132,7 @@ Literal literal_of(const Bits& bits, const Shape& shape) {
 
 Expected<Literal> evaluate_bit_generator(const EvalInput& in) {
   const Literal& state = in.operand(0);
-  // Older programs return the bits alone.
+  // Older programs return the bits only.
   const bool with_state = in.instr.shape.is_tuple();
   const Shape& shape = with_state ? in.instr.shape.element(1) : in.instr.shape;
   COLLET_TRY(check_size(shape));
@@ -161,7 +162,7 @@ Expected<Literal> evaluate_bit_generator(const EvalInput& in) {
   return Literal::tuple(std::move(results));
 }
 
-/// In [0, 1), with 52 bits.
+/// Returns a number in [0, 1) with 52 random bits.
 double uniform(uint64_t bits) {
   return static_cast<double>(bits >> 12) * 0x1p-52;
 }
@@ -176,7 +177,7 @@ Expected<Literal> evaluate_uniform(const EvalInput& in, const Bits& bits) {
     if (wide_of(shape.type()) == Wide::Real) {
       const double a = low.as_double(0), b = high.as_double(0);
       out.set_double(i, a + uniform(word) * (b - a));
-      // Rounding may reach the end, which is not part of the range.
+      // Rounding may give the upper bound, which is not part of the range.
       if (a < b && out.as_double(i) >= b) out.set_double(i, a);
     } else if (shape.type() == Type::PRED) {
       out.set_int(i, static_cast<int64_t>(word >> 63));

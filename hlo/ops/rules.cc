@@ -16,7 +16,7 @@ struct Meaning {
   VerifyFunction verify = nullptr;
 };
 
-// A row whose family has no functions does not link.
+// The functions of each op by its family. If a family lacks a function, linking fails.
 constexpr std::array<Meaning, COLLET_OP_LIMIT> kMeanings = [] {
   std::array<Meaning, COLLET_OP_LIMIT> table{};
 #define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
@@ -144,7 +144,7 @@ Expected<Shape> infer_shape(const InferInput& in) {
 
 Expected<Shape> infer_shape(const Module& module, const Instruction& instr) {
   const size_t n = instr.operands.size();
-  std::array<const Shape*, 8> few;  // most have no more
+  std::array<const Shape*, 8> few;  // most instructions have at most 8 operands
   std::vector<const Shape*> many(n > few.size() ? n : 0);
   const Shape** operands = n > few.size() ? many.data() : few.data();
   for (size_t i = 0; i < n; ++i) {

@@ -27,7 +27,7 @@ std::string op_test_name(const ::testing::TestParamInfo<Op>& info) {
   return name;
 }
 
-// A type that is not in `set`.
+// Returns a type that is not in `set`.
 Type outsider(TypeSet set) {
   for (Type t : {Type::PRED, Type::S32, Type::F32, Type::C64})
     if (!in_type_set(set, t)) return t;
@@ -47,7 +47,7 @@ class RowTest : public ::testing::TestWithParam<Op> {
   std::string error(const std::vector<Shape>& operands, const std::vector<CompId>& called = {}) {
     return infer(operands, called).status().message();
   }
-  // As many computations as the op calls; none has a root.
+  // Returns as many computations as the op calls; none has a root.
   std::vector<CompId> callees() {
     switch (info().regions) {
       case Regions::NONE:
@@ -97,7 +97,7 @@ TEST_P(RowTest, MissingAttributesAreRefused) {
   EXPECT_THAT(infer_shape({module_, GetParam(), {}, nullptr, {}}).status().message(), HasSubstr("has no attributes"));
 }
 
-// Attributes of any content, shapes of any kind: an answer or an error, never a crash, and no shape with a size below 0.
+// Random attributes and shapes: inference must return an answer or an error, and no shape with a negative size.
 class Hostile {
  public:
   explicit Hostile(uint32_t seed) : random_(seed) {}
@@ -150,7 +150,7 @@ class Hostile {
       parameters.push_back(m.append_parameter(c, static_cast<int64_t>(i), random_() % 3 ? scalar : shape()));
     switch (random_() % 4) {
       case 0:
-        return c;  // no root
+        return c;  // a computation without a root
       case 1:
         m[c].root = m.append(c, Op::TUPLE, Shape::tuple({}), {});
         break;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace eval;
 
-/// A comparator that compares operand `operand`'s two elements, and nothing else.
+/// A comparator that only compares the two elements of operand `operand`.
 struct PlainComparator {
   Kernel kernel;
   size_t operand;
@@ -36,7 +36,7 @@ std::optional<PlainComparator> plain_comparator(const Module& module, CompId com
   return PlainComparator{find_compare(attrs.direction, attrs.type, type), a / 2, a > b, type_info(type).bits};
 }
 
-/// The dimensions of `shape` with `last` moved to the end.
+/// Returns the dimensions of `shape` with `last` moved to the end.
 Ints order_with_last(const Shape& shape, int64_t last) {
   Ints order;
   for (int64_t d = 0; d < shape.rank(); ++d)
@@ -45,7 +45,7 @@ Ints order_with_last(const Shape& shape, int64_t last) {
   return order;
 }
 
-/// Offset of the first element of each line along `dim`, and the step along it.
+/// The offset of the first element of each vector along `dim`, and the step between its elements.
 struct Lines {
   Ints starts;
   int64_t step = 1, length = 1;
@@ -120,7 +120,7 @@ class Sort {
     return *static_cast<const int64_t*>(body_.result(0)) != 0;
   }
 
-  /// Moves every element of a tie to another place in it.
+  /// Reorders equal elements, so that each has another position among its equals; for other_choices().
   void turn_ties(std::vector<int64_t>& positions) {
     for (size_t begin = 0, end; begin < positions.size(); begin = end) {
       end = begin + 1;
@@ -162,7 +162,7 @@ Expected<Literal> evaluate_topk_of(const Literal& operand, int64_t k, bool small
     return invalid_argument("topk gives values and indices of an operand with dimensions");
   const int64_t length = operand.shape().dims().back();
   if (k < 0 || k > length) return invalid_argument("topk asks for more elements than there are");
-  // Total order, so that NaN has its place.
+  // Sorts by total order, so that NaN has a defined position.
   const Type type = operand.type();
   const Kernel before = find_compare(smallest ? Direction::LT : Direction::GT, CompareType::TOTALORDER, type);
   const int bits = type_info(type).bits, bytes = type_info(type).bytes();

@@ -12,7 +12,8 @@ namespace {
 
 using namespace eval;
 
-/// Positions in padding and in holes are skipped, not filled with the initial value.
+/// Evaluates reduce-window. Positions in padding and in holes of dilation are skipped; they are not filled with the
+/// initial value.
 class ReduceWindow {
  public:
   explicit ReduceWindow(const EvalInput& in)
@@ -24,7 +25,7 @@ class ReduceWindow {
               output_.dims()),
         strides_(row_major_strides(input_.dims())),
         body_(in.module, in.instr.called[0], in.context) {
-    // One op on one array goes without rounding in between, unless the window is small.
+    // A body that is a single op on one array is computed without rounding in between, unless the window is small.
     const Op op = arrays_ == 1 ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
     const Type type = in.operand(0).type();
     any_order_ = op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES);
@@ -60,7 +61,7 @@ class ReduceWindow {
   }
 
  private:
-  /// Outputs at..at+n of the innermost dimension, others at `outer`.
+  /// Computes outputs at..at+n of the innermost dimension; `outer` holds the indices of the other dimensions.
   Status run_lanes(std::span<const int64_t> outer, int64_t base, int64_t at, int64_t n) {
     for (size_t k = 0; k < arrays_; ++k) {
       const Literal& init = in_.operand(arrays_ + k);
@@ -74,7 +75,7 @@ class ReduceWindow {
         offset = i < 0 ? -1 : offset + i * strides_[d];
       }
       if (offset < 0) continue;
-      // Runs of lanes whose tap falls on an element.
+      // Finds runs of lanes whose tap reads an element.
       for (int64_t first = 0; first < n;) {
         if (rank < taps_.rank() && taps_.at(rank, at + first, tap.index()[rank]) < 0) {
           ++first;
@@ -111,7 +112,7 @@ class ReduceWindow {
       if (rounds_) codec(in_.operand(0).type()).round(acc, count);
       return ok_status();
     }
-    // The body works on lanes 0..count: bring the accumulators there and back.
+    // The body works on lanes 0..count: the accumulators are moved there, and back afterwards.
     std::vector<LaneBuffer> kept(first > 0 ? arrays_ : 0);
     for (size_t k = 0; k < kept.size(); ++k) {
       const size_t size = lane_bytes(values_[k].wide());
@@ -154,7 +155,7 @@ class ReduceWindow {
     const Ints to = row_major_strides(output_.dims());
     Ints outer(output_.dims().begin(), output_.dims().end());
     outer[dim] = 1;
-    std::vector<int64_t> from_lines, to_lines;  // where the lines of the array and of the result begin
+    std::vector<int64_t> from_lines, to_lines;  // offsets at which the vectors of the array and of the result begin
     for (IndexIterator it(outer, {to}); !it.done(); it.next()) {
       int64_t offset = 0;
       for (size_t d = 0; d < outer.size() && offset >= 0; ++d) {
@@ -171,7 +172,7 @@ class ReduceWindow {
     return from_lines.empty() ? ok_status() : scan_lines(from_lines, to_lines, to[dim]);
   }
 
-  /// A line of the array that does not exist (-1) has no elements.
+  /// Scans one vector along the dimension. A vector that does not exist (offset -1) has no elements.
   Status scan_lines(std::span<const int64_t> from, std::span<const int64_t> to, int64_t to_step) {
     const auto dim = static_cast<size_t>(scan_), lines = from.size();
     const WindowDim& w = taps_.dim(dim);
@@ -216,7 +217,7 @@ class ReduceWindow {
     return ok_status();
   }
 
-  /// Lane `lane` of accumulator `k` to `count` places of the result.
+  /// Stores lane `lane` of accumulator `k` in `count` elements of the result, from `place` on.
   void store_place(size_t k, int64_t lane, int64_t place, int64_t count, int64_t step) {
     const Codec& target = codec(results_[k].type());
     const char* from =
@@ -246,7 +247,7 @@ Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
   Body select(in.module, in.instr.called[0], in.context, 1), scatter(in.module, in.instr.called[1], in.context, 1);
   if (select.argument_count() != 2 || scatter.argument_count() != 2)
     return invalid_argument("select and scatter take two scalars");
-  // The other choice: summed without rounding in between.
+  // With other_choices() the sum is not rounded in between.
   const Op op = in.context.other_choices() ? single_op(in.module, in.instr.called[1]) : Op::INVALID;
   const Kernel kernel = op != Op::INVALID ? find_kernel(op, operand.type()) : nullptr;
   const WideArray values = pack(operand), updates = pack(source);

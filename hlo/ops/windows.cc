@@ -7,7 +7,7 @@
 namespace collet::hlo {
 namespace {
 
-// Products of sizes and strides that each fit 64 bits.
+// A type for products of two sizes or strides, each of which fits 64 bits.
 __extension__ using Wide = __int128;
 
 Wide floor_quotient(Wide a, Wide b) {
@@ -31,7 +31,7 @@ WindowDim least_window(const WindowDim& dim, int64_t elements, int64_t places) {
   WindowDim out = dim;
   out.size = 0;
   if (elements <= 0) return out;
-  // Tap k sees the positions from k * window_dilation - low on, one stride apart, at all places.
+  // Tap k reads the positions from k * window_dilation - low on, one stride apart, for all window places.
   const Wide base = extent(elements, dim.base_dilation), reach = static_cast<Wide>(places - 1) * dim.stride;
   const Wide first = std::max<Wide>(0, -floor_quotient(reach - dim.low, dim.window_dilation));
   const Wide last = std::min<Wide>(dim.size - 1, floor_quotient(base - 1 + dim.low, dim.window_dilation));
@@ -41,7 +41,7 @@ WindowDim least_window(const WindowDim& dim, int64_t elements, int64_t places) {
   if (places == 1) out.stride = 1;
   if (out.size == 1) out.window_dilation = 1;
   if (elements == 1) out.base_dilation = 1;
-  // Steps of a multiple of `step` everywhere meet elements only where the padding is one too.
+  // If all steps are multiples of `step`, they meet an element only if the padding is a multiple of it, too.
   int64_t step = 0;
   if (places > 1) step = std::gcd(step, out.stride);
   if (out.size > 1) step = std::gcd(step, out.window_dilation);
@@ -70,7 +70,7 @@ PaddedDim padded_dim(int64_t elements, int64_t low, int64_t high, int64_t interi
   const Wide size = low + (elements > 0 ? static_cast<Wide>(elements - 1) * step + 1 : 0) + high;
   PaddedDim out;
   out.size = static_cast<int64_t>(std::max<Wide>(size, 0));
-  // Element i stands at low + i * step.
+  // Element i has position low + i * step.
   const Wide first = std::max<Wide>(0, -floor_quotient(low, step));
   const Wide last = std::min<Wide>(elements - 1, floor_quotient(size - 1 - low, step));
   if (first > last) {

@@ -282,8 +282,8 @@ Literal Builder::identity(Op combine, Type type) {
   const TypeInfo& info = type_info(type);
   const bool floating = info.kind == Kind::Float;
   const double infinity = std::numeric_limits<double>::infinity();
-  // Formats without an infinity: the most negative finite value is what conversion of a huge value cannot give, so take
-  // the bits.
+  // A format without an infinity may give NaN for a huge value, so the largest finite value is searched for: the
+  // largest power of two first, then smaller powers of two that can be added to it.
   const auto extreme = [&](bool lowest) {
     if (info.kind == Kind::Pred) return Literal::scalar_int(type, lowest ? 0 : 1);
     if (floating) {
@@ -327,7 +327,7 @@ InstrId Builder::reduce(InstrId x, InstrId init, std::span<const int64_t> over, 
 
 InstrId Builder::reduce(InstrId x, std::span<const int64_t> over, Op combine) {
   if (!status_.ok()) return InstrId::None;
-  // +0, so that an empty sum is what everyone expects of it.
+  // The initial value of a sum is +0, so that the sum of no elements is +0.
   Literal init = combine == Op::ADD ? Literal::zeros(Shape::scalar(type(x))) : identity(combine, type(x));
   return reduce(x, filled(Shape::scalar(type(x)), std::move(init)), over, combine);
 }

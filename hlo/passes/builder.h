@@ -14,10 +14,11 @@
 
 namespace collet::hlo {
 
-/// Writes instructions at the end of a computation's order, in as few words as a rewrite can do with.
+/// Appends instructions to a computation, with short functions for the ops that rewrites use.
 ///
-/// Errors stick: what cannot be built is InstrId::None, everything built from that is None too, and status() says what
-/// went wrong first. So a rewrite is written without looking at each step, and asks once at its end.
+/// Errors are remembered: an instruction that cannot be built is InstrId::None, everything built from it is None too,
+/// and status() returns the first error. A rewrite therefore need not check each step; it asks for status() once at its
+/// end.
 class Builder {
  public:
   Builder(Module& module, CompId computation) : module_(module), computation_(computation) {}
@@ -35,18 +36,18 @@ class Builder {
   std::span<const int64_t> dims(InstrId id) const { return shape(id).dims(); }
   int rank(InstrId id) const { return shape(id).rank(); }
 
-  /// Any op, with the result's shape as the caller knows it.
+  /// Builds any op; the caller gives the result's shape.
   InstrId op(Op op, const Shape& shape, std::span<const InstrId> operands, const void* attrs = nullptr,
              std::span<const CompId> called = {});
   InstrId op(Op o, const Shape& shape, std::initializer_list<InstrId> operands, const void* attrs = nullptr,
              std::span<const CompId> called = {}) {
     return op(o, shape, std::span(operands.begin(), operands.size()), attrs, called);
   }
-  /// Any op, its shape inferred.
+  /// Builds any op; the shape of the result is inferred.
   InstrId inferred(Op op, std::span<const InstrId> operands, const void* attrs = nullptr,
                    std::span<const CompId> called = {}, const Shape* declared = nullptr);
 
-  // Constants. Scalars and their broadcasts are made once per builder.
+  // Constants. A scalar or its broadcast is created once per builder and then reused.
   InstrId constant(Literal value);
   InstrId scalar(Type type, double value, double imaginary = 0);
   InstrId scalar_int(Type type, int64_t value);
@@ -63,9 +64,9 @@ class Builder {
   InstrId binary(Op op, InstrId a, InstrId b);
   InstrId compare(InstrId a, Direction direction, InstrId b, CompareType type = CompareType::DEFAULT);
   InstrId select(InstrId predicate, InstrId on_true, InstrId on_false);
-  /// The same value where it has that type already.
+  /// Converts `x` to `type`; returns `x` itself if it has that type already.
   InstrId convert(InstrId x, Type type);
-  /// To a type of the same width.
+  /// Reinterprets the bits as a type of the same width.
   InstrId bitcast_convert(InstrId x, Type type);
   InstrId add(InstrId a, InstrId b) { return binary(Op::ADD, a, b); }
   InstrId sub(InstrId a, InstrId b) { return binary(Op::SUBTRACT, a, b); }
@@ -81,10 +82,10 @@ class Builder {
   InstrId abs(InstrId a) { return unary(Op::ABS, a); }
   InstrId shl(InstrId a, int64_t bits) { return binary(Op::SHIFT_LEFT, a, like_int(a, bits)); }
   InstrId shr(InstrId a, int64_t bits) { return binary(Op::SHIFT_RIGHT_LOGICAL, a, like_int(a, bits)); }
-  /// a * b + c, in two roundings.
+  /// a * b + c with two roundings (no fused multiply-add).
   InstrId mad(InstrId a, InstrId b, InstrId c) { return add(mul(a, b), c); }
 
-  // Movement. Where nothing would change, `x` itself comes back.
+  // Data movement. If the op would change nothing, `x` itself is returned.
   InstrId reshape(InstrId x, std::span<const int64_t> dims);
   InstrId reshape(InstrId x, std::initializer_list<int64_t> dims) {
     return reshape(x, std::span<const int64_t>(dims.begin(), dims.size()));
@@ -94,12 +95,12 @@ class Builder {
   InstrId broadcast(InstrId x, std::span<const int64_t> dims, std::span<const int64_t> mapping);
   InstrId slice(InstrId x, std::span<const int64_t> start, std::span<const int64_t> limit,
                 std::span<const int64_t> stride = {});
-  /// [start, limit) of one dimension.
+  /// Takes the elements [start, limit) of one dimension.
   InstrId slice_dim(InstrId x, int64_t dim, int64_t start, int64_t limit, int64_t stride = 1);
   InstrId pad(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
               std::span<const int64_t> interior = {});
-  /// pad without negative edges: what they cut off is sliced away first, so that nothing is larger than the result; a
-  /// broadcast of `value` where nothing of `x` is left.
+  /// Builds a pad whose edges may be negative: what negative edges remove is sliced away first, so that no intermediate
+  /// array is larger than the result. If nothing of `x` is left, the result is a broadcast of `value`.
   InstrId pad_and_cut(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
                       std::span<const int64_t> interior = {});
   InstrId pad_dim(InstrId x, InstrId value, int64_t dim, int64_t low, int64_t high, int64_t interior = 0);
@@ -110,22 +111,23 @@ class Builder {
   InstrId dynamic_update_slice(InstrId x, InstrId update, std::span<const InstrId> starts);
 
   // Structures.
-  /// Over `dims`, combining by a binary op (add, multiply, maximum, minimum, and, or, xor).
+  /// Reduces `x` over `dims`, combining by a binary op (add, multiply, maximum, minimum, and, or, xor).
   InstrId reduce(InstrId x, InstrId init, std::span<const int64_t> dims, Op combine);
   /// Reduces `x` over `dims`, with the neutral element of `combine` as the initial value.
   InstrId reduce(InstrId x, std::span<const int64_t> dims, Op combine);
   InstrId dot(InstrId a, InstrId b, const DotAttrs& attrs, Type result);
   InstrId tuple(std::span<const InstrId> xs);
   InstrId get(InstrId tuple, int64_t index);
-  /// while over a flat tuple of `state`; the computations take and give that tuple (condition: pred).
+  /// Builds a while over a flat tuple of `state`. Both computations take that tuple; the body returns the next one and
+  /// the condition returns a pred.
   InstrId loop(CompId condition, CompId body, std::span<const InstrId> state);
-  /// Runs `body` `trips` times; it gets a builder in the body, the count (a scalar s32, from 0) and the state, and gives
-  /// the new state. It can see nothing else from outside.
+  /// Runs `body` `trips` times. It gets a builder in the body, the iteration number (an s32 scalar, from 0) and the
+  /// state, and returns the new state. It cannot use values from outside the loop.
   using LoopBody = std::function<std::vector<InstrId>(Builder& b, InstrId i, std::span<const InstrId> state)>;
   std::vector<InstrId> counted_loop(int64_t trips, std::span<const InstrId> state, const LoopBody& body);
-  /// `op(a, b)` on scalars of `type`; one per builder and kind.
+  /// Returns the computation `op(a, b)` on scalars of `type`; it is created once per builder, op and type.
   CompId combiner(Op op, Type type);
-  /// The value that `combine` leaves everything as it is with: 0, 1, -inf or the least integer, ...
+  /// The neutral element of `combine`, for example 0 for add, 1 for multiply, -inf or the least integer for maximum.
   Literal identity(Op combine, Type type);
 
  private:
@@ -140,7 +142,7 @@ class Builder {
   CompId computation_;
   Status status_;
   const Metadata* origin_ = nullptr;
-  const Extras* extras_ = nullptr;  ///< with that metadata, once something is built
+  const Extras* extras_ = nullptr;  ///< the metadata as a record of the module; created with the first instruction
   std::multimap<uint64_t, InstrId> scalars_;
   std::map<std::pair<InstrId, std::vector<int64_t>>, InstrId> fills_;
   std::map<std::pair<Op, Type>, CompId> combiners_;

@@ -3,14 +3,14 @@
 
 #include "hlo/passes/expand/expand.h"
 
-// A convolution whose labels are those of b01f_01io->b01f, whose window has sizes, strides and window dilation alone, and
-// whose groups are of features: the form that a library's or a device's convolution takes. What else there is becomes an
-// op of its own: transposes for the labels, a pad for padding and base dilation, a reverse for reversal.
+// Rewrites each convolution into the form that convolution libraries and devices accept: labels b01f_01io->b01f, a
+// window with sizes, strides and window dilation only, and feature groups only. The rest becomes ops of its own:
+// transposes for other labels, a pad for padding and base dilation, a reverse for window reversal.
 
 namespace collet::hlo {
 namespace {
 
-// Batch first, spatial dimensions in order, features last; the kernel's output features at its end.
+// The order of the input's dimensions in this form: the batch, the spatial dimensions in order, then the features.
 Ints input_order(const DimLabels& l) {
   Ints out{l.input_batch};
   out.insert(out.end(), l.input_spatial.begin(), l.input_spatial.end());
@@ -47,7 +47,7 @@ bool is_canonical(const ConvolutionAttrs& a) {
          plain_window(a.window) && a.batch_groups <= 1;
 }
 
-// Batch groups of the input as groups of features: [G, b, ..., f] to [b, ..., G, f].
+// Turns batch groups of the input into feature groups: [G, b, ..., f] is transposed to [b, ..., G, f].
 InstrId group_features(Builder& b, InstrId x, int64_t groups) {
   const Ints dims = to_ints(b.dims(x));
   const auto rank = static_cast<int64_t>(dims.size());
@@ -116,13 +116,14 @@ InstrId canonical(Builder& b, const Instruction& instr) {
 
 bool wanted(const Module& module, PassContext& context, InstrId id) {
   const Instruction& instr = module[id];
-  // Empty results are left to simplify, which makes them constants; their padding may be more negative than the size.
+  // A convolution with an empty result is left to simplify, which makes it a constant. Its padding may remove more
+  // elements than the input has, which the pad below could not express.
   if (instr.op != Op::CONVOLUTION || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
   for (InstrId o : instr.operands)
     if (module[o].shape.has_dynamic()) return false;
   const auto& a = instr.as<ConvolutionAttrs>();
   const DimLabels& l = a.labels;
-  // Labels may leave dimensions of size one unnamed.
+  // The labels need not name dimensions of size one; a convolution with such unnamed dimensions is left alone.
   const bool plain = module[instr.operand(0)].shape.rank() == static_cast<int>(l.input_spatial.size()) + 2 &&
                      l.input_batch >= 0 && l.input_feature >= 0 && l.kernel_input_feature >= 0 &&
                      l.kernel_output_feature >= 0 && l.output_batch >= 0 && l.output_feature >= 0;

@@ -3,9 +3,9 @@
 
 #include "hlo/passes/expand/expand.h"
 
-// Every product becomes [m,k] x [k,n], or [b,m,k] x [b,k,n] where there are batch dimensions: what a library of matrix
-// products takes. Dimensions of one role become one; the transposes that bring them together are dropped where they do
-// nothing.
+// Rewrites every matrix product into [m,k] x [k,n], or [b,m,k] x [b,k,n] if there are batch dimensions, as libraries of
+// matrix products expect it. Several dimensions of one role (batch, free, contracting) are merged into one; the
+// transposes that bring them together are omitted where they change nothing.
 
 namespace collet::hlo {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines over the corpus: what a module computes stays what it was, passes hold to what they promise, and what they
-// leave is a valid module. COLLET_CORPUS_STRIDE=1 runs everything, not a sample.
+// Runs the pass pipelines over the HLO programs of the corpus: a module's results stay the same, passes marked
+// idempotent change nothing in a second run, and the module is valid after each pass. By default only a sample runs;
+// COLLET_CORPUS_STRIDE=1 runs every program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -44,7 +45,7 @@ std::string read_file(const std::string& path) {
 
 constexpr std::chrono::seconds kPatience{3};
 
-// An error when the time limit or the evaluator stops it.
+// Evaluates the module. Returns an error if the time limit or the evaluator stops it.
 Expected<Literal> evaluate_module(const Module& module, std::vector<Literal> inputs) {
   EvalOptions options;
   std::atomic<bool> cancel{false};
@@ -68,13 +69,13 @@ Expected<Literal> evaluate_module(const Module& module, std::vector<Literal> inp
 
 struct Counts {
   int run = 0, evaluated = 0, failed = 0;
-  std::vector<std::string> refused;  // what a pass says that it cannot do
+  std::vector<std::string> refused;  // errors of passes that cannot handle a program
 };
 
 using Run = Expected<bool> (*)(Module&, PassContext&, const PassObserver&);
 
-// There is no one answer to what the inputs by rule ask for: negative group sizes, matrices that are not positive
-// definite; or none at all: random numbers.
+// True if the results of the module are not determined by the inputs that the test generates: group sizes may be
+// negative, matrices may not be positive definite, and random numbers may differ.
 bool is_undefined(const Module& module) {
   for (CompId c : module.computations())
     for (InstrId id : module[c].order) {
@@ -157,7 +158,7 @@ void check_corpus(Run run, bool core_only, int usual) {
   std::cout << counts.run << " modules through, " << counts.evaluated << " evaluated before and after, "
             << counts.failed << " failed, " << counts.refused.size() << " refused\n";
   for (const std::string& text : counts.refused) std::cout << text << "\n";
-  // A custom call that nobody knows, of arrays whose size is known only later, stands in two of the programs.
+  // Two programs of the corpus have an unknown custom call whose results have dynamic sizes; pad_dynamic refuses them.
   EXPECT_LE(counts.refused.size(), 2u);
   EXPECT_GT(counts.evaluated, 0);
 }
@@ -172,7 +173,7 @@ TEST(Corpus, expansion_keeps_what_modules_compute) {
   check_corpus(&prepare_and_legalize, true, 40);
 }
 
-// Each pass that claims so, twice on what prepare leaves: the second run is to change nothing.
+// Runs each pass that passes.def marks as idempotent twice on what prepare returns; the second run must change nothing.
 Expected<bool> each_pass_twice(Module& module, PassContext& context, const PassObserver& observer) {
   COLLET_TRY(prepare(module, context, observer).status());
   context.claim = testing::claim_core;
@@ -192,7 +193,8 @@ TEST(Corpus, idempotent_passes_change_nothing_when_run_twice) {
   check_corpus(&each_pass_twice, false, 8);
 }
 
-// The same on programs as they came, each pass on a copy of its own. What a pass wants of a module it has to see itself.
+// Does the same on unprepared programs, each pass on its own copy. A pass must itself check that a module has the form
+// that it needs.
 Expected<bool> each_pass_alone(Module& module, PassContext& context, const PassObserver& observer) {
   for (const PassInfo& pass : passes()) {
     auto copy = module.clone();

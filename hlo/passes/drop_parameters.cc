@@ -7,15 +7,16 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// Parameters of calls and fusions that their bodies do not read, or that are given the same value twice, and results of
-// theirs that nobody looks at. What a caller of the module gives and gets stays as it is.
+// Removes parameters of calls and fusions that their bodies do not read, or that get the same value as another
+// parameter, and results of calls and fusions that no instruction reads. The entry's parameters and results stay as
+// they are.
 
 namespace collet::hlo {
 namespace {
 
 bool is_candidate(const Instruction& instr, const std::vector<uint32_t>& callers) {
   if (instr.op != Op::CALL && instr.op != Op::FUSION) return false;
-  // A composite's parameters have a meaning that its name gives them.
+  // The name of a composite defines the meaning of each parameter, so its parameters stay.
   if (instr.op == Op::CALL && instr.as<CallAttrs>().is_composite) return false;
   if (instr.op == Op::FUSION && !instr.as<FusionAttrs>().aliasing.empty()) return false;
   return callers[index_of(instr.called[0])] == 1;
@@ -31,7 +32,8 @@ std::unordered_set<uint32_t> used_in(const Module& module, CompId c) {
   return used;
 }
 
-// Keeps the results that are looked at, where there are several and all users look at one each.
+// Keeps only the results that are read, if the op has several results and each user reads exactly one of them by
+// get-tuple-element.
 bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& users) {
   const CompId c = module[call].called[0];
   const Instruction root = module[module[c].root];
@@ -76,8 +78,8 @@ bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& us
 bool drop_operands(Module& module, InstrId call, bool merge) {
   const CompId c = module[call].called[0];
   const std::unordered_set<uint32_t> used = used_in(module, c);
-  std::unordered_map<uint32_t, InstrId> first;  // of an operand: the parameter that has it
-  std::unordered_map<uint32_t, InstrId> same;   // parameter -> the one that stays for it
+  std::unordered_map<uint32_t, InstrId> first;  // operand -> the first parameter that gets it
+  std::unordered_map<uint32_t, InstrId> same;   // parameter -> the parameter that replaces it
   std::vector<InstrId> operands, parameters;
   for (size_t i = 0; i < module[c].parameters.size(); ++i) {
     const InstrId parameter = module[c].parameters[i], operand = module[call].operand(i);
@@ -116,7 +118,7 @@ Expected<bool> drop_parameters(Module& module, PassContext& context) {
   bool changed = false;
   for (bool again = true; again;) {
     again = false;
-    // Callers first: what they do not need, their callees need not give.
+    // Callers come first: a result that a caller no longer reads need not be computed by the callees of its body.
     std::vector<CompId> order = post_order(module);
     const std::vector<uint32_t> callers = count_callers(module);
     for (size_t k = order.size(); k-- > 0;) {

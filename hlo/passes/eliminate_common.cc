@@ -10,7 +10,8 @@
 namespace collet::hlo {
 namespace {
 
-// Bodies beyond this size are compared by identity only.
+// Computations with more instructions are only equal to themselves. Comparing larger ones costs time and they are
+// rarely equal.
 constexpr size_t kLargestBody = 256;
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -25,7 +26,7 @@ uint64_t hash_shape(const Shape& shape) {
   return h;
 }
 
-// Operands in the order that stands for all orders in which the op gives the same value.
+// The operands as they are compared: sorted if the op is commutative, because every order then gives the same value.
 std::vector<uint32_t> key_operands(const Instruction& instr, const std::vector<uint32_t>& number) {
   std::vector<uint32_t> out;
   for (InstrId o : instr.operands) out.push_back(number.empty() ? index_of(o) : number[index_of(o)]);
@@ -58,12 +59,12 @@ uint64_t hash_attributes(const Module& module, const Instruction& instr) {
   return record == Record::None ? 0 : hash_record(record, instr.attrs);
 }
 
-// Whether the computations that an op calls have no other caller.
+// True if the computations that the op calls must have no other caller.
 bool calls_alone(Op op) {
   return op == Op::FUSION || op == Op::ASYNC_START || op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE;
 }
 
-/// Which computations are equal, and which of them stands for the others.
+/// Finds equal computations, and chooses one of each set of equal computations to represent the others.
 class Representatives {
  public:
   explicit Representatives(Module& module) : module_(module), alone_(module.computation_limit()) {
@@ -75,7 +76,7 @@ class Representatives {
           for (CompId callee : module[id].called) alone_[index_of(callee)] = true;
   }
 
-  /// The first that is equal to `c`.
+  /// Returns the first computation that is equal to `c`.
   CompId first(CompId c) const { return first_[index_of(c)]; }
   /// Returns the computation that may be called in place of `c`.
   CompId of(CompId c) const {
@@ -83,7 +84,7 @@ class Representatives {
     return alone_[index_of(c)] || it == shared_.end() ? c : it->second;
   }
 
-  // Callees first.
+  // Adds a computation. Its callees must have been added before.
   void add(CompId c) {
     const Computation& computation = module_[c];
     if (computation.order.size() > kLargestBody || c == module_.entry()) return;
@@ -108,7 +109,7 @@ class Representatives {
     if (a.order.size() != b.order.size() || a.parameters.size() != b.parameters.size() ||
         a.execution_thread != b.execution_thread)
       return false;
-    std::unordered_map<uint32_t, uint32_t> match;  // of b's instructions to a's
+    std::unordered_map<uint32_t, uint32_t> match;  // maps instructions of `b` to those of `a`
     for (size_t i = 0; i < a.order.size(); ++i) {
       const Instruction& x = module_[a.order[i]];
       const Instruction& y = module_[b.order[i]];
@@ -126,8 +127,9 @@ class Representatives {
 
   Module& module_;
   std::vector<CompId> first_;
-  std::vector<bool> alone_;                      // has one caller, and keeps it
-  std::unordered_map<uint32_t, CompId> shared_;  // of the first of equals: the one that may have several callers
+  std::vector<bool> alone_;  // by computation: it must keep exactly one caller
+  // First of a set of equal computations -> the one of the set that may have several callers.
+  std::unordered_map<uint32_t, CompId> shared_;
   std::unordered_multimap<uint64_t, CompId> seen_;
 };
 
@@ -140,12 +142,12 @@ bool holds_buffer(const Shape& shape) {
 
 bool may_share(const Module& module, const Instruction& instr, const std::vector<bool>& effects) {
   if (instr.op == Op::PARAMETER || has_effect(module, instr, effects)) return false;
-  if (instr.op == Op::CUSTOM_CALL) {  // what is done to a buffer is done to that one
+  if (instr.op == Op::CUSTOM_CALL) {  // a call that reads or writes a buffer in place is never equal to another one
     if (holds_buffer(instr.shape)) return false;
     for (InstrId o : instr.operands)
       if (holds_buffer(module[o].shape)) return false;
   }
-  // Barriers hold apart what is equal on purpose.
+  // Barriers keep equal values apart on purpose, so they are never merged.
   if (instr.op == Op::OPT_BARRIER || instr.op == Op::AFTER_ALL) return false;
   return !(instr.extras && !instr.extras->control_predecessors.empty());
 }

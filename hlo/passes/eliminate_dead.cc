@@ -13,7 +13,7 @@ Expected<bool> eliminate_dead(Module& module, PassContext&) {
   std::vector<bool> live(module.instruction_limit());
   for (CompId c : module.computations()) {
     Computation& computation = module[c];
-    // Callees come first: what a fusion does not read it may not take.
+    // Callees come first: a fusion must not keep an operand that its body does not read.
     for (InstrId id : computation.order)
       if (module[id].op == Op::FUSION && module[id].as<FusionAttrs>().aliasing.empty() &&
           callers[index_of(module[id].called[0])] == 1)

@@ -16,8 +16,9 @@
 #include "hlo/passes/rewriter.h"
 
 /// \file
-/// Groups of ops that some devices take as one: docs/patterns.md says what each computes. A match is a root and its operands;
-/// what lies between them is the body of the call that takes its place.
+/// Finds groups of ops that some devices compute as one op (softmax, attention, ...); docs/patterns.md says what each
+/// computes. A match is a root and its operands; the instructions between them become the body of a call that replaces
+/// the root.
 
 namespace collet::hlo {
 namespace {
@@ -30,7 +31,7 @@ struct Match {
   std::string attributes;
 };
 
-/// A computation as matchers look at it.
+/// A view of a computation with the queries that matchers need.
 class Graph {
  public:
   Graph(const Module& module, CompId computation) : m_(module), uses_(module.instruction_limit()) {
@@ -45,15 +46,15 @@ class Graph {
   uint32_t uses(InstrId id) const { return uses_[index_of(id)]; }
   const Shape& shape(InstrId id) const { return m_[id].shape; }
 
-  /// The value of all elements of a constant.
+  /// Returns the value of all elements of a constant, if they are equal.
   std::optional<double> splat(InstrId id) const {
     const Literal* value = splat_value(m_, id);
     if (!value || !is_float(value->shape().type())) return std::nullopt;
     return value->as_double(0);
   }
 
-  /// A broadcast of an array that has all dimensions of the result but `dim`, in their order: that array. Dimensions of
-  /// size 1 may have been dropped before.
+  /// If `id` is a broadcast of an array with all dimensions of the result but `dim`, in order, returns that array.
+  /// Dimensions of size 1 may have been dropped before the broadcast.
   std::optional<InstrId> broadcast_along(InstrId id, int64_t dim) const {
     if (!is(id, Op::BROADCAST)) return std::nullopt;
     std::vector<int64_t> kept, kept_dims;
@@ -74,7 +75,8 @@ class Graph {
     return std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end()) ? std::optional(whole) : std::nullopt;
   }
 
-  /// A vector along dimension `dim` alone, repeated in all others, of which there may be none but of size 1: the vector.
+  /// If `id` is a vector along dimension `dim`, broadcast along all other dimensions, returns that vector. The vector's
+  /// array may have further dimensions of size 1.
   std::optional<InstrId> broadcast_of_vector(InstrId id, int64_t dim) const {
     const InstrId from = m_[id].operands.empty() ? InstrId::None : m_[id].operand(0);
     if (is(id, Op::RESHAPE)) {
@@ -87,7 +89,8 @@ class Graph {
     return from;
   }
 
-  /// A reduction over the last dimension of one array by `combine` (COLLET_COMBINE_*), from its identity: the array.
+  /// If `id` is a reduction over the last dimension of one array by `combine` (COLLET_COMBINE_*) whose initial value is
+  /// the identity, returns the array.
   std::optional<InstrId> row_reduction(InstrId id, uint32_t combine) const {
     if (!is(id, Op::REDUCE) || m_[id].operands.size() != 2) return std::nullopt;
     if (combine_kind(m_, m_[id].called[0]) != combine) return std::nullopt;
@@ -100,12 +103,13 @@ class Graph {
     return identity ? std::optional(x) : std::nullopt;
   }
 
-  /// The operand of a conversion between floats to more bits; or `id` itself.
+  /// Returns the operand of a conversion to a float type with more bits; or `id` itself.
   InstrId before_widening(InstrId id) const { return before_conversion(id, true); }
-  /// The operand of one to fewer bits; or `id` itself.
+  /// Returns the operand of a conversion to a float type with fewer bits; or `id` itself.
   InstrId before_narrowing(InstrId id) const { return before_conversion(id, false); }
 
-  /// A product of two, in either order, of which `first` matches one: calls `then(first's, other)` until it is true.
+  /// Matches an op on two operands in either order: for each operand that `first` matches, calls `then(match, other
+  /// operand)`, until that returns true.
   template <typename First>
   bool either(InstrId id, Op op, const First& matches) const {
     if (!is(id, op)) return false;
@@ -126,7 +130,8 @@ class Graph {
   std::vector<uint32_t> uses_;
 };
 
-// The shortest text of a number that was an f32 or less, most often.
+// Returns the shortest text that reads back as `value`; as an f32 where that has the same value, because most constants
+// were f32 or narrower.
 std::string number(double value) {
   char text[40];
   const auto narrow = static_cast<float>(value);
@@ -172,7 +177,7 @@ std::optional<Match> softmax(const Graph& g, InstrId root) {
   return Match{"softmax", {*x}, ""};
 }
 
-// The mean of the last dimension of an array: that array.
+// Matches the mean over the last dimension of an array; returns that array.
 std::optional<InstrId> row_mean(const Graph& g, InstrId id) {
   const auto sum_of = [&](InstrId sum, double divisor) -> std::optional<InstrId> {
     const auto x = g.row_reduction(sum, COLLET_COMBINE_ADD);
@@ -195,7 +200,7 @@ bool is_square_of(const Graph& g, InstrId id, InstrId x) {
   return g.is(id, Op::MULTIPLY) && g[id].operand(0) == x && g[id].operand(1) == x;
 }
 
-// rsqrt(v + eps): v, and eps.
+// Matches rsqrt(v + eps); returns v and sets `eps`.
 std::optional<InstrId> rsqrt_of(const Graph& g, InstrId id, double& eps) {
   if (!g.is(id, Op::RSQRT)) return std::nullopt;
   std::optional<InstrId> out;
@@ -209,7 +214,7 @@ std::optional<InstrId> rsqrt_of(const Graph& g, InstrId id, double& eps) {
   return out;
 }
 
-// x times a value of each row: x, where `row` takes that value.
+// Matches x times a factor per row; returns x if `row` accepts the factor (and x).
 template <typename Row>
 std::optional<InstrId> scaled_rows(const Graph& g, InstrId id, const Row& row) {
   std::optional<InstrId> out;
@@ -280,7 +285,8 @@ std::optional<Match> layer_norm(const Graph& g, InstrId root) {
   return norm(g, root, "layer_norm", true, [&](InstrId id, double& eps) { return layer_core(g, id, eps); });
 }
 
-// The value at `x` of what elementwise ops between `input` and `id` compute.
+// Evaluates the elementwise ops between `input` and `id` for an input element with the value `x`; nothing if there is
+// another op among them.
 std::optional<double> value_at(const Graph& g, InstrId id, InstrId input, double x, int& steps) {
   if (id == input) return x;
   if (++steps > 64) return std::nullopt;
@@ -327,7 +333,8 @@ double silu(double x) {
   return x / (1 + std::exp(-x));
 }
 
-// Whether `root` is `f` of `input`, whatever the ops and their order: by its values.
+// True if `root` computes `f` of `input`. The function is recognised by its values at sample points, so the ops and
+// their order do not matter.
 bool is_function(const Graph& g, InstrId root, InstrId input, double (*f)(double)) {
   const double bits = type_info(g.shape(root).type()).bits;
   const double tolerance = bits >= 32 ? 1e-5 : 2e-2;
@@ -386,7 +393,7 @@ std::optional<Match> silu_gate(const Graph& g, InstrId root) {
   return out;
 }
 
-// softmax(q k * scale + mask) v. Of which dimensions the products are stands in the body.
+// Matches softmax(q k * scale + mask) v. The dimension numbers of the two products are part of the call's body.
 std::optional<Match> attention(const Graph& g, InstrId root) {
   if (!g.is(root, Op::DOT)) return std::nullopt;
   for (int side = 0; side < 2; ++side) {
@@ -394,7 +401,7 @@ std::optional<Match> attention(const Graph& g, InstrId root) {
                   v = g[root].operand(static_cast<uint32_t>(1 - side));
     const auto softmax = softmax_of(g, weights);
     if (!softmax) continue;
-    // Only along the keys: the last dimension of the weights.
+    // The second product must contract the keys, which are the last dimension of the attention weights.
     const DotAttrs& dims = g[root].as<DotAttrs>();
     const Dims contracting = side == 0 ? dims.lhs_contracting : dims.rhs_contracting;
     if (contracting.size() != 1 || contracting[0] != last_dim(g, weights)) continue;
@@ -433,7 +440,7 @@ std::optional<Match> attention(const Graph& g, InstrId root) {
   return std::nullopt;
 }
 
-// dot(x, convert(w)) * scale, w of integers: weights that were quantised by column.
+// Matches dot(x, convert(w)) * scale with an integer w: weights that were quantised with one scale per column.
 std::optional<Match> quantized_dot(const Graph& g, InstrId root) {
   std::optional<Match> out;
   g.either(root, Op::MULTIPLY, [&](InstrId a, InstrId b) {
@@ -458,7 +465,7 @@ constexpr std::pair<std::string_view, Matcher> kMatchers[] = {
 /// them has other users, or if they are too many.
 std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const Match& match) {
   std::vector<InstrId> body;
-  std::unordered_map<uint32_t, uint32_t> used;  // by the body
+  std::unordered_map<uint32_t, uint32_t> used;  // number of uses of each instruction by the body
   std::unordered_set<uint32_t> seen;
   for (InstrId o : match.operands) seen.insert(index_of(o));
   const std::function<bool(InstrId)> visit = [&](InstrId id) {
@@ -479,7 +486,7 @@ std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const 
   return body;
 }
 
-/// A call of a new computation that computes `body` from the operands of the match.
+/// Returns a call of a new computation that computes `body` from the operands of the match.
 InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<const InstrId> body) {
   Module& m = builder.module();
   const CompId callee = m.add_computation(fresh_computation_name(m, match.name));
@@ -505,7 +512,7 @@ InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<
   const CompId called[] = {callee};
   const InstrId call = builder.op(Op::CALL, m[root].shape, match.operands, attrs, called);
   if (call == InstrId::None) return call;
-  // As HLO text has the name and attributes of a composite.
+  // HLO text keeps the name and attributes of a composite in these frontend attributes.
   std::vector<FrontendAttribute> frontend{{"composite.attributes", attrs->attributes, true},
                                           {"composite.name", attrs->name, false},
                                           {"composite.version", "0", false}};
@@ -527,7 +534,7 @@ Expected<bool> find_patterns(Module& module, PassContext& context) {
   bool changed = false;
   for (CompId c : flow_computations(module)) {
     const Graph graph(module, c);
-    std::unordered_map<uint32_t, std::pair<Match, std::vector<InstrId>>> found;  // by root
+    std::unordered_map<uint32_t, std::pair<Match, std::vector<InstrId>>> found;  // by root of the match
     std::unordered_set<uint32_t> taken;
     for (const auto& [name, matcher] : kMatchers) {
       if (context.wants_pattern && !context.wants_pattern(name)) continue;

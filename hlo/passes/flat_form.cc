@@ -105,14 +105,14 @@ bool is_flat_instr(const Module& module, const Instruction& instr, Role role, bo
 
 namespace {
 
-// Wants its operands as they are: where a permutation in place reads and writes is a tuple of tuples, for there is no
-// other way to say it.
+// True for ops that take tuples as operands. A collective-permute in place, for example, takes its source and target
+// offsets as a tuple of tuples, and HLO has no flat form of it.
 bool wants_tuples(Op op) {
   return op == Op::COLLECTIVE_PERMUTE || op == Op::COLLECTIVE_PERMUTE_START || op == Op::CUSTOM_CALL ||
          op == Op::OUTFEED || op == Op::SEND || op == Op::ASYNC_START;
 }
 
-// Tuples that are made for such ops alone, and those in them.
+// Returns the tuples that are made for such ops only, and the tuples nested in them.
 std::unordered_set<uint32_t> wanted_tuples(const Module& module, CompId c) {
   std::unordered_set<uint32_t> out;
   const auto& order = module[c].order;
@@ -133,7 +133,7 @@ bool is_flat(const Module& module, CompId c, Role role) {
   if (one_tuple && !module[computation.parameters.at(0)].shape.is_tuple()) return false;
   if (role == Role::Body && module[computation.root].op != Op::TUPLE) return false;
   const std::unordered_set<uint32_t> wanted = wanted_tuples(module, c);
-  std::unordered_map<uint32_t, bool> tuples;  // those that nobody may look into
+  std::unordered_map<uint32_t, bool> tuples;  // tuples, which other instructions must not take as operands
   for (InstrId id : computation.order) {
     const Instruction& instr = module[id];
     if (wanted.contains(index_of(id)) && id != computation.root) continue;

@@ -7,14 +7,13 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// The flat form:
+// Rewrites a module into the flat form:
 // - the entry's parameters are arrays (or tokens); its root is an array or one `tuple` of arrays;
-// - while and each branch of conditional take one flat tuple, made by a `tuple`, and give one flat tuple, even if it
+// - while and each branch of conditional take one flat tuple, made by a `tuple`, and return one flat tuple, even if it
 //   has one element; their computations have one parameter, a flat tuple;
-// - call and fusion take arrays; what they give is an array or a flat tuple;
-// - the values of other ops with several results are looked at by get-tuple-element only. Operands that an op wants as
-//   a tuple (outfeed, custom-call) come from a `tuple` right before it.
-
+// - call and fusion take arrays; they return an array or a flat tuple;
+// - the results of other ops with several results are read by get-tuple-element only. If an op takes a tuple (outfeed,
+//   custom-call), a `tuple` right before it makes that tuple.
 namespace collet::hlo {
 namespace {
 
@@ -41,7 +40,8 @@ class Flattener {
   }
 
  private:
-  // Nothing in a fusion may be without users: what was taken apart for nobody goes again.
+  // Removes get-tuple-elements that were created but have no users, because a fusion must not contain unused
+  // instructions.
   void drop_unused_reads() {
     auto& order = module_[computation_].order;
     std::unordered_set<uint32_t> used{index_of(module_[computation_].root)};
@@ -60,7 +60,7 @@ class Flattener {
 
   Builder& builder() { return rewriter_.builder(); }
 
-  // The arrays in a value, in order; taken out of it here if nobody did before.
+  // Returns the arrays in a value, in order. The get-tuple-elements are created here if no earlier call created them.
   Leaves leaves_of(InstrId old) {
     const InstrId id = rewriter_.now(old);
     if (!module_[id].shape.is_tuple()) return {id};
@@ -79,7 +79,7 @@ class Flattener {
       (void)leaves_of(old);
       it = leaves_.find(index_of(id));
     }
-    if (it == leaves_.end()) return leaves_of(old);  // one array
+    if (it == leaves_.end()) return leaves_of(old);  // the value is a single array
     const auto first = it->second.begin();
     return Leaves(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
   }
@@ -168,7 +168,7 @@ class Flattener {
     define(id, std::move(leaves));
   }
 
-  // Keeps an op that gives a flat tuple now, and takes it apart.
+  // Keeps an op whose result is now a flat tuple, and reads its elements by get-tuple-element.
   void keep_flat(InstrId id, Instruction& instr) {
     const bool array = !instr.shape.is_tuple();
     originals_[index_of(id)] = instr.shape;
@@ -266,7 +266,7 @@ class Flattener {
     define(id, std::move(leaves));
   }
 
-  // Puts tuples together again for ops that take them.
+  // Builds tuples again for ops that take tuples.
   void gather_operands(Instruction& instr) {
     std::vector<InstrId> operands(instr.operands.begin(), instr.operands.end());
     bool changed = false;
@@ -299,7 +299,7 @@ class Flattener {
   Status status_;
 };
 
-// Number of the first leaf at `path` in `shape`, and how many there are.
+// Returns the number of the first leaf at `path` in `shape`, and the number of leaves there.
 std::pair<int64_t, int64_t> leaf_range(const Shape& shape, Dims path) {
   const Shape* at = &shape;
   int64_t first = 0;
@@ -360,7 +360,7 @@ void flatten_header(Module& module, const std::vector<Shape>& parameters, const 
   if (header.spmd_to_output.size() > 1) header.spmd_to_output.clear();
 }
 
-// The role of each computation; one that is used in several ways is copied for the others.
+// Determines the role of each computation; a computation that is used in several roles is copied for each further role.
 std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vector<CompId>& order) {
   std::unordered_map<uint32_t, Role> roles;
   std::unordered_map<uint64_t, CompId> copies;
@@ -402,8 +402,8 @@ std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vec
   return out;
 }
 
-// A transfer under way is a tuple too, but one that only its -done may look into. Where it travels in another tuple (a
-// pipelined loop, say), taking that apart would tear it.
+// True if the state of an asynchronous transfer is passed through another tuple (in a pipelined loop, for example).
+// That state is a tuple that only the -done op may read, so the surrounding tuple must not be flattened.
 bool carries_transfers(const Module& module) {
   for (CompId c : module.computations())
     for (InstrId id : module[c].order) {
@@ -422,7 +422,8 @@ bool carries_transfers(const Module& module) {
   return false;
 }
 
-// A parameter of a fusion that only went into a tuple of which nobody read it has no user now, which no fusion may have.
+// Drops the parameters of fusions that are no longer used because they were only elements of a tuple that nobody reads.
+// A fusion must use all its parameters.
 bool drop_unread_operands(Module& module) {
   bool changed = false;
   for (CompId c : post_order(module))

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kMostCalls = 1 << 20;
 
-/// Runs combiners and comparators; has no device, no queues and no randomness, and not much patience.
+/// The evaluation context for folding: runs combiners and comparators, has no device, queues or random numbers, and
+/// stops after a limited amount of work.
 class FoldContext : public EvalContext {
  public:
   explicit FoldContext(const Module& module) : module_(module) {}
@@ -39,7 +40,7 @@ class FoldContext : public EvalContext {
   int64_t calls_ = 0;
 };
 
-// Elements that evaluating looks at, roughly.
+// Estimates how many elements the evaluation of `instr` reads.
 int64_t work(const Module& module, const Instruction& instr) {
   int64_t largest = instr.shape.element_count();
   for (InstrId o : instr.operands) largest = std::max(largest, module[o].shape.element_count());
@@ -51,7 +52,8 @@ int64_t work(const Module& module, const Instruction& instr) {
   return largest;
 }
 
-// A constant, or one that was taken apart for a device that has no complex numbers.
+// True for a constant, and for a complex of two constants: a complex constant that was split for a device without
+// complex numbers.
 bool is_known(const Module& module, InstrId id) {
   const Instruction& instr = module[id];
   if (instr.shape.has_dynamic()) return false;
@@ -85,7 +87,7 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
   if (info.op_class == OpClass::COMMUNICATION || info.op_class == OpClass::EXECUTOR || has_side_effect(instr.op))
     return false;
   switch (instr.op) {
-    case Op::IOTA:       // cheaper to make than to hold
+    case Op::IOTA:       // cheaper to compute than to store
     case Op::BROADCAST:  // likewise
     case Op::CONVOLUTION:
     case Op::SCATTER:
@@ -94,7 +96,7 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
     case Op::SET_DIMENSION_SIZE:
     case Op::DYNAMIC_RESHAPE:
       return false;
-    case Op::COMPLEX:  // a constant that was taken apart stays so
+    case Op::COMPLEX:  // a complex constant that was split for the device must stay split
       if (context.claim) return false;
       break;
     default:
@@ -109,7 +111,7 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
   }
   const int64_t out = instr.shape.byte_size();
   if (out > context.largest_folded_bytes || work(module, instr) > context.largest_folded_work) return false;
-  return out <= 1024 || out <= 4 * bytes;  // a pad of a scalar to a megabyte is no gain
+  return out <= 1024 || out <= 4 * bytes;  // a constant that is much larger than its operands is no gain
 }
 
 }  // namespace
@@ -128,7 +130,9 @@ Expected<bool> fold_constants(Module& module, PassContext& context) {
       }
       auto value = fold(module, instr);
       if (!value.ok()) {
-        rewriter.keep(id);  // the program may never come to it; if it does, the error is said then
+        // The evaluation failed; the program may never reach this instruction, and if it does, the error is reported
+        // then.
+        rewriter.keep(id);
         continue;
       }
       rewriter.replace(id, rewriter.builder().constant(std::move(*value)));
@@ -136,7 +140,7 @@ Expected<bool> fold_constants(Module& module, PassContext& context) {
     changed |= rewriter.finish();
     COLLET_TRY(rewriter.builder().status());
   }
-  // Operands of what was folded may not stay in a fusion.
+  // A fusion must not contain unused instructions, so the operands of folded instructions are removed.
   if (changed) COLLET_TRY(eliminate_dead(module, context).status());
   return changed;
 }

@@ -15,7 +15,7 @@ class Fuser {
   Fuser(Module& module, CompId computation, std::vector<FusionGroup> groups, std::vector<bool>& effects)
       : module_(module), computation_(computation), groups_(std::move(groups)), effects_(effects) {}
 
-  // The fusions made.
+  // Returns the fusions made.
   std::vector<InstrId> run() {
     std::unordered_map<uint32_t, size_t> group_of;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -25,9 +25,9 @@ class Fuser {
     find_outputs(old, group_of, outputs);
     std::vector<InstrId> made;
     std::unordered_map<uint32_t, InstrId> now;
-    std::vector<std::vector<InstrId>> extra(groups_.size());  // get-tuple-elements that follow
+    std::vector<std::vector<InstrId>> extra(groups_.size());  // the get-tuple-elements that follow each fusion
     for (size_t g = 0; g < groups_.size(); ++g) made.push_back(make(groups_[g], outputs[g], now, extra[g]));
-    // Everything looks at the fusions now; then a new order, for a group stands where all its operands have been made.
+    // Replaces uses by the fusions, then sorts the computation: a fusion comes after all its operands.
     for (InstrId id : old) remap(module_[id], now);
     for (InstrId id : made) remap(module_[id], now);
     auto& root = module_[computation_].root;
@@ -136,11 +136,12 @@ class Fuser {
       if (auto it = now.find(index_of(o)); it != now.end()) o = it->second;
   }
 
-  // Operands before users, what has effects in its order, otherwise as close to `all` as that allows.
+  // Sorts the computation: operands before users, instructions with effects in their old order, otherwise as close to
+  // `all` as that allows.
   void sort(const std::vector<InstrId>& all) {
     std::unordered_set<uint32_t> placed;
     std::unordered_map<uint32_t, InstrId> effect_before;
-    effects_.resize(module_.computation_limit());  // fusions have none
+    effects_.resize(module_.computation_limit());  // fusions have no effects
     InstrId last = InstrId::None;
     for (InstrId id : all) {
       if (!has_effect(module_, module_[id], effects_)) continue;
@@ -202,7 +203,7 @@ void dissolve(Module& module, CompId computation, const std::unordered_set<uint3
 }  // namespace
 
 Expected<bool> fuse(Module& module, PassContext& context) {
-  // Somebody who judges single instructions must judge fusions too.
+  // A caller that claims single instructions must also say which fusions it takes.
   if (context.claim && !context.take_fusions) return false;
   bool changed = false;
   // A group that the device declines is offered again with elementwise ops only.

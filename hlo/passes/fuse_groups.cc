@@ -24,7 +24,8 @@ Dims64 dims_of(const Instruction& instr) {
   return {instr.shape.dims().begin(), instr.shape.dims().end()};
 }
 
-// Reads each element of its operands at most once, at a place that follows from the result's.
+// True if the op reads each element of its operands at most once, at an index that follows from the index of the
+// result.
 bool moves_once(Op op) {
   const OpInfo& info = op_info(op);
   return info.has(COLLET_OP_INDEXED) && info.has(COLLET_OP_MOVES) && op != Op::BROADCAST;
@@ -37,7 +38,7 @@ bool is_product(Op op) {
   return op == Op::DOT || op == Op::CONVOLUTION;
 }
 
-// dimensions of `whole` that `part` keeps when the last ones are reduced.
+// True if `reduce`, whose operand has the shape `whole`, reduces the last dimensions only.
 bool reduces_last(const Instruction& reduce, const Shape& whole) {
   const Dims dims = reduce.as<DimensionsAttrs>().dimensions;
   std::vector<bool> reduced(static_cast<size_t>(whole.rank()));
@@ -47,9 +48,9 @@ bool reduces_last(const Instruction& reduce, const Shape& whole) {
 
 /// A group while it grows.
 struct Group {
-  std::vector<uint32_t> members;  // places in the order, descending
+  std::vector<uint32_t> members;  // positions in the order, descending
   bool has_product = false, has_reduce = false, moves = false;
-  Dims64 whole, rows;  // with reductions: sizes before and after
+  Dims64 whole, rows;  // with reductions: dimensions before and after the reduction
   Dims64 reduced;
   bool has_broadcast_rows = false;
 };
@@ -115,7 +116,8 @@ class Grouping {
   }
 
   void start(uint32_t i) {
-    if (is_repeatable(module_, order_[i])) return;  // never stored on its own account
+    // It is recomputed in each fusion that uses it, so it needs no group of its own.
+    if (is_repeatable(module_, order_[i])) return;
     Group group;
     group.members = {i};
     note(group, i);
@@ -158,17 +160,17 @@ class Grouping {
       if (!may_feed(group, i, at(u))) return false;
     if (instr.op == Op::REDUCE) return reduce_may_join(group, instr);
     if (group.has_reduce) return fits_rows(group, instr);
-    if (group.has_product) return false;  // nothing is read by a product that was not stored
+    if (group.has_product) return false;  // the operands of a product must be materialised, so no producer joins here
     return true;
   }
 
-  // The producer at i may be computed where `user`, in the group, wants it.
+  // True if the producer at i may be computed inside the group for `user`, a member.
   bool may_feed(const Group& group, uint32_t i, const Instruction& user) {
     const Instruction& instr = at(i);
     if (is_pointwise(user)) return true;
     if (user.op == Op::REDUCE) return module_[user.operand(0)].name == instr.name && instr.op != Op::REDUCE;
     if (user.op == Op::BROADCAST) {
-      // Each value is wanted many times: only where it can be held, one per row.
+      // Each value is used many times. It can join only if the kernel can hold it: one value per row.
       if (instr.shape.rank() == 0 || !limits_.reductions || group.moves) return false;
       return is_row_broadcast(user) && leads_to_reduce(order_[i], dims_of(user), kLookAhead);
     }
@@ -187,7 +189,8 @@ class Grouping {
     return !d.empty() && static_cast<int64_t>(d.size()) < broadcast.shape.rank();
   }
 
-  // Up from `id`, through ops on one value per row, there is a reduction of rows of `whole`.
+  // True if `id` is computed from a reduction over the rows of `whole`, through at most `depth` ops on one value per
+  // row.
   bool leads_to_reduce(InstrId id, const Dims64& whole, int depth) const {
     const Instruction& instr = module_[id];
     if (instr.op == Op::REDUCE)
@@ -220,7 +223,8 @@ class Grouping {
     for (int64_t d : next.reduced) row *= next.whole[static_cast<size_t>(d)];
     for (uint32_t m : group.members) {
       if (!fits_rows(next, at(m))) return false;
-      // Something of full size waits for the reduction: then rows must lie together and be short enough to be held.
+      // A member of full size depends on the reduction: the rows must then be contiguous and short enough to be held in
+      // local memory.
       if (at(m).op != Op::REDUCE && dims_of(at(m)) == next.whole && next.whole != next.rows &&
           (!last || row > kLongestRow))
         return false;
@@ -228,7 +232,7 @@ class Grouping {
     return true;
   }
 
-  // In a group of rows everything is of full size or one value per row.
+  // In a group of rows every value is of full size or has one value per row.
   bool fits_rows(const Group& group, const Instruction& instr) const {
     const Dims64 dims = dims_of(instr);
     if (instr.op == Op::REDUCE) {
@@ -257,7 +261,8 @@ class Grouping {
   // ---- several outputs ----
 
   void join_siblings() {
-    std::map<std::pair<uint32_t, Dims64>, uint32_t> readers;  // of an array, by size of what is computed
+    // By array read and size of the group's result: a group that reads it.
+    std::map<std::pair<uint32_t, Dims64>, uint32_t> readers;
     for (uint32_t g = 0; g < groups_.size(); ++g) {
       int tried = 0;
       for (size_t k = 0; k < groups_[g].members.size() && tried < kMostSiblingsTried; ++k) {
@@ -291,7 +296,8 @@ class Grouping {
     return !reaches(a, b) && !reaches(b, a);
   }
 
-  // Something in `to` depends on something in `from`. Groups count as one: what reaches a member reaches all.
+  // True if an instruction in `to` depends on one in `from`. Groups count as single nodes: an instruction that depends
+  // on one member depends on all.
   bool reaches(uint32_t from, uint32_t to) {
     ++round_;
     seen_.resize(order_.size());
@@ -304,7 +310,7 @@ class Grouping {
       const uint32_t i = work.back();
       work.pop_back();
       for (uint32_t u : users_[i]) {
-        if (--budget == 0) return true;  // too far to be sure
+        if (--budget == 0) return true;  // the search was too long; assumes a dependence to be safe
         if (group_[u] == from || !first_visit(u)) continue;
         if (group_[u] == to) return true;
         work.push_back(u);

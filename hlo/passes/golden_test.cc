@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// testdata/*.hlo: `// pass: a,b` or `// pipeline: name`; `// claim: core` expands whatever is not core, `// claim: nothing`
-// whatever can be.
+// Runs passes on testdata/*.hlo and compares the printed module with the expected one. The first lines of a file choose
+// what runs: `// pass: a,b` or `// pipeline: name`; `// claim: core` makes legalize expand all ops that are not core
+// ops, `// claim: nothing` all ops that can be expanded.
 #include <gtest/gtest.h>
 
 #include <sstream>

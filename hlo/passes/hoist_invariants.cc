@@ -13,7 +13,8 @@
 namespace collet::hlo {
 namespace {
 
-// Cheap to make again, and often larger than what they are made from: moved only with what needs them.
+// True for ops that are cheap to recompute and often larger than their operands: they are moved only together with an
+// instruction that uses them.
 bool is_cheap(Op op) {
   switch (op) {
     case Op::CONSTANT:
@@ -64,7 +65,7 @@ class Hoister {
  private:
   const Computation& body() const { return module_[loop_.body]; }
 
-  // Everything in the body that has the same value in each trip.
+  // Finds all values in the body that are the same in each iteration.
   void find_steady() {
     for (InstrId id : body().order) {
       const Instruction& instr = module_[id];
@@ -75,7 +76,7 @@ class Hoister {
       if (instr.op == Op::PARAMETER || id == body().root || stays(instr.op) || !instr.shape.is_array() ||
           has_effect(module_, instr, effects_) || (instr.extras && !instr.extras->control_predecessors.empty()))
         continue;
-      // The flag: whether it depends on something that is no constant.
+      // The flag says whether the value depends on a value that is not a constant.
       bool all = true, depends = false;
       for (InstrId o : instr.operands) {
         auto it = steady_.find(index_of(o));
@@ -95,7 +96,7 @@ class Hoister {
     return instr.shape.byte_size() <= read;
   }
 
-  // The last steady ones: those that something else uses.
+  // Returns the invariant values that are used by an instruction that is not invariant.
   std::vector<InstrId> choose() const {
     std::unordered_set<uint32_t> wanted;
     for (InstrId id : body().order) {
@@ -116,7 +117,7 @@ class Hoister {
     return out;
   }
 
-  // A copy of `id` before the loop, with all that it needs.
+  // Copies `id` and everything that it depends on to before the loop.
   InstrId outside(InstrId start) {
     std::vector<InstrId> stack{start};
     while (!stack.empty()) {
@@ -159,7 +160,7 @@ class Hoister {
     instr.extras = module_.arena().make<Extras>(extras);
   }
 
-  // The state takes the values along.
+  // Adds the values to the state of the loop.
   void widen(const std::vector<InstrId>& chosen, const std::vector<InstrId>& values) {
     std::vector<InstrId> elements(module_[loop_.init].operands.begin(), module_[loop_.init].operands.end());
     elements.insert(elements.end(), values.begin(), values.end());
@@ -216,7 +217,7 @@ class Hoister {
   std::vector<InstrId> before_;
 };
 
-// Its state may grow: it is only looked at element by element.
+// True if elements may be added to the state of the loop, because users read it by get-tuple-element only.
 bool may_widen(const Module& module, CompId c, InstrId loop, const UserMap& users) {
   if (module[c].root == loop) return false;
   const auto list = users.users(loop);

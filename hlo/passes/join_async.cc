@@ -7,7 +7,7 @@
 namespace collet::hlo {
 namespace {
 
-// The plain op that a -start op begins; INVALID for others.
+// Returns the synchronous op that a -start op begins; INVALID for other ops.
 Op plain_op(Op start) {
   switch (start) {
     case Op::COPY_START:
@@ -28,7 +28,7 @@ bool is_done(Op op) {
          op == Op::ALL_REDUCE_DONE || op == Op::COLLECTIVE_PERMUTE_DONE;
 }
 
-// Starts whose value is looked at by something other than its -done or -update cannot be joined.
+// True if the value of `start` is used only by its -done or -update; other starts cannot be joined.
 bool only_awaited(const Module& module, const UserMap& users, InstrId start) {
   for (InstrId user : users.users(start)) {
     if (!is_done(module[user].op)) return false;
@@ -37,7 +37,7 @@ bool only_awaited(const Module& module, const UserMap& users, InstrId start) {
   return true;
 }
 
-// Transfers have halves of their own, which must stay where they are.
+// True if the asynchronous computation holds transfers (send, recv), whose own start and done must stay where they are.
 bool holds_transfers(const Module& module, const Instruction& start) {
   for (CompId c : start.called)
     for (InstrId id : module[c].order) {

@@ -8,10 +8,11 @@
 namespace collet::hlo {
 namespace {
 
-// Asked for each element of each loop, again and again.
+// Largest constant that is compared by value, in bytes. The comparison is repeated for each state element of each loop.
 constexpr int64_t kLargestCompared = 1024;
 
-// The integer that `id`, a value in `computation` of the loop, has in every trip.
+// Returns the integer that `id`, a value in `computation` of the loop, has in every iteration; nothing if that is not
+// known.
 std::optional<int64_t> steady_value(const Module& module, const Loop& loop, CompId computation, InstrId id) {
   const Instruction& instr = module[id];
   if (!instr.shape.is_scalar() || !is_integer(instr.shape.type())) return std::nullopt;
@@ -38,7 +39,8 @@ Direction mirrored(Direction d) {
   }
 }
 
-// Trips of `for (i = init; i d limit; i += step)`; nothing where i would wrap, or the loop not end.
+// Returns the trip count of `for (i = init; i d limit; i += step)`, with `d` a comparison; nothing if i would wrap
+// around, or if the loop would not end.
 std::optional<int64_t> trips_of(int64_t init, int64_t step, Direction d, int64_t limit, Type type) {
   __extension__ using Wide = __int128;
   if (step == 0) return std::nullopt;

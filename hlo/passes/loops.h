@@ -9,15 +9,15 @@
 
 namespace collet::hlo {
 
-/// A while in the form of flatten_tuples: one flat tuple in, through and out.
+/// A while in the form that flatten_tuples produces: it takes one flat tuple, carries it as its state and returns it.
 struct Loop {
   InstrId op = InstrId::None;
   CompId condition = CompId::None, body = CompId::None;
-  InstrId init = InstrId::None;  ///< the `tuple` that it takes
-  size_t size = 0;               ///< of the state
+  InstrId init = InstrId::None;  ///< the `tuple` with the initial state
+  size_t size = 0;               ///< number of state elements
 };
 
-/// Finds them; each computation is looked through once, however many loops share it.
+/// Finds loops. Each computation is analysed once, however many loops share it.
 class LoopFinder {
  public:
   explicit LoopFinder(const Module& module) : module_(module) {}
@@ -30,9 +30,9 @@ class LoopFinder {
   const Module& module_;
   std::unordered_map<uint32_t, bool> known_;
 };
-/// The state element that `id` reads in a computation of the loop; nothing when it reads none.
+/// Returns the state element that `id` reads in a computation of the loop; nothing if it reads none.
 std::optional<size_t> state_read(const Module& module, CompId computation, InstrId id);
-/// Element `i` is handed on unchanged by the body, or is the small constant that it began as.
+/// True if the body passes element `i` on unchanged, or returns the small constant that is also its initial value.
 bool is_invariant(const Module& module, const Loop& loop, size_t i);
 /// The root of `c`, a tuple whose elements may be changed: if another instruction reads it, the root becomes a tuple of
 /// its own.
@@ -40,7 +40,7 @@ InstrId own_root(Module& module, CompId c);
 /// Returns the number of instructions that call each computation, indexed by its number.
 std::vector<uint32_t> count_callers(const Module& module);
 
-/// The induction variable and the number of trips, where they follow from the text of the loop.
+/// The induction variable and the trip count, if they follow from the instructions of the loop.
 struct TripCount {
   int64_t trips = 0;
   size_t induction = 0;  ///< element of the state

@@ -12,7 +12,7 @@ bool has_layout(const Shape& shape) {
   return std::any_of(shape.elements().begin(), shape.elements().end(), has_layout);
 }
 
-// Dimensions from the slowest in memory to the fastest.
+// Returns the dimensions from the slowest varying in memory to the fastest.
 std::vector<int64_t> major_to_minor(const Shape& shape) {
   std::vector<int64_t> out;
   if (shape.layout() && shape.layout()->minor_to_major.size() == shape.dims().size())
@@ -28,7 +28,8 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
   return out;
 }
 
-// The same memory read under another shape: to memory order, the new sizes in memory order, back to logical order.
+// Reads the same memory as another shape: transposes to memory order, reshapes to the new sizes in memory order, and
+// transposes back to logical order.
 InstrId unfold_bitcast(Builder& b, InstrId x, const Shape& from, const Shape& to) {
   const std::vector<int64_t> source = major_to_minor(from), target = major_to_minor(to);
   std::vector<int64_t> sizes;
@@ -43,7 +44,7 @@ InstrId unfold_bitcast(Builder& b, InstrId x, const Shape& from, const Shape& to
   return b.transpose(x, inverse(target));
 }
 
-// The record without the layouts in it; null when there are none.
+// Returns the attribute record without the layouts in it; null if it has none.
 const void* attributes_without_layouts(Module& module, const Instruction& instr) {
   if (instr.op == Op::OUTFEED) {
     const auto& attrs = instr.as<OutfeedAttrs>();

@@ -7,13 +7,14 @@
 #include "hlo/passes/rewriter.h"
 #include "hlo/passes/sized_ops.h"
 
-// Wants the flat form of flatten_tuples, and calls inlined. Arguments of the program fill their bounds; its results are
-// zero outside of their sizes. Loops and branches carry the sizes behind their arrays.
+// Replaces arrays of dynamic size by arrays padded to their bounds. The pass needs the flat form of flatten_tuples and
+// inlined calls. The program's arguments fill their bounds; its results are zero outside of their sizes. Loops and
+// branches carry the sizes as additional elements after the arrays.
 
 namespace collet::hlo {
 namespace {
 
-using Flags = std::vector<Shape>;  // of each array: which dimensions are dynamic
+using Flags = std::vector<Shape>;  // by array: which dimensions are dynamic
 
 bool any_dynamic(const Module& m) {
   for (CompId c : m.computations())
@@ -27,7 +28,7 @@ Flags leaves(const Shape& shape) {
   return {shape.elements().begin(), shape.elements().end()};
 }
 
-// `into` becomes dynamic where `more` is.
+// Makes a dimension of `into` dynamic if it is dynamic in `more`.
 bool join(Flags& into, const Flags& more) {
   if (into.empty()) {
     into = more;
@@ -46,7 +47,7 @@ bool join(Flags& into, const Flags& more) {
   return changed;
 }
 
-// Parameters and results of the computations of loops and branches, with their dynamic dimensions.
+// The parameters and results of the computations of loops and branches, with their dynamic dimensions.
 class Signatures {
  public:
   explicit Signatures(const Module& m) : m_(m) {
@@ -106,7 +107,8 @@ class Padder {
     const InstrId root = m_[computation_].root;
     Status status;
     for (InstrId id : rewriter_.instructions()) {
-      operands_.assign(m_[id].operands.begin(), m_[id].operands.end());  // by their old ids: sizes are known by those
+      // The old ids, because the sizes are stored by them.
+      operands_.assign(m_[id].operands.begin(), m_[id].operands.end());
       rewriter_.enter(id);
       b().set_origin(&m_[id]);
       visit(id);
@@ -189,7 +191,7 @@ class Padder {
     return Shape::tuple(std::move(shapes));
   }
 
-  // The shape of a flat tuple with a scalar behind its arrays for each dynamic dimension.
+  // Returns the shape of a flat tuple with a scalar after its arrays for each dynamic dimension.
   static Shape with_sizes(const Flags& flags) {
     std::vector<Shape> out;
     for (const Shape& s : flags) out.push_back(at_bounds(s));
@@ -199,7 +201,7 @@ class Padder {
     return Shape::tuple(std::move(out));
   }
 
-  // The sizes in such a tuple.
+  // Reads the sizes from a tuple of shape with_sizes().
   std::vector<Sizes> take_sizes(InstrId tuple, const Flags& flags) {
     std::vector<Sizes> out;
     auto next = static_cast<int64_t>(flags.size());
@@ -211,7 +213,7 @@ class Padder {
     return out;
   }
 
-  // Such a tuple, of what a tuple by its old id holds.
+  // Builds a tuple of shape with_sizes() from the arrays of the tuple with the old id `old`.
   InstrId put_sizes(InstrId old, const Flags& flags) {
     const InstrId tuple = rewriter_.now(old);
     std::vector<InstrId> all(m_[tuple].operands.begin(), m_[tuple].operands.end());
@@ -226,7 +228,7 @@ class Padder {
   }
 
   void parameter(InstrId id, Instruction& instr) {
-    if (is_entry()) return keep(id, instr, {});  // its array has the size of the bound, all of it in use
+    if (is_entry()) return keep(id, instr, {});  // the argument has the size of its bound, and all of it is in use
     const Flags& flags = signatures_.parameters(computation_);
     instr.shape = with_sizes(flags);
     rewriter_.keep(id);

@@ -11,44 +11,46 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// A pass is one function, named by a verb, in a file of that name; passes.def lists them. It changes the module in
-/// place and says whether it changed anything; after an error the module is still whole but of no use.
+/// A pass is one function, named by a verb, in a file of that name; passes.def lists the passes. It changes the module
+/// in place and returns whether it changed anything. After an error the module is still consistent, but its contents
+/// are unspecified.
 
 namespace collet::hlo {
 
-/// How an instruction is to be treated, by who knows the device. Called for instructions of the entry and of the bodies
-/// of control flow.
+/// Says how an instruction of the entry or of the body of a control-flow op is compiled; the caller, which knows the
+/// device, decides this.
 enum class Claim : uint8_t {
-  Take,    ///< the device runs it as it stands
+  Take,    ///< the device runs it unchanged
   Expand,  ///< rewrite it into simpler ops
   Leave    ///< neither: the fallback will run it
 };
 
-/// The facts about the target that passes may ask for. The defaults are a device that takes everything.
+/// What passes need to know about the target. The defaults describe a device that supports everything.
 struct PassContext {
-  /// Null: everything is taken.
+  /// Decides about an instruction. Null: the device takes every instruction.
   std::function<Claim(const Module&, InstrId)> claim;
-  /// Called before each round in which claim may be asked about instructions that are new, so that a batch can be made
-  /// of them. May be null.
+  /// Called before each round in which claim may be called for new instructions, so that they can be queried in one
+  /// batch. May be null.
   std::function<void(const Module&)> prepare_claims;
-  /// Set by legalize with each prepare_claims: instructions numbered from here are new, and not asked about.
+  /// legalize sets this when it calls prepare_claims: instructions with this number or a larger one are new, and the
+  /// device has not been asked about them.
   uint32_t claims_end = UINT32_MAX;
-  /// The device may have this instruction inside a fusion. Null: any that it takes.
+  /// True if the device supports this instruction inside a fusion. Null: any instruction that it takes.
   std::function<bool(const Module&, InstrId)> fusible;
-  /// Which of the proposed fusions the device takes, one answer each; the others are dissolved again. Null: all, or none
-  /// where claim is set.
+  /// Returns for each proposed fusion whether the device takes it; the others are dissolved again. Null: all are taken,
+  /// or none if claim is set.
   std::function<std::vector<bool>(const Module&, std::span<const InstrId>)> take_fusions;
-  /// Instructions in a fusion, at most.
+  /// Largest number of instructions in a fusion.
   size_t largest_fusion = 64;
-  /// A composite (a call with a name) that is to stay a call. Null: none.
+  /// True if a composite (a call with a name) must stay a call. Null: none.
   std::function<bool(const Module&, InstrId)> keep_composite;
-  /// The device wants to be asked for a pattern of find_patterns. Null: for all of them.
+  /// True if the device may support the pattern `name` of find_patterns. Null: all patterns are offered.
   std::function<bool(std::string_view name)> wants_pattern;
-  /// The device takes while, conditional and call.
+  /// True if the device supports while, conditional and call.
   bool control_flow = true;
-  /// Constants that folding may make, at most.
+  /// Largest constant, in bytes, that constant folding may create.
   int64_t largest_folded_bytes = int64_t{1} << 20;
-  /// Work (elements produced) that folding may spend on one instruction.
+  /// Most work, in elements produced, that constant folding may spend on one instruction.
   int64_t largest_folded_work = int64_t{1} << 22;
   int64_t replica_count = 1;
   int64_t partition_count = 1;

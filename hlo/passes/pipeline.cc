@@ -25,7 +25,7 @@ Status check(const Module& module, const PassObserver& observer, std::string_vie
   return status.ok() ? status : internal_error(std::string(when) + ": " + status.to_string());
 }
 
-// Names that a reader gave are made known, so that new ones differ from them; and the module is whole.
+// Registers the names that a reader gave to instructions, so that new names differ from them, and verifies the module.
 Status begin(Module& module, const PassObserver& observer) {
   for (CompId c : module.computations())
     for (InstrId id : module[c].order) module.note_name(module[id].name);
@@ -60,8 +60,9 @@ Expected<bool> run_list(Module& module, PassContext& context, std::span<const st
   return any;
 }
 
-// The cleaning crew. Folding comes after simplify, which brings constants together; sharing after both have made equal
-// what was different; dead code last, for it is all theirs.
+// The passes that clean up after others. Folding comes after simplify, which brings constants together; common
+// subexpressions are eliminated after both have made more values equal; dead code is removed last, because all three
+// leave some.
 constexpr std::string_view kClean[] = {"simplify", "fold_constants", "eliminate_common", "eliminate_dead"};
 
 Expected<bool> clean(Module& module, PassContext& context, const PassObserver& observer, int& number) {
@@ -76,10 +77,10 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
 
 // Passes whose results are expanded by others come first.
 constexpr std::string_view kExpand[] = {
-    // Programs of sums, products and movement.
+    // Ops that expand into sums, products and data movement.
     "expand_convolution", "expand_factorizations", "expand_linalg", "expand_fft", "expand_dot", "canonicalize_dots",
     "expand_batch_norm", "expand_random", "expand_window", "expand_sort",
-    // Their parts.
+    // Ops that the expansions above may produce.
     "expand_complex", "expand_movement", "expand_convert", "expand_math", "expand_elementwise"};
 
 constexpr Pipeline kPipelines[] = {
@@ -104,22 +105,24 @@ Expected<bool> run_passes(Module& module, PassContext& context, std::span<const 
 
 Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer) {
   static constexpr std::string_view kFirst[] = {
-      "join_async",         // what another queue might have run is run here; its wrappers may hold nothing else
-      "inline_calls",       // so that everything below sees through calls
-      "dissolve_fusions",   // another compiler's choice for another device
-      "normalize_layouts",  // before anything makes shapes of its own, which have no layout
-      "remove_markers",     // copies that only changed a layout are the same array now
-      "flatten_tuples",     // after copies of tuples are gone, and barriers are all that is left to hold tuples
-      "eliminate_dead",     // elements of tuples that nobody looked at
-      "pad_dynamic",        // what comes after sees static shapes alone
+      // Everything runs on one queue; also, the computation of an asynchronous op may hold no other op.
+      "join_async",
+      "inline_calls",       // later passes then need not handle calls
+      "dissolve_fusions",   // they were chosen by another compiler for another device
+      "normalize_layouts",  // before passes that create shapes, which have no layout
+      "remove_markers",     // a copy that only changed a layout has no effect now
+      "flatten_tuples",     // after copies of tuples are removed, so that only barriers still hold tuples
+      "eliminate_dead",     // removes tuple elements that nobody reads
+      "pad_dynamic",        // later passes see static shapes only
   };
   int number = 0;
   COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
-  // Loops once what they hold is simple: written out where they are short, relieved of state that nobody needs. They
-  // leave constants and dead code to clean up; what leaves a loop's body may leave state behind that the body no longer
-  // reads, and what is simpler may be found to change no more; counting is last, for unrolling and shrinking change what is counted.
+  // Loop passes run once the loop bodies are simplified: short loops are unrolled, and unneeded state is dropped. They
+  // leave constants and dead code, so clean-up follows. Hoisting may leave state that the body no longer reads, and
+  // simpler bodies may show more invariants, so shrink_loops comes after it. Trips are counted last, because unrolling
+  // and shrinking change the loops.
   static constexpr std::string_view kLoops[] = {"unroll_loops", "shrink_conditionals", "hoist_invariants",
                                                 "shrink_loops"};
   bool loops = false;
@@ -147,7 +150,7 @@ Expected<bool> legalize(Module& module, PassContext& context, const PassObserver
   COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(bool any, run_list(module, context, std::array{std::string_view("remove_barriers")}, observer, number));
   for (int round = 0; round < kMostExpansions; ++round) {
-    // Claims were made for the module as it stood; each round asks again about what is new.
+    // Claims were made for the instructions of the last round; each round asks again about new instructions.
     if (context.prepare_claims) context.prepare_claims(module);
     context.claims_end = static_cast<uint32_t>(module.instruction_limit());
     COLLET_ASSIGN(const bool expanded, run_list(module, context, kExpand, observer, number));
@@ -172,7 +175,8 @@ Expected<bool> propose_fusions(Module& module, PassContext& context, const PassO
 }
 
 Expected<bool> canonicalize(Module& module, PassContext& context, const PassObserver& observer) {
-  // Convolutions first: what they leave is movement; products after, for both; then what meets is joined.
+  // Convolutions come first, because their rewriting produces data movement; products come next; then sink_movement
+  // joins movements that meet.
   static constexpr std::string_view kForms[] = {"canonicalize_convolutions", "canonicalize_dots", "sink_movement"};
   int number = 0;
   COLLET_TRY(begin(module, observer));

@@ -16,7 +16,8 @@ uint64_t round_up(uint64_t bytes, uint32_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Largest first, each at the lowest gap among those that live at its time: tight, but quadratic.
+// Places the largest intervals first, each at the lowest gap between intervals of overlapping times. The result is
+// compact, but the time is quadratic.
 uint64_t place_by_size(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
   std::vector<uint32_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -42,7 +43,8 @@ uint64_t place_by_size(std::vector<PlacedInterval>& intervals, uint32_t alignmen
   return round_up(height, alignment);
 }
 
-// In order of time with a list of free ranges, best fit: for many intervals.
+// Places intervals in order of time by best fit from a list of free ranges. Used for many intervals, because it is
+// faster than place_by_size.
 uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
   std::vector<uint32_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -50,7 +52,7 @@ uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignmen
                    [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
   std::map<uint64_t, uint64_t> free;          // offset -> bytes
   std::multimap<uint64_t, uint64_t> by_size;  // bytes -> offset
-  std::multimap<int64_t, uint32_t> active;    // by last
+  std::multimap<int64_t, uint32_t> active;    // by the time of the last use
   uint64_t height = 0;
   const auto drop_size = [&](uint64_t offset, uint64_t bytes) {
     for (auto [it, end] = by_size.equal_range(bytes); it != end; ++it)
@@ -94,7 +96,7 @@ uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignmen
       item.offset = offset;
       if (bytes > want) give_back(offset + want, bytes - want);
     } else {
-      // Grow from the last free range, if that touches the end.
+      // Extends the last free range if it touches the end of the arena.
       item.offset = height;
       if (!free.empty() && free.rbegin()->first + free.rbegin()->second == height) {
         const auto [offset, bytes] = *free.rbegin();
@@ -111,7 +113,7 @@ uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignmen
 
 constexpr size_t kMostForQuadratic = 4000;
 
-/// The place of a value, relative to its own computation.
+/// The offset of a value, relative to the memory of its own computation.
 struct Place {
   enum Kind : uint8_t { None, Slot, Argument, Result } kind = None;
   uint32_t index = 0;
@@ -119,7 +121,7 @@ struct Place {
 
 enum class Use : uint8_t { Entry, Condition, Body, Branch, Shared };
 
-/// A nested op and the slot that its computations' memory takes.
+/// An op that calls computations, and the slot that holds the memory of these computations.
 struct NestedOp {
   InstrId op;
   uint32_t slot;
@@ -142,7 +144,7 @@ class Planner {
     const std::vector<CompId> order = flow_computations(module_);
     find_uses(order);
     for (CompId c : order) build(c);
-    // Callers before callees now, each telling where its callees live.
+    // Callers come before callees here, because a caller determines where the memory of its callees begins.
     uint64_t top = regions_.at(index_of(module_.entry())).height;
     for (const auto& [id, use] : uses_)
       if (use == Use::Shared) {
@@ -264,7 +266,8 @@ class Planner {
     return new_slot(region, bytes_of(leaf), t, last);
   }
 
-  // The loop's state `index` is not read after `leaf` is made at t, or is what leaf is made from in place.
+  // True if `leaf`, made at time t, may share the memory of state element `index`: that element is not read after t, or
+  // `leaf` is computed from it in place.
   bool may_lie_on_argument(const Instruction& instr, Leaf leaf, uint32_t index, int64_t t) const {
     if (index >= arguments_.size()) return false;
     const Leaf argument = arguments_[index];
@@ -276,7 +279,7 @@ class Planner {
     return std::find(operands.begin(), operands.end(), argument) != operands.end();
   }
 
-  // Operands that `leaf` may overwrite as it is made.
+  // Returns the operands that `leaf` may overwrite while it is computed.
   std::vector<Leaf> in_place_operands(const Instruction& instr, Leaf leaf) const {
     std::vector<Leaf> operands = operand_leaves(module_, instr);
     const auto times = [&](const Leaf& x) { return std::count(operands.begin(), operands.end(), x); };
@@ -288,12 +291,12 @@ class Planner {
       if (times(operands[0]) != 1) return {};
       return {operands[0]};
     }
-    // A fusion or map may look elsewhere than where it writes.
+    // A fusion or map may read other elements of an operand than the one that it writes.
     if (is_elementwise(instr.op) && instr.op != Op::MAP) return operands;
     return {};
   }
 
-  // ---- all together ----
+  // ---- all computations ----
 
   struct OuterOffsets {
     std::vector<uint64_t> arguments, results;
@@ -330,7 +333,7 @@ class Planner {
       for (uint32_t i = 0; i < instr.shape.leaf_count(); ++i) results.push_back(plan_.offset({nest.op, i}));
       size_t next = 0;
       for (size_t k = 0; k < instr.operands.size(); ++k) {
-        if (instr.op == Op::CONDITIONAL && k == 0) continue;  // the selector
+        if (instr.op == Op::CONDITIONAL && k == 0) continue;  // operand 0 is the selector
         OuterOffsets s;
         for (const Leaf& leaf : leaves_of(module_, instr.operand(k))) operands.push_back(plan_.offset(leaf));
         if (instr.op == Op::CALL && k + 1 < instr.operands.size()) continue;
@@ -364,7 +367,7 @@ class Planner {
   std::unordered_map<Leaf, int64_t, LeafHash> last_;
   std::unordered_map<Leaf, uint32_t, LeafHash> root_index_;
   std::vector<Leaf> root_, arguments_;
-  std::vector<uint32_t> taken_;  // slots that a result of the current op has taken over
+  std::vector<uint32_t> taken_;  // slots that results of the current op reuse
   int64_t time_of_root_ = 0;
 };
 

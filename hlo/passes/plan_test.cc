@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules and buffer plans: what shares memory may, what is updated in place is, and the peak falls.
+// Tests schedules and buffer plans: only values that may share memory do, updates happen in place where they can, and
+// scheduling lowers the peak of memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,8 +48,8 @@ constexpr char kScan[] =
     "  loop = (s32[], f32[1000,64], f32[64]) while(init), condition=condition, body=body\n"
     "  out = f32[1000,64] get-tuple-element(loop), index=1\n  ROOT r = f32[1000,64] negate(out)\n}\n";
 
-// The rows of a scan are written where they will lie: nothing of the large array is copied, neither in a trip nor on the
-// way in or out.
+// The rows of a scan are written directly into the result: the large array is not copied, neither in an iteration nor
+// before or after the loop.
 TEST(Plan, AScanUpdatesInPlace) {
   const auto module = parsed(kScan);
   const auto plan = plan_buffers(*module);
@@ -61,7 +62,7 @@ TEST(Plan, AScanUpdatesInPlace) {
   for (CompId c : module->computations())
     if ((*module)[c].name == "body") body = c;
   EXPECT_EQ(plan->offset({(*module)[body].parameters[0], 1}), state);
-  // The broadcast that it starts from lies there as well.
+  // The broadcast that initialises the array has the same memory.
   for (InstrId id : module->entry_computation().order) {
     if ((*module)[id].op == Op::BROADCAST) {
       EXPECT_EQ(plan->offset({id, 0}), state);
@@ -70,7 +71,7 @@ TEST(Plan, AScanUpdatesInPlace) {
   EXPECT_LT(plan->bytes, 2u * 1000 * 64 * 4);
 }
 
-// Where the old rows are read after the update, they may not be overwritten.
+// If the old rows are read after the update, the update must not overwrite them.
 TEST(Plan, WhatIsReadLaterIsNotOverwritten) {
   std::string text = kScan;
   const std::string from = "  ROOT t = (s32[], f32[1000,64], f32[64]) tuple(next, put, y)\n";
@@ -93,7 +94,7 @@ TEST(Plan, ElementwiseChainsShareOnePlace) {
 }
 
 TEST(Plan, IntervalsOfOneTimeDoNotOverlap) {
-  for (size_t count : {10u, 300u, 5000u}) {  // the last one by the other method
+  for (size_t count : {10u, 300u, 5000u}) {  // 5000 intervals are placed by place_by_time
     std::vector<PlacedInterval> intervals;
     uint64_t state = count;
     const auto draw = [&](uint64_t n) {
@@ -116,7 +117,7 @@ TEST(Plan, IntervalsOfOneTimeDoNotOverlap) {
   }
 }
 
-// The arena of each program of the corpus, in the order it came in and in that of schedule.
+// Compares the arena size of each program of the corpus in its original order with that after the pass schedule.
 TEST(Schedule, LowersThePeakOfTheModels) {
   const char* folder = std::getenv("COLLET_CORPUS_DIR");
   if (!folder) GTEST_SKIP() << "COLLET_CORPUS_DIR is not set: no program of the corpus was scheduled";

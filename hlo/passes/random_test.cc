@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random modules through the pipelines and through passes in any order: what they compute stays what it was. A failure
-// names its seed; COLLET_RANDOM_SEED=N runs that one alone and prints the module; COLLET_RANDOM_FIRST=N begins there.
+// Runs random modules through the pipelines and through passes in random order: their results must not change. A
+// failure reports its seed; COLLET_RANDOM_SEED=N runs that seed only and prints the module; COLLET_RANDOM_FIRST=N
+// starts at seed N.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -41,7 +42,8 @@ Status expanded(Module& module, const PassObserver& observer, uint64_t seed, std
   return legalize(module, context, observer).status();
 }
 
-// Some passes in any order, some of them twice. What needs flat tuples or static shapes has to see that itself.
+// Runs some passes in random order, some of them twice. A pass that needs flat tuples or static shapes must check that
+// itself.
 Status shuffled(Module& module, const PassObserver& observer, uint64_t seed, std::string& told) {
   PassContext context;
   context.claim = testing::claim_core;

@@ -19,7 +19,8 @@ Expected<bool> remove_barriers(Module& module, PassContext& context) {
     }
     changed |= rewriter.finish();
   }
-  // Tuples that nobody reads any more may not stay in a fusion, nor parameters that only they read.
+  // A fusion must not contain unused instructions, so tuples that are no longer read and parameters that only these
+  // tuples read are removed.
   if (!changed) return false;
   COLLET_TRY(eliminate_dead(module, context).status());
   COLLET_TRY(drop_parameters(module, context).status());

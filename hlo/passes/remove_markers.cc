@@ -9,7 +9,8 @@
 namespace collet::hlo {
 namespace {
 
-// Custom calls that give back their operand, beside the markers; there are forms of them without a result.
+// Custom calls that return their operand, in addition to the markers of sharding; some of them also occur without a
+// result.
 constexpr std::array<std::string_view, 3> kOthers = {"PinToDevice", "InspectSharding", "shape_assertion_done"};
 
 bool is_annotation(const Module& module, const Instruction& instr) {
@@ -19,8 +20,8 @@ bool is_annotation(const Module& module, const Instruction& instr) {
          module[instr.operand(0)].shape.same_without_layout(instr.shape);
 }
 
-// Custom calls without a result that only keep their operand alive while a frontend optimises, or that wish for an order
-// in which independent operations run.
+// True for custom calls without a result that only keep their operand alive while a frontend optimises, or request an
+// order for independent operations.
 bool is_sink(const Instruction& instr) {
   if (instr.op != Op::CUSTOM_CALL || !instr.shape.is_tuple() || !instr.shape.elements().empty()) return false;
   const auto target = instr.as<CustomCallAttrs>().target;
@@ -31,7 +32,7 @@ struct Participants {
   int64_t replicas, partitions;
 };
 
-// Each participant is alone in its group.
+// True if each participant is alone in its group.
 bool alone(const Groups& groups, int64_t channel, bool global_ids, Participants n) {
   if (n.replicas * n.partitions == 1) return true;
   const bool each_is_one = !groups.empty() && std::all_of(groups.groups.begin(), groups.groups.end(),
@@ -60,7 +61,7 @@ bool is_alone(const Instruction& instr, Participants n) {
   }
 }
 
-// In a group of one, a permute gives its operand if the pair (0, 0) is there, else zeros.
+// In a group of one participant, a collective-permute returns its operand if the pair (0, 0) is listed, else zeros.
 InstrId permute_alone(Builder& b, const Instruction& instr) {
   for (size_t i = 0; i + 1 < instr.as<CollectivePermuteAttrs>().pairs.size(); i += 2)
     if (instr.as<CollectivePermuteAttrs>().pairs[i] == 0 && instr.as<CollectivePermuteAttrs>().pairs[i + 1] == 0)

@@ -76,7 +76,7 @@ namespace {
 
 void visit(const Module& module, CompId root, bool flow_only, std::vector<CompId>& out) {
   std::vector<uint8_t> state(module.computation_limit());
-  // An explicit stack: nesting may be as deep as the input likes.
+  // Uses an explicit stack, because calls in the input may be nested to any depth.
   struct Frame {
     CompId id;
     std::vector<CompId> callees;

@@ -10,9 +10,10 @@
 #include "hlo/passes/builder.h"
 
 /// \file
-/// How passes walk and change a module. A computation is rewritten forward: a Rewriter takes its instructions out, hands
-/// them over one after another with their operands already replaced, and the pass keeps each, or replaces it by what it
-/// builds there. What is replaced needs no removal; what became dead is left to eliminate_dead.
+/// Helpers with which passes traverse and change a module. A Rewriter rewrites a computation forward: it takes all
+/// instructions out of the order and returns them one after another with their operands already replaced. The pass
+/// keeps each instruction, or replaces it by new instructions that it builds at that point. Replaced instructions need
+/// not be removed; instructions that become dead are left to eliminate_dead.
 ///
 ///     Rewriter rewriter(module, computation);
 ///     for (InstrId id : rewriter.instructions()) {
@@ -29,17 +30,18 @@ class Rewriter {
   Rewriter(const Rewriter&) = delete;
   Rewriter& operator=(const Rewriter&) = delete;
 
-  /// The instructions as they stood.
+  /// The instructions in their order before the rewrite.
   const std::vector<InstrId>& instructions() const { return old_; }
-  /// `id` with its operands and control predecessors replaced. It stands nowhere yet: keep or replace it.
+  /// Returns `id` with its operands and control predecessors replaced. It is in no computation until keep or replace is
+  /// called.
   Instruction& enter(InstrId id);
-  /// `id` stays, here.
+  /// Keeps `id`, at this point of the order.
   void keep(InstrId id) { module_[computation_].order.push_back(id); }
-  /// `with`, which stands already, takes the place of `id`.
+  /// Replaces uses of `id` by `with`, which is in the computation already.
   void replace(InstrId id, InstrId with);
   /// Returns the current replacement of `id`.
   InstrId now(InstrId id) const;
-  /// Builds at the current place.
+  /// The builder that inserts at the current point.
   Builder& builder() { return builder_; }
   /// Replaces the root; true if anything was replaced. Call it at the end, also after an error.
   bool finish();
@@ -52,51 +54,52 @@ class Rewriter {
   Builder builder_;
 };
 
-/// Puts what `make` builds in the place of the instructions of flow_computations() that `wanted` names; `wanted` is asked
-/// about a whole computation before anything in it moves. InstrId::None from `make` leaves the instruction. True if
-/// anything was replaced; an error of the builder begins with the instruction's name.
+/// Replaces the instructions of flow_computations() for which `wanted` is true by what `make` builds. `wanted` is
+/// called for all instructions of a computation before any of them is replaced. If `make` returns InstrId::None, the
+/// instruction stays. Returns true if any was replaced; an error of the builder begins with the instruction's name.
 Expected<bool> rewrite_wanted(Module& module, const std::function<bool(InstrId)>& wanted,
                               const std::function<InstrId(Builder&, const Instruction&)>& make);
 
-/// All computations that the entry reaches, callees before callers.
+/// Returns all computations that the entry reaches, callees before callers.
 std::vector<CompId> post_order(const Module& module);
-/// Control flow, or a plain call: its bodies run as parts of the program. A composite is an op like others.
+/// True for control flow and plain calls: their bodies run as parts of the program. A composite counts as an ordinary
+/// op.
 bool is_flow(const Instruction& instr);
-/// The entry and the bodies of control flow and plain calls: what runs as a program; not combiners, comparators, fusions or
-/// what a composite stands for. Callees before callers.
+/// Returns the entry and the bodies of control flow and plain calls, callees before callers. Combiners, comparators,
+/// fusions and the bodies of composites are not included.
 std::vector<CompId> flow_computations(const Module& module);
-/// Brings module.computations() into the order of post_order, without what the entry does not reach.
+/// Sorts module.computations() in the order of post_order; computations that the entry does not reach are removed.
 void order_computations(Module& module);
-/// `stem`, or `stem.N` where a computation has that name.
+/// Returns `stem`, or `stem.N` if a computation has that name.
 std::string fresh_computation_name(const Module& module, std::string_view stem);
-/// A copy of a computation in the same module; computations that it calls are shared.
+/// Copies a computation within its module; the copy calls the same computations.
 CompId clone_computation(Module& module, CompId from, std::string_view stem = {});
-/// The same, under a name that no computation has yet.
+/// Does the same with a given name, which no computation may have yet.
 CompId clone_computation_as(Module& module, CompId from, const std::string& name);
-/// Calls of calls multiply: a text of a hundred lines can ask for more than any machine has. So many instructions may be
-/// made by writing out what is called.
+/// The largest number of instructions that inlining may create. Nested calls multiply, so that a short program could
+/// otherwise need more memory than any machine has.
 constexpr size_t kMostInlined = size_t{1} << 22;
-/// Puts a copy of the body of `from` where the builder stands, its parameters replaced by `arguments`; what the root
-/// became.
+/// Inserts a copy of the body of `from` at the builder's position, with `arguments` in place of its parameters; returns
+/// the value of the root.
 InstrId inline_computation(Builder& builder, CompId from, std::span<const InstrId> arguments);
 
-/// `extras` but for the control predecessors: what a copy of an instruction has.
+/// Returns `extras` without the control predecessors, for copies of an instruction.
 const Extras* without_predecessors(Module& module, const Extras* extras);
 
-/// Drops the parameters of `call`'s computation, which nothing else calls, that are not read; with `merge` also those that
-/// are given the same value as an earlier one.
+/// Drops the parameters that are not read of the computation that `call` alone calls; with `merge` also those that get
+/// the same value as an earlier one.
 bool drop_operands(Module& module, InstrId call, bool merge);
 
-/// True when dropping or repeating `instr` could be noticed: a side effect, its own or in what it calls.
-/// `has_effect[index_of(computation)]` says so of computations: see computations_with_effects.
+/// True if removing or repeating `instr` could be noticed, because it or a computation that it calls has a side effect.
+/// `computations` says which computations have effects: the result of computations_with_effects.
 bool has_effect(const Module& module, const Instruction& instr, const std::vector<bool>& computations);
 std::vector<bool> computations_with_effects(const Module& module);
 
-/// Which computations an asynchronous op calls: they may hold nothing but parameters and the one op.
+/// Returns which computations asynchronous ops call: these may hold parameters and one op only.
 std::vector<bool> asynchronous_computations(const Module& module);
 
-/// A constant, or a broadcast of a scalar constant: the constant's literal. Else null. `scalar`: only if all elements
-/// are equal; element 0 of the literal is their value.
+/// Returns the literal of a constant, or of a broadcast of a scalar constant; else null. `scalar`: only if all elements
+/// are equal; then element 0 of the literal is their value.
 const Literal* constant_value(const Module& module, InstrId id);
 const Literal* splat_value(const Module& module, InstrId id);
 

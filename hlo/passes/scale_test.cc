@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as large and as deep as nobody writes them: the default pipeline takes them in time that grows with their
-// size, and without a deep stack.
+// Runs the default pipeline on very large and very deep modules: its time must grow about linearly with their size, and
+// it must not need a deep stack.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -16,7 +16,7 @@ namespace {
 
 double pipeline_seconds(Module& module) {
   PassContext context;
-  const std::clock_t start = std::clock();  // the processor's time, for others may use it as well
+  const std::clock_t start = std::clock();  // processor time, because other processes may use the machine
   Status status = prepare(module, context).status();
   if (status.ok()) status = propose_fusions(module, context).status();
   static constexpr std::string_view kOrder[] = {"schedule"};
@@ -35,7 +35,7 @@ std::unique_ptr<Module> begin(CompId& entry) {
   return m;
 }
 
-// Each op on the one before and one far before.
+// Each op uses the one before it and one far before it.
 std::unique_ptr<Module> straight(int64_t size) {
   CompId entry;
   auto m = begin(entry);
@@ -63,7 +63,7 @@ std::unique_ptr<Module> chain(int64_t size) {
   return m;
 }
 
-// One value that everybody reads, one result of them all.
+// One value that all instructions read, and one result computed from all of them.
 std::unique_ptr<Module> wide(int64_t size) {
   CompId entry;
   auto m = begin(entry);
@@ -81,7 +81,7 @@ std::unique_ptr<Module> wide(int64_t size) {
   return m;
 }
 
-// A call in a call in a call.
+// Calls nested in calls.
 std::unique_ptr<Module> calls(int64_t size) {
   auto m = std::make_unique<Module>("scale");
   const Shape shape = Shape::array(Type::F32, {4});
@@ -101,7 +101,7 @@ std::unique_ptr<Module> calls(int64_t size) {
   return m;
 }
 
-// A tuple of many arrays through tuples and back.
+// Arrays that pass through nested tuples and are read again.
 std::unique_ptr<Module> tuples(int64_t size) {
   CompId entry;
   auto m = begin(entry);
@@ -123,7 +123,7 @@ std::unique_ptr<Module> tuples(int64_t size) {
   return m;
 }
 
-// Loops in loops, each with a body that holds the next; `one_trip`: from 0 to 1, else from who knows where to 100.
+// Loops nested in loops. With `one_trip` each runs from 0 to 1, else from an unknown start to 100.
 std::unique_ptr<Module> loops_in_loops(int64_t size, bool one_trip) {
   auto m = std::make_unique<Module>("scale");
   const Shape state = Shape::tuple({Shape::scalar(Type::S32), Shape::array(Type::F32, {4})});
@@ -166,7 +166,7 @@ std::unique_ptr<Module> loops_in_loops(int64_t size, bool one_trip) {
   return m;
 }
 
-// Each link of the chain appends one part.
+// A chain of concatenates, each of which appends one part to the one before.
 std::unique_ptr<Module> appending(int64_t size) {
   CompId entry;
   auto m = begin(entry);
@@ -181,7 +181,7 @@ std::unique_ptr<Module> appending(int64_t size) {
   return m;
 }
 
-// Each computation holds two conditionals, decided, of the one below.
+// Nested computations: each has two conditionals with constant predicates that call the next one.
 std::unique_ptr<Module> decided(int64_t depth) {
   auto m = std::make_unique<Module>("scale");
   const Shape shape = Shape::scalar(Type::F32);
@@ -217,7 +217,7 @@ struct Case {
   int64_t small, large;
 };
 
-// Eight times the size in at most about eight times the time: a quadratic pass would take 64 times.
+// A module of eight times the size may take about eight times as long; a quadratic pass would take 64 times as long.
 void check(const Case& c) {
   auto warm = c.make(c.small);
   (void)pipeline_seconds(*warm);
@@ -261,7 +261,8 @@ TEST(Scale, DecidedConditionalsDoNotMultiply) {
   EXPECT_LT(m->instruction_limit(), kMostInlined);
 }
 
-// Loops of one trip in loops of one trip: each level would be written out once for each that it lies in.
+// Nested loops of one iteration: if each level were unrolled separately, inner loops would be copied once per enclosing
+// level.
 TEST(Scale, LoopsOfOneTripDoNotMultiply) {
   auto m = loops_in_loops(2000, true);
   PassContext context;

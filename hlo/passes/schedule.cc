@@ -9,24 +9,25 @@
 #include "hlo/passes/rewriter.h"
 #include "hlo/program/leaves.h"
 
-// Three orders are tried for each computation and the one with the lowest peak is taken: the order as it stood, a greedy
-// one that always runs what frees most, and one that goes depth first from the root, the hungrier operand first. None is
-// best for all programs; all three cost next to nothing. What the planner of buffers makes of the choice decides in the
-// end, for it knows more than an estimate can.
+// Tries three orders for each computation and takes the one with the lowest peak of memory: the original order, a
+// greedy order that always runs the instruction that frees most, and a depth-first order from the root that visits the
+// operand with the larger memory need first. None of them is the best for all programs, and all are fast. In the end
+// plan_buffers decides between the new and the old order of the module, because its result is exact and the peak here
+// is an estimate.
 
 namespace collet::hlo {
 namespace {
 
-/// A computation as numbers: who waits for whom, who holds which memory.
+/// A computation as a graph of integers: dependences between instructions, and the memory that each allocates.
 struct Graph {
-  std::vector<InstrId> ids;                    // by their place in the old order
-  std::vector<std::vector<uint32_t>> before;   // must run first
-  std::vector<std::vector<uint32_t>> after;    // the reverse
-  std::vector<std::vector<uint32_t>> reads;    // instructions whose memory is read, seen through tuples
-  std::vector<std::vector<uint32_t>> readers;  // the reverse
-  std::vector<int64_t> bytes;                  // allocated when it runs
-  std::vector<std::vector<uint32_t>> reused;   // what it may overwrite, if that is not needed afterwards
-  std::vector<bool> kept;                      // lives to the end, or from the beginning: never freed
+  std::vector<InstrId> ids;                    // by position in the old order
+  std::vector<std::vector<uint32_t>> before;   // instructions that must run before
+  std::vector<std::vector<uint32_t>> after;    // the reverse of the line above
+  std::vector<std::vector<uint32_t>> reads;    // instructions whose memory it reads; a tuple counts as its elements
+  std::vector<std::vector<uint32_t>> readers;  // the reverse of the line above
+  std::vector<int64_t> bytes;                  // bytes allocated when it runs
+  std::vector<std::vector<uint32_t>> reused;   // operands that it may overwrite if they are not used afterwards
+  std::vector<bool> kept;                      // live from the beginning or to the end: never freed
 };
 
 void link(Graph& g, uint32_t first, uint32_t then) {
@@ -56,7 +57,7 @@ Graph make_graph(const Module& module, CompId computation, const std::vector<boo
   g.reused.resize(n);
   g.kept.resize(n);
   std::unordered_map<uint32_t, uint32_t> place;
-  for (uint32_t i = 0; i < n; ++i) place[index_of(g.ids[i])] = i;  // a control predecessor may stand behind
+  for (uint32_t i = 0; i < n; ++i) place[index_of(g.ids[i])] = i;  // a control predecessor may come later in the order
   uint32_t last_effect = UINT32_MAX;
   for (uint32_t i = 0; i < n; ++i) {
     const Instruction& instr = module[g.ids[i]];
@@ -91,7 +92,7 @@ int64_t peak(const Graph& g, const std::vector<uint32_t>& order) {
   for (size_t i = 0; i < waiting.size(); ++i) waiting[i] = g.readers[i].size();
   int64_t now = 0, most = 0;
   for (uint32_t i : order) {
-    uint32_t handed_on = UINT32_MAX;  // takes the memory over
+    uint32_t handed_on = UINT32_MAX;  // the operand whose memory is reused
     for (uint32_t r : g.reused[i])
       if (waiting[r] == 1 && !g.kept[r] && g.bytes[r] > 0) handed_on = r;
     if (handed_on == UINT32_MAX) now += g.bytes[i];

@@ -7,9 +7,9 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// What conditionals need not carry: results that nobody looks at, results that every branch hands through from the same
-// value outside, operands that a branch does not read, and operands that are small constants, which the branch may as
-// well hold itself.
+// Removes from conditionals: results that are not read, results that every branch passes through from the same value
+// outside, operands that a branch does not read, and operands that are small constants, which become constants in the
+// branch.
 
 namespace collet::hlo {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLargestSunk = 1024;
 constexpr int kMostRounds = 8;
 
-/// A conditional in the form of flatten_tuples: flat tuples in and out.
+/// A conditional in the form that flatten_tuples produces: it takes and returns flat tuples.
 struct Choice {
   InstrId op = InstrId::None;
   size_t results = 0;
@@ -60,7 +60,7 @@ class Shrinker {
   }
   /// Instructions to insert before the conditional.
   const std::vector<InstrId>& before() const { return before_; }
-  /// Reads of results that are a value outside.
+  /// Maps reads of results to the equal value outside of the conditional.
   const std::unordered_map<uint32_t, InstrId>& replaced() const { return replaced_; }
 
  private:
@@ -93,7 +93,7 @@ class Shrinker {
     return changed;
   }
 
-  // The value outside that result `i` is, whichever branch runs.
+  // Returns the value outside of the conditional that result `i` is in every branch; None if there is none.
   InstrId passed_by(size_t i) {
     InstrId value = InstrId::None;
     for (size_t k = 0; k < op().called.size(); ++k) {
@@ -147,7 +147,7 @@ class Shrinker {
       for (InstrId id : module_[c].order)
         if (const auto read = state_read(module_, c, id)) needed[*read] = true;
       if (std::find(needed.begin(), needed.end(), false) == needed.end()) continue;
-      // The tuple may be another branch's too.
+      // The tuple may also be the operand of another branch, so a new one is made.
       const std::vector<InstrId> elements(module_[operand(k)].operands.begin(), module_[operand(k)].operands.end());
       const InstrId tuple = module_.create(caller_, Op::TUPLE, module_[operand(k)].shape, elements);
       narrow(tuple, needed);
@@ -163,7 +163,7 @@ class Shrinker {
     return changed;
   }
 
-  // Reads that nothing uses are no reads.
+  // Removes get-tuple-elements without users, which do not count as reads.
   void drop_unread(CompId c) {
     std::unordered_map<uint32_t, bool> used;
     used[index_of(module_[c].root)] = true;

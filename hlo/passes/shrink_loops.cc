@@ -6,24 +6,25 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// State that a loop need not carry: elements that never change and are known before it begins as constants are constants
-// inside, elements that never change are read from what the loop began with, and elements that neither the condition nor a
-// result nor another needed element depends on are dropped. A loop of which nothing is needed goes, even one that does not
-// end: XLA takes it that loops without effects end.
+// Removes state that a loop need not carry. Elements that never change and start as constants become constants in the
+// body. Users outside read elements that never change from the initial value. Elements on which neither the condition
+// nor a result nor another needed element depends are dropped. A loop of which nothing is needed is removed, even if it
+// would not end, because XLA assumes that loops without effects end.
 
 namespace collet::hlo {
 namespace {
 
-// Constants that are worth having in the body: those the device may fold into its code.
+// Largest constant, in bytes, that is copied into the body. A device may fold small constants into its code.
 constexpr int64_t kLargestSunk = 1024;
-// Each round can use what the round before has sunk, one level of nesting further in.
+// Most rounds of the pass. Constants that one round moves into a body allow the next round to move them one level of
+// nesting further in.
 constexpr int kMostRounds = 8;
 
-// Replaces reads of the state elements in `values` by these constants, but for what `result` (the body's root) hands on:
-// so that the element is still seen to be invariant.
+// Replaces reads of the state elements in `values` by these constants. `result`, the root of the body, still passes the
+// elements on, so that later passes recognise them as invariant.
 bool read_constants(Module& module, CompId c, InstrId result, const std::unordered_map<size_t, InstrId>& values) {
   std::vector<InstrId> order;
-  std::unordered_map<uint32_t, size_t> reads;  // get-tuple-element -> element
+  std::unordered_map<uint32_t, size_t> reads;  // get-tuple-element -> state element
   std::unordered_map<size_t, InstrId> here;
   bool changed = false;
   for (InstrId id : module[c].order) {
@@ -74,7 +75,8 @@ bool drop_dead(Module& module, CompId c, const std::vector<bool>& effects) {
   return std::erase_if(order, [&](InstrId id) { return !live[index_of(id)]; }) != 0;
 }
 
-/// Which elements of a loop's state are needed: found backwards from those that are read outside or by the condition.
+/// Finds the elements of a loop's state that are needed, backwards from those that are read outside or by the
+/// condition.
 class Needed {
  public:
   Needed(const Module& module, const Loop& loop) : module_(module), loop_(loop), needed_(loop.size) {}
@@ -119,7 +121,7 @@ class Needed {
   std::vector<InstrId> work_;
 };
 
-// A sharding of the whole state has one element for each.
+// Removes the shardings of dropped elements: the sharding of the state has one entry for each element.
 void narrow_sharding(Module& module, Instruction& instr, const std::vector<bool>& needed) {
   if (!instr.extras || !instr.extras->sharding || instr.extras->sharding->kind != Sharding::Kind::Tuple) return;
   const Sharding& old = *instr.extras->sharding;
@@ -154,7 +156,7 @@ void renumber(Module& module, Instruction& read, const std::vector<int64_t>& num
   read.attrs = attrs;
 }
 
-// The new operand of the loop, which stands nowhere yet; None where everything is needed.
+// Returns the new operand of the loop, which is not in the computation yet; None if all elements are needed.
 InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMap& users,
                    const std::vector<bool>& effects) {
   const std::vector<bool> needed = Needed(module, loop).find(users, module[caller].root, effects);
@@ -163,7 +165,7 @@ InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMa
   int64_t next = 0;
   for (size_t i = 0; i < loop.size; ++i)
     if (needed[i]) number[i] = next++;
-  // The tuple may be another loop's too.
+  // The tuple may also be the operand of another loop, so a new one is made.
   const std::vector<InstrId> elements(module[loop.init].operands.begin(), module[loop.init].operands.end());
   const InstrId init = module.create(caller, Op::TUPLE, module[loop.init].shape, elements);
   set_operands(module, init, needed);
@@ -184,13 +186,13 @@ InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMa
   return init;
 }
 
-// After the loop, element `i` is what it was before it.
+// True if element `i` has the same value after the loop as before it.
 bool is_known_before(const Module& module, const Loop& loop, size_t i) {
   const Shape& first = module[module[loop.init].operand(i)].shape;
   return is_invariant(module, loop, i) && first.same_without_layout(module[loop.op].shape.element(i));
 }
 
-// Each element of the loop's result, or what it began as where that never changes.
+// Builds a tuple of the loop's results; elements that never change are taken from the initial state.
 InstrId result_of_parts(Builder& builder, Module& module, const Loop& loop) {
   std::vector<InstrId> parts;
   for (size_t i = 0; i < loop.size; ++i)
@@ -241,11 +243,11 @@ bool shrink_in(Module& module, CompId c, LoopFinder& finder, const std::vector<u
       if (callers[index_of(loop->body)] == 1) loops.push_back(*loop);
   if (loops.empty()) return false;
   bool changed = forward_invariants(module, c, loops);
-  std::unordered_map<uint32_t, InstrId> before;  // what to put before a loop
+  std::unordered_map<uint32_t, InstrId> before;  // instructions to insert before a loop
   const UserMap users(module, c);
   for (const Loop& loop : loops) {
     changed |= sink_constants(module, loop);
-    drop_dead(module, loop.condition, effects);  // a read that nothing needs is no read
+    drop_dead(module, loop.condition, effects);  // get-tuple-elements without users do not count as reads
     const InstrId init = drop_state(module, c, loop, users, effects);
     if (init != InstrId::None) before[index_of(loop.op)] = init;
   }
@@ -273,7 +275,7 @@ Expected<bool> shrink_loops(Module& module, PassContext& context) {
     changed = true;
     COLLET_TRY(eliminate_dead(module, context).status());
   }
-  // Counts name elements of the state, which have other numbers now.
+  // The trip count attributes refer to state elements by number, and these numbers have changed.
   if (changed) COLLET_TRY(count_trips(module, context).status());
   return changed;
 }

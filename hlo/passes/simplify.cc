@@ -33,7 +33,8 @@ namespace {
 
 constexpr int kMostRounds = 16;
 constexpr int kMostStepsPerInstruction = 32;
-// In a module of more than so many instructions a conditional stays though it is decided: it runs all the same.
+// In a module with more instructions a conditional with a constant predicate is not inlined, because copies of its
+// branches could make the module too large. It still runs correctly.
 constexpr size_t kMostDecided = kMostInlined / 16;
 
 using RulesByOp = std::array<std::vector<const Rule*>, kLastOp + 1>;
@@ -53,11 +54,11 @@ const RulesByOp& rules() {
 }
 
 InstrId apply_any(Module& module, Builder& b, const Instruction& instr, size_t most) {
-  // Ordered by hand, and what has no data or is not static, stays as it is.
+  // An instruction with control predecessors must keep its position in the order, so it is not replaced.
   if (instr.extras && !instr.extras->control_predecessors.empty()) return InstrId::None;
   for (const Rule* rule : rules()[static_cast<size_t>(instr.op)]) {
     const InstrId id = rule->apply({module, b, instr, most});
-    // A rule that forgets a dynamic size, or mistakes one, does not apply.
+    // A rule is not applied if its result has lost or changed a dynamic size.
     if (id != InstrId::None && module[id].shape.same_without_layout(instr.shape)) return id;
   }
   return InstrId::None;

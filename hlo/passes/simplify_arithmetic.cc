@@ -19,16 +19,16 @@ bool is_whole(const RuleInput& r) {
 bool same_shape(const RuleInput& r, size_t i) {
   return r.at(i).shape.same_without_layout(r.instr.shape);
 }
-// Operand i, if it has the result's shape (a dynamic dimension may have been lost on the way).
+// Returns operand i if it has the result's shape; None otherwise (a dynamic dimension may differ).
 InstrId give(const RuleInput& r, size_t i) {
   return same_shape(r, i) ? r.operand(i) : kNo;
 }
-// The operand of an inverse op below operand i.
+// If operand i is the op `op`, of which this op is the inverse, returns its operand.
 InstrId undo(const RuleInput& r, Op op) {
   const Instruction& x = r.at(0);
   return x.op == op && r.module[x.operand(0)].shape.same_without_layout(r.instr.shape) ? x.operand(0) : kNo;
 }
-// Which of two operands of a commuting op is `value`; the other one stands for the result.
+// If one operand of a commutative op is the constant `value`, returns the other one.
 InstrId other_if(const RuleInput& r, double value) {
   if (r.is(1, value)) return give(r, 0);
   if (r.is(0, value)) return give(r, 1);
@@ -45,7 +45,7 @@ InstrId constant_if_int(const RuleInput& r, int64_t value) {
 
 InstrId add_zero(const RuleInput& r) {
   if (is_whole(r)) return other_if_int(r, 0);
-  // x + -0 = x; x + +0 would make +0 of -0.
+  // x + -0 = x, but x + +0 is not x for x = -0.
   if (is_complex(type_of(r))) return kNo;
   return other_if(r, -0.0);
 }
@@ -57,7 +57,7 @@ InstrId subtract_itself(const RuleInput& r) {
   return is_whole(r) && r.operand(0) == r.operand(1) ? r.all_int(0) : kNo;
 }
 InstrId multiply_one(const RuleInput& r) {
-  // (a + bi) * (1 + 0i) meets 0 * inf.
+  // For complex numbers (a + bi) * (1 + 0i) would compute 0 * infinity if a part is infinite.
   return is_complex(type_of(r)) ? kNo : other_if(r, 1);
 }
 InstrId multiply_zero(const RuleInput& r) {
@@ -74,7 +74,8 @@ InstrId divide_by_power_of_two(const RuleInput& r) {
   if (std::abs(std::frexp(d->as_double(0), &exponent)) != 0.5) return kNo;
   const double inverse = 1 / d->as_double(0);
   if (!std::isfinite(inverse)) return kNo;
-  // Both round the same real number; the reciprocal must be exact and, for devices that flush, normal.
+  // x / c and x * (1/c) round the same real number only if 1/c is exact; it must also be normal, because some devices
+  // flush subnormals.
   const FloatFormat format = float_format(static_cast<uint32_t>(type_of(r)));
   if (Literal::scalar(type_of(r), inverse).as_double(0) != inverse || -exponent + 1 < 2 - format.bias) return kNo;
   return r.b.mul(r.operand(0), r.b.fill(r.at(0).shape, inverse));
@@ -191,7 +192,7 @@ InstrId select_pred(const RuleInput& r) {
   return kNo;
 }
 
-// There are no negative numbers, so that -x is NaN.
+// True for formats without negative numbers, in which -x is NaN.
 bool is_positive_only(Type type) {
   return is_float(type) && float_format(static_cast<uint32_t>(type)).specials == FloatSpecials::E8M0;
 }
@@ -233,12 +234,12 @@ InstrId complex_of_parts(const RuleInput& r) {
              : kNo;
 }
 
-// Every value of `from` is a value of `to`, and converting it keeps it.
+// True if `to` represents every value of `from`, and the conversion keeps it.
 bool holds_all(Type to, Type from) {
   if (from == to) return true;
   const TypeInfo &f = type_info(from), &t = type_info(to);
   const auto format = [](Type type) { return float_format(static_cast<uint32_t>(type)); };
-  // It has neither zero nor sign.
+  // f8e8m0fnu has neither zero nor a sign.
   if (t.kind == Kind::Float && format(to).specials == FloatSpecials::E8M0) return false;
   if (from == Type::PRED) return to != Type::S1;
   if (t.kind == Kind::Float) {
@@ -264,7 +265,7 @@ InstrId convert_twice(const RuleInput& r) {
   if (inner.op != Op::CONVERT) return kNo;
   const Type from = r.module[inner.operand(0)].shape.type(), middle = inner.shape.type(), to = type_of(r);
   if (!holds_all(middle, from)) return kNo;
-  // Out of range, floats saturate where integers wrap.
+  // Conversions from floats saturate if the value is out of range, while conversions between integers wrap.
   const bool whole = is_integer(from) || from == Type::PRED;
   if (whole && (is_float(middle) || is_complex(middle)) && is_integer(to) && !holds_all(to, from)) return kNo;
   return r.b.convert(inner.operand(0), to);
@@ -272,7 +273,8 @@ InstrId convert_twice(const RuleInput& r) {
 InstrId bitcast_convert_twice(const RuleInput& r) {
   const Instruction& inner = r.at(0);
   if (inner.op != Op::BITCAST_CONVERT || !inner.shape.same_dims(r.instr.shape)) return kNo;
-  if (inner.shape.type() == Type::PRED) return kNo;  // which is 0 or 1 whatever the byte was
+  // Converting the byte to pred first gives 0 or 1, whatever the byte was.
+  if (inner.shape.type() == Type::PRED) return kNo;
   const Instruction& x = r.module[inner.operand(0)];
   return x.shape.same_dims(r.instr.shape) ? r.b.bitcast_convert(inner.operand(0), type_of(r)) : kNo;
 }
@@ -288,14 +290,17 @@ InstrId power_constant(const RuleInput& r) {
 InstrId reduce_precision_same(const RuleInput& r) {
   const FloatFormat f = float_format(static_cast<uint32_t>(type_of(r)));
   const auto& a = r.instr.as<ReducePrecisionAttrs>();
-  // Subnormals are flushed even where all bits are kept, unless the format has a wider exponent than is asked about.
+  // reduce-precision flushes subnormals even if it keeps all bits, unless the requested exponent is wider than the
+  // format's.
   return f.specials == FloatSpecials::IEEE && a.exponent_bits > f.exponent_bits && a.mantissa_bits >= f.mantissa_bits
              ? give(r, 0)
              : kNo;
 }
-// Numbers of bits that no format has come from texts; a device may keep them in few bits itself.
+// A program text may request more bits than any format has. The numbers are limited, because a device may store them in
+// a few bits.
 InstrId reduce_precision_beyond(const RuleInput& r) {
-  constexpr int64_t kMostExponent = 12, kMostMantissa = 52;  // one more than f64 has, and what it has
+  // One more exponent bit than f64, and as many mantissa bits as f64.
+  constexpr int64_t kMostExponent = 12, kMostMantissa = 52;
   const auto& a = r.instr.as<ReducePrecisionAttrs>();
   if (a.exponent_bits <= kMostExponent && a.mantissa_bits <= kMostMantissa) return kNo;
   auto* attrs = r.module.make<ReducePrecisionAttrs>();

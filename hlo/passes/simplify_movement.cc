@@ -29,7 +29,7 @@ bool same_shape(const RuleInput& r, size_t i) {
 bool is_scalar_broadcast(const Instruction& x) {
   return x.op == Op::BROADCAST && x.as<BroadcastAttrs>().dimensions.empty();
 }
-// Sizes without the ones.
+// Returns the sizes that are not 1.
 Ints squeezed(std::span<const int64_t> dims) {
   Ints out;
   for (int64_t d : dims)
@@ -49,7 +49,7 @@ InstrId reshape_of_broadcast(const RuleInput& r) {
   const Instruction& x = r.at(0);
   if (x.op != Op::BROADCAST || !is_static(r)) return kNo;
   if (is_scalar_broadcast(x)) return r.b.broadcast(x.operand(0), r.instr.shape.dims(), {});
-  // Only ones come and go: follow each mapped dimension to where it went.
+  // The reshape only adds or removes dimensions of size 1: finds for each mapped dimension its new number.
   if (squeezed(x.shape.dims()) != squeezed(r.instr.shape.dims())) return kNo;
   Ints to(x.shape.dims().size(), -1);
   int out = 0;
@@ -62,7 +62,7 @@ InstrId reshape_of_broadcast(const RuleInput& r) {
   Ints mapping, kept;
   for (size_t i = 0; i < x.as<BroadcastAttrs>().dimensions.size(); ++i) {
     const int64_t d = to[static_cast<size_t>(x.as<BroadcastAttrs>().dimensions[i])];
-    if (d < 0) continue;  // size one: reshaped away below
+    if (d < 0) continue;  // dimensions of size 1 are removed by a reshape below
     mapping.push_back(d);
     kept.push_back(source.shape.dim(static_cast<int>(i)));
   }
@@ -120,7 +120,8 @@ InstrId broadcast_twice(const RuleInput& r) {
   return r.b.broadcast(x.operand(0), r.instr.shape.dims(), mapping);
 }
 InstrId broadcast_of_ones(const RuleInput& r) {
-  // A dimension of one element that stays one is no part of the mapping; without any other left, x is a scalar.
+  // An operand dimension of size 1 that is broadcast to size 1 can be removed from the mapping; if none is left, the
+  // operand is a scalar.
   const auto m = r.instr.as<BroadcastAttrs>().dimensions;
   if (!is_static(r)) return kNo;
   Ints kept, mapping;
@@ -148,7 +149,7 @@ InstrId slice_twice(const RuleInput& r) {
     const int64_t a = in.stride.empty() ? 1 : in.stride[i], b = out.stride.empty() ? 1 : out.stride[i];
     const int64_t n = r.instr.shape.dim(static_cast<int>(i));
     start.push_back(in.start[i] + out.start[i] * a);
-    // The stride of a single element may be any number, too large for the product.
+    // If there is at most one element, its stride may be any number, and the product of the strides may overflow.
     stride.push_back(n <= 1 ? 1 : a * b);
     limit.push_back(n == 0 ? start.back() : start.back() + (n - 1) * stride.back() + 1);
   }
@@ -206,7 +207,8 @@ InstrId slice_of_pad(const RuleInput& r) {
 InstrId concatenate_one(const RuleInput& r) {
   return r.instr.operands.size() == 1 && same_shape(r, 0) ? r.operand(0) : kNo;
 }
-// A chain of concatenates that each add a part would be written out once per link.
+// Most operands of a merged concatenate. In a chain of concatenates that each append a part, every link would otherwise
+// list all parts before it.
 constexpr size_t kMostParts = 1024;
 InstrId concatenate_flat(const RuleInput& r) {
   if (!is_static(r)) return kNo;
@@ -227,7 +229,7 @@ InstrId concatenate_flat(const RuleInput& r) {
   }
   return changed && !parts.empty() ? r.b.concatenate(parts, dim) : kNo;
 }
-// Neighbouring slices of one array, in order, are one slice.
+// True if two slices of one array are adjacent, so that their concatenation is one slice.
 bool adjoin(const RuleInput& r, const Instruction& a, const Instruction& b, int64_t dim) {
   if (a.op != Op::SLICE || b.op != Op::SLICE || a.operand(0) != b.operand(0)) return false;
   const SliceRanges &x = a.as<SliceAttrs>().slice, &y = b.as<SliceAttrs>().slice;
@@ -322,7 +324,8 @@ InstrId reverse_of_broadcast(const RuleInput& r) {
   return r.b.broadcast(r.b.reverse(x.operand(0), inner), r.instr.shape.dims(), mapping);
 }
 
-// Start indices as constants, clamped to where `sizes` fit.
+// Reads the start indices as constants, clamped so that a slice of `sizes` fits; returns false if they are not
+// constants.
 bool constant_starts(const RuleInput& r, size_t first, std::span<const int64_t> sizes, Ints& out) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t room = r.at(0).shape.dim(static_cast<int>(i)) - sizes[i];
@@ -355,8 +358,9 @@ InstrId iota_of_one(const RuleInput& r) {
              : kNo;
 }
 
-// An elementwise op of broadcasts, all with one mapping, has only so many different elements as they have. Parts of
-// complex numbers stay apart: a device without them would take the broadcast apart again.
+// Rewrites an elementwise op of broadcasts with equal mappings into a broadcast of the op on their operands, which have
+// fewer elements. `complex` is excluded: for a device without complex numbers its operands must stay separate
+// broadcasts.
 InstrId sink_into_broadcast(const RuleInput& r) {
   const Op op = r.instr.op;
   if (!is_elementwise(op) || op == Op::MAP || op == Op::STOCHASTIC_CONVERT || op == Op::COMPLEX ||
@@ -380,7 +384,8 @@ InstrId sink_into_broadcast(const RuleInput& r) {
 
 InstrId no_elements(const RuleInput& r) {
   const OpInfo& info = op_info(r.instr.op);
-  // Parts that nobody joins by another rule stay apart: an expansion may have made them.
+  // A `complex` is excluded, because an expansion may have made it for a device without complex numbers, and no other
+  // rule joins its parts.
   if (r.instr.op == Op::CONSTANT || r.instr.op == Op::COMPLEX || !r.instr.shape.is_array() ||
       r.instr.shape.element_count() != 0 || !is_static(r) || info.op_class == OpClass::EXECUTOR ||
       info.op_class == OpClass::COMMUNICATION || has_side_effect(r.instr.op))

@@ -7,10 +7,10 @@
 #include "hlo/passes/rewriter.h"
 
 /// \file
-/// The rules of simplify, by theme. A rule looks at one instruction, whose operands have been simplified, and gives what
-/// may stand for it: something simpler that has the same bits for every input (NaN payloads aside). None: it does not
-/// apply. A rule must make progress by some measure that no other rule undoes: fewer or smaller instructions, an op moved
-/// towards where there are fewer elements.
+/// The rules of simplify, grouped by topic. A rule gets one instruction, whose operands have been simplified, and
+/// returns a simpler replacement that has the same bits for every input (NaN payloads aside). It returns None if it
+/// does not apply. A rule must make progress by a measure that no other rule reverses: fewer or smaller instructions,
+/// or an op moved to where there are fewer elements.
 
 namespace collet::hlo {
 
@@ -18,15 +18,16 @@ struct RuleInput {
   Module& module;
   Builder& b;
   const Instruction& instr;
-  size_t most;  ///< how many instructions the module may come to by writing out what is called
+  size_t most;  ///< most instructions that the module may have after inlining
 
   InstrId operand(size_t i) const { return instr.operand(i); }
   const Instruction& at(size_t i) const { return module[instr.operand(i)]; }
   const Literal* splat(size_t i) const { return splat_value(module, instr.operand(i)); }
-  /// All elements of operand i are `value` (for complex: with no imaginary part); a zero's sign counts.
+  /// True if all elements of operand i are `value` (for complex: with imaginary part 0); +0 and -0 differ.
   bool is(size_t i, double value) const;
   bool is_int(size_t i, int64_t value) const;
-  /// The whole result, of one value. None where a dimension is dynamic: a broadcast would lose its size.
+  /// Returns the result as a broadcast of one value. None if a dimension is dynamic, because a broadcast would lose its
+  /// size.
   InstrId all(double value) const;
   InstrId all_int(int64_t value) const;
 };

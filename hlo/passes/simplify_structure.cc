@@ -17,7 +17,8 @@ InstrId while_never(const RuleInput& r) {
   const Computation& condition = r.module[r.instr.called[0]];
   const Instruction& root = r.module[condition.root];
   if (root.op != Op::CONSTANT || r.module.literal(root).as_int(0) != 0) return kNo;
-  // It is asked once all the same: what else it does is done.
+  // The condition runs once even if the body never does, so the loop may only be removed if the condition has no
+  // effects.
   for (InstrId id : condition.order) {
     const Instruction& instr = r.module[id];
     if (has_side_effect(instr.op) || instr.op == Op::CUSTOM_CALL || !instr.called.empty()) return kNo;
@@ -27,7 +28,7 @@ InstrId while_never(const RuleInput& r) {
 
 InstrId inlined(const RuleInput& r, CompId from, InstrId argument) {
   if (r.module.instruction_limit() + r.module[from].order.size() > r.most) return kNo;
-  // Nothing is written out in vain: it may have effects.
+  // The shape is checked before inlining, because inlined instructions may have effects and must not be left over.
   if (!r.module[r.module[from].root].shape.same_without_layout(r.instr.shape)) return kNo;
   const InstrId arguments[] = {argument};
   return inline_computation(r.b, from, arguments);
@@ -50,7 +51,8 @@ InstrId conditional_of_one(const RuleInput& r) {
   return inlined(r, r.instr.called[0], r.operand(1));
 }
 
-// Equal branches are one computation once eliminate_common has seen them.
+// All branches of the conditional are the same computation, so it is inlined. eliminate_common has merged equal
+// branches before.
 InstrId conditional_of_equals(const RuleInput& r) {
   for (size_t k = 1; k < r.instr.called.size(); ++k)
     if (r.instr.called[k] != r.instr.called[0] || r.operand(k + 1) != r.operand(1)) return kNo;
@@ -76,7 +78,7 @@ InstrId size_of_all(const RuleInput& r) {
   return size->as_int(0) == r.at(0).shape.dim(dim) ? r.operand(0) : kNo;
 }
 
-// Over dimensions of one element each result is combine(init, x) itself.
+// A reduction over dimensions of size 1 is combine(init, x) for each element.
 InstrId reduce_of_ones(const RuleInput& r) {
   if (!r.instr.shape.is_array() || r.at(0).shape.has_dynamic()) return kNo;
   const Dims dims = r.instr.as<DimensionsAttrs>().dimensions;
@@ -92,7 +94,8 @@ InstrId reduce_of_ones(const RuleInput& r) {
   return r.b.binary(root.op, init, r.b.reshape(r.operand(0), r.instr.shape.dims()));
 }
 
-// Bits without the new state are an old form, which backends need not know.
+// An old form of rng-bit-generator returns the bits without the new state. It is rewritten into the form with both, so
+// that backends need not support it.
 InstrId bits_alone(const RuleInput& r) {
   if (!r.instr.shape.is_array()) return kNo;
   const Shape both = Shape::tuple({r.at(0).shape.without_layout(), r.instr.shape.without_layout()});

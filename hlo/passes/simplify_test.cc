@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair of elementwise ops, every op with the constants that rules know, and every chain of conversions, in every
-// type, over all values of narrow types and the special ones of wide types: simplify changes no bit (payloads of NaN
-// aside).
+// Tests that simplify changes no bit of a result (NaN payloads aside), for every pair of elementwise ops, every op with
+// constants that rules mention, and every chain of conversions, in every type, over all values of narrow types and the
+// special values of wide types.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ double special(int64_t i) {
   return k % 2 ? -kSpecial[k / 2] : kSpecial[k / 2];
 }
 
-/// 256 values of `type`: all of a narrow one.
+/// Returns 256 values of `type`; for a type of at most eight bits these are all values.
 Literal values(Type type) {
   constexpr int64_t kCount = 256;
   Literal out = Literal::zeros(Shape::array(type, {kCount}));
@@ -78,7 +78,7 @@ Literal values(Type type) {
       out.set_double(i, special(i), special(i / 7 + i));
     else if (info.kind == Kind::Float && info.bits <= 8) {
       out.mutable_bytes()[i] = static_cast<uint8_t>(i & ((1 << info.bits) - 1));
-      if (std::isnan(out.as_double(i))) out.set_double(i, NAN);  // a quiet one
+      if (std::isnan(out.as_double(i))) out.set_double(i, NAN);  // all NaNs become the same quiet NaN
     } else if (info.kind == Kind::Float)
       out.set_double(i, special(i));
     else if (info.bits <= 8)
@@ -143,7 +143,7 @@ void check(Type type, const Make& make, Tally& tally) {
   ADD_FAILURE() << what << "\n" << print_module(*before) << print_module(m);
 }
 
-// Those that a rule speaks of, and their neighbours.
+// Ops that rules match, and similar ones.
 constexpr Op kUnary[] = {
     Op::ABS,  Op::NEGATE, Op::NOT,       Op::SIGN, Op::FLOOR, Op::CEIL, Op::ROUND_NEAREST_AFZ, Op::ROUND_NEAREST_EVEN,
     Op::REAL, Op::IMAG,   Op::IS_FINITE, Op::SQRT};

@@ -7,7 +7,8 @@ namespace {
 
 constexpr InstrId kNo = InstrId::None;
 
-/// The window of `r` without what never sees an element of operand 0. `places`: how many there are along each dimension.
+/// Computes the window of `r` without taps and padding that meet no element of operand 0. `places` are the numbers of
+/// window positions along each dimension.
 class Least {
  public:
   Least(const RuleInput& r, std::span<const int64_t> places) : r_(r) {

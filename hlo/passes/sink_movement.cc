@@ -5,9 +5,9 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// f(move(x), move(y)) = move(f(x, y)) for elementwise f and operands that were all moved alike by a reshape, a transpose
-// or a broadcast, splats aside: so that movements meet, where simplify joins them, and fewer elements are computed. A
-// movement that others use as well stays where it is, or it would be done twice.
+// Rewrites f(move(x), move(y)) into move(f(x, y)) for elementwise f, if all operands were moved alike by a reshape, a
+// transpose or a broadcast (splat constants may be among the operands). Movements then meet, so that simplify can join
+// them, and fewer elements are computed. A movement with further users stays, because it would otherwise be done twice.
 
 namespace collet::hlo {
 namespace {
@@ -28,7 +28,7 @@ bool same_movement(const Module& module, const Instruction& a, const Instruction
 bool is_movement(const Module& module, const Instruction& instr) {
   if (instr.op != Op::RESHAPE && instr.op != Op::TRANSPOSE && instr.op != Op::BROADCAST) return false;
   const Shape& from = module[instr.operand(0)].shape;
-  // Scalars are splats; a broadcast is worth moving when it makes more of what it is given.
+  // A scalar operand is a splat and needs no move; a broadcast is moved if it increases the number of elements.
   return from.rank() > 0 && !from.has_dynamic() && !instr.shape.has_dynamic() && instr.shape.element_count() > 0 &&
          (instr.op != Op::BROADCAST || from.element_count() < instr.shape.element_count());
 }
@@ -79,7 +79,7 @@ class Sinker {
     for (InstrId o : instr.operands) {
       if (is_splat(module_, o)) continue;
       const Instruction& x = module_[o];
-      // Each user counts once, though it may name the operand twice.
+      // A user counts once, even if it has the operand twice.
       const auto uses = std::count(instr.operands.begin(), instr.operands.end(), o);
       if (!is_movement(module_, x) || users_[index_of(o)] > uses) return InstrId::None;
       if (!x.shape.same_dims(instr.shape)) return InstrId::None;

@@ -15,7 +15,8 @@ SizedResult SizedRules::transpose() {
   return {same(), {out}};
 }
 
-// Dimensions of the result that are dimensions of the operand, unchanged. False where a dynamic one is not.
+// Sets the sizes of result dimensions that are operand dimensions, unchanged. Returns false if a dynamic dimension is
+// not preserved.
 bool SizedRules::keep_dimensions(const Shape& to, Sizes& out) const {
   const auto from = b_.dims(operands_[0]);
   int64_t before = 1;
@@ -61,7 +62,7 @@ SizedResult SizedRules::reshape() {
   return {move_together(x, fixed, out), {out}};
 }
 
-// Element by element: the n-th of those in use goes to the n-th place in use.
+// Maps elements by their order: the n-th element in use goes to the n-th position in use.
 InstrId SizedRules::move_together(InstrId x, const Shape& to, const Sizes& sizes) {
   if (b_.shape(x).element_count() == 0 || to.element_count() == 0) return b_.fill_int(to, 0);
   const Shape index = to.with_type(Type::S32);
@@ -100,7 +101,7 @@ SizedResult SizedRules::slice() {
   return {same(), {out}};
 }
 
-// Starts that keep `window` inside what is in use of operand 0.
+// Returns start indices clamped so that `window` is inside the used part of operand 0.
 Values SizedRules::clamped_starts(size_t first, const Values& window) {
   Values out;
   for (size_t d = 0; d < rank(0); ++d) {
@@ -129,7 +130,8 @@ SizedResult SizedRules::dynamic_update_slice() {
   Sizes out = op_.sizes[0];
   out.resize(rank(0), InstrId::None);
   if (!any(op_.sizes[1])) return {b_.dynamic_update_slice(x, update, starts), {out}};
-  // Room behind the array, so that a window that is not full need not move; outside of it nothing changes.
+  // Padding after the array, so that a window whose update is not full need not be clamped differently; the padding is
+  // sliced away again.
   const std::vector<int64_t> low(rank(0), 0), room(b_.dims(update).begin(), b_.dims(update).end());
   const InstrId wide = b_.pad(x, zero_of(x), low, room);
   const InstrId before = b_.dynamic_slice(wide, starts, room);
@@ -158,7 +160,7 @@ SizedResult SizedRules::concatenate() {
   }
   InstrId value = same();
   if (!dynamic) return {value, {out}};
-  // One after another, each over the padding of the one before it.
+  // Writes the operands one after another; each overwrites the padding of the one before it.
   InstrId offset = number(0);
   Values starts(rank(0), number(0));
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -193,7 +195,7 @@ SizedResult SizedRules::reverse() {
   bool moved = false;
   for (size_t d = 0; d < rank(0); ++d) {
     if (at(op_.sizes[0], d) == InstrId::None || !contains(dims, static_cast<int64_t>(d))) continue;
-    starts[d] = b_.sub(number(limits[d]), size(0, d));  // what was in front of the padding is behind it now
+    starts[d] = b_.sub(number(limits[d]), size(0, d));  // the slice starts after the reversed padding
     room[d] = limits[d];
     moved = true;
   }

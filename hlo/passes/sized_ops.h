@@ -7,21 +7,21 @@
 #include "hlo/passes/builder.h"
 
 /// \file
-/// Ops on arrays that hold less than their bounds: each array is padded to its bounds, and scalars of s32 say how much
-/// of each dimension is in use. What lies outside is undefined, so that ops which would see it mask it first.
+/// Builds ops on arrays of dynamic size: each array is padded to its bounds, and s32 scalars say how much of each
+/// dimension is in use. Elements outside are undefined, so ops that would read them mask them first.
 
 namespace collet::hlo {
 
 /// The used size of each dimension: an s32 scalar, or None if the dimension is full. An empty list means that all are full.
 using Sizes = std::vector<InstrId>;
 
-/// An op, with operands that are padded, and whose shape is as the program declares it.
+/// An op whose operands are padded; its shape is still the one that the program declares.
 struct SizedOp {
   const Instruction& instr;
-  std::vector<Sizes> sizes;  ///< of each operand
+  std::vector<Sizes> sizes;  ///< sizes of each operand
 };
 
-/// The replacement of an op: its value in static shapes, and the sizes of each array in it.
+/// The replacement of an op: its value with static shapes, and the sizes of each array in it.
 struct SizedResult {
   InstrId value = InstrId::None;
   std::vector<Sizes> sizes;
@@ -30,11 +30,11 @@ struct SizedResult {
 /// Builds the op on padded arrays. The builder remembers an error for ops that cannot have dynamic dimensions.
 SizedResult build_sized(Builder& b, const SizedOp& op);
 
-/// `x` with the scalar `pad` outside of its sizes.
+/// Returns `x` with the scalar `pad` outside of its sizes.
 InstrId mask_outside(Builder& b, InstrId x, const Sizes& sizes, InstrId pad);
-/// The size of dimension `d`, whether it is full or not.
+/// Returns the used size of dimension `d`: its size scalar, or its bound as a constant if the dimension is full.
 InstrId size_or_bound(Builder& b, InstrId x, const Sizes& sizes, size_t d);
-/// `shape` with its bounds as sizes, in tuples too.
+/// Returns `shape` with its bounds as static sizes, also inside tuples.
 Shape at_bounds(const Shape& shape);
 
 }  // namespace collet::hlo

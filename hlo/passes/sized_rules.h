@@ -11,7 +11,7 @@
 #include "hlo/passes/sized_ops.h"
 
 /// \file
-/// The inside of build_sized: an op on padded arrays and what is in use of them.
+/// The implementation of build_sized: how each op is built on padded arrays with size scalars.
 
 namespace collet::hlo {
 
@@ -25,7 +25,7 @@ inline InstrId at(const Sizes& sizes, size_t d) {
   return sizes.empty() ? InstrId::None : sizes[d];
 }
 
-/// One op, by its rule.
+/// Builds one op by the rule for its opcode.
 class SizedRules {
  public:
   SizedRules(Builder& b, const SizedOp& op) : b_(b), op_(op), instr_(op.instr) {
@@ -39,7 +39,7 @@ class SizedRules {
   InstrId size(size_t operand, size_t d) { return size_or_bound(b_, operands_[operand], op_.sizes[operand], d); }
   InstrId number(int64_t value) { return b_.scalar_int(Type::S32, value); }
   size_t rank(size_t operand) const { return static_cast<size_t>(b_.rank(operands_[operand])); }
-  // The op as it stands, on the padded operands.
+  // Builds the same op on the padded operands.
   InstrId same() { return b_.op(instr_.op, at_bounds(instr_.shape), operands_, instr_.attrs, instr_.called.span()); }
   InstrId zero(InstrId x) { return b_.scalar_int(b_.type(x), 0); }
   InstrId zero_of(InstrId x) { return b_.fill(Shape::scalar(b_.type(x)), 0); }

@@ -6,7 +6,7 @@
 namespace collet::hlo {
 namespace {
 
-// The op of a computation that is one op on its two parameters, and leaves everything as it is with a known value.
+// If the computation is one binary op with a known neutral element on its two parameters, returns that op.
 std::optional<Op> combine_of(const Module& m, CompId c) {
   const Instruction& root = m[m[c].root];
   if (m[c].parameters.size() != 2 || root.operands.size() != 2) return std::nullopt;
@@ -81,7 +81,7 @@ SizedResult SizedRules::dot() {
   };
   free(0, a.lhs_batch, a.lhs_contracting);
   free(1, a.rhs_batch, a.rhs_contracting);
-  // Both sides: what is undefined may be NaN, which times zero is not zero.
+  // Masks both operands: an undefined element may be NaN, and NaN times zero is not zero.
   Sizes left(rank(0), InstrId::None), right(rank(1), InstrId::None);
   for (size_t i = 0; i < a.lhs_contracting.size(); ++i) {
     const auto l = static_cast<size_t>(a.lhs_contracting[i]), r = static_cast<size_t>(a.rhs_contracting[i]);
@@ -92,7 +92,7 @@ SizedResult SizedRules::dot() {
   return {same(), {out}};
 }
 
-// A last operand says what is padding; the comparator puts that behind everything else.
+// Adds an operand that says which elements are padding; the comparator sorts padding after all other elements.
 SizedResult SizedRules::sort() {
   const auto along = static_cast<size_t>(instr_.as<SortAttrs>().dimension);
   Sizes out(rank(0), InstrId::None);
@@ -110,7 +110,7 @@ SizedResult SizedRules::sort() {
   return {first_of(all, n), std::vector<Sizes>(n, out)};
 }
 
-// A tuple without what was added behind its first `n` elements; an array where there is one.
+// Returns the first `n` elements of a tuple; the element itself if there is one.
 InstrId SizedRules::first_of(InstrId tuple, size_t n) {
   if (n == 1) return b_.get(tuple, 0);
   Values parts;
@@ -151,7 +151,7 @@ SizedResult SizedRules::gather() {
 SizedResult SizedRules::scatter() {
   const ScatterAttrs& s = instr_.as<ScatterAttrs>();
   const size_t n = (operands_.size() - 1) / 2;
-  // Indices outside of every array: their updates are dropped.
+  // Updates that are not in use get indices outside of the array, so that they are dropped.
   Sizes indices = op_.sizes[n];
   indices.resize(rank(n), InstrId::None);
   bool window = false;
@@ -181,7 +181,8 @@ SizedResult SizedRules::scatter() {
   return {same(), sizes};
 }
 
-// A last pair of operand and update says which elements of the windows are there; the others change nothing.
+// Adds an operand and update pair of predicates that says which elements of the update windows are in use; the others
+// leave the operand unchanged.
 InstrId SizedRules::scatter_inside(size_t n, InstrId inside) {
   const InstrId flags = b_.fill_int(b_.shape(operands_[0]).with_type(Type::PRED), 0);
   Values all(operands_.begin(), operands_.begin() + static_cast<ptrdiff_t>(n));
@@ -212,7 +213,8 @@ InstrId SizedRules::scatter_inside(size_t n, InstrId inside) {
   return first_of(b_.op(Op::SCATTER, Shape::tuple(shapes), all, instr_.attrs, std::span(&combine, 1)), n);
 }
 
-// XLA's two: an array and the sizes of its dimensions, taken apart and put together.
+// Handles XLA's two custom calls PadToStatic and SliceToDynamic, which split a dynamic array into a static array and
+// its sizes, and join them.
 SizedResult SizedRules::custom_call() {
   const std::string_view target = instr_.as<CustomCallAttrs>().target;
   if (target == "SliceToDynamic" && operands_.size() == rank(0) + 1) {

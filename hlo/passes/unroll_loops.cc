@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kMostTrips = 4;
 constexpr size_t kMostInstructions = 128;
 
-// One trip is no more than the loop, unless its body stays for others. Loops in loops are written out once for each level:
-// not beyond `most` instructions of the module.
+// True if unrolling creates few instructions. A loop of one iteration does not grow, unless its body has other callers
+// and so must be copied. Nested loops are copied once per level, so the module may not grow beyond `most` instructions.
 bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers,
               size_t most) {
   if (module.instruction_limit() + module[loop.body].order.size() * static_cast<size_t>(std::min(trips, kMostTrips)) >

@@ -48,8 +48,8 @@ int64_t largest_array(const Module& module) {
   return most;
 }
 
-/// Each pipeline by itself, on the module as it is written: sound after each pass, with the same results, and with no
-/// array of more than `most` elements.
+/// Runs each pipeline separately on the module: it must be valid after each pass, have the same results, and have no
+/// array with more than `most` elements.
 void check(const std::string& body, int64_t most = 1 << 16) {
   SCOPED_TRACE(body);
   const auto module = module_of(body);
@@ -152,7 +152,7 @@ TEST(Windows, PadWithNegativeEdges) {
         256);
   }
   check("x = s32[0] parameter(0)\n v = s32[] parameter(1)\n ROOT y = pad(x, v), padding=-2_5_1", 256);
-  // Padding that a slice removes again is never made.
+  // Padding that a later slice removes is not created.
   check(
       "x = s32[8] parameter(0)\n v = s32[] parameter(1)\n ROOT y = s32[8] pad(x, v), "
       "padding=-1099511627776_1099511627776",

@@ -18,7 +18,8 @@ T& at(void* record, uint16_t offset) {
   return *reinterpret_cast<T*>(static_cast<char*>(record) + offset);
 }
 
-// A list with one entry per dimension, where the IR may leave out one that has its default everywhere.
+// Adds a list with one entry per dimension. The IR omits a list whose entries all have the default, which is written
+// out here.
 collet_range add_filled(AttributePools& pools, const Dims& list, size_t rank, int64_t fallback) {
   if (!list.empty()) return pools.add(list);
   return pools.add(std::vector<int64_t>(rank, fallback));
@@ -106,11 +107,11 @@ void write_field(const AbiField& f, const void* from, void* to, AttributePools& 
     case FieldKind::GROUPS:
       return write_groups(at<Groups>(from, o), at<collet_groups>(to, f.offset), pools);
     default:
-      return;  // kinds of HLO text alone
+      return;  // kinds that occur in HLO text only
   }
 }
 
-// Defaults that depend on the instruction.
+// Fills in defaults that depend on the instruction.
 void complete(const Module& module, const Instruction& instr, void* record, AttributePools& pools) {
   switch (op_info(instr.op).record) {
     case Record::Compare: {
@@ -152,7 +153,8 @@ class Checker {
     const size_t size = joint_record_size(record);
     std::vector<char> bytes(std::max<size_t>(size, 8));
     collet_read_attributes(p_, &op_, bytes.data(), size);
-    // A longer record is a newer writer's; what it adds must be unsaid, or the op's `since` had refused it.
+    // A longer record comes from a newer writer. Its additional fields must have their defaults; otherwise the op's
+    // `since` would exceed the reader's opset.
     const char* tail = reinterpret_cast<const char*>(p_) + p_->records.offset + op_.record;
     for (size_t i = size; i < op_.record_bytes; ++i)
       if (tail[i]) return fail("says more than this version knows");

@@ -10,7 +10,7 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Attribute records of the IR to those of the ABI boundary and back, both driven by abi_fields().
+/// Converts attribute records of the IR to those of the ABI boundary and back; both directions use abi_fields().
 
 namespace collet::hlo {
 
@@ -23,22 +23,23 @@ struct AttributePools {
   collet_range add(std::string_view text);
 };
 
-/// The C record of `instr`; lists and strings go to `pools`. Everything that the IR may leave unsaid is stated.
+/// Returns the C record of `instr`; lists and strings are added to `pools`. Values that the IR omits because they are
+/// defaults are written out.
 std::vector<char> write_attributes(const Module& module, const Instruction& instr, AttributePools& pools);
-/// The smallest opset that means all that `instr`'s record says.
+/// Returns the smallest opset that defines all values in `instr`'s record.
 uint32_t attributes_since(const Instruction& instr);
 
-/// Entries of the program's pools that records may still name: no entry is named twice, so that the work and memory that
-/// a block asks for grow no faster than its size.
+/// The number of entries of the program's pools that records may still refer to. An entry may be used once only, so
+/// that the time and memory for reading a block grow at most in proportion to its size.
 struct PoolBudget {
   uint64_t integers = 0;
   uint64_t bytes = 0;
 };
 
-/// Whether the record of `op` names only what is there: ranges, enumeration values, sizes. The block's arrays have been
-/// checked before. Takes what it names from `budget`.
+/// Checks that the record of `op` refers only to existing entries, enumeration values and sizes. The block's arrays
+/// have been checked before. Subtracts the entries from `budget`.
 Status check_attributes(const collet_program* program, const collet_op& op, PoolBudget& budget);
-/// The IR's record in `module`'s arena, from a record that passed check_attributes. Null for none.
+/// Creates the IR's record in `module`'s arena from a record that passed check_attributes. Null if the op has none.
 const void* read_attributes(const collet_program* program, const collet_op& op, Module& module);
 
 }  // namespace collet::hlo

@@ -6,7 +6,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Both halves of the 128-bit product, folded: every input bit reaches every output bit.
+// Combines both halves of the 128-bit product, so that every input bit affects every output bit.
 uint64_t fold(uint64_t a, uint64_t b) {
   const Wide product = static_cast<Wide>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -18,7 +18,7 @@ uint64_t load(const char* p, size_t n) {
   return word;
 }
 
-// Odd, with as many ones as zeros and no pattern: digits of the square roots of 2, 3, 5 and 7.
+// Constants without a pattern: the fractional bits of the square roots of 2, 3, 5 and 7, made odd.
 constexpr uint64_t kKeys[4] = {0x6A09E667F3BCC909, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1};
 
 }  // namespace

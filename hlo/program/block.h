@@ -12,17 +12,17 @@
 
 namespace collet::hlo {
 
-/// Bytes of a program, 64-byte aligned.
+/// The bytes of a program, aligned to 64 bytes.
 class Block {
  public:
   static constexpr std::align_val_t kAlignment{64};
 
   Block() = default;
-  /// Zeros.
+  /// Makes a block of zeros.
   explicit Block(size_t size) : data_(static_cast<char*>(::operator new(size ? size : 1, kAlignment))), size_(size) {
     std::memset(data_.get(), 0, size);
   }
-  /// A copy.
+  /// Copies the bytes.
   Block(const void* bytes, size_t size) : Block(size) {
     if (size > 0) std::memcpy(data_.get(), bytes, size);
   }
@@ -47,13 +47,13 @@ class Block {
   size_t size_ = 0;
 };
 
-/// 128 bits that tell data apart; not for adversaries.
+/// A 128-bit hash that identifies data; not secure against deliberate collisions.
 struct ContentId {
   uint64_t words[2] = {0, 0};
   bool operator==(const ContentId&) const = default;
 };
 
-/// The id of `bytes`; `seed` tells kinds of content apart.
+/// Returns the id of `bytes`; use different values of `seed` for different kinds of content.
 ContentId content_id(std::span<const char> bytes, uint64_t seed = 0);
 
 struct ContentIdHash {

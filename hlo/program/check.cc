@@ -137,7 +137,7 @@ class Checker {
     return true;
   }
 
-  // Regions are numbered so that a region comes after the one that its op stands in: a tree that can be walked by number.
+  // Checks the regions: a region has a larger number than the region that contains its op, so that they form a tree.
   Status regions() {
     if (p_->regions.count == 0) return fail("has no entry");
     region_of_op_.assign(p_->ops.count, COLLET_NONE);
@@ -173,7 +173,7 @@ class Checker {
     return ok_status();
   }
 
-  // Each entry of refs belongs to one op or region.
+  // Claims entries of refs. Each entry belongs to one op or region.
   bool take_refs(uint32_t count) {
     if (count > refs_left_) return false;
     refs_left_ -= count;

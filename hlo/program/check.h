@@ -7,12 +7,12 @@
 
 namespace collet::hlo {
 
-/// A region of a program lies in at most so many others: readers may recur.
+/// The deepest nesting of regions, which allows readers to use recursion.
 inline constexpr uint32_t kDeepestRegion = 200;
 
-/// Whether `size` bytes are a program that may be walked: every offset, range and index lies inside, every value is
-/// defined before its use, regions form a tree, attribute records and constants are whole, reserved fields are zero. Says
-/// nothing of what the ops mean: read_program and the verifier do.
+/// Checks that `size` bytes are a program that can be read safely: every offset, range and index is in bounds, every
+/// value is defined before its use, regions form a tree, attribute records and constants are complete, and reserved
+/// fields are zero. It does not check the rules of the ops; read_program and the verifier do.
 Status check_program(const void* bytes, size_t size);
 
 }  // namespace collet::hlo

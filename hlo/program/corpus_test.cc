@@ -14,7 +14,8 @@
 #include "hlo/text/parser.h"
 #include "hlo/verify/verify.h"
 
-// Real programs, as they are and as the passes leave them: written, moved, read, verified, written again.
+// Tests real programs, unchanged and after the passes: each is written, copied to another address, read, verified and
+// written again.
 
 namespace collet::hlo {
 namespace {

@@ -44,7 +44,8 @@ Leaf resolve_leaf(const Module& module, Leaf leaf) {
 
 namespace {
 
-// Tuples operand by operand: looking for each leaf anew would be quadratic in wide ones.
+// Appends the leaves of a tuple operand by operand; resolving each leaf separately would take quadratic time for large
+// tuples.
 void append_leaves(const Module& module, InstrId instr, std::vector<Leaf>& out) {
   std::vector<InstrId> stack{instr};
   while (!stack.empty()) {

@@ -8,7 +8,7 @@
 
 namespace collet::hlo {
 
-/// One array, token or opaque of an instruction's result: number `index` of its leaves, tuples flattened.
+/// One array, token or opaque of an instruction's result: leaf number `index` after flattening tuples.
 struct Leaf {
   InstrId instr = InstrId::None;
   uint32_t index = 0;
@@ -21,17 +21,17 @@ struct LeafHash {
   }
 };
 
-/// The instruction only passes leaves on: tuple, get-tuple-element, and copies of tuples.
+/// True if the instruction only passes leaves on: tuple, get-tuple-element, and copies of tuples.
 bool is_transparent(const Instruction& instr);
-/// The leaf that `leaf` is, seen through transparent instructions.
+/// Returns the leaf from which transparent instructions passed `leaf` on.
 Leaf resolve_leaf(const Module& module, Leaf leaf);
-/// All leaves of an instruction's result, resolved.
+/// Returns all leaves of an instruction's result, resolved.
 std::vector<Leaf> leaves_of(const Module& module, InstrId instr);
-/// Leaves of all operands, in order, resolved.
+/// Returns the leaves of all operands, in order, resolved.
 std::vector<Leaf> operand_leaves(const Module& module, const Instruction& instr);
-/// Shape of leaf number `index` of `shape`.
+/// Returns the shape of leaf number `index` of `shape`.
 const Shape& leaf_shape(const Shape& shape, uint32_t index);
-/// All leaf shapes of `shape`, in order.
+/// Appends all leaf shapes of `shape`, in order.
 void append_leaf_shapes(const Shape& shape, std::vector<Shape>& out);
 
 }  // namespace collet::hlo

@@ -12,7 +12,7 @@ namespace {
 
 const char* const kCombines[] = {"other", "add", "multiply", "minimum", "maximum", "and",
                                  "or",    "xor", "first",    "second",  "less",    "greater"};
-constexpr size_t kShownBytes = 64;  // of an inline constant
+constexpr size_t kShownBytes = 64;  // most bytes of an inline constant that are printed
 
 class Printer {
  public:

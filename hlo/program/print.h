@@ -9,7 +9,8 @@
 
 namespace collet::hlo {
 
-/// A program as text for people: one line per op, regions indented below the op that calls them. Checks it first.
+/// Prints a program as readable text: one line per op, with regions indented below the op that calls them. Checks the
+/// program first.
 Expected<std::string> print_program(const void* bytes, size_t size);
 
 }  // namespace collet::hlo

@@ -117,7 +117,8 @@ TEST(Program, ReadAndWrittenAgainIsTheSame) {
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   const Program second = write(*again->module, all_inline);
   ASSERT_EQ(first.block.size(), second.block.size());
-  // The module's and ops' names were left out of the first; everything else is equal but the reader's own name.
+  // The first program has no names of the module and its ops; the rest is equal except for the name that the reader
+  // generates.
   EXPECT_EQ(*print_program(first.block.data(), first.block.size()),
             *print_program(second.block.data(), second.block.size()));
   EXPECT_EQ(0, std::memcmp(first.block.data(), second.block.data(), first.block.size()));
@@ -185,7 +186,7 @@ TEST(Program, SurvivesDamage) {
   EXPECT_GT(refused, 5000);
 }
 
-// Readers recur: deeper programs are refused with the place before a backend gets them.
+// Readers use recursion, so deeper programs are refused, with the line, before a backend gets them.
 TEST(Program, RegionsThatAreNestedTooDeeplyAreRefusedWithTheirLine) {
   const auto loops = [](int n) {
     std::string text =

@@ -41,7 +41,7 @@ class Reader {
   }
   const Shape& value_shape(uint32_t value) const { return shapes_[collet_value_at(p_, value)->type]; }
 
-  // Makes a name unique: names of a program need not be, names of a module are.
+  // Returns a unique name: names in a program need not be unique, those in a module must be.
   std::string_view name(collet_range r, std::string_view otherwise) {
     return out_.module->unique_name(text(r, otherwise));
   }

@@ -11,14 +11,15 @@
 
 namespace collet::hlo {
 
-/// A program as a module, in the form that HLO text has: ops of several results give tuples, control flow carries them.
+/// A program converted to a module. As in HLO text, ops with several results return tuples, and control flow passes
+/// tuples.
 struct ReadProgram {
   std::unique_ptr<Module> module;
-  std::vector<InstrId> ops;  ///< instruction of each op
+  std::vector<InstrId> ops;  ///< by op: its instruction
 };
 
-/// Checks the block (check_program) and makes a module of it. Arguments become parameters, constant ones too. The result
-/// is well formed but not verified: the caller runs the verifier. Data of inline constants is copied.
+/// Checks the block (check_program) and creates a module. All arguments, including constant ones, become parameters.
+/// The result is well formed but not verified; the caller runs the verifier. Data of inline constants is copied.
 Expected<ReadProgram> read_program(const void* bytes, size_t size);
 
 }  // namespace collet::hlo

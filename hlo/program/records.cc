@@ -13,7 +13,8 @@ struct Place {
   uint16_t bytes;
 };
 
-// SLICES and PADS are three fields of the C struct: the place is that of the first, and the size that of all three.
+// SLICES and PADS are three consecutive fields of the C struct: the offset is that of the first one, the size that of
+// all three.
 template <typename Struct>
 constexpr uint16_t spread_bytes() {
   return 3 * sizeof(collet_range);
@@ -34,7 +35,7 @@ constexpr uint16_t spread_bytes() {
 #include <collet/attributes.def>
 
 struct Table {
-  std::span<const Place> places;  // the last one's offset is the struct's size
+  std::span<const Place> places;  // by field; the offset of an additional last entry is the size of the struct
   std::vector<AbiField> fields;
 };
 

@@ -31,7 +31,7 @@ size_t expected_bytes(FieldKind kind) {
   }
 }
 
-// attributes.h is written by hand, attributes.def is what the IR is made from: they must say the same.
+// attributes.h is written by hand, and the IR is generated from attributes.def: this test compares them.
 TEST(Records, StructsAgreeWithTheTable) {
   for (int r = 1; r <= static_cast<int>(Record::Constant); ++r) {
     const auto record = static_cast<Record>(r);

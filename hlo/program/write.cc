@@ -14,7 +14,7 @@
 namespace collet::hlo {
 namespace {
 
-constexpr size_t kLargestProgram = size_t{1} << 24;  // ops
+constexpr size_t kLargestProgram = size_t{1} << 24;  // most ops of a program
 
 class Writer {
  public:
@@ -78,7 +78,7 @@ class Writer {
     return static_cast<uint32_t>(values_.size() - 1);
   }
 
-  // The value of a resolved leaf.
+  // Returns the number of the value for a resolved leaf.
   Expected<uint32_t> ref(Leaf leaf) {
     const auto it = inputs_.find(leaf);
     if (it != inputs_.end()) return it->second;
@@ -257,7 +257,7 @@ class Writer {
     const Literal& literal = m_.literal(instr);
     const auto bytes = static_cast<size_t>(literal.byte_size());
     collet_constant c{};
-    c.type = values_.back().type;  // its only result was the last one made
+    c.type = values_.back().type;  // its only result is the last value that was added
     c.argument = COLLET_NONE;
     c.offset = data_.size();
     c.bytes = bytes;
@@ -279,7 +279,7 @@ class Writer {
   std::vector<uint32_t> first_value_;
   std::unordered_map<Leaf, uint32_t, LeafHash> inputs_;
   std::deque<Pending> pending_;
-  uint32_t depth_ = 0;  // of the region that is being written
+  uint32_t depth_ = 0;  // nesting depth of the current region
   std::map<std::vector<int64_t>, uint32_t> type_ids_;
   std::vector<collet_type> types_;
   std::vector<collet_value> values_;
@@ -295,7 +295,7 @@ class Writer {
   std::vector<ConstantArgument> constants_out_;
 };
 
-// Lays arrays out one after another.
+// Places arrays one after another in the block.
 class BlockLayout {
  public:
   template <typename T>

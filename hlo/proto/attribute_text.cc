@@ -174,7 +174,8 @@ Expected<std::string> precision_text(const wire::PrecisionConfig& in) {
   return out + "}";
 }
 
-// Algorithms by their numbers in the message, whose order differs from attributes.def: bf16 in nine parts was added last.
+// Converts an algorithm number of the message. The order differs from attributes.def, because the algorithm with nine
+// bf16 products was added last.
 Expected<std::string> algorithm_text(const FieldInfo& f, int32_t number) {
   if (number == 0) return std::string();
   constexpr Algorithm kByNumber[] = {
@@ -200,7 +201,7 @@ Expected<std::string> comparison_text(const std::string& type, Type operand) {
 }
 
 Expected<std::string> domain_text(const wire::HloInstructionProto& in) {
-  // Text names the sides from the users' point of view, the message from the operand's.
+  // In text, entry and exit are named from the users' point of view, in the message from the operand's.
   COLLET_ASSIGN(const Sharding entry, from_wire(in.domain_exit_sharding()));
   COLLET_ASSIGN(const Sharding exit, from_wire(in.domain_entry_sharding()));
   return "{kind=\"sharding\", entry=" + entry.to_string() + ", exit=" + exit.to_string() + "}";
@@ -312,8 +313,8 @@ bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::s
          is("output_to_operand_aliasing", in.output_operand_aliasing_size() ? aliasing_text(in) : "");
 }
 
-// An in-place permute's slices: the message has one number after another, text a list for each slice. Slices of one
-// array have its rank; the starts, the third operand, tell how many there are.
+// Converts the slice sizes of an in-place permute: the message has one flat list of numbers, text one list per slice.
+// The number of slices follows from the third operand, which holds the starts; slices of one array have its rank.
 Expected<std::string> slice_sizes_text(const wire::HloInstructionProto& in, std::span<const Shape> operands) {
   if (!in.dynamic_slice_sizes_size()) return std::string();
   const Status wrong = invalid_argument("the number of sizes does not fit the operands");

@@ -6,7 +6,8 @@
 #include "hlo/proto/wire.h"
 
 /// \file
-/// An instruction's own attributes as HLO text, so that binary modules pass the same builders and checks as text.
+/// Converts an instruction's own attributes to HLO text, so that binary modules are read by the same code, with the
+/// same checks, as text.
 
 namespace collet::hlo::proto {
 

@@ -7,17 +7,18 @@
 #include "hlo/proto/wire.h"
 
 /// \file
-/// Attributes that any instruction may have, out of their messages.
+/// Reads the attributes that any instruction may have from their messages.
 
 namespace collet::hlo::proto {
 
-/// From a '{' to its '}' with nothing behind it: XLA tells dictionaries from strings so.
+/// True if the text consists of a '{', its matching '}' and the text between them. XLA distinguishes dictionaries from
+/// strings in this way.
 bool is_dictionary(std::string_view text);
-/// Sorted by name.
+/// Reads the frontend attributes, sorted by name.
 std::vector<FrontendAttribute> read_frontend(const wire::FrontendAttributes& in, Module& module);
-/// Null where it says nothing.
+/// Reads metadata; null if it is empty.
 const Metadata* read_metadata(const wire::OpMetadata& in, Module& module);
-/// Null for what is the default.
+/// Reads the accuracy; null if it is the default.
 const ResultAccuracy* read_accuracy(const wire::ResultAccuracy& in, Module& module);
 
 }  // namespace collet::hlo::proto

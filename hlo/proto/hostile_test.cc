@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that mean harm, and what a message has no place for.
+// Tests that malformed messages are refused, and what happens to parts of a module for which messages have no field.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -261,7 +261,7 @@ ENTRY e {
 
 TEST(HostileProto, MetadataThatSaysNothingIsNone) {
   auto module = diamond();
-  // A field that nobody knows.
+  // An unknown field.
   auto* metadata = module.mutable_computations(0)->mutable_instructions(0)->mutable_metadata();
   ASSERT_TRUE(metadata->ParseFromString("\x98\x06\x01"));
   const auto read = read_proto(module.SerializeAsString());

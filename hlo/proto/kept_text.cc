@@ -16,7 +16,7 @@ constexpr int kMostNesting = 120;
 
 constexpr std::string_view kBlanks = " ,\n\t\r";
 
-/// A number with nothing but blanks around it.
+/// Parses a number that is surrounded by nothing but blanks.
 template <typename T>
 bool whole_number(std::string_view text, T& out) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
@@ -79,7 +79,7 @@ void write_origin(const Origins& origins, const Shape& shape, std::vector<int64_
   out += '}';
 }
 
-// `1 {file_name_id=1 line=3}`: set(name, number) for each.
+// Parses `1 {file_name_id=1 line=3}` and calls set(name, number) for each field.
 template <typename Set>
 bool read_row(Scanner& in, Set set) {
   if (!in.eat('{')) return false;
@@ -87,7 +87,7 @@ bool read_row(Scanner& in, Set set) {
     const std::string_view name = in.word();
     int64_t value = 0;
     if (name.empty() || !in.eat('=') || !in.number(value)) return false;
-    // In text a parent is one more than here.
+    // In text the number of a parent is one larger than in the message.
     if (name == "parent_frame_id" && __builtin_sub_overflow(value, 1, &value)) return false;
     if (value != static_cast<int32_t>(value)) return false;
     set(name, static_cast<int32_t>(value));
@@ -124,7 +124,7 @@ Status origin_to_wire(std::string_view text, wire::OriginalValueProto* out) {
     return ok_status();
   }
   std::vector<int64_t> index;
-  // A text that names nothing has no brackets inside.
+  // Without names, the text has no inner brackets.
   if (good && !in.is('}')) good = read_origin(in, index, out);
   if (good && in.eat('}') && in.at_end()) return ok_status();
   return invalid_argument("the origin is not understood: " + std::string(text.substr(0, 200)));
@@ -145,7 +145,7 @@ std::string origin_text(const wire::OriginalValueProto& in, const Shape& shape) 
 }
 
 Status statistics_to_wire(std::string_view text, wire::StatisticsViz* out) {
-  // Names hold more than a scanner's words: up to '=', numbers up to ',' or '}'.
+  // A name may have other characters than Scanner::word allows: it ends at '=', and a number at ',' or '}'.
   if (text.starts_with('{')) text.remove_prefix(1);
   for (bool first = true; !text.empty(); first = false) {
     const size_t equal = text.find('=');
@@ -175,7 +175,7 @@ std::string statistics_text(const wire::StatisticsViz& in) {
   if (!in.statistics_size()) return "";
   std::string out = "{visualizing_index=" + std::to_string(in.stat_index_to_visualize());
   for (const auto& statistic : in.statistics()) {
-    // Text has neither other names nor infinities.
+    // HLO text cannot express other names, nor infinities.
     if (!is_name(statistic.stat_name()) || !std::isfinite(statistic.stat_val())) return "";
     out += "," + statistic.stat_name() + "=";
     text::write_real(out, statistic.stat_val(), false);

@@ -6,7 +6,7 @@
 namespace collet::hlo::proto {
 namespace {
 
-// Calls visit(i, j) for every element: i its number in the layout's order, j in row-major order.
+// Calls visit(i, j) for every element: i is its number in the layout's order, j in row-major order.
 template <typename Visit>
 void for_each_element(const Shape& shape, Visit visit) {
   const int64_t count = shape.element_count();
@@ -64,7 +64,7 @@ void write_list(const Literal& in, int64_t per_element, Field* field) {
   });
 }
 
-// One element a byte on the wire too, though without the sign's extension.
+// Sub-byte elements use one byte each in the message as well, but without sign extension.
 uint8_t narrowed(uint8_t byte, const TypeInfo& info) {
   const auto mask = static_cast<uint8_t>((1u << info.bits) - 1);
   return byte & mask;
@@ -107,7 +107,7 @@ void write_bytes(const Literal& in, std::string* field) {
   });
 }
 
-// How each type lies in the message: LIST(type, field, C type, numbers an element) or BYTES(type, field).
+// How each type is stored in the message: LIST(type, field, C type, numbers per element) or BYTES(type, field).
 #define COLLET_WIRE_TYPES(LIST, BYTES) \
   LIST(PRED, preds, uint8_t, 1)        \
   LIST(S32, s32s, int32_t, 1)          \
@@ -175,7 +175,7 @@ Expected<Literal> from_wire(const wire::LiteralProto& in, const Shape* wanted) {
     return Literal::tuple(std::move(elements));
   }
   if (own.has_unbounded()) return invalid_argument("a literal has no sizes that are unknown");
-  // Read by its own layout: the elements' order on the wire.
+  // The elements are read in the order of the message's own layout.
   Literal out = Literal::borrow(own, nullptr);
   COLLET_TRY(read_array(in, out));
   if (wanted) out = out.reshaped(*wanted);

@@ -59,7 +59,7 @@ bool read_axis(Scanner& in, const wire::MeshProto& mesh, wire::AxisRefProto* out
   if (!read_name(in, name)) return false;
   int axis = 0;
   while (axis < mesh.axes_size() && mesh.axes(axis).name() != name) ++axis;
-  if (axis == mesh.axes_size()) {  // by its number
+  if (axis == mesh.axes_size()) {  // the axis may be given by its number
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), axis);
     if (error != std::errc() || end != name.data() + name.size() || axis < 0 || axis >= mesh.axes_size()) return false;
   }
@@ -72,7 +72,7 @@ bool read_axis(Scanner& in, const wire::MeshProto& mesh, wire::AxisRefProto* out
   return true;
 }
 
-// {'x', 'y':(1)2, ?}
+// Reads an axis list such as {'x', 'y':(1)2, ?}.
 bool read_axes(Scanner& in, const wire::MeshProto& mesh, Axes* out, bool* open = nullptr) {
   if (!in.eat('{')) return false;
   while (!in.eat('}')) {
@@ -339,7 +339,7 @@ Status domain_to_wire(std::string_view text, wire::HloInstructionProto& out) {
       good = good && in.braces(sharding);
       if (!good) break;
       COLLET_ASSIGN(const Sharding value, parse_sharding(sharding));
-      // Text names the sides from the users' point of view, the message from the operand's.
+      // In text, entry and exit are named from the users' point of view, in the message from the operand's.
       COLLET_TRY(
           to_wire(value, name == "entry" ? out.mutable_domain_exit_sharding() : out.mutable_domain_entry_sharding()));
     }

@@ -7,25 +7,25 @@
 #include "hlo/proto/wire.h"
 
 /// \file
-/// What the module keeps as HLO text, and messages have field by field: shardings and groups on named meshes, the
-/// metadata of shardings, domains.
+/// Converts attributes that modules keep as HLO text and that messages store in separate fields: shardings and groups
+/// on named meshes, the metadata of shardings, and domains.
 
 namespace collet::hlo::proto {
 
-/// "mesh['x'=2], [{'x'}, {?}]".
+/// Converts text such as "mesh['x'=2], [{'x'}, {?}]".
 Status named_to_wire(std::string_view text, wire::NamedShardingProto* out);
 Expected<std::string> named_text(const wire::NamedShardingProto& in);
 
-/// "mesh['x'=2,'y'=4] {'x'}".
+/// Converts text such as "mesh['x'=2,'y'=4] {'x'}".
 Status mesh_groups_to_wire(std::string_view text, wire::MeshAxesReplicaGroupListProto* out);
 Expected<std::string> mesh_groups_text(const wire::MeshAxesReplicaGroupListProto& in);
 
 using MetadataList = google::protobuf::RepeatedPtrField<wire::OpMetadata>;
-/// "{op_name=\"a\"}", or several: "{{...}, {...}}".
+/// Converts "{op_name=\"a\"}", or several: "{{...}, {...}}".
 Status metadata_to_wire(std::string_view text, MetadataList* out);
 std::string metadata_text(const MetadataList& in, bool always_a_list);
 
-/// "{kind=\"sharding\", entry={...}, exit={...}}".
+/// Converts text such as "{kind=\"sharding\", entry={...}, exit={...}}".
 Status domain_to_wire(std::string_view text, wire::HloInstructionProto& out);
 
 }  // namespace collet::hlo::proto

@@ -21,20 +21,21 @@ namespace collet::hlo {
 /// the field.
 Expected<std::unique_ptr<Module>> read_proto(std::string_view bytes);
 
-/// An HloModuleProto: what `HloModule.from_serialized_hlo_module_proto` and `XlaComputation` of JAX's library take.
+/// Writes an HloModuleProto, which `HloModule.from_serialized_hlo_module_proto` and `XlaComputation` of JAX's library
+/// read.
 Expected<std::string> write_module_proto(const Module& module);
-/// An HloProto.
+/// Writes an HloProto.
 Expected<std::string> write_proto(const Module& module);
 
-/// The values that a snapshot has beside its program.
+/// The values that a snapshot stores in addition to its program.
 struct Snapshot {
   std::vector<Literal> arguments;
-  Literal result;  ///< not valid: none
+  Literal result;  ///< an invalid shape means that there is none
   std::string platform;
 };
-/// An HloSnapshot.
+/// Writes an HloSnapshot.
 Expected<std::string> write_snapshot(const Module& module, const Snapshot& values);
-/// The values of an HloSnapshot; an error for other messages.
+/// Reads the values of an HloSnapshot; an error for other messages.
 Expected<Snapshot> read_snapshot_values(std::string_view bytes);
 
 }  // namespace collet::hlo

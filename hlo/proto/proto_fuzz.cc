@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes are read or refused with a message. What is read can be printed; what the verifier accepts of it is written
-// as a message that is read as the same module, and is written as the same bytes then.
+// Fuzz target: any bytes must be read, or refused with a message. A module that was read can be printed. If the
+// verifier accepts it, it is written as a message; reading that message must give the same module, and writing it again
+// the same bytes.
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!again.ok()) fail_fuzz("written and not read: " + again.status().message());
   const auto twice = write_module_proto(**again);
   if (!twice.ok() || *once != *twice) fail_fuzz(print_module(**module) + "\n---\n" + print_module(**again));
-  // Layouts are always written.
+  // Messages always have layouts, so the text is compared with layouts.
   PrintOptions canonical;
   canonical.style = PrintStyle::Fingerprint;
   canonical.layouts = false;

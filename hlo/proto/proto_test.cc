@@ -32,7 +32,7 @@ wire::HloInstructionProto* add(wire::HloComputationProto* to, int64_t id, const 
   return out;
 }
 
-// p0 * constant, where the constant lies column by column.
+// The module p0 * constant, where the constant has a column-major layout.
 wire::HloModuleProto small_module() {
   wire::HloModuleProto module;
   module.set_name("small one");
@@ -172,7 +172,7 @@ TEST(Proto, RefusesOtherBytes) {
   for (size_t n = 0; n < whole.size(); ++n) (void)read_proto(whole.substr(0, n));
 }
 
-// Every kind of field: what is written is read as the same text.
+// Every kind of field: writing and reading a module must give the same text.
 constexpr std::string_view kPieces[] = {
     "a = f32[4,4]{0,1:T(8,128)S(1)} parameter(0), sharding={devices=[2,1]<=[2]}\n"
     "ROOT d = f32[4,4]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "

@@ -17,7 +17,7 @@ namespace collet::hlo {
 namespace proto {
 namespace {
 
-// A name for a message: what a file says, cut where it is long.
+// Returns a name from the file for use in an error message, shortened if it is long.
 std::string shown(std::string_view name) {
   std::string out;
   text::write_string(out, name.substr(0, 100));
@@ -34,9 +34,10 @@ Op op_named(std::string_view name) {
   return it == table->end() ? Op::INVALID : it->second;
 }
 
-// Reads a module in three steps. The instructions are written as HLO text, one a line, under names of our own; the text
-// reader makes them, with the builders and checks that text has; what text would only carry (names, the bits of
-// constants, metadata, configurations) is put on them from the message. A complaint's line leads back to the message.
+// Reads a module in three steps. First the instructions are written as HLO text, one per line, under generated names.
+// Then the text reader creates them, with the same checks as for text. Finally information that text would only carry
+// through (names, the bits of constants, metadata, configurations) is set from the message. Errors of the text reader
+// name a line, which is mapped back to the instruction in the message.
 class Reader {
  public:
   explicit Reader(const wire::HloModuleProto& in) : in_(in) {}
@@ -59,11 +60,11 @@ class Reader {
   struct Line {
     const wire::HloComputationProto* computation = nullptr;
     const wire::HloInstructionProto* instruction = nullptr;
-    Literal literal;  // of constants
+    Literal literal;  // values of constants
     const Sharding* sharding = nullptr;
   };
   struct Place {
-    size_t number = 0;  // in lines_
+    size_t number = 0;  // index in lines_
     Shape shape;
   };
 
@@ -89,7 +90,7 @@ class Reader {
 
   // ---- the header ----
 
-  /// The counts are those of the devices that it names.
+  /// Checks that the numbers of replicas and partitions are those of the device assignment.
   Status devices(const wire::DeviceAssignmentProto& in) const {
     bool fits = in.computation_devices_size() == in.computation_count() &&
                 (in.computation_count() > 0 || in.replica_count() == 0);
@@ -187,7 +188,7 @@ class Reader {
                " end_line=" + std::to_string(at.end_line()) + " column=" + std::to_string(at.column()) +
                " end_column=" + std::to_string(at.end_column()) + "}";
     });
-    // In text a parent is one more than here.
+    // In text the number of a parent is one larger than in the message.
     table("StackFrames", in.stack_frames_size(), [&](int i) {
       text_ += "{file_location_id=" + std::to_string(in.stack_frames(i).file_location_id()) +
                " parent_frame_id=" + std::to_string(int64_t{in.stack_frames(i).parent_frame_id()} + 1) + "}";
@@ -293,7 +294,7 @@ class Reader {
     if (op == Op::CONSTANT) {
       Expected<Literal> value = from_wire(in.literal(), &shape);
       if (!value.ok()) return value.status().with_prefix("field 'literal': ");
-      // Its bits are put in later.
+      // The data of the constant is set later.
       if (shape.is_array() && shape.rank() > 0)
         text_ += "{...}";
       else
@@ -334,16 +335,17 @@ class Reader {
       text_ += '}';
       return ok_status();
     };
-    if (op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE) return ok_status();  // they follow their start
+    // Update and done ops use the computation of their start.
+    if (op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE) return ok_status();
     switch (op_info(op).regions) {
       case Regions::NONE:
         if (names.empty()) return ok_status();
         return invalid_argument("field 'called_computation_ids': the op calls none");
       case Regions::TO_APPLY:
-        if (names.empty()) return ok_status();  // the text reader says whether it is needed
+        if (names.empty()) return ok_status();  // the text reader reports an error if it is needed
         return each({", to_apply="});
       case Regions::CONDITION_BODY:
-        // The body comes first on the wire.
+        // In the message the body comes first.
         if (names.size() == 2) std::swap(names[0], names[1]);
         return each({", condition=", ", body="});
       case Regions::SELECT_SCATTER:
@@ -390,7 +392,7 @@ class Reader {
     out->statistics = module.arena().string(statistics);
     out->backend_config = module.arena().string(config);
     out->backend_config_is_json = is_dictionary(config);
-    // It only describes: left out where it does not fit.
+    // This field is descriptive only, so it is dropped if it does not fit.
     if (const int n = in.parameter_replication().replicated_at_leaf_buffers_size(); n && n == shape.leaf_count()) {
       const auto& list = in.parameter_replication().replicated_at_leaf_buffers();
       const auto copy = std::make_unique<bool[]>(static_cast<size_t>(n));
@@ -435,10 +437,10 @@ class Reader {
 
   const wire::HloModuleProto& in_;
   std::string text_;
-  std::vector<Line> lines_;  // one for each of text_
+  std::vector<Line> lines_;  // one entry for each line of text_
   std::unordered_map<int64_t, size_t> computation_number_;
   std::unordered_map<int64_t, const wire::HloScheduleProto::InstructionSequence*> schedule_;
-  std::unordered_map<int64_t, Place> places_;  // of the computation that is being written, by id
+  std::unordered_map<int64_t, Place> places_;  // for the current computation, by id
   std::unordered_map<size_t, std::vector<size_t>> predecessors_;
   std::deque<Sharding> shardings_;
   bool entry_seen_ = false;
@@ -454,10 +456,11 @@ bool parse(std::string_view bytes, Message& out) {
 }  // namespace proto
 
 Expected<std::unique_ptr<Module>> read_proto(std::string_view bytes) {
-  // Each message is told by what it holds: the name of a module is where the others have a message.
+  // The kinds of messages are distinguished by their fields: the module's name is in the place where other messages
+  // have a nested message.
   wire::HloModuleProto module;
   if (proto::parse(bytes, module) && module.computations_size()) return proto::Reader(module).run();
-  wire::HloProto hlo;  // HloUnoptimizedSnapshot has the module in the same place
+  wire::HloProto hlo;  // HloUnoptimizedSnapshot has the module in the same field
   if (proto::parse(bytes, hlo) && hlo.hlo_module().computations_size()) return proto::Reader(hlo.hlo_module()).run();
   wire::HloSnapshot snapshot;
   if (proto::parse(bytes, snapshot) && snapshot.hlo().hlo_module().computations_size())

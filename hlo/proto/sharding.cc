@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Sharding::Kind;
 
-// Kinds by their numbers in the message.
+// The kinds of shardings, indexed by their numbers in the message.
 constexpr Kind kKinds[] = {Kind::Replicated, Kind::Maximal, Kind::Tuple,    Kind::Tiled,
                            Kind::Manual,     Kind::Unknown, Kind::Unreduced};
 

@@ -8,11 +8,11 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// The library's inside: from_wire reads a message, to_wire fills one.
+/// Internal functions of the library: from_wire reads a message, to_wire fills one.
 
 namespace collet::hlo::proto {
 
-/// A number that only describes, in a field of 32 bits: 0, which says nothing, where it does not fit.
+/// Converts a descriptive number for a field of 32 bits; returns 0, which means unknown, if it does not fit.
 inline int32_t described(int64_t number) {
   return number == static_cast<int32_t>(number) ? static_cast<int32_t>(number) : 0;
 }
@@ -22,7 +22,7 @@ Expected<Shape> from_wire(const wire::ShapeProto& in);
 void to_wire(const Shape& shape, wire::ShapeProto* out);
 
 // literal.cc
-/// The value under `shape`, or under the message's own where that is null.
+/// Reads a value with the shape `shape`, or with the message's own shape if that is null.
 Expected<Literal> from_wire(const wire::LiteralProto& in, const Shape* shape = nullptr);
 void to_wire(const Literal& literal, wire::LiteralProto* out);
 

@@ -11,9 +11,9 @@ namespace collet::hlo {
 namespace proto {
 namespace {
 
-constexpr size_t kMostBytes = INT32_MAX;  // of a message
+constexpr size_t kMostBytes = INT32_MAX;  // largest message in bytes
 constexpr int64_t kMostDevices = 1 << 20;
-constexpr int kIdBits = 32;  // an instruction's id: that of its computation, and its number there
+constexpr int kIdBits = 32;  // an instruction's id consists of the id of its computation and its number there
 
 class Writer {
  public:
@@ -35,7 +35,8 @@ class Writer {
   int64_t id(CompId c) const { return number_[index_of(c)]; }
   int64_t id(InstrId i) const { return id(module_[i].parent) << kIdBits | position_[index_of(i)]; }
 
-  // Callees before callers, which passes may have left otherwise; ids are places in that order.
+  // Sorts the computations so that callees come before callers, which passes may have changed; ids are positions in
+  // that order.
   void find_order() {
     number_.assign(module_.computation_limit(), 0);
     position_.assign(module_.instruction_limit(), 0);
@@ -69,7 +70,8 @@ class Writer {
     find_names();
   }
 
-  // In a message names differ throughout the module. The first keeps its own; others get the next free number.
+  // In a message, names are unique in the whole module. The first instruction with a name keeps it; others get the next
+  // free number appended.
   void find_names() {
     const auto differ = [](auto& taken, std::string_view name, auto& other, uint32_t index) {
       if (taken.emplace(std::string(name), 1).second) return;
@@ -138,9 +140,10 @@ class Writer {
   }
 
   void called(const Instruction& in, wire::HloInstructionProto* out) const {
-    if (in.op == Op::ASYNC_UPDATE || in.op == Op::ASYNC_DONE) return;  // they follow their start
+    // Update and done ops use the computation of their start.
+    if (in.op == Op::ASYNC_UPDATE || in.op == Op::ASYNC_DONE) return;
     for (CompId c : in.called) out->add_called_computation_ids(id(c));
-    // The body comes first on the wire.
+    // In the message the body comes first.
     if (op_info(in.op).regions == Regions::CONDITION_BODY && in.called.size() == 2)
       out->mutable_called_computation_ids()->SwapElements(0, 1);
   }
@@ -185,7 +188,7 @@ class Writer {
         to->mutable_tolerance()->set_ulps(in.result_accuracy->ulps);
       }
     }
-    // What only describes is left out where a message has no place for it.
+    // Descriptive information is omitted if the message has no field for it.
     if (!in.origin.empty() && !origin_to_wire(in.origin, out->mutable_original_value()).ok())
       out->clear_original_value();
     if (!in.statistics.empty() && !statistics_to_wire(in.statistics, out->mutable_statistics_viz()).ok())
@@ -230,7 +233,7 @@ class Writer {
     }
   }
 
-  // The usual assignment: text knows only the counts.
+  // Writes the default device assignment, because text states only the numbers of replicas and partitions.
   void devices(wire::DeviceAssignmentProto* out) const {
     const ModuleHeader& h = module_.header();
     if (h.replica_count > kMostDevices || h.num_partitions > kMostDevices / std::max<int64_t>(h.replica_count, 1))
@@ -253,7 +256,8 @@ class Writer {
   std::vector<CompId> order_;
   std::vector<int64_t> number_, position_;
   std::vector<bool> fused_;
-  std::unordered_map<uint32_t, std::string> computation_names_, instruction_names_;  // where their own does not do
+  // Replacements for names that are not unique.
+  std::unordered_map<uint32_t, std::string> computation_names_, instruction_names_;
 };
 
 Expected<std::string> serialized(const google::protobuf::MessageLite& message) {

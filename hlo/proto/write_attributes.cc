@@ -60,7 +60,7 @@ void put(const List<const AliasEntry>& in, Out& out) {
   }
 }
 
-// The counterpart of algorithm_text's table.
+// Returns the number of an algorithm in messages; the reverse of algorithm_text in attribute_text.cc.
 int32_t algorithm_number(Algorithm algorithm) {
   constexpr int32_t kBf16InNineParts = 13;
   const auto value = static_cast<int32_t>(algorithm);
@@ -127,7 +127,7 @@ std::string_view kind_text(FusionKind kind) {
   return "";
 }
 
-// ---- one for each record ----
+// ---- one function for each record ----
 
 using Written = Status;
 
@@ -142,7 +142,7 @@ Written put(const BroadcastAttrs& a, const Site&, Out& out) {
 }
 
 Written put(const MapAttrs& a, const Site& site, Out& out) {
-  // In a message all dimensions are named.
+  // A message names all dimensions, also if they are the default.
   if (a.dimensions.empty())
     for (int i = 0; i < site.instr.shape.rank(); ++i) out.add_dimensions(i);
   add(a.dimensions, out.mutable_dimensions());

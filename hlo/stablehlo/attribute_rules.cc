@@ -167,7 +167,7 @@ bool lists(std::string_view fields, std::string_view field) {
   return false;
 }
 
-/// The rank of an op's window.
+/// Returns the rank of an op's window: the length of its window attributes, or the rank of the operand.
 size_t window_rank(const Op& op) {
   for (std::string_view name : {"window_dimensions", "input_spatial_dimensions"})
     if (AttrRef dims = op.attr(name); dims && dims->kind == Attr::Kind::Ints) return dims->ints.size();
@@ -300,7 +300,7 @@ AttrRef default_attr(Program& program, const Op& op, const AttrRule& rule) {
       return nullptr;
     case D::Zero:
       if (rule.name == "backend_config") {
-        // Typed calls have a dictionary.
+        // The backend_config of a typed custom call is a dictionary, that of other custom calls a string.
         AttrRef api = op.attr("api_version");
         if (api && (api->text == "API_VERSION_TYPED_FFI" || (api->kind == Attr::Kind::Int && api->integer == 4)))
           return program.make_attr(Attr::Kind::Dict);

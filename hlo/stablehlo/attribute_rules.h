@@ -8,12 +8,12 @@
 #include "hlo/stablehlo/mlir.h"
 
 /// \file
-/// Rules for writing an op's own attributes, besides their values: how StableHLO text and VHLO spell them, and
-/// what they are where they are missing.
+/// Rules for writing the attributes that are specific to an op: how StableHLO text and VHLO artifacts encode them, and
+/// their default values.
 
 namespace collet::hlo::mlir {
 
-/// How an attribute of the normal form is written.
+/// How an attribute of the normal form (see mlir.h) is encoded.
 enum class AttrForm : uint8_t {
   I64,
   I32,
@@ -23,8 +23,8 @@ enum class AttrForm : uint8_t {
   Table,       ///< dense<[[...]]> of rank 2
   Bools,       ///< array<i1: ...>
   Enum,        ///< one of `enumeration`
-  Precisions,  ///< a list of them
-  ApiVersion,  ///< a number in text
+  Precisions,  ///< a list of precisions
+  ApiVersion,  ///< a number in text, an enumeration value in artifacts
   Text,
   Symbol,
   Symbols,
@@ -32,10 +32,10 @@ enum class AttrForm : uint8_t {
   Number,  ///< a number, or `none`
   Truth,   ///< a boolean, or `none`
   Accuracy,
-  Any  ///< by its own kind
+  Any  ///< in the standard encoding of the attribute's kind
 };
 
-/// The value of an attribute that is missing.
+/// The default value of an attribute that a program omits.
 enum class AttrDefault : uint8_t {
   Required,
   Zero,  ///< 0, false, "", an empty list, the enumeration's default, `none`
@@ -54,22 +54,22 @@ struct AttrRule {
   std::string_view enum_text = {};  ///< "comparison_direction" of #stablehlo<comparison_direction LT>
 };
 
-/// Null when nothing is known of an attribute of that name.
+/// Returns the rule for an attribute name; null if there is none.
 const AttrRule* find_attr_rule(std::string_view name);
 
-/// A record of StableHLO text that the normal form spreads out.
+/// A structured attribute of StableHLO text whose fields are separate attributes in the normal form.
 struct AttrRecord {
   std::string_view op;
-  std::string_view name;    ///< of the op's attribute: "dot_dimension_numbers"
+  std::string_view name;    ///< name of the op's attribute: "dot_dimension_numbers"
   std::string_view type;    ///< "#stablehlo.dot"
   std::string_view fields;  ///< names of the normal form, separated by commas
 };
-/// The record that holds `field` of that op; null when the op has the attribute itself.
+/// Returns the record that holds `field` of that op; null if the op has the attribute itself.
 const AttrRecord* find_attr_record(std::string_view op, std::string_view field);
 
-/// The attribute that stands for a missing one of that op; null when there is none.
+/// Returns the default value of an attribute of that op; null if there is none.
 AttrRef default_attr(Program& program, const Op& op, const AttrRule& rule);
-/// True when the value says no more than a missing attribute does.
+/// True if the value equals the default value.
 bool is_default_attr(const AttrRule& rule, AttrRef value);
 
 }  // namespace collet::hlo::mlir

@@ -8,8 +8,8 @@
 
 namespace collet::hlo::mlir {
 
-/// Walks bytes that nobody vouches for. Reading past the end or a malformed number sets failed() and gives zeros from then
-/// on, so that a caller may check once after several reads.
+/// Reads untrusted bytes. Reading past the end, or a malformed number, sets failed() and returns zeros from then on, so
+/// a caller may check once after several reads.
 class ByteReader {
  public:
   ByteReader() = default;
@@ -18,7 +18,7 @@ class ByteReader {
   bool failed() const { return failed_; }
   bool done() const { return at_ >= bytes_.size(); }
   uint64_t remaining() const { return bytes_.size() - at_; }
-  /// Offset from the start of the file.
+  /// Returns the offset from the start of the file.
   uint64_t position() const { return base_ + at_; }
   void fail() {
     failed_ = true;
@@ -33,7 +33,7 @@ class ByteReader {
     return static_cast<uint8_t>(bytes_[at_++]);
   }
 
-  /// MLIR's prefix varint: the number of trailing zero bits of the first byte says how many bytes follow.
+  /// Reads MLIR's prefix varint: the number of trailing zero bits of the first byte is the number of bytes that follow.
   uint64_t varint() {
     const uint8_t first = byte();
     if (failed_) return 0;
@@ -47,24 +47,25 @@ class ByteReader {
     std::memcpy(&value, bytes_.data() + at_, static_cast<size_t>(extra));
     at_ += static_cast<uint64_t>(extra);
     if (first == 0) return value;
-    // The bits of the first byte above its marker are the lowest ones.
+    // The bits of the first byte above the marker bit are the lowest bits of the value.
     return (value << (7 - extra)) | (first >> (extra + 1));
   }
 
-  /// Zigzag.
+  /// Reads a signed number in zigzag encoding.
   int64_t svarint() {
     const uint64_t v = varint();
     return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
   }
 
-  /// The flag goes to `*flag`.
+  /// Reads a number whose lowest bit is a flag; stores the flag in `*flag`.
   uint64_t flagged_varint(bool* flag) {
     const uint64_t v = varint();
     *flag = v & 1;
     return v >> 1;
   }
 
-  /// A count of things that take at least a byte each: more than remain is an error, so that nobody allocates for a lie.
+  /// Reads the number of items of which each takes at least one byte. A number larger than the remaining bytes is an
+  /// error, so that malformed input cannot cause large allocations.
   uint64_t count() {
     const uint64_t n = varint();
     if (n > remaining()) {
@@ -84,7 +85,7 @@ class ByteReader {
     return out;
   }
 
-  /// Up to a zero byte, which is skipped.
+  /// Reads a string that ends with a zero byte, and skips that byte.
   std::string_view c_string() {
     const size_t end = bytes_.find('\0', at_);
     if (end == std::string_view::npos) {

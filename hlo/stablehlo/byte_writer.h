@@ -7,13 +7,13 @@
 
 namespace collet::hlo::mlir {
 
-/// Writes what ByteReader reads.
+/// Writes numbers and strings in the encoding that ByteReader reads.
 class ByteWriter {
  public:
   void byte(uint8_t value) { bytes_ += static_cast<char>(value); }
   void append(std::string_view bytes) { bytes_ += bytes; }
 
-  /// MLIR's prefix varint.
+  /// Writes MLIR's prefix varint.
   void varint(uint64_t value) {
     int extra = 0;
     while (extra < 8 && (extra == 7 ? value >> 56 : value >> (7 * (extra + 1)))) ++extra;
@@ -21,10 +21,10 @@ class ByteWriter {
       byte(0);
       return raw(value, 8);
     }
-    // The marker stands below the value's bits.
+    // The marker bit is below the value's bits.
     raw((value << (extra + 1)) | (uint64_t{1} << extra), extra + 1);
   }
-  /// Zigzag.
+  /// Writes a signed number in zigzag encoding.
   void svarint(int64_t value) { varint((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63)); }
   void flagged_varint(uint64_t value, bool flag) { varint(value << 1 | static_cast<uint64_t>(flag)); }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kDeepest = 128;
 
-// Bits of an op's mask.
+// Bits of the byte that says which parts of an op are present.
 constexpr uint8_t kHasAttributes = 0x01, kHasResults = 0x02, kHasOperands = 0x04, kHasSuccessors = 0x08,
                   kHasRegions = 0x10, kHasUseOrders = 0x20, kHasProperties = 0x40;
 
@@ -40,7 +40,7 @@ class IrReader {
   }
 
  private:
-  /// Values of one isolated scope, by number. Null: not met yet.
+  /// The values of one isolated scope, by number. Null: the value has neither been defined nor used yet.
   struct Scope {
     std::vector<Value*> values;
     size_t next = 0;
@@ -55,7 +55,7 @@ class IrReader {
     return scope.values[index];
   }
 
-  /// The next value of the scope gets its type; it may have been used before.
+  /// Defines the next value of the scope, with its type. The value may have been used before its definition.
   Expected<Value*> define(TypeRef type, const ByteReader& r) {
     Scope& scope = scopes_.back();
     if (scope.next >= scope.values.size())
@@ -110,7 +110,8 @@ class IrReader {
       if (p.failed()) return damaged(r, "the properties of an op are cut short");
       if (!present) continue;
       COLLET_ASSIGN(AttrRef value, read_attr(attr, r));
-      // VHLO has no absent one: an empty text or dictionary stands for it, whatever the version of the call.
+      // An artifact always has this property: an empty string or dictionary means that the op has none, whatever the
+      // version of the custom call.
       if (property.name == "backend_config" && is_empty(value)) continue;
       if (property.name == "ragged_dot_dimension_numbers" && value->kind == Attr::Kind::Dict)
         op->attrs.insert(op->attrs.end(), value->fields.begin(), value->fields.end());
@@ -196,7 +197,7 @@ class IrReader {
     if (r.failed()) return damaged(r, "a region is cut short");
     if (blocks == 0) return {};
     const uint64_t values = r.varint();
-    // Each value takes a byte at least, its type's, and stands in one region.
+    // Each value takes at least one byte, that of its type, and belongs to one region only.
     if (values > r.remaining() || values > file_.ir.size() - claimed_)
       return damaged(r, "a region claims too many values");
     claimed_ += values;
@@ -243,14 +244,14 @@ class IrReader {
   Program& program_;
   BytecodeAttributes attributes_;
   std::vector<Scope> scopes_;
-  uint64_t claimed_ = 0;  // values of all regions so far
+  uint64_t claimed_ = 0;  // number of values of all regions so far
 };
 
 bool is_plain_int(TypeRef element) {
   return element->kind == Type::Kind::Scalar && (is_integer(element->scalar) || element->scalar == hlo::Type::PRED);
 }
 
-/// A small integer tensor as a list, which is what attributes other than constants' values mean by it.
+/// Converts a small integer tensor into a list of integers, as all attributes but the values of constants expect it.
 AttrRef as_list(AttrRef dense, Program& program) {
   const hlo::Type element = element_type(dense->type->element);
   const int64_t count = element_count(dense->type);
@@ -270,12 +271,12 @@ AttrRef as_list(AttrRef dense, Program& program) {
   return out;
 }
 
-/// No list that an attribute means is a longer splat: what is stands for a constant's elements.
+/// A longer splat is never a list of integers in an attribute; it can only be the value of a constant.
 constexpr int64_t kLongestSplat = int64_t{1} << 16;
 
 using Same = std::unordered_map<const Value*, Value*>;
 
-/// Whether the op only changes the dialect of its operands' types, which is nothing here.
+/// True if the op only converts its operands between types of two dialects that are one type in the normal form.
 bool is_plain_cast(const Op& op) {
   if (op.name != "builtin.unrealized_conversion_cast" || op.operands.size() != op.results.size()) return false;
   for (size_t i = 0; i < op.operands.size(); ++i)
@@ -283,7 +284,7 @@ bool is_plain_cast(const Op& op) {
   return true;
 }
 
-/// Values that casts give become what was cast.
+/// Replaces the results of such casts by their operands.
 void fold_casts(Block* block, Same& same) {
   const auto gone = [&](Op* op) {
     for (Value*& v : op->operands)
@@ -301,7 +302,7 @@ void fold_casts(Block* block, Same& same) {
 
 using Lists = std::unordered_map<AttrRef, AttrRef>;
 
-/// Attributes are few and used by many ops: each becomes a list once.
+/// Converts attributes to the normal form. Many ops share an attribute, so each attribute is converted once.
 void normalize(Op* op, Program& program, Lists& lists) {
   for (NamedAttr& attr : op->attrs) {
     if (!attr.value || attr.value->kind != Attr::Kind::Dense || attr.name == "value") continue;

@@ -68,7 +68,8 @@ Expected<AttrRef> BytecodeAttributes::attr(uint64_t index, int depth) {
       out = bytecode_error(entry.offset, "attribute " + std::to_string(index) + " is cut short");
   }
   if (!out.ok()) return out;
-  const Status complete = program_.complete(const_cast<Attr*>(*out));  // made just now, for this reader
+  // This reader created it just now, so it may still be modified.
+  const Status complete = program_.complete(const_cast<Attr*>(*out));
   if (!complete.ok()) return bytecode_error(entry.offset, complete.message());
   attrs_[index] = *out;
   attr_states_[index] = State::Done;
@@ -94,7 +95,8 @@ Expected<TypeRef> BytecodeAttributes::type(uint64_t index, int depth) {
       out = decode_builtin_type(c);
     else if (dialect == "vhlo")
       out = decode_vhlo_type(c);
-    else if (dialect == "stablehlo" && c.r.varint() == 0)  // of arguments in a region of Shardy's
+    // StableHLO's own type encoding; it occurs for arguments of regions of Shardy's ops.
+    else if (dialect == "stablehlo" && c.r.varint() == 0)
       out = TypeRef{program_.make_type(Type::Kind::Token)};
     else
       out = unimplemented("artifact, byte " + std::to_string(entry.offset) + ": this type of dialect " +
@@ -103,7 +105,7 @@ Expected<TypeRef> BytecodeAttributes::type(uint64_t index, int depth) {
     if (out.ok() && c.r.failed()) out = bytecode_error(entry.offset, "type " + std::to_string(index) + " is cut short");
   }
   if (!out.ok()) return out;
-  const Status complete = program_.complete(const_cast<Type*>(*out));  // as above
+  const Status complete = program_.complete(const_cast<Type*>(*out));  // also created just now
   if (!complete.ok()) return bytecode_error(entry.offset, complete.message());
   types_[index] = *out;
   type_states_[index] = State::Done;

@@ -8,7 +8,7 @@
 
 namespace collet::hlo::mlir {
 
-/// Decodes attributes and types of an artifact when they are asked for, each once.
+/// Decodes the attributes and types of an artifact on demand, each once.
 class BytecodeAttributes {
  public:
   BytecodeAttributes(const BytecodeFile& file, Program& program);

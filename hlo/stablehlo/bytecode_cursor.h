@@ -8,7 +8,8 @@
 #include "hlo/stablehlo/bytecode_attributes.h"
 
 /// \file
-/// For the files that decode an artifact's attributes and types: reading numbers, and attributes inside of attributes.
+/// The cursor with which the bytecode_*.cc files decode attributes and types: reads numbers, and attributes nested in
+/// attributes.
 
 namespace collet::hlo::mlir {
 
@@ -32,7 +33,7 @@ inline std::vector<int64_t> read_ints(ByteReader& r) {
   return out;
 }
 
-/// Reads one attribute or type; what goes wrong inside is kept in `error`.
+/// Reads one attribute or type; the first error inside of it is kept in `error`.
 struct BytecodeAttributes::Cursor {
   BytecodeAttributes& owner;
   ByteReader r;
@@ -60,7 +61,7 @@ struct BytecodeAttributes::Cursor {
     for (AttrRef& a : out) a = attr();
     return owner.program_.arena().list(out);
   }
-  /// A dictionary: names and what they stand for.
+  /// Reads a dictionary: names and their values.
   AttrRef dictionary() {
     Attr* out = owner.program_.make_attr(Attr::Kind::Dict);
     std::vector<NamedAttr> fields(r.count());

@@ -11,7 +11,7 @@
 namespace collet::hlo::mlir {
 namespace {
 
-/// Elements as MLIR keeps them: i1 packed, integers below a byte without their sign.
+/// Packs elements as MLIR stores them: i1 as single bits, and integers narrower than a byte without sign extension.
 std::string packed(std::string_view bytes, hlo::Type type, bool splat, int64_t count) {
   if (type == hlo::Type::PRED) {
     if (splat && count != 1) return std::string(1, bytes.empty() || !bytes[0] ? '\0' : '\xFF');
@@ -78,7 +78,7 @@ uint64_t BytecodeEncoder::text_type(std::string_view dialect_name, std::string_v
 
 Expected<uint64_t> BytecodeEncoder::raw_attr(std::string_view text) {
   if (text.ends_with(".undecoded")) return unimplemented("the attribute " + std::string(text) + " was not decoded");
-  // "#sdy.sharding<...>" is the dialect sdy's.
+  // The dialect of "#sdy.sharding<...>" is sdy.
   std::string_view name = text.starts_with('#') ? text.substr(1) : text;
   name = name.substr(0, name.find_first_of(".<"));
   return intern(attrs_, attr_numbers_, text.starts_with('#') ? name : "builtin", std::string(text) + '\0', false);
@@ -109,7 +109,7 @@ Expected<uint64_t> BytecodeEncoder::vhlo_integer(int64_t value, TypeRef type, hl
   return add_attr("vhlo", w);
 }
 
-/// A list of integers or booleans as a tensor.
+/// Encodes a list of integers or booleans as a tensor.
 Expected<uint64_t> BytecodeEncoder::vhlo_tensor(AttrRef attr, hlo::Type element, bool table) {
   std::vector<int64_t> dims{static_cast<int64_t>(attr->ints.size())};
   if (attr->dims.size() > 1)
@@ -127,7 +127,7 @@ Expected<uint64_t> BytecodeEncoder::vhlo_tensor(AttrRef attr, hlo::Type element,
   tensor.element = &scalar;
   tensor.dims = arena.list(dims);
   COLLET_ASSIGN(uint64_t type, vhlo_type(&tensor));
-  // One value for all is written once.
+  // If all elements are equal, one element is written.
   bool splat = count > 1;
   for (int64_t v : attr->ints) splat = splat && v == attr->ints[0];
   const size_t written = splat ? 1 : attr->ints.size();

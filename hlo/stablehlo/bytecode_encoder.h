@@ -14,10 +14,11 @@
 
 namespace collet::hlo::mlir {
 
-/// Numbers the strings, attributes and types of an artifact and encodes them; equal ones have one number.
+/// Assigns numbers to the strings, attributes and types of an artifact and encodes them; equal ones share a number.
 class BytecodeEncoder {
  public:
-  /// The encoding: StableHLO's versioned one, or that of other dialects' ops.
+  /// Which encoding is used: the versioned one of StableHLO, or that of the builtin dialect, which ops of other
+  /// dialects use.
   enum class Dialect : uint8_t { Vhlo, Builtin };
   struct Entry {
     uint32_t dialect;
@@ -31,9 +32,9 @@ class BytecodeEncoder {
   uint32_t dialect(std::string_view name);
   uint64_t unknown_location();
   Expected<uint64_t> type(TypeRef type, Dialect dialect);
-  /// `rule` says how an op's own attribute is spelled; null for others.
+  /// Encodes an attribute. `rule` is the encoding of an attribute that is specific to its op; null for others.
   Expected<uint64_t> attr(AttrRef attr, Dialect dialect, const AttrRule* rule = nullptr);
-  /// A dictionary of the builtin dialect.
+  /// Encodes a dictionary of the builtin dialect.
   Expected<uint64_t> dictionary(const std::vector<std::pair<std::string_view, uint64_t>>& fields);
 
   const std::vector<std::string>& strings() const { return strings_; }

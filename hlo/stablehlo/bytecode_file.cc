@@ -28,7 +28,7 @@ Status read_strings(const BytecodeSection& section, BytecodeFile& file) {
   ByteReader reader(section.payload, section.offset);
   const uint64_t n = reader.count();
   std::vector<uint64_t> lengths(n);
-  // Lengths stand in reverse order, so that offsets count from the section's end.
+  // Lengths are in reverse order, so offsets count from the end of the section.
   for (uint64_t i = n; i-- > 0;) lengths[i] = reader.varint();
   file.strings.resize(n);
   for (uint64_t i = 0; i < n; ++i) {

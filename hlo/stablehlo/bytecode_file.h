@@ -10,16 +10,17 @@
 #include "hlo/stablehlo/mlir.h"
 
 /// \file
-/// The container: sections, strings, names of dialects and ops, and where each attribute and type lies.
+/// Reads the container format of MLIR bytecode: sections, strings, names of dialects and ops, and the offset of each
+/// attribute and type.
 
 namespace collet::hlo::mlir {
 
-/// An attribute or type that is decoded when it is asked for.
+/// The position of an attribute or type, which is decoded on demand.
 struct BytecodeEntry {
   uint32_t dialect = 0;
-  bool custom = false;  ///< its dialect's own encoding; else MLIR text
+  bool custom = false;  ///< true: in the dialect's own encoding; false: as MLIR text
   std::string_view data;
-  uint64_t offset = 0;  ///< in the file
+  uint64_t offset = 0;  ///< offset in the file
 };
 
 struct BytecodeOpName {
@@ -39,10 +40,10 @@ struct BytecodeFile {
   uint64_t ir_offset = 0;
 };
 
-/// Splits the file; views point into `bytes`.
+/// Splits the file into its parts; the views in the result point into `bytes`.
 Expected<BytecodeFile> open_bytecode(std::string_view bytes);
 
-/// Reads one section's head and payload; false at malformed input.
+/// The head and payload of one section.
 struct BytecodeSection {
   uint8_t id = 0;
   std::string_view payload;
@@ -50,7 +51,7 @@ struct BytecodeSection {
 };
 bool read_section(ByteReader& reader, BytecodeSection* section);
 
-/// INVALID_ARGUMENT "artifact, byte N: message".
+/// Returns INVALID_ARGUMENT with the message "artifact, byte N: message".
 Status bytecode_error(uint64_t offset, const std::string& message);
 
 }  // namespace collet::hlo::mlir

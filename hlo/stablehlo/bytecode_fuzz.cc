@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifacts that nobody vouches for: read, and translated where they can be read.
+// Fuzz target for untrusted artifacts: reads the bytes and, if that succeeds, translates the program.
 
 #include <cstddef>
 #include <cstdint>

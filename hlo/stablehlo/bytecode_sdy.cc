@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/bytecode_cursor.h"
 
-// Shardy's attributes, into the text that they are.
+// Decodes Shardy's attributes into their text, in which form programs keep them.
 
 namespace collet::hlo::mlir {
 namespace {
 
-// Attributes that name attributes by number could otherwise grow beyond all bounds.
+// Largest text of one attribute. Attributes that refer to others by number could otherwise grow exponentially.
 constexpr size_t kLongestSharding = size_t{1} << 20;
 
-/// The text of an attribute inside of another of its dialect: "#sdy.sharding<@m, [{}]>" is <@m, [{}]> there.
+/// Returns the text of an attribute as it is written inside another attribute of its dialect: "#sdy.sharding<@m, [{}]>"
+/// becomes <@m, [{}]>.
 std::string_view inner_text(AttrRef attr, std::string_view prefix) {
   std::string_view text = attr ? attr->text : std::string_view();
   if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
@@ -37,7 +38,7 @@ std::string quoted_names(List<const AttrRef> items) {
 
 }  // namespace
 
-/// As Shardy prints them.
+/// Decodes an attribute of Shardy into the text that Shardy prints for it.
 Expected<AttrRef> BytecodeAttributes::decode_sdy(Cursor& c) {
   const uint64_t offset = c.r.position();
   const uint64_t code = c.r.varint();

@@ -2,12 +2,12 @@
 #include "hlo/ir/shape.h"
 #include "hlo/stablehlo/bytecode_cursor.h"
 
-// Types: of the builtin dialect and of VHLO.
+// Decodes types of the builtin dialect and of VHLO.
 
 namespace collet::hlo::mlir {
 namespace {
 
-/// The types of ours that builtin's integers are.
+/// Returns the HLO type of an integer type of the builtin dialect.
 hlo::Type builtin_integer(uint64_t width, uint64_t sign) {
   using hlo::Type;
   if (width == 1) return sign == 2 ? Type::U1 : Type::PRED;
@@ -98,7 +98,7 @@ Expected<TypeRef> BytecodeAttributes::decode_builtin_type(Cursor& c) {
 
 namespace {
 
-/// Element types by VHLO's codes; Invalid for others.
+/// Returns the element type for VHLO's code; Invalid for other codes.
 hlo::Type vhlo_scalar(uint64_t code) {
   using hlo::Type;
   switch (code) {
@@ -167,7 +167,7 @@ Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
   if (const hlo::Type scalar = vhlo_scalar(code); scalar != hlo::Type::Invalid) return program_.scalar(scalar);
   const auto quantized = [&](bool per_axis) -> Expected<TypeRef> {
     Quantization q;
-    c.r.varint();  // flags: signedness, which the storage type says too
+    c.r.varint();  // flags: the signedness, which the storage type states as well
     TypeRef storage = c.type(), expressed = c.type();
     q.storage = storage ? element_type(storage) : hlo::Type::Invalid;
     q.expressed = expressed ? element_type(expressed) : hlo::Type::Invalid;

@@ -2,7 +2,7 @@
 #include "hlo/stablehlo/bytecode_cursor.h"
 #include "hlo/stablehlo/enums.h"
 
-// VHLO's attributes.
+// Decodes the attributes of VHLO.
 
 namespace collet::hlo::mlir {
 

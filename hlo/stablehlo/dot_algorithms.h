@@ -7,18 +7,20 @@
 
 namespace collet::hlo {
 
-/// The parts of an algorithm of products, in StableHLO's terms: each operand has one component.
+/// An algorithm of matrix products, described as StableHLO does. It has one component per operand in all algorithms
+/// here.
 struct AlgorithmParts {
   Algorithm algorithm = Algorithm::UNSET;
-  Type operand = Type::Invalid;  ///< Invalid: TF32, which no value has
+  Type operand = Type::Invalid;  ///< Invalid stands for TF32, which is not a type of values
   Type accumulation = Type::F32;
   int64_t operations = 1;
   bool imprecise = false;
 };
 
-/// Null for UNSET.
+/// Returns the description of an algorithm; null for UNSET.
 const AlgorithmParts* parts_of(Algorithm algorithm);
-/// UNSET where no algorithm of HLO is made of these. Any two types of 8-bit floats are one algorithm.
+/// Returns the HLO algorithm of that description; UNSET if there is none. Any two types of 8-bit floats give the same
+/// algorithm.
 Algorithm algorithm_of(const AlgorithmParts& parts);
 
 }  // namespace collet::hlo

@@ -9,7 +9,7 @@
 #include "hlo/stablehlo/mlir.h"
 
 /// \file
-/// Numbers as artifacts have them.
+/// Encodes numbers as artifacts store them.
 
 namespace collet::hlo::mlir {
 

@@ -3,7 +3,7 @@
 #include "hlo/stablehlo/encode_numbers.h"
 #include "hlo/stablehlo/op_schemas.h"
 
-// Types of artifacts: VHLO's, and those of the builtin dialect.
+// Encodes the types of artifacts: VHLO's, and those of the builtin dialect.
 
 namespace collet::hlo::mlir {
 namespace {
@@ -13,7 +13,7 @@ struct ScalarCode {
   uint64_t code, from;
 };
 
-// Element types in VHLO's encoding, and the version that brought them.
+// Element types, their codes in VHLO, and the StableHLO version that introduced each.
 constexpr ScalarCode kScalars[] = {
     {hlo::Type::PRED, 0, 0},
     {hlo::Type::BF16, 2, 0},
@@ -163,7 +163,7 @@ Expected<uint64_t> BytecodeEncoder::vhlo_type(TypeRef t) {
     case Type::Kind::Unknown:
       break;
   }
-  // Types of the algorithms' precision and the like, which are no types of values.
+  // Precision types of dot algorithms and similar names that are not types of values.
   const std::pair<std::string_view, uint64_t> names[] = {{"tf32", 34}, {"f6E2M3FN", 38}, {"f6E3M2FN", 39}};
   for (const auto& [name, code] : names)
     if (t->text == name) {

@@ -6,7 +6,7 @@
 namespace collet::hlo::mlir {
 namespace {
 
-// Spellings by value; an empty one is a number without a meaning.
+// The names of enumeration values, indexed by value; an empty name is an unused value.
 constexpr std::string_view kDirection[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
 constexpr std::string_view kCompareType[] = {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
 constexpr std::string_view kApiVersion[] = {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",

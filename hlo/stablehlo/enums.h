@@ -19,9 +19,9 @@ enum class VhloEnum : uint8_t {
   ResultAccuracyMode
 };
 
-/// The spelling of a value; empty when there is no such value.
+/// Returns the name of a value; empty if there is no such value.
 std::string_view vhlo_enum_text(VhloEnum kind, uint64_t value);
-/// The value of a spelling; -1 when there is none.
+/// Returns the value of a name; -1 if there is none.
 int64_t vhlo_enum_value(VhloEnum kind, std::string_view text);
 
 }  // namespace collet::hlo::mlir

@@ -7,7 +7,8 @@
 #include "hlo/stablehlo/regular_ops.h"
 #include "hlo/stablehlo/write.h"
 
-// From a module to the tree: functions, the walk over instructions, and what may stand on any of them.
+// Exports a module to StableHLO: functions, the iteration over instructions, and the attributes that any instruction
+// may have.
 
 namespace collet::hlo {
 namespace {
@@ -41,7 +42,7 @@ Status Exporter::fail(const Instruction& instr, std::string_view why) const {
 AttrRef Exporter::frontend_dictionary(std::span<const FrontendAttribute> attributes) {
   std::vector<NamedAttr> fields;
   for (const FrontendAttribute& a : attributes) {
-    // A composite says these itself.
+    // Composites have attributes of their own for these.
     if (a.name.starts_with("composite.")) continue;
     fields.push_back({program_.arena().string(a.name), text_attr(a.value)});
   }
@@ -55,7 +56,8 @@ void Exporter::add_extras(const Instruction& instr, mlir::Op* op) {
   if (!instr.extras) return;
   const Extras& extras = *instr.extras;
   set_frontend_attributes(op, extras.frontend_attributes);
-  // Transfers have other results than HLO's starts and ends, to which shardings belong.
+  // The results of send and recv differ from those of HLO's start and done instructions, so the instruction's sharding
+  // does not fit.
   const bool transfer = op->name == "stablehlo.send" || op->name == "stablehlo.recv";
   if (extras.sharding && !transfer) set_text(op, "mhlo.sharding", extras.sharding->to_string());
   const ResultAccuracy* accuracy = extras.result_accuracy;
@@ -173,7 +175,7 @@ Expected<ExportNode> Exporter::inlined(ExportScope& scope, CompId computation, s
   ++depth_;
   COLLET_TRY(translate_all(inner, computation));
   --depth_;
-  // Attributes of the outer instruction are dropped, because no op stands for it.
+  // No op stands for the outer instruction, so its attributes are dropped.
   last_ = nullptr;
   return inner.nodes.at(module_[computation].root);
 }
@@ -251,7 +253,7 @@ Expected<mlir::Op*> Exporter::build_function(CompId computation, std::string_vie
   return op;
 }
 
-/// Donation, shardings and frontend attributes of the entry's arguments, shardings of its results.
+/// Writes donation, shardings and frontend attributes of the entry's arguments, and the shardings of its results.
 void Exporter::add_entry_attributes(mlir::Op* function) {
   const Computation& entry = module_.entry_computation();
   std::vector<std::vector<NamedAttr>> arguments(entry.parameters.size());

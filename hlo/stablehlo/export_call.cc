@@ -5,7 +5,7 @@
 #include "hlo/stablehlo/op_schemas.h"
 #include "hlo/stablehlo/text.h"
 
-// Calls: of functions, composites and what is named only.
+// Exports calls: of functions, of composites, and custom calls, of which only a name is known.
 
 namespace collet::hlo {
 namespace {
@@ -21,7 +21,7 @@ AttrRef symbol_attr(Exporter& e, std::string_view name) {
   return out;
 }
 
-/// An attribute that stands in HLO as MLIR's text; null when it is none.
+/// Parses an attribute that HLO keeps as MLIR text; null if the text is not a dictionary.
 AttrRef read_dictionary(Exporter& e, std::string_view text) {
   if (!text.starts_with('{')) return nullptr;
   auto read = mlir::read_attribute(text, e.program());
@@ -65,7 +65,7 @@ std::string_view config_of(const Instruction& instr) {
   return config.empty() && instr.extras ? instr.extras->backend_config : config;
 }
 
-/// Ops that were kept under their own names when they were read.
+/// Exports a custom call that stands for an op that the importer kept under its own name.
 Expected<ExportNode> kept_op(Exporter& e, ExportScope& scope, const Instruction& instr, const Attr& fields) {
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, instr.as<CustomCallAttrs>().target, instr));
   op->attrs.assign(fields.fields.begin(), fields.fields.end());

@@ -4,7 +4,7 @@
 
 #include "hlo/stablehlo/exporter.h"
 
-// Communication between participants. What starts runs to its end at once.
+// Exports communication between participants. The start of an asynchronous collective becomes the synchronous op.
 
 namespace collet::hlo {
 namespace {
@@ -13,7 +13,7 @@ using mlir::Attr;
 using mlir::TypeRef;
 using mlir::Value;
 
-/// Rows of one length, filled up with -1.
+/// Writes the groups as rows of one length; shorter rows are filled up with -1.
 void set_groups(Exporter& e, mlir::Op* op, const Groups& groups) {
   size_t width = 0;
   for (const Dims& group : groups.groups) width = std::max(width, group.size());
@@ -25,7 +25,7 @@ void set_groups(Exporter& e, mlir::Op* op, const Groups& groups) {
   e.set_table(op, "replica_groups", table, static_cast<int64_t>(width));
 }
 
-/// The shape of what a start's end gives.
+/// Returns the shape of the result of the done op that belongs to a start op.
 Shape final_shape(const Instruction& instr) {
   const bool pairs = instr.op == Op::ALL_GATHER_START || instr.op == Op::COLLECTIVE_PERMUTE_START;
   return pairs && instr.shape.is_tuple() && instr.shape.elements().size() >= 2 ? instr.shape.element(1) : instr.shape;
@@ -54,7 +54,7 @@ Expected<ExportNode> all_gather(Exporter& e, ExportScope& scope, const Instructi
   return Exporter::from_leaves(shape, op->results);
 }
 
-/// One op for each operand: `make` fills it.
+/// Emits one op for each operand; `make` sets its attributes.
 template <typename Make>
 Expected<ExportNode> one_each(Exporter& e, ExportScope& scope, const Instruction& instr, std::string_view name,
                               Make make) {
@@ -72,7 +72,7 @@ Expected<ExportNode> one_each(Exporter& e, ExportScope& scope, const Instruction
   return Exporter::from_leaves(shape, results);
 }
 
-/// StableHLO combines by a computation of two scalars of one type; HLO's may take arrays.
+/// StableHLO combines two scalars of one type; HLO's computation may take arrays, which is an error here.
 Status check_combiner(Exporter& e, const Instruction& instr) {
   const Computation& c = e.module()[instr.called[0]];
   const Shape& root = e.module()[c.root].shape;
@@ -84,7 +84,7 @@ Status check_combiner(Exporter& e, const Instruction& instr) {
   return fits ? ok_status() : e.fail(instr, "its computation takes not two scalars of one type");
 }
 
-/// Operands of one type go together; each of several types has an op of its own.
+/// StableHLO's all_reduce takes operands of one type; for operands of several types one op per operand is emitted.
 Expected<ExportNode> all_reduce(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<CollectiveAttrs>();
   COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
@@ -109,7 +109,8 @@ Expected<ExportNode> all_reduce(Exporter& e, ExportScope& scope, const Instructi
   return Exporter::from_leaves(instr.shape, op->results);
 }
 
-/// The computation of an op on many operands has a pair of parameters for each; alone they are the op's.
+/// Exports reduce-scatter. In HLO the computation for several operands has a pair of parameters for each operand;
+/// StableHLO's op has one operand.
 Expected<ExportNode> reduce_scatter(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<CollectiveDimAttrs>();
   const Shape& shape = instr.shape;
@@ -140,7 +141,7 @@ Expected<ExportNode> collective_permute(Exporter& e, ExportScope& scope, const I
   });
 }
 
-/// All participants are written out: StableHLO counts a group's members.
+/// Sets the groups. If HLO states none, all participants are listed, because StableHLO checks the size of a group.
 void set_split(Exporter& e, mlir::Op* op, const AllToAllAttrs& attrs, int64_t dimension, int64_t count) {
   e.set_int(op, "split_dimension", dimension);
   e.set_int(op, "concat_dimension", dimension);
@@ -155,7 +156,8 @@ void set_split(Exporter& e, mlir::Op* op, const AllToAllAttrs& attrs, int64_t di
   if (attrs.channel) e.set_int(op, "channel_id", attrs.channel);
 }
 
-/// Each operand goes to one participant: stacked, they are split by their number.
+/// Exports the all-to-all in which operand i goes to participant i: the operands are concatenated, exchanged by one op,
+/// and split again.
 Expected<ExportNode> all_to_all_of_many(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
   const Shape& each = e.module()[instr.operand(0)].shape;
@@ -202,7 +204,7 @@ Expected<ExportNode> all_to_all(Exporter& e, ExportScope& scope, const Instructi
   });
 }
 
-/// A call whose configuration holds the groups, as frontends send it.
+/// Exports ragged-all-to-all as the custom call that frontends emit; its configuration holds the groups.
 Expected<ExportNode> ragged_all_to_all(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<AllToAllAttrs>();
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, "stablehlo.custom_call", instr));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/exporter.h"
 
-// Control flow, what runs asynchronously, and what talks to the host.
+// Exports control flow, asynchronous ops and communication with the host.
 
 namespace collet::hlo {
 namespace {
@@ -21,7 +21,7 @@ Expected<ExportNode> while_loop(Exporter& e, ExportScope& scope, const Instructi
   return Exporter::from_leaves(instr.shape, op->results);
 }
 
-/// Branches take what they need from outside.
+/// Exports a conditional. StableHLO's branches have no arguments; they use values of the enclosing region.
 Expected<ExportNode> conditional(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(Value * selector, e.operand(scope, instr, 0));
   std::vector<TypeRef> types;
@@ -42,7 +42,7 @@ Expected<std::vector<ExportNode>> all_nodes(Exporter& e, ExportScope& scope, con
   return out;
 }
 
-/// A fusion is the ops inside of it; what starts runs to its end at once.
+/// Exports the ops of a fusion or of an asynchronous computation in place.
 Expected<ExportNode> in_place(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(std::vector<ExportNode> arguments, all_nodes(e, scope, instr));
   return e.inlined(scope, instr.called[0], std::move(arguments));
@@ -61,7 +61,7 @@ Expected<ExportNode> infeed(Exporter& e, ExportScope& scope, const Instruction& 
   return Exporter::from_leaves(instr.shape, op->results);
 }
 
-/// The operands of a transfer: the data, then the token.
+/// Returns the operands of a transfer: the data, then the token.
 Expected<std::vector<Value*>> data_and_token(Exporter& e, ExportScope& scope, const Instruction& instr) {
   std::vector<Value*> out;
   COLLET_TRY(e.leaves(scope, e.node(scope, instr, 0), out));
@@ -84,7 +84,7 @@ void set_channel(Exporter& e, mlir::Op* op, const ChannelAttrs& attrs, int64_t h
   e.set_bool(op, "is_host_transfer", attrs.host_transfer);
 }
 
-/// The op stands where the transfer starts; what it gives is what the end gives.
+/// Exports a send at the position of its start; its result is that of the send-done.
 Expected<ExportNode> send(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(std::vector<Value*> inputs, data_and_token(e, scope, instr));
   COLLET_ASSIGN(TypeRef token, e.type(Shape::token()));
@@ -93,7 +93,7 @@ Expected<ExportNode> send(Exporter& e, ExportScope& scope, const Instruction& in
   return Exporter::from_results(*op);
 }
 
-/// The op stands where the transfer ends: whatever is sent meanwhile is sent before.
+/// Exports a recv at the position of its recv-done, so that sends in between come before it.
 Expected<ExportNode> recv_done(Exporter& e, ExportScope& scope, const Instruction& instr) {
   std::vector<Value*> token;
   COLLET_TRY(e.leaves(scope, e.node(scope, instr, 0), token));

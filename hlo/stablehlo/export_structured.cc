@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/exporter.h"
 
-// Ops with attributes of their own, but for those with windows, regions or participants.
+// Exports ops that have attributes of their own, except for those with windows, regions or participants.
 
 namespace collet::hlo {
 namespace {
@@ -42,12 +42,12 @@ Expected<ExportNode> get_tuple_element(Exporter& e, ExportScope& scope, const In
   return out;
 }
 
-/// Values that only have another place, layout or order of evaluation in HLO.
+/// Exports an op whose result equals its operand, such as a copy to another memory space or layout, as that operand.
 Expected<ExportNode> same_value(Exporter& e, ExportScope& scope, const Instruction& instr) {
   return e.node(scope, instr, 0);
 }
 
-/// The order of the first operand behind the second.
+/// Exports add-dependency: an optimization_barrier makes the first operand depend on the second.
 Expected<ExportNode> add_dependency(Exporter& e, ExportScope& scope, const Instruction& instr) {
   std::vector<Value*> values;
   COLLET_TRY(e.leaves(scope, e.node(scope, instr, 0), values));
@@ -100,7 +100,8 @@ Expected<ExportNode> bitcast(Exporter& e, ExportScope& scope, const Instruction&
   return Exporter::from_results(*op);
 }
 
-/// StableHLO's booleans have one bit, HLO's a byte.
+/// Exports bitcast-convert. A boolean has one bit in StableHLO and a byte in HLO, so a bitcast of booleans is not
+/// supported.
 Expected<ExportNode> bitcast_convert(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const Type from = e.module()[instr.operand(0)].shape.type(), to = instr.shape.type();
   if ((from == Type::PRED) == (to == Type::PRED)) {
@@ -151,7 +152,7 @@ Expected<ExportNode> slice(Exporter& e, ExportScope& scope, const Instruction& i
   return Exporter::from_results(*op);
 }
 
-/// Start indices in one vector become scalars.
+/// Exports dynamic-slice; start indices in one vector are split into scalars.
 Expected<ExportNode> dynamic_slice(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const bool update = instr.op == Op::DYNAMIC_UPDATE_SLICE;
   const size_t first = update ? 2 : 1;
@@ -269,7 +270,7 @@ Expected<ExportNode> rng_bit_generator(Exporter& e, ExportScope& scope, const In
   return Exporter::from_results(*op);
 }
 
-/// HLO has the new sizes as scalars, StableHLO in one vector.
+/// Exports dynamic-reshape: HLO has the new sizes as scalars, StableHLO as one vector.
 Expected<ExportNode> dynamic_reshape(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
   std::vector<Value*> sizes;
@@ -289,7 +290,7 @@ Expected<ExportNode> dynamic_reshape(Exporter& e, ExportScope& scope, const Inst
   return Exporter::from_results(*e.emit(scope, "stablehlo.dynamic_reshape", both, {*type}));
 }
 
-/// Functions that CHLO has.
+/// Exports elementwise functions that exist in the CHLO dialect.
 Expected<ExportNode> chlo_unary(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const std::string name = "chlo." + std::string(op_info(instr.op).text);
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, e.program().arena().string(name), instr));
@@ -303,7 +304,7 @@ Expected<ExportNode> top_k(Exporter& e, ExportScope& scope, const Instruction& i
     e.set_int(op, "k", attrs.k);
     return Exporter::from_results(*op);
   }
-  // CHLO's takes the largest.
+  // chlo.top_k returns the largest elements only, so a top-k of the smallest becomes a custom call.
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, "stablehlo.custom_call", instr));
   e.set_text(op, "call_target_name", "mhlo.topk");
   Attr* fields = e.program().make_attr(Attr::Kind::Dict);

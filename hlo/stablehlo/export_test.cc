@@ -43,7 +43,7 @@ Expected<std::unique_ptr<Module>> by_artifact(const Module& module,
   return import_program(*program);
 }
 
-/// The module as text, with its entry renamed to the name that exports use.
+/// Returns the module as text, with its entry renamed to the name that exports use.
 std::string printed(const Module& module) {
   std::string text = print_module(module);
   const size_t entry = text.find("\nENTRY %");
@@ -85,7 +85,7 @@ TEST(Export, GoldenIsTheSameByTextAndByArtifact) {
 
 struct Refused {
   const char* name;
-  const char* module;  ///< the inside of the entry, or a whole module
+  const char* module;  ///< the instructions of the entry, or a whole module
   const char* complaint;
 };
 
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "line 4: all-reduce r cannot be written as StableHLO: its computation takes not two scalars"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-/// Runs both on the same inputs; empty when all bits agree.
+/// Runs both modules on the same inputs; returns an empty text if all bits agree.
 std::string difference(const Module& a, const Module& b, uint64_t seed) {
   std::vector<Literal> arguments;
   for (InstrId id : a.entry_computation().parameters) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/exporter.h"
 
-// Types, values, ops and attributes: what all families build with.
+// Builds types, values, ops and attributes for all export_*.cc files.
 
 namespace collet::hlo {
 

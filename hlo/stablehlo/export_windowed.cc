@@ -4,7 +4,7 @@
 #include "hlo/stablehlo/dot_algorithms.h"
 #include "hlo/stablehlo/exporter.h"
 
-// Products, convolutions, and the ops that apply a computation to scalars.
+// Exports products, convolutions, and the ops that apply a computation to scalars.
 
 namespace collet::hlo {
 namespace {
@@ -27,7 +27,7 @@ void set_algorithm(Exporter& e, mlir::Op* op, Algorithm algorithm) {
   e.set_bool(op, "allow_imprecise_accumulation", parts->imprecise);
 }
 
-/// Operands of two types are multiplied in the result's.
+/// Emits a product. If the operands have different types, both are converted to the type of the result first.
 Expected<mlir::Op*> emit_product(Exporter& e, ExportScope& scope, std::string_view name, const Instruction& instr) {
   COLLET_ASSIGN(std::vector<mlir::Value*> inputs, e.operands(scope, instr));
   auto type = e.type(instr.shape);
@@ -50,7 +50,7 @@ Expected<ExportNode> dot(Exporter& e, ExportScope& scope, const Instruction& ins
   COLLET_ASSIGN(mlir::Op * op, emit_product(e, scope, "stablehlo.dot_general", instr));
   const auto& attrs = instr.as<DotAttrs>();
   set_contraction(e, op, attrs);
-  // An algorithm says all; StableHLO wants no other precision beside it.
+  // An algorithm determines the precision; StableHLO allows no other precision_config with it.
   if (attrs.algorithm != Algorithm::UNSET)
     set_algorithm(e, op, attrs.algorithm);
   else
@@ -69,7 +69,7 @@ Expected<ExportNode> ragged_dot(Exporter& e, ExportScope& scope, const Instructi
   return Exporter::from_results(*op);
 }
 
-/// Pairs of low and high, or nothing.
+/// Sets the padding as pairs of low and high; no attribute if there is no padding.
 void set_padding(Exporter& e, mlir::Op* op, const Window& window) {
   if (window.padding_low.empty() && window.padding_high.empty()) return;
   std::vector<int64_t> pairs;
@@ -119,7 +119,7 @@ Expected<ExportNode> convolution(Exporter& e, ExportScope& scope, const Instruct
   return Exporter::from_results(*op);
 }
 
-/// The region that combines scalars, in the type of the result.
+/// Sets the region that combines scalars of the result's type.
 Status set_body(Exporter& e, mlir::Op* op, const Instruction& instr, CompId computation) {
   const Shape& result = e.module()[e.module()[computation].root].shape;
   bool scalars = result.is_tuple() || result.is_scalar();

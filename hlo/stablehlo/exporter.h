@@ -19,13 +19,14 @@
 
 namespace collet::hlo {
 
-/// The form of an instruction in the tree: a value, or the parts of a tuple that no op has built.
+/// How an instruction is represented in the exported program: as one value, or as the elements of a tuple that no op
+/// has built.
 struct ExportNode {
   mlir::Value* value = nullptr;
   std::vector<ExportNode> parts;
 };
 
-/// The block that is being filled, and what the instructions of one computation are in it.
+/// The block that is being filled, and the exported values of the instructions of one computation.
 struct ExportScope {
   mlir::Block* block = nullptr;
   std::unordered_map<InstrId, ExportNode> nodes;
@@ -47,13 +48,13 @@ class Exporter {
   }
   /// Returns the node as one value. A tuple is built from its elements if necessary.
   Expected<mlir::Value*> whole(ExportScope& scope, const ExportNode& node);
-  /// The arrays and tokens of a node, tuples flattened.
+  /// Appends the arrays and tokens of a node; tuples are flattened.
   Status leaves(ExportScope& scope, const ExportNode& node, std::vector<mlir::Value*>& out);
-  /// The `index`-th element of a tuple.
+  /// Returns the `index`-th element of a tuple.
   Expected<ExportNode> part(ExportScope& scope, const ExportNode& node, size_t index);
   Expected<mlir::Value*> operand(ExportScope& scope, const Instruction& instr, size_t i);
   Expected<std::vector<mlir::Value*>> operands(ExportScope& scope, const Instruction& instr);
-  /// The types of a shape's arrays and tokens.
+  /// Appends the types of a shape's arrays and tokens.
   Status leaf_types(const Shape& shape, std::vector<mlir::TypeRef>& out);
   /// Returns the node of results that have the types of leaf_types(shape).
   static ExportNode from_leaves(const Shape& shape, std::span<mlir::Value* const> values, size_t* next);
@@ -61,7 +62,8 @@ class Exporter {
     size_t next = 0;
     return from_leaves(shape, values, &next);
   }
-  /// The types of results that stand for `shape`: those of a tuple's elements, but a tuple of one is a value.
+  /// Returns the result types of an op for `shape`: those of a tuple's elements; a tuple of one element stays one
+  /// value.
   Expected<std::vector<mlir::TypeRef>> result_types(const Shape& shape);
   static ExportNode from_results(const mlir::Op& op);
 
@@ -72,25 +74,25 @@ class Exporter {
                  std::initializer_list<mlir::TypeRef> results) {
     return emit(scope, name, operands, std::span<const mlir::TypeRef>(results.begin(), results.size()));
   }
-  /// An op on all operands whose results stand for the instruction's shape.
+  /// Emits an op on all operands; its results have the instruction's shape.
   Expected<mlir::Op*> emit_like(ExportScope& scope, std::string_view name, const Instruction& instr);
   mlir::Value* emit_ints(ExportScope& scope, hlo::Type type, std::span<const int64_t> values);
   mlir::Value* emit_constant(ExportScope& scope, const Literal& literal, mlir::TypeRef type);
-  /// `value` where it has elements of that type already.
+  /// Converts to elements of `type`; returns `value` if it has them already.
   mlir::Value* emit_convert(ExportScope& scope, mlir::Value* value, hlo::Type type);
   Expected<mlir::Value*> emit_reshape(ExportScope& scope, mlir::Value* value, std::span<const int64_t> dims);
 
   // Attributes.
   void set(mlir::Op* op, std::string_view name, mlir::AttrRef value) { op->attrs.push_back({name, value}); }
   void set_ints(mlir::Op* op, std::string_view name, std::span<const int64_t> values);
-  /// Left out where it is empty.
+  /// Omits the attribute if the list is empty.
   void set_list(mlir::Op* op, std::string_view name, std::span<const int64_t> values) {
     if (!values.empty()) set_ints(op, name, values);
   }
   void set_table(mlir::Op* op, std::string_view name, std::span<const int64_t> values, int64_t columns);
   void set_int(mlir::Op* op, std::string_view name, int64_t value, hlo::Type type = hlo::Type::S64);
   void set_bool(mlir::Op* op, std::string_view name, bool value);
-  /// Left out where it is false.
+  /// Omits the attribute if the flag is false.
   void set_flag(mlir::Op* op, std::string_view name, bool value) {
     if (value) set_bool(op, name, true);
   }
@@ -106,13 +108,14 @@ class Exporter {
   mlir::AttrRef type_attr(mlir::TypeRef type);
 
   // Computations.
-  /// A region that is the computation: its arguments are the leaves of the parameters, but for those that `bound` gives.
+  /// Adds a region for the computation. Its arguments are the leaves of the parameters, except for the parameters that
+  /// `bound` replaces by values.
   Status region(mlir::Op* op, CompId computation, const std::vector<ExportNode>* bound = nullptr);
-  /// A region that combines two scalars of `type`, in the computation's own type where that is another.
+  /// Adds a region that combines two scalars of `type`; if the computation has another type, they are converted.
   Status combiner(mlir::Op* op, CompId computation, hlo::Type type);
-  /// The computation's ops in place.
+  /// Exports the computation's ops into the current block.
   Expected<ExportNode> inlined(ExportScope& scope, CompId computation, std::vector<ExportNode> arguments);
-  /// The name of the function that is the computation.
+  /// Returns the name of the function for the computation, which is exported at the first call.
   Expected<std::string_view> function(CompId computation);
 
   Status fail(const Instruction& instr, std::string_view why) const;
@@ -133,12 +136,13 @@ class Exporter {
   mlir::Block* functions_ = nullptr;
   std::unordered_map<CompId, std::string_view> function_names_;
   std::unordered_set<std::string_view> taken_;
-  std::unordered_map<std::string, int> numbers_;  // last one behind a name that is taken
-  mlir::Op* last_ = nullptr;                      ///< the op that attributes of the instruction at hand go to
+  std::unordered_map<std::string, int> numbers_;  // last number appended to make a name unique
+  mlir::Op* last_ = nullptr;                      ///< the op that gets the attributes of the current instruction
   int depth_ = 0;
 };
 
-/// Why what HLO starts in one place and ends in another may not travel in between.
+/// Error text for a value that contains an unfinished transfer or asynchronous op: StableHLO cannot pass it between
+/// regions.
 constexpr std::string_view kUnfinished = "it holds a transfer or an async op that has not ended";
 
 /// Translates one kind of instruction.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that mean harm: each is refused with a message, soon and without much memory.
+// Tests that programs which try to exhaust memory, time or the stack are refused with an error message, quickly and
+// without much memory.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@
 namespace collet::hlo {
 namespace {
 
-/// HLO text, or the message of the first that refuses: reader, translation, verifier.
+/// Returns the HLO text, or the message of the first step that refuses the program: reader, translation, verifier.
 std::string read(std::string_view text) {
   auto program = mlir::read_text(text, "test");
   if (!program.ok()) return program.status().message();
@@ -160,7 +161,7 @@ TEST(Hostile, FunctionsThatReturnOtherThanTheySay) {
       "has a result of type tensor<2xf32>");
 }
 
-/// A function of an array of four and of two rows of four, and what it does.
+/// Returns a program whose function has an array of four elements and one of two rows of four, and runs `ops`.
 std::string with_arrays(std::string_view ops) {
   return "func.func @main(%a: tensor<4xf32>, %b: tensor<2x4xf32>, %i: tensor<4xi32>, %p: tensor<4xi1>, "
          "%z: tensor<4xcomplex<f32>>) -> tensor<4xf32> {\n" +
@@ -306,7 +307,7 @@ TEST(Hostile, TypesThatDouble) {
     aliases += "!t" + std::to_string(i) + " = tuple<" + before + ", " + before + ">\n";
   }
   expect_refused(aliases + "func.func @main(%x: !t40) -> !t40 {\nreturn %x : !t40\n}\n", "parts");
-  // Large ones that are used often, empty ones, and chains.
+  // Attribute aliases that are large and used often, aliases that are empty, and chains of aliases.
   expect_refused(aliases.substr(0, aliases.find("!t16 =")) +
                      repeated(2000, [](int i) { return "!u" + std::to_string(i) + " = tuple<!t15>\n"; }),
                  "parts");
@@ -496,7 +497,7 @@ TEST(Hostile, ArtifactsThatLieAboutSizes) {
                "0301030701033301030b01031301032b0417050111010707040703010105010603010037090f0b110578006275696c74696e"
                "0076686c6f006d6f64756c6500"),
       "dense array");
-  // A splat of 2^24 numbers under twelve names stays a splat.
+  // A splat of 2^24 numbers that is used under twelve names is not expanded.
   EXPECT_TRUE(
       mlir::read_bytecode(
           bytes_of(
@@ -533,7 +534,7 @@ TEST(Hostile, RegionsThatClaimWhatFollows) {
   expect_artifact_refused(file, "claims too many values");
 }
 
-// VHLO has no absent backend_config: a dictionary of nothing for an untyped call, an empty text for a typed one.
+// An artifact always has a backend_config: an empty dictionary or an empty string mean that the call has none.
 TEST(Hostile, EmptyConfigsOfArtifactsAreNone) {
   for (const char* hex :
        {"4d4cef520d4d4c495232332e302e306769740001190501050901030b03070f131703331d07010d0b131313131303110b0b0b"

@@ -15,13 +15,14 @@ struct ImportOptions {
                                     ///< one public function, that one
 };
 
-/// Translates a StableHLO program (with the ops of func, chlo and check, and shardings, which are dropped) to a module.
-/// Quantized arithmetic becomes plain arithmetic; ops of dynamic shape whose result is static become static ops, the
-/// others custom calls named after them; values that a region takes from outside become operands. Checks stay as custom
-/// calls ("check.expect_eq", ...). The module has not been verified. Errors name the op and its line.
+/// Translates a StableHLO program (with ops of func, chlo and check, and shardings) to a module. Quantized arithmetic
+/// becomes plain arithmetic. Ops of dynamic shape become static ops if their result is static, otherwise custom calls
+/// named after them. Values that a region uses from outside become operands. Checks stay as custom calls
+/// ("check.expect_eq", ...). The module has not been verified. Errors name the op and its line.
 Expected<std::unique_ptr<Module>> import_program(const mlir::Program& program, const ImportOptions& options = {});
 
-/// All functions of the program that take no arguments, in order: StableHLO's interpreter tests are such.
+/// Returns all functions of the program that take no arguments, in order. The tests of StableHLO's interpreter are
+/// written as such functions.
 std::vector<std::string_view> functions_without_arguments(const mlir::Program& program);
 
 }  // namespace collet::hlo

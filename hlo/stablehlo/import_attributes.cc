@@ -18,13 +18,13 @@ using mlir::AttrRef;
 
 namespace {
 
-/// A number of that type; the fields of records have none.
+/// True if `value` is a number of that type; fields of structured attributes have no type.
 bool is_number(const Attr& value, Type type) {
   return value.kind == Attr::Kind::Int &&
          (!value.type || (value.type->kind == mlir::Type::Kind::Scalar && value.type->scalar == type));
 }
 
-/// Whether an attribute names a function: text has a symbol @name, artifacts have a string.
+/// True if an attribute names a function: in text by a symbol @name, in artifacts by a string.
 bool names_function(const Attr& value) {
   return value.kind == Attr::Kind::Symbol || value.kind == Attr::Kind::String;
 }
@@ -40,8 +40,8 @@ const char* wrong_accuracy(const Attr& value) {
   return nullptr;
 }
 
-/// Whether `value` can be read in the form of `rule`: numbers, truths, texts and lists of them. Words say themselves what
-/// they are.
+/// True if `value` can be read in the form of `rule`: numbers, booleans, strings and lists of them. The values of
+/// enumerations are checked where they are read.
 bool fits_form(const mlir::AttrRule& rule, const Attr& value, bool of_record) {
   using F = mlir::AttrForm;
   const Attr::Kind kind = value.kind;
@@ -183,7 +183,7 @@ Expected<Groups> Importer::groups(const mlir::Op& op) {
   const bool no_items = attr->kind == Attr::Kind::Array && attr->items.empty();
   const bool no_elements = attr->kind == Attr::Kind::Dense && attr->bytes.empty();
   if (attr->kind != Attr::Kind::Ints && !no_items && !no_elements) {
-    // Without groups all would take part, which is another program.
+    // An empty list of groups would mean all participants, which is a different program, so this is an error.
     const Status why = fail(op, "replica_groups are no table of numbers (groups by a mesh's axes are not known)");
     return unimplemented(why.message());
   }
@@ -203,7 +203,7 @@ Expected<Groups> Importer::groups(const mlir::Op& op) {
 
 namespace {
 
-/// The field of a dictionary; null when there is none.
+/// Returns the field of a dictionary; null if there is none.
 AttrRef field_of(AttrRef dictionary, std::string_view name) {
   if (dictionary && dictionary->kind == Attr::Kind::Dict)
     for (const mlir::NamedAttr& field : dictionary->fields)
@@ -263,7 +263,7 @@ Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
 
 namespace {
 
-/// Whether a layout is stated that names each dimension once, and no tiles.
+/// True if the shape has a layout that names each dimension once, and no tiles.
 bool is_order_of_dimensions(const Shape& shape) {
   const Layout* layout = shape.layout();
   if (!layout || !layout->tiles.empty()) return false;
@@ -274,7 +274,8 @@ bool is_order_of_dimensions(const Shape& shape) {
   return order.size() == static_cast<size_t>(shape.rank());
 }
 
-/// The layout that the program itself asks for a value, where it goes through a call that says so; empty for none.
+/// Returns the layout that the program requests for a value by a custom call with a layout constraint; empty if there
+/// is none.
 std::string constrained_layout(const mlir::Value* value) {
   while (value && value->op) {
     const mlir::Op& op = *value->op;
@@ -299,7 +300,7 @@ std::string constrained_layout(const mlir::Value* value) {
 
 }  // namespace
 
-/// In which order the frontend wants arrays to lie: of parameters and results, as a module states it for its entry.
+/// Reads the layouts of parameters and results that the frontend requests for the entry function.
 Status Importer::read_entry_layouts(const mlir::Op& function) {
   std::vector<Shape> parameters, results;
   const mlir::Block* body = function.body();

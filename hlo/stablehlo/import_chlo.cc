@@ -4,7 +4,7 @@
 
 #include "hlo/stablehlo/importer.h"
 
-// CHLO: the ops that HLO has too, and those that are a few plain ones.
+// Imports CHLO ops: those that HLO has too, and those that a few plain ops express.
 
 namespace collet::hlo {
 namespace {
@@ -16,7 +16,7 @@ Status unary(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, kOp, shape, {x}));
 }
 
-/// An operand of floats, or of complex numbers too.
+/// Returns the op's operand if it has floats, or complex numbers if `complex_too`; else an error.
 Expected<InstrId> number(Importer& m, ImportScope& scope, const mlir::Op& op, bool complex_too) {
   COLLET_ASSIGN(const InstrId x, m.value(scope, op, 0));
   const Type type = m.shape_of(x).type();
@@ -33,7 +33,7 @@ Parts parts_of(Importer& m, ImportScope& scope, InstrId x) {
   return {m.emit(scope, Op::REAL, part, {x}), m.emit(scope, Op::IMAG, part, {x})};
 }
 
-/// atan(z) = -i atanh(i z): its poles are atanh's, turned.
+/// atan(z) = -i atanh(i z), so its poles are those of atanh, rotated by a quarter turn.
 InstrId complex_atan(Importer& m, ImportScope& scope, InstrId x) {
   const Shape shape = m.shape_of(x), part = shape.with_type(real_type(shape.type()));
   const auto [re, im] = parts_of(m, scope, x);
@@ -101,7 +101,7 @@ Status is_neg_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, equals(m, scope, x, -std::numeric_limits<double>::infinity()));
 }
 
-/// "#complex.number<:f32 1.0, 2.0>"; false where the text is another.
+/// Parses "#complex.number<:f32 1.0, 2.0>"; false for any other text.
 bool complex_number(std::string_view text, Type type, double& real, double& imaginary) {
   const std::string begin = type == Type::C64 ? "#complex.number<:f32 " : "#complex.number<:f64 ";
   if (!is_complex(type) || !text.starts_with(begin) || !text.ends_with('>')) return false;
@@ -164,7 +164,8 @@ InstrId wide_mulhi(Importer& m, ImportScope& scope, InstrId a, InstrId b) {
   InstrId out =
       two(Op::ADD, two(Op::ADD, two(Op::MULTIPLY, high(x), high(y)), high(across)), two(Op::ADD, high(back), carry));
   if (!with_sign) return out;
-  // As numbers with a sign, each negative factor has counted 2^64 times the other too much.
+  // The product above is unsigned. Interpreted as signed, each negative factor has added 2^64 times the other factor,
+  // which is subtracted here.
   const InstrId last = splat(63);
   const auto where_negative = [&](InstrId sign, InstrId v) {
     return two(Op::AND, two(Op::SHIFT_RIGHT_ARITHMETIC, sign, last), v);
@@ -173,7 +174,7 @@ InstrId wide_mulhi(Importer& m, ImportScope& scope, InstrId a, InstrId b) {
   return m.emit(scope, Op::BITCAST_CONVERT, given, {out});
 }
 
-/// The high half of a product of integers, by way of 64 bits.
+/// Computes the high half of an integer product by a product of 64 bits.
 Status mulhi(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));

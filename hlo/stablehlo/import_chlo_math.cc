@@ -6,7 +6,7 @@
 
 #include "hlo/stablehlo/importer.h"
 
-// CHLO's special functions in plain ops. Types narrower than f32 are computed in f32 and rounded once.
+// Expands CHLO's special functions into plain ops. Types narrower than f32 are computed in f32 and rounded once.
 
 namespace collet::hlo {
 namespace {
@@ -19,7 +19,7 @@ struct Build {
   ImportScope& scope;
 };
 
-/// A value of the function being written, so that formulas read as such.
+/// A value in the function that is being built; its operators let formulas be written as in mathematics.
 struct Ex {
   Build* build;
   InstrId id;
@@ -73,7 +73,7 @@ Ex operator/(double a, Ex b) {
 Ex operator-(Ex a) {
   return a.apply(Op::NEGATE);
 }
-/// And of predicates or integers.
+/// Bitwise and of predicates or integers.
 Ex operator&(Ex a, Ex b) {
   return a.apply(Op::AND, b);
 }
@@ -139,14 +139,14 @@ Ex select(Ex condition, Ex a, Ex b) {
 
 using Coefficients = std::span<const double>;
 
-/// The polynomial with these coefficients, the highest power first.
+/// Evaluates the polynomial with these coefficients, highest power first.
 Ex polynomial(Ex x, Coefficients coefficients) {
   Ex sum = x.like(coefficients[0]);
   for (double c : coefficients.subspan(1)) sum = sum * x + c;
   return sum;
 }
 
-/// Clenshaw's sum of Chebyshev polynomials on [-2, 2], the highest degree first.
+/// Evaluates a sum of Chebyshev polynomials on [-2, 2] by Clenshaw's algorithm, highest degree first.
 Ex chebyshev(Ex x, Coefficients coefficients) {
   Ex b0 = x.like(0), b1 = b0, b2 = b0;
   for (double c : coefficients) {
@@ -157,7 +157,8 @@ Ex chebyshev(Ex x, Coefficients coefficients) {
   return (b0 - b2) * 0.5;
 }
 
-// The complementary error function: below 1 by erf, from there as exp(-x^2) times a fraction (Cephes).
+// The complementary error function: 1 - erf(x) for |x| below 1, otherwise exp(-x^2) times a rational function
+// (coefficients from Cephes).
 
 Ex erf_small_f64(Ex x) {
   static constexpr double kT[] = {9.60497373987051638749E0, 9.00260197203842689217E1, 2.23200534594684319226E3,
@@ -179,7 +180,7 @@ Ex erf_small_f32(Ex x) {
   return x * polynomial(x * x, kT);
 }
 
-/// erfc for |x| >= 1. `magnitude` is |x|, `z` is -x^2.
+/// Returns erfc for |x| >= 1. `magnitude` is |x|, `z` is -x^2.
 Ex erfc_tail_f64(Ex magnitude, Ex z) {
   static constexpr double kP[] = {2.46196981473530512524E-10, 5.64189564831068821977E-1, 7.46321056442269912687E0,
                                   4.86371970985681366614E1,   1.96520832956077098242E2,  5.26445194995477358631E2,
@@ -224,14 +225,14 @@ Ex erfc(Ex x) {
   const bool wide = x.shape().type() == Type::F64;
   const Ex magnitude = abs(x), z = -(x * x);
   const Ex tail = wide ? erfc_tail_f64(magnitude, z) : erfc_tail_f32(magnitude, z);
-  // Past here exp(z) is nothing, while the fractions may overflow.
+  // Beyond this limit exp(z) underflows to zero, while the rational functions may overflow.
   const double vanishes = wide ? 7.09782712893383996843E2 : 88.72283905206835;
   const Ex upper = select(less(z, -vanishes), x.like(0), tail);
   const Ex large = select(less(x, 0), 2.0 - upper, upper);
   return select(less(magnitude, 1), 1.0 - (wide ? erf_small_f64(x) : erf_small_f32(x)), large);
 }
 
-// The inverse error function: a polynomial of w = -log(1 - x^2) near zero, of its root further out (Giles).
+// The inverse error function by Giles: a polynomial of w = -log(1 - x^2) near zero, and of sqrt(w) farther out.
 
 Ex erf_inv_f32(Ex x, Ex w) {
   static constexpr double kNear[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
@@ -272,7 +273,7 @@ Ex erf_inv(Ex x) {
   return select(equal(abs(x), 1), x * kInf, inside);
 }
 
-/// exp(-|x|) I1(x): Chebyshev sums in x up to 8, in 1/x from there (Cephes).
+/// Returns exp(-|x|) I1(x) by Chebyshev sums in x up to 8, and in 1/x beyond (coefficients from Cephes).
 Ex bessel_i1e(Ex x) {
   static constexpr double kNear[] = {
       2.77791411276104639959E-18, -2.11142121435816608115E-17, 1.55363195773620046921E-16, -1.10559694773538630805E-15,
@@ -318,11 +319,12 @@ Ex lgamma(Ex x) {
   const double shift = kLanczosG + 0.5;
   const Ex t = z.like(shift) + z;
   const Ex log_t = z.like(std::log(shift)) + log1p(z / shift);
-  // (z + 1/2) log t - t, so arranged that a large t does not overflow.
+  // Computes (z + 1/2) log t - t in an order in which a large t does not overflow.
   const Ex r = (z + 0.5 - t / log_t) * log_t;
   const Ex above = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
 
-  // log(pi) - lgamma(1 - x) - log|sin(pi x)|; the sine by the distance to the nearest integer, which is exact.
+  // Reflection: log(pi) - lgamma(1 - x) - log|sin(pi x)|. The sine is computed from the distance to the nearest
+  // integer, which is exact.
   const Ex magnitude = abs(x);
   const Ex fraction = magnitude - floor(magnitude);
   const Ex distance = select(less(fraction.like(0.5), fraction), 1.0 - fraction, fraction);
@@ -347,14 +349,14 @@ Ex digamma(Ex x) {
   const Ex log_t = z.like(std::log(shift)) + log1p(z / shift);
   const Ex above = log_t + slope / a - kLanczosG / t;
 
-  // digamma(1 - x) - pi cot(pi x), the angle brought to [-pi/2, pi/2] first.
+  // Reflection: digamma(1 - x) - pi cot(pi x), with the angle reduced to [-pi/2, pi/2] first.
   const Ex angle = std::numbers::pi * (x + abs(floor(x + 0.5)));
   const Ex reflected = above - std::numbers::pi * cos(angle) / sin(angle);
   const Ex pole = compare(Direction::LE, x, x.like(0)) & equal(x, floor(x));
   return select(pole, x.like(kNan), select(reflects, reflected, above));
 }
 
-/// Hurwitz' zeta: ten powers and twelve terms of the Euler-Maclaurin remainder (Johansson, formula 5).
+/// Hurwitz' zeta function: ten powers, and twelve terms of the Euler-Maclaurin remainder (Johansson, formula 5).
 Ex zeta(Ex x, Ex q) {
   static constexpr double kBernoulli[] = {-7.1661652561756670113e18,
                                           1.8152105401943546773e17,
@@ -406,7 +408,8 @@ Ex polygamma(Ex n, Ex x) {
   return select(natural, select(equal(n, 0), digamma(x), higher), x.like(kNan));
 }
 
-/// One step of the bits, as integers of sign and magnitude.
+/// Returns the next representable number from x towards y, by adding one to or subtracting one from the bits as a sign
+/// and magnitude.
 Ex next_after(Ex x, Ex y) {
   const Shape shape = x.shape();
   const int bits = type_info(shape.type()).bits;
@@ -467,7 +470,7 @@ Status binary(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, converted(kFunction(converted(x[0], in), converted(x[1], in)), type).id);
 }
 
-/// Works on the bits, so in the type itself.
+/// Translates next_after. It works on the bits, so it is not computed in a wider type.
 Status step(Importer& m, ImportScope& scope, const mlir::Op& op) {
   Build build{m, scope};
   COLLET_ASSIGN(std::vector<Ex> x, operands(build, op, 2));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/importer.h"
 
-// Communication between participants.
+// Imports ops that communicate between participants.
 
 namespace collet::hlo {
 namespace {
 
-/// StableHLO's channel handle without an id means none.
+/// Returns the channel id; StableHLO's channel handle without an id means none.
 int64_t channel_of(Importer& m, const mlir::Op& op) {
   return m.integer_or(op, "channel_id", 0);
 }
 
-/// The body combines two scalars of the results' type; HLO's may be of arrays.
+/// Imports the body, which combines two scalars of the results' type. (HLO's could take arrays.)
 Expected<CompId> combiner(Importer& m, ImportScope& scope, const mlir::Op& op, const Shape& result) {
   COLLET_ASSIGN(const CompId body, m.region(scope, op, 0));
   const Computation& c = m.module()[body];
@@ -82,7 +82,8 @@ Status reduce_scatter(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return with_group_and_dimension(m, scope, op, Op::REDUCE_SCATTER, "scatter_dimension", true);
 }
 
-/// HLO's array form splits and joins along one dimension; where they differ, the blocks are moved by reshapes.
+/// Imports all_to_all. The array form of HLO splits and concatenates along one dimension; if the two dimensions differ,
+/// a reshape and a transpose move the blocks.
 Status all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(int64_t split, m.integer(op, "split_dimension"));
@@ -109,7 +110,7 @@ Status all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
       dims[static_cast<size_t>(split)] /= count;
       dims.insert(dims.begin() + split, count);
       id = m.emit(scope, Op::RESHAPE, Shape::array(from.type(), dims), {id});
-      // The block number moves in front of the joined dimension.
+      // The dimension of the block number is moved before the dimension that is concatenated.
       std::vector<int64_t> order;
       for (int64_t i = 0; i <= from.rank(); ++i)
         if (i != split) order.push_back(i);
@@ -137,7 +138,7 @@ Status collective_permute(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::COLLECTIVE_PERMUTE, shape, operands, attrs));
 }
 
-/// A custom call whose configuration is a dictionary of groups and channel.
+/// Imports a custom call whose configuration is a dictionary of groups and channel.
 Status ragged_all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));

@@ -4,14 +4,14 @@
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/write.h"
 
-// Control flow, calls, and what talks to the host.
+// Imports control flow, calls and communication with the host.
 
 namespace collet::hlo {
 namespace {
 
 using mlir::Attr;
 
-/// Outer values that a region captures, in this scope.
+/// Returns the instructions of the outer values that a region captures.
 Expected<std::vector<InstrId>> captured_ids(Importer& m, ImportScope& scope, const mlir::Op& op,
                                             std::span<const mlir::Value* const> captured) {
   std::vector<InstrId> out;
@@ -23,7 +23,7 @@ Expected<std::vector<InstrId>> captured_ids(Importer& m, ImportScope& scope, con
   return out;
 }
 
-/// One value, or the tuple of all.
+/// Returns the only value, or a tuple of all values.
 InstrId pack(Importer& m, ImportScope& scope, std::span<const InstrId> ids) {
   if (ids.size() == 1) return ids[0];
   std::vector<Shape> shapes;
@@ -31,7 +31,7 @@ InstrId pack(Importer& m, ImportScope& scope, std::span<const InstrId> ids) {
   return m.emit(scope, Op::TUPLE, Shape::tuple(std::move(shapes)), ids);
 }
 
-/// The op's results are the first of `count` values that were packed.
+/// Defines the op's results as the first elements of a state of `count` packed values.
 Status define_from_state(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId state, size_t count) {
   if (op.results.size() != op.operands.size())
     return m.fail(op, "has another number of results than it has of operands");
@@ -61,7 +61,7 @@ Status while_loop(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return define_from_state(m, scope, op, loop, operands.size());
 }
 
-/// `if` and `case`: each branch gets all that any branch captures.
+/// Imports `if` and `case`. Each branch gets all values that any branch captures.
 Status conditional(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId selector, m.value(scope, op, 0));
   const std::vector<const mlir::Value*> captured = m.captures(op);
@@ -90,7 +90,7 @@ Status call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return call_function(m, scope, op, m.text(op, "callee"));
 }
 
-/// "namespace.name": parts joined by dots, the first of which is an identifier.
+/// True for "namespace.name": parts joined by dots, the first of which is an identifier.
 bool is_qualified_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto part_of_word = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
@@ -156,7 +156,7 @@ Status async_done(Importer& m, ImportScope& scope, const mlir::Op& op) {
                   m.emit(scope, Op::GET_TUPLE_ELEMENT, shape.element(0), {future}, m.module().make<TupleIndexAttrs>()));
 }
 
-/// Custom calls that are names of ordinary ops.
+/// Returns the op for a custom call whose target is the name of an ordinary op.
 std::optional<Op> op_by_custom_name(std::string_view target) {
   static constexpr std::pair<std::string_view, Op> kRows[] = {
       {"mhlo.acos", Op::ACOS},   {"mhlo.acosh", Op::ACOSH}, {"mhlo.asin", Op::ASIN},
@@ -168,7 +168,7 @@ std::optional<Op> op_by_custom_name(std::string_view target) {
   return std::nullopt;
 }
 
-/// CHLO's top_k as artifacts have it; null when the call's attributes say something else.
+/// Reads the attributes of a top_k as artifacts store it, as a custom call; null if they do not describe a top_k.
 TopKAttrs* top_k_attributes(Importer& m, const mlir::Op& op) {
   const mlir::AttrRef attributes = op.attr("mhlo.attributes");
   if (!attributes || attributes->kind != Attr::Kind::Dict) return nullptr;
@@ -186,7 +186,7 @@ TopKAttrs* top_k_attributes(Importer& m, const mlir::Op& op) {
   return has_k ? out : nullptr;
 }
 
-/// In text a number, in artifacts a word; 0 is none.
+/// Reads api_version, which is a number in text and a name in artifacts; 0 means none.
 Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
   static constexpr std::string_view kWords[] = {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",
                                                 "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
@@ -202,7 +202,8 @@ Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
   return static_cast<ApiVersion>(std::max<int64_t>(number, 1) - 1);
 }
 
-/// Orders of dimensions, one for each of `types`; where there is no array there is nothing to order.
+/// Checks the layouts: each is an order of dimensions, one for each of `types`; the layout of a value that is not an
+/// array must be empty.
 Status check_layouts(Importer& m, const mlir::Op& op, std::string_view whose, mlir::AttrRef layouts,
                      std::span<const mlir::TypeRef> types) {
   if (layouts->kind != Attr::Kind::Array || layouts->items.size() != types.size())
@@ -229,7 +230,8 @@ Status check_layouts(Importer& m, const mlir::Op& op, std::string_view whose, ml
   return {};
 }
 
-/// Layouts of operands and results come together. HLO's layouts are those of its own shapes, so that they are not kept.
+/// Checks that layouts are given for both operands and results, or for neither. They are not kept, because the layouts
+/// of HLO's shapes serve the same purpose.
 Status check_layouts(Importer& m, const mlir::Op& op) {
   const mlir::AttrRef operands = op.attr("operand_layouts"), results = op.attr("result_layouts");
   const auto given = [](mlir::AttrRef list) {
@@ -247,7 +249,7 @@ Status check_layouts(Importer& m, const mlir::Op& op) {
   return results ? check_layouts(m, op, "result", results, gives) : ok_status();
 }
 
-/// Typed calls have a dictionary, others a text.
+/// The configuration of a typed custom call is a dictionary, that of others a string.
 Status check_config(Importer& m, const mlir::Op& op, ApiVersion version) {
   const mlir::AttrRef config = op.attr("backend_config");
   if (!config) return {};
@@ -309,7 +311,7 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, id);
 }
 
-/// The ops of the check dialect: custom calls of the same names. A constant expectation becomes an operand.
+/// Imports the ops of the check dialect as custom calls of the same names. A constant expectation becomes an operand.
 Status check(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   std::string_view name = op.name;
@@ -364,7 +366,7 @@ void define_received(Importer& m, ImportScope& scope, const mlir::Op& op, InstrI
   if (!op.results.empty()) scope.values[op.results.back()] = part(received, 1);
 }
 
-/// ((results), token)
+/// Infeed returns ((results), token).
 Status infeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
   std::vector<Shape> data;
@@ -425,14 +427,14 @@ Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return {};
 }
 
-/// Shardings are advice to a partitioner: one operand in, the same out.
+/// Imports an op that only states a sharding: its result is its operand.
 Status identity(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId id, m.value(scope, op, 0));
   if (op.results.size() == 1) scope.values[op.results[0]] = id;
   return {};
 }
 
-/// Casts between the types of two dialects, which are one type here: each operand is the result of its place.
+/// Imports a cast between types of two dialects that are one type here: each result is the corresponding operand.
 Status dialect_cast(Importer& m, ImportScope& scope, const mlir::Op& op) {
   if (op.operands.size() != op.results.size())
     return invalid_argument("builtin.unrealized_conversion_cast: " + std::to_string(op.operands.size()) +

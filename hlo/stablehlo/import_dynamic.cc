@@ -5,8 +5,8 @@
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/write.h"
 
-// Ops whose shape is an operand. Where the result's type is static they are their static twins; else they are kept as
-// custom calls of their own names, for refinement when the shapes are known.
+// Imports ops whose shape is an operand. If the type of the result is static, they become the corresponding static ops;
+// otherwise they are kept as custom calls under their own names, to be refined when the shapes are known.
 
 namespace collet::hlo {
 namespace {
@@ -15,7 +15,7 @@ bool is_static(const Shape& shape) {
   return !shape.has_dynamic();
 }
 
-/// The integers of an operand that is a constant.
+/// Returns the integers of an operand that is a constant.
 std::optional<std::vector<int64_t>> constant_ints(const mlir::Op& op, size_t operand) {
   if (operand >= op.operands.size()) return std::nullopt;
   const mlir::Op* source = op.operands[operand]->op;
@@ -32,7 +32,7 @@ std::optional<std::vector<int64_t>> constant_ints(const mlir::Op& op, size_t ope
   return out;
 }
 
-/// The operands from `first` on are lists of integers, all of one type.
+/// Checks that the operands from `first` on are lists of integers, all of one type.
 Status check_lists(Importer& m, const mlir::Op& op, size_t first, size_t rank = 1) {
   for (size_t i = first; i < op.operands.size(); ++i) {
     const mlir::TypeRef type = op.operands[i]->type;
@@ -45,7 +45,7 @@ Status check_lists(Importer& m, const mlir::Op& op, size_t first, size_t rank = 
   return {};
 }
 
-/// The operands from `first` on, lists of integers, have one for each of `count` dimensions.
+/// Checks that the operands from `first` on, lists of integers, have `count` elements, one for each dimension.
 Status check_list_sizes(Importer& m, const mlir::Op& op, size_t first, int64_t count) {
   for (size_t i = first; i < op.operands.size(); ++i)
     if (op.operands[i]->type->dims[0] != count)
@@ -62,13 +62,13 @@ Status check_types(Importer& m, const mlir::Op& op, const Shape& shape, std::spa
   return {};
 }
 
-/// The op without its shape operands and under another name.
+/// Translates the op without its shape operands, under another name.
 Status as_static(Importer& m, ImportScope& scope, const mlir::Op& op, std::string_view name, size_t operands,
                  std::vector<mlir::NamedAttr> extra = {}) {
   mlir::Op plain = op;
   plain.name = name;
   plain.operands.resize(std::min(operands, plain.operands.size()));
-  // Attributes given here win over those of the same name.
+  // Attributes in `extra` take precedence over those of the same name.
   plain.attrs.insert(plain.attrs.begin(), extra.begin(), extra.end());
   return find_import(name)(m, scope, plain);
 }
@@ -148,7 +148,7 @@ Status real_dynamic_slice(Importer& m, ImportScope& scope, const mlir::Op& op) {
     return as_static(m, scope, op, "stablehlo.slice", 1,
                      {{"start_indices", &a}, {"limit_indices", &b}, {"strides", &c}});
   }
-  // With stride one and a known extent it is a dynamic slice.
+  // With strides of one and a known size the op is a dynamic-slice.
   const bool unit = strides && std::all_of(strides->begin(), strides->end(), [](int64_t s) { return s == 1; });
   if (!unit || !is_static(shape) || !is_static(m.shape_of(operand))) return keep_op(m, scope, op);
   COLLET_ASSIGN(InstrId start, m.value(scope, op, 1));
@@ -208,7 +208,8 @@ Status keep_op(Importer& m, ImportScope& scope, const mlir::Op& op) {
   Arena& arena = m.module().arena();
   auto* attrs = m.module().make<CustomCallAttrs>();
   attrs->target = arena.string(op.name);
-  // Artifacts write out what text leaves out, and have another order.
+  // Artifacts store default values, and have another order of attributes, so the fields are sorted and defaults
+  // dropped.
   std::vector<mlir::NamedAttr> fields;
   for (const mlir::NamedAttr& a : op.attrs) {
     const mlir::AttrRule* rule = mlir::find_attr_rule(a.name);

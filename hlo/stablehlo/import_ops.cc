@@ -5,7 +5,7 @@
 #include "hlo/stablehlo/regular_ops.h"
 #include "hlo/stablehlo/write.h"
 
-// Ops whose operands, order and result are HLO's.
+// Imports ops whose operands, their order, and result are the same in HLO.
 
 namespace collet::hlo {
 using mlir::Attr;
@@ -111,7 +111,7 @@ Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t 
 
 namespace {
 
-/// Whether the op takes and gives arrays alone. The others hand on tuples, tokens and buffers too.
+/// True if the op takes and returns arrays only. Other ops may have tuples, tokens and buffers.
 bool is_of_arrays(std::string_view name) {
   if (!name.starts_with("stablehlo.") && !name.starts_with("chlo.")) return false;
   for (std::string_view other :
@@ -123,7 +123,7 @@ bool is_of_arrays(std::string_view name) {
   return true;
 }
 
-/// Ops that give what only their result's type says: its sizes are known, or have a bound.
+/// True for ops whose result sizes only their result type states: the sizes must be static, or have a bound.
 bool states_sizes(std::string_view name) {
   return name == "stablehlo.broadcast_in_dim" || name == "stablehlo.iota" || name == "stablehlo.reshape";
 }

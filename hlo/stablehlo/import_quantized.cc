@@ -17,7 +17,8 @@ const Quantization* quantization(TypeRef type) {
   return type->element->kind == mlir::Type::Kind::Quantized ? type->element->quantization : nullptr;
 }
 
-/// A per-axis list as a broadcast constant of `shape`'s dimensions, or the one value as a scalar broadcast.
+/// Returns the scales or zero points: a per-axis list broadcast along its axis of `shape`, or the single value
+/// broadcast to `shape`.
 InstrId parameter(Importer& m, ImportScope& scope, const Shape& shape, const Quantization& q, bool scales) {
   const auto at = [&](size_t i) { return scales ? q.scales[i] : static_cast<double>(q.zero_points[i]); };
   if (q.axis < 0 || q.scales.size() == 1) return m.emit_splat(scope, shape, q.expressed, at(0));
@@ -34,7 +35,7 @@ bool axis_fits(const Quantization& q, const Shape& shape) {
   return q.axis < shape.rank() && shape.dim(static_cast<int>(q.axis)) == static_cast<int64_t>(q.scales.size());
 }
 
-/// Ops that only carry bits, or whose bodies are quantized themselves.
+/// True for ops that only move elements, or whose regions are quantized themselves.
 bool keeps_storage(std::string_view name) {
   for (std::string_view n : {"stablehlo.constant",
                              "stablehlo.return",

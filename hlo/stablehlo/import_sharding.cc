@@ -6,7 +6,8 @@
 #include "hlo/stablehlo/importer.h"
 #include "hlo/text/parser.h"
 
-// Shardy's shardings: of arguments and results as HLO's, and computations that run on each device's part.
+// Imports Shardy's shardings: those of arguments and results become HLO shardings, and manual computations become
+// computations that run on each device's part.
 
 namespace collet::hlo {
 namespace {
@@ -17,7 +18,7 @@ FrontendAttribute named_text(Importer& m, const mlir::Op& op, std::string_view f
   return {arena.string("xla.sdy." + std::string(field)), arena.string(a ? a->text : std::string_view()), false};
 }
 
-/// A custom call that turns whole values into parts, or back.
+/// Emits the custom call that converts whole values into the parts of devices, or back.
 InstrId reshaping_call(Importer& m, ImportScope& scope, const mlir::Op& op, std::string_view target,
                        std::string_view field, const Shape& shape, std::span<const InstrId> operands) {
   Arena& arena = m.module().arena();
@@ -58,7 +59,7 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const bool one_tuple = op.results.size() == 1 && shape.is_tuple();
   const size_t count = local_result.is_tuple() && !one_tuple ? local_result.elements().size() : 1;
   if (count != op.results.size()) return m.fail(op, "does not return as many values as it has results");
-  if (op.results.empty()) return {};  // it is there for its effects
+  if (op.results.empty()) return {};  // kept for its effects only
   std::vector<InstrId> returned;
   for (size_t i = 0; i < op.results.size(); ++i) {
     if (op.results.size() == 1) {
@@ -73,7 +74,7 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
                   reshaping_call(m, scope, op, "xla.sdy.LocalToGlobalShape", "out_shardings", shape, returned));
 }
 
-/// A value that is to lie on the devices in a certain way; where nobody partitions, it is just that value.
+/// Emits a sharding constraint on `value`; without a partitioner it is the value itself.
 InstrId constrained(Importer& m, ImportScope& scope, InstrId value, mlir::AttrRef sharding) {
   auto* attrs = m.module().make<CustomCallAttrs>();
   attrs->target = m.module().arena().string("Sharding");
@@ -90,7 +91,7 @@ Status sharding_constraint(Importer& m, ImportScope& scope, const mlir::Op& op) 
 
 }  // namespace
 
-/// As HLO's; nullopt where HLO has no word for it, or it does not fit the shape.
+/// Returns the HLO sharding; nullopt if HLO cannot express it, or it does not fit the shape.
 std::optional<Sharding> Importer::read_sharding(const NamedSharding& named, const Shape& shape) const {
   std::optional<NamedMesh> mesh = named.inline_mesh;
   if (!mesh)
@@ -140,7 +141,7 @@ void Importer::add_shardings_per_value(const mlir::Op& op, InstrId id) {
   if (!attr || attr->kind != mlir::Attr::Kind::Raw) return;
   const auto list = parse_sharding_list(attr->text);
   if (!list || list->size() != std::max<size_t>(op.results.size(), 1)) return;
-  if (op.results.empty()) {  // where it runs, all the same
+  if (op.results.empty()) {  // the sharding says where the op runs, though it has no results
     if (auto sharding = read_sharding((*list)[0], shape_of(id))) set_sharding(id, std::move(*sharding));
     return;
   }
@@ -166,7 +167,7 @@ Status Importer::add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef
   return {};
 }
 
-/// The root has them, where all results have one.
+/// Adds the stated shardings of the results to the root, if all results have one.
 Status Importer::add_result_shardings(const mlir::Op& function) {
   const mlir::AttrRef list = function.attr("res_attrs");
   const InstrId root = module_.entry_computation().root;

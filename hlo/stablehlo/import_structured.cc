@@ -2,7 +2,7 @@
 #include "hlo/stablehlo/dot_algorithms.h"
 #include "hlo/stablehlo/importer.h"
 
-// Ops with attributes or regions of their own.
+// Imports ops with attributes or regions of their own.
 
 namespace collet::hlo {
 namespace {
@@ -34,7 +34,7 @@ Status compare(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(const size_t type, m.word(op, "compare_type", kTypes, 0));
   attrs->direction = static_cast<Direction>(direction);
   if (type == 2) attrs->type = CompareType::TOTALORDER;
-  // HLO says the same of the types for which there is just one comparison.
+  // HLO omits the comparison type if only one is possible for the element type.
   if (!operands.empty() && attrs->type != CompareType::TOTALORDER) {
     const Type t = m.shape_of(operands[0]).type();
     attrs->type = is_float(t) || is_complex(t) ? CompareType::FLOAT
@@ -72,7 +72,7 @@ Status broadcast_in_dim(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::BROADCAST, shape, {operand}, attrs));
 }
 
-/// The old form: new dimensions in front.
+/// Imports `broadcast`, the older form, which adds new dimensions in front.
 Status broadcast(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
@@ -147,7 +147,7 @@ Status pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::PAD, shape, operands, attrs));
 }
 
-/// VHLO has no algorithm attribute but its parts.
+/// Reads the algorithm of a dot. VHLO has no attribute for the algorithm as a whole, only its components.
 Expected<Algorithm> dot_algorithm(Importer& m, const mlir::Op& op) {
   const mlir::AttrRef lhs = op.attr("lhs_precision_type"), rhs = op.attr("rhs_precision_type");
   const mlir::AttrRef accumulation = op.attr("accumulation_type");
@@ -214,7 +214,7 @@ Status dot(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
 }
 
-/// padding is a list of pairs.
+/// Reads the padding, a list of pairs.
 Status split_padding(Importer& m, const mlir::Op& op, Dims padding, Window& window) {
   if (padding.empty()) return {};
   if (padding.size() != 2 * window.size.size()) return m.fail(op, "padding needs a pair for each window dimension");
@@ -252,7 +252,7 @@ Status convolution(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->batch_groups = m.integer_or(op, "batch_group_count", 1);
   COLLET_ASSIGN(attrs->precision, m.precisions(op));
   if (operands.size() < 2) return m.fail(op, "needs two operands");
-  // HLO lets products of integers be of two widths.
+  // HLO allows products of integers of two widths; StableHLO requires one type.
   if (m.shape_of(operands[0]).type() != m.shape_of(operands[1]).type())
     return m.fail(op, "its operands are " + m.shape_of(operands[0]).to_string() + " and " +
                           m.shape_of(operands[1]).to_string() + ": element types differ");
@@ -448,7 +448,7 @@ Status get_tuple_element(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::GET_TUPLE_ELEMENT, shape, {operand}, attrs));
 }
 
-/// torch_index_select: rows of `operand` along `dim`, with leading batch dimensions in common.
+/// Imports torch_index_select: selects slices of `operand` along `dim`, with leading batch dimensions in common.
 Status torch_index_select(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId index, m.value(scope, op, 1));

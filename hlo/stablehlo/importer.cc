@@ -9,7 +9,7 @@
 namespace collet::hlo {
 namespace {
 
-constexpr int kDeepest = 250;  // blocks
+constexpr int kDeepest = 250;  // depth of nested blocks
 
 void collect_defined(const mlir::Op& op, std::unordered_set<const mlir::Value*>& defined) {
   for (const mlir::Value* v : op.results) defined.insert(v);
@@ -24,7 +24,7 @@ bool is_constant(const mlir::Value* value) {
   return value->op && value->op->name == "stablehlo.constant";
 }
 
-/// Each value once; what is found joins `defined`.
+/// Collects the values that the op uses from outside, each once, and adds them to `defined`.
 void collect_free(const mlir::Op& op, std::unordered_set<const mlir::Value*>& defined,
                   std::vector<const mlir::Value*>& free) {
   for (const mlir::Value* v : op.operands)
@@ -243,7 +243,7 @@ Expected<CompId> Importer::tuple_region(ImportScope& outer, const mlir::Op& op, 
   std::vector<Shape> shapes;
   for (size_t i = 0; i < elements.size(); ++i) {
     if (i >= block->arguments.size()) {
-      // A captured value has the shape that it got outside.
+      // A captured value may have a more precise shape than its type says: it has the shape of the outer instruction.
       COLLET_ASSIGN(InstrId id, lookup(outer, elements[i], op));
       shapes.push_back(shape_of(id));
       continue;

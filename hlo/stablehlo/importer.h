@@ -20,11 +20,11 @@
 
 namespace collet::hlo {
 
-/// Loops and branches hand on in tuples what their bodies use: parts of tuples that a program may have for each byte of
-/// its file.
+/// Limit for tuple elements that an import creates, per byte of the program. Loops and branches pass the values that
+/// their bodies use in tuples, so that deeply nested regions could otherwise multiply them.
 constexpr int64_t kPartsPerByte = 16;
 
-/// The instructions that values of a region have become, in the computation that is being built.
+/// Maps values of a region to their instructions, in the computation that is being built.
 struct ImportScope {
   CompId computation = CompId::None;
   std::unordered_map<const mlir::Value*, InstrId> values;
@@ -41,7 +41,7 @@ class Importer {
 
   // Building.
   Expected<Shape> shape(mlir::TypeRef type) const;
-  /// The shape of the op's only result, or the tuple of its results.
+  /// Returns the shape of the op's only result, or the tuple of its results.
   Expected<Shape> result_shape(const mlir::Op& op) const;
   Expected<InstrId> value(ImportScope& scope, const mlir::Op& op, size_t operand);
   Expected<std::vector<InstrId>> all_values(ImportScope& scope, const mlir::Op& op, size_t first = 0);
@@ -52,10 +52,10 @@ class Importer {
     return emit(scope, op, shape, std::span<const InstrId>(operands.begin(), operands.size()), attrs, called);
   }
   InstrId emit_constant(ImportScope& scope, Literal literal);
-  /// A scalar of `type` broadcast to `like`'s dimensions.
+  /// Returns a scalar of `type` broadcast to the dimensions of `like`.
   InstrId emit_splat(ImportScope& scope, const Shape& like, Type type, double value);
   const Shape& shape_of(InstrId id) const { return module_[id].shape; }
-  /// Records `id` as the op's result; a tuple is taken apart where the op has several results.
+  /// Records `id` as the op's result; if the op has several results, get-tuple-elements read them.
   Status define(ImportScope& scope, const mlir::Op& op, InstrId id);
 
   // Attributes, by their flat names. The optional forms give the default when there is none.
@@ -65,24 +65,25 @@ class Importer {
   int64_t integer_or(const mlir::Op& op, std::string_view name, int64_t otherwise) const;
   bool flag(const mlir::Op& op, std::string_view name) const { return integer_or(op, name, 0) != 0; }
   std::string_view text(const mlir::Op& op, std::string_view name) const;
-  /// One for each of two operands; empty where all are the default.
+  /// Returns the precisions of the two operands; empty if both are the default.
   Expected<Dims> precisions(const mlir::Op& op);
-  /// The place of an enumeration's word in `words`. An attribute that is not there is `otherwise`, or an error where that
-  /// is -1; any other word is one.
+  /// Returns the index in `words` of an enumeration's name. If the attribute is missing, returns `otherwise`, or an
+  /// error if that is -1; a name that is not in `words` is an error.
   Expected<size_t> word(const mlir::Op& op, std::string_view name, std::span<const std::string_view> words,
                         int otherwise = -1) const;
-  /// The elements of a Dense attribute, shared by all that use it.
+  /// Returns the elements of a Dense attribute; ops that use the attribute share them.
   Expected<Literal> literal(mlir::AttrRef dense, bool* splat);
-  /// Groups that a mesh's axes give are refused.
+  /// Reads replica groups; groups that are given by mesh axes are an error.
   Expected<Groups> groups(const mlir::Op& op);
 
   // Regions and functions.
   Expected<CompId> function(std::string_view name, const mlir::Op& caller);
-  /// A region without captures (constants aside), as a computation of its arguments.
+  /// Imports a region without captures (constants aside) as a computation of its arguments.
   Expected<CompId> region(ImportScope& scope, const mlir::Op& op, size_t index);
-  /// Values of outer scopes that the regions of `op` use, constants aside.
+  /// Returns the values of outer scopes that the regions of `op` use, constants aside.
   std::vector<const mlir::Value*> captures(const mlir::Op& op) const;
-  /// Fills a computation whose one parameter is the tuple (or, alone, the value) of `arguments` then `captured`.
+  /// Imports a region as a computation whose one parameter is the tuple of `arguments` and `captured`, or the value
+  /// itself if there is one only.
   Expected<CompId> tuple_region(ImportScope& outer, const mlir::Op& op, size_t index,
                                 std::span<const mlir::Value* const> captured, bool return_captured,
                                 std::string_view name);
@@ -90,12 +91,12 @@ class Importer {
   // Shardings.
   std::optional<Sharding> read_sharding(const NamedSharding& named, const Shape& shape) const;
   void set_sharding(InstrId id, Sharding sharding);
-  /// Keeps Shardy's text with an instruction, and HLO's form of it where there is one.
+  /// Keeps the text of Shardy's sharding with an instruction, and the HLO sharding if there is one.
   void add_sharding(InstrId id, mlir::AttrRef attr);
 
   Status translate(ImportScope& scope, const mlir::Op& op);
   Status fail(const mlir::Op& op, std::string_view message) const;
-  /// The same status with the op's line and name before it, unless a line stands there already.
+  /// Returns the status with the op's line and name before the message, unless it states a line already.
   static Status placed(const mlir::Op& op, Status status);
 
  private:
@@ -106,24 +107,24 @@ class Importer {
   Status check_returned(const mlir::Op& function, std::span<const InstrId> returned) const;
   Status add_annotations(ImportScope& scope, const mlir::Op& op, size_t before);
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
-  /// The op's own attributes are of the kinds that they are read as.
+  /// Checks that the attributes of the op are of the kinds as which they are read.
   Status check_attributes(const mlir::Op& op) const;
   /// Adds the shardings of an op's results.
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
-  /// A sharding in HLO's own words.
+  /// Adds a sharding that is given as HLO text.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
   Status add_result_shardings(const mlir::Op& function);
   Status read_entry_layouts(const mlir::Op& function);
   Status read_aliases(const mlir::Op& root);
-  /// Puts markers behind results whose shardings the function states.
+  /// Adds sharding constraints to results whose shardings the function states.
   void constrain_results(ImportScope& scope, const mlir::Op& function, std::vector<InstrId>& results);
   void read_meshes();
   void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
-  /// Blocks are inside of blocks, by regions and by calls.
+  /// Translates a block. Blocks nest by regions and by calls, so the depth is limited.
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
   Expected<InstrId> lookup(ImportScope& scope, const mlir::Value* value, const mlir::Op& user);
   InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);
-  /// Its place in the module's order comes when it is done: callees stand before callers.
+  /// Begins a computation. It is added to the module's order when it is complete, because callees come before callers.
   CompId open_computation(std::string_view name);
   Status read_entry_attributes(const mlir::Op& function);
   std::vector<FrontendAttribute> frontend_list(mlir::AttrRef dictionary);
@@ -136,15 +137,15 @@ class Importer {
   std::unordered_map<mlir::AttrRef, Literal> literals_;
   ShapeBudget budget_;
   Status too_large_;
-  uint32_t line_ = 0;  // of the op that is being translated
+  uint32_t line_ = 0;  // line of the op that is being translated
   int depth_ = 0;
 };
 
 /// Translates one kind of op.
 using ImportFunction = Status (*)(Importer&, ImportScope&, const mlir::Op&);
-/// Null when the op has no translation of its own beyond the regular table.
+/// Returns the function that translates an op; null if the table of regular ops suffices.
 ImportFunction find_import(std::string_view op_name);
-/// Per family: each adds its rows.
+/// A row of the table of translations; each import_*.cc file has a table for its ops.
 struct ImportRow {
   std::string_view name;
   ImportFunction function;
@@ -157,27 +158,29 @@ std::span<const ImportRow> import_chlo_math_rows();
 std::span<const ImportRow> import_collective_rows();
 std::span<const ImportRow> import_sharding_rows();
 std::span<const ImportRow> import_special_rows();
-/// The op of HLO that has the same operands and result.
+/// Translates an op to the HLO op `code`, which has the same operands and result.
 Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code);
 
-/// A custom call of the op's name with its attributes as text: what HLO has no op for, and what waits for its shapes.
+/// Keeps an op as a custom call of its name with its attributes as text: for ops that HLO does not have, and for those
+/// whose shapes are not known yet.
 Status keep_op(Importer& importer, ImportScope& scope, const mlir::Op& op);
 
-/// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
+/// Broadcasts an operand as in NumPy, with trailing dimensions aligned, or as broadcast_dimensions states. Shapes must
+/// be static.
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,
                                     const Shape& to);
 
 /// Checks an operand that states the result's sizes: it must be a list of integers and, if constant, agree with `shape`.
 Status check_shape_operand(Importer& importer, const mlir::Op& op, size_t operand, const Shape& shape);
 
-/// Quantized types: any operand or result of the op is quantized.
+/// True if any operand or result of the op is quantized.
 bool has_quantized(const mlir::Op& op);
-/// The op over expressed values: operands dequantized, results quantized.
+/// Translates the op on expressed values: operands are dequantized, results quantized.
 Status translate_quantized(Importer& importer, ImportScope& scope, const mlir::Op& op);
 Expected<InstrId> dequantize(Importer& importer, ImportScope& scope, InstrId stored, mlir::TypeRef type);
 Expected<InstrId> quantize(Importer& importer, ImportScope& scope, InstrId expressed, mlir::TypeRef type);
 
-/// The literal of a Dense attribute; a splat gives one element, flagged in *splat.
+/// Returns the literal of a Dense attribute; for a splat it has one element, and *splat is set.
 Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat);
 
 }  // namespace collet::hlo

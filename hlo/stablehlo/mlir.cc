@@ -24,7 +24,7 @@ std::string scalar_text(hlo::Type type) {
     case Kind::Opaque:
       return "none";
   }
-  // f8e4m3fn is f8E4M3FN in MLIR.
+  // MLIR writes the name f8e4m3fn as f8E4M3FN.
   std::string text(info.text);
   if (info.bits <= 8)
     for (size_t i = 1; i < text.size(); ++i)
@@ -104,7 +104,8 @@ Status check_quantization(const Quantization& q) {
   return {};
 }
 
-// Bytes that count as one part, and parts that one attribute may have: texts and numbers are copied where they are used.
+// The size of programs is limited in parts: every 16 bytes of strings and numbers count as one part, because they are
+// copied at each use.
 constexpr size_t kPartBytes = 16;
 constexpr int64_t kMostAttributeParts = int64_t{1} << 20;
 

@@ -15,8 +15,9 @@
 #include "hlo/ir/types.h"
 
 /// \file
-/// The little of MLIR that StableHLO programs need: a tree of ops with operands, attributes and regions. Both ways in
-/// (artifact and text) end here, both ways out start here; import.h and export.h translate from and to hlo::Module.
+/// The subset of MLIR that StableHLO programs need: a tree of ops with operands, attributes and regions. The readers of
+/// artifacts and text produce it, and both writers start from it; import.h and export.h translate it to and from
+/// hlo::Module.
 ///
 /// Normal form: ops have the names of the StableHLO dialect without versions ("stablehlo.add", "func.func",
 /// "chlo.erf_inv", "check.expect_eq"); attributes have the flat names of VHLO ("lhs_batching_dimensions", never a
@@ -35,7 +36,7 @@ using AttrRef = const Attr*;
 struct Quantization {
   hlo::Type storage = hlo::Type::S8;
   hlo::Type expressed = hlo::Type::F32;
-  int64_t axis = -1;  ///< -1: per tensor
+  int64_t axis = -1;  ///< quantized dimension; -1: one scale for the whole tensor
   List<const double> scales;
   List<const int64_t> zero_points;
   int64_t storage_min = 0, storage_max = 0;
@@ -44,8 +45,8 @@ struct Quantization {
 /// A type.
 struct Type {
   enum class Kind : uint8_t {
-    Scalar,     ///< an element type of ours, i1 is PRED
-    Quantized,  ///< element of a tensor
+    Scalar,     ///< an element type of HLO; i1 is PRED
+    Quantized,  ///< a quantized element type of a tensor
     Tensor,
     UnrankedTensor,
     Token,
@@ -56,18 +57,18 @@ struct Type {
     Buffer,  ///< a memref-like tensor
     Future,
     Witness,
-    Unknown  ///< kept by its text
+    Unknown  ///< any other type, kept as its text
   };
   Kind kind = Kind::Unknown;
-  hlo::Type scalar = hlo::Type::Invalid;  ///< Scalar
+  hlo::Type scalar = hlo::Type::Invalid;  ///< for Scalar
   const Quantization* quantization = nullptr;
-  TypeRef element = nullptr;    ///< of Tensor, Buffer: Scalar, Quantized or Index
+  TypeRef element = nullptr;    ///< for Tensor, Buffer: the element type, a Scalar, Quantized or Index
   List<const int64_t> dims;     ///< kUnbounded where dynamic
-  List<const int64_t> bounds;   ///< of dynamic dims, from type_extensions; empty: none
-  List<const TypeRef> inputs;   ///< of Function; elements of Tuple and Future
-  List<const TypeRef> results;  ///< of Function
-  std::string_view text;        ///< Unknown
-  int64_t parts = 1;            ///< the types in it, each as often as it stands there; Program::complete counts
+  List<const int64_t> bounds;   ///< bounds of dynamic dimensions, from type_extensions; empty: none
+  List<const TypeRef> inputs;   ///< for Function: its inputs; for Tuple and Future: the element types
+  List<const TypeRef> results;  ///< for Function: its results
+  std::string_view text;        ///< for Unknown
+  int64_t parts = 1;            ///< number of nested types, counted once per occurrence; Program::complete sets it
   int depth = 0;
 };
 
@@ -98,19 +99,21 @@ struct Attr {
     Raw  ///< anything else, by its text
   };
   Kind kind = Kind::Unit;
-  int64_t integer = 0;           ///< Int, Bool
-  double number = 0;             ///< Float
-  TypeRef type = nullptr;        ///< of Int, Float, Dense, the elements of Ints other than i64; the type of Type
+  int64_t integer = 0;  ///< Int, Bool
+  double number = 0;    ///< Float
+  /// Type of Int, Float and Dense; element type of Ints if not i64; the type that a Type attribute holds.
+  TypeRef type = nullptr;
   std::string_view text;         ///< String, Symbol, Enum, Raw
   List<const AttrRef> items;     ///< Array
   List<const NamedAttr> fields;  ///< Dict
   List<const int64_t> ints;      ///< Ints, Bools, Alias
   List<const int64_t> dims;      ///< shape of Ints of rank above 1
   List<const double> floats;     ///< Accuracy
-  /// Dense: row-major elements in our memory form (one byte per pred and per sub-byte element); one element for a splat.
+  /// For Dense: row-major elements, as HLO literals store them (one byte per pred and per sub-byte element); one
+  /// element for a splat.
   std::string_view bytes;
   bool splat = false;
-  int64_t parts = 1;  ///< of Array and Dict, as those of a Type; Program::complete counts
+  int64_t parts = 1;  ///< number of nested attributes, counted as in Type::parts; Program::complete sets it
   int depth = 0;
 };
 
@@ -119,7 +122,7 @@ struct Value {
   TypeRef type = nullptr;
   const Op* op = nullptr;  ///< null for arguments of a block
   uint32_t index = 0;
-  std::string_view name;  ///< in text, without %
+  std::string_view name;  ///< its name in text, without %
 };
 
 struct Block {
@@ -137,9 +140,9 @@ struct Op {
   std::vector<Value*> results;
   std::vector<NamedAttr> attrs;
   std::vector<Region*> regions;
-  uint32_t line = 0;  ///< in the text; 0: none
+  uint32_t line = 0;  ///< line in the text; 0: none
 
-  /// Null when there is none of that name.
+  /// Returns the attribute of that name; null if there is none.
   AttrRef attr(std::string_view wanted) const {
     for (const NamedAttr& a : attrs)
       if (a.name == wanted) return a.value;
@@ -150,7 +153,7 @@ struct Op {
   }
 };
 
-/// Owns a program.
+/// A program, which owns all its ops, types and attributes.
 class Program {
  public:
   Program() = default;
@@ -158,7 +161,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   Op* module = nullptr;       ///< the builtin.module
-  std::string_view producer;  ///< of an artifact: "StableHLO_v1.13.0"
+  std::string_view producer;  ///< who wrote the artifact, for example "StableHLO_v1.13.0"
   uint32_t bytecode_version = 0;
 
   Arena& arena() { return arena_; }
@@ -191,11 +194,12 @@ class Program {
     out->kind = kind;
     return out;
   }
-  /// The last step of making a type that a file describes: what it holds must make sense together and stay within the
+  /// The last step in creating a type or attribute from a file: checks that its parts are consistent and within the
   /// limits.
   Status complete(Type* type);
   Status complete(Attr* attr);
-  /// Counts one use of what a file describes elsewhere. A file may use more the longer it is.
+  /// Counts one use of a type that a file defines once and uses repeatedly. The permitted number grows with the size of
+  /// the file.
   Status charge(TypeRef type) { return budget_.charge(type->parts, type->depth); }
   Status charge(AttrRef attr);
   void set_file_bytes(size_t bytes) {
@@ -225,21 +229,21 @@ class Program {
   std::deque<Block> blocks_;
 };
 
-/// Whether two types are written alike.
+/// True if two types have the same text.
 bool same_type(TypeRef a, TypeRef b);
-/// As MLIR prints it, for messages and for the writer: "tensor<2x?xf32>".
+/// Returns the type as MLIR prints it, for messages and for the writer: "tensor<2x?xf32>".
 std::string to_string(TypeRef type);
 /// Returns the size of one element in Attr::bytes; 0 if the element type is not supported.
 int element_bytes(TypeRef element);
-/// The HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
+/// Returns the HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
 hlo::Type element_type(TypeRef element);
 /// Returns the element type that a list of integers records: none for i64, the usual type, and for booleans.
 TypeRef list_type(TypeRef element);
-/// The number that the lowest `width` bits are.
+/// Interprets the lowest `width` bits as a signed number.
 int64_t sign_extend(uint64_t bits, int width);
-/// Elements as MLIR keeps them, of fewer than eight bits without their sign, into those of ours.
+/// Converts elements from MLIR's storage, which has integers of fewer than eight bits without sign extension, to HLO's.
 void extend_elements(std::string& bytes, hlo::Type type);
-/// Product of the dimensions; -1 when some are dynamic.
+/// Returns the product of the dimensions; -1 if some are dynamic.
 int64_t element_count(TypeRef tensor);
 
 }  // namespace collet::hlo::mlir

@@ -20,7 +20,7 @@ constexpr Row kVhlo[] = {
 #include "hlo/stablehlo/vhlo.def"
 };
 
-// Ops of other dialects that stand in artifacts; `?` marks an attribute that may be missing.
+// Ops of other dialects that occur in artifacts; `?` marks an attribute that may be missing.
 constexpr Row kOthers[] = {
     {"builtin.module", 0, UINT64_MAX, "sym_name?,sym_visibility?"},
     {"builtin.unrealized_conversion_cast", 0, UINT64_MAX, ""},
@@ -66,7 +66,7 @@ constexpr Row kOthers[] = {
     {"sdy.sharding_group", 0, UINT64_MAX, "group_id"},
 };
 
-/// "add_v1" to "stablehlo.add"; functions, calls and returns to their names in text.
+/// Converts "add_v1" to "stablehlo.add"; functions, calls and returns to their names in text.
 std::string normal_name(std::string_view vhlo) {
   std::string_view stem = vhlo.substr(0, vhlo.rfind("_v"));
   if (stem == "func" || stem == "call") return "func." + std::string(stem);
@@ -107,7 +107,7 @@ const OpSchema* find_schema(std::string_view dialect, std::string_view op) {
     for (const OpSchema& schema : schemas()) out->emplace(schema.name, &schema);
     return out;
   }();
-  // VHLO's rows stand without their dialect.
+  // The keys of VHLO's ops have no dialect.
   const auto it = dialect == "vhlo" ? map->find(op) : map->find(std::string(dialect) + "." + std::string(op));
   return it == map->end() ? nullptr : it->second;
 }
@@ -117,7 +117,7 @@ bool is_own_attribute(std::string_view normal, std::string_view attribute) {
     auto* out = new std::unordered_map<std::string_view, std::vector<std::string_view>>;
     for (const OpSchema& schema : schemas())
       for (const OpSchema::Property& property : schema.properties) (*out)[schema.normal].push_back(property.name);
-    // The fields of records, which text spells under other names.
+    // The fields of structured attributes, which text has under other names.
     (*out)["chlo.ragged_dot"] = {"lhs_batching_dimensions",
                                  "rhs_batching_dimensions",
                                  "lhs_contracting_dimensions",

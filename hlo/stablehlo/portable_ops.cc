@@ -7,7 +7,7 @@
 namespace collet::hlo::mlir {
 namespace {
 
-/// Its attributes stand in artifacts as CHLO's text.
+/// Returns chlo.ragged_dot in the form of artifacts, which store its attributes as CHLO's text.
 const Op* ragged_dot_form(const Op& op, Program& scratch) {
   Op* out = scratch.make_op(op.name);
   out->operands = op.operands;

@@ -5,8 +5,8 @@
 
 namespace collet::hlo::mlir {
 
-/// CHLO's ops in the form that artifacts have: custom calls, or attributes that stand as text. Null for all others. What
-/// it makes lives in `scratch`.
+/// Returns CHLO ops in the form that artifacts use: custom calls, or attributes as text. Returns null for all other
+/// ops. `scratch` owns the result.
 const Op* portable_form(const Op& op, Program& scratch);
 
 }  // namespace collet::hlo::mlir

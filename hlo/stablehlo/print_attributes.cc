@@ -12,7 +12,7 @@
 namespace collet::hlo::mlir {
 namespace {
 
-// More elements than these are written as bytes.
+// Lists with more elements are written as hexadecimal bytes.
 constexpr int64_t kLongestList = 64;
 
 bool is_letter(char c) {
@@ -38,7 +38,7 @@ std::string hex_bits(uint64_t bits, int width) {
   return buffer;
 }
 
-/// One number of a real type.
+/// Returns the text of one number of a real type.
 std::string number_text(std::string_view bytes, size_t offset, hlo::Type type) {
   const TypeInfo& info = type_info(type);
   const uint64_t bits = bits_at(bytes, offset, static_cast<size_t>(info.bytes()));
@@ -132,7 +132,7 @@ std::string float_text(double value, hlo::Type type) {
           ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific)
           : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value), std::chars_format::scientific);
   std::string out(buffer, end.ptr);
-  // MLIR's floats have a point.
+  // MLIR requires a decimal point in floats.
   if (out.find('.') == std::string::npos) out.insert(out.find('e'), ".0");
   return out;
 }

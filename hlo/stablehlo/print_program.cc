@@ -7,23 +7,23 @@
 #include "hlo/stablehlo/print_attributes.h"
 #include "hlo/stablehlo/write.h"
 
-// Programs as text: the short form of the ops that are frequent and simple, the generic form of all others.
+// Prints programs as text: frequent and simple ops in their short form, all others in MLIR's generic form.
 
 namespace collet::hlo::mlir {
 namespace {
 
-// How the types of a short form are written.
+// How the types of an op in short form are written.
 enum class Signature : uint8_t {
-  Same,      ///< one for all, or (operands) -> results where they differ
+  Same,      ///< one type for all; or (operands) -> results if they differ
   Function,  ///< (operands) -> results
-  Result,    ///< the result's
+  Result,    ///< the type of the result
 };
 
-/// `name operands, keyword = attribute, ... : types`.
+/// The short form of an op: `name operands, keyword = attribute, ... : types`.
 struct ShortForm {
   std::string_view op;
   Signature signature;
-  std::string_view keywords;  ///< "dims=broadcast_dimensions,..."
+  std::string_view keywords;  ///< pairs of keyword and attribute: "dims=broadcast_dimensions,..."
 };
 
 constexpr ShortForm kShort[] = {
@@ -139,7 +139,7 @@ class Printer {
     return "(" + types(op.operands) + ") -> " + (bare ? results : "(" + results + ")");
   }
 
-  /// The op's own attributes in the braces of properties; empty when there are none.
+  /// Returns the op's own attributes in the braces of properties; empty if there are none.
   std::string properties(const Op& op) {
     std::vector<const AttrRecord*> done;
     std::string out;
@@ -161,7 +161,7 @@ class Printer {
         continue;
       }
       if (rule && rule->form == AttrForm::Accuracy && is_default_attr(*rule, a.value)) continue;
-      // Empty lists are left out: text takes layouts for all operands or none.
+      // Empty lists are omitted: text has layouts for all operands or for none.
       if (rule && rule->form == AttrForm::Any && a.value->kind == Attr::Kind::Array && a.value->items.empty()) continue;
       if (rule && a.name == "compare_type" && a.value->text == "NOTYPE") continue;
       add(a.name, own_text(op, rule, a.value));
@@ -184,7 +184,7 @@ class Printer {
       AttrRef a = op.attr(field);
       if (!a || is_none(a)) return;
       any = true;
-      // Lists that are empty and numbers that are zero are left out, but of the last field, which is always there.
+      // Empty lists and zero numbers are omitted, except for the last field, which is always written.
       if (a->kind == Attr::Kind::Ints && a->ints.empty()) return;
       out += out.empty() ? "" : ", ";
       out += std::string(field) + " = ";
@@ -226,7 +226,7 @@ class Printer {
 
   static std::string table_text(AttrRef a) {
     if (a->dims.size() > 1 || a->kind != Attr::Kind::Ints) return attr_to_string(a);
-    // Pairs, where the shape was not written.
+    // A list of pairs whose shape was not stored.
     Attr table = *a;
     const int64_t shape[] = {static_cast<int64_t>(a->ints.size() / 2), 2};
     Arena arena;
@@ -286,7 +286,7 @@ class Printer {
     return attr_to_string(a);
   }
 
-  /// The attributes that any op may have, with their braces; empty when there are none.
+  /// Returns the attributes that any op may have, with their braces; empty if there are none.
   std::string discardable(const Op& op) {
     std::string out;
     for (const NamedAttr& a : op.attrs) {

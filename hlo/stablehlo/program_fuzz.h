@@ -10,12 +10,12 @@
 #include "hlo/verify/verify.h"
 
 /// \file
-/// The checks of both fuzz targets on a program that a reader made.
+/// The checks that both fuzz targets make on a program that a reader returned.
 
 namespace collet::hlo {
 
-/// A program is translated or refused with a message. What the verifier accepts of it is written as text, or refused
-/// with a message; that text is read, verified and written as the same text again.
+/// Checks that a program is translated, or refused with a message. If the verifier accepts the module, it must be
+/// written as text, or refused with a message; reading, verifying and writing that text again must give the same text.
 inline void check_program(const mlir::Program& program) {
   const auto module = import_program(program);
   if (!module.ok()) {
@@ -34,7 +34,7 @@ inline void check_program(const mlir::Program& program) {
   if (!again.ok()) fail_fuzz(*once + again.status().message());
   const Status verified = verify_module(**again);
   if (!verified.ok()) fail_fuzz(*once + verified.message());
-  // The operand of rng that is its shape is written anew each time.
+  // Each translation of rng writes a new constant for the operand that states its shape, so the texts may differ.
   if (once->find("\"stablehlo.rng\"") != std::string::npos) return;
   const auto twice = write_stablehlo_text(**again);
   if (!twice.ok() || *once != *twice) fail_fuzz(*once + "---\n" + (twice.ok() ? *twice : twice.status().message()));

@@ -10,7 +10,8 @@ namespace collet::hlo {
 Op regular_op(std::string_view name) {
   static const auto* const map = [] {
     auto* out =
-        new std::unordered_map<std::string_view, Op>{{"stablehlo.create_token", Op::AFTER_ALL}};  // its older name
+        // An older name of after_all.
+        new std::unordered_map<std::string_view, Op>{{"stablehlo.create_token", Op::AFTER_ALL}};
     for (int i = 1; i <= kLastOp; ++i) {
       const Op op = static_cast<Op>(i);
       if (const std::string_view known = regular_name(op); !known.empty()) out->emplace(known, op);

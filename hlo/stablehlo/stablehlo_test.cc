@@ -25,7 +25,7 @@ Expected<std::unique_ptr<Module>> import_text(std::string_view text) {
   return import_program(*program);
 }
 
-/// The opcodes of the entry, in order.
+/// Returns the opcodes of the entry, in order.
 std::vector<Op> entry_ops(const Module& module) {
   std::vector<Op> out;
   for (InstrId id : module.entry_computation().order) out.push_back(module[id].op);
@@ -204,7 +204,7 @@ module @m {
                    .ok());
 }
 
-// A scalar has one order of its dimensions.
+// A scalar has only one layout, so a stated layout adds nothing.
 TEST(StableHloImport, LayoutsOfScalars_SayNothing) {
   auto module = import_text(
       "func.func @main(%x: tensor<i32> {mhlo.layout_mode = \"{}\"}) -> tensor<i32> {\n"
@@ -212,7 +212,7 @@ TEST(StableHloImport, LayoutsOfScalars_SayNothing) {
   ASSERT_TRUE(module.ok()) << module.status().to_string();
 }
 
-// A result of which the caller leaves the layout open has the one that the program asks for it.
+// If the caller leaves the layout of a result open, it has the layout that a constraint in the program requests.
 TEST(StableHloImport, LayoutConstraintsOfResults_HoldWhereTheLayoutIsOpen) {
   auto module = import_text(R"(
 module @m {
@@ -259,13 +259,13 @@ TEST(StableHloText, EndsAnywhere) {
   const std::string_view text =
       "func.func @main(%x: tensor<2x3xf32, #stablehlo.bounds<?, 3>>, %y: tensor<*xf32>, %z: tensor<  2xf32>";
   for (size_t size = text.find("(%"); size < text.size(); ++size) {
-    // The text ends where its memory does, so that a sanitizer sees what is read beyond.
+    // The copy has exactly the length of the text, so that a sanitizer detects reads past its end.
     const std::vector<char> cut(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_FALSE(mlir::read_text({cut.data(), cut.size()}, "cut").ok()) << size;
   }
 }
 
-/// The only result of a program without arguments.
+/// Evaluates a program without arguments and returns its only result.
 Literal result_of(std::string_view text) {
   auto module = import_text(text);
   EXPECT_TRUE(module.ok()) << module.status().to_string();
@@ -360,7 +360,7 @@ func.func @main() -> tensor<3xui64> {
   return %0 : tensor<3xui64>
 })");
   ASSERT_TRUE(without.valid());
-  EXPECT_EQ(without.as_int(0), -2);  // 2^64 - 2
+  EXPECT_EQ(without.as_int(0), -2);  // 2^64 - 2, read as a signed number
   EXPECT_EQ(without.as_int(1), 1);
   EXPECT_EQ(without.as_int(2), 1);
 }
@@ -622,7 +622,7 @@ TEST(StableHloCorpus, TextAndArtifactAgree) {
     const std::string contents = read_file(entry.path());
     const std::vector<std::string_view> pieces = mlir::split_programs(contents);
     if (pieces.size() != 1) {
-      // Several programs of functions that take nothing.
+      // A file with several programs, whose functions take no arguments.
       for (std::string_view piece : pieces) {
         auto program = mlir::read_text(piece, entry.path().string());
         ASSERT_TRUE(program.ok()) << program.status().to_string();
@@ -647,7 +647,8 @@ TEST(StableHloCorpus, TextAndArtifactAgree) {
     auto artifact = import_program(**program);
     ASSERT_TRUE(artifact.ok()) << twin << artifact.status().to_string();
     if ((*artifact)->instruction_count() != (*text)->instruction_count()) {
-      // An artifact is written after rewriting; CHLO and quantized forms differ, but the signature stays.
+      // The artifact of a test is written after rewriting: CHLO ops and quantized types differ, but the signature is
+      // the same.
       const Module& a = **artifact;
       EXPECT_TRUE(a[a.entry_computation().root].shape.compatible((**text)[(*text)->entry_computation().root].shape))
           << twin;

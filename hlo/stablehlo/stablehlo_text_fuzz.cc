@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that nobody vouches for: read, and translated where it can be read.
+// Fuzz target for untrusted text: reads it and, if that succeeds, translates the program.
 
 #include <cstddef>
 #include <cstdint>

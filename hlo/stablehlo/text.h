@@ -11,20 +11,21 @@
 
 namespace collet::hlo::mlir {
 
-/// Reads StableHLO text: the generic form of any op and the pretty forms that StableHLO, func, chlo and check print.
-/// Errors go to `diagnostics` with line, column and caret; null then. Never crashes, whatever the text.
+/// Reads StableHLO text: the generic form of any op, and the pretty forms that StableHLO, func, chlo and check print.
+/// Reports errors to `diagnostics` with line, column and caret, and returns null then. The text may be malformed in any
+/// way.
 std::unique_ptr<Program> read_text(std::string_view text, Diagnostics& diagnostics);
-/// The same with the complaints in the status.
+/// Does the same; an error status holds the diagnostics.
 Expected<std::unique_ptr<Program>> read_text(std::string_view text, std::string_view file);
 
-/// True when text is StableHLO's rather than HLO's: it begins as a program of MLIR's does, or has an op of StableHLO's
-/// near its start.
+/// True if the text is StableHLO's rather than HLO's: it begins like an MLIR program, or has an op of StableHLO near
+/// its start.
 bool looks_like_text(std::string_view text);
 
-/// One attribute, such as a dictionary that stands in a string; it lives in `program`.
+/// Reads one attribute, such as a dictionary that a string holds; `program` owns it.
 Expected<AttrRef> read_attribute(std::string_view text, Program& program);
 
-/// The pieces of a file of several programs, cut at lines of `// -----`.
+/// Splits a file of several programs at lines of `// -----`.
 std::vector<std::string_view> split_programs(std::string_view text);
 
 }  // namespace collet::hlo::mlir

@@ -116,7 +116,8 @@ bool TextReader::complete(Attr* attr) {
 }
 
 bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
-  // Letters and numbers; the kernel has i and o, the others b and f.
+  // The labels of a convolution: letters and numbers. The kernel has the letters i and o, input and output have b and
+  // f.
   struct Part {
     int64_t first = -1, second = -1;
     std::vector<int64_t> spatial;
@@ -151,7 +152,7 @@ bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
   };
   Part input, kernel, output;
   if (!part("b", "f", &input)) return false;
-  // "x[": the x is a word of its own.
+  // In "x[" the x is an identifier token.
   if (!expect_word("x") || !part("i", "o", &kernel)) return false;
   const Token arrow = lexer_.take();
   if (arrow.kind != Tok::Arrow) return error(arrow, "expected '->'");
@@ -168,7 +169,8 @@ bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
   return true;
 }
 
-/// A record of StableHLO's: those that are attributes of their own kind here, and dictionaries.
+/// Converts a structured attribute of StableHLO: some have an attribute kind of their own here, others become
+/// dictionaries.
 Attr* TextReader::make_record(std::string_view name, const std::vector<NamedAttr>& fields) {
   const auto field = [&](std::string_view wanted) -> AttrRef {
     for (const NamedAttr& f : fields)
@@ -215,7 +217,7 @@ bool TextReader::read_hash_attr(AttrRef* out) {
   }
   const std::string_view name = token.text;
   if (!lexer_.peek().is('<')) {
-    // An alias that is defined behind its use is always a location.
+    // An alias that is used before its definition is always a location.
     *out = program_.make_attr(Attr::Kind::Location);
     return true;
   }
@@ -259,7 +261,7 @@ bool TextReader::read_hash_attr(AttrRef* out) {
         if (!read_int_list(&ints)) return false;
         value = make_ints(ints);
       } else if (lexer_.peek().kind == Tok::Bare && lexer_.peek().text != "true" && lexer_.peek().text != "false") {
-        // A type (of dot_algorithm) or the name of a value.
+        // A type (in dot_algorithm) or the name of an enumeration value.
         const size_t at = lexer_.peek().offset;
         const Token word = lexer_.take();
         if (word.text.find_first_of("0123456789") != std::string_view::npos) {
@@ -388,7 +390,7 @@ bool TextReader::read_attr_dict(std::vector<NamedAttr>* out) {
     if (!names.insert(attr.name).second) return error(name, "'" + std::string(attr.name) + "' is given twice");
     if (accept('=')) {
       if (!read_attr(&attr.value)) return false;
-      // The type of an attribute that is kept as its text: #complex.number<:f32 1.0, 2.0> : complex<f32>.
+      // An attribute that is kept as text may state its type: #complex.number<:f32 1.0, 2.0> : complex<f32>.
       TypeRef ignored;
       if (attr.value->kind == Attr::Kind::Raw && accept(':') && !read_type(&ignored)) return false;
     } else {

@@ -5,7 +5,7 @@
 #include "hlo/stablehlo/text_number.h"
 #include "hlo/stablehlo/text_reader.h"
 
-// Elements of arrays: dense<...> and array<...>.
+// Reads the elements of arrays: dense<...> and array<...>.
 
 namespace collet::hlo::mlir {
 namespace {
@@ -17,7 +17,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-/// The bytes of "0x...", where it is such a string.
+/// Decodes the bytes of a string "0x..."; false if it is not such a string.
 bool hex_bytes(std::string_view hex, std::string& out) {
   if (!hex.starts_with("0x") || hex.size() % 2) return false;
   out.reserve(hex.size() / 2);
@@ -33,7 +33,7 @@ void append_bits(std::string& out, uint64_t bits, int bytes) {
   out.append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(bytes));
 }
 
-/// Whether a number is one of so many bits, with or without a sign.
+/// True if a number fits the bits of the type, signed or unsigned.
 bool fits(int64_t value, std::string_view text, const TypeInfo& type) {
   const bool negative = text.starts_with('-');
   if (negative && type.kind == Kind::Unsigned) return value == 0;
@@ -42,7 +42,7 @@ bool fits(int64_t value, std::string_view text, const TypeInfo& type) {
                   : value >= 0 && value < int64_t{1} << type.bits;
 }
 
-/// One element's bytes from its token. Hexadecimal numbers are bits where the type is a float.
+/// Appends one element from its token. For a float type, a hexadecimal number states the bits.
 bool append_element(std::string& out, hlo::Type type, const Token& token) {
   const TypeInfo& info = type_info(type);
   if (info.kind == Kind::Pred) {
@@ -106,13 +106,13 @@ bool TextReader::read_dense_array(AttrRef* out) {
   return expect('>');
 }
 
-// Among the ops of the file may stand {-# dialect_resources: {builtin: {name: "0x...", ...}} #-}, in front of its uses or
-// behind them; so all are read first.
+// A file may have {-# dialect_resources: {builtin: {name: "0x...", ...}} #-} before or after its uses, so all of them
+// are read first.
 bool TextReader::read_resources() {
   const std::string_view text = lexer_.text();
   size_t at = 0;
   for (size_t found = text.find("{-#"); found != std::string_view::npos; found = text.find("{-#", at)) {
-    // Not those in strings and comments.
+    // Skips occurrences in strings and comments.
     while (at < found) {
       if (text[at] == '"') {
         for (++at; at < text.size() && text[at] != '"'; ++at)
@@ -173,14 +173,15 @@ bool TextReader::read_resource_entries() {
 }
 
 bool TextReader::read_dense_resource(AttrRef* out) {
-  // After "dense_resource": <name> : type. The bytes stand behind their alignment, a number of four bytes.
+  // After "dense_resource": <name> : type. The bytes of a resource follow its alignment, a number of four bytes.
   if (!expect('<')) return false;
   const Token name = lexer_.take();
   const auto found = resources_.find(name.text);
   if (found == resources_.end()) return error(name, "elements that lie in a resource are not in the text");
   TypeRef type = nullptr;
   if (!expect('>') || !expect(':') || !read_type(&type)) return false;
-  // Shared by all that use them; under another type they would be another array as large.
+  // All uses share the decoded elements. A use with another type would need another array of that size, so it is an
+  // error.
   Resource& resource = found->second;
   if (resource.elements) {
     *out = resource.elements;
@@ -208,7 +209,7 @@ bool TextReader::read_dense(AttrRef* out) {
   if (!expect('<')) return false;
   const Token first = lexer_.peek();
   std::vector<Token> tokens;
-  int depth = 0, deepest = 0;  // to tell splats from lists
+  int depth = 0, deepest = 0;  // distinguishes splats from lists
   bool in_complex = false;
   std::string_view hex;
   while (!lexer_.peek().is('>')) {
@@ -262,7 +263,7 @@ bool TextReader::read_dense(AttrRef* out) {
       if (!append_element(bytes, part, token))
         return error(token, "this is no value of type " + to_string(type->element));
     attr->splat = deepest == 0 && count != 1 && !tokens.empty();
-    // A real number stands for a complex one nowhere.
+    // A single real number is not a complex element, not even in a splat.
     if (is_complex(element) && tokens.size() % 2) return error(first, "complex elements come in pairs");
   }
   const size_t wanted = attr->splat ? width : static_cast<size_t>(count) * width;

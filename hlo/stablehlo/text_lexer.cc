@@ -78,7 +78,7 @@ void Lexer::next() {
     token_.text = text_.substr(begin + skip, at_ - begin - skip);
   };
   const auto string_end = [&]() {
-    // On the opening quote.
+    // The position is at the opening quote.
     ++at_;
     while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
     if (at_ >= text_.size()) {

@@ -33,7 +33,7 @@ struct Token {
   bool is_word(std::string_view word) const { return kind == Tok::Bare && text == word; }
 };
 
-/// Cuts text into tokens. Dimensions such as 2x3xf32 are read by dimension_list(), from the raw text.
+/// Splits text into tokens. Dimensions such as 2x3xf32 are not tokens; dimension_list() reads them from the raw text.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) { next(); }
@@ -45,7 +45,7 @@ class Lexer {
     return out;
   }
   std::string_view text() const { return text_; }
-  /// Goes back (or on) to an offset and reads the token there.
+  /// Moves to an offset, back or forth, and reads the token there.
   void seek(size_t offset) {
     at_ = offset;
     next();
@@ -60,7 +60,8 @@ class Lexer {
   Token token_;
 };
 
-/// A string token's contents with escapes resolved: \n, \t, \", \\ and \HH.
+/// Returns a string token's contents with escapes resolved:
+/// , \t, \", \\ and \HH.
 std::string unescape(std::string_view raw);
 
 }  // namespace collet::hlo::mlir

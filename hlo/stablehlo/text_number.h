@@ -11,7 +11,7 @@ inline bool is_hex_number(std::string_view text) {
   return text.starts_with("0x") || text.starts_with("-0x");
 }
 
-/// Decimal or hexadecimal, of 64 bits with or without a sign.
+/// Parses a decimal or hexadecimal number of 64 bits, signed or unsigned.
 inline bool parse_int(std::string_view text, int64_t* out) {
   bool negative = false;
   if (text.starts_with('-')) {

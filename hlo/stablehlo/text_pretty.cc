@@ -4,8 +4,8 @@
 
 #include "hlo/stablehlo/text_reader.h"
 
-// The short forms: most are operands and `keyword = value` items, attributes in braces, and types; a few have a form of
-// their own. What they mean ends under the flat attribute names of the normal form.
+// Reads the short forms of ops: most consist of operands and `keyword = value` items, attributes in braces, and types;
+// a few have a syntax of their own. The values are stored under the flat attribute names of the normal form.
 
 namespace collet::hlo::mlir {
 namespace {
@@ -16,7 +16,8 @@ struct Keyword {
   std::string_view attribute;
 };
 
-// `keyword = value` of an op, and the attribute's flat name. Keywords that are not listed keep their names.
+// Maps the keyword of a `keyword = value` item of an op to the attribute's flat name. Other keywords are the names of
+// their attributes.
 constexpr Keyword kKeywords[] = {
     {"stablehlo.broadcast", "sizes", "broadcast_sizes"},
     {"stablehlo.broadcast_in_dim", "dims", "broadcast_dimensions"},
@@ -46,7 +47,7 @@ std::string_view attribute_name(std::string_view op, std::string_view keyword) {
   return keyword;
 }
 
-// Fields of structured attributes that stand under other names in the normal form.
+// Returns the name in the normal form for a field of a structured attribute.
 std::string_view flat_field(std::string_view op, std::string_view field) {
   static constexpr Keyword kFields[] = {
       {"stablehlo.dot_general", "lhs_batching_dimensions", "lhs_batching_dimensions"},
@@ -59,13 +60,13 @@ std::string_view flat_field(std::string_view op, std::string_view field) {
   return field;
 }
 
-// Attributes that are records, to be spread out into the op's own.
+// True for structured attributes, whose fields become attributes of the op.
 bool is_record(std::string_view name) {
   return name == "dimension_numbers" || name == "scatter_dimension_numbers" || name == "dot_dimension_numbers" ||
          name == "channel_handle" || name == "algorithm" || name == "ragged_dot_dimension_numbers";
 }
 
-// No list that an attribute means is a longer splat.
+// A longer splat is never a list of integers in an attribute; it can only be the value of a constant.
 constexpr int64_t kLongestSplat = int64_t{1} << 16;
 
 bool is_int_list(AttrRef attr) {
@@ -109,10 +110,10 @@ void TextReader::flatten_attributes(Op* op) {
   op->attrs = std::move(out);
 }
 
-/// Types: functional; or one type for all; or one per operand.
+/// Reads the types of an op: a function type, one type for all, or one type per operand.
 bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef>* result_types) {
   if (!accept(':')) {
-    // A terminator without values, or an op whose results are those of its operands by definition.
+    // A terminator without values, or an op whose result types follow from its operands.
     if (op->operands.empty() && result_count == 0) return true;
     return error("expected ':' and the types");
   }
@@ -131,7 +132,7 @@ bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef
     lexer_.take();
     return check_operands(*op, types, first) && read_result_types(result_types);
   }
-  // One type for all, or the operands' one by one; tuple and complex state what they make of them.
+  // One type for all operands, or one per operand; the results of tuple and complex follow from them.
   if (op->name == "stablehlo.tuple" || op->name == "stablehlo.complex") {
     if (types.size() != 1) return error(first, "expected the type of the result");
   } else if (types.size() == op->operands.size()) {
@@ -152,7 +153,7 @@ bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef
     result_types->push_back(types[0]);
     return true;
   }
-  // select writes its predicate's type first; everything else one type for all.
+  // select states its predicate's type first; all other ops here state one type for all.
   if (result_count != 1) return error("the op has " + std::to_string(result_count) + " results, but one type");
   result_types->push_back(types.back());
   return true;
@@ -244,7 +245,7 @@ bool TextReader::read_keyword(Op* op, std::string_view keyword) {
     return true;
   }
   if (token.kind == Tok::Integer) {
-    // Without a type: the ':' behind it begins the op's types.
+    // The number has no type: the ':' after it begins the op's types.
     lexer_.take();
     lexer_.seek(token.offset);
     int64_t value;
@@ -322,9 +323,9 @@ bool TextReader::read_items(Op* op) {
       Attr* name = program_.make_attr(Attr::Kind::String);
       name->text = keep(unescape(token.text));
       op->attrs.push_back({"name", name});
-      continue;  // no comma behind the name
+      continue;  // no comma follows the name
     } else if (token.is('(')) {
-      // Operands in parentheses, with items among them.
+      // Operands in parentheses, mixed with items.
       expect('(');
       while (!lexer_.peek().is(')')) {
         if (lexer_.peek().kind == Tok::Bare) {
@@ -353,7 +354,7 @@ bool TextReader::read_constant(Op* op, std::vector<TypeRef>* result_types) {
   if (!read_attr(&value)) return false;
   if (value->kind != Attr::Kind::Dense) return error(token, "expected dense elements");
   op->attrs.push_back({"value", value});
-  // A quantized constant states the result's type again.
+  // A quantized constant states the type of its result again.
   if (lexer_.peek().kind == Tok::Arrow) {
     lexer_.take();
     return read_result_types(result_types);
@@ -379,7 +380,7 @@ bool TextReader::read_pretty(Op* op, size_t result_count, std::vector<TypeRef>* 
   }
   if (!read_items(op)) return false;
   if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;
-  // check.expect_eq_const names no type: it is its operand's.
+  // check.expect_eq_const states no type for its constant, which has the operand's type.
   if (lexer_.peek().is(':')) return read_signature(op, result_count, result_types);
   if (result_count == 0) return true;
   return read_signature(op, result_count, result_types);

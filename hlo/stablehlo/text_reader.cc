@@ -10,9 +10,9 @@ namespace collet::hlo::mlir {
 namespace {
 
 constexpr int kDeepestRegions = 100;
-constexpr int64_t kMostResults = int64_t{1} << 20;  // of one op
+constexpr int64_t kMostResults = int64_t{1} << 20;  // most results of one op
 
-/// "%0#1" to "0" and 1.
+/// Splits "%0#1" into "0" and 1.
 std::pair<std::string_view, size_t> split_value(std::string_view text) {
   const size_t hash = text.find('#');
   if (hash == std::string_view::npos) return {text, 0};
@@ -50,7 +50,7 @@ bool TextReader::error(const Token& at, std::string message) {
 }
 
 uint32_t TextReader::line_of(size_t offset) {
-  // Ops come in the order of the text, so that counting goes on from the last one.
+  // Ops are read in the order of the text, so lines are counted from the last position.
   if (offset < counted_to_) {
     counted_to_ = 0;
     counted_lines_ = 1;
@@ -121,7 +121,7 @@ bool TextReader::read_value(Value** out) {
 }
 
 bool TextReader::read_alias() {
-  // #name = attribute, !name = type; locations among them.
+  // An alias: #name = attribute or !name = type; some aliases are locations.
   const Token name = lexer_.take();
   if (!expect('=')) return false;
   if (name.kind == Tok::Bang) {
@@ -320,7 +320,7 @@ bool TextReader::read_function(Op* op) {
   op->attrs.push_back({"sym_name", symbol});
   Region* region = program_.make_region();
   Block* block = program_.make_block();
-  // A function sees no values of outside.
+  // A function cannot use values from outside.
   std::vector<Names> outer;
   outer.swap(scopes_);
   scopes_.emplace_back();
@@ -444,7 +444,7 @@ bool TextReader::run() {
     program_.module = top->ops[0];
     return true;
   }
-  // Functions without a module around them.
+  // The text has functions without a module around them.
   Op* module = program_.make_op("builtin.module");
   Region* region = program_.make_region();
   region->blocks.push_back(top);
@@ -485,7 +485,7 @@ bool looks_like_text(std::string_view text) {
   const auto skip_blanks = [&] { start.remove_prefix(std::min(start.find_first_not_of(" \t\r\n"), start.size())); };
   for (skip_blanks(); start.starts_with("//"); skip_blanks())
     start.remove_prefix(std::min(start.find('\n'), start.size()));
-  // Definitions of aliases begin with '#' and '!', which HLO text has nowhere outside of strings.
+  // Definitions of aliases begin with '#' and '!', which do not occur in HLO text outside of strings.
   for (std::string_view begin : {"module @", "module {", "module attributes", "builtin.module", "\"builtin.module\"",
                                  "func.func", "\"func.func\"", "#", "!"})
     if (start.starts_with(begin)) return true;

@@ -14,15 +14,16 @@
 
 namespace collet::hlo::mlir {
 
-/// Reads one program. The first error stops it: MLIR text has no place to go on from safely but the next function, and
-/// what a function lacks shows in all that call it. Functions that return bool return false after error().
+/// Reads one program and stops at the first error, because after an error MLIR text can only be resumed safely at the
+/// next function, and errors in a function would be reported again for each of its callers. Functions that return bool
+/// return false after error().
 class TextReader {
  public:
   TextReader(std::string_view text, Program& program, Diagnostics& diagnostics)
       : lexer_(text), program_(program), diagnostics_(diagnostics) {}
 
   bool run();
-  /// The whole text is one attribute.
+  /// Reads the whole text as one attribute.
   bool run_attribute(AttrRef* out);
 
  private:
@@ -43,7 +44,7 @@ class TextReader {
   bool read_generic(Op* op);
   /// Reads `(%a, %b)`.
   bool read_operands(Op* op);
-  /// The types that an op states are those of its operands.
+  /// Checks that the types that an op states are those of its operands.
   bool check_operands(const Op& op, const std::vector<TypeRef>& types, const Token& at);
   bool read_function(Op* op);
   bool read_function_arguments(Op* op, Block* block, std::vector<TypeRef>* inputs);
@@ -61,12 +62,12 @@ class TextReader {
   // text_types.cc
   bool read_type(TypeRef* out);
   bool read_types_in_parens(std::vector<TypeRef>* out);
-  /// One type, or several in parentheses.
+  /// Reads one type, or several in parentheses.
   bool read_result_types(std::vector<TypeRef>* out);
   bool read_tensor(TypeRef* out, Type::Kind kind);
   bool read_bounds(List<const int64_t>* out);
   bool read_quantized(TypeRef* out);
-  /// The types in angle brackets of a tuple or a future.
+  /// Reads the types in angle brackets of a tuple or a future.
   bool read_elements(Type::Kind kind, TypeRef* out);
   bool read_scalar_type(hlo::Type* out);
   bool complete(Type* type);
@@ -91,7 +92,7 @@ class TextReader {
   bool read_int_list(std::vector<int64_t>* out);
   bool read_int(int64_t* out);
   bool skip_balanced(char open, char close, std::string_view* text);
-  /// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] into flat attributes.
+  /// Reads [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] into flat attributes.
   bool read_conv_labels(std::vector<NamedAttr>* out);
 
   // text_pretty.cc: the short forms.
@@ -123,14 +124,14 @@ class TextReader {
   std::unordered_map<std::string_view, TypeRef> type_aliases_;
   struct Resource {
     Token digits;
-    AttrRef elements = nullptr;  // once they have been used
+    AttrRef elements = nullptr;  // decoded at the first use
   };
   std::unordered_map<std::string_view, Resource> resources_;
-  std::unordered_map<size_t, size_t> resource_blocks_;  // where they begin and end
+  std::unordered_map<size_t, size_t> resource_blocks_;  // offsets at which resource blocks begin and end
   size_t counted_to_ = 0;
   uint32_t counted_lines_ = 1;
-  int depth_ = 0;         // of types and attributes
-  int region_depth_ = 0;  // of ops inside of ops
+  int depth_ = 0;         // nesting of types and attributes
+  int region_depth_ = 0;  // nesting of ops
 };
 
 }  // namespace collet::hlo::mlir

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/text_reader.h"
 
-// The short forms of Shardy's ops. Shardings themselves are kept as text.
+// Reads the short forms of Shardy's ops. Shardings themselves are kept as text.
 
 namespace collet::hlo::mlir {
 

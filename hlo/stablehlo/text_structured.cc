@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/text_reader.h"
 
-// The short forms of calls, loops, reductions and convolutions.
+// Reads the short forms of calls, loops, reductions and convolutions.
 
 namespace collet::hlo::mlir {
 
@@ -114,7 +114,7 @@ bool TextReader::read_reduce(Op* op, std::vector<TypeRef>* result_types) {
     block->ops = {combine, end};
     return true;
   }
-  // reducer(%a: T, %b: T) (%c: U, %d: U) {...}: pairs, one per input.
+  // The parameters of the reducer, as pairs with one pair per input: reducer(%a: T, %b: T) (%c: U, %d: U) {...}
   if (!expect_word("reducer")) return false;
   std::vector<Value*> first, second;
   while (accept('(')) {
@@ -174,5 +174,5 @@ bool TextReader::read_convolution(Op* op, std::vector<TypeRef>* result_types) {
   return read_signature(op, 1, result_types);
 }
 
-/// An attribute that is kept as text: what stands in brackets, between `prefix` and `suffix`.
+/// Reads an attribute that is kept as text: the text in brackets, with `prefix` before and `suffix` after it.
 }  // namespace collet::hlo::mlir

@@ -8,7 +8,7 @@
 namespace collet::hlo::mlir {
 namespace {
 
-/// "i32", "ui8", "si8", "f32", "bf16", "f8E4M3FN" to our types; Invalid for others.
+/// Converts "i32", "ui8", "si8", "f32", "bf16", "f8E4M3FN" to HLO types; Invalid for others.
 hlo::Type scalar_by_name(std::string_view name) {
   if (name == "i1") return hlo::Type::PRED;
   const auto numbered = [&](size_t prefix) -> std::string {
@@ -81,7 +81,8 @@ bool TextReader::read_bounds(List<const int64_t>* out) {
 }
 
 bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
-  // The token is the '<' behind the word; dimensions are read from the raw text, where 2x3xf32 is no token.
+  // The current token is the '<' after the keyword. Dimensions are read from the raw text, because 2x3xf32 is not a
+  // token.
   if (!lexer_.peek().is('<')) return error("expected '<'");
   const std::string_view text = lexer_.text();
   size_t at = lexer_.peek().offset + 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that StableHLO's own parser and verifier refuse, and programs that look odd and that they take: so do we.
+// Tests that programs which StableHLO's own parser and verifier refuse are refused here, and that unusual programs
+// which they accept are accepted.
 #include <gtest/gtest.h>
 
 #include <span>
@@ -14,7 +15,7 @@
 namespace collet::hlo {
 namespace {
 
-/// The message of the first that refuses: reader, translation, verifier; empty where none does.
+/// Returns the message of the first step that refuses the program (reader, translation, verifier); empty if none does.
 std::string complaint(std::string_view text) {
   auto program = mlir::read_text(text, "test");
   if (!program.ok()) return program.status().to_string();
@@ -26,7 +27,7 @@ std::string complaint(std::string_view text) {
 
 struct Verdict {
   const char* ops;
-  const char* error = nullptr;  ///< a piece of the complaint; null where there is none
+  const char* error = nullptr;  ///< a part of the expected message; null if the program is valid
 };
 
 void check(std::span<const Verdict> cases) {
@@ -127,7 +128,7 @@ TEST(Verdicts, Precisions) {
     const Verdict one[] = {{op.c_str(), error}};
     check(one);
   }
-  // An algorithm says it all.
+  // A precision beside an algorithm is refused, because the algorithm determines it.
   const std::string algorithm =
       "], algorithm = <lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, "
       "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, "
@@ -318,7 +319,8 @@ TEST(Verdicts, ComplexValues) {
   ASSERT_TRUE(like.ok()) << like.status().to_string();
   EXPECT_EQ(like->as_double(1), 1.5);
   EXPECT_EQ(like->imaginary(1), -2);
-  // Nobody has said what it is: read, but not computed.
+  // StableHLO allows complex operands of remainder, but does not define the result: the program is imported, but cannot
+  // be evaluated.
   const auto remainder = result_of(R"(func.func @main() -> tensor<complex<f32>> {
     %a = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
     %r = stablehlo.remainder %a, %a : tensor<complex<f32>>
@@ -365,7 +367,7 @@ TEST(Verdicts, ResourcesMayStandAnywhereBetweenOps) {
             std::string::npos);
 }
 
-// A complaint of the verifier names the line of the op that it is about.
+// An error of the verifier names the line of the op.
 TEST(Verdicts, ComplaintsOfTheVerifierHaveLines) {
   EXPECT_NE(complaint("func.func @main(%x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> {\n"
                       "  %a = stablehlo.negate %x : tensor<8xcomplex<f32>>\n"
@@ -374,7 +376,7 @@ TEST(Verdicts, ComplaintsOfTheVerifierHaveLines) {
                       "  return %r : tensor<8xcomplex<f32>>\n}")
                 .find(":3: error: fft: fft C4"),
             std::string::npos);
-  // In a region too.
+  // The same holds for an op in a region.
   EXPECT_NE(
       complaint("func.func @main(%p: tensor<i1>, %x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> {\n"
                 "  %r = \"stablehlo.if\"(%p) ({\n"

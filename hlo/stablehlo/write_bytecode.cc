@@ -10,15 +10,15 @@
 #include "hlo/stablehlo/portable_ops.h"
 #include "hlo/stablehlo/write.h"
 
-// Portable artifacts: the tree becomes a tree of encoded ops (with casts where ops of other dialects stand among
-// StableHLO's), whose values are then numbered and written.
+// Writes portable artifacts: converts the program to a tree of encoded ops (with casts between StableHLO's types and
+// those of other dialects), then numbers and writes their values.
 
 namespace collet::hlo::mlir {
 namespace {
 
 using Dialect = BytecodeEncoder::Dialect;
 
-// Bits of an op's mask, sections: as in bytecode.cc and bytecode_file.cc.
+// Bits of an op's mask, and section ids, as in bytecode.cc and bytecode_file.cc.
 constexpr uint8_t kHasAttributes = 0x01, kHasResults = 0x02, kHasOperands = 0x04, kHasRegions = 0x10,
                   kHasProperties = 0x40;
 constexpr uint8_t kStrings = 0, kDialects = 1, kAttrTypes = 2, kAttrTypeOffsets = 3, kIr = 4, kResources = 5,
@@ -49,7 +49,7 @@ struct WireBlock {
 
 class Writer {
  public:
-  /// Patches change no op.
+  /// The patch number of the version is ignored, because patch versions change no op.
   explicit Writer(uint64_t version)
       : patch_(version & 0xFFFFF), version_(version - patch_), format_(bytecode_version(version)), encoder_(version_) {}
 
@@ -79,13 +79,14 @@ class Writer {
     const auto key = std::make_pair(d, std::string(name));
     const auto it = op_numbers_.find(key);
     if (it != op_numbers_.end()) return it->second;
-    // Numbers are given per dialect when all are known; until then an op has its place in this list.
+    // The final number is assigned per dialect when all ops are known; until then an op is numbered by its position in
+    // this list.
     op_numbers_.emplace(key, op_names_.size());
     op_names_.push_back(key);
     return op_names_.size() - 1;
   }
 
-  /// A value of the other dialects' types, or back.
+  /// Emits a cast of a value to the types of dialect `to`.
   Expected<const Value*> cast(const Value* from, Dialect to, WireBlock& block) {
     if (version_ < kMixedSince) return unimplemented("artifacts below 1.11.0 hold StableHLO's ops alone");
     Value* out = scratch_.make_value(from->type);
@@ -160,7 +161,7 @@ class Writer {
         version_ < vhlo_version(1, 3, 0))
       return fail(op, "has a dictionary as backend_config only since version 1.3.0");
     if (version_ < vhlo_version(0, 17, 0) && op.body() && op.name != "func.func") {
-      // Reductions that widen their elements.
+      // Reductions whose result has a wider element type than the operand.
       static constexpr std::string_view kWidening[] = {"stablehlo.reduce",     "stablehlo.reduce_window",
                                                        "stablehlo.all_reduce", "stablehlo.reduce_scatter",
                                                        "stablehlo.scatter",    "stablehlo.select_and_scatter"};
@@ -220,7 +221,7 @@ class Writer {
     return {};
   }
 
-  /// The value `to`, of StableHLO's types, from one of the builtin types.
+  /// Emits a cast that defines `to`, of a StableHLO type, from a value of a builtin type.
   Status cast_to(const Value* raw, const Value* to, WireBlock& block) {
     WireOp* op = make_op();
     op->name = op_name("builtin", "unrealized_conversion_cast");
@@ -261,7 +262,7 @@ class Writer {
 
   using Numbers = std::unordered_map<const Value*, uint64_t>;
 
-  /// Ops are numbered by dialect in the file.
+  /// Numbers the ops in the order of their dialects, as the file does.
   void number_ops() {
     final_op_.assign(op_names_.size(), 0);
     uint64_t next = 0;
@@ -276,7 +277,7 @@ class Writer {
     return count;
   }
 
-  /// Values of the block get numbers from `base` on.
+  /// Writes a block; its values get numbers from `base` on.
   void write_block(const WireBlock& block, Numbers& numbers, uint64_t base, ByteWriter& w) {
     if (final_op_.size() != op_names_.size()) number_ops();
     uint64_t next = base;
@@ -404,7 +405,7 @@ class Writer {
     write_section(out, kResourceOffsets, "\x01");
     ByteWriter strings;
     strings.varint(encoder_.strings().size());
-    // Lengths stand in reverse order.
+    // Lengths are in reverse order.
     for (size_t i = encoder_.strings().size(); i-- > 0;) strings.varint(encoder_.strings()[i].size() + 1);
     for (const std::string& s : encoder_.strings()) {
       strings.append(s);

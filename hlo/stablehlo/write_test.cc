@@ -18,7 +18,7 @@
 namespace collet::hlo {
 namespace {
 
-/// Ops, attributes, regions, functions and types that artifacts of every version have.
+/// A program of ops, attributes, regions, functions and types that artifacts of every version support.
 constexpr std::string_view kEveryVersion = R"(
 module @every attributes {mhlo.num_replicas = 1 : i32} {
   func.func public @main(%x: tensor<4x3xf32> {jax.buffer_donor = true}, %n: tensor<i32>) -> (tensor<4x3xf32>, tensor<4xi1>) {
@@ -171,7 +171,7 @@ TEST(Artifact, VersionsOutOfRangeAreRefused) {
     EXPECT_FALSE(mlir::parse_vhlo_version(bad).ok()) << bad;
 }
 
-/// The HLO of a program as it was read, and of its artifact.
+/// Expects `wanted` in the HLO of a program as it was read, and in that of its artifact.
 void expect_in_both(std::string_view text, std::string_view wanted) {
   const auto program = parse(text);
   ASSERT_TRUE(program);
@@ -236,7 +236,8 @@ std::string read_file(const std::string& path) {
   return out.str();
 }
 
-// A region of Shardy's has arguments of the stablehlo dialect's own types: two ordered callbacks under shard_map.
+// Arguments in a region of a Shardy op have types of the stablehlo dialect itself: two ordered callbacks under
+// shard_map.
 TEST(ShardyRegion, TakesTokens) {
   const auto program = mlir::read_bytecode(read_file("hlo/stablehlo/testdata/tokens.mlirbc"));
   ASSERT_TRUE(program.ok()) << program.status().to_string();
@@ -247,7 +248,7 @@ TEST(ShardyRegion, TakesTokens) {
   }
 }
 
-/// Both files hold one program; the artifact is of Shardy's own writing.
+/// Both test files hold the same program; the artifact was written by Shardy itself.
 class Sharded : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -281,7 +282,7 @@ TEST_F(Sharded, WrittenAndReadIsTheSameProgram) {
     const auto back = mlir::read_bytecode(*artifact);
     ASSERT_TRUE(back.ok()) << back.status().to_string();
     EXPECT_EQ(as_hlo(**back), as_hlo(*text_));
-    // Casts do not pile up.
+    // A second round trip adds no further casts.
     EXPECT_EQ(mlir::print_program(**back).find("cast"), std::string::npos);
   }
 }

@@ -45,7 +45,7 @@ bool is_exact(Type type) {
   return is_integer(type) || type == Type::PRED;
 }
 
-/// A unit in the last place of `type` at `value`.
+/// Returns a unit in the last place of `type` at `value`.
 double ulp_at(Type type, double value) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const int exponent = value == 0 ? 1 - format.bias : std::max(std::ilogb(value), 1 - format.bias);
@@ -67,7 +67,7 @@ double index_tolerance(Type type, double largest) {
   }
 }
 
-/// Error of one part; infinite where NaN or infinities differ.
+/// Returns the error of one real or imaginary part; infinite if NaN or infinities differ.
 double error_of(double expected, double got) {
   if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got) ? 0 : INFINITY;
   if (std::isinf(expected) || std::isinf(got)) return expected == got ? 0 : INFINITY;
@@ -77,7 +77,7 @@ double error_of(double expected, double got) {
 class Comparer {
  public:
   explicit Comparer(double allowed) : allowed_(allowed) {}
-  /// Element `i` of `expected` against element `at` of `got`.
+  /// Compares element `i` of `expected` with element `at` of `got`.
   void see(const Literal& expected, int64_t i, const Literal& got, int64_t at) {
     double error;
     if (is_exact(expected.type()))
@@ -104,7 +104,7 @@ class Comparer {
   int64_t bad_ = 0;
 };
 
-/// Largest difference of floats that are finite in both; 0 for other types.
+/// Returns the largest difference of floats that are finite in both; 0 for other types.
 double distance(const Literal& a, const Literal& b) {
   double largest = 0;
   if ((!is_float(a.type()) && !is_complex(a.type())) || !a.shape().same_dims(b.shape())) return 0;
@@ -119,7 +119,7 @@ bool same_element(const Literal& a, const Literal& b, int64_t i) {
   return error_of(a.as_double(i), b.as_double(i)) == 0 && error_of(a.imaginary(i), b.imaginary(i)) == 0;
 }
 
-/// Values of the elements `which`, in ascending order, NaN last.
+/// Returns the values of the elements `which`, in ascending order, NaN last.
 std::vector<std::pair<double, double>> sorted(const Literal& value, const std::vector<int64_t>& which) {
   std::vector<std::pair<double, double>> out;
   for (int64_t i : which) out.emplace_back(value.as_double(i), value.imaginary(i));
@@ -134,8 +134,9 @@ bool is_permutation(const Literal& a, const Literal& b, const std::vector<int64_
   return !which.empty() && sorted(a, which) == sorted(b, which);
 }
 
-/// Elements that two runs with other choices do not agree on: exact types in any way, floats where one has no finite
-/// value, or where they hold the same values in another order.
+/// Returns the elements that two runs with different choices do not determine. If the differing elements of both are
+/// the same values in another order, these are all differing elements. Otherwise they are elements of exact types that
+/// differ, and floats of which exactly one is finite.
 std::vector<int64_t> open_elements(const Literal& a, const Literal& b, double allowed) {
   std::vector<int64_t> differing, undefined;
   if (!a.shape().same_dims(b.shape())) return {};
@@ -148,7 +149,7 @@ std::vector<int64_t> open_elements(const Literal& a, const Literal& b, double al
   return is_permutation(a, b, differing) ? differing : undefined;
 }
 
-/// Element `i` is not padding of a dynamic dimension.
+/// True if element `i` is not padding of a dynamic dimension.
 bool is_inside(const Literal& value, int64_t i) {
   const auto sizes = value.dynamic_sizes();
   if (sizes.empty()) return true;

@@ -34,7 +34,7 @@ struct Variants {
   const Literal* other = nullptr;
 };
 Agreement agrees_with_index(const Literal& expected, const Literal& got, const Variants& variants = {});
-/// The same for all results of an entry, with tuples flattened.
+/// The same results for all outputs of an entry, with tuples flattened.
 struct VariantLists {
   std::span<const Literal> reference, wide, other;
 };

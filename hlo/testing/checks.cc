@@ -16,7 +16,7 @@ bool is_check(const Instruction& instr) {
   return instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target.starts_with(kPrefix);
 }
 
-/// The number behind `key = ` in the call's config.
+/// Returns the number after `key = ` in the call's config.
 std::optional<double> config_number(std::string_view config, std::string_view key) {
   const size_t at = config.find(std::string(key) + " = ");
   if (at == std::string_view::npos) return std::nullopt;
@@ -37,7 +37,7 @@ Expected<Check> read_check_call(const Instruction& instr) {
     check.kind = Check::Kind::AlmostEqual;
     check.tolerance = 1e-4;
   } else if (name == "expect_almost_eq") {
-    // The call of that name is looser than the op of the check dialect.
+    // The custom call of that name allows larger errors than the op of the check dialect.
     check.kind = Check::Kind::AlmostEqual;
     check.tolerance = config_number(config, "tolerance").value_or(config.empty() ? 1e-3 : 1e-4);
   } else if (name == "expect_close") {
@@ -50,7 +50,7 @@ Expected<Check> read_check_call(const Instruction& instr) {
   return check;
 }
 
-/// Distance in representable values; the largest number where one is finite and the other is not.
+/// Returns the distance in representable values; the largest number if one value is finite and the other is not.
 uint64_t ulp_distance(uint64_t a, uint64_t b, double va, double vb, int bits) {
   if (a == b || (std::isnan(va) && std::isnan(vb))) return 0;
   if (!std::isfinite(va) || !std::isfinite(vb)) return std::numeric_limits<uint64_t>::max();
@@ -121,7 +121,7 @@ Expected<Check> read_check(const Module& module, const Instruction& instr) {
   return check;
 }
 
-/// A constant, also one of equal elements that stands as the broadcast of a scalar.
+/// Returns the value of a constant, or of a broadcast of a scalar constant.
 std::optional<Literal> constant_value(const Module& module, InstrId id) {
   const Instruction& instr = module[id];
   if (instr.op == Op::CONSTANT) return module.literal(instr);

@@ -5,13 +5,13 @@
 
 namespace collet::hlo::testing {
 
-/// Claims of a device that takes core ops only, for PassContext::claim.
+/// The answers of a device that supports core ops only, for PassContext::claim.
 inline Claim claim_core(const Module& module, InstrId id) {
   const OpClass c = op_info(module[id].op).op_class;
   return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
 }
 
-/// Claims of a device that takes nothing.
+/// The answers of a device that supports no op.
 inline Claim claim_nothing(const Module&, InstrId) {
   return Claim::Expand;
 }

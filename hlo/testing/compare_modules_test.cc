@@ -35,7 +35,7 @@ TEST(Compare, NamesAndOrderPlayNoPart) {
 TEST(Compare, AChangedOpIsOneDifference) {
   const std::string rest = " t = f32[4] exponential(s)\n u = f32[4] negate(t)\n ROOT v = f32[4] add(u, t)\n";
   const auto found = compared(body(" s = f32[4] add(x, y)\n" + rest), body(" s = f32[4] subtract(x, y)\n" + rest));
-  // Other ops on the same operands: neither stands for the other, and their user says so.
+  // Different ops on the same operands are not matched with each other; their user is reported as changed.
   size_t changed = 0, only_a = 0, only_b = 0;
   for (const Difference& d : found) {
     changed += d.kind == Kind::Changed;
@@ -116,7 +116,7 @@ TEST(Compare, ModulesAreThemselvesAndNoOthers) {
   }
 }
 
-// Each change in a wide and deep module is found, in time that grows with its size.
+// All changes in wide and deep modules are found, in time that grows about linearly with the size.
 TEST(Compare, LargeModules) {
   std::string lines = " v0 = f32[4] add(x, y)\n";
   for (int i = 1; i < 20000; ++i)

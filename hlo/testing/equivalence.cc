@@ -41,7 +41,7 @@ double bound_of(Type type, const Tolerance& tolerance) {
   }
 }
 
-// Element `i`, in row-major order, lies in what is in use of both.
+// True if element `i`, in row-major order, is within the dynamic sizes of both.
 bool in_use(const Literal& a, const Literal& b, int64_t i) {
   const Shape& shape = a.shape();
   for (int d = shape.rank(); d-- > 0; i /= shape.dim(d))
@@ -65,7 +65,7 @@ std::string leaf_difference(const Literal& a, const Literal& b, const Tolerance&
   for (int64_t i = 0; i < n; ++i)
     for (bool imaginary : {false, true})
       if (const double v = part(a, i, imaginary); std::isfinite(v)) largest = std::max(largest, std::abs(v));
-  // At the bottom of the range a step is no longer small in proportion.
+  // For subnormal numbers the distance between neighbours is not small relative to the value.
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const double step = exact ? 0 : std::ldexp(1.0, 1 - format.bias - format.mantissa_bits);
   const double bound = bound_of(type, tolerance) * largest + 8 * step;

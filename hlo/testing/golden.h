@@ -9,7 +9,7 @@
 #include "hlo/base/status.h"
 
 /// \file
-/// Tests that are text files: directives in comments, a text, a line `// ----`, and the text that is to become of it.
+/// Tests that are text files: directives in comments, an input text, a line `// ----`, and the expected output.
 ///
 ///     // pass: simplify
 ///     HloModule m
@@ -18,7 +18,7 @@
 ///     HloModule m
 ///     ...
 ///
-/// With COLLET_UPDATE_GOLDENS=1 files are rewritten instead of compared.
+/// With COLLET_UPDATE_GOLDENS=1 the files are rewritten instead of compared.
 
 namespace collet::hlo::testing {
 
@@ -31,14 +31,15 @@ struct GoldenCase {
 };
 
 Expected<GoldenCase> read_golden(const std::string& path);
-/// The .hlo files of a folder, sorted.
+/// Returns the .hlo files of a folder, sorted.
 std::vector<std::string> golden_files(const std::string& folder);
 
-/// Runs `apply` on the file's text and compares; empty when they agree, or when the file was rewritten; else what
-/// differs, line by line.
+/// Runs `apply` on the file's text and compares the result with the expected text. Returns an empty text if they agree,
+/// or if the file was rewritten; otherwise a line-by-line difference.
 std::string check_golden(const std::string& path, const std::function<Expected<std::string>(const GoldenCase&)>& apply);
 
-/// The lines of `before` that are gone marked with -, those new in `after` with +, between lines that stay.
+/// Returns a line-by-line difference: lines only in `before` are marked with -, those only in `after` with +, and
+/// common lines are between them.
 std::string line_difference(const std::string& before, const std::string& after);
 
 }  // namespace collet::hlo::testing

@@ -8,7 +8,7 @@
 namespace collet::hlo::testing {
 namespace {
 
-// Types narrower than f32 are rounded twice, since that is how the rule is written.
+// Types narrower than f32 are rounded twice, because the rule is defined so.
 double by_way_of_f32(Type type, double value) {
   return type_info(real_type(type)).bits < 32 ? static_cast<double>(static_cast<float>(value)) : value;
 }

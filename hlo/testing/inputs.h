@@ -33,16 +33,16 @@ struct InputRule {
   int64_t modulo = 1, low = 0;
 };
 
-/// The array, rounded from double to the element type; types narrower than f32 by way of f32. Tuples are filled leaf by
-/// leaf, each as a parameter of its own from `parameter` on.
+/// Returns the array, rounded from double to the element type; for types narrower than f32 through f32. Tuples are
+/// filled leaf by leaf; each leaf counts as a parameter of its own, from `parameter` on.
 Literal input_by_rule(const InputRule& rule, const Shape& shape, uint64_t parameter);
-/// One literal for each shape, by the rule ByType.
+/// Returns one literal for each shape, by the rule ByType.
 std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes);
 
-/// The same values in another float type, exactly where it is wider.
+/// Converts the values to another float type; exact if it is wider.
 Literal converted(const Literal& value, const Shape& shape);
 
-/// "f32[2,3]" to a shape: no layout, no tuple.
+/// Parses a shape such as "f32[2,3]", without layout or tuples.
 Expected<Shape> plain_shape(std::string_view text);
 
 }  // namespace collet::hlo::testing

@@ -35,7 +35,7 @@ class ModuleHash {
   std::vector<uint64_t> own_, value_, computation_;
 };
 
-/// Attributes that any instruction may have, as text.
+/// Returns the attributes that any instruction may have, as text.
 std::string frontend_text(const Extras& extras);
 std::string accuracy_text(const Extras& extras);
 

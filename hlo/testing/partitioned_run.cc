@@ -123,7 +123,7 @@ std::string compare_partitions(const Module& partitioned, const std::vector<Lite
   std::vector<std::vector<Literal>> results;
   for (const Literal& all : *got) results.push_back(flatten(all));
   for (size_t p = 0; p < arguments.size(); ++p) {
-    const size_t first = p / partitions * partitions;  // of its replica
+    const size_t first = p / partitions * partitions;  // first participant of its replica
     for (size_t i = 0; i < whole.size(); ++i) {
       if (!whole[i].shape().is_array()) continue;
       const ArraySharding sharding = sharding_of(given, i, whole[i].shape(), partitions);

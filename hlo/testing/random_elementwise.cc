@@ -85,7 +85,7 @@ void Writer::complex_parts() {
     emit(type("c64"), v->dims, "complex(" + v->name + ", " + mate(*v).name + ")", v->exact);
 }
 
-// One of the last lines once more.
+// Computes an earlier expression again, for common subexpression elimination.
 void Writer::again() {
   const auto v = pick();
   if (!v) return;
@@ -118,7 +118,7 @@ void Writer::is_finite() {
 void Writer::reduce_precision() {
   const auto v = pick([](const Value& x) { return x.exact && x.type->kind == Kind::Float; });
   if (!v) return;
-  // With few bits numbers become infinite, which is not exact for what sums them up.
+  // With few exponent bits, numbers become infinite, and sums of infinities are not exact.
   const int64_t exponent = state_.between(2, 8);
   emit(*v->type, v->dims,
        "reduce-precision(" + v->name + "), exponent_bits=" + std::to_string(exponent) +
@@ -126,7 +126,7 @@ void Writer::reduce_precision() {
        exponent > 5);
 }
 
-// Between integers: the bits of a NaN are anyone's.
+// Only between integers, because the bits of a NaN are not defined.
 void Writer::bitcast_convert() {
   static constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
       {"s8", "u8"}, {"s16", "u16"}, {"s32", "u32"}, {"s64", "u64"}};

@@ -121,7 +121,7 @@ void Writer::dynamic_update_slice() {
   emit(*v->type, v->dims, "dynamic-update-slice(" + v->name + ", " + update.name + starts + ")", v->exact);
 }
 
-// Rows by number.
+// Gathers rows by their numbers.
 void Writer::gather() {
   const auto v = pick(is_filled);
   if (!v) return;

@@ -87,7 +87,7 @@ void Writer::sort() {
            "}, to_apply=" + name);
 }
 
-// One spatial dimension; sizes of the kernel and the window by chance.
+// A convolution with one spatial dimension, a random kernel size and a random window.
 void Writer::convolution() {
   const auto v = pick([](const Value& x) { return x.rank() == 3 && is_filled(x) && is_plain(x); });
   if (!v || v->type->kind == Kind::Pred) return;
@@ -105,7 +105,8 @@ void Writer::convolution() {
        v->type->kind != Kind::Float);
 }
 
-// A sum may cancel to zero but for rounding, and then its relative error has no bound. So a number is added.
+// The sums of a transform may cancel to zero except for rounding, which would make the relative error unbounded. So a
+// number is added.
 void Writer::fft() {
   const auto v = pick([](const Value& x) {
     return is_filled(x) && x.exact && (x.type->kind == Kind::Complex || x.type->name == "f32" || x.type->name == "f64");
@@ -124,7 +125,7 @@ void Writer::fft() {
   emit(t, dims, "add(" + sum.name + ", " + offset.name + ")", false);
 }
 
-// The gradient of a maximum over windows, of integers: nothing is rounded.
+// The gradient of a maximum over windows. It uses integers, so that nothing is rounded.
 void Writer::select_and_scatter() {
   const auto v = pick([](const Value& x) {
     return is_filled(x) && x.exact && (x.type->kind == Kind::Signed || x.type->kind == Kind::Unsigned);
@@ -171,7 +172,7 @@ void Writer::random_bits() {
   emit(t, dims, "get-tuple-element(" + name + "), index=1");
 }
 
-// The largest element and its place, the first of equals.
+// A reduction of pairs: the largest element and its index, the first one among equal elements.
 void Writer::reduce_pairs() {
   const auto v = pick([](const Value& x) {
     return is_ranked(x) && x.exact && (x.type->kind == Kind::Signed || x.type->kind == Kind::Unsigned);

@@ -30,7 +30,7 @@ inline constexpr TypeRow kTypes[] = {
     {"u32", Kind::Unsigned}, {"s64", Kind::Signed},     {"c64", Kind::Complex},  {"s4", Kind::Signed},
     {"u4", Kind::Unsigned},  {"s16", Kind::Signed},     {"u16", Kind::Unsigned}, {"u64", Kind::Unsigned},
     {"c128", Kind::Complex}, {"f8e4m3fn", Kind::Float}, {"f8e5m2", Kind::Float}};
-// So many types from the begin of the table are used unless RandomModule::everything is set.
+// The number of types, from the beginning of the table, that are used unless RandomModule::everything is set.
 inline constexpr int64_t kUsualTypes = 11;
 
 struct Value {
@@ -116,14 +116,14 @@ class Writer {
     pool_.push_back(v);
     return v;
   }
-  /// Perhaps sends these values to the host.
+  /// With some probability, writes a send of these values to the host.
   void send(const std::vector<Value>& values);
   Value constant(const TypeRow& t) { return emit(t, {}, "constant(" + number(state_, t) + ")"); }
   Value splat(const TypeRow& t, const Sizes& dims) {
     const Value c = constant(t);
     return dims.empty() ? c : emit(t, dims, "broadcast(" + c.name + "), dimensions={}");
   }
-  // An index that may lie outside.
+  // Returns an index that may be out of bounds.
   Value index() {
     const TypeRow& s32 = type("s32");
     for (int i = 0; i < 4; ++i)
@@ -141,7 +141,7 @@ class Writer {
     const size_t from = state_.one_in(2) ? fit.size() - std::min<size_t>(fit.size(), 4) : 0;
     return pool_[fit[from + static_cast<size_t>(state_.below(static_cast<int64_t>(fit.size() - from)))]];
   }
-  // A value like `v`, exact: made if there is none.
+  // Returns an exact value with the shape of `v`; creates one if there is none.
   Value mate(const Value& v) {
     std::vector<Value> fit;
     for (const Value& other : pool_)
@@ -220,7 +220,7 @@ inline bool is_plain(const Value& v) {
 inline bool is_ranked(const Value& v) {
   return v.rank() > 0;
 }
-// Sums in few bits lie far apart in another order.
+// Returns whether the type has few bits; sums of such values differ much if the order changes.
 inline bool is_narrow(const Value& v) {
   return v.type->kind == Kind::Float && v.type->name != "f32" && v.type->name != "f64";
 }

@@ -307,7 +307,7 @@ bool make_plain(Module& module, std::span<const InstrId> which, Plain how) {
       instr.attrs = module.constant_attrs(repeated(scalar, instr.shape.without_layout()));
       continue;
     }
-    // A large one becomes a broadcast.
+    // A large constant becomes a broadcast.
     const InstrId inner = module.create(instr.parent, Op::CONSTANT, scalar.shape(), {}, module.constant_attrs(scalar));
     auto& order = module[instr.parent].order;
     order.insert(std::find(order.begin(), order.end(), id), inner);

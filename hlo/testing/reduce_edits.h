@@ -25,7 +25,7 @@ bool is_filler(const Module& module, const Instruction& instr);
 
 /// The replacement of an instruction: an operand of the same shape, a new parameter of the entry, or zeros.
 enum class Replacement : uint8_t { Operand, Parameter, Zero };
-/// Replaces those of `which` for which there is such a replacement.
+/// Replaces the instructions of `which` for which there is such a replacement.
 bool substitute(Module& module, CompId c, std::span<const InstrId> which, Replacement how);
 /// Inlines the computation of a call or fusion, the body of a while (one iteration), or branch number `branch` of a
 /// conditional in place of the instruction.

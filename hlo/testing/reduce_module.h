@@ -9,27 +9,28 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Makes a small module of a large one that shows the same fault: instructions are left out or replaced by operands,
-/// parameters and zeros, bodies are inlined, results and parameters dropped, sizes and constants made small, as long as
-/// the fault stays. The same module and the same answers give the same result.
+/// Reduces a module to a small one that shows the same fault: instructions are removed or replaced by operands,
+/// parameters and zeros, bodies are inlined, results and parameters dropped, and sizes and constants made small, as
+/// long as the fault shows. The search is deterministic: the same module and the same answers give the same result.
 
 namespace collet::hlo::testing {
 
 /// The progress of a reduction.
 struct ReduceProgress {
-  std::string_view step;  ///< what is being tried
+  std::string_view step;  ///< the kind of edit that is being tried
   size_t tried = 0, kept = 0;
-  size_t instructions = 0;  ///< of the smallest module so far
+  size_t instructions = 0;  ///< number of instructions of the smallest module so far
 };
 
 struct ReduceOptions {
-  /// Whether the fault shows. Asked about verified modules, about none twice.
+  /// Returns whether a module shows the fault. It is called for verified modules only, and never twice for the same
+  /// module.
   std::function<bool(const Module&)> fails;
-  /// Told after each question. May be empty.
+  /// Called after each call of `fails`. May be empty.
   std::function<void(const ReduceProgress&)> progress;
-  /// Told of each module that is smaller than the last. May be empty.
+  /// Called with each module that is smaller than the last one. May be empty.
   std::function<void(const Module&)> smaller;
-  /// Asked before each question; true ends the search with what there is. May be empty.
+  /// Called before each call of `fails`; true ends the search with the smallest module so far. May be empty.
   std::function<bool()> stop;
 };
 
@@ -39,11 +40,11 @@ struct ReduceResult {
   bool stopped = false;
 };
 
-/// The error says that the module itself is not valid, or does not show the fault.
+/// Returns an error if the module itself is not valid, or does not show the fault.
 Expected<ReduceResult> reduce_module(const Module& module, const ReduceOptions& options);
 
-/// Makes `to` of each size `from`, in shapes and attributes; with `multiples`, also k * `to` of k * `from`. Shapes that
-/// follow from others are inferred anew. False where that leads nowhere; the module is of no use then.
+/// Replaces each size `from` by `to`, in shapes and attributes; with `multiples`, also k * `from` by k * `to`.
+/// Dependent shapes are inferred again. Returns false if the result is not valid; the module must then be discarded.
 bool resize_dimensions(Module& module, int64_t from, int64_t to, bool multiples);
 
 }  // namespace collet::hlo::testing

@@ -147,7 +147,7 @@ TEST(Reduce, ComplainsWhereNothingFails) {
   EXPECT_FALSE(reduce_module(*module, options).ok());
 }
 
-// Programs of the corpus, to the one op that a predicate asks for.
+// Reduces programs of the corpus to the one op that a predicate requires.
 TEST(Reduce, ModelsOfTheCorpus) {
   const char* folder = std::getenv("COLLET_CORPUS_DIR");
   if (!folder) GTEST_SKIP() << "COLLET_CORPUS_DIR is not set: 5 programs of the corpus were not reduced";

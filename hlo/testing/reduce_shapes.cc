@@ -55,7 +55,7 @@ class Resizer {
     return true;
   }
 
-  // The corner of a constant.
+  // Replaces a constant by its leading corner of the new shape.
   bool crop(Instruction& instr, const Shape& shape) {
     const Literal& old = module_.literal(instr);
     if (!shape.is_array() || shape.has_dynamic()) return false;
@@ -90,7 +90,7 @@ class Resizer {
     return attrs;
   }
 
-  // Sizes that stand in attributes.
+  // Replaces sizes in attributes.
   void map_attributes(Instruction& instr) {
     switch (op_info(instr.op).record) {
       case Record::DynamicSlice: {

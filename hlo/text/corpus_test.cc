@@ -29,7 +29,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Without the corpus: says so, and fails where it is required.
+// Returns true if there is no corpus, and reports that; the test fails if the environment requires the corpus.
 bool corpus_missing(std::string_view what) {
   if (!corpus_dir().empty()) return false;
   EXPECT_FALSE(corpus_required()) << "COLLET_CORPUS_DIR is not set";
@@ -45,7 +45,7 @@ int64_t literal_bytes(const Module& module) {
   return bytes;
 }
 
-// print(read(print(module))) is print(module), in the styles that are read again.
+// Checks that print(read(print(module))) equals print(module) for the styles that can be read.
 void expect_fixed_point(const Module& module, const std::string& name) {
   for (PrintStyle style : {PrintStyle::Long, PrintStyle::Short}) {
     PrintOptions options;

@@ -8,7 +8,7 @@
 namespace collet::hlo {
 namespace {
 
-// "line:column message" of every complaint, a line each.
+// Returns "line:column message" for every error, one per line.
 std::string errors(std::string_view text, const ParseOptions& options = {}) {
   Diagnostics diagnostics("test", 20);
   const auto module = parse_module(text, options, diagnostics);
@@ -19,7 +19,7 @@ std::string errors(std::string_view text, const ParseOptions& options = {}) {
   return out;
 }
 
-// The complaint about one instruction, which stands on line 3 behind p = f32[4] and q = f32[2,2].
+// Returns the error for one instruction on line 3, after p = f32[4] and q = f32[2,2].
 std::string error(const std::string& instruction) {
   return errors("HloModule m ENTRY e {\n p = f32[4] parameter(0) q = f32[2,2] parameter(1)\n" + instruction + "\n}");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that means harm is refused with a message, soon and without much memory; honest text of the kind is read as fast
-// as it is long.
+// Tests that text which tries to exhaust time or memory is refused with a message, quickly and without much memory, and
+// that similar valid text is read in linear time.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(Hostile, TuplesThatDouble) {
     return " t" + n(i + 1) + " = (f32[], u32[], token[]) send(t" + n(i) + ", k), channel_id=1\n";
   };
   expect_refused(module("tuple(p)", send, 3000), "nested deeper");
-  // Large, and many of them.
+  // Large shapes that are used many times.
   std::string wide = "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n t = (" +
                      repeated(100000, [](int i) { return i ? ",f32[]" : "f32[]"; }) + ") custom-call(), " +
                      "custom_call_target=\"x\"\n" +

@@ -30,7 +30,7 @@ bool is(char c, CharClass which) {
   return kClass[static_cast<uint8_t>(c)] & which;
 }
 
-// Words that are no identifiers, in a table without collisions.
+// Reserved words, which are not identifiers, in a hash table without collisions.
 struct Reserved {
   std::string_view text;
   Type type = Type::Invalid;
@@ -65,7 +65,7 @@ constexpr size_t reserved_slot(const char* p, size_t n) {
 }
 
 struct ReservedTable {
-  std::array<uint8_t, kSlots> slot{};  // index in kReserved + 1
+  std::array<uint8_t, kSlots> slot{};  // index in kReserved plus one; 0: free
   bool collides = false;
 };
 
@@ -94,7 +94,7 @@ const char* digits(const char* p, const char* end) {
   return p;
 }
 
-// [0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,}
+// Matches [0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,}, the labels of a convolution.
 const char* match_labels(const char* p, const char* end) {
   const auto part = [end](const char* q, char a, char b) {
     const char* start = q;
@@ -108,7 +108,7 @@ const char* match_labels(const char* p, const char* end) {
   return part(q + 2, 'b', 'f');
 }
 
-// -?digits_-?digits(_digits)?
+// Matches -?digits_-?digits(_digits)?, the padding of a dimension.
 const char* match_pad(const char* p, const char* end) {
   const auto signed_digits = [end](const char* q) -> const char* {
     if (q < end && *q == '-') ++q;
@@ -146,7 +146,7 @@ void Lexer::fail(Token& out, std::string reason) {
   reason_ = std::move(reason);
 }
 
-// False after an error.
+// Skips blanks and comments. Returns false after an error.
 bool Lexer::skip_blanks(Token& out) {
   while (at_ < end_) {
     const char c = *at_;
@@ -326,7 +326,7 @@ void Lexer::word(Token& out) {
   at_ = p;
 }
 
-// Reads "(0x7f)" where it follows.
+// Reads the payload of a NaN, such as "(0x7f)", if it comes next.
 void Lexer::nan(Token& out, bool negative) {
   out.kind = Tok::Nan;
   out.negative = negative;
@@ -371,7 +371,8 @@ void Lexer::number(Token& out) {
   }
 }
 
-// The longer forms: decimals, dim labels, 3x3, 0_0x1_1. `digits_end`: behind the sign and the first digits.
+// Reads tokens that begin with a number and continue: decimals, dim labels, 3x3, 0_0x1_1. `digits_end` points after the
+// sign and the first digits.
 bool Lexer::pattern(Token& out, const char* digits_end) {
   const auto accept = [&](Tok kind, const char* behind) {
     out.kind = kind;
@@ -443,7 +444,7 @@ void Lexer::string(Token& out) {
   for (const char* p = start; p < end_; ++p) {
     p = static_cast<const char*>(std::memchr(p, '"', static_cast<size_t>(end_ - p)));
     if (!p) break;
-    // A quote counts when an even number of backslashes stands before it.
+    // A quote ends the string if an even number of backslashes precedes it.
     const char* q = p;
     while (q > start && q[-1] == '\\') --q;
     if ((p - q) % 2) continue;

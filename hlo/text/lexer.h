@@ -32,12 +32,12 @@ enum class Tok : uint8_t {
   Arrow,
   LessEqual,
   Dots,
-  Ident,     ///< a word that is neither type nor keyword
-  Name,      ///< %word, or word followed by ':' (which is swallowed)
-  AttrName,  ///< word followed by '=' (which is swallowed)
+  Ident,     ///< a word that is neither a type nor a keyword
+  Name,      ///< %word, or a word followed by ':', which is part of the token
+  AttrName,  ///< a word followed by '=', which is part of the token
   Type,
   Keyword,
-  String,  ///< text is what stands between the quotes
+  String,  ///< `text` is the part between the quotes
   Int,
   Decimal,
   NegInf,
@@ -68,15 +68,15 @@ enum class Word : uint8_t {
 
 struct Token {
   Tok kind = Tok::End;
-  Word word = Word::None;     ///< of a Keyword
-  Type type = Type::Invalid;  ///< of a Type
-  bool negative = false;      ///< of an Int: written with '-'; of a Nan: its sign
-  bool escaped = false;       ///< of a String: holds a backslash
+  Word word = Word::None;     ///< for Keyword
+  Type type = Type::Invalid;  ///< for Type
+  bool negative = false;      ///< for Int: written with '-'; for Nan: its sign
+  bool escaped = false;       ///< for String: it contains a backslash
   const char* begin = nullptr;
-  const char* end = nullptr;  ///< behind the token, swallowed characters included
+  const char* end = nullptr;  ///< end of the token, including a ':' or '=' that is part of it
   std::string_view text;
-  int64_t integer = 0;   ///< of an Int: the low 64 bits
-  uint64_t payload = 0;  ///< of a Nan: 0 when none is written
+  int64_t integer = 0;   ///< for Int: the low 64 bits
+  uint64_t payload = 0;  ///< for Nan: its payload; 0 if none is written
 };
 
 class Lexer {
@@ -85,15 +85,16 @@ class Lexer {
 
   /// Reads the next token into `out`.
   void next(Token& out);
-  /// Goes on reading at `at`, which lies in the text.
+  /// Continues reading at `at`, which must point into the text.
   void rewind(const char* at) { at_ = at; }
   const char* begin() const { return begin_; }
   const char* end() const { return end_; }
   const char* at() const { return at_; }
-  /// Why the last token was an Error.
+  /// Returns why the last token was an Error.
   std::string_view reason() const { return reason_; }
 
-  /// The text from `open`, a '{', to behind the matching '}', strings respected; empty where there is none.
+  /// Returns the text from `open`, a '{', to after the matching '}', ignoring braces in strings; empty if there is
+  /// none.
   std::string_view braces(const char* open) const;
 
  private:
@@ -112,19 +113,19 @@ class Lexer {
   std::string reason_;
 };
 
-/// May stand in a name; may begin one.
+/// True if the character may occur in a name.
 bool is_name_char(char c);
 bool begins_name(char c);
 
-/// XLA gives no instruction such a name: types, and what begins with "__" (but not "__xla_").
+/// True for names that XLA gives to no instruction: types, and names that begin with "__" (but not "__xla_").
 bool is_reserved_name(std::string_view name);
 
-/// "'{'", "a name", ...: for messages.
+/// Returns a description for messages: "'{'", "a name", ...
 std::string_view token_text(Tok kind);
 
-/// -1 where it is none.
+/// Returns the value of a hexadecimal digit; -1 if it is none.
 int hex_digit(char c);
-/// Appends `raw` with its C escapes resolved to `out`; false where one is malformed.
+/// Appends `raw` to `out` with its C escapes resolved; false if one is malformed.
 bool unescape(std::string_view raw, std::string& out);
 
 }  // namespace collet::hlo::text

@@ -26,19 +26,19 @@ inline uint64_t hash_text(std::string_view text) {
   return h ^ h >> 29;
 }
 
-/// Views of text to numbers. The text must outlive the table.
+/// Maps names, which are views of a text, to numbers. The text must outlive the table.
 class NameTable {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
   NameTable() : slots_(16) {}
 
-  /// The number of `name`, or kNone.
+  /// Returns the number of `name`, or kNone.
   uint32_t find(std::string_view name) const {
     const Slot& slot = slots_[slot_of(name, hash_of(name))];
     return slot.hash ? entries_[slot.entry].value : kNone;
   }
-  /// Enters `name`; false when it is there already (the old number stays).
+  /// Adds `name`; returns false if it exists already (the old number stays).
   bool insert(std::string_view name, uint32_t value) {
     if (entries_.size() * 3 >= slots_.size() * 2) grow();
     const uint32_t hash = hash_of(name);
@@ -51,7 +51,7 @@ class NameTable {
   void clear() {
     if (entries_.empty()) return;
     std::fill(slots_.begin(), slots_.end(), Slot());
-    // A table that was large once does not make each small computation after it pay.
+    // A large table is freed, because clearing it would cost time for each small computation that follows.
     if (slots_.size() > 1024) {
       slots_.assign(16, Slot());
       slots_.shrink_to_fit();
@@ -65,7 +65,7 @@ class NameTable {
   }
 
  private:
-  // Probing touches these alone; entries of names just defined are still near.
+  // Probing reads only these slots; the entries of names that were defined recently are close together in memory.
   struct Slot {
     uint32_t hash = 0;  // 0: free
     uint32_t entry = 0;

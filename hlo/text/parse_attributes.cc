@@ -26,7 +26,7 @@ bool takes_mode(Op op) {
 
 struct RegionNames {
   std::vector<std::string_view> names;
-  uint32_t required = 0;  // bits
+  uint32_t required = 0;  // bit i: name i is required
 };
 
 const RegionNames& region_names(Regions regions) {
@@ -75,7 +75,8 @@ int Parser::region_index(const Draft& draft, std::string_view name, bool& list) 
   const Op op = described_op(draft);
   Regions regions = op_info(op).regions;
   if (regions == Regions::NONE) return -1;
-  if (op != Op::ASYNC_START && draft.wrapped != Op::INVALID && op == draft.op) return -1;  // sugared update or done
+  // An update or done in the short form.
+  if (op != Op::ASYNC_START && draft.wrapped != Op::INVALID && op == draft.op) return -1;
   size_t row = static_cast<size_t>(regions);
   if (regions == Regions::BRANCHES && module_[draft.operands[0]].shape.type() != Type::PRED) row = 7;
   const auto& names = region_names(static_cast<Regions>(row)).names;
@@ -363,7 +364,7 @@ bool Parser::enum_value(const FieldInfo& f, uint32_t& out) {
       next();
       return true;
     }
-  // Spellings that older files have, and the names by which XLA writes an unset value.
+  // Names that older files use, and the names by which XLA writes an unset value.
   std::string lower(tok_.text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   const EnumValue* old = nullptr;
@@ -432,7 +433,7 @@ bool Parser::aliasing(List<const AliasEntry>& out) {
   return expect(Tok::RightBrace, " after the aliasing");
 }
 
-// domain={kind="sharding", entry={...}, exit={...}}: checked, and kept as it stands.
+// Reads domain={kind="sharding", entry={...}, exit={...}}: checked, and kept as text.
 bool Parser::domain(std::string_view& out) {
   if (!is(Tok::LeftBrace)) return expected("'{'");
   const char* open = tok_.begin;

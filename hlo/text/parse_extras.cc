@@ -34,7 +34,7 @@ bool Parser::sharding(const Sharding*& out) {
   return true;
 }
 
-// On a named mesh; kept as it stands.
+// Reads a sharding on a named mesh, which is kept as text.
 bool Parser::named_sharding(Sharding& out, const char* open) {
   const char* p = open;
   int depth = 0;
@@ -199,7 +199,7 @@ bool Parser::finish_sharding(Sharding& out, uint32_t kinds, const char* at) {
   using Kind = Sharding::Kind;
   const auto has = [kinds](Kind k) { return kinds >> static_cast<int>(k) & 1; };
   for (Kind k : {Kind::Replicated, Kind::Manual, Kind::Unknown, Kind::Unreduced}) {
-    // XLA asks in this order, maximal after replicated.
+    // XLA checks the kinds in this order, with maximal after replicated.
     if (k == Kind::Manual && has(Kind::Maximal)) break;
     if (!has(k)) continue;
     if (!out.devices.empty()) return complain(at, "this kind of sharding has no devices");
@@ -318,7 +318,7 @@ bool Parser::origin_array() {
   return expect(Tok::RightBrace, " after an origin");
 }
 
-// {({"a"}, {"b" {0}})} or {[synthetic_call]}: checked, and kept as it stands, braces included.
+// Reads {({"a"}, {"b" {0}})} or {[synthetic_call]}: checked, and kept as text, with braces.
 bool Parser::origin(std::string_view& out) {
   const char* open = tok_.begin;
   if (!expect(Tok::LeftBrace, " before the origin")) return false;

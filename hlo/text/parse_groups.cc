@@ -9,7 +9,7 @@
 namespace collet::hlo::text {
 namespace {
 
-// At most this many participants are written out.
+// The most participants for which groups in a short form are expanded.
 constexpr int64_t kMostParticipants = int64_t{1} << 20;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool Parser::known_groups(const std::string& text, Groups& out) const {
 }
 
 bool Parser::keep_groups(std::span<const int64_t> ids, int64_t size, const std::string& text, Groups& out) {
-  // A member, and at most one group around each.
+  // Each participant counts as a member, and at most one group around it.
   const Status status = budget_.charge(2 * static_cast<int64_t>(ids.size()), 0, 2 * kMostParticipants);
   if (!status.ok()) return complain("replica groups: " + status.message());
   std::vector<Dims> all;
@@ -53,7 +53,7 @@ bool Parser::groups(Groups& out) {
 
 namespace {
 
-// The product, or -1 where it is not positive or above `limit`.
+// Returns the product, or -1 if it is not positive or exceeds `limit`.
 int64_t bounded_product(std::span<const int64_t> sizes, int64_t limit) {
   int64_t product = 1;
   for (int64_t s : sizes) {
@@ -72,8 +72,8 @@ bool is_permutation_of_iota(std::span<const int64_t> list) {
   return true;
 }
 
-// iota over `dims`, transposed: element at row-major position p of the transposed array. Dimensions of size 1 change
-// nothing; without them there are no more than the number of elements has bits.
+// Returns the elements of an iota over `dims` after transposition, in row-major order of the transposed array.
+// Dimensions of size 1 are dropped, which limits the number of dimensions to the bits of the number of elements.
 std::vector<int64_t> transposed_iota(std::span<const int64_t> dims, std::span<const int64_t> permutation) {
   std::vector<int64_t> stride(dims.size(), 1), sizes, strides;
   int64_t total = 1;
@@ -146,19 +146,20 @@ bool Parser::pairs(Dims& out) {
 
 namespace {
 
-/// A factor of an axis: what lies outside of it on the axis, and how large it is.
+/// A part of an axis: the number of tiles outside of it on the axis, and its size.
 struct Part {
   size_t axis;
   int64_t pre, size;
 };
 
-/// A digit of a device's number: number / divisor % size, and what it counts for in a key.
+/// One digit of a device number, number / divisor % size, and its weight in the sort key.
 struct Digit {
   int64_t divisor, size, weight;
 };
 
-// Devices by (what is not chosen, what is), both in mesh order; the chosen parts in the order they were named in. What
-// has size 1 changes nothing; without it there are no more digits than the number of devices has bits.
+// Returns the devices sorted by (axes that are not chosen, chosen axes), both in mesh order; the chosen parts are in
+// the order in which they were named. Parts of size 1 are dropped, which limits the number of digits to the bits of the
+// number of devices.
 std::vector<int64_t> mesh_order(std::span<const int64_t> sizes, std::span<const Part> chosen,
                                 std::span<const int64_t> devices) {
   std::vector<int64_t> stride(sizes.size());
@@ -191,7 +192,7 @@ std::vector<int64_t> mesh_order(std::span<const int64_t> sizes, std::span<const 
 
 }  // namespace
 
-// mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a'}: the devices that differ only along the named axes form a group.
+// Reads mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a'}: devices that differ only along the named axes form a group.
 // Axes may be parts of one: 'b':(2)2.
 bool Parser::mesh_groups(Groups& out) {
   const char* begin = tok_.begin;

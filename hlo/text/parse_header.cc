@@ -59,7 +59,7 @@ bool Parser::header_attribute(std::string_view attribute) {
   return complain(at, std::move(message));
 }
 
-// Tables of source locations: FileNames, FunctionNames, FileLocations, StackFrames. Kept as they stand.
+// Reads the tables of source locations, which are kept as text: FileNames, FunctionNames, FileLocations, StackFrames.
 bool Parser::source_tables() {
   const auto at_section = [this](std::string_view text) { return is(Tok::Ident) && tok_.text == text; };
   if (!at_section("FileNames") || peek() == Tok::LeftBrace || peek() == Tok::LeftParen) return true;
@@ -183,7 +183,7 @@ bool Parser::recovery_table() {
   return true;
 }
 
-// ---- what the header says of the entry ----
+// ---- attributes of the entry in the header ----
 
 namespace {
 

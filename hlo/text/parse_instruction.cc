@@ -33,7 +33,7 @@ void copy_extras_into_record(Module& module, InstrId id) {
 namespace collet::hlo::text {
 namespace {
 
-// Opcodes by text, in a table of twice their number and more.
+// Maps the text of opcodes to their values, in a hash table with at least twice as many slots.
 class OpTable {
  public:
   OpTable() {
@@ -63,7 +63,7 @@ const OpTable& op_table() {
   return table;
 }
 
-// Elements' types as other languages name them.
+// Names of element types in other languages, for suggestions in error messages.
 constexpr std::pair<std::string_view, std::string_view> kForeignTypes[] = {
     {"bool", "pred"},   {"boolean", "pred"},  {"i1", "pred"},     {"i4", "s4"},         {"i8", "s8"},
     {"i16", "s16"},     {"i32", "s32"},       {"i64", "s64"},     {"int", "s32"},       {"int4", "s4"},
@@ -265,7 +265,7 @@ bool Parser::named_operand(Draft& draft, const Shape* s, std::string_view text, 
   return true;
 }
 
-// The computation that async sugar leaves unsaid: parameters, and the op on them.
+// Creates the computation that the short form of asynchronous ops omits: parameters, and the op on them.
 bool Parser::wrap_async(Draft& draft) {
   if (draft.wrapped == Op::INVALID) return true;
   const Op op = draft.wrapped;
@@ -320,7 +320,7 @@ bool Parser::charge(const Draft& draft, const Shape& shape) {
 
 namespace {
 
-// XLA makes the shapes of these from their operands, whatever the text says; so the text may say what does not fit.
+// True for ops whose shapes XLA infers from their operands, ignoring the text; so the shape in the text may be wrong.
 bool has_implied_shape(Op op) {
   return op == Op::OUTFEED || op == Op::SEND || op == Op::SEND_DONE || op == Op::RECV || op == Op::RECV_DONE ||
          op == Op::AFTER_ALL || op == Op::ADD_DEPENDENCY;
@@ -338,7 +338,7 @@ const Shape* implied_shape(const Module& module, const Draft& draft, Shape& keep
 
 }  // namespace
 
-// "add.anon", "add.anon.1", ... through the module.
+// Returns a name for an instruction without one: "add.anon", "add.anon.1", ... unique in the module.
 std::string_view Parser::anonymous_name(Op op) {
   const std::string stem = std::string(op_info(op).text) + ".anon";
   std::string text;

@@ -45,7 +45,7 @@ const FloatTarget& float_target(Type type) {
   return (*table)[static_cast<size_t>(type)];
 }
 
-// XLA keeps payloads in the types that have infinities; in others a NaN is a NaN.
+// True for types that have infinities: XLA keeps the payload of NaNs for these only.
 bool has_payload(const FloatFormat& format) {
   return format.specials == FloatSpecials::IEEE;
 }
@@ -60,7 +60,7 @@ void store(uint64_t bits, int bytes, uint8_t* to) {
   std::memcpy(to, &bits, static_cast<size_t>(bytes));
 }
 
-// Decimal text to the nearest double; infinity where it is too large.
+// Converts decimal text to the nearest double; infinity if it is too large.
 double decimal_value(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,7 +81,7 @@ bool Parser::literal(const Shape& shape, Literal& out) {
   return dense_literal(shape, out);
 }
 
-// A literal whose every leaf is written with its shape.
+// Reads a literal in which every leaf is written with its shape.
 bool Parser::shaped_literal(Literal& out) {
   if (!enter()) return false;
   bool ok;
@@ -124,9 +124,10 @@ bool Parser::dense_literal(const Shape& shape, Literal& out) {
   const Type type = shape.type();
   const int64_t count = shape.element_count();
   if (is(Tok::LeftBrace) && shape.rank() > 0 && peek() == Tok::Dots) return elided_literal(shape, out);
-  // XLA reads one number for an array as its first element, with zeros behind it.
+  // XLA reads a single number for an array as its first element, followed by zeros.
   if (shape.rank() > 0 && count > 0 && !is_complex(type) && at_number()) return first_element(shape, out);
-  // Nothing is allocated that the text does not hold; a literal that ends in "..." is zero behind it.
+  // No memory is allocated for elements that the text does not contain; a literal that ends in "..." is padded with
+  // zeros. Below this size memory is allocated without counting elements first.
   constexpr int64_t kAlwaysFine = int64_t{1} << 20;
   if (shape.byte_size() > kAlwaysFine && count > lexer_.end() - tok_.begin)
     return complain("the literal has " + std::to_string(count) + " elements, more than the text holds");
@@ -152,7 +153,7 @@ bool Parser::first_element(const Shape& shape, Literal& out) {
                         : integer_element(type, out.mutable_bytes());
 }
 
-// Walks the braces; store(place) reads one element.
+// Parses the nested braces; store(place) reads one element.
 template <typename Store>
 bool Parser::literal_elements(const Shape& shape, Literal& out, Store store_element) {
   const auto rank = static_cast<size_t>(shape.rank());
@@ -341,7 +342,7 @@ bool Parser::elided_literal(const Shape& shape, Literal& out) {
   return true;
 }
 
-// Values that the text does not hold take memory all the same: up to a limit.
+// Counts the memory of values that the text omits; returns false if it exceeds the limit.
 bool Parser::claim_elided(const Shape& shape) {
   const int64_t bytes = shape.byte_size();
   if (bytes > options_.elided_limit || elided_bytes_ > options_.elided_limit - bytes)

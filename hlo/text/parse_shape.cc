@@ -17,7 +17,7 @@ bool is_permutation(std::span<const int64_t> list) {
   return true;
 }
 
-// XLA's parser looks into shapes that stand in tuples; other layouts are left to the verifier.
+// XLA's parser checks the layouts of shapes inside tuples; other layouts are left to the verifier.
 bool valid_in_tuple(const Shape& shape) {
   if (shape.is_array() && shape.element_count() == INT64_MAX) return false;
   const Layout* l = shape.layout();
@@ -43,7 +43,8 @@ bool Parser::at_shape() {
   return is(Tok::Type) || is(Tok::LeftParen) || (is(Tok::Ident) && tok_.text == "b" && peek() == Tok::LeftParen);
 }
 
-// The text of the shape that begins at the current token, for the cache; empty where that cannot be told cheaply.
+// Returns the text of the shape that begins at the current token, as a key for the cache; empty if its end cannot be
+// determined cheaply.
 std::string_view Parser::shape_extent() const {
   const char* p = tok_.begin;
   const char* end = lexer_.end();
@@ -53,7 +54,7 @@ std::string_view Parser::shape_extent() const {
       if (*p == '(') ++depth;
       if (*p == ')' && --depth == 0) return {tok_.begin, static_cast<size_t>(p + 1 - tok_.begin)};
       if (*p == '/' || *p == '"' || *p == '\n') {
-        // Only comments such as /*index=5*/, which hold no brackets.
+        // Allows only comments such as /*index=5*/, which contain no brackets.
         if (*p != '/' || end - p < 2 || p[1] != '*') return {};
         for (p += 2; p < end && *p != '/'; ++p)
           if (*p == '(' || *p == ')' || *p == '\n') return {};
@@ -80,7 +81,7 @@ std::string_view Parser::shape_extent() const {
     if (q == end) return {};
     p = q + 1;
   } else if (p < end && (*p == '{' || *p == ' ')) {
-    // A layout after blanks, or what only the parser can tell: read it by tokens unless a word follows.
+    // A layout after blanks, or a form that only the parser can recognise: it is read by tokens unless a word follows.
     const char* q = p;
     while (q < end && *q == ' ') ++q;
     if (q == end || *q == '{' || *q == '/' || *q == '\n') return {};
@@ -106,7 +107,7 @@ bool Parser::shape(const Shape*& out) {
   if (!ok) return false;
   shapes_.push_back(std::move(read));
   out = &shapes_.back();
-  // The extent was a guess: enter it only where the parser stopped at its end.
+  // The extent was an estimate, so the shape is cached only if the parser stopped at its end.
   if (!extent.empty() && tok_.begin >= extent.data() + extent.size() && shape_end_ == extent.data() + extent.size())
     shape_names_.insert(extent, static_cast<uint32_t>(shapes_.size() - 1));
   return true;

@@ -18,7 +18,7 @@ Parser::Parser(std::string_view text, const ParseOptions& options, Diagnostics& 
       module_(*module_holder_),
       line_from_(text.data()) {}
 
-// ---- complaints ----
+// ---- error messages ----
 
 bool Parser::complain(const char* at, std::string message) {
   if (stop()) return false;
@@ -30,7 +30,7 @@ bool Parser::complain(const char* at, std::string message) {
   const char* end = at;
   while (end < lexer_.end() && *end != '\n' && *end != '\r') ++end;
   d.column = static_cast<uint32_t>(at - start) + 1;
-  // A line may be as long as the text: keep what surrounds the place.
+  // A line may be as long as the text, so only the surroundings of the position are kept.
   constexpr ptrdiff_t kShown = 4096;
   d.source.assign(start, std::min(end, at + kShown));
   d.message = std::move(message);
@@ -63,7 +63,7 @@ bool Parser::expected_name() {
   if (is(Tok::Type)) return complain("expects a name, which '" + text + "' is not: it is an element type");
   if (is(Tok::Keyword)) return complain("expects a name, which '" + text + "' is not: the word is reserved");
   if (!is(Tok::AttrName)) return expected("a name");
-  // A word that touches its '=' is an attribute's name. What was meant shows in what stands before it in its line.
+  // A word directly before '=' is the name of an attribute. The message depends on the text before it in its line.
   std::string_view before(lexer_.begin(), static_cast<size_t>(tok_.begin - lexer_.begin()));
   while (before.ends_with(' ') || before.ends_with('\t')) before.remove_suffix(1);
   if (before.ends_with(')') || before.ends_with('}'))
@@ -117,7 +117,7 @@ bool Parser::string(std::string_view& out) {
 }
 
 Tok Parser::peek() {
-  if (is(Tok::Error)) return Tok::Error;  // whose reason is kept
+  if (is(Tok::Error)) return Tok::Error;  // the lexer keeps the reason of this error
   Token token;
   lexer_.next(token);
   lexer_.rewind(tok_.end);
@@ -312,12 +312,12 @@ bool Parser::single_instruction() {
 void Parser::put_last(CompId id) {
   auto& order = module_.computations();
   if (order.back() == id) return;
-  // It is one of the last.
+  // It is searched from the end, because it is one of the last.
   order.erase(std::prev(std::find(order.rbegin(), order.rend(), id).base()));
   order.push_back(id);
 }
 
-// The entry goes last, as callees come before callers. Computations that the text does not name get names.
+// Moves the entry to the end, because callees come before callers, and gives names to computations without one.
 void Parser::choose_entry() {
   module_.set_entry(entry_);
   put_last(entry_);

@@ -11,17 +11,18 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// HLO text to Module. Reads what XLA's parser reads and refuses what it refuses; what only XLA's verifier refuses is
-/// read.
+/// Converts HLO text to a Module. It accepts and refuses the same text as XLA's parser. Programs that only XLA's
+/// verifier refuses are read.
 
 namespace collet::hlo {
 
 /// The treatment of constants whose value was left out of the text: constant({...}).
 enum class ElidedConstants : uint8_t {
-  Refuse,   ///< an error that names the constant
-  Zeros,    ///< all zeros
-  Random,   ///< drawn from ParseOptions::seed: floats in [-1, 1), integers in [-4, 4] or [0, 8], pred a coin
-  Counter,  ///< as XLA fills them: a running counter of 32-bit words, from 0 in each module
+  Refuse,  ///< an error that names the constant
+  Zeros,   ///< all zeros
+  /// Drawn from ParseOptions::seed: floats in [-1, 1), integers in [-4, 4] or [0, 8], pred with equal probability.
+  Random,
+  Counter,  ///< filled as XLA does: a running counter of 32-bit words, from 0 in each module
 };
 
 struct ParseOptions {
@@ -36,20 +37,21 @@ struct ParseOptions {
   size_t max_errors = 20;
 };
 
-/// The module, or null after errors, which are in `diagnostics` then.
+/// Returns the module, or null after errors, which are then in `diagnostics`.
 std::unique_ptr<Module> parse_module(std::string_view text, const ParseOptions& options, Diagnostics& diagnostics);
 
-/// The module, or INVALID_ARGUMENT with every complaint, its place, source line and caret.
+/// Returns the module, or INVALID_ARGUMENT with all error messages, each with its position, source line and a caret.
 Expected<std::unique_ptr<Module>> parse_module(std::string_view text, std::string_view file_name = {},
                                                const ParseOptions& options = {});
 
-/// "f32[2,3]{1,0}", "(s32[], pred[4])" to a shape.
+/// Parses a shape such as "f32[2,3]{1,0}" or "(s32[], pred[4])".
 Expected<Shape> parse_shape(std::string_view text);
-/// Some records hold what attributes of any instruction say: a custom call its configuration, a composite its name,
-/// attributes and version. Readers call this for an instruction whose extras are complete.
+/// Copies information from the common attributes of an instruction into its record: for a custom call its
+/// configuration, for a composite its name, attributes and version. Readers call this when the extras of an instruction
+/// are complete.
 void copy_extras_into_record(Module& module, InstrId id);
 
-/// "{devices=[2,1]0,1}", "{{replicated}, {maximal device=0}}" to a sharding.
+/// Parses a sharding such as "{devices=[2,1]0,1}" or "{{replicated}, {maximal device=0}}".
 Expected<Sharding> parse_sharding(std::string_view text);
 
 }  // namespace collet::hlo

@@ -16,12 +16,13 @@
 #include "hlo/text/parser.h"
 
 /// \file
-/// The parser's inside. A function that returns bool says whether it read what it is named after; false comes with a
-/// complaint, or follows from an earlier one (a name whose definition was refused).
+/// The implementation of the parser. A function that returns bool reads the part of the text after which it is named,
+/// and says whether it succeeded. Before it returns false it reports an error, unless the failure follows from an
+/// earlier error (such as a name whose definition was refused).
 
 namespace collet::hlo::text {
 
-/// For messages: in quotes, the beginning of what is long.
+/// Returns the text in quotes for messages; long text is cut.
 inline std::string quoted(std::string_view text) {
   return "'" + std::string(text.substr(0, 200)) + "'";
 }
@@ -46,13 +47,14 @@ enum class Common : uint8_t {
 /// An instruction that is being read.
 struct Draft {
   Op op = Op::INVALID;
-  Op wrapped = Op::INVALID;  ///< of the async forms that name an op: all-to-all-start
+  Op wrapped = Op::INVALID;  ///< for asynchronous forms that name an op, such as all-to-all-start
   const Shape* shape = nullptr;
   Record record = Record::None;
   void* attrs = nullptr;
-  Record async_record = Record::None;  ///< of async-start around `wrapped`, whose record is the one above
+  /// For async-start around `wrapped`: its own record; `record` is that of the wrapped op.
+  Record async_record = Record::None;
   void* async_attrs = nullptr;
-  uint64_t seen = 0;  ///< bits: fields of `record`
+  uint64_t seen = 0;  ///< bit i: field i of `record` was read
   uint32_t seen_common = 0, seen_regions = 0, seen_async = 0;
   bool seen_mode = false;
   bool has_extras = false;
@@ -228,7 +230,7 @@ class Parser {
   bool component(const struct FloatTarget& target, Type shown, std::string_view which, uint8_t* to);
   void fill_elided(Literal& out);
 
-  // tokens and complaints
+  // tokens and error messages
   void next() {
     behind_ = tok_.end;
     lexer_.next(tok_);
@@ -244,7 +246,7 @@ class Parser {
   bool integer(int64_t& out);
   bool boolean(bool& out);
   bool name(std::string_view& out);
-  bool string(std::string_view& out);  ///< into the arena, escapes resolved
+  bool string(std::string_view& out);  ///< the result is in the arena, with escapes resolved
   Tok peek();
   bool complain(std::string message) { return complain(tok_.begin, std::move(message)); }
   bool complain(const char* at, std::string message);
@@ -258,7 +260,7 @@ class Parser {
 
   Lexer lexer_;
   Token tok_;
-  const char* behind_ = nullptr;  // behind the token before this one
+  const char* behind_ = nullptr;  // end of the token before the current one
   const ParseOptions& options_;
   Diagnostics& diagnostics_;
   size_t errors_at_start_;
@@ -273,10 +275,11 @@ class Parser {
   bool entry_marked_ = false;
   bool computation_failed_ = false;
   bool single_ = false;
-  std::vector<CompId> unnamed_;  // computations written inline, and those made for async sugar
+  // Computations that are written inline, or created for the short form of asynchronous ops.
+  std::vector<CompId> unnamed_;
   std::array<uint32_t, COLLET_OP_LIMIT> anonymous_{};
   size_t made_up_ = 0;
-  std::unordered_map<uint32_t, InstrId> async_start_;  // of updates and dones
+  std::unordered_map<uint32_t, InstrId> async_start_;  // for updates and dones: their start
   std::unordered_map<uint32_t, InstrId> async_caller_;
   std::vector<const char*> alias_places_;
 
@@ -285,9 +288,10 @@ class Parser {
 
   NameTable shape_names_;
   std::deque<Shape> shapes_;
-  ShapeBudget budget_;                                        // of what the text does not write out
-  std::unordered_map<std::string, List<const Dims>> groups_;  // written short, by their text: programs repeat them
-  const char* shape_end_ = nullptr;                           // behind the last shape that was read by tokens
+  ShapeBudget budget_;  // limits the parts that the text does not write out
+  // Groups in short form, by their text, because programs repeat them.
+  std::unordered_map<std::string, List<const Dims>> groups_;
+  const char* shape_end_ = nullptr;  // end of the last shape that was read by tokens
 
   const char* line_from_ = nullptr;
   uint32_t line_ = 1;
@@ -299,7 +303,7 @@ class Parser {
   std::vector<int64_t> numbers_;
 };
 
-/// A name whose definition was refused.
+/// The number of a name whose definition was refused.
 constexpr uint32_t kRefused = UINT32_MAX - 1;
 
 }  // namespace collet::hlo::text

@@ -32,7 +32,7 @@ const Instruction& root(const Module& module) {
   return module[module.entry_computation().root];
 }
 
-// The literal of "ENTRY e { c = <text> }".
+// Returns the literal of "ENTRY e { c = <text> }".
 Literal constant(const std::string& text, const ParseOptions& options = {}) {
   const auto module = read("ENTRY e { c = " + text + " }", options);
   return module->entry() == CompId::None ? Literal() : module->literal(root(*module));
@@ -125,7 +125,7 @@ TEST(Parser, ReadsFloatsExactly) {
   EXPECT_EQ(nan.data<uint32_t>()[1], 0xFF80007Fu);
   EXPECT_EQ(nan.data<uint32_t>()[2], 0xFF800000u);
   EXPECT_EQ(constant("f8e4m3fn[2] constant({448, 1.0625})").bytes()[0], 0x7E);
-  EXPECT_EQ(constant("bf16[] constant(1.00390625)").data<uint16_t>()[0], 0x3F80);  // a tie, to even
+  EXPECT_EQ(constant("bf16[] constant(1.00390625)").data<uint16_t>()[0], 0x3F80);  // a tie is rounded to even
   EXPECT_EQ(constant("f4e2m1fn[] constant(100)").as_double(0), 6);
   EXPECT_EQ(constant("c64[1] constant({(1.5, -2)})").imaginary(0), -2);
 }
@@ -135,7 +135,7 @@ TEST(Parser, ReadsIntegersOfAllWidths) {
   EXPECT_EQ(constant("u64[] constant(18446744073709551615)").data<uint64_t>()[0], UINT64_MAX);
   EXPECT_EQ(constant("pred[3] constant({2, false, true})").bytes()[2], 1);
   EXPECT_EQ(constant("s32[2,0] constant({{}, {}})").element_count(), 0);
-  EXPECT_EQ(constant("s32[2,2] constant({ {1 2} {3, 4} })").as_int(3), 4);  // commas are blanks
+  EXPECT_EQ(constant("s32[2,2] constant({ {1 2} {3, 4} })").as_int(3), 4);  // commas between numbers are optional
   const Literal tuple = constant("(s32[2], (pred[])) constant(({1, 2}, (true)))");
   EXPECT_EQ(tuple.element(0).as_int(1), 2);
   EXPECT_EQ(tuple.element(1).element(0).as_int(0), 1);

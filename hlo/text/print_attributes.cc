@@ -160,7 +160,7 @@ void write_aliasing(std::string& out, const List<const AliasEntry>& list) {
   out += '}';
 }
 
-// An optional field with this value is left out.
+// True if the field is optional and has the value that is omitted.
 bool is_left_out(const FieldInfo& f, const void* attrs) {
   switch (f.kind) {
     case FieldKind::I64: {
@@ -205,7 +205,8 @@ bool is_left_out(const FieldInfo& f, const void* attrs) {
 bool is_written(const FieldInfo& f, const Instruction& instr) {
   if (f.kind == FieldKind::WINDOW) return !at<Window>(instr.attrs, f).size.empty();
   if (f.required || !is_left_out(f, instr.attrs)) return true;
-  // XLA wants broadcast's dimensions but for scalars, and tells transpose_a's default from its absence.
+  // XLA requires broadcast's dimensions except for scalars, and does not accept the default of transpose_a if it is
+  // absent.
   if (instr.op == Op::BROADCAST || f.text == "transpose_a") return true;
   if (f.text == "operand_layout_constraints") return instr.as<CustomCallAttrs>().constrains_layouts;
   return f.text == "channel_id" && instr.extras && instr.extras->zero_channel;
@@ -301,7 +302,7 @@ void Printer::field(const FieldInfo& f, const void* attrs) {
 
 namespace {
 
-// Other forms of programs have names that text has not; these are left out.
+// True if text allows the name. Other formats of programs may have names that text does not allow; these are omitted.
 bool is_attribute_name(std::string_view name) {
   const std::string text = std::string(name) + "=";
   Token token;

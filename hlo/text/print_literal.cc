@@ -17,7 +17,7 @@ double parse_real(const char* begin, const char* end) {
   return value;
 }
 
-// From here on integers are written with an exponent, as they might not fit 64 bits.
+// Integers from this value on are written with an exponent, because they might not fit 64 bits.
 constexpr double kNeedsExponent = 1e15;
 
 struct RealText {
@@ -152,7 +152,7 @@ class ArrayWriter {
   int64_t next_ = 0;
 };
 
-// Braces that an array without elements would take, or many.
+// True if the array has no elements but would need braces, or would need many.
 bool has_many_braces(const Shape& shape) {
   int64_t braces = 1;
   for (int64_t d : shape.dims()) {
@@ -178,7 +178,7 @@ void write_real(std::string& out, double value, bool single) {
     return;
   }
   RealText t = single ? shortest(static_cast<float>(value)) : shortest(value);
-  // Readers round to f64 first, then to f32: where that makes a difference, more digits help.
+  // Readers round to f64 first, then to f32: if that gives another value, more digits are written.
   if (single && static_cast<float>(parse_real(t.buffer, t.end)) != static_cast<float>(value)) t = rounded(value, 9);
   out.append(t.buffer, static_cast<size_t>(t.end - t.buffer));
 }
@@ -200,7 +200,7 @@ void write_literal(std::string& out, const Literal& literal, bool large, bool sh
   }
   if (shaped) {
     write_shape(out, shape, layouts);
-    // Without a layout the braces of the value would be read as one.
+    // Without a layout in the shape, the braces of the value would be read as one.
     if (shape.rank() > 0 && !(layouts && shape.layout())) {
       out += '{';
       for (int i = shape.rank(); i-- > 0;) {

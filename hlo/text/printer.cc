@@ -33,7 +33,7 @@ void write_layout(std::string& out, const Layout& layout) {
     out += layout_to_string(layout);
 }
 
-// Names from elsewhere may hold anything; text takes letters, digits, '_', '.' and '-'.
+// Replaces characters that HLO text does not allow in names; it allows letters, digits, '_', '.' and '-'.
 std::string readable(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -54,7 +54,7 @@ bool is_readable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), is_name_char);
 }
 
-// Types and keywords are names only behind '%'.
+// True for types and keywords, which are names only after '%'.
 bool needs_percent(std::string_view text) {
   Token token;
   Lexer(text).next(token);
@@ -138,7 +138,7 @@ void write_string(std::string& out, std::string_view text) {
 
 void Printer::find_double_names() {
   NameTable seen;
-  std::unordered_map<std::string, int> next;  // number, by stem
+  std::unordered_map<std::string, int> next;  // by stem: the next number
   const auto fresh = [&](std::string_view stem, std::string& made) -> bool {
     if (is_readable(stem) && seen.find(stem) == NameTable::kNone) return true;
     const std::string base = readable(stem);
@@ -226,7 +226,7 @@ void Printer::module_text() {
   }
 }
 
-// Computations by their text, so that their names and order do not matter.
+// Prints the computations sorted by their text, so that names and order do not matter.
 void Printer::fingerprint() {
   header();
   out_ += "\n\n";
@@ -444,7 +444,7 @@ void Printer::regions(const Instruction& instr, int indent) {
       one(", select=", 0);
       return one(", scatter=", 1);
     case Regions::CALLS:
-      // Updates and dones follow their start.
+      // Updates and dones do not repeat the computation of their start.
       if (instr.op != Op::ASYNC_UPDATE && instr.op != Op::ASYNC_DONE) one(", calls=", 0);
       return;
     case Regions::CUSTOM:

@@ -7,8 +7,8 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Module to HLO text. What is printed as Long or Short is read again as an equal module (Short: but for what it leaves
-/// out), and printing that gives the same text.
+/// Converts a Module to HLO text. Text in the styles Long and Short can be read again as an equal module (Short: except
+/// for what it omits), and printing that gives the same text.
 
 namespace collet::hlo {
 
@@ -21,19 +21,19 @@ enum class PrintStyle : uint8_t {
 
 struct PrintOptions {
   PrintStyle style = PrintStyle::Long;
-  /// Prints constants of more than ten elements, and of tuples, as well; else "{...}".
+  /// Prints constants of more than ten elements, and tuple constants; otherwise they are printed as "{...}".
   bool large_constants = true;
-  /// Off: drops metadata from the long form as well.
+  /// If false, metadata is omitted from the long form as well.
   bool metadata = true;
-  /// Layouts as written. Off: none.
+  /// Prints layouts as they were written; if false, none.
   bool layouts = true;
 };
 
 std::string print_module(const Module& module, const PrintOptions& options = {});
 std::string print_computation(const Module& module, CompId computation, const PrintOptions& options = {});
-/// One line, without indentation.
+/// Returns the instruction as one line, without indentation.
 std::string print_instruction(const Module& module, InstrId instruction, const PrintOptions& options = {});
-/// A value alone: "{1, 2}", "(f32[] 1, s32[2] {1, 2})".
+/// Returns a value: "{1, 2}", "(f32[] 1, s32[2] {1, 2})".
 std::string print_literal(const Literal& literal, bool large = true);
 
 }  // namespace collet::hlo

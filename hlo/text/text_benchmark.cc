@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and printing speed on a generated module: text_benchmark [MEGABYTES] [--metadata] [--write FILE]
+// Measures the speed of reading and printing a generated module: text_benchmark [MEGABYTES] [--metadata] [--write FILE]
 
 #include <sys/resource.h>
 
@@ -17,15 +17,15 @@
 namespace collet::hlo {
 namespace {
 
-// Seconds of this thread's work, so that other programs do not count.
+// Returns the processor time of this thread in seconds, so that other programs do not affect it.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// A module of about `bytes` bytes: chains of elementwise ops, movement, products and reductions, a small constant now
-// and then.
+// Generates a module of about `bytes` bytes: chains of elementwise ops, data movement, products and reductions, with
+// some small constants.
 std::string generate(size_t bytes, bool metadata, size_t& instructions) {
   constexpr int kSizes[] = {64, 128, 256, 512};
   std::string out =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes are read or refused with a complaint; what is read is printed, read again and printed as the same text.
-// A module that the verifier accepts must be accepted again after that.
+// Fuzz target: any bytes must be read, or refused with an error. A module that was read is printed, read again and
+// printed, which must give the same text. If the verifier accepts the module, it must accept it again after that.
 
 #include <cstdint>
 #include <cstdio>
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ParseOptions read;
   read.elided_limit = 1 << 12;
   PrintOptions print;
-  // The length chooses, so that every input is reproducible.
+  // The length of the input selects the style, so that every input is reproducible.
   if (size % 3 == 1) print.style = PrintStyle::Short;
   if (size % 5 == 0) read.floats_as_f64 = true;
   check(text, read, print);

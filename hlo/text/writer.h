@@ -27,7 +27,7 @@ inline void write_list(std::string& out, std::span<const int64_t> list, char sep
   }
 }
 
-/// "{1,2,3}".
+/// Appends a list such as "{1,2,3}".
 inline void write_braces(std::string& out, std::span<const int64_t> list) {
   out += '{';
   write_list(out, list);
@@ -35,11 +35,11 @@ inline void write_braces(std::string& out, std::span<const int64_t> list) {
 }
 
 void write_shape(std::string& out, const Shape& shape, bool layouts);
-/// In quotes, with C escapes.
+/// Appends the text in quotes, with C escapes.
 void write_string(std::string& out, std::string_view text);
-/// The shortest text that reads back as the same f64 (f32 where `single`).
+/// Appends the shortest text that reads back as the same f64 (f32 if `single`).
 void write_real(std::string& out, double value, bool single);
-/// `large`: more than ten elements too. `shaped`: with the shape of every leaf.
+/// Appends a literal. `large`: also if it has more than ten elements. `shaped`: with the shape of every leaf.
 void write_literal(std::string& out, const Literal& literal, bool large, bool shaped, bool layouts = true);
 
 }  // namespace collet::hlo::text

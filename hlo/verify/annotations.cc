@@ -147,7 +147,7 @@ const Sharding* sharding_of(const Instruction& instr) {
   return instr.extras ? instr.extras->sharding : nullptr;
 }
 
-// A loop or choice and what it runs are sharded alike.
+// A while or conditional and the roots of its computations must have the same sharding.
 void check_same_sharding(Context& context, const Instruction& instr) {
   const Module& m = context.module;
   std::vector<const Instruction*> parts{&instr};

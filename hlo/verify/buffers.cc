@@ -15,7 +15,7 @@ bool has_buffer(const Shape& shape) {
   return shape.is_tuple() && std::any_of(shape.elements().begin(), shape.elements().end(), has_buffer);
 }
 
-// Indices of the buffers in `shape`.
+// Finds the indices of the buffers in `shape`.
 void find_buffers(const Shape& shape, Index& at, std::vector<Index>& out) {
   if (shape.is_buffer()) return out.push_back(at);
   if (!shape.is_tuple()) return;
@@ -141,7 +141,7 @@ class BufferVerifier {
       if (!instr.shape.is_buffer()) return fail(id, "must give one buffer");
       return check_one_writer(id, {});
     }
-    // Each buffer that goes in comes out once, and the other way round.
+    // Each operand that is a buffer must be exactly one result, and each result that is a buffer exactly one operand.
     for (size_t i = 0; i < instr.operands.size(); ++i)
       for (const Index& at : buffers_of(module_[instr.operand(i)].shape)) {
         const auto uses = std::count_if(a.aliasing.begin(), a.aliasing.end(), [&](const AliasEntry& e) {

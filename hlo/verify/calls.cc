@@ -20,10 +20,10 @@ bool has_frontend_attribute(const Instruction& instr, std::string_view name) {
                      [&](const FrontendAttribute& a) { return a.name == name; });
 }
 
-// What asynchronous ops run, and what that calls in turn: their threads follow from the op.
+// Returns the computations that asynchronous ops run, and those that these call: their threads follow from the op.
 std::vector<bool> find_async_computations(const Module& m) {
   std::vector<bool> inside(m.computation_limit());
-  // Callers come after callees, so walk from the last computation to the first.
+  // Callers come after callees, so iterates from the last computation to the first.
   for (size_t i = m.computations().size(); i-- > 0;) {
     const CompId c = m.computations()[i];
     for (InstrId id : m[c].order)
@@ -42,7 +42,7 @@ void check_threads(Context& context, const Instruction& instr) {
                                      ", which runs on ", thread_of(m[called])));
 }
 
-// Every instruction but the root is used inside; the root is not.
+// Checks a fusion: every instruction but the root must have users inside, and the root none.
 void check_fusion(Context& context, const Instruction& fusion) {
   const Module& m = context.module;
   const Computation& fused = m[fusion.called[0]];
@@ -118,7 +118,7 @@ bool same_computation(const Module& m, CompId a, CompId b) {
 
 void verify_calls(Context& context) {
   const Module& m = context.module;
-  // The instruction that alone may call a computation, for fusion; for asynchronous ops their chain.
+  // By computation: the only instruction that may call it, for fusions; for asynchronous ops, the start of their chain.
   std::vector<InstrId> owner(m.computation_limit(), InstrId::None);
   std::vector<bool> shared(m.computation_limit());
   const std::vector<bool> async = find_async_computations(m);

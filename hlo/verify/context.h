@@ -8,7 +8,8 @@
 #include "hlo/verify/verify.h"
 
 /// \file
-/// The state that the parts of the verifier share. Each part is one function that walks the module and complains.
+/// The state that the parts of the verifier share. Each part is one function that checks one aspect of the module and
+/// reports errors.
 
 namespace collet::hlo::verify {
 
@@ -24,10 +25,10 @@ struct Context {
   void complain(const Computation& computation, std::string_view text) {
     diagnostics.add({computation.line, 0, concat("computation ", computation.name, ": ", text), {}});
   }
-  /// Reports a complaint about a line of the header; 0 if there is no text.
+  /// Reports an error about a line of the header; 0 if there is no text.
   void complain(uint32_t line, std::string_view text) { diagnostics.add({line, 0, std::string(text), {}}); }
   void complain(std::string_view text) { complain(0, text); }
-  /// Complains if `status` is an error; true if it is none.
+  /// Reports an error if `status` is one; returns true if it is OK.
   bool check(const Instruction& instr, const Status& status) {
     if (status.ok()) return true;
     complain(instr, status.message());
@@ -48,7 +49,7 @@ void verify_annotations(Context& context);
 /// Checks the entry layout, aliases, buffer donors, and rules that concern the whole module.
 void verify_header(Context& context);
 
-/// Whether two computations are equal op by op, with equal shapes and attributes. Names may differ.
+/// True if two computations are equal op by op, with equal shapes and attributes. Names may differ.
 bool same_computation(const Module& module, CompId a, CompId b);
 
 }  // namespace collet::hlo::verify

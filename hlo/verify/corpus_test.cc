@@ -21,7 +21,8 @@ std::string corpus() {
   return dir ? dir : "";
 }
 
-// Says what was not run where there is no corpus; a failure where one is required.
+// Returns true if there is no corpus, and reports what was not run; the test fails if the environment requires the
+// corpus.
 bool missing(std::string_view what) {
   if (!corpus().empty()) return false;
   const char* required = std::getenv("COLLET_REQUIRE_CORPUS");
@@ -37,13 +38,13 @@ std::unique_ptr<Module> read(const std::string& path) {
   return parse_module(text, ParseOptions(), diagnostics);
 }
 
-// Modules that ran all the same: XLA's verifier refuses them, and so does StableHLO's C3; on their way to the compiler
-// they went through a form in which the comparison's type was lost.
+// Modules that XLA's corpus run compiled, although XLA's verifier and StableHLO's constraint C3 refuse them: on their
+// way to the compiler they were converted to a form that does not store the type of the comparison.
 constexpr const char* kRanThough[] = {"service__hlo_verifier.2ecd91d7d5b6.hlo",
                                       "service__hlo_verifier.a06064d31d48.hlo"};
 
-// What the verifier was given on that way was not what the text says: fused computations made of calls, merged pins,
-// tuples wrapped by the asynchronous forms, layouts of other instructions.
+// True for modules that were changed before XLA's verifier got them, so that its verdict is not about this text: fused
+// computations made from calls, merged pins, tuples added by asynchronous forms, layouts of other instructions.
 bool is_artefact(const testing::IndexEntry& entry) {
   for (const char* sign : {"async-done expects the shape of output", "Non-root instruction", "(or unpins): '%pin1-pw0",
                            "custom element sizes on non-sub-byte types: %convert"})
@@ -55,11 +56,11 @@ TEST(Corpus, VerifiesWhatRunsAndRefusesWhatXlaRefuses) {
   if (missing("3,053 modules of XLA's tests")) GTEST_SKIP();
   const Expected<testing::Index> index = testing::read_index(corpus() + "/xla-tests.jsonl");
   ASSERT_TRUE(index.ok()) << index.status().message();
-  std::map<std::string, std::pair<int, int>> table;  // verified, refused
+  std::map<std::string, std::pair<int, int>> table;  // numbers of modules: accepted, refused
   for (const testing::IndexEntry& entry : index->entries) {
     if (!entry.read) continue;
     const auto module = read(index->folder + "/" + entry.file);
-    if (!module) continue;  // too large to fill: the reader's tests count these
+    if (!module) continue;  // too large to create; tests of the reader count these
     const Status status = verify_module(*module);
     const bool by_verifier = entry.message.find("[hlo verifier]") != std::string::npos;
     auto& row = table[entry.stopped_at.empty() ? "ran" : by_verifier ? "refused by the verifier" : entry.stopped_at];

@@ -33,7 +33,7 @@ void check_entry_layout(Context& context) {
                                                 header.entry_result, ", but it is ", m[entry.root].shape));
 }
 
-// The part of an entry parameter at an index; null after a complaint.
+// Returns the part of an entry parameter at an index; null after reporting an error.
 const Shape* parameter_part(Context& context, uint32_t line, std::string_view what, int64_t number, const Dims& index) {
   const Module& m = context.module;
   const auto& parameters = m.entry_computation().parameters;

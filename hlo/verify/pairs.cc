@@ -130,7 +130,7 @@ class PairVerifier {
     return list(a) == list(b);
   }
 
-  // A channel to the host is one transfer, wherever it stands.
+  // Checks that a channel to the host is used by one transfer only in the whole module.
   void check_host_channels() {
     for (const auto& [channel, ids] : hosts_) {
       const Instruction& first = module_[ids[0]];

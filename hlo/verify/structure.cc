@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 
-// Positions, by id: of each computation in the module's order, and of each instruction in its computation's order.
+// Positions by id: that of each computation in the module's order, and that of each instruction in its computation's
+// order.
 struct Places {
   std::vector<uint32_t> computation;
   std::vector<uint32_t> instruction;

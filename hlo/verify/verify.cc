@@ -14,7 +14,7 @@ void verify_module(const Module& module, const VerifyOptions& options, Diagnosti
       if (context.full()) return;
       sound &= context.check(module[id], verify_instruction(module, module[id], options.allow_mixed_precision));
     }
-  if (!sound) return;  // what follows may rely on each op's own rules
+  if (!sound) return;  // the later checks rely on each op's own rules
   verify::verify_calls(context);
   verify::verify_pairs(context);
   verify::verify_buffers(context);

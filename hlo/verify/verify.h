@@ -6,23 +6,23 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Whether a module holds to the rules of HLO: that of each op (hlo/ops/rules.h), and those that bind instructions,
-/// computations and the module's header together. What only the verifier refuses is still read and printed.
+/// Checks that a module satisfies the rules of HLO: those of each op (hlo/ops/rules.h), and those that relate
+/// instructions, computations and the module's header. Modules that the verifier refuses can still be read and printed.
 
 namespace collet::hlo {
 
 struct VerifyOptions {
-  /// Floats of different precision may meet in one instruction; XLA's compilers allow it after some of their passes.
+  /// Allows floats of different precision in one instruction; XLA's compilers allow it after some of their passes.
   bool allow_mixed_precision = false;
-  /// Sizes that are not known (`?`) may occur.
+  /// Allows sizes that are not known (`?`).
   bool allow_unbounded = true;
 };
 
-/// Adds what is wrong to `diagnostics`, until it is full; lines are those of the text that the module was read from.
-/// Each message names the instruction and the rule. Never crashes, whatever the module holds.
+/// Adds errors to `diagnostics`, until it is full; lines are those of the text from which the module was read. Each
+/// message names the instruction and the rule. The module may be malformed in any way.
 void verify_module(const Module& module, const VerifyOptions& options, Diagnostics& diagnostics);
 
-/// OK, or INVALID_ARGUMENT with all complaints.
+/// Returns OK, or INVALID_ARGUMENT with all errors.
 Status verify_module(const Module& module, const VerifyOptions& options = {});
 
 }  // namespace collet::hlo

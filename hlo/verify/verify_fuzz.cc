@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Text in, verdict out: whatever the reader lets through, the verifier answers. What it accepts keeps to its own shapes.
+// Fuzz target: the verifier must give a verdict for every module that the reader accepts, and the instructions of an
+// accepted module must have the shapes that inference gives.
 
 #include <cstdint>
 #include <cstdlib>

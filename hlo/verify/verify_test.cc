@@ -20,7 +20,7 @@ Status verify_text(std::string_view text, const VerifyOptions& options = {}) {
   return verify_module(**module, options);
 }
 
-// A module, and a piece of the complaint; null where it is sound.
+// A module, and a part of the expected error message; null if the module is valid.
 struct ModuleCase {
   const char* text;
   const char* error;
@@ -74,7 +74,7 @@ TEST(VerifyModule, WholeModulesVerify) {
   }
 }
 
-// --- structure, which no reader of text lets through: built by hand ---
+// --- structure: modules built by hand, because no reader of text accepts them ---
 
 class StructureTest : public ::testing::Test {
  protected:

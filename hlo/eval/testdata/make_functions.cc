@@ -23,7 +23,7 @@ double uniform() {
   return static_cast<double>(z >> 11) * 0x1p-53;
 }
 
-// As if it had been stored in a type of `bits` of precision.
+// Rounds x as if it had been stored in a type of `bits` bits of precision.
 double narrowed(double x, int bits) {
   if (x == 0) return x;
   const double step = std::ldexp(1.0, std::ilogb(x) - bits + 1);
@@ -42,7 +42,7 @@ int logistic(mpfr_t r, const mpfr_t x, mpfr_rnd_t mode) {
 struct Function {
   const char* name;
   Unary of;
-  double low, high;  // where random arguments come from
+  double low, high;  // range of random arguments
   std::vector<double> edges;
 };
 
@@ -56,7 +56,7 @@ void unary(const Function& f) {
   std::vector<double> arguments = f.edges;
   for (int bits : {8, 8, 8, 8, 8, 8, 24, 24, 24, 24, 24, 24, 24, 24, 53, 53, 53, 53, 53, 53, 53, 53})
     arguments.push_back(narrowed(f.low + (f.high - f.low) * uniform(), bits));
-  for (int bits : {8, 24, 24, 53})  // small ones
+  for (int bits : {8, 24, 24, 53})  // for small arguments
     if (f.low < 0.01) arguments.push_back(narrowed(std::ldexp(1 + uniform(), -static_cast<int>(40 * uniform())), bits));
   mpfr_t x, r;
   mpfr_inits2(400, x, r, static_cast<mpfr_ptr>(nullptr));

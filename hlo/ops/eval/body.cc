@@ -214,7 +214,8 @@ Status Body::run_by_call(int64_t n) {
 
 void Body::feed_back(int64_t n) {
   const auto bytes = [&](size_t i) { return static_cast<size_t>(n) * lane_bytes(wide_of(result_types_[i])); };
-  if (results_are_arguments_) {  // (b, a) from (a, b): nothing may be overwritten before it is read
+  // For example (b, a) from (a, b): the values are copied first, so that none is overwritten before it is read.
+  if (results_are_arguments_) {
     std::vector<LaneBuffer> copies(results_.size());
     for (size_t i = 0; i < results_.size(); ++i) std::memcpy(copies[i].data(), results_[i], bytes(i));
     for (size_t i = 0; i < results_.size(); ++i) std::memcpy(registers_[i], copies[i].data(), bytes(i));

@@ -11,13 +11,14 @@
 
 namespace collet::hlo::eval {
 
-/// A computation of scalars (a reducer, a comparator, map's function), made ready to run on many lanes at once. What
-/// cannot be compiled to kernels is called through the context, element by element.
+/// A computation of scalars (a reducer, a comparator, the function of a map) that is compiled to run on many elements
+/// (lanes) at once. A computation that cannot be compiled to kernels is called through the context for each element.
 ///
-/// Every value is rounded to its element type, as the computation says. A Body may run in one thread only; clone it.
+/// Every value is rounded to its element type, as the computation states. A Body may be used by one thread only; clone
+/// it for others.
 class Body {
  public:
-  /// `lanes`: most elements per run, at most kLanes.
+  /// `lanes`: the largest number of elements per run, at most kLanes.
   Body(const Module& module, CompId computation, EvalContext& context, int64_t lanes = kLanes);
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
@@ -30,9 +31,9 @@ class Body {
   Type result_type(size_t i) const { return result_types_[i]; }
   /// Runs on `n` elements.
   Status run(int64_t n);
-  /// Result `i` of the last run. Stays valid until the next one; may be an argument's place.
+  /// Returns result `i` of the last run. It is valid until the next run, and may be the memory of an argument.
   const void* result(size_t i) const { return results_[i]; }
-  /// Writes the results over the first arguments, one to one: a fold's next step.
+  /// Copies the results to the first arguments, one to one, for the next step of a reduction.
   void feed_back(int64_t n);
 
  private:
@@ -60,18 +61,18 @@ class Body {
   bool compiled_ = false;
   bool result_is_tuple_ = false;
   std::vector<Type> parameter_types_, result_types_;
-  std::vector<void*> registers_;  // the parameters
+  std::vector<void*> registers_;  // values of the parameters
   std::vector<void*> results_;
-  bool results_are_arguments_ = false;  // some result is an argument's register
+  bool results_are_arguments_ = false;  // a result shares the memory of an argument
   std::vector<std::unique_ptr<uint64_t[]>> memory_;
   std::vector<Step> steps_;
 };
 
-/// The op when `computation` is nothing but that op on its two parameters of one type, operands in order or the op
-/// commuting; INVALID otherwise.
+/// Returns the op if `computation` consists of that op only, on its two parameters of one type, in order or in any
+/// order if the op is commutative; INVALID otherwise.
 Op single_op(const Module& module, CompId computation);
 
-/// reduce-precision on lanes of values of `type`.
+/// Applies reduce-precision to lanes of values of `type`.
 void reduce_precision_lanes(Type type, const ReducePrecisionAttrs& attrs, const void* in, void* out, int64_t n);
 
 }  // namespace collet::hlo::eval

@@ -4,7 +4,7 @@
 #include "hlo/ops/evaluate.h"
 
 /// \file
-/// One function per family of ops.def; each stands in <family>_eval.cc.
+/// Declares one evaluation function per family of ops.def; each is defined in <family>_eval.cc.
 
 namespace collet::hlo {
 
@@ -29,7 +29,7 @@ Expected<Literal> evaluate_asynchronous(const EvalInput& in);
 Expected<Literal> evaluate_host_io(const EvalInput& in);
 Expected<Literal> evaluate_dynamic_shape(const EvalInput& in);
 
-/// The k largest (or smallest) of the last dimension, with their indices; `shape` is a tuple of both.
+/// Returns the k largest (or smallest) elements of the last dimension and their indices; `shape` is a tuple of both.
 Expected<Literal> evaluate_topk_of(const Literal& operand, int64_t k, bool smallest, const Shape& shape);
 
 }  // namespace collet::hlo

@@ -33,7 +33,7 @@ void tile_plain(int64_t depth, const double* a, int64_t a_stride, const double* 
 }
 
 #if defined(__x86_64__)
-// The same with wider registers; no fused multiply-add, so that results do not depend on the machine.
+// The same function with wider registers. It has no fused multiply-add, so that results do not depend on the machine.
 __attribute__((target("avx2"))) void tile_avx2(int64_t depth, const double* a, int64_t a_stride, const double* panel,
                                                double* c, int64_t c_stride) {
   tile_body(depth, a, a_stride, panel, c, c_stride);

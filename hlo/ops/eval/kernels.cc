@@ -36,7 +36,7 @@ void compare(const KernelArgs& k) {
   for (int64_t i = 0; i < k.n; ++i) out[i] = holds<kDirection>(a[i], b[i]);
 }
 
-// Bits of doubles in total order: negative ones flipped.
+// Compares the bits of doubles in total order: the bits of negative numbers are inverted.
 template <Direction kDirection>
 void compare_total(const KernelArgs& k) {
   const auto key = [](int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; };

@@ -6,8 +6,9 @@
 #include "hlo/ops/eval/lanes.h"
 
 /// \file
-/// The scalar functions of the elementwise ops, over lanes. Results are not yet rounded to the element type (codec().round
-/// or store does that), so that a chain such as a sum may go on in wide form.
+/// The scalar functions of the elementwise ops, on arrays of elements in wide form (lanes, see lanes.h). Results are
+/// not yet rounded to the element type (codec().round or store does that), so that a chain of steps such as a sum may
+/// continue in wide form.
 
 namespace collet::hlo::eval {
 
@@ -19,23 +20,24 @@ struct KernelArgs {
 };
 using Kernel = void (*)(const KernelArgs&);
 
-/// The kernel of an elementwise op whose operand 0 has type `type` (select: operand 1); null when there is none.
+/// Returns the kernel of an elementwise op whose operand 0 has type `type` (for select: operand 1); null if there is
+/// none.
 Kernel find_kernel(Op op, Type type);
-/// compare: total order on doubles is that of every narrower type.
+/// Returns the kernel of compare. The total order of a narrower float type is that of doubles.
 Kernel find_compare(Direction direction, CompareType compare, Type type);
-/// Binary kernel of `op` between two values of `type`, as convenient function.
+/// Applies a binary kernel to `n` elements.
 inline void apply(Kernel kernel, int bits, void* out, const void* a, const void* b, int64_t n) {
   kernel({out, {a, b, nullptr}, n, bits});
 }
 
-/// A fold of `n` values that is rounded at each step, in row-major order, as the ops of its body say. A long one goes on
-/// in wide form and is rounded once: its order is the implementation's, and rounding would tell more of the order than of
-/// the sum.
+/// True if a reduction of `n` values is short. A short reduction is rounded at each step, in row-major order, as the
+/// ops of its body say. A long one is computed in wide form and rounded once: its order is implementation-defined, so
+/// rounding at each step would only add errors that depend on the order.
 constexpr bool is_short(int64_t n) {
   return n <= 16;
 }
 
-// By kind of lane; each returns null for ops that the kind does not have.
+// The kernels by kind of lane; each function returns null for ops that do not support the kind.
 Kernel int_kernel(Op op, Kind kind);
 Kernel real_kernel(Op op, bool f64);
 Kernel complex_kernel(Op op, bool c128);

@@ -21,14 +21,14 @@ void run(const KernelArgs& k) {
   }
 }
 
-// The square of a and what its rounding lost.
+// Returns the square of a and its rounding error.
 template <typename R>
 void square(R a, R& high, R& low) {
   high = a * a;
   low = std::fma(a, a, -high);
 }
 
-// log|1 + z| is half of log1p(x * (2 + x) + y * y), the argument with care.
+// log|1 + z| is half of log1p(x * (2 + x) + y * y), where the argument is computed with extra precision.
 template <typename R>
 std::complex<R> log1p(std::complex<R> z) {
   const R x = z.real(), y = z.imag();
@@ -37,7 +37,7 @@ std::complex<R> log1p(std::complex<R> z) {
   R xx, xl, yy, yl;
   square(x, xx, xl);
   square(y, yy, yl);
-  // 2x + xx + yy, added from the largest down with the errors of each addition.
+  // Adds 2x + x*x + y*y from the largest term to the smallest, with the rounding errors of each addition.
   R sum = 2 * x, error = xl + yl;
   for (R term : {xx, yy}) {
     const R next = sum + term;
@@ -45,7 +45,7 @@ std::complex<R> log1p(std::complex<R> z) {
     error += (sum - (next - part)) + (term - part);
     sum = next;
   }
-  // Far within the circle the sum is near -1, and 1 + x is exact.
+  // If |1 + z| is small, the sum is near -1, and 1 + x is exact.
   if (sum < R(-0.5)) return {std::log(std::hypot(1 + x, y)), angle};
   return {std::log1p(sum + error) / 2, angle};
 }

@@ -6,7 +6,7 @@
 namespace collet::hlo::eval {
 namespace {
 
-// Each function has of(a, b, c, bits) on 64-bit words.
+// Each function type has of(a, b, c, bits) on 64-bit words.
 template <typename F, typename T>
 void run(const KernelArgs& k) {
   auto* a = static_cast<const T*>(k.in[0]);
@@ -16,7 +16,7 @@ void run(const KernelArgs& k) {
   for (int64_t i = 0; i < k.n; ++i) out[i] = F::of(a[i], b[i], c[i], k.bits);
 }
 
-// Words without a sign, and those whose arithmetic is the same for both.
+// Unsigned words, and ops whose arithmetic is the same for signed and unsigned words.
 using U = uint64_t;
 using S = int64_t;
 

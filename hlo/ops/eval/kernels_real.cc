@@ -8,8 +8,8 @@
 namespace collet::hlo::eval {
 namespace {
 
-// F::of<R>(a, b) computes in R: double for types below f64, long double for f64, so that the one rounding that follows
-// decides alone.
+// F::of<R>(a, b) computes in R: double for types narrower than f64, long double for f64, so that the result is
+// correctly rounded by the single rounding that follows.
 template <typename F, typename R>
 void run(const KernelArgs& k) {
   auto* a = static_cast<const double*>(k.in[0]);
@@ -80,7 +80,7 @@ COLLET_FUNCTION(Expm1, std::expm1(a))
 COLLET_FUNCTION(Log, std::log(a))
 COLLET_FUNCTION(Log1p, std::log1p(a))
 COLLET_FUNCTION(Logistic, R(1) / (R(1) + std::exp(-a)))
-// Also of a signalling NaN, which std::pow gives back.
+// The special case also covers a signalling NaN, for which std::pow returns NaN.
 COLLET_FUNCTION(Power, b == 0 || a == 1 ? R(1) : std::pow(a, b))
 COLLET_FUNCTION(Rsqrt, R(1) / std::sqrt(a))
 COLLET_FUNCTION(Sin, std::sin(a))
@@ -110,7 +110,7 @@ void make_complex(const KernelArgs& k) {
   for (int64_t i = k.n - 1; i >= 0; --i) out[i] = Cx(a[i], b[i]);
 }
 
-// Basic arithmetic rounds correctly in double itself; a longer format would round twice.
+// Basic arithmetic of doubles is correctly rounded; in long double it would be rounded twice.
 Kernel basic(Op op) {
   switch (op) {
     case Op::ABS:

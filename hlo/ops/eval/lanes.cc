@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kInfinity = 0x7FF0000000000000u;
 
-// Integers of `Storage`; those narrower than a byte have their width in kBits.
+// The codec of integers that are stored as `Storage`; those narrower than a byte have kBits bits.
 template <typename Storage, int kBits>
 struct IntCodec {
   static constexpr bool kSigned = std::is_signed_v<Storage>;
@@ -63,7 +63,8 @@ struct PredCodec {
   }
 };
 
-// Keeps sign and payload of NaN, so that the total order of the narrow type is that of the doubles.
+// Converts a float to a double and keeps sign and payload of NaN, so that the total order of the narrow type is that of
+// the doubles.
 double widen(float f) {
   const auto bits = std::bit_cast<uint32_t>(f);
   return std::bit_cast<double>((uint64_t{bits >> 31} << 63) | kInfinity | (uint64_t{bits & 0x7FFFFFu} << 29));
@@ -107,7 +108,7 @@ struct F32Codec {
 };
 
 template <typename T>
-struct WideCodec {  // double and complex<double>: lanes as they are
+struct WideCodec {  // for double and complex<double>, whose elements already have the wide form
   static void load(const uint8_t* from, int64_t stride, void* lanes, int64_t n) {
     auto* in = reinterpret_cast<const T*>(from);
     auto* out = static_cast<T*>(lanes);
@@ -141,7 +142,7 @@ struct C64Codec {
   static void round(void* lanes, int64_t n) { F32Codec::round(lanes, 2 * n); }
 };
 
-// One rounding from double to a format with few bits, by integer arithmetic. What is special goes to encode_float.
+// Rounds a double to a format with few bits by integer arithmetic. encode_float handles special cases.
 template <uint32_t kType>
 uint64_t encode_small(double value) {
   constexpr FloatFormat f = float_format(kType);
@@ -150,7 +151,8 @@ uint64_t encode_small(double value) {
   } else {
     constexpr int shift = 52 - f.mantissa_bits;
     constexpr uint64_t smallest = static_cast<uint64_t>(1024 - f.bias) << 52;  // 2^(1 - bias)
-    // The first magnitude that may overflow: the largest finite one, cut; encode_float decides from there.
+    // Magnitudes from this one on may overflow: the largest finite one without its mantissa bits. encode_float handles
+    // them.
     constexpr uint64_t largest = (static_cast<uint64_t>(1023 - f.bias + (1 << f.exponent_bits) - 2) << 52);
     const uint64_t bits = std::bit_cast<uint64_t>(value);
     const uint64_t magnitude = bits & ~(uint64_t{1} << 63);
@@ -160,7 +162,8 @@ uint64_t encode_small(double value) {
       const uint64_t rounded = magnitude + (uint64_t{1} << (shift - 1)) - 1 + ((magnitude >> shift) & 1);
       code = (rounded >> shift) - (static_cast<uint64_t>(1023 - f.bias) << f.mantissa_bits);
     } else {
-      // Adding a power of two whose last place is the format's smallest step rounds to that step.
+      // Adding a power of two whose last bit is the format's smallest step, and subtracting it again, rounds to that
+      // step.
       constexpr uint64_t magic = static_cast<uint64_t>(1023 + 1 - f.bias - f.mantissa_bits + 52) << 52;
       code = std::bit_cast<uint64_t>(std::bit_cast<double>(magnitude) + std::bit_cast<double>(magic)) - magic;
     }
@@ -169,7 +172,7 @@ uint64_t encode_small(double value) {
   }
 }
 
-// IEEE formats of 16 bits.
+// The codec of IEEE formats with 16 bits.
 template <uint32_t kType>
 double decode_half(uint16_t code) {
   constexpr FloatFormat f = float_format(kType);
@@ -262,8 +265,9 @@ constexpr std::array<Codec, COLLET_TYPE_LIMIT> make_codecs() {
 }
 constexpr std::array<Codec, COLLET_TYPE_LIMIT> kCodecs = make_codecs();
 
-// An integer as a double that rounds like the integer itself when it is rounded again to at most 32 bits of mantissa:
-// what does not fit is cut, and the last place made odd.
+// Converts an integer to a double by rounding to odd: bits that do not fit are cut off, and if any was set, the last
+// bit is set. Rounding the double again to at most 32 bits of mantissa then gives the same result as rounding the
+// integer.
 double to_odd(bool negative, uint64_t magnitude) {
   if (magnitude >> 53) magnitude = ((magnitude >> 11) | ((magnitude & 0x7FF) != 0)) << 11;
   const auto value = static_cast<double>(magnitude);

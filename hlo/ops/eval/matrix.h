@@ -37,7 +37,7 @@ T conjugate(T x) {
   else
     return x;
 }
-/// |x|^2.
+/// Returns |x|^2.
 template <typename T>
 RealOf<T> squared(T x) {
   if constexpr (kIsComplex<T>)
@@ -79,7 +79,7 @@ Matrix<T> adjoint(const Matrix<T>& a) {
   return out;
 }
 
-/// The matrices in the last two dimensions.
+/// Returns the matrices in the last two dimensions of a literal.
 template <typename T>
 std::vector<Matrix<T>> matrices(const Literal& literal) {
   const auto dims = literal.shape().dims();
@@ -103,7 +103,7 @@ std::vector<Matrix<T>> matrices(const Literal& literal) {
   return out;
 }
 
-/// A literal of `shape` from matrices one after another.
+/// Returns a literal of `shape` from consecutive matrices.
 template <typename T>
 Literal from_matrices(std::vector<Matrix<T>>& list, const Shape& shape) {
   WideArray out(kIsComplex<T> ? Wide::Complex : Wide::Real, shape.element_count());
@@ -119,7 +119,7 @@ Literal from_matrices(std::vector<Matrix<T>>& list, const Shape& shape) {
   return unpack(out, shape);
 }
 
-/// f(matrix) for each matrix of `literal`; a literal of `shape`.
+/// Applies f to each matrix of `literal`; returns a literal of `shape`.
 template <typename T, typename F>
 Expected<Literal> each_matrix(const Literal& literal, const Shape& shape, F&& f) {
   std::vector<Matrix<T>> list = matrices<T>(literal);

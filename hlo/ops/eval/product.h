@@ -7,18 +7,19 @@
 
 namespace collet::hlo::eval {
 
-/// Whether sums of `k` products of these integer types are exact in double, which is faster.
+/// True if sums of `k` products of these integer types are exact in double, which is faster than integer arithmetic.
 bool fits_doubles(Type a, Type b, int64_t k);
 
-/// Sums of products for a result of some type: in words, doubles (long doubles where f64 products are few) or complex
-/// doubles.
+/// Computes sums of products for a result of some type: in words, doubles (long doubles for few f64 products) or
+/// complex doubles.
 class Product {
  public:
-  /// `work`: how many products in all; `k`: how many a sum. Short sums (is_short) are rounded at each step to the result's
-  /// own precision, f32 at least; long ones at the end. With `other`, short sums are rounded at the end and long ones at each step.
+  /// `work`: number of products in total; `k`: number of products in one sum. Short sums (see is_short) are rounded at
+  /// each step to the precision of the result, or to f32 if that is wider; long ones are rounded at the end. With
+  /// `other` it is the reverse, to test that callers accept both.
   Product(Type a, Type b, Type result, int64_t work, int64_t k, bool other);
   Wide wide() const { return wide_; }
-  /// c[m, n] += a[m, k] * b[k, n], from the given elements of arrays of kind wide().
+  /// Computes c[m, n] += a[m, k] * b[k, n], from the given offsets of arrays of kind wide().
   void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
            int64_t c_at) const;
   /// Converts the sums to the result's kind of lanes.

@@ -6,12 +6,12 @@
 
 namespace collet::hlo::eval {
 
-/// Sorts positions by merging, stable; `less(a, b)` may be anything, also no order at all. It returns -1 to stop.
-/// False when it did.
+/// Sorts positions by a stable merge sort. `less(a, b)` may be any function, even one that defines no order; it returns
+/// -1 to stop. Returns false if it was stopped.
 template <typename Less>
 bool merge_sort(std::vector<int64_t>& positions, const Less& less) {
   const auto n = static_cast<int64_t>(positions.size());
-  constexpr int64_t kRun = 8;  // runs that are sorted by insertion first
+  constexpr int64_t kRun = 8;  // length of runs that are sorted by insertion before merging
   for (int64_t begin = 0; begin < n; begin += kRun)
     for (int64_t i = begin + 1; i < n && i < begin + kRun; ++i) {
       const int64_t x = positions[static_cast<size_t>(i)];

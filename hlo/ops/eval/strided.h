@@ -9,21 +9,21 @@
 #include "hlo/ops/evaluate.h"
 
 /// \file
-/// Arrays as base + sum of index * stride, and walks over index spaces.
+/// Views of arrays as base + sum of index * stride, and iteration over index spaces.
 
 namespace collet::hlo::eval {
 
 using Ints = std::vector<int64_t>;
 
-/// Row-major strides, in elements.
+/// Returns row-major strides, in elements.
 Ints row_major_strides(std::span<const int64_t> dims);
-/// Product; 1 for no dimensions.
+/// Returns the product; 1 for an empty list.
 int64_t product(std::span<const int64_t> dims);
 
-/// Copies elements of `bytes` bytes over the index space `dims`; strides in elements, any sign, 0 too.
+/// Copies elements of `bytes` bytes over the index space `dims`. Strides are in elements, and may be negative or 0.
 void copy_strided(std::span<const int64_t> dims, const uint8_t* from, std::span<const int64_t> from_strides,
                   uint8_t* to, std::span<const int64_t> to_strides, int bytes);
-/// The same, prepared for many copies of one form.
+/// Does the same, prepared once for many copies with equal sizes and strides.
 class StridedCopy {
  public:
   StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> from_strides, std::span<const int64_t> to_strides,
@@ -40,7 +40,7 @@ class StridedCopy {
 /// Fills `count` elements with the one at `value`.
 void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes);
 
-/// Steps through an index space in row-major order, keeping the offsets of several arrays that are indexed by it.
+/// Iterates over an index space in row-major order, and updates the offsets of several arrays that are indexed by it.
 class IndexIterator {
  public:
   /// `strides[k]` are the strides of array k.
@@ -59,9 +59,9 @@ class IndexIterator {
     }
     done_ = true;
   }
-  /// Back to index 0 everywhere.
+  /// Resets all indices to 0.
   void reset();
-  /// To the given row-major position.
+  /// Moves to the given row-major position.
   void seek(int64_t position);
 
  private:
@@ -73,12 +73,12 @@ class IndexIterator {
 /// Drops dimensions of size 1 and merges neighbours that are contiguous in every array.
 void merge_dims(Ints& dims, std::vector<Ints>& strides);
 
-/// Calls work(begin, end) over parts of [0, count), in several threads where the context allows and `cost` (elements or
-/// products, about a nanosecond each) makes it worth while.
+/// Calls work(begin, end) for parts of [0, count), in several threads if the context allows it and `cost` makes it
+/// worthwhile. `cost` is the number of elements or products, of about a nanosecond each.
 void parallel(const EvalContext& context, int64_t count, int64_t cost,
               const std::function<void(int64_t, int64_t)>& work);
 
-/// RESOURCE_EXHAUSTED when a value would take more memory than the machine has.
+/// Returns RESOURCE_EXHAUSTED if a value would need more memory than the machine has.
 Status check_size(const Shape& shape);
 
 }  // namespace collet::hlo::eval

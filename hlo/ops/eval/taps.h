@@ -8,22 +8,24 @@
 
 namespace collet::hlo::eval {
 
-/// The dimensions of `window`, as they are.
+/// Returns the dimensions of `window` unchanged.
 std::vector<WindowDim> whole_window(const Window& window);
-/// The dimensions of the least window that sees the same (see least_window). `input` and `output`: sizes along them.
+/// Returns the dimensions of the smallest window that reads the same elements (see least_window in windows.h). `input`
+/// and `output` are the sizes along them.
 std::vector<WindowDim> least_window(const Window& window, std::span<const int64_t> input,
                                     std::span<const int64_t> output);
 
-/// Which input element a window position touches, dimension by dimension.
+/// Computes which input element a window position reads, dimension by dimension.
 class Taps {
  public:
   /// `input` and `output`: sizes along the window's dimensions.
   Taps(std::vector<WindowDim> window, std::span<const int64_t> input, std::span<const int64_t> output);
   size_t rank() const { return sizes_.size(); }
-  /// The window's own sizes.
+  /// Returns the sizes of the window.
   const Ints& sizes() const { return sizes_; }
   const WindowDim& dim(size_t d) const { return dimensions_[d].dim; }
-  /// Input position under window position `w` of output `o` along dimension `d`; -1 in padding and in holes.
+  /// Returns the input index that window position `w` of output `o` reads along dimension `d`; -1 in padding and in
+  /// holes of dilation.
   int64_t at(size_t d, int64_t o, int64_t w) const {
     const Dimension& a = dimensions_[d];
     return a.table.empty() ? compute(a, o, w) : a.table[static_cast<size_t>(o * sizes_[d] + w)];
@@ -33,7 +35,7 @@ class Taps {
   struct Dimension {
     WindowDim dim;
     int64_t input = 0;
-    Ints table;  // left empty when it would be large
+    Ints table;  // precomputed indices; empty if the table would be large
   };
   static int64_t compute(const Dimension& a, int64_t o, int64_t w) {
     const int64_t tap = a.dim.reversed ? a.dim.size - 1 - w : w;

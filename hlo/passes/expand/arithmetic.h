@@ -6,8 +6,8 @@
 #include "hlo/passes/expand/float_bits.h"
 
 /// \file
-/// The arithmetic of HLO in which <collet/elementary.hpp> is written: floating-point expressions over arrays. Also what is in
-/// its style, and of use to HLO alone.
+/// Operators on HLO values with which the formulas of <collet/elementary.hpp> are instantiated: floating-point
+/// expressions over arrays. Also holds further functions in the same style that only HLO expansions use.
 
 namespace collet::hlo {
 
@@ -78,7 +78,8 @@ inline BoolArray operator==(IntArray i, int64_t c) {
   return {i.b, i.b->compare(i.id, Direction::EQ, i.like(c).id)};
 }
 
-/// An array of floats; operators work element by element, numbers stand for arrays of that number.
+/// An array of floats. Operators work element by element; a number stands for an array whose elements all are that
+/// number.
 struct Real : elementary::Operators<Real> {
   using Mask = BoolArray;
   using Bits = IntArray;
@@ -153,12 +154,12 @@ inline Real multiply_add(Real x, Real y, Real z) {
   return x * y + z;
 }
 inline Real fused_multiply_add(Real x, Real y, Real z) {
-  return multiply_add(x, y, z);  // not called: HLO has none
+  return multiply_add(x, y, z);  // never called: HLO has no fused multiply-add
 }
 inline Real magnitude(Real x) {
   return x.of(FloatBits(*x.b, x.type()).magnitude(x.id));
 }
-/// `size` (not negative) with the sign of `x`.
+/// Returns `size`, which is not negative, with the sign of `x`.
 inline Real with_sign_of(Real size, Real x) {
   return x.of(FloatBits(*x.b, x.type()).with_sign_of(size.id, x.id));
 }
@@ -186,14 +187,15 @@ inline Real power_of_two(IntArray n, Real like) {
 inline Real power_of_two(Real n) {
   return power_of_two(to_whole(n), n);
 }
-/// In two steps, so that the result may end among the subnormal numbers or at the very top.
+/// Multiplies `x` by 2^n in two steps, so that the factor itself does not overflow or underflow if the result is
+/// subnormal or close to the largest number.
 inline Real scale(Real x, Real n) {
   const IntArray whole = to_whole(n), half = whole >> 1;
   return x * power_of_two(half, x) * power_of_two(whole - half, x);
 }
 elementary::Quarter<Real> reduce_quarter(Real x);
 
-/// The square root, correctly rounded, by the other operations.
+/// Returns the square root, correctly rounded, without using the op sqrt.
 Real square_root(Real x);
 
 }  // namespace collet::hlo

@@ -9,19 +9,20 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kLn2 = 0.69314718055994530942;
 
-// Beyond it squares overflow, and z is so large that 1 plays no part.
+// For larger parts the squares in the general formula could overflow; and 1 is negligible in sqrt(1 - z^2), so a
+// simpler formula is exact.
 double huge(Real x) {
   return x.type() == Type::F64 ? 0x1p500 : 0x1p60;
 }
-// Below it z^3 is lost beside z.
+// For smaller |z| the term z^3 of the series is less than half an ulp of z, so z itself is the result.
 double tiny(Real x) {
   return x.type() == Type::F64 ? 0x1p-30 : 0x1p-14;
 }
 
-/// For x, y >= 0 and z = x + iy: what arc sine and arc cosine are both made of.
+/// Intermediate results that asin and acos have in common, for z = x + iy with x, y >= 0.
 struct Arc {
   Real height;  ///< |Im asin z| = |Im acos z|
-  Real width;   ///< Re asin z is the angle of (x, width), Re acos z that of (width, x)
+  Real width;   ///< Re asin z = atan2(x, width), Re acos z = atan2(width, x)
 };
 
 Arc arc_of(Real x, Real y) {
@@ -31,7 +32,7 @@ Arc arc_of(Real x, Real y) {
   const Real near = call(Op::SQRT, sum * 0.5 * (y * y / right + left));
   const Real far = y * call(Op::SQRT, (sum / right + sum / beyond) * 0.5);
   const Real outside = select(y == 0, 0, far);
-  // a - 1, without cancellation.
+  // over_one is a - 1, computed without cancellation.
   const Real over_one = select(x < 1, y * y / right + y * y / left, y * y / right + beyond) * 0.5;
   const Real low = call(Op::LOG_PLUS_ONE, over_one + call(Op::SQRT, over_one * (a + 1)));
   const Real high = call(Op::LOG, a + call(Op::SQRT, a * a - 1));
@@ -70,7 +71,7 @@ Pair over(Pair x, Pair y) {
 
 Pair square_root(Pair z) {
   const Real a = magnitude(z.re);
-  // Halves, so that the sum does not overflow.
+  // Each term is halved before the addition, so that the sum does not overflow.
   const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
   const Real other = select(t == 0, t, magnitude(z.im) * 0.5 / t);
   const BoolArray left = z.re < 0;
@@ -102,14 +103,14 @@ Pair arc_tanh(Pair z) {
   const Real x = smaller(magnitude(z.re), limit), y = smaller(magnitude(z.im), limit);
   const Real gap = 1.0 - x, below = gap * gap + y * y;
   const Real plain = call(Op::LOG_PLUS_ONE, x * 4.0 / below) * 0.25;
-  // At the pole the square of the distance underflows.
+  // Close to the pole the square of the distance would underflow, so its logarithm is taken from the distance itself.
   const Real pole = (call(Op::LOG, hypotenuse({gap, y})) * -1.0 + kLn2) * 0.5;
   const BoolArray close = below < (x.type() == Type::F64 ? 0x1p-900 : 0x1p-100);
   const Real re = select(close, pole, plain);
   const Real im = angle_of(y * 2.0, gap * (x + 1) - y * y) * 0.5;
   return {with_sign_of(magnitude(re), z.re), with_sign_of(im, z.im)};
 }
-// Twice the arc tangent of y / (s + x), s^2 = x^2 + y^2, or of (s - x) / y where s + x cancels.
+// The angle is twice the arc tangent of y / (s + x) with s^2 = x^2 + y^2, or of (s - x) / y if s + x would cancel.
 Pair arc_tangent(Pair y, Pair x) {
   const Pair s = square_root(plus(times(x, x), times(y, y)));
   const BoolArray left = x.re < 0;

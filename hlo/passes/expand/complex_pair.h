@@ -25,15 +25,16 @@ inline Real smaller(Real x, Real y) {
 inline Real angle_of(Real y, Real x) {
   return x.of(x.b->binary(Op::ATAN2, y.id, x.id));
 }
-/// |z|, without overflow; infinite when a part is, even where the other one is NaN.
+/// Returns |z| without intermediate overflow; infinite if one part is infinite, even if the other part is NaN.
 Real hypotenuse(Pair z);
 Pair times(Pair x, Pair y);
 Pair plus(Pair x, Pair y);
-/// Divides by Smith's method, scaling by the larger part of the divisor.
+/// Divides x by y with Smith's method, which scales by the larger part of the divisor.
 Pair over(Pair x, Pair y);
 Pair square_root(Pair z);
 
-// Inverse functions, after Hull, Fairgrieve and Tang.
+// Inverse functions, as in Hull, Fairgrieve and Tang, "Implementing the complex arcsine and arccosine functions using
+// exception handling" (1997).
 Pair arc_sine(Pair z);
 Pair arc_cosine(Pair z);
 Pair arc_sinh(Pair z);

@@ -8,8 +8,9 @@
 #include "hlo/passes/rewriter.h"
 
 /// \file
-/// Expansions: how an op that a device does not have is written with simpler ones, one file per family of ops. They need
-/// not end at core ops at once: what they use and the device lacks is expanded in the next round.
+/// Expansions rewrite an op that a device does not support into simpler ops; there is one file per family of ops. The
+/// result need not consist of core ops: an op in it that the device does not support either is expanded in the next
+/// round.
 
 namespace collet::hlo {
 
@@ -28,8 +29,8 @@ struct ExpandInput {
   }
 };
 
-/// Returns the replacement of the instruction; for several results a `tuple` of them. None: there is no expansion of this form (the
-/// fallback will run it), unless the builder holds an error.
+/// Returns the replacement of the instruction; for several results a `tuple` of them. Returns None if the op has no
+/// expansion in this form (the fallback backend then runs it), or if the builder holds an error.
 using Expander = InstrId (*)(const ExpandInput&);
 
 struct Expansion {
@@ -37,18 +38,20 @@ struct Expansion {
   Expander expand;
 };
 
-/// Expands what `table` has and context.claim says to; true if anything was.
+/// Expands the instructions whose ops are in `table` and for which context.claim answers Expand. Returns true if any
+/// was expanded.
 Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<const Expansion> table);
 
 using Ints = std::vector<int64_t>;
 inline Ints to_ints(std::span<const int64_t> values) {
   return {values.begin(), values.end()};
 }
-/// 0, 1, ..., n - 1.
+/// Returns n consecutive numbers: first, first + 1, ...
 Ints counting(int64_t n, int64_t first = 0);
-/// The permutation that undoes `permutation`.
+/// Returns the inverse of `permutation`.
 Ints inverse_permutation(std::span<const int64_t> permutation);
-/// f32 for narrower floats, else the type itself: what a computation of several roundings runs in.
+/// Returns f32 for narrower floats, else the type itself: the type in which computations with several roundings are
+/// done.
 Type wide_float(Type type);
 
 }  // namespace collet::hlo

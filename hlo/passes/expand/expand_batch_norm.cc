@@ -48,7 +48,7 @@ InstrId inference(const ExpandInput& in) {
 
 InstrId training(const ExpandInput& in) {
   const Norm n(in);
-  // In two passes: E[x^2] - E[x]^2 can cancel to less than nothing.
+  // The variance is computed from centered values: E[x^2] - E[x]^2 could cancel and even become negative.
   const InstrId x = n.operand(0), mean = n.mean(x), centered = n.b.sub(x, n.spread(mean));
   const InstrId variance = n.mean(n.b.mul(centered, centered));
   const InstrId y = n.normalized(centered, variance, n.operand(1), n.operand(2));

@@ -2,8 +2,9 @@
 #include "hlo/passes/expand/complex_pair.h"
 #include "hlo/passes/expand/expand.h"
 
-// Complex values as pairs of real ones. Each op is written with real, imag and complex around it; where two such ops meet,
-// simplify takes out what lies between them, so that a chain of them needs none.
+// Rewrites ops on complex values into ops on pairs of real values. Each op becomes real ops between `real`/`imag` of
+// its operands and a `complex` of the results; simplify removes complex/real pairs that meet, so a chain of such ops
+// needs none in between.
 
 namespace collet::hlo {
 namespace {
@@ -28,7 +29,7 @@ Pair minus(Pair z) {
 
 Pair exponential(Pair z) {
   const Real size = call(Op::EXPONENTIAL, z.re);
-  // A real argument has a real result, also where the size is infinite.
+  // A real argument gives a real result, also if exp(z.re) is infinite (infinity * sine(0) would be NaN).
   return {size * call(Op::COSINE, z.im), select(z.im == 0, z.im, size * call(Op::SINE, z.im))};
 }
 Pair exponential_minus_one(Pair z) {
@@ -37,7 +38,7 @@ Pair exponential_minus_one(Pair z) {
   return {grown * cosine - half * half * 2.0, exponential(z).im};
 }
 Pair logarithm(Pair z) {
-  // log|z| near |z| = 1 from |z|^2 - 1.
+  // Near |z| = 1 the real part log|z| is computed from |z|^2 - 1, which avoids cancellation.
   const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
   const Real near = call(Op::LOG_PLUS_ONE, (most - 1) * (most + 1) + least * least) * 0.5;
   const BoolArray close = most > 0.5 && most < 2;
@@ -61,7 +62,7 @@ Pair sinh(Pair z) {
 Pair cosh(Pair z) {
   return {call(Op::COSH, z.re) * call(Op::COSINE, z.im), call(Op::SINH, z.re) * call(Op::SINE, z.im)};
 }
-// (sinh 2a + i sin 2b) / (cosh 2a + cos 2b), the denominator as 2 (sinh^2 a + cos^2 b).
+// tanh(a + bi) = (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); the denominator is computed as 2 (sinh^2 a + cos^2 b).
 Pair tanh(Pair z) {
   const Real far = magnitude(z.re), a = smaller(far, far.like(20));
   const Real sh = call(Op::SINH, a), ch = call(Op::COSH, a), s = call(Op::SINE, z.im), c = call(Op::COSINE, z.im);
@@ -74,7 +75,7 @@ Pair tangent(Pair z) {
 }
 Pair logistic(Pair z) {
   const Pair grown = exponential(minus(z)), sum = plus(one(z), grown);
-  // Near the poles, 1 + exp(-z) without cancellation: 1 + cos y = 2 cos^2(y / 2).
+  // Near the poles, 1 + exp(-z) is computed without cancellation: 1 + cos y = 2 cos^2(y / 2).
   const Real size = call(Op::EXPONENTIAL, -z.re), half = call(Op::COSINE, z.im * 0.5);
   const Real near = half * half * 2.0 * size - call(Op::EXPONENTIAL_MINUS_ONE, -z.re);
   return over(one(z), {select(magnitude(z.re) < 1, near, sum.re), sum.im});
@@ -135,7 +136,7 @@ InstrId convert(const ExpandInput& in) {
                   b.convert(b.unary(Op::IMAG, in.operand(0)), part));
 }
 
-// The op on each part, where it only moves elements (or adds them).
+// Applies the op to the real and the imaginary parts separately. This holds for ops that only move or add elements.
 InstrId each_part(const ExpandInput& in) {
   Builder& b = in.b;
   if (!in.shape().is_array() || !is_complex(in.type())) return InstrId::None;
@@ -172,7 +173,7 @@ InstrId dot(const ExpandInput& in) {
                   b.add(product(x.re, y.im), product(x.im, y.re)));
 }
 
-// Sums of parts; products and others do not come apart.
+// A sum is reduced part by part. Other combiners, such as products, mix the parts and are not expanded.
 InstrId reduce(const ExpandInput& in) {
   Builder& b = in.b;
   if (!in.shape().is_array() || !is_complex(in.type()) || in.instr.operands.size() != 2) return InstrId::None;

@@ -13,7 +13,7 @@ InstrId reduce_precision(const ExpandInput& in) {
   const auto& attrs = in.as<ReducePrecisionAttrs>();
   const InstrId x = in.operand(0);
   if (!is_ieee(in.type())) {
-    // In f32, which holds the type.
+    // The rounding is done in f32, which represents every value of the type.
     auto* same = in.module.make<ReducePrecisionAttrs>();
     *same = attrs;
     same->exponent_bits = std::min<int64_t>(attrs.exponent_bits, 8);
@@ -25,7 +25,8 @@ InstrId reduce_precision(const ExpandInput& in) {
   const auto number = [&](int64_t v) { return b.like_int(bits, v); };
   const int64_t dropped = f.format.mantissa_bits - attrs.mantissa_bits;
   if (dropped > 0) {
-    // To nearest, ties to even; a carry runs into the exponent as it should.
+    // Rounds to nearest, ties to even. A carry out of the mantissa increments the exponent, which is the correct
+    // result.
     const InstrId last = b.and_(b.shr(bits, dropped), number(1));
     const InstrId bias = b.add(last, number((int64_t{1} << (dropped - 1)) - 1));
     bits = b.and_(b.add(bits, bias), number(~((int64_t{1} << dropped) - 1)));
@@ -42,7 +43,7 @@ InstrId reduce_precision(const ExpandInput& in) {
   return b.select(f.is_nan(x), nan, f.value(bits));
 }
 
-// Up by one where the random number is below the fraction.
+// Rounds the magnitude up by one unit where the random number is below the fraction that is cut off.
 InstrId stochastic_convert(const ExpandInput& in) {
   Builder& b = in.b;
   const Type from = in.operand_shape(0).type();

@@ -3,8 +3,9 @@
 
 #include "hlo/passes/expand/expand.h"
 
-// One product per tap of the kernel: a strided slice of the padded input times the tap, added up. No copy of the input
-// larger than its padding is made. Groups become a batch dimension of the product.
+// Expands a convolution into one matrix product per tap of the kernel: a strided slice of the padded input times that
+// tap; the products are added up. No intermediate array is larger than the padded input. Groups become a batch
+// dimension of the products.
 
 namespace collet::hlo {
 namespace {
@@ -32,7 +33,7 @@ class Taps {
   }
 
  private:
-  // [group, batch, spatial..., features of the group], padded and dilated.
+  // Brings the input into the form [group, batch, spatial..., features of the group], padded and dilated.
   void canonical_input() {
     const DimLabels& l = a_.labels;
     const Shape& shape = in_.operand_shape(0);
@@ -60,7 +61,7 @@ class Taps {
     split.insert(split.end(), padded.begin() + 1, padded.end() - 1);
     split.push_back(feature_groups);
     split.push_back(features_in_);
-    // One of the group dimensions has size one.
+    // At most one of feature_group_count and batch_group_count is larger than one.
     const auto group_at = static_cast<int64_t>(rank_) + 2;
     turned = {0, group_at, 1};
     for (size_t i = 0; i < rank_; ++i) turned.push_back(static_cast<int64_t>(i) + 2);
@@ -72,7 +73,7 @@ class Taps {
     input_ = b_.reshape(x, dims);
   }
 
-  // [spatial..., group, input feature, output feature].
+  // Brings the kernel into the form [spatial..., group, input feature, output feature].
   void canonical_kernel() {
     const DimLabels& l = a_.labels;
     const Shape& shape = in_.operand_shape(1);
@@ -109,11 +110,11 @@ class Taps {
     out.push_back(1);
     return out;
   }
-  // Extent of the places that one tap looks at.
+  // Number of input positions between the first and the last one that one tap reads, both included.
   int64_t extent(size_t i) const { return (places_[i] - 1) * a_.window.stride_at(i) + 1; }
 
   InstrId term(Builder& b, InstrId slice, InstrId tap) const {
-    if (features_in_ == 1) {  // depthwise: no sum in it
+    if (features_in_ == 1) {  // depthwise: one input feature per group, so there is no sum over features
       const Ints last{0, static_cast<int64_t>(rank_) + 2};
       const InstrId spread = b.broadcast(b.reshape(tap, {groups_, features_out_}), out_dims_, last);
       Ints all = counting(static_cast<int64_t>(rank_) + 2);
@@ -152,7 +153,7 @@ class Taps {
     return sum;
   }
 
-  // Many taps: a loop over their number.
+  // For many taps, a loop over the taps keeps the program small.
   InstrId looped(int64_t taps) {
     const InstrId state[] = {input_, kernel_, b_.fill(Shape::array(wide_, out_dims_), 0)};
     return b_.counted_loop(taps, state, [&](Builder& b, InstrId t, std::span<const InstrId> s) {
@@ -177,7 +178,7 @@ class Taps {
     })[2];
   }
 
-  // [group, batch, spatial..., feature] to where the labels want them.
+  // Transposes [group, batch, spatial..., feature] to the order that the output labels state.
   InstrId result(InstrId sum) {
     Ints turned{1};
     for (size_t i = 0; i < rank_; ++i) turned.push_back(static_cast<int64_t>(i) + 2);
@@ -214,7 +215,8 @@ InstrId convolution(const ExpandInput& in) {
   if (in.operand_shape(0).element_count() == 0 || in.operand_shape(1).element_count() == 0)
     return in.b.fill(in.shape(), 0);
   if (in.type() == Type::PRED) {
-    // How many products are true.
+    // A result of type pred is true if any product is true: the products are counted in s32, and the count is compared
+    // with 0.
     Builder& b = in.b;
     const InstrId counts =
         b.op(Op::CONVOLUTION, in.shape().with_type(Type::S32),

@@ -49,7 +49,8 @@ class Ragged {
     starts_ = b_.sub(ends_, sizes);
   }
 
-  // Elements of an array of `dims` that are in group `g` along `dim`; prefix[i] is where dimension i of the bounds lies.
+  // Returns which elements of an array of `dims` are in group `g` along `dim`. prefix[i] is the dimension of the array
+  // to which dimension i of the bounds corresponds.
   InstrId mask(int64_t g, std::span<const int64_t> dims, int64_t dim, std::span<const int64_t> prefix) {
     const Shape shape = Shape::array(Type::S64, dims);
     const InstrId at = b_.iota(shape, dim);
@@ -63,7 +64,7 @@ class Ragged {
     return b_.and_(b_.compare(at, Direction::GE, bound(starts_)), b_.compare(at, Direction::LT, bound(ends_)));
   }
 
-  // Dimensions of lhs that the bounds' own dimensions stand for.
+  // Returns the dimensions of lhs to which the dimensions of the group bounds correspond.
   Ints lhs_prefix() const {
     Ints out;
     if (in_.operand_shape(2).rank() <= 1) return out;
@@ -88,7 +89,8 @@ class Ragged {
     return out;
   }
 
-  // Rows of lhs fall into groups, each with a rhs of its own; rows past the last give zeros.
+  // The ragged dimension is a free dimension of lhs: each group of rows is multiplied with its own rhs, and rows after
+  // the last group give zeros.
   InstrId rows(int64_t groups) {
     const int64_t group_dim = attrs_.rhs_group[0];
     DotAttrs dot = plain();
@@ -99,7 +101,7 @@ class Ragged {
     };
     dot.rhs_batch = without_group(dot.rhs_batch);
     dot.rhs_contracting = without_group(dot.rhs_contracting);
-    // Dimensions of lhs to those of the result: batch, then free ones.
+    // Maps each dimension of lhs to one of the result: batch dimensions come first, then free ones.
     Ints where(static_cast<size_t>(in_.operand_shape(0).rank()), -1);
     int64_t next = 0;
     for (int64_t d : attrs_.lhs_batch) where[static_cast<size_t>(d)] = next++;
@@ -118,7 +120,7 @@ class Ragged {
     return result;
   }
 
-  // Contracted positions fall into groups, each of which gives a product.
+  // The ragged dimension is contracted: each group of contracted positions gives a product of its own.
   InstrId sums(int64_t groups) {
     std::vector<InstrId> parts;
     Ints dims = to_ints(in_.shape().dims());
@@ -143,7 +145,7 @@ InstrId ragged_dot(const ExpandInput& in) {
   return Ragged(in).run();
 }
 
-// An operand times its scale, each element of which stands for a block.
+// Returns an operand times its scale; each element of the scale applies to one block of the operand.
 InstrId scaled(const ExpandInput& in, size_t i, Type wide) {
   Builder& b = in.b;
   const InstrId x = b.convert(in.operand(i), wide), scale = b.convert(in.operand(i + 2), wide);

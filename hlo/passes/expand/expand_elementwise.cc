@@ -7,12 +7,13 @@
 #include "hlo/passes/expand/float_bits.h"
 #include "hlo/passes/expand/regions.h"
 
-// The ops that core ops give exactly. Narrow floats with encodings of their own go by way of f32, which holds them all.
+// Expansions of elementwise ops whose results core ops give exactly. Narrow floats without an IEEE encoding are
+// computed in f32, which represents all their values.
 
 namespace collet::hlo {
 namespace {
 
-// The op itself in f32, where the type has no IEEE encoding.
+// Computes the op in f32 if the type has no IEEE encoding.
 InstrId by_f32(const ExpandInput& in) {
   Builder& b = in.b;
   std::vector<InstrId> operands;
@@ -23,7 +24,7 @@ InstrId by_f32(const ExpandInput& in) {
 bool odd_float(Type type) {
   return is_float(type) && !(is_ieee(type) && type_info(type).bits >= 16);
 }
-// Powers of two alone: nothing of this type has a negative.
+// True for a format that has no sign and holds powers of two only (f8e8m0fnu), so that no value has a negative.
 bool unsigned_float(Type type) {
   return type == Type::F8E8M0FNU;
 }
@@ -101,7 +102,8 @@ InstrId sign(const ExpandInput& in) {
   return b.select(b.compare(x, Direction::LT, zero), b.like_int(x, -1), positive);
 }
 
-// Whole floats are those from 2^mantissa on; below it the integer type of their width holds them.
+// Splits |x| into its integral and fractional part. Floats from 2^mantissa on are integral; smaller ones are truncated
+// by conversion to the integer type of their width.
 struct Rounding {
   Builder& b;
   FloatBits f;
@@ -115,7 +117,7 @@ struct Rounding {
     part = b.sub(size, whole);
   }
   InstrId one_if(InstrId predicate) const { return b.select(predicate, b.like(x, 1), b.like(x, 0)); }
-  // With the sign of x; x itself where it is whole already, infinite or NaN.
+  // Returns `rounded` with the sign of x; x itself if it is integral, infinite or NaN.
   InstrId finish(InstrId rounded) const {
     const InstrId small = b.compare(size, Direction::LT, b.like(x, std::ldexp(1.0, f.format.mantissa_bits)));
     return b.select(small, f.with_sign_of(rounded, x), x);
@@ -158,7 +160,7 @@ InstrId is_finite(const ExpandInput& in) {
   return b.compare(exponent, Direction::NE, b.like_int(exponent, f.exponent_mask()));
 }
 
-// The value's bits in an unsigned type of at least eight bits.
+// Returns the value's bits in an unsigned type of at least eight bits; `width` is the width of the value in bits.
 InstrId as_unsigned(Builder& b, InstrId x, int& width) {
   const TypeInfo& info = type_info(b.type(x));
   width = info.bits;
@@ -174,7 +176,8 @@ InstrId shift_arithmetic(const ExpandInput& in) {
   const TypeInfo& info = type_info(type);
   InstrId x = in.operand(0), by = in.operand(1);
   if (info.bits < 8) {
-    // In eight bits: the sign is extended, and a shift by seven leaves nothing else.
+    // Narrower types are computed in eight bits: the value is sign-extended, so a shift by seven leaves only copies of
+    // its sign.
     int width = 0;
     const InstrId bits = as_unsigned(b, x, width), sign = b.like_int(bits, 1 << (info.bits - 1));
     const InstrId extended = b.bitcast_convert(b.sub(b.xor_(bits, sign), sign), Type::S8);
@@ -197,7 +200,7 @@ InstrId count_ones(Builder& b, InstrId x) {
   const int width = type_info(b.type(x)).bits;
   const auto mask = [&](uint64_t pattern) { return b.like_int(x, static_cast<int64_t>(pattern)); };
   const uint64_t all = ~uint64_t{0};
-  // Pairs, nibbles, bytes; then bytes are added up.
+  // Counts the bits in pairs, then nibbles, then bytes; finally the counts of the bytes are added.
   x = b.sub(x, b.and_(b.shr(x, 1), mask(all / 3)));
   x = b.add(b.and_(x, mask(all / 5)), b.and_(b.shr(x, 2), mask(all / 5)));
   x = b.and_(b.add(x, b.shr(x, 4)), mask(all / 17));
@@ -205,7 +208,8 @@ InstrId count_ones(Builder& b, InstrId x) {
   return b.and_(x, mask(0x7F));
 }
 
-// Between widths, where one is below a byte: such elements have a byte each, so the bits do not lie where they belong.
+// bitcast-convert between types of different widths, one of them narrower than a byte. Such elements are stored one per
+// byte, so their bits must be packed or unpacked by shifts.
 InstrId regroup_bits(const ExpandInput& in) {
   Builder& b = in.b;
   InstrId x = in.operand(0);
@@ -246,7 +250,8 @@ InstrId leading_zeros(const ExpandInput& in) {
   return b.convert(b.sub(b.like_int(ones, width), ones), in.type());
 }
 
-// |x| mod |y| by long division of the mantissas, some bits a round; exact, as C's fmod.
+// Computes |x| mod |y| by long division of the significands, several bits per iteration. The result is exact, as for
+// C's fmod.
 InstrId float_remainder(const ExpandInput& in) {
   Builder& b = in.b;
   const FloatBits f(b, in.type());
@@ -280,7 +285,8 @@ InstrId float_remainder(const ExpandInput& in) {
     return std::vector<InstrId>{modulo(c, shifted, s[2]), c.sub(s[1], now), s[2]};
   });
   rest = loop[0];
-  // rest * 2^(ey - bias - mantissa), in two steps that are exact: the result is a multiple of the least number.
+  // Scales the remainder by 2^(ey - bias - mantissa) in two steps. Both are exact, because the result is a multiple of
+  // the least subnormal number.
   const InstrId half =
       b.binary(Op::SHIFT_RIGHT_ARITHMETIC, b.sub(ey, number(ey, f.format.bias + mantissa)), number(ey, 1));
   const InstrId other = b.sub(b.sub(ey, number(ey, f.format.bias + mantissa)), half);
@@ -298,7 +304,8 @@ InstrId remainder(const ExpandInput& in) {
   Builder& b = in.b;
   if (narrow_float(in.type())) return by_f32(in);
   if (is_float(in.type())) return float_remainder(in);
-  // x / 0 = -1 (all ones) and the least integer / -1 = itself, so both come out as they should.
+  // HLO defines x / 0 = -1 (all bits one) and least integer / -1 = least integer. The divisors 0 and -1 are replaced
+  // below, so that both cases have these results.
   const InstrId x = in.operand(0), y = in.operand(1);
   return b.sub(x, b.mul(b.div(x, y), y));
 }
@@ -315,7 +322,8 @@ InstrId imaginary_part(const ExpandInput& in) {
   return is_complex(in.operand_shape(0).type()) ? InstrId::None : in.b.fill(in.shape(), 0);
 }
 
-// Total order is that of the bits as signed integers, once negative numbers are turned around.
+// The total order of floats is the order of their bits as signed integers, once the bits below the sign of negative
+// numbers are inverted.
 InstrId compare(const ExpandInput& in) {
   Builder& b = in.b;
   const auto& attrs = in.as<CompareAttrs>();
@@ -325,7 +333,8 @@ InstrId compare(const ExpandInput& in) {
   const auto key = [&](InstrId x) {
     const InstrId bits = f.signed_bits(x);
     InstrId turned = b.xor_(bits, b.like_int(bits, f.below_sign()));
-    if (f.format.specials == FloatSpecials::FNUZ) {  // its one NaN, in the place of -0, comes before all
+    // FNUZ formats have one NaN, encoded as -0; it is less than all other values.
+    if (f.format.specials == FloatSpecials::FNUZ) {
       const InstrId nan = b.like_int(bits, f.sign());
       turned = b.select(b.compare(bits, Direction::EQ, nan), nan, turned);
     }

@@ -6,14 +6,16 @@
 #include "hlo/passes/expand/matrices.h"
 
 /// \file
-/// Custom calls whose meaning is a factorization of matrices: what XLA's own expanders know. Conventions are LAPACK's.
+/// Expands custom calls that stand for matrix factorizations: those that XLA's own expander passes know. The
+/// conventions are LAPACK's.
 
 namespace collet::hlo {
 namespace {
 
 using Values = std::vector<InstrId>;
 
-/// Elementwise formulas over arrays [count, rows, columns]; dimensions of size 1 spread to the other operand's.
+/// Elementwise formulas over arrays [count, rows, columns]; a dimension of size 1 is broadcast to the size of the other
+/// operand's dimension.
 class Formula {
  public:
   explicit Formula(Builder& b) : b_(b) {}
@@ -38,7 +40,7 @@ class Formula {
   InstrId select(InstrId p, double x, InstrId y) { return select(p, b_.like(y, x), y); }
   InstrId real(InstrId x) { return is_complex(b_.type(x)) ? b_.unary(Op::REAL, x) : x; }
   InstrId root(InstrId x) { return b_.unary(Op::SQRT, x); }
-  /// |x|^2, real.
+  /// Returns |x|^2 as a real array.
   InstrId square(InstrId x) {
     if (!is_complex(b_.type(x))) return b_.mul(x, x);
     const InstrId re = b_.unary(Op::REAL, x), im = b_.unary(Op::IMAG, x);
@@ -46,16 +48,16 @@ class Formula {
   }
   InstrId sum(InstrId x, int64_t dim) { return reduce(x, dim, Op::ADD); }
   InstrId largest(InstrId x, int64_t dim) { return reduce(x, dim, Op::MAXIMUM); }
-  /// Over both dimensions of each matrix.
+  /// Returns the sum over both dimensions of each matrix.
   InstrId total(InstrId x) { return sum(sum(x, 1), 2); }
-  /// The number of its row (dim 1) or column (dim 2) at each place of an array like `x`.
+  /// Returns for each element of an array like `x` the number of its row (dim 1) or column (dim 2).
   InstrId number(InstrId x, int64_t dim) { return b_.iota(Shape::array(Type::S32, b_.dims(x)), dim); }
-  /// Rows or columns of `x` before, at or after `i`, a scalar.
+  /// Returns which elements of `x` are in rows (dim 1) or columns (dim 2) before, at or after `i`, a scalar.
   InstrId where(InstrId x, int64_t dim, Direction d, InstrId i) {
     return b_.compare(number(x, dim), d, b_.broadcast(i, to_ints(b_.dims(x)), {}));
   }
   InstrId on_diagonal(InstrId x) { return b_.compare(number(x, 1), Direction::EQ, number(x, 2)); }
-  /// The diagonals of square matrices, as rows.
+  /// Returns the diagonals of square matrices as rows.
   InstrId diagonal(InstrId x) { return sum(select(on_diagonal(x), x, 0), 1); }
 
   InstrId spread(InstrId x, const Ints& dims) {
@@ -71,7 +73,7 @@ class Formula {
   }
 
  private:
-  // None where one of the two could not be built.
+  // Returns the common dimensions of two operands; empty if one of the operands could not be built.
   Ints joined(InstrId x, InstrId y) {
     if (b_.rank(x) != 3 || b_.rank(y) != 3) return {};
     Ints dims = to_ints(b_.dims(x));
@@ -96,13 +98,14 @@ InstrId adjoint(Builder& b, InstrId x) {
   return conjugated(b, transposed(b, x));
 }
 
-/// a - factor v (v^H a).
+/// Returns the Householder reflection a - factor v (v^H a).
 InstrId reflected(Builder& b, InstrId a, InstrId v, InstrId factor) {
   Formula f(b);
   return f.sub(a, f.mul(f.mul(factor, v), product(b, adjoint(b, v), a, 1)));
 }
 
-/// Column i below the diagonal is eliminated by a reflection; its vector stands where the zeros would.
+/// The result of eliminating column i below the diagonal by a Householder reflection; the vector of the reflection is
+/// stored in place of the zeros.
 struct Eliminated {
   InstrId a, tau;
 };
@@ -149,7 +152,8 @@ InstrId as_declared(const ExpandInput& in, InstrId x, const Shape& shape) {
   return in.b.convert(in.b.reshape(x, shape.dims()), shape.type());
 }
 
-/// R on and above the diagonal and the vectors of the reflections below it; their factors.
+/// Returns R on and above the diagonal with the vectors of the reflections below it, and the factors of the
+/// reflections.
 InstrId qr(const ExpandInput& in) {
   Builder& b = in.b;
   if (in.instr.operands.size() != 1 || !in.shape().is_tuple() || in.shape().elements().size() != 2)
@@ -169,7 +173,7 @@ InstrId qr(const ExpandInput& in) {
   return b.tuple(results);
 }
 
-/// The first columns of the product of the reflections that `qr` gives.
+/// Returns the first columns of the product of the reflections that `qr` returns.
 InstrId reflectors(const ExpandInput& in) {
   Builder& b = in.b;
   if (in.instr.operands.size() != 2 || !are_matrices(in.operand_shape(0)) || in.operand_shape(1).rank() < 1 ||
@@ -195,8 +199,9 @@ InstrId reflectors(const ExpandInput& in) {
   return as_declared(in, loop[2], in.shape());
 }
 
-// Jacobi's method. Columns stand in two halves; column i of the first is rotated with column i of the second, all pairs
-// at once, and a round robin moves them on: after n - 1 rounds each pair has met, and each column is in its place again.
+// Jacobi's method. The columns are kept in two halves, and column i of the first half is rotated with column i of the
+// second half, all pairs at once. A round-robin schedule then moves the columns: after n - 1 rounds each pair has been
+// rotated, and each column is at its first position again.
 
 constexpr int64_t kMostSweeps = 30, kSweepsAtLeast = 6;
 
@@ -215,8 +220,8 @@ InstrId moved_on(Builder& b, InstrId x, int64_t dim) {
   return b.concatenate(parts, dim);
 }
 
-/// What makes the entry between diagonal entries p and q zero; phase is of the matrices' type, so are the sine and the
-/// tangent of half the angle.
+/// The rotation that makes the entry between the diagonal entries p and q zero. `phase` has the matrices' element type,
+/// as have the sine and the tangent of half the angle.
 struct Rotation {
   InstrId s, half, phase;
 };
@@ -241,8 +246,8 @@ Rotation rotation_of(Builder& b, InstrId a) {
   return {b.convert(f.div(t, length), type), b.convert(f.div(t, f.add(one, length)), type), phase};
 }
 
-/// The cosine is 1 - s * half: as a factor, rounded to 1 or next to it, it would change the lengths of the columns a little
-/// in each round, and always in the same direction.
+/// Rotates the columns. The cosine is written as 1 - s * half: a cosine that is rounded to 1 or its neighbour would
+/// change the lengths of the columns slightly in each round, always in the same direction.
 InstrId rotated(Builder& b, InstrId a, const Rotation& r) {
   Formula f(b);
   const int64_t n = b.dims(a)[2];
@@ -267,7 +272,8 @@ InstrId off_diagonal(Builder& b, InstrId a) {
   return f.total(f.square(f.select(f.on_diagonal(a), 0, a)));
 }
 
-/// Sweeps until what is off the diagonal is nothing beside `all`, or gets no less: (a, v).
+/// Repeats sweeps until the sum of squares off the diagonal is negligible beside `all`, the sum of all squares, or no
+/// longer decreases. Returns (a, v).
 Values diagonalized(Builder& b, InstrId a, InstrId v) {
   Module& m = b.module();
   const InstrId all = Formula(b).total(Formula(b).square(a)), off = off_diagonal(b, a);
@@ -307,29 +313,31 @@ Values diagonalized(Builder& b, InstrId a, InstrId v) {
   return {b.get(result, 4), b.get(result, 5)};
 }
 
-/// The unitary matrix next to vectors that are orthogonal but for small errors.
+/// Returns the unitary matrix that is closest to `v`, whose columns are orthogonal except for rounding errors.
 InstrId orthogonalized(Builder& b, InstrId v, InstrId eye) {
   Formula f(b);
   const InstrId defect = f.sub(eye, product(b, adjoint(b, v), v, 1));
   return f.add(v, product(b, v, f.mul(defect, b.like(defect, 0.5)), 1));
 }
 
-/// Errors of many rotations added up, in the vectors and in what they make of `a`: a last sweep, whose rotations are small,
-/// begins with what they do make of it.
+/// Refines the eigenvectors. The rounding errors of many rotations accumulate in `vectors` and in the diagonalized
+/// matrix. So the matrix is formed again from `a` and the orthogonalized vectors, and one more sweep, whose rotations
+/// are small, diagonalizes it.
 InstrId refined(Builder& b, InstrId a, InstrId vectors, InstrId eye) {
   const InstrId v = orthogonalized(b, vectors, eye);
   return orthogonalized(b, sweep(b, product(b, adjoint(b, v), product(b, a, v, 1), 1), v)[1], eye);
 }
 
-/// Many rotations leave small errors in the lengths of the vectors and on the diagonal. Vectors of length 1, and v^H a v
-/// for each, which is off by no more than the square of the vector's error.
+/// Returns the vectors scaled to length 1, and v^H a v for each vector v as its eigenvalue. Many rotations leave small
+/// errors in the lengths of the vectors and on the diagonal; the error of the quotient is of the order of the squared
+/// error of the vector.
 Values rayleigh_quotients(Builder& b, InstrId a, InstrId vectors) {
   Formula f(b);
   const InstrId v = f.div(vectors, b.convert(f.root(f.sum(f.square(vectors), 1)), b.type(vectors)));
   return {v, f.real(f.sum(f.mul(conjugated(b, v), product(b, a, v, 1)), 1))};
 }
 
-/// Columns of `vectors` in ascending order of `values`: (vectors, values).
+/// Sorts the columns of `vectors` by ascending `values`. Returns (vectors, values).
 Values sorted_columns(Builder& b, InstrId vectors, InstrId values) {
   Module& m = b.module();
   const bool complex = is_complex(b.type(vectors));
@@ -360,7 +368,7 @@ Values sorted_columns(Builder& b, InstrId vectors, InstrId values) {
   return {columns, part(b, b.get(sorted, 0), 1, 0, 1)};
 }
 
-/// The Hermitian matrices of which one triangle is given.
+/// Returns the Hermitian matrices of which `a` holds one triangle.
 InstrId hermitian(Builder& b, InstrId a, bool lower) {
   Formula f(b);
   const InstrId given = b.compare(f.number(a, 1), lower ? Direction::GT : Direction::LT, f.number(a, 2));
@@ -368,7 +376,8 @@ InstrId hermitian(Builder& b, InstrId a, bool lower) {
   return f.select(given, a, f.select(f.on_diagonal(a), diagonal, adjoint(b, a)));
 }
 
-/// Vectors in columns and values, ascending. The call's text: lower, sorted, most sweeps, tolerance.
+/// Expands the eigendecomposition of Hermitian matrices: eigenvectors in columns, and ascending eigenvalues. The text
+/// of the custom call lists: lower triangle or not, sorted or not, maximum number of sweeps, tolerance.
 InstrId eigh(const ExpandInput& in) {
   Builder& b = in.b;
   if (in.instr.operands.size() != 1 || !in.shape().is_tuple() || in.shape().elements().size() != 2)
@@ -403,7 +412,7 @@ constexpr Target kTargets[] = {{"Qr", &qr}, {"ProductOfElementaryHouseholderRefl
 InstrId custom_call(const ExpandInput& in) {
   std::vector<const Shape*> operands;
   for (size_t i = 0; i < in.instr.operands.size(); ++i) operands.push_back(&in.operand_shape(i));
-  // Another routine of that name.
+  // A call with that name but other operands or results is a different routine.
   if (!check_library_call(in.as<CustomCallAttrs>().target, operands, in.shape()).ok()) return InstrId::None;
   for (const Target& target : kTargets)
     if (in.as<CustomCallAttrs>().target == target.name) return target.expand(in);

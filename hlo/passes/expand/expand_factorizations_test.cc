@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factorizations that are custom calls, as the evaluator knows them and as expanded.
+// Compares factorizations that are custom calls: as the evaluator computes them, and as their expansion does.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -82,7 +82,7 @@ TEST(Factorizations, QrOfWhatNeedsNoReflection) {
       1e-6);
 }
 
-// Vectors have no one sign: what they make of the values is compared.
+// The sign of an eigenvector is arbitrary, so the test compares V diag(values) V^H instead of the vectors.
 TEST(Factorizations, Eigh) {
   for (const auto& t : kTypes)
     for (const int n : {1, 2, 3, 6, 9, 16})
@@ -109,7 +109,7 @@ TEST(Factorizations, Eigh) {
       }
 }
 
-// Hundreds of rotations leave the vectors as orthogonal as few do.
+// After hundreds of rotations the vectors are as orthogonal as after few.
 TEST(Factorizations, ErrorsOfRotationsDoNotAddUp) {
   check(R"(HloModule m
 ENTRY e {

@@ -6,7 +6,8 @@
 
 #include "hlo/passes/expand/expand.h"
 
-// Cooley and Tukey with factors of up to 32, each stage a product with a small matrix; Bluestein where a prime is larger.
+// Expands FFTs by the algorithm of Cooley and Tukey with factors of up to 32; each stage is a matrix product with a
+// small DFT matrix. Bluestein's algorithm is used for larger prime factors.
 
 namespace collet::hlo {
 namespace {
@@ -17,14 +18,15 @@ class Transform {
  public:
   Transform(Builder& b, Type type) : b_(b), type_(type) {}
 
-  // x is [rows, n]; over the last dimension, unscaled. sign -1 is forward.
+  // Transforms the last dimension of x, which is [rows, n], without scaling. A sign of -1 is the forward transform.
   InstrId run(InstrId x, int sign) {
     const int64_t rows = b_.shape(x).dim(0), n = b_.shape(x).dim(1);
     if (n == 1) return x;
     const int64_t factor = stage_of(n);
     if (factor == n) return n <= kLargestPrime ? direct(x, sign) : bluestein(x, sign);
     const int64_t rest = n / factor;
-    // x[i1 rest + i2]: over i1, turned, over i2; the result's index is k1 + factor k2.
+    // Decimation of x[i1 rest + i2]: transforms over i1, multiplies by the twiddle factors, then transforms over i2.
+    // The index of the result is k1 + factor k2.
     InstrId y = b_.transpose(b_.reshape(x, {rows, factor, rest}), Ints{0, 2, 1});
     y = b_.reshape(run(b_.reshape(y, {rows * rest, factor}), sign), {rows, rest, factor});
     const InstrId twiddles =
@@ -41,7 +43,8 @@ class Transform {
     return std::polar(1.0, angle);
   }
 
-  // The largest factor up to the limit; a prime above it whole.
+  // Returns the largest factor of n up to the limit; if n has none, its least prime factor, which is then transformed
+  // by Bluestein's algorithm.
   static int64_t stage_of(int64_t n) {
     for (int64_t f = std::min(kLargestStage, n); f > 1; --f)
       if (n % f == 0) return f;
@@ -67,7 +70,8 @@ class Transform {
     return b_.dot(x, matrix, attrs, type_);
   }
 
-  // A transform as a convolution: ik = (i^2 + k^2 - (k - i)^2) / 2; the convolution by transforms of a power of two.
+  // Bluestein's algorithm writes a transform as a convolution, because ik = (i^2 + k^2 - (k - i)^2) / 2. The
+  // convolution is computed by transforms whose length is a power of two.
   InstrId bluestein(InstrId x, int sign) {
     const int64_t rows = b_.shape(x).dim(0), n = b_.shape(x).dim(1);
     int64_t m = 1;
@@ -100,7 +104,7 @@ InstrId fft(const ExpandInput& in) {
   const Type type = in.type() == Type::F64 || in.type() == Type::C128 ? Type::C128 : Type::C64;
   const auto axes = static_cast<int>(attrs.length.size());
   Transform transform(b, type);
-  // Over one dimension: brought to the end, all others folded into rows.
+  // Transforms one dimension: it is transposed to the end, and all others are merged into rows.
   const auto along = [&](InstrId x, int dim, int sign) {
     Ints order = counting(b.rank(x));
     std::swap(order[static_cast<size_t>(dim)], order.back());
@@ -124,7 +128,8 @@ InstrId fft(const ExpandInput& in) {
   if (!forward)
     for (int64_t n : attrs.length) scale /= static_cast<double>(n);
   if (attrs.type == FftType::IRFFT) {
-    // The upper half mirrors the lower one; the imaginary parts of the first and of the middle do not count.
+    // The upper half of the spectrum is the conjugate of the lower half in reverse order. The imaginary parts of the
+    // first and the middle element are ignored.
     const int64_t n = attrs.length.back(), half = n / 2 + 1, mirrored = n - half;
     InstrId re = b.unary(Op::REAL, x), im = b.unary(Op::IMAG, x);
     const InstrId place = b.iota(b.shape(im).with_type(Type::S32), last);

@@ -10,7 +10,8 @@ InstrId spread_to(Builder& b, InstrId one, const Ints& dims) {
   return b.broadcast(b.reshape(one, {dims[0]}), dims, Ints{0});
 }
 
-// Column by column: column j is (A[:, j] - L conj(L[j, :])) / sqrt of its diagonal element.
+// Computes L column by column: column j is (A[:, j] - L conj(L[j, :])), divided by the square root of its diagonal
+// element.
 InstrId cholesky(const ExpandInput& in) {
   Builder& b = in.b;
   const Shape& shape = in.operand_shape(0);
@@ -45,7 +46,7 @@ InstrId cholesky(const ExpandInput& in) {
   return b.convert(b.reshape(l, shape.dims()), shape.type());
 }
 
-// op(A) X = B by substitution, row by row; the right side as the left one of the transposed.
+// Solves op(A) X = B by substitution, row by row. X op(A) = B is transposed first, which makes A the left factor.
 InstrId triangular_solve(const ExpandInput& in) {
   Builder& b = in.b;
   const auto& attrs = in.as<TriangularSolveAttrs>();

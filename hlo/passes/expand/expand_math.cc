@@ -9,7 +9,8 @@ Real rsqrt(Real x) {
   return 1 / root(x);
 }
 
-/// In f32 for narrower floats: the result is then rounded once more, from a value that is nearly exact for it.
+/// Narrower floats are computed in f32. The second rounding, to the narrow type, does little harm because the f32
+/// result has many more bits.
 template <Real (*function)(Real)>
 InstrId unary(const ExpandInput& in) {
   if (!is_float(in.type())) return InstrId::None;
@@ -19,13 +20,14 @@ InstrId unary(const ExpandInput& in) {
 template <Real (*function)(Real, Real)>
 InstrId binary(const ExpandInput& in) {
   if (!is_float(in.type())) return InstrId::None;
-  // A type without zero: what underflows in f32 may still be its least number.
+  // f8e8m0fnu has no zero: a value that underflows in f32 may still round to its least number, 2^-127, so it is
+  // computed in f64.
   const Type wide = in.type() == Type::F8E8M0FNU ? Type::F64 : wide_float(in.type());
   const Real x(in.b, in.b.convert(in.operand(0), wide)), y(in.b, in.b.convert(in.operand(1), wide));
   return in.b.convert(function(x, y).id, in.type());
 }
 
-// Square and multiply; a negative exponent leaves only 1 and -1.
+// Exponentiation by repeated squaring. With a negative exponent only the bases 1 and -1 have results other than 0.
 InstrId integer_power(const ExpandInput& in) {
   Builder& b = in.b;
   InstrId base = in.operand(0), exponent = in.operand(1);

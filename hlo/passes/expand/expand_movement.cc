@@ -6,7 +6,7 @@
 namespace collet::hlo {
 namespace {
 
-// Each part is written into its place.
+// Writes each operand to its offset in the result by dynamic-update-slice.
 InstrId concatenate(const ExpandInput& in) {
   Builder& b = in.b;
   if (in.shape().has_dynamic() || in.shape().rank() == 0) return InstrId::None;
@@ -24,7 +24,7 @@ InstrId concatenate(const ExpandInput& in) {
   return out;
 }
 
-// One dimension after the other, gathered from its end.
+// Reverses one dimension after the other by a gather with descending indices.
 InstrId reverse(const ExpandInput& in) {
   Builder& b = in.b;
   if (in.shape().has_dynamic() || in.shape().element_count() == 0) return InstrId::None;
@@ -48,7 +48,7 @@ InstrId reverse(const ExpandInput& in) {
   return x;
 }
 
-// Negative padding becomes a slice.
+// Negative padding is rewritten into a slice.
 InstrId pad(const ExpandInput& in) {
   const Padding& p = in.as<PadAttrs>().padding;
   const auto negative = [](int64_t v) { return v < 0; };

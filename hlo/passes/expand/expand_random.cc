@@ -6,8 +6,8 @@
 #include "hlo/passes/expand/expand.h"
 #include "hlo/passes/expand/float_bits.h"
 
-// Threefry 2x32-20 and Philox 4x32-10, bit for bit as XLA lays them out (reference: Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3").
+// Expands random number ops by Threefry 2x32-20 and Philox 4x32-10, with the same bits in the same order as XLA
+// (reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 
 namespace collet::hlo {
 namespace {
@@ -31,7 +31,7 @@ struct Bits {
   InstrId join(Words w) const { return b.or_(b.convert(w.low, Type::U64), b.shl(b.convert(w.high, Type::U64), 32)); }
   InstrId spread(InstrId scalar, InstrId like) const { return b.broadcast(scalar, b.dims(like), {}); }
   InstrId rotate(InstrId x, int64_t by) const { return b.or_(b.shl(x, by), b.shr(x, 32 - by)); }
-  // Bits of the result's width, as its type.
+  // Converts random bits of the result's width to its type.
   InstrId as_type(InstrId bits, Type type) const {
     const TypeInfo& info = type_info(type);
     const int width = info.bits < 8 ? 8 : info.bits;
@@ -67,7 +67,8 @@ InstrId by_threefry(const Bits& g, const Shape& shape) {
   Builder& b = g.b;
   const Words key = g.split(g.word(0));
   const InstrId counter = g.word(1);
-  // 64 bits take a counter each; narrower ones share it by two, side by side along one dimension.
+  // Each counter gives 64 bits. A 64-bit element uses one counter; two narrower elements share a counter, and they are
+  // adjacent along one dimension, which is halved here.
   const bool wide = type_info(shape.type()).bits == 64;
   Ints dims = to_ints(shape.dims());
   size_t halved = 0;
@@ -125,7 +126,7 @@ InstrId by_philox(const Bits& g, const Shape& shape) {
   const InstrId key = g.word(0), low = g.word(1), high = g.word(three ? 2 : 0);
   const int64_t count = shape.element_count(), per_block = wide ? 2 : 4;
   const int64_t blocks = (count + per_block - 1) / per_block;
-  // The 128-bit counter plus the block's number, with carry.
+  // Adds the block's number to the 128-bit counter, with carry between the two halves.
   const auto advance = [&](InstrId by, InstrId& out_low, InstrId& out_high) {
     const InstrId l = g.spread(low, by), h = g.spread(high, by);
     out_low = b.add(l, by);
@@ -152,7 +153,7 @@ InstrId by_philox(const Bits& g, const Shape& shape) {
 }
 
 InstrId rng_bit_generator(const ExpandInput& in) {
-  const bool alone = in.shape().is_array();  // the bits without the new state
+  const bool alone = in.shape().is_array();  // the op returns bits only, not the new state
   const Shape& shape = alone ? in.shape() : in.shape().element(1);
   const Shape& state = in.operand_shape(0);
   if (shape.has_dynamic() || state.rank() != 1) return InstrId::None;
@@ -160,7 +161,7 @@ InstrId rng_bit_generator(const ExpandInput& in) {
     const InstrId results[] = {in.operand(0), in.b.fill_int(shape, 0)};
     return alone ? results[1] : in.b.tuple(results);
   }
-  // A state may come as twice as many words of 32 bits.
+  // The state may be given as twice as many 32-bit words.
   InstrId words = in.operand(0);
   if (state.type() == Type::U32 && state.dim(0) % 2 == 0) {
     const InstrId pairs = in.b.reshape(words, {state.dim(0) / 2, 2});
@@ -183,7 +184,7 @@ InstrId rng_bit_generator(const ExpandInput& in) {
 
 // ---- rng ----
 
-// Bits from the program's own counter.
+// Draws random bits; the state is a counter of the program.
 InstrId draw(const ExpandInput& in, const Shape& shape) {
   Builder& b = in.b;
   auto* update = in.module.make<RngStateAttrs>();
@@ -196,7 +197,7 @@ InstrId draw(const ExpandInput& in, const Shape& shape) {
   return b.get(b.op(Op::RNG_BIT_GENERATOR, Shape::tuple({state, shape}), {b.concatenate(words, 0)}, attrs), 1);
 }
 
-// In [0, 1), with as many random bits as the mantissa holds.
+// Returns numbers in [0, 1) with as many random bits as the mantissa holds.
 InstrId unit_interval(const ExpandInput& in, Type type, std::span<const int64_t> dims) {
   Builder& b = in.b;
   const int mantissa = type == Type::F64 ? 52 : 23, width = type == Type::F64 ? 64 : 32;
@@ -219,7 +220,7 @@ InstrId uniform(const ExpandInput& in) {
     const Type wide = wide_float(type);
     const InstrId low = bound(0, wide), high = bound(1, wide);
     const InstrId value = b.mad(unit_interval(in, wide, in.shape().dims()), b.sub(high, low), low);
-    // Rounding may reach the upper bound, which is not in the interval.
+    // Rounding may give the upper bound, which is not in the half-open interval.
     const InstrId out = b.convert(value, type), limit = bound(1, type);
     return b.select(b.compare(out, Direction::LT, limit), out, bound(0, type));
   }
@@ -232,7 +233,7 @@ InstrId uniform(const ExpandInput& in) {
   return b.add(low, b.convert(b.convert(offset, bits), type));
 }
 
-// Box and Muller: two uniform numbers give two normal ones; the second is dropped.
+// The Box-Muller transform: two uniform numbers give two normal ones; only the first is used.
 InstrId normal(const ExpandInput& in) {
   Builder& b = in.b;
   if (!is_float(in.type())) return InstrId::None;

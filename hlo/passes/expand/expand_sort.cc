@@ -10,9 +10,9 @@ namespace {
 using Values = std::vector<InstrId>;
 constexpr int64_t kLongest = int64_t{1} << 22;
 
-// A bitonic network over the last dimension, whose size is a power of two: log2(n) (log2(n) + 1) / 2 rounds, each one
-// comparison of halves. Two columns are added: the place an element came from, which makes the order total and the sort
-// stable; places past the end (padding) come last.
+// A bitonic sorting network over the last dimension, whose size is padded to a power of two: log2(n) (log2(n) + 1) / 2
+// rounds, each of which compares two halves. An operand is added that holds the original position of each element. It
+// makes the order total and the sort stable; elements whose position is past the end are padding, and are sorted last.
 class Network {
  public:
   Network(const ExpandInput& in, int64_t rows, int64_t length, int64_t padded)
@@ -41,7 +41,7 @@ class Network {
     }
     const auto before = less(low, high);
     if (!before) return false;
-    // Every other block runs downwards.
+    // Every other block is sorted in descending order.
     const InstrId number = b_.iota(Shape::array(Type::S32, {rows_, pairs, 1, distance}), 1);
     const int64_t per_block = block / (2 * distance);
     const InstrId down =
@@ -102,7 +102,7 @@ InstrId sort(const ExpandInput& in) {
   return in.shape().is_tuple() ? b.tuple(columns) : columns[0];
 }
 
-// A stable sort by total order, of values and places; its head.
+// Sorts values and their indices by total order, stably, and returns the first k of both.
 InstrId topk(const ExpandInput& in) {
   Builder& b = in.b;
   Module& m = in.module;

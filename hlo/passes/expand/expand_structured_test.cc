@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structured ops, as claimed and as expanded, over shapes and attributes.
+// Compares structured ops (convolution, sort, scatter, ...) as the evaluator runs them with their expansions, over many
+// shapes and attributes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -70,7 +71,7 @@ TEST(Structured, cholesky) {
     for (const char* lower : {"true", "false"})
       for (int n : {1, 2, 5, 16}) {
         const std::string shape = std::string(type) + "[2," + std::to_string(n) + "," + std::to_string(n) + "]";
-        // The other triangle is undefined: look at L L^H by way of its own triangle.
+        // Only one triangle of L is defined, so the test compares L L^H, computed from that triangle.
         std::string text = "HloModule m\nENTRY e {\n" + positive_definite(type, n) + "  l = " + shape +
                            " cholesky(a), lower=" + lower + "\n  nought = f32[] constant(0)\n  zero = " + type +
                            "[] convert(nought)\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each elementwise op, as claimed and as expanded, over values of all sizes and special ones.
+// Compares each elementwise op as the evaluator runs it with its expansion, over values of all magnitudes and special
+// values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +29,7 @@ Claim core_only(const Module& module, InstrId id) {
 
 constexpr int64_t kCount = 20000;
 
-// Bits of every kind: uniform ones, small and moderate numbers, and the special values.
+// Returns test values: uniformly random bits, small and moderate numbers, and the special values.
 Literal values(Type type, std::mt19937_64& random, bool moderate) {
   Literal out = Literal::zeros(Shape::array(type, {kCount}));
   const TypeInfo& info = type_info(type);
@@ -62,7 +63,7 @@ Literal values(Type type, std::mt19937_64& random, bool moderate) {
   return out;
 }
 
-// The second operand: specials run the other way round, so that all pairs meet.
+// Returns the second operand. Its special values are in reverse order, so that all pairs of special values occur.
 Literal second(Type type, std::mt19937_64& random, bool moderate) {
   Literal out = values(type, random, moderate);
   if (!is_float(type)) return out;
@@ -71,7 +72,7 @@ Literal second(Type type, std::mt19937_64& random, bool moderate) {
   return out;
 }
 
-// Position of a value among all of its format, for distances.
+// Returns the position of a value among all values of its format, so that differences are distances in ulps.
 int64_t rank(Type type, const Literal& l, int64_t i) {
   const TypeInfo& info = type_info(type);
   uint64_t bits = 0;
@@ -186,7 +187,7 @@ TEST(Expand, exact_integers) {
   for (Op op : {Op::NOT, Op::OR, Op::MINIMUM}) check({op, Type::PRED, 0});
 }
 
-// Bits that move between elements of different widths, as the evaluator has it and as shifts do it.
+// Compares bitcast-convert between elements of different widths in the evaluator with its expansion by shifts.
 void check_regrouping(Type from, Type to) {
   const int from_bits = type_info(from).bits, to_bits = type_info(to).bits;
   std::vector<int64_t> dims = {3};
@@ -236,7 +237,7 @@ TEST(Expand, bits_below_a_byte) {
   check_regrouping(Type::U4, Type::U2);
 }
 
-// The integer types in the expansion of an op of f32, for a device that has all other exact ops.
+// Returns the integer types that the expansion of an op of f32 uses, for a device that supports all other core ops.
 std::set<Type> integers_of(Op op) {
   Module module("m");
   const CompId entry = module.add_computation("entry");

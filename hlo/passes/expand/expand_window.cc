@@ -15,7 +15,8 @@ constexpr int64_t kMostTaps = 1024;
 
 using WindowDims = std::vector<WindowDim>;
 
-/// The window of `in` without what sees no element at any of `places`; empty where there is nothing left.
+/// Returns the window of `in` without taps and padding that meet no element at any of the `places` output positions;
+/// nothing if no tap is left.
 std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const int64_t> places) {
   const Window& w = in.as<WindowAttrs>().window;
   WindowDims out;
@@ -28,9 +29,9 @@ std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const in
 
 // ---- reduce-window ----
 
-/// One dimension at a time: a window in several dimensions is a window of windows, as combining is associative. The
-/// initial value is combined once with each window's sum. Padding and the holes of dilation hold the combiner's identity;
-/// where it has none that is known, a predicate beside the values says what counts.
+/// Reduces one dimension at a time: combining is associative, so a window in several dimensions is a window of windows.
+/// The initial value is combined once with the result of each window. Padding and the holes of dilation hold the
+/// combiner's identity; if the combiner has no known identity, an additional predicate says which elements count.
 class WindowReduction {
  public:
   WindowReduction(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
@@ -80,10 +81,11 @@ class WindowReduction {
       values[count_] =
           b_.pad_dim(values[count_], b_.scalar_int(Type::PRED, 0), dim, w.low, w.high, w.base_dilation - 1);
     const int64_t padded = b_.shape(values[0]).dim(static_cast<int>(dim));
-    const int64_t places = padded - (size - 1) * step;  // where a window fits
+    const int64_t places = padded - (size - 1) * step;  // number of positions of the window
     if (size == 1) return take(values, dim, 0, places, stride), true;
     const int64_t levels = std::bit_width(static_cast<uint64_t>(size));
-    // Few taps: fold them one by one, at the stride. Many: double the width again and again.
+    // Few taps are combined one by one, at the stride. For many taps the width of the windows is doubled again and
+    // again.
     if (size <= 2 * levels * stride) {
       Values sum;
       for (int64_t k = 0; k < size; ++k) {
@@ -97,7 +99,7 @@ class WindowReduction {
       values = sum;
       return true;
     }
-    Values power = values, sum;  // power: windows of `width`; sum: of `done`
+    Values power = values, sum;  // power: results of windows of `width` taps; sum: of the `done` taps combined so far
     int64_t width = 1, done = 0;
     for (int64_t rest = size; rest; rest >>= 1) {
       if (rest & 1) {
@@ -171,11 +173,11 @@ InstrId reduce_window(const ExpandInput& in) {
 
 // ---- select-and-scatter ----
 
-/// The windows' taps, each a strided slice of the padded operand.
+/// The taps of the windows; each tap is a strided slice of the padded operand.
 struct Taps {
   Builder& b;
   const WindowDims& w;
-  Ints places;  // windows per dimension
+  Ints places;  // number of windows per dimension
   Ints strides = {};
   int64_t count = 1;
 
@@ -199,7 +201,8 @@ struct Taps {
     for (size_t d = 0; d < start.size(); ++d) limit[d] = start[d] + (places[d] - 1) * strides[d] + 1;
     return b.slice(padded, start, limit, strides);
   }
-  // The reverse: values of the windows put where their tap lies, `fill` elsewhere; of the padded operand's size.
+  // The reverse of reading a tap: puts the value of each window at the position of its tap, and `fill` elsewhere; the
+  // result has the size of the padded operand.
   InstrId put(InstrId values, InstrId fill, int64_t tap, std::span<const int64_t> padded) const {
     Ints low = offset(tap), high(low.size()), interior(low.size());
     for (size_t d = 0; d < low.size(); ++d) {
@@ -229,7 +232,7 @@ InstrId select_and_scatter(const ExpandInput& in) {
   const Type type = in.operand_shape(0).type();
   const InstrId padded = b.pad(operand, b.scalar(type, 0), low, high);
   const Ints padded_dims = to_ints(b.dims(padded));
-  // Padding is never chosen.
+  // Padding is never selected: the mask is false there.
   const Shape all = Shape::array(Type::PRED, in.operand_shape(0).dims());
   const InstrId real = b.pad(b.fill_int(all, 1), b.scalar_int(Type::PRED, 0), low, high);
 

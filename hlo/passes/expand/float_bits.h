@@ -25,7 +25,7 @@ inline Type bits_type(Type type, bool is_signed = false) {
   }
 }
 
-/// A float type whose bits and roundings are those of IEEE: sign, exponent, mantissa, infinities and NaN.
+/// True if the float type is encoded and rounded as IEEE 754 describes: sign, exponent, mantissa, infinities and NaN.
 inline bool is_ieee(Type type) {
   return is_float(type) && float_format(static_cast<uint32_t>(type)).specials == FloatSpecials::IEEE;
 }
@@ -59,7 +59,7 @@ struct FloatBits {
   /// `size`, which is not negative, with the sign of `x`.
   InstrId with_sign_of(InstrId size, InstrId x) const { return value(b.or_(bits(size), masked(x, sign()))); }
   InstrId is_nan(InstrId x) const { return b.compare(x, Direction::NE, x); }
-  /// 2^k for integers k (bits_type, signed) of normal results.
+  /// Returns 2^k for integers k (of bits_type, signed) for which it is a normal number.
   InstrId power_of_two(InstrId k) const {
     const InstrId biased = b.add(k, b.like_int(k, format.bias));
     return value(b.shl(biased, format.mantissa_bits));

@@ -10,7 +10,8 @@
 
 namespace collet::hlo {
 
-/// Matrices in the last two dimensions, those before them folded into one.
+/// Views an array as matrices in its last two dimensions; all dimensions before them are merged into one batch
+/// dimension.
 struct Batch {
   int64_t count = 1, rows, columns;
   explicit Batch(const Shape& shape) : rows(shape.dim(shape.rank() - 2)), columns(shape.dim(shape.rank() - 1)) {
@@ -26,7 +27,7 @@ inline InstrId conjugated(Builder& b, InstrId x) {
   if (!is_complex(b.type(x))) return x;
   return b.binary(Op::COMPLEX, b.unary(Op::REAL, x), b.neg(b.unary(Op::IMAG, x)));
 }
-/// Batched: contracts the last dimension of a with dimension `with` of c.
+/// Batched product: contracts the last dimension of `a` with dimension `with` of `c`.
 inline InstrId product(Builder& b, InstrId a, InstrId c, int64_t with) {
   Module& m = b.module();
   DotAttrs attrs;
@@ -36,7 +37,7 @@ inline InstrId product(Builder& b, InstrId a, InstrId c, int64_t with) {
   attrs.precision = m.dims({static_cast<int64_t>(Precision::HIGHEST), static_cast<int64_t>(Precision::HIGHEST)});
   return b.dot(a, c, attrs, b.type(a));
 }
-/// Row (dim 1) or column (dim 2) `i` of each matrix.
+/// Returns row (dim 1) or column (dim 2) `i` of each matrix.
 inline InstrId cut(Builder& b, InstrId x, InstrId i, int64_t dim) {
   const InstrId zero = b.scalar_int(Type::S32, 0);
   std::vector<InstrId> starts{zero, zero, zero};

@@ -63,7 +63,7 @@ std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId comput
   auto& order = b.module()[b.computation()].order;
   const size_t before = order.size();
   auto out = try_inline(b, computation, arguments);
-  if (!out) order.resize(before);  // nothing is left of what came to nothing
+  if (!out) order.resize(before);  // removes the instructions of the failed attempt
   return out;
 }
 

@@ -8,8 +8,8 @@
 
 namespace collet::hlo::spmd {
 
-/// A copy of `extras`, which may be null, that states these shardings in the place of others: one, or for a tuple a list
-/// of those of its leaves.
+/// Returns a copy of `extras`, which may be null, with these shardings instead of the previous ones: a single sharding,
+/// or for a tuple the list of the shardings of its leaves.
 const Extras* with_shardings(Module& module, const Extras* extras, std::span<const ArraySharding> leaves, bool tuple,
                              size_t partitions);
 

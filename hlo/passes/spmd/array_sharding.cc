@@ -10,7 +10,7 @@
 namespace collet::hlo::spmd {
 namespace {
 
-// Devices of a tile assignment, row-major.
+// Returns the devices of a tile assignment in row-major order.
 std::vector<int64_t> assignment(const Sharding& s) {
   if (!s.iota) return s.devices;
   std::vector<int64_t> strides(s.reshape.size(), 1), permutation = s.permutation;
@@ -72,7 +72,8 @@ bool are_independent(std::span<const DimensionSharding> dimensions, const Device
     combinations *= d.count();
   }
   if (combinations == 1) return true;
-  std::unordered_map<int64_t, std::vector<int64_t>> often;  // by group: partitions at each combination
+  // By group: number of partitions for each combination of tiles.
+  std::unordered_map<int64_t, std::vector<int64_t>> often;
   for (size_t p = 0; p < groups.partitions(); ++p) {
     int64_t place = 0;
     for (const DimensionSharding& d : dimensions) place = place * d.count() + d.tile(p);
@@ -133,7 +134,7 @@ std::optional<DimensionSharding> quotient(const DimensionSharding& fine, const D
     if (static_cast<int64_t>(list.size()) != count) return std::nullopt;
     int64_t next = 0;
     for (int64_t number : list)
-      if (!place.emplace(number, next++).second) return std::nullopt;  // in two tiles of `coarse`
+      if (!place.emplace(number, next++).second) return std::nullopt;  // the tile of `fine` is in two tiles of `coarse`
   }
   std::vector<int64_t> tiles;
   for (int64_t number : fine.tiles()) tiles.push_back(place[number]);
@@ -156,7 +157,8 @@ std::vector<std::vector<int64_t>> groups_across(std::span<const DimensionShardin
       if (std::find(across.begin(), across.end(), d) == across.end()) rest.push_back(dimensions[d].tile(p));
     }
     for (size_t d : across) place = place * dimensions[d].count() + dimensions[d].tile(p);
-    rest.push_back(copies[all]++);  // the first copy of one tile goes with the first copies of the others
+    // Partitions with the same tile are numbered, and those with equal numbers form a group.
+    rest.push_back(copies[all]++);
     members[rest].emplace_back(place, static_cast<int64_t>(p));
   }
   std::vector<std::vector<int64_t>> out;

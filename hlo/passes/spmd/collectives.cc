@@ -64,7 +64,8 @@ Groups TileBuilder::to_groups(const std::vector<std::vector<int64_t>>& lists, si
 }
 
 Groups TileBuilder::groups_along(const ReshardStep& step, const DeviceGroups& groups, bool global) {
-  // The other shardings that distinguish partitions: the dimensions without `along`, and what stays unreduced.
+  // The shardings other than `along` in which partitions may differ: those of the dimensions, and the axes that stay
+  // unreduced.
   std::vector<DimensionSharding> dims =
       step.kind == Kind::AllReduce || step.kind == Kind::ReduceScatter ? step.before.dimensions : step.after.dimensions;
   if (step.kind == Kind::AllToAll) {
@@ -165,7 +166,7 @@ InstrId TileBuilder::all_to_all(InstrId x, const Shape& shape, const ReshardStep
   const size_t split = s.dim, join = s.from_dim;
   x = pad_to(x, split, n * tile_size(shape.dim(static_cast<int>(split)), s.after.dimensions[split].count()));
   const std::vector<int64_t> before = dims_of(b_, x);
-  // The blocks for each partner get a dimension of their own, before the one that they are cut from.
+  // The blocks for each partner become a dimension of their own, before the dimension that is split.
   std::vector<int64_t> cut = before;
   cut[split] /= n;
   cut.insert(cut.begin() + static_cast<std::ptrdiff_t>(split), n);
@@ -175,7 +176,7 @@ InstrId TileBuilder::all_to_all(InstrId x, const Shape& shape, const ReshardStep
   attrs->dimension = module_.dims({static_cast<int64_t>(split)});
   const InstrId blocks = b_.reshape(x, cut);
   const InstrId swapped = b_.op(Op::ALL_TO_ALL, b_.shape(blocks), {blocks}, attrs);
-  // It then goes before the dimension that is joined.
+  // After the all-to-all the dimension of the partners is transposed to before the dimension that is joined.
   const size_t target = join < split ? join : join + 1;
   std::vector<int64_t> order;
   for (size_t d = 0; d < cut.size(); ++d) {
@@ -196,7 +197,7 @@ InstrId TileBuilder::collective_permute(InstrId x, const std::vector<int64_t>& p
   return b_.op(Op::COLLECTIVE_PERMUTE, b_.shape(x), {x}, attrs);
 }
 
-// Each partition gets its new tile from one that has it; itself, if it does.
+// Each partition receives its new tile from a partition that has it, which may be itself.
 InstrId TileBuilder::permute(InstrId x, const ReshardStep& s, const DeviceGroups& groups) {
   const DeviceGroups inside = within(groups, s.after.unreduced);
   const auto tile = [&](const ArraySharding& sharding, size_t p) {

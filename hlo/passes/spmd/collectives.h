@@ -10,42 +10,43 @@
 #include "hlo/passes/spmd/sharding_rule.h"
 
 /// \file
-/// Writes what one partition does into a computation: tiles, masks, halos, and the collectives between partitions.
+/// Builds the ops of one partition: tiles, masks, halos, and the collectives between partitions.
 
 namespace collet::hlo::spmd {
 
-/// Writes where a builder stands. Values of an earlier reshard are used again.
+/// Inserts instructions at the position of a builder. A reshard of the same value to the same sharding is built once.
 class TileBuilder {
  public:
-  /// `channels`: numbers of collectives, counted over the module.
+  /// `channels` is the counter for the channel numbers of collectives of the module.
   TileBuilder(Module& module, CompId computation, int64_t replicas, int64_t& channels)
       : module_(module), b_(module, computation), replicas_(replicas), channels_(channels) {}
 
   Builder& builder() { return b_; }
 
-  /// `x`, a tile by `from` of an array of that shape, as a tile by `to`. `combine` makes one of partial results; None
-  /// adds them.
+  /// Converts `x`, a tile by the sharding `from` of an array of that shape, to a tile by the sharding `to`. `combine`
+  /// is the computation that combines partial results; None means addition.
   InstrId reshard(InstrId x, const Shape& shape, const ArraySharding& from, const ArraySharding& to,
                   const DeviceGroups& groups, CompId combine = CompId::None);
-  /// `x` where partitions have the first tile of `along`, zeros elsewhere: the sum over `along` is `x`.
+  /// Returns `x` on partitions with the first tile of `along`, and zeros elsewhere, so that the sum over `along` is
+  /// `x`.
   InstrId on_first_tile(InstrId x, const DimensionSharding& along);
-  /// `x`, whose dimension `dim` of `size` elements is split by `sharding`, with `fill`, a scalar, in the padding at its
-  /// end.
+  /// Returns `x` with the scalar `fill` in the padding at the end of dimension `dim`, which has `size` elements and is
+  /// split by `sharding`.
   InstrId mask_padding(InstrId x, size_t dim, const DimensionSharding& sharding, int64_t size, InstrId fill);
-  /// The window that each tile of dimension `dim` needs, elements outside of the array replaced by `fill` unless that is
-  /// None. `x` is a tile by `sharding`.
+  /// Returns the window that each tile of dimension `dim` needs. Elements outside of the array are replaced by `fill`,
+  /// unless that is None. `x` is a tile by `sharding`.
   InstrId halo(InstrId x, const ArraySharding& sharding, size_t dim, const InputWindow& window, InstrId fill,
                const DeviceGroups& groups);
-  /// `x` from the partition with the mirrored tile: tile i of n gets tile n - 1 - i.
+  /// Returns `x` of the partition with the mirrored tile: tile i of n gets tile n - 1 - i.
   InstrId mirror_tiles(InstrId x, const ArraySharding& sharding, size_t dim, const DeviceGroups& groups);
   /// Returns the value that `x` has on partition `source`; for a tuple, that of each array.
   InstrId broadcast_from(InstrId x, int64_t source, size_t partitions);
-  /// `step` times the tile of `sharding` that this partition has, plus `offset`: a scalar s32.
+  /// Returns `step` times the number of this partition's tile by `sharding`, plus `offset`: an s32 scalar.
   InstrId tile_offset(const DimensionSharding& sharding, int64_t step, int64_t offset = 0);
-  /// The number in `by_partition` of this partition, a scalar s32.
+  /// Returns the entry of `by_partition` for this partition, an s32 scalar.
   InstrId from_table(const std::vector<int64_t>& by_partition);
 
-  /// This partition's number, u32; made where it is first wanted.
+  /// Returns this partition's number, a u32 scalar; the instruction is created at the first call.
   InstrId partition_id();
   void set_partition_id(InstrId id) { partition_id_ = id; }
 
@@ -60,7 +61,8 @@ class TileBuilder {
   InstrId spread_terms(InstrId x, const ReshardStep& step);
   InstrId pad_to(InstrId x, size_t dim, int64_t size);
   InstrId cut_to(InstrId x, size_t dim, int64_t size);
-  /// Partitions that differ along `along` alone, as ids of replica * partitions + partition, or of partitions.
+  /// Returns groups of partitions that differ along `along` only, as ids replica * partitions + partition if `global`,
+  /// else as partition numbers.
   Groups groups_along(const ReshardStep& step, const DeviceGroups& groups, bool global);
   Groups to_groups(const std::vector<std::vector<int64_t>>& lists, size_t partitions, bool global);
 

@@ -16,7 +16,7 @@
 namespace collet::hlo::spmd {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{30} << 20;  // of one all-reduce: larger ones gain nothing
+constexpr int64_t kMostBytes = int64_t{30} << 20;  // bytes of one combined all-reduce; larger ones gain nothing
 constexpr size_t kMostKinds = 64;
 
 // All-reduces can be combined if these properties are equal.
@@ -40,10 +40,10 @@ std::optional<Kind> kind_of(const Module& module, const Instruction& instr) {
 
 using Members = std::vector<InstrId>;
 
-// All-reduces of a kind, in order, as lists to combine: none in a list depends on another in it.
+// Returns lists of all-reduces of one kind, in order, that can be combined: none in a list depends on another in it.
 std::vector<Members> gathered(const Module& module, const std::vector<InstrId>& order, const Kind& kind) {
   std::vector<Members> out(1);
-  std::unordered_set<uint32_t> later;  // the last ones, and what is made of them
+  std::unordered_set<uint32_t> later;  // the members of the current list, and the instructions that depend on them
   int64_t bytes = 0;
   for (InstrId id : order) {
     const Instruction& instr = module[id];
@@ -66,7 +66,7 @@ std::vector<Members> gathered(const Module& module, const std::vector<InstrId>& 
   return out;
 }
 
-// Puts operands before users again; otherwise the order stays.
+// Sorts the computation so that operands come before users; otherwise the order stays.
 void put_in_order(Module& module, CompId computation) {
   std::vector<InstrId> order;
   std::unordered_set<uint32_t> placed;
@@ -124,7 +124,7 @@ void combine_all_reduces(Module& module, CompId computation) {
     if (kind && !kinds.insert(*kind).second) twice.insert(*std::move(kind));
   }
   if (twice.size() > kMostKinds) return;
-  // One kind after another: what two kinds do to the order could not both be so.
+  // Combines one kind after the other, because combining one kind changes dependences and order for the next.
   for (const Kind& kind : twice)
     for (const Members& members : gathered(module, module[computation].order, kind))
       if (members.size() > 1) combine(module, computation, members);

@@ -5,7 +5,8 @@
 
 namespace collet::hlo::spmd {
 
-/// Combines all-reduces of one kind and the same groups that do not depend on each other into one of several arrays.
+/// Combines all-reduces that have one kind and equal groups and do not depend on each other into one all-reduce of
+/// several arrays.
 void combine_all_reduces(Module& module, CompId computation);
 
 }  // namespace collet::hlo::spmd

@@ -3,13 +3,14 @@
 
 #include "hlo/passes/spmd/materializer.h"
 
-// Materialisation of control flow: computations on tiles. The table has one sharding for what goes round a loop or comes
-// out of a branch.
+// Materialisation of control flow: writes the computations of loops and branches on tiles. The state of a loop and the
+// results of a conditional have one sharding each in the sharding table.
 
 namespace collet::hlo::spmd {
 
-// A computation of tiles made of `from`, which takes one value. With `takes_partition_id` the partition's number stands
-// behind the elements of its argument, a tuple, and of its result unless that is no state.
+// Writes the computation on tiles for `from`, which has one parameter. With `takes_partition_id` the partition's number
+// is passed as an additional last element of its argument, a tuple, and of its result if the result is the state of a
+// loop.
 Expected<CompId> Materializer::body(CompId from, const Shape& argument,
                                     std::span<const ArraySharding> argument_shardings, bool takes_partition_id,
                                     const std::vector<ArraySharding>* result, const Shape& result_shape) {

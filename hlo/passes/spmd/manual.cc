@@ -5,8 +5,8 @@
 #include "hlo/passes/rewriter.h"
 #include "hlo/passes/spmd/materializer.h"
 
-// Materialisation of custom calls: sharding constraints, the borders of computations that the program itself wrote for
-// one partition, and what one device does alone.
+// Materialisation of custom calls: sharding constraints, the markers around manual computations (which the program has
+// written for one partition), and ops that one device runs alone.
 
 namespace collet::hlo::spmd {
 namespace {
@@ -31,10 +31,10 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   if (is_custom_call(instr, kEnterManual)) return enter_manual(id, instr, in);
   if (is_custom_call(instr, kLeaveManual)) return leave_manual(id, instr, in);
   const std::string_view target = instr.as<CustomCallAttrs>().target;
-  if (is_constraint(instr)) return in[0];  // resharded to what the table has
+  if (is_constraint(instr)) return in[0];  // the operand has been resharded to the sharding in the table
   if (in.size() == 1 && target == "annotate_device_placement" &&
       instr.shape.same_without_layout(m_[instr.operand(0)].shape))
-    return in[0];  // the same value in other memory
+    return in[0];  // the same value in another memory space
   if (in.size() == 1 && target == kEnterManualTile) {
     if (in[0].leaves.size() != 1) return unimplemented(quoted(instr) + " takes a tuple");
     const std::array<ArraySharding, 1> reduced = {ArraySharding(in[0].leaves[0].dimensions)};
@@ -43,7 +43,8 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
       return unimplemented(quoted(instr) + ": the tile is " + m_[out.id].shape.to_string() + ", not " +
                            instr.shape.to_string());
     out.manual = true;
-    out.leaves = replicated_leaves(1, out.leaves);  // tiles of no array from here on
+    // From here on the value is each partition's own, not the tile of an array.
+    out.leaves = replicated_leaves(1, out.leaves);
     return out;
   }
   if (in.size() == 1 && target == kLeaveManualTile) {
@@ -61,7 +62,8 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
       for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
       return on_one_device(instr, whole, *device);
     }
-    // An effect must happen once, not in every partition. A constraint of the order of ops may be in every partition.
+    // An op with effects must run once, not in every partition. An op that only constrains the order of ops may run in
+    // every partition.
     const bool order = target == "control_dep" || target == "dce_sink";
     if (instr.as<CustomCallAttrs>().has_side_effect && !order)
       return unimplemented(quoted(instr) + " (" + std::string(target) +
@@ -72,7 +74,7 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   return out;
 }
 
-// Runs an op on the partition on `device` only and sends its results to the others.
+// Runs an op on partition `device` only, and sends its results to the others.
 TiledValue Materializer::on_one_device(const Instruction& instr, const Operands& in, int64_t device) {
   std::vector<InstrId> operands;
   std::vector<Shape> shapes;

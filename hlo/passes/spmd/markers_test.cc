@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Markers of manual computations: control flow inside of them, markers that do not fit, ops of one device; and the time
-// that tuples and nested loops take.
+// Tests markers of manual computations: control flow inside of them, malformed markers, ops of one device, and the time
+// that nested tuples and loops take.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ std::string complaint(const std::string& text) {
   return module ? partition(*module).to_string() : "";
 }
 
-/// Runs four partitions on tiles of 0 ... 7; the results of all partitions, one after another.
+/// Runs four partitions on tiles of 0 ... 7; returns the results of all partitions, concatenated.
 std::vector<double> run(const std::string& text, EvalOptions options = {}) {
   const auto module = read(text);
   if (!module) return {};

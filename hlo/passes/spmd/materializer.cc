@@ -19,7 +19,8 @@ std::vector<ArraySharding> replicated_leaves(const Shape& shape) {
   return out;
 }
 
-// A sum with only one term that is not zero is made on integers, which keeps the bits of that term.
+// Returns the integer type of the same width. If at most one term of a sum is not zero, the sum is computed on
+// integers, which keeps the bits of that term.
 Type integer_for(Type type) {
   return type == Type::PRED ? Type::U8 : unsigned_type(type_info(type).bits);
 }
@@ -37,7 +38,7 @@ Expected<TiledValue> Materializer::run(CompId from, std::vector<TiledValue> argu
   std::unordered_map<uint32_t, TiledValue> values;
   const std::vector<InstrId> order = m_[from].order;
   for (InstrId id : order) {
-    const Instruction instr = m_[id];  // instructions move as more are made
+    const Instruction instr = m_[id];  // a copy, because adding instructions invalidates references
     if (instr.op == Op::PARAMETER) {
       values[index_of(id)] = arguments[static_cast<size_t>(instr.as<ParameterAttrs>().number)];
       continue;

@@ -10,15 +10,15 @@
 #include "hlo/passes/spmd/strategy.h"
 
 /// \file
-/// Materialisation: from a module and the shardings of its values to what one partition does.
+/// Materialisation: writes the program of one partition from a module and the shardings of its values.
 
 namespace collet::hlo::spmd {
 
-/// A value of the whole program, as one partition has it.
+/// A value of the original program, as one partition holds it.
 struct TiledValue {
   InstrId id = InstrId::None;
-  std::vector<ArraySharding> leaves;  ///< tuples flattened; rank 0 for what is no array
-  bool manual = false;                ///< the program itself says what each partition does with it
+  std::vector<ArraySharding> leaves;  ///< shardings of the leaves of the value; rank 0 for a leaf that is not an array
+  bool manual = false;                ///< inside a manual computation: each partition has a value of its own
 };
 
 /// The state that the materializers of all computations of a module share.
@@ -30,19 +30,20 @@ struct MaterializeContext {
   int64_t channels = 0;
 };
 
-/// The shape of the tiles of a value; `at` counts its leaves.
+/// Returns the shape of the tiles of a value; `at` is the index of its first leaf in `leaves` and is advanced by the
+/// number of its leaves.
 Shape local_shape(const Shape& shape, std::span<const ArraySharding> leaves, size_t& at);
 
-/// Writes what one partition does of a computation, op by op in one pass, to where a tile builder stands. Every value gets
-/// the sharding that the table has for it.
+/// Writes the ops of one partition for a computation, one instruction after the other, at the position of a tile
+/// builder. Every value gets the sharding that the sharding table has for it.
 class Materializer {
  public:
   Materializer(MaterializeContext& context, TileBuilder& tiles, const DeviceGroups& groups)
       : context_(context), m_(context.module), t_(tiles), b_(tiles.builder()), groups_(groups) {}
 
-  /// The root's value.
+  /// Materialises computation `from` and returns the value of its root.
   Expected<TiledValue> run(CompId from, std::vector<TiledValue> arguments);
-  /// The same value, of other shardings.
+  /// Reshards a value, leaf by leaf.
   TiledValue reshard(TiledValue value, const Shape& shape, std::span<const ArraySharding> to);
 
  private:
@@ -50,9 +51,9 @@ class Materializer {
 
   Expected<TiledValue> instruction(InstrId id, const Instruction& instr, const Operands& in);
   Expected<TiledValue> plain(InstrId id, const Instruction& instr, const Operands& in);
-  /// An op with a sharding rule.
+  /// Writes an op that has a sharding rule.
   Expected<TiledValue> by_rule(InstrId id, const Instruction& instr, const ShardingRule& rule, const Operands& in);
-  /// The op as it stands, on operands that are replicated or each partition's own.
+  /// Copies an op whose operands are replicated, or manual values.
   TiledValue copied(const Instruction& instr, const Operands& in);
   TiledValue replicated(const Instruction& instr, const Operands& in);
   TiledValue replicate(const TiledValue& value, const Shape& shape);
@@ -82,7 +83,7 @@ class Materializer {
   const DeviceGroups& groups_;
 };
 
-/// An op on tiles, as a rule of materialisation has to write it.
+/// An op on tiles, as the materialisation rule of its opcode gets it.
 struct TiledOp {
   Module& module;
   TileBuilder& tiles;
@@ -91,16 +92,16 @@ struct TiledOp {
   const ShardingRule& rule;
   const OpStrategy& strategy;
   const DeviceGroups& groups;
-  std::vector<InstrId> operands;  ///< of the shardings of `strategy`
-  Shape result;                   ///< of a tile
+  std::vector<InstrId> operands;  ///< resharded as `strategy` states
+  Shape result;                   ///< shape of a tile of the result
 
   const Shape& whole(size_t k) const { return module[instr.operand(k)].shape; }
-  /// The factor of a dimension of operand `k` that is split and of that kind; -1 where there is none.
+  /// Returns the factor of kind `kind` in dimension `d` of operand `k`, if it is split; -1 if there is none.
   int split_factor(size_t k, size_t d, ShardingRule::Kind kind) const;
   bool is_split(size_t k, size_t d) const { return strategy.operands[k].dimensions[d].is_split(); }
 };
 
-/// Writes the op; by the table of rules, or as it stands with the attributes for tiles.
+/// Writes the op: by its own materialisation rule, or as the same op with attributes for the sizes of tiles.
 InstrId materialize_op(TiledOp& op);
 
 }  // namespace collet::hlo::spmd

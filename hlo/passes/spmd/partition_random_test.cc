@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random modules with random shardings, partitioned: the tiles that the partitions compute are those of what the whole
-// module computes. A failure names its seed; COLLET_RANDOM_SEED=N runs that one alone and prints both modules.
+// Partitions random modules with random shardings: the tiles that the partitions compute must be those of the result of
+// the whole module. A failure names its seed; COLLET_RANDOM_SEED=N runs that seed only and prints both modules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,13 +72,14 @@ void shard(Module& module, InstrId id, Sharding sharding) {
   module[id].extras = module.arena().make<Extras>(extras);
 }
 
-// Checks one seed; empty where all is right.
+// Checks one seed; returns an empty text if the results agree.
 std::string check(uint64_t seed, bool show, bool sums) {
   testing::RandomModule options;
   options.steps = 6 + static_cast<int>(seed % 20);
   options.sizes = {1, 2, 4, 6, 8};
   std::string text = testing::random_module(seed, options);
-  // A zero that zeros are added to is a positive one: nothing may tell it from the other.
+  // Adding zeros to -0 gives +0, so partial sums cannot preserve -0. Constants and ops that distinguish the two are
+  // replaced.
   const auto respell = [&](std::string_view from, std::string_view to) {
     while (sums && text.find(from) != std::string::npos) text.replace(text.find(from), from.size(), to);
   };
@@ -100,7 +101,7 @@ std::string check(uint64_t seed, bool show, bool sums) {
   EvalOptions alone;
   alone.limits.seconds = 20;
   auto expected = Evaluator(**module, alone).run(inputs);
-  if (!expected.ok()) return {};  // others look after that
+  if (!expected.ok()) return {};  // a module that the evaluator refuses is the subject of other tests
 
   PassContext context;
   context.replica_count = replicas;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace spmd;
 
-// Drops aliases of what no longer has the same size on each partition.
+// Drops aliases of arguments and results that no longer have the same size on each partition.
 void keep_aliases(Module& module, InstrId root) {
   auto& aliases = module.header().aliases;
   std::erase_if(aliases, [&](const InputOutputAlias& alias) {
@@ -31,8 +31,8 @@ void keep_aliases(Module& module, InstrId root) {
   });
 }
 
-// A donated argument with no result named for it is aliased with one of the same size; where each partition has none, it
-// is not donated. Arguments and results are flat by then.
+// A donated argument without a named result may be aliased with any result of the same size. If the tiles of no result
+// have its size, it is no longer donated. Arguments and results are flat here.
 void keep_donors(Module& module, InstrId root) {
   ModuleHeader& header = module.header();
   const Shape& result = module[root].shape;
@@ -57,7 +57,7 @@ void keep_donors(Module& module, InstrId root) {
   });
 }
 
-// The shardings of the results: tiles of one size, and replicated where they may not be split.
+// Returns the shardings of the results: their tiles have one size, and results that must not be split are replicated.
 std::vector<ArraySharding> result_shardings(const Module& module, const Shape& shape,
                                             std::vector<ArraySharding> leaves) {
   std::vector<Shape> shapes;
@@ -100,7 +100,7 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   b.set_origin(nullptr);
   const Shape shape = module[module[old].root].shape;
   root = materializer.reshard(root, shape, result_shardings(module, shape, root.leaves));
-  // The root is an instruction of its own, which has the shardings of the results.
+  // Makes the root a new instruction that has the shardings of the results.
   if (shape.is_tuple()) {
     std::vector<InstrId> parts;
     for (size_t i = 0; i < shape.elements().size(); ++i) parts.push_back(b.get(root.id, static_cast<int64_t>(i)));

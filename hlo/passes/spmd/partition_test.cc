@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of frontends for several devices, partitioned and run on eight simulated ones.
+// Partitions programs as frontends write them for several devices, and runs them on eight simulated devices.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -39,7 +39,7 @@ Status partition(Module& module, int64_t partitions = 8) {
   return verify_module(module);
 }
 
-/// Runs a module of one parameter f32[8,8], given as tiles of 0 ... 63; the results of all partitions.
+/// Runs a module with one parameter f32[8,8], given as tiles of 0 ... 63; returns the results of all partitions.
 std::vector<std::vector<Literal>> run(const Module& module) {
   const Instruction& parameter = module[module.entry_computation().parameters[0]];
   const auto sharding = spmd::from_hlo_sharding(*parameter.extras->sharding, 2, 8);
@@ -165,7 +165,8 @@ TEST(Partition, UnreducedResult_IsReducedForOtherUses) {
     }
 }
 
-// Runs `what`, of x, whose rows are split by "x" and columns by "y"; the results of all partitions.
+// Runs the ops `what` on x, whose rows are split by mesh axis "x" and whose columns by "y"; returns the results of all
+// partitions.
 std::vector<std::vector<Literal>> sums(const std::string& what, const std::string& result, std::string* text) {
   const auto module = read(
       "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, "
@@ -223,7 +224,7 @@ TEST(Partition, UnreducedAlongTwoAxes_IsReducedAlongOne) {
   }
 }
 
-// Tiles along an axis become terms at their places, zero elsewhere.
+// Tiles along a mesh axis become terms of a sum: each term has its tile at its position, and zeros elsewhere.
 TEST(Partition, SplitToUnreduced_NeedsNoCollective) {
   std::string text;
   const auto out =
@@ -441,10 +442,10 @@ ENTRY e {
   for (const char* gone : {"u32[6,8]", "u32[8,6] xor", "all-reduce", "all-gather", "u32[8,6] iota"})
     EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
   EXPECT_THAT(text, HasSubstr("u32[4,3] xor"));
-  // The numbers of two dimensions are split along the major one alone, and cut along the other.
+  // The iota over two dimensions is split along the major one; along the other a tile is sliced from it.
   EXPECT_THAT(text, HasSubstr("u32[24] iota"));
 
-  // And the tiles have the numbers of the whole.
+  // The tiles must have the same numbers as the whole array.
   auto whole = parse_module(kText), tiled = parse_module(kText);
   ASSERT_TRUE(whole.ok() && tiled.ok() && partition(**tiled, 4).ok());
   Literal x = Literal::zeros(Shape::array(Type::U32, std::array<int64_t, 2>{8, 6}));
@@ -560,7 +561,7 @@ ENTRY e {
               HasSubstr("(x: f32[2], y: f32[8]) -> f32[8]"));
 }
 
-// Both steps by themselves are the same as both at once.
+// Running propagation and materialisation separately gives the same module as running both at once.
 TEST(Partition, PropagationAndMaterialization_MayRunApart) {
   const char* text = R"(HloModule m, num_partitions=4
 ENTRY e {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of JAX for several devices: what their partitions compute, and the bytes that their collectives move.
+// Partitions programs of JAX for several devices, and checks what their partitions compute and how many bytes their
+// collectives move.
 //
-// testdata/programs/NAME.hlo is a program as JAX hands it over. Where it has manual computations, which one device cannot
-// run, NAME.reference.hlo computes the same. testdata/bytes.tsv has a line for each: the name, the bytes that one
-// participant sends in this partitioner's first version, in the present one, and in XLA's (jaxlib 0.10.2, 8 CPU devices;
-// its compiled module counted by the same function). COLLET_UPDATE_GOLDENS=1 rewrites the present ones.
+// testdata/programs/NAME.hlo is a program as JAX produces it. If it has manual computations, which one device cannot
+// run, NAME.reference.hlo computes the same without them. testdata/bytes.tsv has a line per program: the name, and the
+// bytes that one participant sends in the first version of this partitioner, in the present version, and in XLA's
+// (jaxlib 0.10.2 on 8 CPU devices; the same function counts the bytes of its compiled module). COLLET_UPDATE_GOLDENS=1
+// rewrites the column of the present version.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +40,7 @@ std::string read_file(const std::string& path) {
   return out.str();
 }
 
-/// Name, first, present and XLA's bytes.
+/// One line of bytes.tsv.
 struct Row {
   double first = 0, present = 0, xla = 0;
 };
@@ -51,13 +53,14 @@ std::map<std::string, Row> read_rows(const std::string& path) {
     std::istringstream fields(line);
     std::string name;
     Row row;
-    fields >> name >> row.first >> row.present >> row.xla;  // what is missing stays 0
+    fields >> name >> row.first >> row.present >> row.xla;  // missing columns stay 0
     rows[name] = row;
   }
   return rows;
 }
 
-// The devices that the shardings of a module name, where its header does not say how many partitions there are.
+// Returns the number of partitions from the devices that the shardings of a module name, for modules whose header does
+// not state it.
 int64_t partitions_of(const Module& module) {
   int64_t most = std::max<int64_t>(module.header().num_partitions, 1);
   if (most > 1) return most;
@@ -89,7 +92,8 @@ Status partition(Module& module) {
   return verify_module(module);
 }
 
-// Propagation by itself makes a module that verifies, and that a second run leaves as it is; else what is wrong.
+// Checks that propagation alone returns a valid module that a second run leaves unchanged; returns the error, or an
+// empty text.
 std::string propagated_twice(const Module& whole) {
   const auto module = whole.clone();
   PassContext context = context_of(*module);
@@ -105,7 +109,7 @@ std::string propagated_twice(const Module& whole) {
   return print_module(**again, {}) == text ? "" : "a second run changes the shardings of\n" + text;
 }
 
-// The bytes of the partitioned module once it is simplified, which is what runs.
+// Returns the bytes that the collectives of the partitioned module move after simplification, as it would run.
 Expected<double> bytes_of(const Module& partitioned) {
   const auto module = partitioned.clone();
   PassContext context = context_of(*module);
@@ -116,7 +120,7 @@ Expected<double> bytes_of(const Module& partitioned) {
 TEST(Programs, PartitionsComputeTheWholeAndSendNoMoreThanRecorded) {
   std::map<std::string, Row> rows = read_rows(kFolder + "bytes.tsv");
   const bool update = std::getenv("COLLET_UPDATE_GOLDENS") != nullptr;
-  const char* only = std::getenv("COLLET_PROGRAM");  // one alone, printed
+  const char* only = std::getenv("COLLET_PROGRAM");  // runs and prints this program only
   std::set<std::string> seen;
   for (const std::string& path : testing::golden_files(kFolder + "programs")) {
     const std::string name = std::filesystem::path(path).stem().string();
@@ -161,8 +165,8 @@ TEST(Programs, PartitionsComputeTheWholeAndSendNoMoreThanRecorded) {
         << '\n';
 }
 
-// Modules of XLA's tests that have shardings: COLLET_CORPUS_DIR names the corpus. What does not partition is skipped;
-// COLLET_SPMD_TABLE names a file that gets a line for each module that does.
+// Partitions modules of XLA's tests that have shardings; COLLET_CORPUS_DIR names the folder of the corpus. Modules that
+// cannot be partitioned are skipped. COLLET_SPMD_TABLE names a file to which a line per partitioned module is written.
 TEST(ProgramsCorpus, PartitionsSendNoMoreThanRecorded) {
   const char* corpus = std::getenv("COLLET_CORPUS_DIR");
   if (!corpus) GTEST_SKIP() << "COLLET_CORPUS_DIR is not set";
@@ -201,7 +205,7 @@ TEST(ProgramsCorpus, PartitionsSendNoMoreThanRecorded) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  // `--traffic FILE...` prints the bytes of compiled modules, for the table.
+  // `--traffic FILE...` prints the bytes that compiled modules move, for the column of XLA in bytes.tsv.
   if (argc > 2 && std::string_view(argv[1]) == "--traffic") {
     for (int i = 2; i < argc; ++i) {
       auto module = collet::hlo::parse_module(collet::hlo::read_file(argv[i]), argv[i]);

@@ -11,10 +11,11 @@
 namespace collet::hlo::spmd {
 namespace {
 
-constexpr int kMostRounds = 32;       // of a level of propagation, forward and backward
-constexpr int kMostSweeps = 4;        // of changes by cost
+constexpr int kMostRounds = 32;       // rounds per level of propagation; a round is forward and backward
+constexpr int kMostSweeps = 4;        // passes over all values that change shardings by cost
 constexpr size_t kMostTwice = 20000;  // instructions of a module for which the search starts more than once
-constexpr size_t kMostUsers = 64;     // beyond these a change of a value is not considered
+// A value with more users keeps its sharding, because evaluating a change takes time per user.
+constexpr size_t kMostUsers = 64;
 
 using Kind = ShardingRule::Kind;
 
@@ -126,7 +127,7 @@ class Propagator {
     return false;
   }
 
-  // The shardings along free axes of an array that is split by the manual axes as `split` says.
+  // Returns the shardings along the free axes of an array that `split` divides along the manual axes.
   static std::vector<DimensionSharding> inside(const ManualSplit& split, const std::vector<DimensionSharding>& outer) {
     std::vector<DimensionSharding> out(outer.size());
     for (size_t d = 0; d < outer.size(); ++d)
@@ -137,7 +138,8 @@ class Propagator {
   bool by_rule(const ShardingNode& node, int level) {
     const Instruction& instr = m_[node.instr];
     const ShardingRule& rule = rules_.at(index_of(node.instr));
-    // The arrays by size, the largest first: where they do not agree it is taken.
+    // The arrays of the node, the largest first: if two suggest different shardings of a factor, that of the larger
+    // array is used.
     struct Source {
       uint32_t slot;
       const ShardingRule::Array* array;
@@ -190,7 +192,7 @@ class Propagator {
                            free_results ? std::vector<ArraySharding>() : gathered(node.to), *slots_[node.to[0]].groups);
   }
 
-  // `moved`: gets the part of it that is bytes.
+  // `moved` is set to the bytes that are sent, which are a part of the cost.
   double cost(const ShardingNode& node, double* moved = nullptr) const {
     switch (node.kind) {
       case ShardingNode::Kind::Op: {
@@ -206,7 +208,7 @@ class Propagator {
     }
   }
 
-  // Bytes to send for a node that is not an op, if its two slots have the shardings that they have now.
+  // Returns the bytes to send for a node that is not an op, with the current shardings of its two slots.
   double bytes_between(const ShardingNode& node) const {
     const ShardingSlot& from = slots_[node.from[0]];
     switch (node.kind) {
@@ -336,7 +338,7 @@ class Propagator {
 
   // --- Unreduced values.
 
-  // A value that a constraint right behind it wants unreduced.
+  // Marks values that a constraint directly after them states as unreduced.
   void find_hints() {
     for (const ShardingNode& node : nodes_) {
       if (node.kind != ShardingNode::Kind::Copy || !is_constraint(m_[node.instr])) continue;
@@ -344,7 +346,7 @@ class Propagator {
       const DimensionSharding& wants = slots_[node.to[0]].now.unreduced;
       if (wants.is_split() && !from.unreduced_fixed && !from.hint.is_split()) from.hint = wants;
     }
-    // State of loops that starts unreduced.
+    // The state of loops whose initial value is unreduced.
     for (const ShardingNode& node : nodes_) {
       if (node.kind != ShardingNode::Kind::Copy || m_[node.instr].op != Op::WHILE) continue;
       const ShardingSlot& from = slots_[node.from[0]];
@@ -359,7 +361,7 @@ class Propagator {
     return true;
   }
 
-  // Decides in the order of the program which values are unreduced.
+  // Decides in program order which values are unreduced.
   void unreduced(const Region& region) {
     for (InstrId id : m_[region.computation].order) {
       const Instruction& instr = m_[id];

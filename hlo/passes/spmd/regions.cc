@@ -10,7 +10,7 @@
 namespace collet::hlo::spmd {
 namespace {
 
-// Limit for nested computations, because several passes recurse into them.
+// Limit for the depth of nested computations, because several passes recurse into them.
 constexpr int kDeepest = 200;
 constexpr size_t kMostRegions = size_t{1} << 16;
 constexpr double kMostWeight = 1e12;
@@ -68,7 +68,7 @@ std::vector<DimensionSharding> ManualSplit::outer(const std::vector<DimensionSha
   return out;
 }
 
-// Visits computations from the entry on.
+// Visits computations, beginning with the entry.
 class RegionBuilder {
  public:
   RegionBuilder(Module& module, ProgramRegions& out)
@@ -123,7 +123,8 @@ class RegionBuilder {
         const auto number = static_cast<size_t>(instr.as<ParameterAttrs>().number);
         return number < parameters.size() && parameters[number];
       }
-      case Op::PARTITION_ID:  // different on each partition, so what is made of it is no array of the whole program
+      // The number differs between partitions, so a value computed from it is not an array of the original program.
+      case Op::PARTITION_ID:
         return groups.all_together();
       case Op::CUSTOM_CALL: {
         if (is_custom_call(instr, kEnterManualTile)) return true;
@@ -140,7 +141,7 @@ class RegionBuilder {
 
   Status instruction(InstrId id, const DeviceGroups& groups, double weight, int depth,
                      const std::vector<bool>& parameters, const Markers& markers) {
-    const Instruction instr = m_[id];  // instructions move as computations are cloned
+    const Instruction instr = m_[id];  // a copy, because cloning computations invalidates references
     const bool manual = is_manual(instr, groups, parameters);
     if (manual) flag(out_.manual_, id);
     if (instr.op == Op::CALL) return call(id, instr, groups, weight, depth, markers);
@@ -185,7 +186,7 @@ class RegionBuilder {
     return ok_status();
   }
 
-  // The `k`-th computation that `id` calls; a copy of it where something else calls it, too.
+  // Returns the `k`-th computation that `id` calls, or a copy of it if another instruction calls it, too.
   CompId own_computation(InstrId id, size_t k) {
     const CompId c = m_[id].called[k];
     if (!out_.region_of_.contains(index_of(c))) return c;
@@ -203,7 +204,7 @@ class RegionBuilder {
   Module& m_;
   ProgramRegions& out_;
   const size_t most_;
-  std::unordered_set<std::string> names_;  // of computations
+  std::unordered_set<std::string> names_;  // names of computations
   size_t copies_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostOps = 4096;
 
-// A value, and the dimension of which a part is wanted.
+// A value, and the dimension along which a slice of it is computed.
 using Part = std::pair<InstrId, size_t>;
 
 class Rematerializer {
@@ -28,7 +28,7 @@ class Rematerializer {
   }
 
  private:
-  // Puts all parts that are needed into `order_`, operands first. False where one cannot be made.
+  // Adds all slices that are needed to `order_`, operands first. Returns false if one cannot be computed.
   bool plan(const Part& wanted) {
     std::vector<std::pair<Part, bool>> open = {{wanted, false}};
     while (!open.empty()) {
@@ -48,7 +48,7 @@ class Rematerializer {
     return true;
   }
 
-  // The parts of operands that the part is made of. Operands that do not have the dimension are taken as they are.
+  // Returns the slices of operands from which the slice is computed. Operands without the dimension are used unchanged.
   std::optional<std::vector<Part>> inputs_of(const Part& part) {
     const auto [id, dim] = part;
     const Instruction& instr = m_[id];
@@ -81,7 +81,7 @@ class Rematerializer {
 
   InstrId make(const Part& part) {
     const auto [id, dim] = part;
-    const Instruction instr = m_[id];  // instructions move as more are made
+    const Instruction instr = m_[id];  // a copy, because adding instructions invalidates references
     b_.set_origin(&instr);
     std::vector<int64_t> dims(instr.shape.dims().begin(), instr.shape.dims().end());
     dims[dim] = size_;
@@ -108,7 +108,7 @@ class Rematerializer {
 
   InstrId counted(const Shape& shape, int64_t along, size_t dim) {
     if (along != static_cast<int64_t>(dim)) return b_.iota(shape, along);
-    // Counted in integers: the sum of two rounded numbers is not always the rounded sum.
+    // The iota is computed in integers: the sum of two rounded floats is not always the rounded sum.
     const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
     const Type type = is_integer(shape.type()) ? shape.type() : Type::S32;
     const InstrId from = b_.broadcast(b_.convert(start_, type), dims, {});

@@ -8,12 +8,12 @@
 #include "hlo/passes/spmd/array_sharding.h"
 
 /// \file
-/// How an array of one sharding becomes the same array of another: a list of steps, with the bytes that each moves. The
-/// plan is data; collectives.h writes it.
+/// Plans how an array with one sharding becomes the same array with another: a list of steps, with the bytes that each
+/// moves. A plan only describes the steps; collectives.h writes them.
 
 namespace collet::hlo::spmd {
 
-/// One step of a reshard. What is moved along what is in `along`: the mesh axes, as the sharding of one dimension.
+/// One step of a reshard. `along` holds the mesh axes along which data is moved, as the sharding of one dimension.
 struct ReshardStep {
   enum class Kind : uint8_t {
     AllReduce,      ///< sums over the tiles of `along`
@@ -30,26 +30,27 @@ struct ReshardStep {
   size_t from_dim = 0;
   DimensionSharding along;
   ArraySharding before, after;
-  double bytes = 0;  ///< that one participant sends; see traffic.h
+  double bytes = 0;  ///< bytes that one participant sends, counted as in traffic.h
 };
 
-/// The steps, in order.
+/// The steps of a reshard, in order.
 struct ReshardPlan {
   std::vector<ReshardStep> steps;
   double bytes = 0;
 
-  /// For tests: "reduce-scatter 0, all-gather 1".
+  /// Returns a text for tests, for example "reduce-scatter 0, all-gather 1".
   std::string to_string() const;
 };
 
-/// From `from` to `to`, which are consistent among `groups`. Dimensions that do not split evenly are padded at the end.
+/// Plans a reshard from `from` to `to`, which are consistent among `groups`. Dimensions that do not split evenly are
+/// padded at the end.
 ReshardPlan plan_reshard(const Shape& shape, const ArraySharding& from, const ArraySharding& to,
                          const DeviceGroups& groups);
-/// The bytes of that plan.
+/// Returns the bytes that this plan moves.
 double reshard_bytes(const Shape& shape, const ArraySharding& from, const ArraySharding& to,
                      const DeviceGroups& groups);
 
-/// The shape of one tile.
+/// Returns the shape of one tile.
 Shape tile_shape(const Shape& shape, const ArraySharding& sharding);
 /// Returns the size of one tile in bytes.
 double tile_bytes(const Shape& shape, const ArraySharding& sharding);

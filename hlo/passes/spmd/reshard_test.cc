@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPartitions = 8;
 
-// The sharding of HLO text, read from a parameter that has it.
+// Reads a sharding in HLO text by parsing a parameter that has it.
 ArraySharding sharding(const std::string& text, size_t rank) {
   const auto module = parse_module("HloModule m\nENTRY e {\n  ROOT p = f32[] parameter(0), sharding=" + text + "\n}\n");
   EXPECT_TRUE(module.ok()) << module.status().to_string();
@@ -22,7 +22,7 @@ ArraySharding sharding(const std::string& text, size_t rank) {
   return out.value_or(ArraySharding(rank));
 }
 
-// The steps and bytes of a reshard of an array of f32.
+// Plans a reshard of an array of f32: its steps and bytes.
 struct Planned {
   std::string steps;
   double bytes = 0;
@@ -111,7 +111,7 @@ TEST(Reshard, UnevenDimension_IsPaddedAndCut) {
 }
 
 TEST(Reshard, UnevenTilesThatAreNotNested_AreGatheredFirst) {
-  // Halves of 10 are of 5, quarters of 3: no quarter lies within a half.
+  // Halves of 10 elements have 5 elements, quarters have 3: a quarter may overlap both halves.
   EXPECT_EQ(
       plan({10}, "{devices=[2,4]<=[8] last_tile_dim_replicate}", "{devices=[4,2]<=[8] last_tile_dim_replicate}").steps,
       "all-gather 0, slice 0");

@@ -13,7 +13,7 @@ Status refuse(const Instruction& parameter, const std::string& why) {
 
 }  // namespace
 
-// Builds the graph from the entry on.
+// Builds the graph, beginning with the entry.
 class GraphBuilder {
  public:
   GraphBuilder(const Module& module, const ProgramRegions& regions, ShardingGraph& out)
@@ -64,7 +64,7 @@ class GraphBuilder {
 
   const Row& row(InstrId id) const { return rows_[index_of(id)]; }
 
-  // Operands of what every partition does with whole arrays.
+  // Requires replicated operands for an op that every partition runs on whole arrays.
   void replicate_operands(InstrId id, const Region& region) {
     for (InstrId operand : m_[id].operands)
       for (uint32_t s : row(operand)) {
@@ -74,7 +74,7 @@ class GraphBuilder {
       }
   }
 
-  // Fixes what `instr` states for its leaves.
+  // Fixes the shardings that `instr` states for its leaves.
   void fix_stated(const Instruction& instr, const Row& slots) {
     for (size_t i = 0; i < slots.size(); ++i) {
       ShardingSlot& slot = slots_[slots[i]];
@@ -99,7 +99,7 @@ class GraphBuilder {
     return false;
   }
 
-  // The slots of the arguments that `number` of a region's parameters stands for; set when its caller was collected.
+  // Adds the values of a region to the graph. The slots of its parameters have been set when its caller was added.
   Status collect(const Region& region) {
     const bool entry = region.computation == m_.entry();
     for (InstrId id : m_[region.computation].order) {
@@ -129,7 +129,7 @@ class GraphBuilder {
     return ok_status();
   }
 
-  // The computation that is called, with these slots for its parameters; the slots of its root.
+  // Adds a called computation whose parameters have these slots; returns the slots of its root.
   Expected<Row> collect_called(CompId c, std::vector<Row> arguments) {
     arguments_[index_of(c)] = std::move(arguments);
     COLLET_TRY(collect(*regions_.of(c)));
@@ -283,7 +283,8 @@ class GraphBuilder {
     }
   }
 
-  // A collective that the program itself has works on tiles as it works on the whole, but for its own dimension.
+  // A collective of the program itself, in a manual computation, works on tiles as it does on whole arrays; only the
+  // dimension that it gathers, scatters or exchanges must not be split.
   void through_collective(InstrId id, const Region& region) {
     const Instruction& instr = m_[id];
     int64_t dimension = -1;
@@ -366,7 +367,7 @@ class GraphBuilder {
                             to.to_string() + " where operand " + std::to_string(i) + " is " + from.to_string());
   }
 
-  // Array `i` goes into a manual computation, or comes out of it.
+  // Adds the node for array `i`, which enters or leaves a manual computation.
   Status border(InstrId id, size_t i, const Shape& result, const Region& region, bool enters) {
     const Instruction& instr = m_[id];
     const Shape& operand = m_[instr.operand(i)].shape;
@@ -388,7 +389,7 @@ class GraphBuilder {
     if (!tile_shape(whole, ArraySharding(split.manual)).same_without_layout(tile))
       return mismatch(instr, i, operand, result);
     const std::string which = enters ? "operand " : "result ";
-    // The free axes split what is left.
+    // The free axes split the tiles along the manual axes further.
     for (size_t d = 0; d < split.free.size(); ++d)
       if (tile.dim(static_cast<int>(d)) % split.free[d].count()) split.free[d] = DimensionSharding();
     if (!are_independent(split.outer(split.free), region.groups)) {
@@ -437,7 +438,7 @@ class GraphBuilder {
     }
   }
 
-  // Marks new versions of parameters.
+  // Marks values that are updated versions of parameters.
   void find_updates() {
     for (InstrId id : m_.entry_computation().parameters)
       for (uint32_t s : row(id))
@@ -460,7 +461,7 @@ class GraphBuilder {
   std::vector<ShardingNode>& nodes_ = g_.nodes;
   std::vector<Row>& rows_ = g_.rows;
   std::unordered_map<uint32_t, ShardingRule>& rules_ = g_.rules;
-  std::unordered_map<uint32_t, std::vector<Row>> arguments_;  // of a computation: its parameters' slots
+  std::unordered_map<uint32_t, std::vector<Row>> arguments_;  // by computation: the slots of its parameters
 };
 
 Expected<ShardingGraph> ShardingGraph::build(const Module& module, const ProgramRegions& regions) {

@@ -128,7 +128,7 @@ void reshape(RuleBuilder& r, const Instruction& instr) {
   }
 }
 
-// Whether combining the initial value several times has the same result as combining it once.
+// True if combining the initial value several times has the same result as combining it once.
 bool begins_neutral(const Module& module, const Instruction& init, CompId computation) {
   if (init.op != Op::CONSTANT || init.shape.rank() != 0) return false;
   const Literal& value = module.literal(init);
@@ -211,8 +211,8 @@ bool adds_nothing(const Padding& p, size_t d) {
   return p.low[d] == 0 && p.high[d] == 0 && (p.interior.empty() || p.interior[d] == 0);
 }
 
-// Whether terms of this type, all but one of which are zero, can be added without changing that one. The sum is computed on their
-// bits, so there must be an integer type of the same width.
+// True if terms of this type, all but one of which are zero, can be added without changing that one. The sum is
+// computed on their bits, so there must be an integer type of the same width.
 bool sums_exactly(Type type) {
   const int bits = type_info(type).bits;
   return type == Type::PRED || (!is_complex(type) && (bits == 8 || bits == 16 || bits == 32 || bits == 64));
@@ -287,7 +287,8 @@ void scatter(RuleBuilder& r, bool terms) {
     in_operands(windows[i], f);
     for (size_t k = 0; k < n; ++k) r.in_operand(update + k, a.update_window_dims[i], f);
   }
-  for (int64_t d : a.inserted_window_dims)  // updates of other tiles are dropped as those outside of the array are
+  // A tile drops the updates of other tiles, as a scatter drops those outside of the array.
+  for (int64_t d : a.inserted_window_dims)
     if (contains(a.scatter_dims_to_operand_dims, d)) in_operands(d, r.factor(r.size(0, d)));
   const std::vector<int64_t> batch = others(r.operand(update).rank(), a.update_window_dims);
   const bool zero = is_positive_zero(r.module(), instr.operand(0));
@@ -450,13 +451,13 @@ bool make_rule(RuleBuilder& r, bool terms) {
   }
 }
 
-// Whether the terms of a sum become terms of the converted sum, rounding and the loss of high bits aside.
+// True if converted terms are the terms of the converted sum, rounding and the loss of high bits aside.
 bool converts_terms(Type from, Type to) {
   if (is_integer(from)) return is_integer(to) && type_info(to).bits <= type_info(from).bits;
   return (is_float(from) && (is_float(to) || is_complex(to))) || (is_complex(from) && is_complex(to));
 }
 
-// The input of the window [step * i - low, step * i - low + length) of an array that is dilated and padded.
+// Returns the input of the windows [step * i - low, step * i - low + length) of an array that is dilated and padded.
 std::optional<InputWindow> slide(int64_t low, int64_t dilation, int64_t step, int64_t length) {
   if (step % dilation) return std::nullopt;
   const auto up = [](int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); };
@@ -512,7 +513,7 @@ std::optional<InputWindow> window_of_op(const Module& module, const Instruction&
       const int64_t tile = tile_size(out.dim(static_cast<int>(d)), count);
       return slide(p.low[i], p.interior.empty() ? 1 : p.interior[i] + 1, tile, tile);
     }
-    case Op::REVERSE: {  // the window in the array whose tiles and order of tiles have been reversed
+    case Op::REVERSE: {  // the tiles and their order are reversed first; this is the window in that array
       const int64_t tile = tile_size(size, count);
       return InputWindow{tile, count * tile - size, tile, 0, 0, count * tile};
     }
@@ -579,7 +580,7 @@ std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window) {
   if (first > last) return std::nullopt;
   HaloPlan out;
   int64_t sends = 0;
-  int64_t joined_start = 0;  // of the pieces, relative to the first tile's start
+  int64_t joined_start = 0;  // start of the joined pieces, relative to the first tile's start
   for (int64_t distance = first; distance <= last; ++distance) {
     HaloPlan::Piece piece{distance, 0, tile, 0, {}};
     if (distance == first || distance == last) {
@@ -695,7 +696,7 @@ const void* tile_attributes(Module& module, const Instruction& instr, const Shap
       return attrs;
     }
     case Op::RESHAPE:
-      return nullptr;  // without a dimension that was inferred
+      return nullptr;  // a dimension that the caller wants inferred is not needed
     default:
       return instr.attrs;
   }

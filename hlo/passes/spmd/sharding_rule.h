@@ -10,29 +10,29 @@
 #include "hlo/passes/spmd/array_sharding.h"
 
 /// \file
-/// The sharding rule of an op: its factors, and the dimensions that each of them stands for. Propagation and
-/// materialisation both follow it.
+/// Defines the sharding rule of an op: its factors, and the dimensions in which each factor occurs. Propagation and
+/// materialisation both use the rules.
 
 namespace collet::hlo::spmd {
 
-/// An op by factors. A factor is a loop that runs over a dimension, or a part of one, of some operands and results. A
-/// factor that is split over partitions splits all those dimensions; the op on tiles is then the same op with other sizes.
+/// The factors of an op. A factor is a loop over a dimension, or a part of one, of some operands and results. Splitting
+/// a factor over partitions splits all those dimensions; the op on tiles is then the same op with other sizes.
 struct ShardingRule {
   enum class Kind : uint8_t {
-    Parallel,       ///< the tiles of the operands give the tiles of the result
-    Reduced,        ///< in no result: the results of tiles are partial, and combined
+    Parallel,       ///< each tile of the result is computed from the same tile of the operands
+    Reduced,        ///< it is in no result: the results of tiles are partial and must be combined
     Windowed,       ///< a tile of the result needs a window of the operand: a halo of the neighbours' tiles
-    WindowReduced,  ///< the dimension of a convolution's kernel that slides over the input: partial sums, and a halo
-    Selected        ///< indices say which tile has the elements: the others contribute zero, and the sum is the result
+    WindowReduced,  ///< a kernel dimension of a convolution: tiles give partial sums, and need a halo of the input
+    Selected        ///< indices select the tile that has the elements: other tiles contribute zero to a sum
   };
   struct Factor {
     int64_t size = 1;
     Kind kind = Kind::Parallel;
-    bool even = false;  ///< must split evenly
-    /// The results of tiles are partial.
+    bool even = false;  ///< the number of tiles must divide its size
+    /// True if the results of tiles are partial.
     bool is_partial() const { return kind == Kind::Reduced || kind == Kind::WindowReduced || kind == Kind::Selected; }
   };
-  /// A dimension's factors, the major one first. None: the dimension must not be split.
+  /// The factors of a dimension, the major one first. If it has none, the dimension must not be split.
   using Dimension = std::vector<int>;
   using Array = std::vector<Dimension>;
 
@@ -40,49 +40,53 @@ struct ShardingRule {
   std::vector<Array> operands;
   std::vector<Array> results;     ///< leaves of the result
   CompId combine = CompId::None;  ///< combines partial results; None: they are added
-  std::vector<size_t> once;  ///< operands that are terms of the result: where that is partial, only one tile has them
+  /// Operands that are terms of the result: if the result is partial, only the first tile adds them.
+  std::vector<size_t> once;
 
-  /// Whether partial results are added.
+  /// True if partial results are added.
   bool adds(const Module& module) const;
 };
 
-/// The rule of `instr`; nothing where all operands must be replicated. `scatter_terms`: the result of a scatter may be
-/// partial.
+/// Returns the rule of `instr`; nothing if all operands must be replicated. `scatter_terms` allows the result of a
+/// scatter to be partial.
 std::optional<ShardingRule> sharding_rule(const Module& module, const Instruction& instr, bool scatter_terms = false);
 
-/// Which operands may be partial, for the result to be the sum of what each partition makes of its terms: all of these
-/// together. `unreduced`: the operands that are. Nothing where sums do not pass through the op.
+/// Returns the operands that must be partial together, so that the result is the sum of the results for each
+/// partition's terms. `unreduced` lists the operands that are partial. Returns nothing if a sum cannot be moved through
+/// the op.
 std::optional<std::vector<size_t>> unreduced_operands(const Module& module, const Instruction& instr,
                                                       const std::vector<bool>& unreduced);
 
-/// The attributes of `instr` on tiles: where operand 0 is `operand` and the result, or its first leaf, `result`. For splits
-/// of factors that are parallel or reduced.
+/// Returns the attributes of `instr` on tiles, where operand 0 has the shape `operand` and the result, or its first
+/// leaf, has the shape `result`. For splits of parallel and reduced factors.
 const void* tile_attributes(Module& module, const Instruction& instr, const Shape& operand, const Shape& result);
 
-/// The input that the tiles of a windowed dimension need: partition with tile i needs `length` elements from
-/// `step` * i + `offset` on; elements outside of the array have the value that the op defines.
+/// The input that the tiles of a windowed dimension need: tile i needs `length` elements, beginning with element `step`
+/// * i + `offset`. Elements outside of the array have the value that the op defines for padding.
 struct InputWindow {
   int64_t step = 0, offset = 0, length = 0;
   int64_t low = 0, high = 0;  ///< padding of the op on the tile, in the dilated input
-  int64_t size = 0;           ///< of the dimension
+  int64_t size = 0;           ///< size of the dimension
 };
 
-/// For operand `k`, dimension `d`, whose windowed factor is split into `count` tiles. Nothing where that cannot be done.
+/// Returns the input window of dimension `d` of operand `k`, whose windowed factor is split into `count` tiles; nothing
+/// if it cannot be split.
 std::optional<InputWindow> input_window(const Module& module, const Instruction& instr, size_t k, int64_t d,
                                         int64_t count);
 
 /// The tiles from which a tile of a windowed dimension gets its input: itself and those at some distances.
 struct HaloPlan {
   struct Piece {
-    int64_t distance = 0;                              ///< of the tile that it comes from
-    int64_t start = 0, limit = 0;                      ///< elements of that tile
+    int64_t distance = 0;                              ///< distance to the tile that it comes from
+    int64_t start = 0, limit = 0;                      ///< range of elements of that tile
     int64_t length = 0;                                ///< number of elements
-    std::vector<std::pair<int64_t, int64_t>> targets;  ///< tiles: from, to
-    /// It lies outside of the array for every tile.
+    std::vector<std::pair<int64_t, int64_t>> targets;  ///< pairs of tiles: source, target
+    /// True if it is outside of the array for every tile.
     bool is_outside() const { return distance != 0 && targets.empty(); }
   };
-  std::vector<Piece> pieces;     ///< by distance, adjacent; those outside of the array together
-  std::vector<int64_t> offsets;  ///< by tile: where its window starts in the joined pieces
+  /// Ordered by distance and adjacent; neighbouring pieces outside of the array are merged.
+  std::vector<Piece> pieces;
+  std::vector<int64_t> offsets;  ///< by tile: where its window begins in the joined pieces
   int64_t sent = 0;              ///< elements of the dimension that one partition sends
 };
 

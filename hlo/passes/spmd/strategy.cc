@@ -8,16 +8,16 @@
 namespace collet::hlo::spmd {
 namespace {
 
-constexpr size_t kMostLeaders = 4;  // operands whose sharding is tried first
+constexpr size_t kMostLeaders = 4;  // most operands whose sharding is tried as a starting point
 using Kind = ShardingRule::Kind;
 using Factors = std::vector<DimensionSharding>;
 
-// Whether a split of the factor makes operand `k` need a halo: of a convolution only the input does.
+// True if operand `k` needs a halo when the factor is split; for a convolution only the input does.
 bool needs_halo(const Instruction& instr, Kind kind, size_t k) {
   return kind == Kind::Windowed || (kind == Kind::WindowReduced && k == 0 && instr.op == Op::CONVOLUTION);
 }
 
-// The operands by size: the biggest first.
+// Returns the operands, the largest first.
 std::vector<size_t> by_size(const Module& module, const Instruction& instr) {
   std::vector<size_t> order(instr.operands.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -36,7 +36,8 @@ class StrategySelector {
 
   OpStrategy run() {
     const std::vector<size_t> order = by_size(m_, instr_);
-    std::vector<Factors> sources;  // what each array asks of the factors: the results, then operands by size
+    // The shardings that each array suggests for the factors: the results first, then operands by size.
+    std::vector<Factors> sources;
     Factors of_results(rule_.factors.size());
     for (size_t r = 0; r < results_.size() && r < rule_.results.size(); ++r)
       read(rule_.results[r], results_[r].dimensions, of_results);
@@ -107,7 +108,7 @@ class StrategySelector {
     return f;
   }
 
-  // Whether the sums that are left open in operands may pass through to a result that is to be unreduced.
+  // Determines whether partial operands may be passed through to a result that is wanted unreduced.
   void find_passing() {
     if (results_.empty() || !results_[0].unreduced.is_split()) return;
     std::vector<bool> unreduced;
@@ -133,7 +134,7 @@ class StrategySelector {
     double out = 1;
     if (instr_.op == Op::DOT || instr_.op == Op::CONVOLUTION) {
       for (const ShardingRule::Factor& f : rule_.factors) out *= static_cast<double>(f.size);
-      if (instr_.op == Op::CONVOLUTION) {  // taps that fall on elements of the input
+      if (instr_.op == Op::CONVOLUTION) {  // counts only taps on elements of the input, not on padding
         const auto& a = instr_.as<ConvolutionAttrs>();
         const Shape& input = m_[instr_.operand(0)].shape;
         for (size_t i = 0; i < a.window.rank(); ++i)
@@ -193,7 +194,7 @@ class StrategySelector {
     best_ = std::move(s);
   }
 
-  // Partial results that are not sums are combined at once.
+  // Partial results that are combined by another op than addition are combined immediately.
   double result_bytes(const Shape& shape, const ArraySharding& has, const ArraySharding& wants) const {
     if (!has.unreduced.is_split() || rule_.adds(m_)) return reshard_bytes(shape, has, wants, groups_);
     const ArraySharding plain(wants.dimensions);

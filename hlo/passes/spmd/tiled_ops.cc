@@ -4,7 +4,7 @@
 
 #include "hlo/passes/spmd/materializer.h"
 
-// The rules of materialisation by op: what an op on tiles is where it is not the same op with other sizes.
+// The materialisation rules of ops that cannot be computed on tiles by the same op with other sizes.
 
 namespace collet::hlo::spmd {
 namespace {
@@ -31,7 +31,7 @@ InstrId same_op(TiledOp& op) {
                  tile_attributes(op.module, op.instr, first, op.result.is_tuple() ? op.result.element(0) : op.result));
 }
 
-// Padding along reduced factors gets a value that does not count: zero where `fill` is None.
+// Sets the padding along reduced factors to a value that does not change the result: `fill`, or zero if `fill` is None.
 void mask_reduced(TiledOp& op, size_t k, InstrId fill = InstrId::None) {
   for (size_t d = 0; d < op.strategy.operands[k].dimensions.size(); ++d) {
     const DimensionSharding& split = op.strategy.operands[k].dimensions[d];
@@ -42,7 +42,7 @@ void mask_reduced(TiledOp& op, size_t k, InstrId fill = InstrId::None) {
   }
 }
 
-// The halos of operand `k`; `use` gets the dimension and its window.
+// Exchanges the halos of operand `k`; `use` is called with each windowed dimension and its window.
 template <typename Use>
 void add_halos(TiledOp& op, size_t k, InstrId fill, const Use& use) {
   const ArraySharding& sharding = op.strategy.operands[k];
@@ -111,7 +111,7 @@ InstrId reverse(TiledOp& op) {
   return op.operands[0];
 }
 
-// Each operand comes to the tiles of the result; which of them an element is of follows from its index.
+// Reshards each operand to tiles of the result; the index of an element then decides from which operand it is selected.
 InstrId concatenate(TiledOp& op) {
   const auto along = static_cast<size_t>(op.instr.as<DimensionAttrs>().dimension);
   if (!op.is_split(0, along)) return same_op(op);
@@ -175,13 +175,13 @@ InstrId convolution(TiledOp& op) {
   return same_op(op, attrs);
 }
 
-// `index` clamped to [0, most], as s32.
+// Returns `index` clamped to [0, most], as s32.
 InstrId clamped(Builder& b, InstrId index, int64_t most) {
   InstrId x = b.min(b.max(index, b.like_int(index, 0)), b.like_int(index, most));
   return b.convert(x, Type::S32);
 }
 
-// A tile with `margin` zeros on both sides of dimension `d`.
+// Returns a tile with `margin` zeros on both sides of dimension `d`.
 InstrId with_margins(Builder& b, InstrId x, size_t d, int64_t margin) {
   return b.pad_dim(x, b.scalar_int(b.type(x), 0), static_cast<int64_t>(d), margin, margin);
 }
@@ -237,7 +237,8 @@ InstrId dynamic_update_slice(TiledOp& op) {
   return out;
 }
 
-// A vector of scalars along dimension `along` of an array of those dimensions; a scalar where `along` is none of them.
+// Returns a vector of the scalars, broadcast along dimension `along` of an array of those dimensions; a scalar if
+// `along` is not one of them.
 InstrId along_dimension(Builder& b, std::span<const InstrId> scalars, const std::vector<int64_t>& dims, int64_t along) {
   if (along >= static_cast<int64_t>(dims.size())) return b.broadcast(scalars[0], dims, {});
   std::vector<InstrId> parts;
@@ -247,7 +248,7 @@ InstrId along_dimension(Builder& b, std::span<const InstrId> scalars, const std:
   return b.broadcast(vector, dims, mapping);
 }
 
-// Elements that other tiles have count as zeros.
+// Elements that other tiles have are replaced by zeros.
 InstrId gather(TiledOp& op) {
   const auto& a = op.instr.as<GatherAttrs>();
   Builder& b = op.b;
@@ -269,7 +270,7 @@ InstrId gather(TiledOp& op) {
   const Type type = b.type(index);
   if (type_info(type).bits < 32) {
     index = b.convert(index, Type::S32);
-  } else if (type != Type::S32) {  // the largest index may not be one of s32
+  } else if (type != Type::S32) {  // the largest index may not be representable in s32
     int64_t largest = 1;
     for (int64_t d : a.start_index_map) largest = std::max(largest, op.whole(0).dim(static_cast<int>(d)));
     index = clamped(b, index, largest);
@@ -292,7 +293,7 @@ InstrId gather(TiledOp& op) {
   return b.select(b.broadcast(inside, all, batch), out, b.fill_int(Shape(b.shape(out)), 0));
 }
 
-// Updates of other tiles have indices outside of this one, and are dropped.
+// Updates of other tiles get indices outside of this tile, so that they are dropped.
 InstrId scatter(TiledOp& op) {
   const auto& a = op.instr.as<ScatterAttrs>();
   Builder& b = op.b;
@@ -317,7 +318,7 @@ InstrId scatter(TiledOp& op) {
   return same_op(op);
 }
 
-// Counted in integers: the sum of two rounded numbers is not always the rounded sum.
+// The iota is computed in integers: the sum of two rounded floats is not always the rounded sum.
 InstrId iota(TiledOp& op) {
   Builder& b = op.b;
   const int64_t along = op.instr.as<IotaAttrs>().dimension;

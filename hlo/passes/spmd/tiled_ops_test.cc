@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each op on tiles: what the partitions compute is what the whole op computes, and by which collectives.
+// Partitions each op and checks that the partitions compute the result of the whole op, and which collectives they use.
 #include <gmock/gmock.h>
 
 #include <ostream>
@@ -19,7 +19,7 @@ namespace {
 struct OpCase {
   std::string name;
   std::string body;         ///< of the entry computation, for four partitions
-  std::string collectives;  ///< the opcodes, in order
+  std::string collectives;  ///< the opcodes of the expected collectives, in order
 };
 
 void PrintTo(const OpCase& test, std::ostream* out) {
@@ -44,7 +44,7 @@ less {
 }
 )";
 
-// Opcodes of the collectives in the order of the module, with spaces between.
+// Returns the opcodes of the collectives in the order of the module, separated by spaces.
 std::string collectives(const Module& module) {
   std::string out;
   for (CompId c : module.computations())

@@ -11,7 +11,7 @@
 namespace collet::hlo::spmd {
 namespace {
 
-// The largest group; all participants where no group is named.
+// Returns the size of the largest group; the number of all participants if no groups are listed.
 double group_size(const Module& module, const Groups& groups) {
   size_t size = 0;
   for (const Dims& group : groups.groups) size = std::max(size, group.size());
@@ -27,7 +27,7 @@ double operand_bytes(const Module& module, const Instruction& instr) {
   return bytes;
 }
 
-// Sends of one collective; nothing for another op.
+// Adds the bytes that one collective sends; does nothing for another op.
 void add_collective(const Module& module, const Instruction& instr, CollectiveTraffic& out) {
   const auto ring = [&](const Groups& groups) {
     const double n = group_size(module, groups);
