@@ -27,9 +27,9 @@ using hlo::Op;
 using hlo::Shape;
 using hlo::Type;
 
-constexpr uint64_t kChunk = uint64_t{1} << 16;  // arguments of one execution
-constexpr uint64_t kBlock = 2048;               // arguments that are judged together
-constexpr size_t kKept = 32;                    // the largest errors, which are measured again by MPFR
+constexpr uint64_t kChunk = uint64_t{1} << 16;  // number of arguments of one execution
+constexpr uint64_t kBlock = 2048;               // number of arguments that are checked together
+constexpr size_t kKept = 32;                    // number of largest errors that are kept, to be measured again by MPFR
 
 struct Found {
   double error = 0, argument = 0, result = 0;
@@ -38,12 +38,12 @@ bool larger(const Found& a, const Found& b) {
   return a.error > b.error;
 }
 
-// The errors found so far, summed up over several chunks.
+// The errors found so far, summed over several chunks.
 struct Tally {
   std::vector<Found> worst;
   uint64_t arguments = 0, wrong = 0, nearest = 0;
 
-  double floor = 0;  ///< smaller errors are of no interest
+  double floor = 0;  ///< smaller errors are not recorded
   /// The error that a further element must exceed to be kept.
   double least_kept() const { return worst.size() == kKept ? std::max(worst.back().error, floor) : floor; }
   void add(Found one) {
@@ -77,7 +77,7 @@ double value_at(const FloatFormat& format, const uint8_t* bytes, size_t i) {
   return decode_float(format, bits);
 }
 
-// One function in one type, in chunks that several threads take from a counter.
+// Tests one function in one type. Several threads take chunks of arguments from a shared counter.
 class Sweep {
  public:
   Sweep(const AccuracyOptions& options, Op op, Type type)
@@ -91,7 +91,8 @@ class Sweep {
     total_ = ((uint64_t{1} << format_.bits()) + options.step - 1) / options.step;
     each_ = std::min(kChunk, total_);
     chunks_ = (total_ + each_ - 1) / each_;
-    // Neighbours have similar errors; in another order the large ones are found soon, and the rest need not be kept.
+    // Neighbouring arguments have similar errors. Visiting the chunks in another order finds large errors early, so
+    // that fewer smaller errors need to be recorded.
     for (stride_ = chunks_ * 5 / 8 + 1; std::gcd(stride_, chunks_) != 1;) ++stride_;
   }
 
@@ -167,8 +168,8 @@ class Sweep {
     for (uint64_t i = 0; i < n; ++i) judge(x[i], near[i], value_at(format_, out, i), tally);
   }
 
-  // A block of f32, where the floor is at least half a unit: the nearest f32 cannot be among the largest errors. In loops
-  // without branches, since there are some thousand million.
+  // Checks a block of f32 results when the floor is at least half a ULP, so that a correctly rounded result cannot be
+  // among the largest errors. The loops have no branches, because there are billions of arguments.
   void judge_floats(const uint8_t* in, const uint8_t* out, Tally& tally) const {
     std::array<float, kBlock> argument, got;
     std::array<double, kBlock> x, near;
@@ -192,7 +193,8 @@ class Sweep {
     }
   }
 
-  // `near` is the function's value, or anything where the argument is no finite number.
+  // Records the error of one result. `near` is the function's value in double; it is not used if the argument is not
+  // finite.
   void judge(double x, double near, double got, Tally& tally) const {
     const bool known = std::isfinite(x);
     double error = std::numeric_limits<double>::infinity();

@@ -26,7 +26,7 @@ TEST(Ruler, MeasuresInUnitsOfTheLastPlace) {
   EXPECT_EQ(f32.error(1.75, 1.75 - 0x1p-22), 2);
   EXPECT_EQ(f16.error(1 + 0x1p-11, 1), 0.5);
   EXPECT_EQ(bf16.error(-4, -4 - 0x1p-5), 1);
-  // Below the least normal number the unit stays.
+  // Below the least normal number the ULP does not decrease further.
   EXPECT_EQ(f32.error(0x1p-149, 0), 1);
   EXPECT_EQ(f32.error(0x1p-151, 0), 0.25);
   EXPECT_EQ(f16.error(0x1p-24, 0x1p-23), 1);
@@ -65,7 +65,7 @@ TEST(Ruler, OverflowIsARounding) {
   EXPECT_EQ(f32.error(-1e60, -most), 1);
 }
 
-// The C library's double is within a few units of its 53rd bit of what MPFR gives.
+// The C library's result in double is within a few units of the 53rd bit of MPFR's result.
 TEST(Reference, IsNearTheExactFunction) {
   for (const Op op : near_functions()) {
     ASSERT_TRUE(has_exact_function(op)) << hlo::op_info(op).text;
@@ -97,7 +97,7 @@ TEST(Reference, IsTheSameInVectors) {
     for (size_t i = 0; i < x.size(); ++i) {
       const double one = near_function(op)(x[i]);
       if (!std::isfinite(one)) continue;
-      // Below the least f32 by far, what is left does not count.
+      // The second term allows for differences far below the least f32, which do not matter.
       EXPECT_NEAR(near[i], one, 0x1p-49 * std::fabs(one) + 0x1p-300) << hlo::op_info(op).text << " of " << x[i];
     }
   }
@@ -117,7 +117,7 @@ TEST(Accuracy, EveryHalfOfEachFunctionOnTheInterpreter) {
     EXPECT_EQ(row.error, "");
     EXPECT_EQ(row.arguments, 65536u);
     EXPECT_EQ(row.wrong, 0u) << hlo::op_info(row.op).text;
-    // The interpreter rounds an f64 once: almost half a unit.
+    // The interpreter computes in f64 and rounds once, so its largest error is almost half a ULP.
     EXPECT_GT(row.worst, 0.49);
     EXPECT_LT(row.worst, 0.51);
     EXPECT_GT(row.nearest, 65000u);

@@ -10,7 +10,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Infinities and NaN, which JSON lacks, are strings.
+// Reads a number; infinities and NaN, which JSON lacks, are stored as strings.
 double number_of(const json::value& value) {
   if (value.is_number()) return value.to_number<double>();
   const std::string_view text = value.as_string();
@@ -54,7 +54,7 @@ Expected<AccuracyRow> row_from_json(std::string_view text) {
     row.on_device = root.at("on_device").as_bool();
     return row;
   } catch (const boost::system::system_error&) {
-    return refused;  // a field is missing, or of another kind
+    return refused;  // a field is missing or has another type
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kBias = 1023, kFraction = 52;
 
-// 2^n for an n whose power is a normal number.
+// Returns 2^n, which must be a normal number.
 double power_of_two(int n) {
   return std::bit_cast<double>(static_cast<uint64_t>(n + kBias) << kFraction);
 }
@@ -38,7 +38,7 @@ double Ruler::error(double exact, double got, double rest) const {
   if (exact == got && rest == 0) return 0;
   if (std::isinf(exact)) return kInfinity;
   const double x = std::clamp(exact, -beyond_, beyond_), y = std::clamp(got, -beyond_, beyond_);
-  // At the power of two above the largest finite value the unit is that below it.
+  // For the power of two above the largest finite value, the ULP is that of the values below it.
   const int exponent = std::clamp(exponent_of(x), least_exponent_, exponent_of(beyond_) - 1);
   return std::fabs((y - x) - rest) * power_of_two(digits_ - 1 - exponent);
 }

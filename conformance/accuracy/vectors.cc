@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -ffast-math where the C library has vector functions (libmvec): loops over them are all that stands here.
+// This file is compiled with -ffast-math if the C library has vector functions (libmvec), so it contains only loops
+// over these functions.
 #include <cmath>
 
 #include "conformance/accuracy/reference.h"
@@ -9,7 +10,7 @@ namespace {
 
 using hlo::Op;
 
-// One clone for each width of vectors; the machine's is chosen when the program is loaded.
+// The compiler makes one clone for each vector width; the one for this machine is selected when the program is loaded.
 #if defined(COLLET_VECTOR_FUNCTIONS)
 #define COLLET_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

@@ -19,10 +19,10 @@ struct ReleaseClient {
 };
 using Client = std::unique_ptr<collet_client, ReleaseClient>;
 
-/// Options of a backend's own: names and values.
+/// Options that are specific to a backend, as pairs of name and value.
 using BackendOptions = std::vector<std::pair<std::string, std::string>>;
 Expected<Client> open_client(const std::string& backend, bool no_fallback, const BackendOptions& options);
-/// Name of the client's backend.
+/// Returns the name of the client's backend.
 std::string backend_name(collet_client* client);
 
 /// Makes the arguments of a program from its parameters' shapes.
@@ -32,14 +32,15 @@ Expected<std::vector<hlo::Literal>> small_numbers(const std::vector<hlo::Shape>&
 
 /// A program to measure, and how its arguments are made.
 struct Entry {
-  std::string program;                     ///< text or bytes
-  std::string file = {};                   ///< for messages; may be empty
-  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< what becomes of constants that the text leaves out
-  uint64_t seed = 0;                       ///< for COLLET_ELIDED_RANDOM
+  std::string program;                     ///< the program as text or bytes
+  std::string file = {};                   ///< file name for messages; may be empty
+  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< how constants that the text omits are filled
+  uint64_t seed = 0;                       ///< seed for COLLET_ELIDED_RANDOM
   MakeInputs inputs = small_numbers;
 };
 
-/// A program, compiled, with arguments on the device. Donated arguments are replaced by the results that took their memory.
+/// A compiled program with its arguments on the device. A donated argument is replaced by the result that uses its
+/// memory.
 class BenchProgram {
  public:
   static Expected<std::unique_ptr<BenchProgram>> make(collet_client* client, const Entry& entry, bool fusion);
@@ -49,7 +50,7 @@ class BenchProgram {
 
   /// Runs the program `times` times and waits for the last results. Returns the nanoseconds per run.
   Expected<double> run(uint64_t times);
-  /// The last results.
+  /// Returns the results of the last run.
   Expected<std::vector<hlo::Literal>> results() const;
   collet_executable_facts facts() const;
   uint64_t argument_bytes() const { return argument_bytes_; }
@@ -61,7 +62,7 @@ class BenchProgram {
 
   collet_executable* executable_ = nullptr;
   std::vector<collet_buffer*> arguments_, results_;
-  std::vector<uint32_t> successor_;  // of each argument: the result that takes its place, or COLLET_NONE
+  std::vector<uint32_t> successor_;  // by argument: the result that replaces it in the next run, or COLLET_NONE
   uint64_t argument_bytes_ = 0, result_bytes_ = 0;
 };
 

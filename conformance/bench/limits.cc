@@ -25,7 +25,8 @@ double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// Each kernel exists once per vector width; the one to run is chosen when it runs. `sink` keeps the work from being removed.
+// Each kernel exists once per vector width; the one to use is selected at run time. `sink` keeps the compiler from
+// removing the work.
 struct Kernels {
   const char* name;
   uint64_t flops_per_round;
@@ -34,14 +35,14 @@ struct Kernels {
   void (*write)(float* data, uint64_t blocks, float value);
 };
 
-// Takes a value out of the compiler's sight, so that work on it is done, and done where it stands.
+// Hides a value from the optimiser, so that computations on it are neither removed nor moved.
 template <class T>
 void hide(T& value) {
   __asm__ volatile("" : "+m"(value) : : "memory");
 }
 
 constexpr uint64_t kBlock = 256;
-constexpr int kChains = 12;  // independent sums: enough to hide the latency of a multiply-add
+constexpr int kChains = 12;  // number of independent sums, enough to hide the latency of a multiply-add
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) float sum_512(__m512 x) {
@@ -127,7 +128,7 @@ __attribute__((target("avx2,fma"))) void write_256(float* data, uint64_t blocks,
 }
 #endif
 
-// For other processors: vectors of four, which the compiler knows.
+// For other processors: vectors of four floats, which the compiler supports for every target.
 typedef float Four __attribute__((vector_size(16)));
 
 float sum_128(Four x) {
@@ -181,7 +182,8 @@ Kernels choose() {
 
 std::atomic<float> sink{0};
 
-// Runs work(thread) on so many threads at once; nanoseconds from the moment that all are there to the last one's end.
+// Runs work(thread) on `threads` threads at once. Returns the nanoseconds from the start, when all threads are ready,
+// until the last one ends.
 template <class Work>
 double run_together(uint32_t threads, const Work& work) {
   std::atomic<uint32_t> waiting{0};

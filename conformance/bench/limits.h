@@ -13,7 +13,7 @@ struct Peak {
   const char* vectors = "";   ///< the instructions used: "avx512f", "avx2" or "generic"
 };
 
-/// The threads that this process may run at once.
+/// Returns the number of threads that this process may run at once.
 uint32_t available_threads();
 
 /// Measures the peak with one thread and with `threads` threads. Takes about half a second.

@@ -13,9 +13,9 @@
 namespace collet::bench {
 namespace {
 
-constexpr double kSample_ns = 2e6;  // a sample runs for about so long
+constexpr double kSample_ns = 2e6;  // approximate duration of one sample
 
-// Takes part in one case, or says why not.
+// One program of a case: its samples, or why it does not run.
 struct Measurement {
   Timing* timing;
   std::unique_ptr<BenchProgram> program = nullptr;
@@ -35,7 +35,7 @@ void enter(Measurement& measurement, collet_client* client, const Case& which, b
   if (const auto first = measurement.program->run(1); !first.ok()) return measurement.fail(first.status());
 }
 
-// Results of the first run, compared before anything is timed; empty, or how they differ.
+// Compares the results of the first run, before anything is timed. Returns an empty text, or how they differ.
 std::string difference(const std::vector<Measurement>& measurements) {
   std::vector<hlo::Literal> expected;
   bool have = false;
@@ -54,8 +54,9 @@ std::string difference(const std::vector<Measurement>& measurements) {
   return {};
 }
 
-// Chooses how often a sample repeats the program, by the fastest of a few tries. A try that other work disturbs is slow;
-// with it all samples would be too short, and short samples are disturbed most.
+// Chooses how often a sample repeats the program, from the fastest of a few tries. A try that other processes slow down
+// would give a number of repetitions that is too small, and short samples are the ones most affected by such
+// disturbances.
 void choose_times(Measurement& measurement) {
   if (!measurement.program) return;
   constexpr int kRuns = 3, kTries = 8;

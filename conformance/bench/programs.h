@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// The texts of cases/*.hlo, and of the training step of templates/mnist; put here by the build.
+/// The texts of cases/*.hlo and of the training step of templates/mnist, which the build compiles into the library.
 
 namespace collet::bench::programs {
 

@@ -36,7 +36,7 @@ std::vector<Shape> parameter_shapes(const Module& module) {
   return shapes;
 }
 
-// Whether more than one op of the entry needs a kernel. Control flow counts as several.
+// True if more than one op of the entry needs a kernel. Control flow counts as several ops.
 bool has_several_ops(const Module& module) {
   int count = 0;
   for (const hlo::InstrId id : module.entry_computation().order) {
@@ -52,7 +52,7 @@ Expected<std::vector<Literal>> evaluate(const Module& module, const std::vector<
   return hlo::flatten(result);
 }
 
-// The same numbers in the wider type of `shape`; `magnitudes`: their absolute values.
+// Converts the numbers to the wider type of `shape`; with `magnitudes`, their absolute values.
 Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
   const bool exact =
       value.type() == shape.type() && (!magnitudes || hlo::is_integer(value.type()) || value.type() == Type::PRED);
@@ -69,7 +69,8 @@ Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
   return wide;
 }
 
-// The result before rounding; for Sum also the same of absolute values: what gamma(n) multiplies.
+// Adds the result before rounding. For a Sum bound also adds the result for absolute values, which is the factor of
+// gamma(n) in the error bound.
 Status add_exact(const Case& one, Answer& answer) {
   COLLET_ASSIGN(const std::unique_ptr<Module> wide, read(one, true));
   const std::vector<Shape> shapes = parameter_shapes(*wide);
@@ -87,7 +88,8 @@ Status add_exact(const Case& one, Answer& answer) {
   return ok_status();
 }
 
-// The literals of the program's parameters, where it is one op on them and they have one shape but for the element type.
+// Returns the literals of the program's parameters, if the program is one op on them and they have equal shapes except
+// for the element type.
 std::optional<std::vector<const Literal*>> operands_of(const Module& module, const Answer& answer) {
   const hlo::Instruction& root = module[module.entry_computation().root];
   std::vector<const Literal*> operands;
@@ -115,7 +117,8 @@ Reference by_real_function(Op op, const Shape& shape, const std::vector<const Li
   Reference reference{.value = Literal::zeros(shape)};
   const bool has_nan = float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::FINITE;
   const bool wide =
-      type == Type::F32 || type == Type::F64 || !has_nan;  // where NaN has no bits, the result before rounding shows it
+      // f32 and f64 can store NaN; for other types the exact result in f64 is added if there is a NaN.
+      type == Type::F32 || type == Type::F64 || !has_nan;
   if (wide) reference.exact = reference.rest = Literal::zeros(Shape::array(Type::F64, shape.dims()));
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<int64_t>(i);
@@ -127,8 +130,8 @@ Reference by_real_function(Op op, const Shape& shape, const std::vector<const Li
   return reference;
 }
 
-// `reference.value` has the evaluator's results. They stay where nothing better is known, with the modulus for the conditioning; false
-// then.
+// Replaces the evaluator's results in `reference.value` by results of MPFR if `op` is a complex function, and sets the
+// moduli that conditioning needs. Returns false for other ops, whose results stay as they are.
 bool by_complex_function(Op op, const std::vector<const Literal*>& inputs, Reference& reference) {
   const Shape& shape = reference.value.shape();
   const auto count = static_cast<size_t>(shape.element_count());
@@ -160,8 +163,9 @@ bool by_complex_function(Op op, const std::vector<const Literal*>& inputs, Refer
   return all;
 }
 
-// Where the program is one elementary function of its parameters, what comes out is known without the evaluator: rounded once, and
-// for f32, f64 and complex numbers before rounding too. Of narrower types the bound is on the rounded result.
+// If the program is one elementary function of its parameters, computes the results without the evaluator: rounded
+// once, and for f32, f64 and complex numbers also before rounding. For narrower types the error bound applies to the
+// rounded result.
 void correct_by_functions(const Module& module, const Case& one, Answer& answer) {
   const hlo::Instruction& root = module[module.entry_computation().root];
   if (one.bound.kind != Bound::Kind::Ulp && one.bound.kind != Bound::Kind::Exact) return;
@@ -176,7 +180,7 @@ void correct_by_functions(const Module& module, const Case& one, Answer& answer)
   }
 }
 
-// The inputs that the root has for operands; none where it has others.
+// Returns the inputs that are the root's operands; empty if the root has other operands.
 std::vector<const Literal*> inputs_of_root(const Module& module, const Answer& answer) {
   std::vector<const Literal*> operands;
   for (const hlo::InstrId id : module[module.entry_computation().root].operands) {
@@ -186,17 +190,18 @@ std::vector<const Literal*> inputs_of_root(const Module& module, const Answer& a
   return operands;
 }
 
-// Whether a sum of which no order overflows on the way has this value: else it is left to the evaluator, which adds in the type of the sum. A
-// term of NaN makes it NaN.
+// True if the sum is this value in every order, because no order can overflow on the way. Otherwise the result is left
+// to the evaluator, which adds in the type of the sum. A term that is NaN makes the sum NaN.
 bool is_sum_known(Type type, bool wide, double sum, double magnitude) {
   if (std::isnan(magnitude)) return true;
   const double most = largest_finite(type), most_added = wide ? std::max(most, largest_finite(Type::F32)) : most;
   if (!(magnitude < most_added / 2)) return false;
-  return std::fabs(sum) < most || std::fabs(sum) > 1.125 * most;  // between them the rounding decides
+  // Between these limits it depends on rounding whether the sum overflows.
+  return std::fabs(sum) < most || std::fabs(sum) > 1.125 * most;
 }
 
-// Likewise for one product or sum, of which the exact result is a sum of exact products. Where a scatter adds nothing the element stays as
-// it is.
+// Does the same for a program of one product or sum, whose exact result is a sum of exact products. An element to which
+// a scatter adds nothing keeps its value.
 void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
   const hlo::Instruction& root = module[module.entry_computation().root];
   const std::vector<const Literal*> operands = inputs_of_root(module, answer);
@@ -228,7 +233,7 @@ void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
   reference.magnitude = std::move(exact->magnitude);
   const bool is_scatter = root.op == Op::SCATTER || root.op == Op::SELECT_AND_SCATTER;
   if (!is_scatter || hlo::is_complex(root.shape.type())) return;
-  // Each place has a number of terms of its own.
+  // Each element has its own number of terms.
   const double own = unit_roundoff(type), u = one.bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
   reference.allowed = Literal::zeros(Shape::array(Type::F64, root.shape.dims()));
   for (int64_t i = 0; i < reference.value.element_count(); ++i) {
@@ -239,7 +244,7 @@ void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
   }
 }
 
-// A program of several ops: exact arithmetic, with the error that the ops may have together.
+// Handles programs of several ops: exact arithmetic, with a bound on the error that the ops may have together.
 void correct_by_bounds(const Module& module, bool flushes, Answer& answer) {
   std::optional<std::vector<Reference>> bounded = bounded_answer(module, answer.inputs, flushes);
   if (!bounded || bounded->size() != answer.outputs.size()) return;

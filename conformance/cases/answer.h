@@ -13,16 +13,16 @@ namespace collet::conformance {
 struct Answer {
   std::vector<hlo::Literal> inputs;
   std::vector<Reference> outputs;
-  /// All of `outputs` was computed from definitions and MPFR, without the evaluator.
+  /// True if all of `outputs` was computed from definitions and MPFR, without the evaluator.
   bool independent = false;
-  bool several_ops = false;  ///< more than one op that a device is asked about, or ops in regions of control flow
+  bool several_ops = false;  ///< more than one op that a device is asked about, or ops in computations of control flow
 };
 
-/// Draws the inputs and evaluates; the error means that the case itself, or the evaluator, is at fault.
+/// Draws the inputs and computes the expected results. An error means that the case itself, or the evaluator, is wrong.
 Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes);
 
-/// Other inputs of the same kinds, for executions whose results are not checked. For loops they are the case's own inputs,
-/// because inputs may decide the number of iterations.
+/// Returns other inputs of the same kinds, for executions whose results are not checked. For loops they are the case's
+/// own inputs, because inputs may determine the number of iterations.
 std::vector<hlo::Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes);
 
 }  // namespace collet::conformance

@@ -13,9 +13,10 @@
 #include "conformance/oracle/functions.h"
 
 /// \file
-/// Error analysis of a whole program. Each value of floats is a center in f64 and a radius: every device that rounds as docs/ops.md says has
-/// a value within the radius of the center. An op moves the center by exact arithmetic, carries the radii of its operands through, and adds
-/// what it may round itself. The f64 of the centers is rounded too; 2^-52 of each center is added for that.
+/// Error analysis of a whole program. Each float value is represented by a center in f64 and a radius: every device
+/// that rounds as docs/ops.md allows has a value within the radius of the center. An op computes the new center in
+/// exact arithmetic, propagates the radii of its operands, and adds the error of its own rounding. The centers in f64
+/// are rounded, too; 2^-52 of each center is added to the radius for that.
 
 namespace collet::conformance {
 namespace {
@@ -58,7 +59,7 @@ Known known(const Shape& shape, const Bounded& value) {
   return {.value = literal_of(shape, value.center), .radius = literal_of(shape, value.radius)};
 }
 
-// As arrays of f64, for ops that move elements or sum them up.
+// Converts to arrays of f64, for ops that move elements or add them up.
 Known widened(const Known& value) {
   Known out = known(value.value.shape(), bounded(value));
   const auto sizes = value.value.dynamic_sizes();
@@ -67,7 +68,8 @@ Known widened(const Known& value) {
   return out;
 }
 
-// Error of an op that may be `ulps` units of `type` off at results of up to `size`. A device that flushes may lose a denormal.
+// The error of an op that may be `ulps` units of `type` off for results of magnitude up to `size`. A device that
+// flushes denormals may lose one.
 struct Rounding {
   Type type;
   bool flushes;
@@ -76,7 +78,7 @@ struct Rounding {
     const double least = ulp_at(type, 0) / (2 * unit_roundoff(type));  // the least normal number
     return ulps * ulp_at(type, size) + kCenterRoundoff * size + (flushes && size < 2 * least ? least : 0);
   }
-  // Whether the type has this number, so that an exact op gives it.
+  // True if the type can represent this number, so that an exact op returns it.
   bool keeps(const ExactResult& result) const {
     Literal stored = Literal::zeros(Shape::scalar(type));
     stored.set_double(0, result.value);
@@ -84,7 +86,7 @@ struct Rounding {
            (!flushes || result.value == 0 || !is_denormal(result.value));
   }
   bool is_denormal(double value) const { return std::fabs(value) < ulp_at(type, 0) / (2 * unit_roundoff(type)); }
-  // Whether a device that has at most `size` has no infinity.
+  // True if results of magnitude up to `size` do not overflow to infinity.
   bool holds(double size) const {
     const double most = largest_finite(type);
     return size < most + ulp_at(type, most) / 2;
@@ -93,7 +95,7 @@ struct Rounding {
 
 double ulps_of(Op op, Type type) {
   const Bound bound = function_bound(op, type);
-  // For types of less than 32 bits, one ULP is that of the rounded result.
+  // For types of less than 32 bits, one ULP is that of the rounded result, which adds half a ULP.
   return bound.kind != Bound::Kind::Ulp ? 0.5 : hlo::type_info(type).bits < 32 ? bound.ulps + 0.5 : bound.ulps;
 }
 
@@ -125,7 +127,7 @@ Numbers function_of(Op op, const Numbers& a, const Numbers& b) {
   return out;
 }
 
-// How far the result of an exact op moves if its operands move by their radii; NaN where no bound is known.
+// Returns how far the result of an exact op moves if its operands move by their radii; NaN if no bound is known.
 Numbers spread_of(Op op, const Bounded& a, const Bounded& b, const Numbers& center) {
   const size_t count = center.size();
   Numbers out(count, std::numeric_limits<double>::quiet_NaN());
@@ -169,7 +171,7 @@ Numbers spread_of(Op op, const Bounded& a, const Bounded& b, const Numbers& cent
   return out;
 }
 
-// An op on elements that is rounded once, or is a function with an error of its own.
+// Computes an elementwise op that is rounded once, or a function with an error bound of its own.
 std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const Bounded& b, const Rounding& rounding) {
   std::vector<ExactResult> results(a.center.size());
   exact_functions(instr.op, a.center, b.center, results);
@@ -185,13 +187,13 @@ std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const B
       continue;
     }
     const double size = std::fabs(center) + out.radius[i];
-    if (!rounding.holds(size)) return std::nullopt;  // NaN, too
+    if (!rounding.holds(size)) return std::nullopt;  // also for NaN
     if (!(is_exact && ulps < 1 && rounding.keeps(results[i]))) out.radius[i] += rounding.at(size, ulps);
   }
   return known(instr.shape, out);
 }
 
-// The larger, or the smaller, of two; each radius counts.
+// Computes maximum or minimum of two values; the radius of either may apply.
 Known extreme(const Instruction& instr, const Bounded& a, const Bounded& b) {
   Bounded out;
   for (size_t i = 0; i < a.center.size(); ++i) {
@@ -202,7 +204,7 @@ Known extreme(const Instruction& instr, const Bounded& a, const Bounded& b) {
   return known(instr.shape, out);
 }
 
-// A conversion to another type of floats.
+// Computes a conversion to another float type.
 std::optional<Known> converted(const Instruction& instr, const Bounded& from, const Rounding& rounding) {
   Bounded out = from;
   Literal stored = Literal::zeros(instr.shape);
@@ -217,7 +219,8 @@ std::optional<Known> converted(const Instruction& instr, const Bounded& from, co
   return known(instr.shape, out);
 }
 
-// The largest power of two of which all elements are multiples; 0 where one is not finite, infinity where all are zero.
+// Returns the largest power of two of which all elements are multiples; 0 if one is not finite, infinity if all are
+// zero.
 double grain_of(const Literal& value) {
   double grain = std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < value.element_count(); ++i) {
@@ -231,8 +234,8 @@ double grain_of(const Literal& value) {
   return grain;
 }
 
-// The grain of all terms of a sum whose operands are known without an error; 0 for others. Where no sum of terms has more bits than the type
-// of the sum, none is rounded.
+// Returns the grain (see grain_of) of all terms of a sum whose operands are exact; 0 for others. If no sum of terms has
+// more bits than the type of the sum, no addition is rounded.
 double grain_of_terms(Op op, const std::vector<Known>& operands) {
   for (const Known& operand : operands)
     for (int64_t i = 0; !operand.is_exact() && i < operand.radius.element_count(); ++i)
@@ -243,8 +246,8 @@ double grain_of_terms(Op op, const std::vector<Known>& operands) {
   return std::min(first, grain_of(operands.back().value));
 }
 
-// An op that adds up: the magnitude of the operands with their radii, less that without, is what the radii move; the rest are the
-// roundings of a sum in any order.
+// Computes an op that adds. The effect of the radii is the sum of magnitudes computed with operands enlarged by their
+// radii, minus the same without radii. The rest of the error is the rounding of a sum in any order.
 std::optional<Known> summed(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands,
                             const Rounding& rounding) {
   std::vector<Known> wide;
@@ -264,7 +267,7 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
     centers.push_back(&wide[k].value);
     sizes.push_back(&outer[k]);
   }
-  // Which elements a select-and-scatter selects depends on the first operand, whose values are compared as they are.
+  // The first operand decides which elements a select-and-scatter selects, so its values must be exact.
   if (instr.op == Op::SELECT_AND_SCATTER) {
     if (!operands[0]->is_exact()) return std::nullopt;
     sizes[0] = centers[0];
@@ -281,7 +284,7 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
     const auto terms = static_cast<double>(exact->terms[i]);
     const double with = most->sum.magnitude.as_double(at), without = exact->sum.magnitude.as_double(at);
     if (!rounding.holds(with)) return std::nullopt;
-    // One term is stored as it is, unless it is a product.
+    // A single term is stored without rounding, unless it is a product.
     const bool is_stored = terms == 0 || (terms == 1 && !is_product);
     const double moved = with > without ? with - without + 2 * terms * kCenterRoundoff * with : 0;
     const bool is_whole = grain * (1 / u) >= with && !std::isnan(grain);
@@ -294,7 +297,7 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
   return known(instr.shape, out);
 }
 
-// The largest, or the smallest, element in each place.
+// Computes a reduction or window reduction by maximum or minimum.
 std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const Instruction& instr,
                                     KnownOperands operands) {
   const hlo::Computation& body = interpreter.module()[instr.called[0]];
@@ -303,7 +306,7 @@ std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const I
   const Known data = widened(*operands[0]), start = widened(*operands[1]);
   Instruction wide = instr;
   wide.shape = instr.shape.with_type(Type::F64);
-  // The body compares, so that it does the same to f64.
+  // The body only compares, so it works on f64 as well.
   const auto values = plain_results(interpreter, wide, std::vector{&data.value, &start.value});
   if (!values) return std::nullopt;
   double radius = 0;
@@ -315,7 +318,7 @@ std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const I
   return known(instr.shape, out);
 }
 
-// A move of centers, and of radii.
+// Applies data movement to centers and radii.
 std::optional<Known> moved(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands) {
   std::vector<Known> wide;
   for (const Known* operand : operands)
@@ -332,7 +335,7 @@ std::optional<Known> moved(const PlainInterpreter& interpreter, const Instructio
   return Known{.value = std::move((*center)[0]), .radius = std::move((*radius)[0])};
 }
 
-// A comparison that no error can change.
+// Computes a comparison whose result no error can change; nullopt for others.
 std::optional<Known> compared(const Instruction& instr, const Bounded& a, const Bounded& b) {
   const auto& attrs = instr.as<hlo::CompareAttrs>();
   if (attrs.type == hlo::CompareType::TOTALORDER) return std::nullopt;
@@ -351,7 +354,7 @@ std::optional<Known> compared(const Instruction& instr, const Bounded& a, const 
   return Known{.value = std::move(out)};
 }
 
-// The first elements of a dimension; the others do not count.
+// Computes set-dimension-size: keeps the first elements of a dimension and ignores the others.
 std::optional<Known> cut(const Instruction& instr, KnownOperands operands) {
   if (operands.size() != 2 || !operands[1]->is_exact()) return std::nullopt;
   Known out = *operands[0];
@@ -446,8 +449,9 @@ Results bounded_results(const PlainInterpreter& interpreter, const Instruction& 
   }
 }
 
-// The radius is that of a device that computes op by op. One that takes a pattern as one call may have another formula with as many
-// roundings, so that both, and the storing of the result, are allowed.
+// Converts a result to a reference. The radius holds for a device that computes op by op. A device that computes a
+// pattern as one call may use another formula with as many roundings, so twice the radius, and the rounding of the
+// stored result, are allowed.
 Reference reference_of(const Known& result, const Shape& shape) {
   Reference out{.value = result.value};
   if (result.is_exact()) return out;

@@ -10,9 +10,10 @@
 
 namespace collet::conformance {
 
-/// Computes the results of a program of several ops in exact arithmetic, and how far from them a device may be that rounds after each op as
-/// docs/ops.md allows: the errors are carried from op to op. `flushes`: it takes denormals for zero. The evaluator has no part in it. Returns
-/// nullopt where an op is unknown, where a result may overflow, and where an error may change a decision.
+/// Computes the results of a program of several ops in exact arithmetic, and bounds on the error of a device that
+/// rounds after each op as docs/ops.md allows; errors are propagated from op to op. `flushes`: the device treats
+/// denormals as zero. The evaluator is not used. Returns nullopt if an op is unknown, if a result may overflow, and if
+/// an error may change a decision.
 std::optional<std::vector<Reference>> bounded_answer(const hlo::Module& module, std::span<const hlo::Literal> inputs,
                                                      bool flushes);
 

@@ -105,11 +105,12 @@ Bound sum_bound(Type type, double terms, bool wide) {
 Bound function_bound(Op op, Type type) {
   const int ulp = hlo::op_info(op).ulp;
   if (hlo::is_complex(type)) {
-    // Each part is made of two real functions, each of `ulp`, and of some sums and products.
+    // Each part of the result is computed from two real functions with an error of `ulp` each, and some sums and
+    // products.
     const bool exact = op == Op::ADD || op == Op::SUBTRACT || op == Op::NEGATE || op == Op::REAL || op == Op::IMAG ||
                        op == Op::COMPLEX;
     if (exact) return {};
-    // The exponent b log a of a power is rounded before exp multiplies its error.
+    // A power is exp(b log a): the exponent is rounded, and exp magnifies that error.
     return {.kind = Bound::Kind::Ulp, .ulps = 8.0 + 2 * std::max(ulp, 0), .conditioned = op == Op::POWER};
   }
   if (!hlo::is_float(type) || ulp == 0) return {};

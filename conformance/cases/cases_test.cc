@@ -36,7 +36,7 @@ TEST(Cases, NamesArePathsAndUnique) {
   }
 }
 
-// Every case is a valid program that the evaluator answers; a bound that no error could break would test nothing.
+// Every case must be a valid program for which expected results are known, with a bound that wrong results exceed.
 TEST(Cases, AreValidAndHaveAnswers) {
   size_t bad = 0, unknown = 0;
   for (const Case& one : all_cases(false)) {
@@ -49,7 +49,8 @@ TEST(Cases, AreValidAndHaveAnswers) {
   if (unknown > 0) GTEST_SKIP() << unknown << " cases have ops that the evaluator does not know yet";
 }
 
-// Names of all, programs of a sample: each is valid and has an answer; its name alone finds it.
+// For all blocks checks the names; for a sample of cases checks that the program is valid, has expected results, and is
+// found by its name.
 TEST(Grid, BlocksHoldValidCases) {
   size_t count = 0;
   std::set<std::string> names;
@@ -112,7 +113,8 @@ TEST(Cases, EdgesCrossEveryPair) {
   EXPECT_TRUE(pairs.contains({127, 127}));
 }
 
-// The oracle of sums and the evaluator were written apart: each case of those ops in which nothing is lost has the same answer by both.
+// exact_sums and the evaluator were written independently: for cases of these ops without rounding, both must give the
+// same results.
 TEST(Answers, OfSumsAgreeWithTheEvaluator) {
   size_t compared = 0;
   for (const Case& one : all_cases(false)) {
@@ -122,7 +124,7 @@ TEST(Answers, OfSumsAgreeWithTheEvaluator) {
     ASSERT_TRUE(module.ok());
     std::vector<hlo::Literal> inputs;
     const hlo::Computation& entry = (*module)->entry_computation();
-    // Small whole numbers: sums of their products are exact in any order.
+    // Small integers, for which sums of products are exact in any order.
     for (const hlo::InstrId id : entry.parameters) {
       hlo::Literal& input = inputs.emplace_back(make_input({.values = Values::Unit, .low = -9, .high = 9},
                                                            (**module)[id].shape, inputs.size(), 2, compared, false));
@@ -144,7 +146,7 @@ TEST(Answers, OfSumsAgreeWithTheEvaluator) {
   EXPECT_GT(compared, 60u);
 }
 
-// Most cases of most ops have results that definitions and MPFR give. They are compared with the evaluator's results.
+// Most cases have expected results from definitions and MPFR. The evaluator's results are checked against them.
 TEST(Answers, JudgeTheEvaluator) {
   size_t number = 0, judged = 0, all = 0;
   std::set<Op> ops;
@@ -179,7 +181,7 @@ Expected<Case> case_named(std::string_view name) {
   return not_found("there is no case " + std::string(name));
 }
 
-// Where the evaluator's answer would stand in, none is said to be known.
+// If the expected results come from the evaluator, the case must not claim to be independent of it.
 TEST(Answers, SayWhatIsTheEvaluators) {
   const auto is_independent = [](std::string_view name) {
     const Expected<Case> one = case_named(name);
@@ -200,8 +202,8 @@ void PrintTo(const WrongEvaluator& one, std::ostream* out) {
   *out << one.name << ": " << one.wrong << " for " << one.right;
 }
 
-// An evaluator that runs another program than it is given stands for one with a fault in its control flow, its sums, its random numbers or
-// its patterns. The expected results are as they were, and it is found.
+// The evaluator runs a program with a replaced piece of text, which simulates a fault in its control flow, sums, random
+// numbers or patterns. The expected results are those of the original program, so the fault must be found.
 class WrongEvaluators : public ::testing::TestWithParam<WrongEvaluator> {};
 
 TEST_P(WrongEvaluators, AreFound) {
@@ -232,7 +234,7 @@ TEST_P(WrongEvaluators, AreFound) {
 INSTANTIATE_TEST_SUITE_P(
     All, WrongEvaluators,
     ::testing::Values(
-        // One trip too many, an outer counter that is an inner one, and a state that is not kept.
+        // One iteration too many, an outer counter in place of an inner one, and a state that is not kept.
         WrongEvaluator{"while/s32/7_trips/unit", "direction=LT", "direction=LE"},
         WrongEvaluator{"while/bf16/0_trips/unit", "direction=LT", "direction=LE"},
         WrongEvaluator{"while/s32/nested/fixed", "direction=LT", "direction=LE"},
@@ -254,7 +256,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongEvaluator{"set-dimension-size/f32/3x17_to_9/unit", "add(a, b)", "subtract(a, b)"},
         WrongEvaluator{"reduce/f32/argmax_17_all/ties", "select(first, i, j)", "select(first, j, i)"},
         WrongEvaluator{"map/f32/17/unit", "subtract(m, b)", "subtract(b, m)"},
-        // Random bits of the other algorithm need another state; of a state that is turned around, the bits are others.
+        // The state is reversed before the generator is called, which gives other bits. (The other algorithm could not
+        // be substituted, because its state has another size.)
         WrongEvaluator{"rng-bit-generator/u32/rng_three_fry_17/large",
                        "ROOT result = (u64[2], u32[17]) "
                        "rng-bit-generator(p0)",
@@ -274,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongEvaluator{"silu_gate/f32/4x8/unit", "logistic(", "tanh("},
         WrongEvaluator{"attention/f32/none_2x5x7/unit", "constant(0.25)", "constant(0.2501)"}));
 
-// An f64 evaluator loses the 1 in 2^60 + 1 - 2^60; what a product or a sum is judged by does not.
+// An evaluator in f64 loses the 1 in 2^60 + 1 - 2^60; the expected results of products and sums must not.
 TEST(Answers, OfProductsAndSumsAreExact) {
   const double large = 1152921504606846976.0;  // 2^60
   const InputSpec numbers{.values = Values::Fixed, .fixed = {large, 1, -large}};

@@ -6,8 +6,8 @@
 namespace collet::conformance {
 namespace {
 
-// Runs while the counter is below a limit: `trips` times. The state carries a vector that is scaled and a limit that is
-// only read.
+// Adds a loop that runs `trips` iterations, while a counter is below a limit. The state has a vector that is scaled in
+// each iteration, and the limit, which is only read.
 void add_while(CaseList& list, int trips, Type type) {
   Text text;
   const std::string state = fmt::format("(s32[], {}[17], s32[])", type_name(type));
@@ -39,7 +39,8 @@ void add_while(CaseList& list, int trips, Type type) {
   list.add(std::move(one));
 }
 
-// A loop over (s32 counter, two vectors, s32 trips), whose computations `cond` and `body` are in `text`.
+// Adds a loop over the state (s32 counter, two vectors, s32 trip count), whose computations `cond` and `body` are in
+// `text`.
 void add_vector_loop(CaseList& list, Text text, const std::string& name, Type type, const Shape& vector, int trips) {
   const Shape counter = Shape::scalar(Type::S32);
   const std::string i = text.parameter(counter), x = text.parameter(vector), y = text.parameter(vector),
@@ -59,7 +60,7 @@ void add_vector_loop(CaseList& list, Text text, const std::string& name, Type ty
   list.add(std::move(one));
 }
 
-// A thousand trips with a state that each of them changes, and exactly: y = c - x.
+// Adds a loop of many iterations, each of which changes the state exactly: y = c - x.
 void add_long_while(CaseList& list, int trips, Type type) {
   Text text;
   const std::string t(type_name(type));
@@ -80,27 +81,27 @@ void add_long_while(CaseList& list, int trips, Type type) {
                   Shape::array(type, {33}), trips);
 }
 
-// Loops whose state a device may keep in place, and where that goes wrong: `body` is the lines between the state's parts i, x, y, n and
-// the next ones j, u, v. x and y have `size` elements.
+// Loops whose state a device may update in place, and where this is easily done wrong. `body` is the lines that compute
+// the next state j, u, v from i, x, y, n. x and y have `size` elements.
 struct InPlace {
   const char* label;
   const char* body;
 };
 constexpr InPlace kInPlace[] = {
-    // Two arrays change places, and no copy is asked for.
+    // Two arrays are exchanged; a device must not overwrite one before it is read.
     {"swapped", "  u = {0} copy(y)\n  v = {0} copy(x)\n"},
-    // One element is written, and another read from what stood there before.
+    // One element is written, and another is read from the array before the update.
     {"updated_and_read",
      "  a = {1}[1] dynamic-slice(x, i), dynamic_slice_sizes={{1}}\n  b = {1}[1] dynamic-slice(y, i), "
      "dynamic_slice_sizes={{1}}\n"
      "  c = {1}[1] add(a, b)\n  u = {0} dynamic-update-slice(x, c, j)\n  v = {0} dynamic-update-slice(y, a, i)\n"},
-    // The array before the update is needed once more.
+    // The array before the update is also needed after it.
     {"old_and_new",
      "  a = {1}[1] dynamic-slice(y, i), dynamic_slice_sizes={{1}}\n  u = {0} dynamic-update-slice(x, a, i)\n"
      "  v = {0} maximum(x, y)\n"},
-    // Each element goes to another place of the same array.
+    // Each element moves to another position of the same array.
     {"turned", "  u = {0} reverse(x), dimensions={{0}}\n  v = {0} subtract(y, x)\n"},
-    // Both parts become one value.
+    // Both arrays become the same value.
     {"both_the_same", "  u = {0} minimum(x, y)\n  v = {0} minimum(x, y)\n"},
     // Neither changes.
     {"unchanged", "  u = {0} copy(x)\n  v = {0} copy(y)\n"},
@@ -119,12 +120,13 @@ void add_in_place(CaseList& list, const InPlace& how, int trips, Type type) {
   text.computation("body", parts + "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n" +
                                fmt::format(fmt::runtime(how.body), array, t) +
                                fmt::format("  ROOT r = {} tuple(j, u, v, n)\n", state));
-  // Exact in every type: copies, extremes, and sums of whole numbers or of single roundings.
+  // These bodies are exact in every type: they have only copies, maximum and minimum, and sums of integers or single
+  // roundings.
   add_vector_loop(list, std::move(text), fmt::format("while/{}/in_place_{}_{}_trips/unit", t, how.label, trips), type,
                   Shape::array(type, {kSize}), trips);
 }
 
-// A hundred thousand trips of a few integers, so that each is counted.
+// Adds a loop of a hundred thousand iterations on a few integers; the result depends on the number of iterations.
 void add_hundred_thousand_trips(CaseList& list) {
   Text text;
   const std::string parts =
@@ -150,7 +152,7 @@ void add_hundred_thousand_trips(CaseList& list) {
             {}});
 }
 
-// A loop in a loop, with the inner trip count taken from the outer counter.
+// Adds a nested loop; the trip count of the inner loop is the outer counter.
 void add_nested_while(CaseList& list) {
   Text text;
   text.computation("inner_cond",
@@ -203,7 +205,7 @@ void add_conditionals(CaseList& list) {
          {{.values = Values::Fixed, .fixed = {value}}, {.low = -9, .high = 9}, {.low = -9, .high = 9}},
          {}});
   }
-  // An index outside takes the last branch.
+  // An index out of range selects the last branch.
   for (const double value : {0.0, 1.0, 2.0, 3.0, -1.0}) {
     Text text;
     branch(text, "first", "negate");

@@ -74,7 +74,7 @@ const std::vector<Row>& rows() {
 }
 // clang-format on
 
-// Dimensions in the order that `labels` says; letters name the first two sizes.
+// Returns the dimensions in the order of `labels`; the letters `a` and `b` stand for the first two sizes.
 Dims ordered(std::string_view labels, char a, int64_t size_a, char b, int64_t size_b, const Dims& spatial) {
   Dims dims;
   for (const char c : labels) {
@@ -135,7 +135,7 @@ void add_convolution(CaseList& list, const Row& row, Type type, Type result, Val
   list.add(std::move(one));
 }
 
-// An image of ones, as padding is counted, and one of a single element; the padding is zeros all the same.
+// Adds convolutions with constant inputs: ones, and a single element. The padding must still be zero.
 void add_constant_inputs(CaseList& list, Type type) {
   const std::string_view t = type_name(type);
   const Shape kernel = Shape::array(type, {3, 2, 2, 3});
@@ -169,7 +169,8 @@ void add_constant_inputs(CaseList& list, Type type) {
   list.add(std::move(two));
 }
 
-// Beside `others` values of other shapes, as of select-and-scatter in window.cc; with holes and edges, for which a copy may be made.
+// Adds a convolution in a program with `others` further values of other shapes (see add_select_and_scatter_beside in
+// window.cc). Base dilation and padding may make a compiler create a copy of the input.
 void add_beside(CaseList& list, int others) {
   Text text;
   const Shape lhs = Shape::array(Type::S32, {2, 5, 6, 3}), rhs = Shape::array(Type::S32, {3, 3, 3, 4}),

@@ -48,7 +48,7 @@ const std::vector<Row>& rows() {
       {"free_on_both_sides", {2, 9, 3}, {4, 9, 5}, {}, {}, {1}, {1}},
       {"batch_alone", {6, 5}, {6, 5}, {0, 1}, {0, 1}, {}, {}},
       {"flat_1x2051", {1, 2051}, {2051, 3}, {}, {}, {1}, {0}},
-      // Dimensions of one size: only their numbers tell them apart.
+      // Several dimensions of equal size, which only their numbers distinguish.
       {"equal_batches", {3, 3, 5, 7}, {3, 3, 7, 4}, {0, 1}, {0, 1}, {3}, {2}},
       {"equal_batches_swapped", {3, 3, 5, 7}, {3, 3, 7, 4}, {0, 1}, {1, 0}, {3}, {2}},
       {"equal_free", {4, 4, 9}, {9, 5, 5}, {}, {}, {2}, {0}},
@@ -119,7 +119,8 @@ void add_dot(CaseList& list, const Row& row, const Types& types, Values values, 
 struct Operand {
   Dims dims, batch, contracting;
 };
-// Groups of dimensions in the order that `order` says, of the letters b, f and c.
+// Arranges groups of dimensions in the order given by `order`, with the letters b (batch), f (free) and c
+// (contracting).
 Operand arrange(std::string_view order, const Dims& batch, const Dims& free, const Dims& contracting) {
   Operand out;
   Dims others;
@@ -137,7 +138,7 @@ struct Pair {
   Row row;
   Types types;
 };
-// Dimensions of each kind, in any order in each operand, and listed in any order.
+// Chooses a number of dimensions of each role, their order in each operand, and the order in which they are listed.
 Pair choose(Factors& factors) {
   struct Sizes {
     Dims batch, contracting, left, right;
@@ -173,7 +174,7 @@ Pair choose(Factors& factors) {
   return {std::move(row), types};
 }
 
-// An array by itself and turned.
+// Adds products of an array with itself, transposed or not.
 void add_same(CaseList& list, Type type) {
   for (const int64_t lhs : {0, 1})
     for (const int64_t rhs : {0, 1}) {

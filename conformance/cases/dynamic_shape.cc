@@ -6,7 +6,7 @@
 namespace collet::conformance {
 namespace {
 
-// Part of a row is summed: set-dimension-size bounds what counts.
+// Sums a part of a row: set-dimension-size limits the elements that count.
 void add_bounded_sum(CaseList& list, double size) {
   Text text;
   const std::string combine = text.combiner("add", Type::F32);

@@ -15,7 +15,7 @@ using hlo::OpInfo;
 
 using Dims = std::vector<int64_t>;
 
-// Sizes around vector widths, and shapes at the ends of what is usual.
+// Sizes around vector widths, and unusual shapes.
 const std::vector<Dims>& sweep() {
   static const std::vector<Dims> kSweep = {{},
                                            {0},
@@ -45,7 +45,7 @@ const std::vector<Dims>& few() {
   return kFew;
 }
 
-// Types for which every shape is tried; the rest see a few.
+// True for types that are tested with every shape; the others are tested with a few shapes.
 bool is_usual(Type type) {
   return type == Type::F32 || type == Type::S32;
 }
@@ -68,19 +68,20 @@ InputSpec domain(Op op, size_t operand, Type type) {
   return properties.low < properties.high ? InputSpec{.low = properties.low, .high = properties.high} : spec;
 }
 
-// Complex functions whose results are within the range for operands of all sizes, though squares of the parts are not.
+// True for complex functions whose results are in range for operands of all magnitudes, although squares of the parts
+// are not.
 bool is_homogeneous(Op op) {
   return op == Op::ABS || op == Op::SQRT || op == Op::RSQRT || op == Op::LOG || op == Op::SIGN;
 }
 
-// An elementwise program: what varies between the ops.
+// The properties of an elementwise program that differ between ops.
 struct Form {
   Op op;
   std::string label;       // first part of the name
-  std::string attributes;  // behind the operands
+  std::string attributes;  // text after the operands
   std::vector<Type> operands;
   Type result;
-  Type type;  // that the name says
+  Type type;  // type in the name of the case
 };
 
 // How a case uses its operands and its result: plain parameters, one parameter as all operands, a constant as an operand, or a
@@ -131,10 +132,10 @@ void add_form(CaseList& list, const Form& form) {
   const bool complex = hlo::is_complex(form.type);
   for (const Dims& dims : is_usual(form.type) || list.full() ? sweep() : few()) add_one(list, form, dims, Values::Unit);
   if (complex) {
-    // Poles, zeros and the unit circle; sums and comparisons have none.
+    // Values around poles, zeros and the unit circle; sums and comparisons have none.
     if (form.op != Op::COMPARE && form.op != Op::SELECT && function_bound(form.op, form.type).ulps > 0)
       add_one(list, form, {1009}, Values::Critical);
-    // Parts over the whole range, of which squares are too large or too small.
+    // Parts over the whole range, whose squares overflow or underflow.
     if (is_homogeneous(form.op)) add_one(list, form, {257}, Values::Large);
     return;
   }
@@ -221,7 +222,7 @@ void add_select(CaseList& list) {
   }
 }
 
-// Bounds of the operands' shape, and scalars that hold for all elements; where low > high, too.
+// Tests clamp with bounds of the operand's shape, and with scalar bounds; some bounds have low > high.
 void add_clamp(CaseList& list) {
   for (const Type type : types_of(op_info(Op::CLAMP).types)) {
     if (type == Type::PRED) continue;
@@ -238,7 +239,8 @@ void add_clamp(CaseList& list) {
   }
 }
 
-// Ranks 0 to 8; empty, one, odd, prime, powers of two and their neighbours, long and thin, beyond 2^16.
+// Shapes of rank 0 to 8; empty, single, odd, prime, powers of two and their neighbours, long and thin, and more than
+// 2^16 elements.
 const std::vector<Dims>& grid_shapes() {
   static const std::vector<Dims> kShapes = {{},
                                             {0},
@@ -297,7 +299,8 @@ void add_elementwise_grid(CaseList& list, Op op, Type type) {
   const bool complex = hlo::is_complex(type), integer_power = op == Op::POWER && hlo::is_integer(type);
   const bool has_same = op != Op::SELECT && op_info(op).min_operands > 1;
   for (const Form& form : forms_of(op, type)) {
-    // The one NaN of these formats has no sign that says on which side of the numbers it stands; the remainder by zero has no NaN.
+    // These formats have a single NaN without a sign, so its position in the total order is not determined; formats
+    // without NaN have no defined remainder by zero.
     const FloatSpecials specials = float_format(static_cast<uint32_t>(type)).specials;
     if (hlo::is_float(type) && specials == FloatSpecials::FNUZ && form.label.ends_with("-total")) continue;
     if (hlo::is_float(type) && specials == FloatSpecials::FINITE && op == Op::REMAINDER) continue;

@@ -51,7 +51,7 @@ bool is_summed(const Shape& shape) {
   return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
 
-// The size of a dimension, of which a part may be cut off at run time.
+// Returns the size of a dimension, which may be less than its bound at run time.
 int64_t size_in(const Literal& data, int d) {
   return data.dynamic_sizes().empty() ? data.shape().dim(d) : data.dynamic_sizes()[static_cast<size_t>(d)];
 }
@@ -126,7 +126,7 @@ class Sums {
   ExactSums out_;
 };
 
-// The same for integers, whose sums wrap around.
+// Computes the same for integers, whose sums wrap around.
 class IntegerSums {
  public:
   IntegerSums(const Shape& shape, const Literal& a, const Literal& b) : a_(a), b_(b), out_(Literal::zeros(shape)) {}
@@ -249,7 +249,7 @@ void sum_convolution(const Instruction& op, const Literal& lhs, const Literal& r
   }
 }
 
-// Sums of an element of `from` and the elements of `updates` that go to the same place. `all`: pairs of place and update.
+// Adds to each element of `from` the elements of `updates` with the same target. `all`: pairs of target and update.
 void sum_updates(const Literal& from, std::vector<std::pair<int64_t, int64_t>> all, Sums& sums) {
   std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   size_t next = 0;
@@ -262,7 +262,7 @@ void sum_updates(const Literal& from, std::vector<std::pair<int64_t, int64_t>> a
   }
 }
 
-// Whether a computation has this one op, which commutes, on its two parameters.
+// True if a computation consists of this commutative op on its two parameters.
 bool is_of_op(const Module& module, hlo::CompId id, Op op) {
   const hlo::Computation& body = module[id];
   const Instruction& root = module[body.root];
@@ -276,7 +276,7 @@ Literal one_of(Type type) {
   return Literal::scalar(type, 1);
 }
 
-// The product of all elements, and of the init value. It has 220 bits, which is as good as exact.
+// The product of all elements and of the initial value. It is kept with 220 bits, which is practically exact.
 struct Product {
   static constexpr mpfr_prec_t kBits = 220;
   Ball re{1, kBits}, im{0, kBits};

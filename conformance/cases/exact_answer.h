@@ -10,10 +10,11 @@
 
 namespace collet::conformance {
 
-/// Exact sums: `sum` has `exact`, `rest` and `magnitude`, the sum of the terms' magnitudes, of each part of complex numbers.
+/// Exact sums. `sum` has `exact`, `rest` and `magnitude` (the sum of the terms' magnitudes), for complex numbers
+/// separately for each part.
 struct ExactSums {
   Reference sum;
-  std::vector<int64_t> terms;  ///< for each element the number of its terms, the init value among them
+  std::vector<int64_t> terms;  ///< by element: the number of its terms, including the initial value
 };
 
 /// Computes the exact result of a dot, a convolution, or of an op that adds: a reduction, a window reduction, a scatter or a select-and-scatter.

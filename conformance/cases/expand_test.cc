@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each extended op, for each type that it has, run as claimed and as expanded for a device that has core ops alone:
-// both are to agree within the op's bound. The rows come from the op table, the programs from the cases.
+// Runs each op that is not a core op, for each of its types, directly and expanded for a device with core ops only:
+// both results must agree within the op's error bound. The ops come from the op table, the programs from the
+// conformance cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ bool is_extended(Op op) {
   return c == OpClass::EXACT || c == OpClass::MATH || c == OpClass::STRUCTURED;
 }
 
-// Whether an op takes complex values apart or puts them together. No core op does that, so it is not expanded.
+// True if an op splits complex values into parts or joins parts. No core op does that, so such an op is not expanded.
 bool is_pairing(const Module& module, const hlo::Instruction& instr) {
   if (instr.op == Op::COMPLEX) return true;
   return (instr.op == Op::REAL || instr.op == Op::IMAG) && hlo::is_complex(module[instr.operand(0)].shape.type());
@@ -47,12 +48,12 @@ Claim claim_core(const Module& module, InstrId id) {
   const hlo::Instruction& instr = module[id];
   if (is_pairing(module, instr)) return Claim::Take;
   const bool complex = instr.shape.is_array() && hlo::is_complex(instr.shape.type());
-  // Arithmetic on complex numbers is not core.
+  // Arithmetic on complex numbers does not belong to the core ops.
   if (complex && (instr.op == Op::ADD || instr.op == Op::MULTIPLY || instr.op == Op::DIVIDE)) return Claim::Expand;
   return is_extended(instr.op) ? Claim::Expand : Claim::Take;
 }
 
-// Why an op is not expanded, or not compared; empty where it is both.
+// Returns the reason why an op is not expanded or compared; empty if it is.
 std::string_view why_not(Op op) {
   switch (op) {
     case Op::SET_DIMENSION_SIZE:
@@ -65,7 +66,7 @@ std::string_view why_not(Op op) {
   }
 }
 
-// Types in whose cases another type may stand, the nearest first.
+// Returns types from whose cases a case for `type` may be derived by replacing the type, the most similar first.
 std::vector<Type> donors(Type type) {
   using enum Type;
   switch (hlo::kind_of(type)) {
@@ -85,7 +86,7 @@ std::vector<Type> donors(Type type) {
   }
 }
 
-// Pairs that are not run, and why.
+// Returns the reason why a pair of op and type is not tested; empty if it is.
 std::string_view why_not(Op op, Type type) {
   if (op == Op::TOPK && hlo::is_complex(type)) return "complex numbers have no order";
   if (op == Op::CHOLESKY && type == Type::F8E8M0FNU)
@@ -105,7 +106,8 @@ std::string respelled(std::string text, std::string_view from, std::string_view 
 
 using CasesByType = std::map<Type, std::vector<Case>>;
 
-// Cases of a type that has none of its own, respelled from those of another; none where the verifier refuses them all.
+// Returns cases for a type that has none, derived from those of another type; empty if the verifier refuses all of
+// them.
 constexpr size_t kMostRespelled = 6;
 std::vector<Case> respelled_cases(const CasesByType& own, Type type, std::string& refusal) {
   std::vector<Case> out;
@@ -118,7 +120,7 @@ std::vector<Case> respelled_cases(const CasesByType& own, Type type, std::string
       other.type = type;
       other.name = respelled(one.name, type_name(donor), type_name(type));
       other.text = respelled(one.text, type_name(donor), type_name(type));
-      // Random bits are as wide as what they round.
+      // The random bits must be as wide as the value that they round.
       if (one.op == Op::STOCHASTIC_CONVERT)
         other.text = respelled(other.text, "u" + std::to_string(hlo::type_info(donor).bits),
                                "u" + std::to_string(hlo::type_info(type).bits));
@@ -168,7 +170,8 @@ std::map<Op, Row> rows() {
   return all;
 }
 
-// A device that declines everything, with no fallback: whatever has an expansion is expanded, constants too.
+// The claims of a device that declines everything, without a fallback: all ops with an expansion are expanded,
+// including constants.
 Claim claim_nothing(const Module&, InstrId) {
   return Claim::Expand;
 }
@@ -238,7 +241,7 @@ TEST(Expand, EachOpForEachTypeAgreesWithItself) {
   }
 }
 
-// The simplifier never makes again what an expansion has replaced; otherwise legalization would not end.
+// The simplifier must never recreate an op that an expansion has replaced; otherwise legalization would not end.
 TEST(Expand, EndsWhereNothingIsTaken) {
   const char* only = std::getenv("COLLET_EXPAND_ONLY");
   int programs = 0;

@@ -8,7 +8,8 @@
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
 
-// The grid of generated cases: every op that the table allows a type for, times shapes, values and the edges of its attributes.
+// Generates the grid of cases: every op with every type that the table allows, combined with shapes, values and special
+// attributes.
 
 namespace collet::conformance {
 namespace {
@@ -34,7 +35,7 @@ struct Grid {
     list.add(std::move(one));
   }
 
-  // Data movement: `results` of `operands`, bit by bit.
+  // Adds a case of data movement, whose result must be equal bit by bit.
   void move(std::string_view label, const std::vector<Dims>& operands, const Dims& result,
             const std::string& attributes) const {
     std::vector<InputSpec> inputs(operands.size(), InputSpec{.values = Values::Large});
@@ -61,7 +62,7 @@ void add_transposes(const Grid& grid) {
   }
 }
 
-// Every subset of the dimensions of a shape.
+// Calls the function for every subset of the dimensions of a shape.
 template <typename Function>
 void for_subsets(size_t rank, Function function) {
   for (size_t bits = 0; bits < size_t{1} << rank; ++bits) {
@@ -168,7 +169,7 @@ void add_movement_grid(CaseList& list, Op op, Type type) {
 void add_reduce_grid(CaseList& list, Type type) {
   const Grid grid{list, Op::REDUCE, type};
   const bool integer = hlo::is_integer(type), is_pred = type == Type::PRED, complex = hlo::is_complex(type);
-  // The bound of a sum of so many terms in a narrow type is wider than what it tells.
+  // For sums with more terms than `most` in a narrow type, the error bound would be so wide that the test says nothing.
   const double most = integer || is_pred               ? 1e9
                       : hlo::type_info(type).bits < 16 ? 3
                       : hlo::type_info(type).bits < 32 ? 40
@@ -215,7 +216,8 @@ void add_dot_grid(CaseList& list, Type type) {
   constexpr int64_t kSizes[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 65, 127, 129};
   const double most = hlo::is_integer(type) ? 9 : 1;
   const size_t n = std::size(kSizes);
-  // Pairs of M and N, M and K, N and K: a Latin square of the third.
+  // Tests all pairs of sizes of M and N, of M and K, and of N and K: the third size follows from the other two as in a
+  // Latin square.
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < n; ++j) {
       const int64_t rows = kSizes[i], columns = kSizes[j], depth = kSizes[(i + j) % n];

@@ -13,7 +13,7 @@ struct GatherRow {
   const char* label;
   Dims operand, indices, result;
   const char* attributes;
-  double most = 3;  // indices are drawn from -1 ... most, so that some lie outside
+  double most = 3;  // indices are drawn from -1 ... most, so some are out of bounds
 };
 
 // clang-format off
@@ -72,7 +72,8 @@ const std::vector<ScatterRow>& scatters() {
 }
 // clang-format on
 
-// Inside and outside, as numbers that are others in fewer bits or with a sign.
+// Returns indices inside and outside of the array, which would become other valid indices if they were truncated to
+// fewer bits or read with another signedness.
 InputSpec far_indices(Type index) {
   InputSpec spec{.values = Values::Fixed};
   switch (index) {
@@ -110,7 +111,7 @@ void add_gather(CaseList& list, const GatherRow& row, Type type, Type index, boo
            "",
            {{.values = moving_values(type)}, far ? far_indices(index) : indices_of(row.most, index)},
            {.kind = Bound::Kind::Bits}};
-  if (row.most == 0) {  // ascending, as it claims
+  if (row.most == 0) {  // the case states that its indices are sorted, so they are ascending
     std::vector<double> sorted;
     for (int k = 0; k < 17; ++k) sorted.push_back(k * 7);
     one.inputs[1].fixed = sorted;
@@ -119,7 +120,8 @@ void add_gather(CaseList& list, const GatherRow& row, Type type, Type index, boo
   list.add(std::move(one));
 }
 
-// Duplicate indices combine in any order, so the body commutes; indices outside are dropped.
+// Adds a scatter. Updates with duplicate indices are combined in any order, so the body is commutative; updates outside
+// of the array are dropped.
 void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type type, Type index, bool far = false) {
   Text text;
   const std::string combine = text.combiner(body, type);
@@ -144,7 +146,7 @@ void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type t
   list.add(std::move(one));
 }
 
-// Every index once: the last argument wins.
+// Adds a scatter that overwrites; each index occurs once.
 void add_assign(CaseList& list, Type type) {
   Text text;
   text.computation("assign", fmt::format("  a = {0}[] parameter(0)\n  ROOT b = {0}[] parameter(1)\n", type_name(type)));
@@ -167,7 +169,7 @@ void add_assign(CaseList& list, Type type) {
   list.add(std::move(one));
 }
 
-// Two operands with one body.
+// Adds a scatter of two operands with one body.
 void add_pair_scatter(CaseList& list) {
   Text text;
   text.computation(

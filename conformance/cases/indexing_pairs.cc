@@ -8,8 +8,8 @@
 #include "hlo/ops/constraint.h"
 
 /// \file
-/// Gathers and scatters whose attributes meet each other in pairs: what is indexed, in which order, what is collapsed, where index vectors
-/// and windows stand, with batching dimensions and without.
+/// Adds gathers and scatters that cover all pairs of attribute choices: which dimensions are indexed and in which
+/// order, which are collapsed, the positions of index vectors and window dimensions, and batching dimensions.
 
 namespace collet::conformance {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 struct Pair {
-  Dims operand, indices, windows;  // `windows`: a gather's result, a scatter's updates
+  Dims operand, indices, windows;  // `windows`: the result of the gather or the updates of the scatter
   Dims offset, collapsed, map, operand_batching, indices_batching, slices;
   int64_t vector_dim = 0;
   Type type = Type::F32, index = Type::S32;
@@ -25,7 +25,7 @@ struct Pair {
   double most = 3;  // indices are drawn from -1 to `most`
 };
 
-// The operand's sizes are 4, 5, 6 ..., a batching dimension of 3 in front of them or behind.
+// The operand has the sizes 4, 5, 6 ..., and possibly a batching dimension of size 3 before or after them.
 Pair choose(Factors& factors) {
   Pair pair;
   const auto rank = factors.next<size_t>({2, 1, 3, 4});
@@ -60,7 +60,8 @@ Pair choose(Factors& factors) {
     pair.slices.push_back(single ? 1 : extent == "whole" ? pair.operand[d] : pair.operand[d] - 2);
   }
 
-  // The indices: batches, among them what goes with the operand's, and the vectors somewhere.
+  // The dimensions of the indices: batch dimensions, including the one that corresponds to the operand's batching
+  // dimension, and the index vector at some position.
   const auto batches = factors.next<size_t>({1, 0, 2});
   const auto vectors = factors.next<std::string_view>({"last", "first", "middle", "implied"});
   Dims batch = {2, 5};
@@ -76,7 +77,7 @@ Pair choose(Factors& factors) {
     pair.indices_batching = {!implied && last >= pair.vector_dim ? last + 1 : last};
   }
 
-  // The windows' dimensions: in front of the batches, behind them, or between.
+  // The window dimensions are before the batch dimensions, after them, or in between.
   Dims window;
   for (size_t d = 0; d < pair.operand.size(); ++d)
     if (const auto at = static_cast<int64_t>(d);

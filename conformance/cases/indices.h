@@ -20,7 +20,7 @@ inline Indices sizes_of(const hlo::Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
-/// Row-major strides, in elements.
+/// Returns row-major strides, in elements.
 inline Indices strides_of(const hlo::Shape& shape) {
   Indices strides(static_cast<size_t>(shape.rank()));
   int64_t step = 1;
@@ -44,7 +44,7 @@ inline bool is_empty(const Indices& sizes) {
   return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
 }
 
-/// Entry `d` of a list.
+/// Returns entry `d` of a list.
 inline int64_t at(const Indices& list, int64_t d) {
   return list[static_cast<size_t>(d)];
 }

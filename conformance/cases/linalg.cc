@@ -8,7 +8,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Matrices are well conditioned, so that the error of a stable method stays near n units of the largest element.
+// The matrices are well conditioned, so the error of a stable method is about n ULP of the largest element.
 Bound factor_bound(int64_t n) {
   return {.kind = Bound::Kind::Scaled, .ulps = 16.0 + 4 * static_cast<double>(n)};
 }
@@ -23,7 +23,7 @@ void add_cholesky(CaseList& list, const Dims& dims, Type type, bool lower) {
            "",
            {{.definite = true}},
            factor_bound(dims.back())};
-  // Only the triangle is specified: the other one is made zero.
+  // Only one triangle is specified; the other one is set to zero before the comparison.
   one.bound.triangle = lower ? -1 : 1;
   one.text = text.root(shape, fmt::format("cholesky({}), lower={}", x, lower));
   list.add(std::move(one));

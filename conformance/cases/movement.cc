@@ -12,10 +12,10 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// A row: one op, its operands and attributes, in one or several element types.
+// One case: an op, its operands and attributes, in one or several element types.
 struct Row {
   Op op;
-  const char* label;  // what is special
+  const char* label;  // what is special about the case; part of its name
   std::vector<Dims> operands;
   Dims result;
   const char* attributes;
@@ -84,7 +84,7 @@ const std::vector<Row>& rows() {
       {Op::REVERSE, "3x4x5_by_02", {{3, 4, 5}}, {3, 4, 5}, "dimensions={0,2}"},
       {Op::REVERSE, "5x7_by_none", {{5, 7}}, {5, 7}, "dimensions={}"},
       {Op::REVERSE, "3x0", {{3, 0}}, {3, 0}, "dimensions={0,1}"},
-      // Parts of one shape, and none: only the dimension says where they go.
+      // Operands of equal shape, and an empty one: only the dimension determines where they go.
       {Op::CONCATENATE, "4x5_twice_by_0", {{4, 5}, {4, 5}}, {8, 5}, "dimensions={0}"},
       {Op::CONCATENATE, "4x5_twice_by_1", {{4, 5}, {4, 5}}, {4, 10}, "dimensions={1}"},
       {Op::CONCATENATE, "2x3_2x0_2x4_by_1", {{2, 3}, {2, 0}, {2, 4}}, {2, 7}, "dimensions={1}"},
@@ -104,7 +104,7 @@ const std::vector<Row>& rows() {
       {Op::PAD, "2x1x2x3x2x2", {{2, 1, 2, 3, 2, 2}, {}}, {3, 1, 3, 3, 4, 3}, "padding=1_0x0_0x1_0x0_0x1_1x0_1"},
       {Op::CONCATENATE, "2x1x2x1x2x3_by_3", {{2, 1, 2, 1, 2, 3}, {2, 1, 2, 3, 2, 3}}, {2, 1, 2, 4, 2, 3}, "dimensions={3}"},
       {Op::REVERSE, "2x3x1x2x2x3_by_0145", {{2, 3, 1, 2, 2, 3}}, {2, 3, 1, 2, 2, 3}, "dimensions={0,1,4,5}"},
-      // More elements than sixteen bits count.
+      // More elements than 16 bits can count.
       {Op::BROADCAST, "scalar_to_70001", {{}}, {70001}, "dimensions={}"},
       {Op::BROADCAST, "257_to_300x257_by_1", {{257}}, {300, 257}, "dimensions={1}"},
       {Op::TRANSPOSE, "300x257", {{300, 257}}, {257, 300}, "dimensions={1,0}"},
@@ -143,7 +143,7 @@ void add_row(CaseList& list, const Row& row, Type type) {
   list.add(std::move(one));
 }
 
-// Values that no arithmetic may touch: NaN, denormals, zeros of both signs.
+// Adds cases with values whose bits must not change: NaN, denormals, zeros of both signs.
 void add_bits(CaseList& list, Type type) {
   const int64_t n = edge_count(type, 1);
   const Shape shape = Shape::array(type, {n});
@@ -171,7 +171,7 @@ void add_iota(CaseList& list) {
                           {{0}, 0},  {{3, 0}, 1}, {{2, 2, 3, 2, 3}, 2}, {{70001}, 0}, {{257, 300}, 0}};
   for (const Type type : types_of(hlo::TypeSet::NUMBER)) {
     for (const IotaRow& row : rows) {
-      // Added to a parameter, so that no folding takes it away from the backend.
+      // The value is added to a parameter, so that constant folding does not remove the op.
       Text text;
       const Shape shape = Shape::array(type, row.dims);
       const std::string x = text.parameter(shape);
@@ -193,7 +193,7 @@ struct SliceRow {
   Dims operand, part;
   std::vector<double> starts;
 };
-// Starts beyond the end and below zero are moved to where the part fits.
+// Start indices that are negative or too large are clamped so that the slice fits.
 const std::vector<SliceRow>& slice_rows() {
   static const std::vector<SliceRow> kRows = {
       {"17_inside", {17}, {5}, {4}},
@@ -208,7 +208,7 @@ const std::vector<SliceRow>& slice_rows() {
       {"3x2x4x2x5", {3, 2, 4, 2, 5}, {2, 1, 3, 2, 2}, {1, 1, 0, 0, 2}},
       {"70001_late", {70001}, {5}, {69000}},
       {"17_empty", {17}, {0}, {20}},
-      // Values that change if they are cut to fewer bits or read as signed.
+      // Start indices that change if they are truncated to fewer bits or read as signed.
       {"17_beyond_32_bits", {17}, {5}, {4294967299}},
       {"17_below_32_bits", {17}, {5}, {-4294967293}},
       {"17_above_31_bits", {17}, {5}, {2147483651}},

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kOpen = static_cast<size_t>(-1);
 
-// The pairs that no row has yet.
+// The pairs of choices that no row contains yet.
 class Pairs {
  public:
   explicit Pairs(const std::vector<size_t>& levels) : first_(levels.size() + 1) {
@@ -21,7 +21,7 @@ class Pairs {
     for (size_t f = 0; f < row.size(); ++f)
       for (size_t g = f + 1; g < row.size(); ++g) seen_[place(f, row[f], g, row[g])] = true;
   }
-  // How many new pairs `row` would have with factor `f` at `a`.
+  // Returns how many new pairs `row` would contain with choice `a` for factor `f`.
   size_t gain(const std::vector<size_t>& row, size_t f, size_t a) const {
     size_t count = 0;
     for (size_t g = 0; g < row.size(); ++g)
@@ -36,7 +36,8 @@ class Pairs {
   std::vector<bool> seen_;
 };
 
-// Fills what is open, each factor with what brings most; `turn` decides between equals, so that all choices come about alike.
+// Fills the open factors of a row, each with the choice that adds most new pairs; `turn` decides between equal choices,
+// so that all of them are used about equally often.
 void fill(std::vector<size_t>& row, const std::vector<size_t>& levels, const Pairs& pairs, size_t turn) {
   for (size_t f = 0; f < row.size(); ++f) {
     if (row[f] != kOpen) continue;

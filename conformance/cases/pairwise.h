@@ -7,14 +7,15 @@
 
 namespace collet::conformance {
 
-/// Choices, one of 0 ... levels[f] - 1 for each factor f, such that each two choices of different factors stand together in some row. No
-/// level is 0. The same levels give the same rows.
+/// Returns rows of choices, one of 0 ... levels[f] - 1 for each factor f, such that every two choices of different
+/// factors occur together in some row. No level may be 0. The result depends on the levels only.
 std::vector<std::vector<size_t>> pairwise(const std::vector<size_t>& levels);
 
-/// Reads a row: `next({a, b, c})` is what the next factor has chosen. A first pass with `levels` notes how many each factor has.
+/// Reads the choices of a row: `next({a, b, c})` returns the choice for the next factor. A first pass with `levels`
+/// records the number of choices of each factor.
 class Factors {
  public:
-  /// Notes: every choice is the first one.
+  /// Makes an object for the first pass, which returns the first choice for each factor.
   explicit Factors(std::vector<size_t>& levels) : levels_(&levels) {}
   explicit Factors(const std::vector<size_t>& row) : row_(&row) {}
 
@@ -33,7 +34,8 @@ class Factors {
   size_t at_ = 0;
 };
 
-/// `use(choose(factors), number)` for each row. `choose` makes a value out of the factors, and asks for the same ones each time.
+/// Calls `use(choose(factors), number)` for each row. `choose` builds a value from the factors, and must ask for the
+/// same factors each time.
 template <typename Choose, typename Use>
 void for_pairs(Choose choose, Use use) {
   std::vector<size_t> levels;

@@ -7,8 +7,8 @@
 #include "conformance/cases/case.h"
 
 /// \file
-/// Programs in which the SDK finds a pattern of docs/patterns.md, written as frontends write them. A backend that names the
-/// pattern is asked for all of it as one call; for any other they are programs of single ops.
+/// Adds programs in which the SDK finds a pattern of docs/patterns.md, written as frontends write them. A backend that
+/// supports the pattern gets it as one call; any other backend gets the single ops.
 
 namespace collet::conformance {
 namespace {
@@ -79,7 +79,7 @@ class Writer {
     return op(rows(), "divide", sum, filled(rows(), static_cast<double>(dims_.back())));
   }
   std::string softmax(std::string_view x) {
-    // As jax.nn.softmax has it: the maximum is also taken with -inf.
+    // As in jax.nn.softmax, the maximum is also taken with -inf.
     const std::string most = op(rows(), "maximum", filled(rows(), -kInfinity), reduce("maximum", x, -kInfinity));
     const std::string e = op(whole(), "exponential", op(whole(), "subtract", x, along(most)));
     return op(whole(), "divide", e, along(reduce("add", e, 0)));
@@ -90,7 +90,7 @@ class Writer {
     return op(whole(), "multiply", x, along(op(rows(), "rsqrt", safe)));
   }
 
-  /// The case `pattern/type/form_shape/values`; `ulps` are of the largest magnitude in the result.
+  /// Adds the case `pattern/type/form_shape/values`; `ulps` are relative to the largest magnitude in the result.
   void finish(CaseList& list, std::string_view pattern, std::string_view form, std::string_view values,
               const Shape& shape, std::string_view root, double ulps) {
     const std::string prefix = form.empty() ? "" : std::string(form) + "_";
@@ -128,7 +128,7 @@ std::vector<std::pair<std::string_view, InputSpec>> logits(Type type) {
 
 void add_softmax(CaseList& list, Type type, const Dims& dims) {
   for (const auto& [name, values] : logits(type)) {
-    if (name == "masked" && dims.back() == 1) continue;  // a row of -inf alone has no softmax
+    if (name == "masked" && dims.back() == 1) continue;  // a row of -inf only has no softmax
     Writer w(type, dims);
     const std::string x = w.parameter(w.whole(), values);
     const std::string s = w.softmax(x);
@@ -154,7 +154,7 @@ void add_norms(CaseList& list, Type type, const Dims& dims) {
                         b = layer.parameter(layer.row(), beta);
       const std::string centred = layer.op(layer.whole(), "subtract", y, layer.along(layer.mean(y)));
       const std::string scaled = layer.op(layer.whole(), "multiply", layer.normalized(centred, epsilon), layer.each(g));
-      // If the mean is large against the deviations from it, its rounding error is large against them too.
+      // If the mean is large compared to the deviations from it, its rounding error is large compared to them, too.
       const double times = name == "shifted" ? 8 : 3;
       layer.finish(list, "layer_norm", form, name, layer.whole(), fmt::format("add({}, {})", scaled, layer.each(b)),
                    sum_ulps(dims, times));
@@ -232,7 +232,7 @@ void add_attention(CaseList& list, Type type, const Attention& a) {
 }
 
 void add_attentions(CaseList& list, Type type) {
-  // Scores computed from whole numbers are exact in every order of summation. Scores of random numbers have the error of a
+  // Scores computed from integers are exact in every order of summation. Scores of random numbers have the error of a
   // matrix product, which exp magnifies.
   const InputSpec drawn = between(-1, 1), bits = fixed({0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1}),
                   added = fixed({0, -0.5, 1, -kInfinity, 0.25, -2, 0});

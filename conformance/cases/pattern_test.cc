@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases of patterns are programs in which the SDK finds the pattern that they are about, and nothing else is left.
+// Tests that the SDK finds in each case of a pattern exactly that pattern, with no ops left over.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace collet::conformance {
 namespace {
 
-// The composites that a device gets which takes them all; empty where the program is refused.
+// Returns the composites in the program for a device that supports all patterns; empty if the program is refused.
 std::vector<std::string> patterns_in(const Case& one) {
   auto module = hlo::parse_module(one.text, one.name);
   if (!module.ok() || !hlo::verify_module(**module).ok()) return {};

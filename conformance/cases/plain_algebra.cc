@@ -8,7 +8,8 @@
 #include "conformance/cases/plain_answer.h"
 
 /// \file
-/// Transforms, factorizations and normalizations by their definitions, in long double: their bounds are far wider than what that rounds.
+/// Computes transforms, factorizations and normalizations by their definitions in long double, whose rounding errors
+/// are far smaller than the error bounds of these ops.
 
 namespace collet::conformance {
 namespace {
@@ -36,7 +37,7 @@ Literal literal_of(const Shape& shape, const std::vector<Complex>& numbers) {
   return out;
 }
 
-// An array, and its lines along one axis.
+// An array, with access to the vectors along one axis.
 struct Array {
   Indices sizes;
   std::vector<Complex> numbers;
@@ -60,7 +61,7 @@ struct Array {
   }
 };
 
-// e^(2 pi i k / n).
+// Returns e^(2 pi i k / n).
 Complex root_of_unity(int64_t k, int64_t n) {
   const Real angle = 2 * std::numbers::pi_v<Real> * static_cast<Real>(k % n) / static_cast<Real>(n);
   return {std::cos(angle), std::sin(angle)};
@@ -77,7 +78,8 @@ Array transformed(const Array& from, size_t axis, int64_t results, bool inverse)
   });
 }
 
-// From the n / 2 + 1 first numbers of a spectrum that is the conjugate of itself backward.
+// Computes a real inverse transform from the first n / 2 + 1 numbers of the spectrum; the others are conjugates of
+// these in reverse order.
 Array real_inverse(const Array& from, size_t axis, int64_t n) {
   return from.along(axis, n, [&](const std::vector<Complex>& line, int64_t t) {
     Real sum = line[0].real();
@@ -103,7 +105,7 @@ std::optional<Literal> transform(const Instruction& instr, const Literal& from) 
   return literal_of(instr.shape, array.numbers);
 }
 
-// Matrices of the last two dimensions, one after another.
+// The matrices in the last two dimensions, one after another.
 struct Matrix {
   std::vector<Complex> numbers;
   int64_t rows, columns;
@@ -123,7 +125,8 @@ void for_matrices(const Literal& value, Each each) {
         columns});
 }
 
-// A = L L^H from the lower triangle, or U^H U from the upper one, whose adjoint is L.
+// Computes the Cholesky factor: A = L L^H from the lower triangle, or A = U^H U from the upper one, where U is the
+// adjoint of L.
 Literal factored(const Instruction& instr, const Literal& from) {
   const bool lower = instr.as<hlo::CholeskyAttrs>().lower;
   std::vector<Complex> out;
@@ -142,7 +145,7 @@ Literal factored(const Instruction& instr, const Literal& from) {
   return literal_of(instr.shape, out);
 }
 
-// op(A) X = B, or X op(A) = B, which is op(A)^T X^T = B^T.
+// Solves op(A) X = B, or X op(A) = B as op(A)^T X^T = B^T.
 Literal solved(const Instruction& instr, const Literal& from, const Literal& right) {
   const auto& attrs = instr.as<hlo::TriangularSolveAttrs>();
   std::vector<Matrix> rights;
@@ -176,7 +179,7 @@ Literal solved(const Instruction& instr, const Literal& from, const Literal& rig
   return literal_of(instr.shape, out);
 }
 
-// The sums over all elements of a feature, and how many these are.
+// The sums over all elements of each feature, and the number of these elements.
 struct Features {
   int64_t inner = 1, count = 0, elements = 0;
 

@@ -24,7 +24,8 @@ using Operands = std::span<const Literal* const>;
 
 using Results = std::optional<std::vector<Literal>>;
 
-// The one op of a computation of two scalars, where it takes them in order; INVALID for any other. `second`: it gives the second one.
+// Returns the op of a computation that is one op on two scalars in order; INVALID for any other. `second` is set if the
+// computation returns its second parameter.
 Op body_of(const Module& module, hlo::CompId id, bool& second) {
   const hlo::Computation& body = module[id];
   const Instruction& root = module[body.root];
@@ -34,7 +35,8 @@ Op body_of(const Module& module, hlo::CompId id, bool& second) {
   return plain ? root.op : Op::INVALID;
 }
 
-// Integers, and extremes of floats: whatever the order, the result is one.
+// Returns the function of a combiner whose result does not depend on the order: ops on integers, and maximum and
+// minimum of floats.
 PlainFunction combiner_of(const Module& module, const Instruction& instr, Type type) {
   bool second = false;
   const Op op = body_of(module, instr.called[0], second);
@@ -43,14 +45,15 @@ PlainFunction combiner_of(const Module& module, const Instruction& instr, Type t
   return depends ? nullptr : plain_function(op, type);
 }
 
-// Over no dimension it is open whether the init value is combined at all: known where that changes nothing.
+// A reduction over no dimension may or may not combine the initial value, so the result is known only if the value does
+// not matter.
 std::optional<Literal> unreduced(const Module& module, const Instruction& instr, const Literal& from,
                                  const Literal& start) {
   bool second = false;
   const Op op = body_of(module, instr.called[0], second);
   const double neutral = op == Op::MULTIPLY ? 1 : 0;
   if ((op == Op::ADD || op == Op::MULTIPLY) && !hlo::is_integer(from.type()) && from.type() != Type::PRED) {
-    bool has_negative_zero = false;  // which becomes +0 in a sum
+    bool has_negative_zero = false;  // -0, which becomes +0 when 0 is added
     for (int64_t i = 0; i < from.element_count(); ++i)
       for (const double part : {from.as_double(i), from.imaginary(i)})
         has_negative_zero |= part == 0 && std::signbit(part);
@@ -137,7 +140,7 @@ Literal counted(const Instruction& instr) {
   return out;
 }
 
-// Computes top-k. Of equal elements the first comes first. Floats have their total order.
+// Computes top-k. Among equal elements the one with the lower index comes first. Floats are in total order.
 std::optional<std::vector<Literal>> largest(const Instruction& instr, const Literal& from) {
   const auto& attrs = instr.as<hlo::TopKAttrs>();
   if (hlo::is_complex(from.type())) return std::nullopt;
@@ -216,7 +219,8 @@ std::optional<Literal> scattered(const Module& module, const Instruction& instr,
   return plain_scatter(instr, operands, second ? nullptr : combine);
 }
 
-// A sum, difference, product or quotient of floats, or a square root: rounded once. So are both parts of a sum of complex numbers.
+// Computes a sum, difference, product or quotient of floats, or a square root, rounded once. For complex numbers only
+// sums and differences, whose parts are rounded once each.
 std::optional<Literal> rounded_once(const Instruction& instr, Operands operands) {
   const bool is_sum = instr.op == Op::ADD || instr.op == Op::SUBTRACT;
   const bool is_rounded = is_sum || instr.op == Op::MULTIPLY || instr.op == Op::DIVIDE || instr.op == Op::SQRT;
@@ -246,7 +250,7 @@ std::optional<Literal> rounded_once(const Instruction& instr, Operands operands)
   return out;
 }
 
-// The element at `i`, as a scalar.
+// Returns the element at `i` as a scalar.
 Known element_of(const Literal& value, int64_t i) {
   Literal out = Literal::zeros(Shape::scalar(value.type()));
   copy_element(out, 0, value, i);
@@ -265,8 +269,8 @@ std::optional<Literal> mapped(const PlainInterpreter& interpreter, const Instruc
   return out;
 }
 
-// A reduction whose body is a computation of its own: known where four orders of combination have one result. They are forward and
-// backward, one at a time and in pairs of pairs.
+// Computes a reduction whose body has several ops. The result is known if four orders of combination give the same
+// result: forward and backward, each one element at a time and pairwise as a tree.
 Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
   const size_t count = operands.size() / 2;
   const auto& over = instr.as<hlo::DimensionsAttrs>().dimensions;
@@ -334,7 +338,7 @@ Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruct
   return out;
 }
 
-// Whether `op` with one participant gives back its operand.
+// True if the collective returns its operand when there is one participant.
 bool is_copy_alone(const Module& module, const Instruction& instr) {
   if (module.header().replica_count > 1 || module.header().num_partitions > 1) return false;
   switch (instr.op) {

@@ -21,7 +21,7 @@ int bits_of(Type type) {
   return hlo::type_info(type).bits;
 }
 
-// An integer of a type of `bits` bits, without sign: the low bits of what as_int gives.
+// Returns the low `bits` bits of an integer, without sign extension.
 uint64_t low_bits(int64_t value, int bits) {
   return bits == 64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
 }
@@ -52,7 +52,7 @@ bool is_less(Type type, int64_t a, int64_t b) {
   return hlo::is_signed(type) ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
 }
 
-// The power of a negative integer is 0, but for 1 and -1.
+// Integer power. A negative exponent gives 0, except for the bases 1 and -1.
 uint64_t power_of(Type type, int64_t base, int64_t exponent) {
   uint64_t out = 1;
   if (hlo::is_signed(type) && exponent < 0) {
@@ -65,7 +65,7 @@ uint64_t power_of(Type type, int64_t base, int64_t exponent) {
   return out;
 }
 
-// False where `op` is no exact op of integers. What set_int stores wraps around.
+// Computes an op on integers; returns false if `op` is not exact for them. set_int wraps the result around.
 bool of_integers(Op op, Type type, int64_t a, int64_t b, int64_t& out) {
   const int bits = bits_of(type);
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
@@ -163,7 +163,7 @@ bool of_preds(Op op, bool a, bool b, int64_t& out) {
   }
 }
 
-// +0 is greater than -0.
+// Compares; +0 is greater than -0.
 bool is_below(double a, double b) {
   return a < b || (a == b && std::signbit(a) && !std::signbit(b));
 }
@@ -200,7 +200,7 @@ bool of_floats(Op op, double a, double b, double& out) {
       out = std::ceil(a);
       return true;
     case Op::ROUND_NEAREST_AFZ:
-      // The half is added to the size, which is exact: what has a half has bits to spare.
+      // Rounds the magnitude half away from zero. This is exact, because a number with a fraction has unused bits.
       out = std::copysign(std::floor(std::fabs(a)) + (std::fabs(a) - std::floor(std::fabs(a)) >= 0.5 ? 1 : 0), a);
       if (!std::isfinite(a)) out = a;
       return true;
@@ -251,8 +251,9 @@ bool compares(const hlo::CompareAttrs& attrs, const Literal& x, const Literal& y
   return holds(attrs.direction, a < b, a == b, std::isnan(a) || std::isnan(b));
 }
 
-// Rounded to so many bits of mantissa, to even; too large for the exponent: infinity, too small for a normal number: zero. Denormals stay
-// where the exponent has the bits of the type's own, which are `own`.
+// Rounds to nearest even with that many bits of mantissa. A number that is too large for the exponent becomes infinity,
+// one that is too small for a normal number becomes zero. Denormals stay if the exponent has at least the `own` bits of
+// the type.
 double reduced_to(double value, int exponent_bits, int mantissa_bits, int own) {
   if (!std::isfinite(value) || value == 0) return value;
   const bool keeps = exponent_bits >= own;
@@ -264,7 +265,8 @@ double reduced_to(double value, int exponent_bits, int mantissa_bits, int own) {
   return !keeps && std::ilogb(rounded) < 1 - most ? std::copysign(0.0, value) : rounded;
 }
 
-// An integer as the f64 that rounds to narrower formats as the integer does: with its last bit set where it is not exact.
+// Converts an integer to an f64 that rounds to narrower formats as the integer does: if it is not exact, its last bit
+// is set (rounding to odd).
 double to_double(Type from, Type to, int64_t n) {
   const bool negative = hlo::is_signed(from) && n < 0;
   const uint64_t size = negative ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
@@ -322,7 +324,7 @@ void floats(Literal& out, int64_t to, const Literal& a, int64_t i, const Literal
   out.set_double(to, value);
 }
 
-// Rounded once: the sum of two f64 and what it lost.
+// The exact sum of two f64, rounded once to the type of the result.
 template <>
 void floats<Op::ADD>(Literal& out, int64_t to, const Literal& a, int64_t i, const Literal& b, int64_t j) {
   ExactSum sum;
@@ -393,7 +395,7 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   const int64_t count = out.element_count();
   const Literal& a = *operands[0];
   const Type type = a.type();
-  // A scalar stands for all elements.
+  // A scalar operand is used for all elements.
   const auto number = [](const Literal& value, int64_t i) { return value.shape().rank() == 0 ? 0 : i; };
   const auto have_all = [&](size_t from) {
     for (size_t k = from; k < operands.size(); ++k)

@@ -10,7 +10,7 @@ using hlo::Instruction;
 using hlo::Op;
 using hlo::Type;
 
-// More trips than any case has: a loop whose condition is wrong ends.
+// More iterations than any case has. A loop with a wrong condition ends after these.
 constexpr int64_t kMostTrips = 1000000;
 
 bool is_known_scalar(const Known& known) {
@@ -92,7 +92,7 @@ std::optional<Known> PlainInterpreter::loop(const Instruction& instr, Known stat
   return std::nullopt;
 }
 
-// True takes the first branch, false the second. An index outside takes the last one.
+// Runs one branch: true selects the first branch, false the second. An index out of range selects the last branch.
 std::optional<Known> PlainInterpreter::branch(const Instruction& instr, std::span<const Known* const> operands) const {
   const Known& selector = *operands[0];
   const size_t count = instr.called.size();

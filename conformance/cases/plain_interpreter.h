@@ -16,24 +16,24 @@ namespace collet::conformance {
 struct Known {
   hlo::Literal value = {};  ///< invalid for a tuple
   hlo::Literal radius =
-      {};  ///< f64: how far each element may be from `value`, which then is f64 too. Invalid where it is `value` itself
+      {};  ///< f64: largest distance of each element from `value`, which then is f64, too; invalid if `value` is exact
   std::vector<Known> parts = {};
   bool is_tuple = false;
 
   bool is_exact() const { return !radius.valid(); }
 };
 
-/// Runs computations of a module op by op, as docs/ops.md says: control flow and tuples by itself, all other ops by a function. It shares
-/// nothing with the evaluator, so that it can judge it.
+/// Runs computations of a module op by op, as docs/ops.md says: control flow and tuples itself, all other ops by a
+/// function. It shares no code with the evaluator, so that it can be used to check it.
 class PlainInterpreter {
  public:
-  /// The results of an op that is none of control flow; nullopt where they are not known.
+  /// Returns the results of an op other than control flow; nullopt if they are not known.
   using OpFunction = std::function<std::optional<std::vector<Known>>(const PlainInterpreter&, const hlo::Instruction&,
                                                                      std::span<const Known* const>)>;
   PlainInterpreter(const hlo::Module& module, OpFunction function) : module_(module), function_(std::move(function)) {}
 
   const hlo::Module& module() const { return module_; }
-  /// Runs a computation; nullopt where an op's results are not known, or a condition is not exact.
+  /// Runs a computation; nullopt if an op's results are not known, or a condition is not exact.
   std::optional<Known> run(hlo::CompId id, std::vector<Known> arguments) const;
 
  private:
@@ -43,7 +43,7 @@ class PlainInterpreter {
 
   const hlo::Module& module_;
   OpFunction function_;
-  mutable std::vector<std::vector<Known>> frames_;  // of computations that have ended, for the next ones
+  mutable std::vector<std::vector<Known>> frames_;  // value tables of computations that have ended, for reuse
 };
 
 }  // namespace collet::conformance

@@ -187,7 +187,7 @@ void for_each_update(const Instruction& instr, std::span<const Literal* const> o
                         attrs.index_vector_dim};
   const auto rank = static_cast<size_t>(from.shape().rank());
   const Indices strides = strides_of(from.shape());
-  // A scatter skips a window that is not wholly inside the operand. `last` is the place of a window's last element.
+  // A scatter skips a window that is not completely inside the operand. `last` is the index of a window's last element.
   Indices end(static_cast<size_t>(updates.shape().rank()));
   for (size_t d = 0; d < end.size(); ++d) end[d] = std::max<int64_t>(updates.shape().dim(static_cast<int>(d)) - 1, 0);
   const Indices last = windows.place_in(end, rank);
@@ -270,7 +270,7 @@ std::optional<Literal> plain_move(const Instruction& instr, std::span<const Lite
       });
     }
     case Op::BITCAST_CONVERT:
-      // Elements of whole bytes: the first part of an element is its least significant one.
+      // Elements must have whole bytes. The first part of a wider element is its least significant one.
       if (hlo::type_info(instr.shape.type()).bits < 8 || hlo::type_info(operands[0]->type()).bits < 8 ||
           instr.shape.byte_size() != operands[0]->byte_size())
         return std::nullopt;

@@ -7,7 +7,7 @@
 #include "conformance/oracle/counters.h"
 
 /// \file
-/// rng-bit-generator. Words of the state: the key, then the counter, least significant word first.
+/// Computes rng-bit-generator. The words of the state are the key, then the counter, least significant word first.
 
 namespace collet::conformance {
 namespace {
@@ -26,14 +26,15 @@ uint64_t joined(uint32_t low, uint32_t high) {
   return low | uint64_t{high} << 32;
 }
 
-// The bits of all elements, and how many counters they take.
+// The bits of all elements, and the number of counters used.
 struct Drawn {
   std::vector<uint64_t> bits;
   uint64_t counters = 0;
 };
 
-// Elements of 64 bits take a counter each. Of shorter ones, two that are neighbours along one dimension share a counter: the first even
-// dimension, else the first of the longest. Counters number the pairs in row-major order.
+// Each 64-bit element uses one counter. For narrower types two elements that are adjacent along one dimension share a
+// counter: the first dimension of even size, else the first one of the largest size. Counters number the pairs in
+// row-major order.
 Drawn by_threefry(uint64_t key, uint64_t counter, const Shape& shape) {
   const Indices sizes = sizes_of(shape);
   const bool is_wide = hlo::type_info(shape.type()).bits == 64;
@@ -64,7 +65,7 @@ Drawn by_threefry(uint64_t key, uint64_t counter, const Shape& shape) {
   return out;
 }
 
-// Each block of four words of 32 bits, or two of 64, takes one counter.
+// Each block of four 32-bit words, or two 64-bit words, uses one counter.
 Drawn by_philox(uint64_t key, uint64_t low, uint64_t high, const Shape& shape) {
   const bool is_wide = hlo::type_info(shape.type()).bits == 64;
   const uint64_t per_block = is_wide ? 2 : 4;

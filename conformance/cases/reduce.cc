@@ -80,7 +80,7 @@ void add_reduce(CaseList& list, const Row& row, const char* body, Type type, dou
 void add_bodies(CaseList& list, const Row& row) {
   for (const Type type : types_of(hlo::TypeSet::NUMBER)) {
     const bool short_float = type == Type::BF16 || type == Type::F16;
-    if (short_float && terms(row) > 40) continue;  // the bound would be wider than the result
+    if (short_float && terms(row) > 40) continue;  // the error bound would be larger than the result
     add_reduce(list, row, "add", type, 0.5, Values::Unit);
     if (hlo::is_integer(type)) add_reduce(list, row, "add", type, 1, Values::Large);
     if (terms(row) < 40) add_reduce(list, row, "multiply", type, 2, Values::Unit);
@@ -98,7 +98,7 @@ void add_bodies(CaseList& list, const Row& row) {
   }
 }
 
-// NaN wins in maximum and minimum, wherever it stands.
+// The result of maximum and minimum is NaN if any element is NaN.
 void add_nan(CaseList& list) {
   for (const char* body : {"maximum", "minimum"}) {
     Text text;
@@ -117,7 +117,7 @@ void add_nan(CaseList& list) {
   }
 }
 
-// The place of the largest: two operands, one body.
+// Adds a reduction to the index of the largest element: two operands, one body.
 void add_argmax(CaseList& list, Type type, const Row& row, Values values) {
   Text text;
   const std::string t(type_name(type));
@@ -144,7 +144,7 @@ void add_argmax(CaseList& list, Type type, const Row& row, Values values) {
   list.add(std::move(one));
 }
 
-// a + 2b is not commutative; over one element the order cannot matter: combine(init, x).
+// Adds a body a + 2b, which is not commutative. With one element the order is determined: combine(init, x).
 void add_odd_body(CaseList& list) {
   Text text;
   text.computation("keep_second",
@@ -162,7 +162,7 @@ void add_odd_body(CaseList& list) {
   list.add(std::move(one));
 }
 
-// Two operands are reduced, and one result is turned around.
+// Adds a reduction of two operands, one of whose results is then reversed.
 void add_reduced_and_reversed(CaseList& list, const Dims& dims) {
   Text text;
   text.computation(
@@ -212,7 +212,7 @@ void add_reduce_cases(CaseList& list) {
       add_argmax(list, type, row, Values::Ties);
     }
   }
-  // More elements than sixteen bits count, and five dimensions.
+  // More elements than 16 bits can count, and five dimensions.
   for (const Row& row : {Row{"70001_all", {70001}, {0}}, Row{"300x257_rows", {300, 257}, {1}},
                          Row{"300x257_columns", {300, 257}, {0}}, Row{"3x70001_columns", {3, 70001}, {0}},
                          Row{"2x3x1x2x2x3_by_3", {2, 3, 1, 2, 2, 3}, {3}}, Row{"4097x3_columns", {4097, 3}, {0}},

@@ -8,7 +8,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Bit-exact, the new state too.
+// Adds a generator, whose bits and new state must be exact.
 void add_generator(CaseList& list, const char* algorithm, int64_t words, Type type, const Dims& dims) {
   Text text;
   const Shape state = Shape::array(Type::U64, {words}), bits = Shape::array(type, dims);

@@ -49,7 +49,7 @@ void add_sort(CaseList& list, const Row& row, Type type, const char* direction, 
   list.add(std::move(one));
 }
 
-// Equal keys keep the order of what they carry.
+// Adds a stable sort: the carried values of equal keys keep their order.
 void add_stable(CaseList& list, const Row& row, Type key, Type carried, Values values) {
   Text text;
   const Type payload[] = {carried, Type::S32};

@@ -9,7 +9,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Programs whose difficulty is what goes in and out.
+// Adds programs that test the passing of arguments and results.
 void add_plain(CaseList& list, const char* name, Op op, const Shape& result, const char* expression,
                const std::vector<Shape>& parameters) {
   Text text;
@@ -33,7 +33,7 @@ void add_constants(CaseList& list) {
   add_plain(list, "special", Op::CONSTANT, Shape::array(Type::F32, {3}), "constant({nan, inf, -inf})", {});
   add_plain(list, "empty", Op::CONSTANT, Shape::array(Type::F32, {0}), "constant({})", {});
   add_plain(list, "matrix", Op::CONSTANT, Shape::array(Type::S8, {2, 2}), "constant({{-128, 127}, {0, 1}})", {});
-  // Each element of each width has a place of its own.
+  // Constants of each width, whose elements all differ from their neighbours, so that a wrong position is detected.
   for (const Type type : moving_types()) {
     const bool fraction = hlo::is_float(type), small = type == Type::PRED || hlo::is_unsigned(type);
     const char* row = type == Type::PRED ? "1, 0, 0, 1, 1"

@@ -19,7 +19,7 @@ class Random {
   explicit Random(uint64_t seed) : state_(mix(seed)) {}
   uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15); }
   uint64_t below(uint64_t n) { return n == 0 ? 0 : next() % n; }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double unit() { return std::ldexp(static_cast<double>(next() >> 11), -53); }
 
  private:
@@ -28,7 +28,7 @@ class Random {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// As doubles; what the type cannot hold is rounded, which repeats a value or two.
+// Returns the special values as doubles. A value that the type cannot represent is rounded, so some values repeat.
 std::vector<double> float_edges(Type type, bool flushes) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const double normal = std::ldexp(1.0, 1 - format.bias), largest = largest_finite(type);
@@ -74,36 +74,37 @@ std::vector<int64_t> integer_edges(Type type) {
   return edges;
 }
 
-// Where elementary functions overflow, underflow, saturate or lose their way; limits of integer types; ties of narrower floats and
-// of their denormals and largest numbers. Magnitudes.
+// Magnitudes at which elementary functions overflow, underflow, saturate or become inaccurate; limits of integer types;
+// ties of narrower floats, of their denormals and of their largest numbers.
 constexpr double kCritical[] = {
-    // exp, expm1, logistic, sinh, cosh of f16, f32 and f64; tanh and erf become 1
+    // overflow and underflow of exp, expm1, logistic, sinh, cosh of f16, f32 and f64; tanh and erf saturate at 1
     9.7040605, 11.0898663, 16.6355324, 17.3286795, 86.5, 87.3365448, 88.0296919, 88.7228391, 89.4159863, 89.0, 102.5,
     103.2789302, 103.9720764, 104.5, 708.3964185322641, 709.782712893384, 710.4758600739439, 744.4400719213812,
     745.1332191019412, 746.0, 2.6, 3.9192059, 4.5, 5.8635847, 9.0109129, 19.0615475, 1e-3, 1e-5, 1e-8, 1e-17,
-    // rounding
+    // ties and limits of rounding to integers
     0.5, 1.5, 2.5, 1023.5, 1024.5, 2047.5, 4194303.5, 4194304.5, 8388607.5, 8388608.5, 16777217.0, 4503599627370495.5,
     4503599627370496.5,
-    // ends of integer types
+    // limits of integer types
     1.0, 2.0, 3.0, 7.5, 8.0, 15.5, 16.0, 127.0, 127.5, 128.0, 255.5, 256.0, 32767.5, 32768.0, 65535.5, 65536.0,
     2147483647.5, 2147483648.0, 4294967295.5, 4294967296.0, 9223372036854775808.0, 18446744073709551616.0,
     // ties of f8, bf16, f16 and f32 at 1
     0x1.1p0, 0x1.3p0, 0x1.2p0, 0x1.6p0, 0x1.01p0, 0x1.03p0, 0x1.002p0, 0x1.006p0, 0x1.000001p0, 0x1.000003p0,
-    // their largest numbers, and what rounds to them or beyond
+    // their largest numbers, and numbers that round to these or overflow
     448, 464, 480, 57344, 61440, 65504, 65519, 65520, 65535, 0x1.fep127, 0x1.ffp127, 0x1.fffffep127, 0x1.ffffffp127,
     // their denormals
     0x1p-9, 0x1p-10, 0x1.8p-10, 0x1p-16, 0x1p-17, 0x1.8p-17, 0x1p-14, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-126, 0x1p-133,
     0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, 0x1p-1022,
-    // angles, small and large
+    // small and large angles
     0.7853981633974483, 1.5707963267948966, 3.141592653589793, 4.71238898038469, 6.283185307179586, 22, 355,
     31.41592653589793, 3141.592653589793, 1e5, 1e6, 1e10, 1e15, 1e22, 1e30, 0x1p100};
 
-// Each with its neighbours in the type, of both signs; and zeros, infinities and NaN. What the type cannot hold repeats others.
+// Returns each critical value with its neighbours in the type and both signs, and zeros, infinities and NaN. Values
+// that the type cannot represent are rounded, so some repeat.
 std::vector<double> critical_floats(Type type, bool flushes) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const double normal = std::ldexp(1.0, 1 - format.bias);
   std::vector<double> out = float_edges(type, flushes);
-  // NaN of different bits: vary_nan counts them.
+  // Several NaNs, to which vary_nan gives different bits.
   if (format.specials == FloatSpecials::IEEE) out.insert(out.end(), 4, std::numeric_limits<double>::quiet_NaN());
   for (const double magnitude : kCritical) {
     const double value = decode_float(format, encode_float(format, magnitude));
@@ -118,7 +119,7 @@ std::vector<double> critical_floats(Type type, bool flushes) {
   return out;
 }
 
-// Powers of two and their neighbours, and what lies at, below and above a tie of f16, bf16, f32 and f64.
+// Returns powers of two and their neighbours, and numbers at, below and above a tie of f16, bf16, f32 and f64.
 std::vector<int64_t> critical_integers(Type type) {
   std::vector<int64_t> out = integer_edges(type);
   const auto add = [&](uint64_t value) {
@@ -140,8 +141,8 @@ int64_t edges_of_one(Type type) {
   return static_cast<int64_t>(is_integer(type) ? integer_edges(type).size() : float_edges(type, false).size());
 }
 
-// Gives a NaN of an IEEE type all of its mantissa, or only its lowest bit, either sign: rounding and comparing by bits go wrong
-// there first. Some stay as they are.
+// Sets all bits of a NaN's mantissa, or only the lowest one, with either sign: rounding and comparing by bits often
+// fail for these. Some NaNs stay unchanged.
 void vary_nan(Literal& value, int64_t index, int number) {
   const Type type = value.type();
   const int kind = number % 5;
@@ -154,7 +155,7 @@ void vary_nan(Literal& value, int64_t index, int number) {
     if (kind == 1) at[bytes - 1] = 0x7f;
     return;
   }
-  // The exponent's bits, and of the mantissa the last one: a signalling NaN.
+  // All bits of the exponent, and the last bit of the mantissa: a signalling NaN.
   const uint64_t infinity = encode_float(float_format(static_cast<uint32_t>(type)), kInfinity);
   const uint64_t bits = infinity | 1 | (kind == 4 ? uint64_t{1} << (bytes * 8 - 1) : 0);
   std::memcpy(at, &bits, bytes);
@@ -168,7 +169,7 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
                                                            : std::vector<int64_t>{};
   const std::vector<double> floats = integer ? std::vector<double>{} : float_edges(type, flushes);
   const size_t n = integer ? integers.size() : floats.size();
-  // The first two operands run over all pairs, further ones are drawn.
+  // The first two operands take all pairs of values; further operands are random.
   Random random(seed);
   int nans = 0;
   for (int64_t i = 0; i < value.element_count(); ++i) {
@@ -188,8 +189,8 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
   }
 }
 
-// Where complex functions have poles, zeros and parts that cancel: multiples of pi / 2 on both axes, and the unit circle, each from
-// distances of 1 down to 2^-20.
+// Complex numbers near poles, zeros and points of cancellation: multiples of pi / 2 on both axes, and the unit circle,
+// at distances from 1 down to 2^-20.
 void fill_critical_complex(Literal& value, uint64_t seed) {
   Random random(seed);
   for (int64_t i = 0; i < value.element_count(); ++i) {
@@ -209,7 +210,7 @@ void fill_critical_complex(Literal& value, uint64_t seed) {
   }
 }
 
-// One operand walks over all values; of several each is drawn.
+// A single operand takes all values; for several operands each value is drawn at random.
 void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
   const Type type = value.type();
   if (is_complex(type)) return fill_critical_complex(value, seed);
@@ -232,7 +233,7 @@ void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
 
 constexpr int64_t kStrata = int64_t{1} << 20;
 
-// A byte for each element of a type below a byte, sign- or zero-extended: set_int does that.
+// Elements narrower than a byte are stored in a byte, sign- or zero-extended by set_int.
 void fill_all(Literal& value, size_t number, uint64_t seed, bool flushes) {
   const Type type = value.type();
   const int bits = type_info(type).bits;
@@ -285,7 +286,7 @@ void fill_drawn(Literal& value, const InputSpec& spec, uint64_t seed) {
       value.set_int(i, static_cast<int64_t>(random.next() >> 63));
     } else if (is_integer(type)) {
       if (spec.values == Values::Large) {
-        // Drawn, and now and then an end of the range or the number beside it.
+        // A random number, or sometimes a limit of the range or its neighbour.
         const uint64_t drawn = random.next();
         const int bits = type_info(type).bits;
         const auto least = static_cast<int64_t>(is_signed(type) ? ~uint64_t{0} << (bits - 1) : 0);
@@ -339,7 +340,8 @@ void fill_fixed(Literal& value, const std::vector<double>& fixed) {
   }
 }
 
-// (A + A^H) / 8, with 2 on the diagonal on top: diagonally dominant for the small sizes of the cases.
+// Replaces A by (A + A^H) / 8 with 2 added on the diagonal, which is diagonally dominant for the small sizes of the
+// cases.
 void make_definite(Literal& value) {
   const Shape& shape = value.shape();
   const int64_t n = shape.dim(shape.rank() - 1);

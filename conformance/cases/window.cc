@@ -115,7 +115,7 @@ void add_reduce_window(CaseList& list, const Row& row, const char* body, Type ty
   list.add(std::move(one));
 }
 
-// Two operands, one body: the largest and its place.
+// Adds a window reduction to the largest element and its index: two operands, one body.
 void add_argmax_window(CaseList& list, const Row& row) {
   Text text;
   text.computation(
@@ -141,7 +141,7 @@ void add_argmax_window(CaseList& list, const Row& row) {
   list.add(std::move(one));
 }
 
-// `values` Ties: the first of equal elements is selected.
+// With values of class Ties, the first of equal elements must be selected.
 void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values values) {
   for (const Dimension& d : row.dims) {
     if (d.base_dilation != 1 || d.window_dilation != 1) return;
@@ -172,7 +172,8 @@ void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values va
   list.add(std::move(one));
 }
 
-// Beside `others` values of other shapes: a compiler that keeps values in a table, and adds to it, may move them.
+// Adds a program with `others` further values of other shapes: a compiler that stores values in a growing table may
+// invalidate references to them while it adds to the table.
 void add_select_and_scatter_beside(CaseList& list, int others) {
   Text text;
   const std::string combine = text.combiner("add", Type::S32);
@@ -222,7 +223,7 @@ Pair choose(Factors& factors) {
   return pair;
 }
 
-// Windows that see some element each.
+// Chooses windows that each contain some element.
 Pair choose_scatter(Factors& factors) {
   Pair pair;
   for (const int64_t input : {9, 7}) {

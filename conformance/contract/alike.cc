@@ -2,7 +2,8 @@
 #include "conformance/contract/program.h"
 
 /// \file
-/// Programs that differ in one respect: what tells them apart must tell their executables apart.
+/// Contract cases with programs that differ in one respect only: a compiler that ignores the difference, for example in
+/// a cache, returns a wrong executable.
 
 namespace collet::conformance {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 struct Group {
   std::string name;
   std::vector<std::string> bodies;
-  std::string aliases = {};  ///< of every second one
+  std::string aliases = {};  ///< input_output_alias of every second program
 };
 
 std::string vectors(std::string_view lines, std::string_view type = "f32") {
@@ -104,7 +105,7 @@ std::vector<Group> make_groups() {
   for (const char* type : {"s32", "f32", "u32"})
     types.bodies.push_back(vectors(fmt::format("  ROOT r = {}[300] maximum(x, w)\n", type), type));
   all.push_back(std::move(types));
-  // The last program is the same text; only its header says that memory may be shared.
+  // The last program has the same text; only its header states that memory may be shared.
   all.push_back({"aliases",
                  {vectors("  a = f32[300] add(x, w)\n  ROOT r = f32[300] multiply(a, x)\n"),
                   vectors("  a = f32[300] add(x, w)\n  ROOT r = f32[300] multiply(a, x)\n")},

@@ -6,8 +6,8 @@
 #include "conformance/contract/samples.h"
 
 /// \file
-/// The same programs in blocks that another writer could have made: a longer head, arrays in another order with gaps between them,
-/// shorter and longer attribute records.
+/// Contract cases with program blocks in forms that another writer could produce: a longer header, arrays in another
+/// order with gaps between them, shorter and longer attribute records.
 
 namespace collet::conformance {
 namespace {
@@ -30,7 +30,7 @@ std::array<collet_array collet_program::*, 11> arrays() {
           &collet_program::records,   &collet_program::bytes,   &collet_program::data};
 }
 
-// The records one after another, in sizes of the form's; the ops are told.
+// Returns the attribute records, one after another, in the sizes of the form; updates their offsets in `ops`.
 std::vector<char> records_of(const collet_program* from, const Form& form, std::vector<collet_op>& ops) {
   std::vector<char> out;
   for (collet_op& op : ops) {
@@ -46,7 +46,8 @@ std::vector<char> records_of(const collet_program* from, const Form& form, std::
     if (form.longer_records) out.resize(out.size() + 16);
     op.record_bytes = static_cast<uint32_t>(out.size()) - op.record;
     out.resize(rounded(out.size(), 8));
-    if (form.shorter_records) out.insert(out.end(), 16, char{0x77});  // no reader's business
+    // Bytes after the last record, which readers must ignore.
+    if (form.shorter_records) out.insert(out.end(), 16, char{0x77});
   }
   return out;
 }

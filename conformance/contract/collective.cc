@@ -4,7 +4,7 @@
 #include "conformance/contract/program.h"
 #include "conformance/contract/samples.h"
 
-// Programs of two participants, launched at once on two devices.
+// Contract cases with programs of two participants, which are launched at once on two devices.
 
 namespace collet::conformance {
 namespace {
@@ -78,7 +78,7 @@ void run(Contract& c, const Sample& sample) {
           launch.workspace = whole(one.buffers.back(), made.executable.workspace_bytes);
         }
       }
-      // The launches come in any order: whose each is says its participant.
+      // Launches may be in any order: the field participant says to which participant a launch belongs.
       if (seed % 2 == 0) std::reverse(launches.begin(), launches.end());
       std::string message;
       const collet_status status = checked_call(

@@ -12,7 +12,7 @@
 namespace collet::conformance {
 namespace {
 
-// A program block in pages of its own. It ends `gap` bytes before a page that is inaccessible.
+// A program block in memory pages of its own. It ends `gap` bytes before an inaccessible page.
 class Pages {
  public:
   explicit Pages(std::span<const char> block, size_t gap = 0) {
@@ -26,7 +26,7 @@ class Pages {
     }
     whole_ = inside_ + page;
     mprotect(base_ + inside_, page, PROT_NONE);
-    block_ = base_ + (inside_ - block.size() - gap) / 8 * 8;  // as near to the end as 8 bytes of alignment allow
+    block_ = base_ + (inside_ - block.size() - gap) / 8 * 8;  // as close to the end as an alignment of 8 bytes allows
     std::memcpy(block_, block.data(), block.size());
   }
   ~Pages() { unmap(); }
@@ -48,7 +48,7 @@ class Pages {
   size_t inside_ = 0, whole_ = 0;
 };
 
-// One program for each sample of samples.h.
+// Returns one program for each sample of samples.h.
 std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> all_programs() {
   std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> out;
   for (const Sample& sample : samples()) {
@@ -201,7 +201,8 @@ void yes_compiles(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
-// Programs of one op each, with scalars, empty arrays, dimensions of one, odd sizes, high ranks and large arrays.
+// Returns programs of one op each, with scalars, empty arrays, dimensions of size 1, odd sizes, high ranks and large
+// arrays.
 std::vector<std::string> ops_of_many_shapes() {
   std::vector<std::string> all;
   const auto add = [&](const std::string& parameters, const std::string& root) {
@@ -338,7 +339,7 @@ void sizes_of_compile(Contract& c) {
   }
 }
 
-// Each level of optimization gives the same results.
+// Checks that each optimization level gives the same results.
 void optimization_levels(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance || !instance->executes()) return;
@@ -403,7 +404,7 @@ void reserved_fields(Contract& c) {
     c.check(made.status != COLLET_OK, Promise::RESERVED, "compile took a program in which {} {} not zero", foreign.name,
             std::strstr(foreign.name, "flags") ? "are" : "is");
     if (made.status == COLLET_OK || !instance->executes()) continue;
-    // A refusal leaves nothing behind: the next program is compiled as if there had been none.
+    // After a refusal the next program must compile as usual.
     const CompileResult next = compile(*instance, (*program)->get());
     if (!c.check(next.status == COLLET_OK, Promise::ERROR_CHANGES_NOTHING, "after a refused program, compile gave {}",
                  next.message))
@@ -464,7 +465,7 @@ void from_threads(Contract& c) {
           return;
       if (step % 8 != 0 || !accepts(*instance, program)) continue;
       const CompileResult made = compile(*instance, program);
-      if (made.status != COLLET_OK) continue;  // another case judges that
+      if (made.status != COLLET_OK) continue;  // another case checks that
       if (!instance->executes()) continue;
       GuardedLaunch guarded(*instance, *programs[i].second, made.executable, {});
       if (!guarded.run(step + 1, "compiled beside others: " + programs[i].first,

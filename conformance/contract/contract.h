@@ -15,12 +15,11 @@
 #include "conformance/contract/uses.h"
 
 /// \file
-/// Contract cases: what backend.h, program.h and tables.h promise beyond the meaning of ops, asked of a backend's table
-/// directly. Each failure quotes the sentence that is broken.
-
+/// Contract cases: test directly on a backend's table what backend.h, program.h and tables.h promise beyond the meaning
+/// of ops. Each failure quotes the sentence that is broken.
 namespace collet::conformance {
 
-/// The sentences of promises.def.
+/// The sentences of the headers that promises.def lists.
 enum class Promise : uint16_t {
 #define COLLET_PROMISE(id, header, text) id,
 #define COLLET_PROMISE_SINCE(id, minor, header, text) id,
@@ -29,10 +28,10 @@ enum class Promise : uint16_t {
 
 struct PromiseInfo {
   std::string_view id, header, text;
-  uint32_t minor = 0;  ///< smallest minor version of the ABI that a backend states which is held to it
+  uint32_t minor = 0;  ///< a backend must keep the promise if it states at least this minor version of the ABI
 };
 const PromiseInfo& promise_info(Promise promise);
-/// All of them.
+/// Returns all promises.
 const std::vector<PromiseInfo>& promises();
 
 /// The backend that a case tests, and the outcome of the case. Any thread may record failures.
@@ -48,23 +47,24 @@ class Contract {
     if (!good && holds(promise)) note(promise, fmt::format(text, std::forward<Arguments>(arguments)...));
     return good;
   }
-  /// Whether the backend is held to the promise.
+  /// True if the backend must keep the promise.
   bool holds(Promise promise) const;
   /// Returns the promise by which a check of bad input is judged. It is `promise` if the backend's version of the ABI has it.
   /// For an older version it is ERRORS if the backend refuses some of these mistakes, as `refuses` says: it must then refuse
   /// the others too. It is nullopt if an older backend refuses none of them.
   std::optional<Promise> judged_by(Promise promise, bool refuses) const;
-  /// The promise that is broken if an out argument of a handle is set after an error. Before minor version 1 it is that an
-  /// error changes nothing.
+  /// Returns the promise that is broken if an out argument for a handle is set after an error. Before minor version 1
+  /// it is that an error changes nothing.
   Promise out_arguments() const {
     return holds(Promise::OUT_ARGUMENTS) ? Promise::OUT_ARGUMENTS : Promise::ERROR_CHANGES_NOTHING;
   }
   /// Records that a call returned UNAVAILABLE, with its message.
   void note_lost(std::string_view call, std::string_view message);
-  /// Whether a call returned UNAVAILABLE.
+  /// True if a call returned UNAVAILABLE.
   bool lost() const;
-  /// Begins the set-up of a case that expects the device to be lost. If it is lost during the set-up, the case counts as not
-  /// asked. In all other cases a lost device is a failure, and failures that follow from it are left out.
+  /// Begins the set-up of a case that expects the device to be lost. If the device is lost during the set-up, the case
+  /// counts as not tested. In all other cases a lost device is a failure, and failures that follow from it are not
+  /// reported.
   void begin_set_up() { set_up_ = true; }
   void end_set_up() { set_up_ = false; }
 
@@ -78,7 +78,7 @@ class Contract {
   Uses uses() const;
 
   bool broken() const;
-  /// Complaints, or why the case was skipped.
+  /// Returns the failures, or the reason why the case was skipped.
   std::string text() const;
   /// "pass", "fail", "unsupported" or "oracle".
   std::string_view outcome() const;
@@ -98,19 +98,19 @@ class Contract {
 struct ContractCase {
   std::string name;  ///< "contract/copy/host_offset"
   std::function<void(Contract&)> run;
-  std::string program = {};  ///< HLO text without the first line, where it is about one
+  std::string program = {};  ///< HLO text without the first line, if the case is about one program
 };
 
-/// Describes, for people, what a case does, which sentences it checks, and its program.
+/// Describes what a case does, which sentences it checks, and its program.
 std::string describe_case(const ContractCase& one);
 
-/// The sentences that a case checks, in one line.
+/// Returns the sentences that a case checks, in one line.
 std::string promises_of(std::string_view name);
 
-/// The case that leaves an instance open. It is run in a process of its own, which must then end well.
+/// The case that leaves an instance open. It runs in a process of its own, which must then exit normally.
 constexpr std::string_view kLeftOpen = "contract/lifecycle/left_open";
 
-/// All contract cases, in the order of the families below.
+/// Returns all contract cases, in the order of families.def.
 const std::vector<ContractCase>& contract_cases();
 
 #define COLLET_CONTRACT_FAMILY(name) void add_##name##_contracts(std::vector<ContractCase>& list);

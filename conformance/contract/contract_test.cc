@@ -10,7 +10,7 @@
 namespace collet::conformance {
 namespace {
 
-// A header's comments and declarations with each run of spaces, line breaks and comment marks as one space.
+// Returns a header's text with each sequence of spaces, line breaks and comment markers replaced by one space.
 std::string flat_text(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;

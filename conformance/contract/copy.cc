@@ -21,7 +21,7 @@ void put(Bytes& into, uint64_t offset, const Bytes& from, uint64_t from_offset, 
   std::copy_n(from.begin() + static_cast<ptrdiff_t>(from_offset), bytes, into.begin() + static_cast<ptrdiff_t>(offset));
 }
 
-// A buffer and what is in it.
+// A buffer and its contents.
 struct Filled {
   Buffer buffer;
   Bytes bytes;
@@ -67,7 +67,7 @@ void to_host(Contract& c) {
   }
 }
 
-// The offset of a place in host memory.
+// Checks the field offset of a place in host memory.
 void host_offset(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -167,7 +167,7 @@ void all_spaces(Contract& c) {
   }
 }
 
-// Regions of all directions in one call.
+// Checks regions of all directions in one call.
 void several_regions(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -233,7 +233,7 @@ void zero_bytes(Contract& c) {
   same(c, instance->read(buffer.buffer), buffer.bytes, Promise::COPY_NOTHING, "copies of 0 bytes");
 }
 
-// The regions of the call are the caller's again when it returns.
+// Overwrites the list of regions after the call, because it belongs to the caller again.
 void regions_are_forgotten(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -279,7 +279,8 @@ void beyond_the_end(Contract& c) {
   const Range ranges[] = {{0, kBytes + 1},     {1, kBytes},          {kBytes, 1},     {kBytes + 64, 1},
                           {kBytes - 8, 9},     {UINT64_MAX - 3, 16}, {UINT64_MAX, 1}, {uint64_t{1} << 40, 8},
                           {16, UINT64_MAX - 8}};
-  // Bytes beyond the end are read, and written back as they were: harmless where nobody looks.
+  // Reads bytes beyond the end of the buffer and writes them back unchanged, which is harmless if the backend does not
+  // check the range.
   const auto is_refused = [&](const collet_copy_region& beyond) {
     const collet_status status = checked_call(c, "copy", [&](collet_error* error) {
       return instance->table().copy(instance->handle(), &beyond, 1, nullptr, error);
@@ -296,11 +297,12 @@ void beyond_the_end(Contract& c) {
   if (!promise) return c.skip("the backend's version of the ABI does not say");
   host = host_before;
   for (const Range& range : ranges) {
-    if (*promise != Promise::COPY_RANGE && range.offset + range.bytes < range.offset) continue;  // a sum that overflows
+    // Offset + bytes overflows.
+    if (*promise != Promise::COPY_RANGE && range.offset + range.bytes < range.offset) continue;
     for (int kind = 0; kind < 4; ++kind) {
       const collet_place inside = at(b.buffer);
       const collet_place wrong = at(a.buffer, range.offset);
-      // A good region goes ahead: it must not have been copied either.
+      // A valid region comes first; it must not have been copied either.
       const collet_copy_region regions[] = {region(at_host(host.data()), at(b.buffer, 100), 50),
                                             kind == 0   ? region(at_host(host.data()), wrong, range.bytes)
                                             : kind == 1 ? region(wrong, at_host(host.data()), range.bytes)

@@ -9,7 +9,7 @@
 namespace collet::conformance {
 namespace {
 
-// The compiled sample and an instance that executes; empty where the case is over.
+// The compiled sample and an instance that can execute it; empty if the case has ended.
 struct Start {
   std::unique_ptr<Instance> instance;
   PreparedProgram ready;
@@ -43,7 +43,8 @@ Start start_with_sum(Contract& c, uint32_t devices = 0) {
   return out;
 }
 
-// Garbage in results and workspace, guards around everything, other data, the first data again.
+// Runs a sample with garbage in results and workspace, with guard bytes around everything, with other data, and with
+// the first data again.
 void run_sample(Contract& c, const Sample& sample) {
   const Start s = start(c, sample.body);
   if (!s) return;
@@ -61,7 +62,8 @@ void run_sample(Contract& c, const Sample& sample) {
     if (!donated.run(seed, "with donated arguments that no result takes over", sample.bound)) return;
 }
 
-// Header texts of the pairs of a result and an argument of one shape: each alone, and all ways to give each result one.
+// Returns texts of input_output_alias: each pair of a result and an argument of equal shape alone, and all assignments
+// that give each result an argument.
 std::vector<std::string> alias_lists(const TestProgram& program) {
   const auto& results = program.results();
   const auto& inputs = program.inputs();
@@ -115,7 +117,7 @@ void run_aliased(Contract& c, const Sample& sample) {
   }
 }
 
-// Constants come as arguments, unless the backend absorbs them.
+// Passes constants as arguments, unless the backend absorbs them.
 void constants_as_arguments(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
@@ -141,7 +143,7 @@ void constants_as_arguments(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
-// Constants of 16 KiB that stand in the program.
+// Runs programs with constants of 16 KiB inside the program.
 void inline_constants(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
@@ -180,7 +182,7 @@ void same_buffer_twice(Contract& c) {
     if (!guarded.run(seed, "one buffer as both arguments")) return;
 }
 
-// A hundred runs with other data each, through two sets of buffers.
+// Runs a hundred times, each with other data, using two sets of buffers in turn.
 void hundred_runs(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -199,7 +201,7 @@ bool leaves_other_buffers(Instance& instance, const PreparedProgram& ready, cons
          earlier.is_untouched(what + ", in other buffers,", Promise::EXECUTE);
 }
 
-// Buffers are freed and come again; the executable must not hold on to them.
+// Frees and reallocates the buffers between runs: the executable must not keep their addresses.
 void other_buffers(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -324,7 +326,8 @@ void threads_at_once(Contract& c) {
   });
   c.check(!c.broken(), Promise::THREADS, "before there were threads the programs ran right");
   if (c.broken()) return;
-  // Again and again the same, without a pause: threads of one processor meet seldom. What is elementwise gives the same bytes.
+  // Repeats the same launch without a pause, because threads on one processor rarely run at the same moment. An
+  // elementwise program must give the same bytes each time.
   const PreparedProgram& ready = all[all.size() > 1 && all[1].first == "long" ? 1 : 0].second;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
   on_threads(3, [&](int thread) {
@@ -339,7 +342,7 @@ void threads_at_once(Contract& c) {
   });
 }
 
-// One thread compiles and releases while another runs.
+// Runs a program in one thread while another thread compiles and releases.
 void release_beside_runs(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -361,7 +364,7 @@ void release_beside_runs(Contract& c) {
   });
 }
 
-// A launch that is wrong in one way.
+// A launch with one error.
 struct WrongLaunch {
   const char* name;
   std::function<void(GuardedLaunch&, Buffer& elsewhere)> spoil;
@@ -400,7 +403,7 @@ const std::vector<WrongLaunch>& wrong_launches() {
   return all;
 }
 
-// Donated arguments are intact after each, and a right launch still runs.
+// Checks that donated arguments are unchanged after each refused launch, and that a correct launch still runs.
 void refused_launches(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -424,15 +427,15 @@ void refused_launches(Contract& c) {
   }
 }
 
-// A wrong launch that the backend does refuse has changed nothing, whatever the header says it must refuse. Too few arguments
-// are what each backend that looks can see.
+// Checks that a wrong launch changes nothing if the backend refuses it, even where the header does not require a
+// refusal. Every backend that checks launches can detect too few arguments.
 void errors_change_nothing(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
   GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
   const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
   if (!guarded.fill(inputs, 1)) return;
-  guarded.arguments()[1].layout = 77;  // what nobody agreed on
+  guarded.arguments()[1].layout = 77;  // a layout that was not negotiated
   const collet_status status = guarded.execute();
   if (status == COLLET_OK) return c.skip("the backend does not look at layouts");
   guarded.is_untouched("a refused launch", Promise::EXECUTE_ERROR);
@@ -440,8 +443,9 @@ void errors_change_nothing(Contract& c) {
   right.run(2, "after a refused launch");
 }
 
-// Several ops, of which only the last reads the argument that reaches beyond the end of its buffer: a backend that refuses the
-// launch has not run those before. Where it does not look, it reads some bytes that no result shows.
+// Runs several ops of which only the last reads an argument that extends beyond the end of its buffer: a backend that
+// refuses the launch must not have run the ops before it. A backend without this check reads some bytes that do not
+// affect any result.
 void late_refusal(Contract& c) {
   const std::string body =
       "ENTRY main {\n  x = f32[300] parameter(0)\n  w = f32[300] parameter(1)\n  y = f32[300] add(x, x)\n"
@@ -460,7 +464,7 @@ void late_refusal(Contract& c) {
   }
 }
 
-// The launches, arguments and results of the call are the caller's again when it returns.
+// Overwrites the launches, arguments and results after the call, because they belong to the caller again.
 void launch_is_forgotten(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -491,7 +495,7 @@ void workspace_stands_alone(Contract& c) {
     if (!ready || ready.executable.workspace_bytes == 0) continue;
     any = true;
     if (!leaves_other_buffers(*instance, ready, name)) return;
-    // Two sets of buffers: what one run leaves in its workspace is no help to another.
+    // Uses two sets of buffers, so that contents of the workspace from one run cannot help another.
     GuardedLaunch first(*instance, *ready.program, ready.executable, {}),
         second(*instance, *ready.program, ready.executable, {});
     for (uint64_t seed = 1; seed <= 4; ++seed) {
@@ -508,7 +512,8 @@ void executables_leave_nothing(Contract& c) {
   if (!instance) return;
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
-  constexpr size_t kName = 200000;  // the block that a backend may keep is this large
+  // Length of the module's name, which makes the block large, so that a backend that keeps blocks is noticed.
+  constexpr size_t kName = 200000;
   const PreparedProgram ready = prepare(*instance, body, {}, {}, true, kName);
   if (!ready) return;
   const auto cycle = [&] {

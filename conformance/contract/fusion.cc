@@ -280,8 +280,8 @@ void add_movement(std::vector<Fusion>& all) {
         {kMatrix, "f32[30,45]", "s32[]", "s32[]"});
 }
 
-// The same few fusions in many sizes: empty, one element, odd sizes, more elements than 16 bits can count, and one to five
-// dimensions.
+// Adds a few fusions in many sizes: empty, one element, odd sizes, more elements than 16 bits can count, and one to
+// five dimensions.
 void add_sizes(std::vector<Fusion>& all) {
   struct Size {
     const char *name, *dims;
@@ -364,7 +364,7 @@ std::vector<Sample> make_fusions() {
   return out;
 }
 
-// Select and clamp with scalar operands that hold for all elements, each as a program without a fusion.
+// Returns programs with select and clamp whose scalar operands apply to all elements; they have no fusion.
 std::vector<Sample> make_scalars() {
   std::vector<Sample> out;
   for (const char* type : {"f32", "s32", "bf16", "f16", "f64", "s8", "s16", "s64", "u8", "u16", "u32", "u64", "pred",

@@ -23,7 +23,7 @@ struct Fusion {
 /// scalar, a broadcast row or a broadcast column, in both operand positions; ops before and after a reduction; ops after a
 /// matrix product or a convolution; fusions with several results.
 std::vector<Fusion> fusion_shapes();
-/// A program whose entry consists of the fusion and its parameters.
+/// Returns a program whose entry consists of the fusion and its parameters.
 Sample sample_of(const Fusion& fusion);
 
 }  // namespace collet::conformance

@@ -14,7 +14,7 @@ constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
 constexpr const char* kVector = "f32[300]";
 constexpr const char* kMatrix = "f32[24,40]";
 
-// The inputs are whole numbers, so the results of other ops than these are exact.
+// Returns the error bound: the inputs are integers, so only these ops round.
 Bound bound_of(std::string_view op) {
   if (op == "divide") return kFew;
   for (const char* function : {"exponential", "tanh", "logistic", "rsqrt", "sqrt", "log"})
@@ -32,7 +32,7 @@ Fusion vectors(std::string name, std::string lines, size_t operands, const Bound
   return {std::move(name), std::move(lines), kVector, std::vector<std::string>(operands, kVector), "kLoop", "", bound};
 }
 
-// "  t = f32[300] add(x, y)".
+// Returns a line such as "  t = f32[300] add(x, y)".
 std::string line(std::string_view name, std::string_view shape, std::string_view op, std::string_view operands) {
   return fmt::format("  {} = {} {}({})\n", name, shape, op, operands);
 }
@@ -46,7 +46,8 @@ std::string number(int value, std::string_view shape) {
   return fmt::format("  k = f32[] constant({})\n", value) + spread("b", shape, "k", "");
 }
 
-// Each op before each other, as its first and as its second operand, and beside an operand of its own.
+// Adds each pair of ops: the first one as the first or the second operand of the other, whose remaining operand is a
+// parameter.
 void add_pairs(std::vector<Fusion>& all) {
   const auto add = [&](std::string_view first, const char* how, std::string_view second, const char* operands,
                        size_t count, const char* suffix = "") {
@@ -56,7 +57,8 @@ void add_pairs(std::vector<Fusion>& all) {
   };
   for (const char* first : {"add", "subtract", "multiply", "divide", "maximum", "minimum"}) {
     for (const char* second : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder"}) {
-      // The difference of two close numbers, and a remainder, have few right places where the quotient is rounded otherwise.
+      // After an op that rounds, the difference of two close numbers, or a remainder, has few correct digits if a
+      // device rounds differently.
       if (!is_exact(first) && (is_sum(second) || std::string_view(second) == "remainder")) continue;
       add(first, "then", second, "t, z", 3);
       add(first, "under", second, "z, t", 3);
@@ -85,12 +87,12 @@ void add_unary(std::vector<Fusion>& all) {
   }
 }
 
-// max(x + y, 0), (x - y) * 2, 3 - x * y.
+// Adds fusions with constant numbers, such as max(x + y, 0), (x - y) * 2, 3 - x * y.
 void add_numbers(std::vector<Fusion>& all) {
   struct Step {
     const char* op;
     int number;
-    bool left = true;  // the number stands on the right
+    bool left = true;  // the number is the right operand
   };
   for (const char* first : {"add", "subtract", "multiply", "maximum"}) {
     for (const Step& step : {Step{"maximum", 0}, Step{"minimum", 6}, Step{"add", 3}, Step{"subtract", 3},
@@ -115,7 +117,7 @@ void add_numbers(std::vector<Fusion>& all) {
   }
 }
 
-// A scalar, a row or a column for the whole of a matrix.
+// Adds fusions in which a scalar, a row or a column is broadcast to a matrix.
 void add_broadcasts(std::vector<Fusion>& all) {
   struct Small {
     const char *name, *shape, *dims;
@@ -143,7 +145,7 @@ void add_broadcasts(std::vector<Fusion>& all) {
   }
 }
 
-// x op y op z op u, the value of each op on either side of the next.
+// Adds fusions x op y op z op u, with the value of each op as either operand of the next.
 void add_triples(std::vector<Fusion>& all) {
   const auto ops = {"add", "subtract", "multiply", "maximum"};
   int count = 0;
@@ -157,7 +159,7 @@ void add_triples(std::vector<Fusion>& all) {
                               4));
       }
     }
-    // Two values that meet: (x op y) op2 (z op u).
+    // Ops on two computed values: (x op y) op2 (z op u).
     for (const char* last : ops) {
       all.push_back(vectors(
           fmt::format("{}_of_two_{}s", last, first),
@@ -214,7 +216,7 @@ void add_reductions(std::vector<Fusion>& all) {
                      "kInput",
                      combiner(op)});
     }
-    // Spread over the rows again, and all of it at once.
+    // Results that are broadcast over the rows again, and reductions of the whole array.
     for (const char* after : {"subtract", "multiply"})
       all.push_back(
           {fmt::format("{}_of_rows_{}_from_rows", op, after),
@@ -292,7 +294,7 @@ void add_products(std::vector<Fusion>& all) {
   convolution("residual", root(kImage, "subtract", "z, d"), {kImage});
 }
 
-// Two results of the same operands.
+// Adds fusions with two results computed from the same operands.
 void add_several_results(std::vector<Fusion>& all) {
   const auto ops = {"add", "subtract", "multiply", "maximum"};
   const std::string two = "(f32[300], f32[300])";

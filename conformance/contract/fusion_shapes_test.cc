@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fusions of the contract cases are those that the SDK proposes, and their values show when an op in them is another one.
+// Tests that the fusions of the contract cases are among those that the SDK proposes, and that their results change if
+// an op in them is replaced by another.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +22,7 @@ namespace {
 using hlo::InstrId;
 using hlo::Op;
 
-// The instructions of the entry after the fusion was dissolved and the SDK has proposed its own.
+// The instructions of the entry after the fusion was dissolved and the SDK has proposed its own fusions.
 struct Proposed {
   int fusions = 0, others = 0;
 };
@@ -69,7 +70,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& others() {
   return all;
 }
 
-// Each way to exchange one op of the lines, or the operands of one that does not commute.
+// Returns all variants of the lines in which one op is replaced by another, or the operands of a non-commutative op are
+// swapped.
 std::vector<std::string> exchanges(const std::string& lines) {
   std::vector<std::string> out;
   for (const auto& [op, more] : others()) {
@@ -99,7 +101,7 @@ bool agree(const TestProgram& program, const TestProgram& other, const Bound& bo
   return true;
 }
 
-// Whether an even function follows, so that the sign before it cannot be seen.
+// True if an even function follows, so that a wrong sign before it has no effect.
 bool is_even(const Fusion& fusion) {
   return fusion.name == "subtract_then_abs" || fusion.name == "subtract_under_remainder";
 }

@@ -9,7 +9,7 @@ namespace {
 
 using hlo::Literal;
 
-constexpr uint64_t kGuardBytes = 256;  // before and behind each array
+constexpr uint64_t kGuardBytes = 256;  // number of guard bytes before and after each array
 
 uint64_t rounded(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -228,7 +228,7 @@ bool GuardedLaunch::judge(const std::vector<Literal>& inputs, const std::string&
 
 bool GuardedLaunch::run(uint64_t seed, const std::string& what, const Bound& bound) {
   const std::vector<Literal> inputs = program_.draw(seed);
-  // Arguments in one place have one value.
+  // Arguments that share memory have the same value.
   std::vector<Literal> shared = inputs;
   for (size_t i = 0; i < placement_.same_as.size() && i < shared.size(); ++i) shared[i] = shared[placement_.same_as[i]];
   return run_with(shared, seed, what, bound);

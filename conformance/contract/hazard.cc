@@ -17,7 +17,7 @@ constexpr uint64_t kBytes = 4096, kLarge = 1 << 20;
 constexpr double kDelaySeconds = 0.03;
 using Clock = std::chrono::steady_clock;
 
-/// The use that queued work makes of the buffer under test.
+/// How queued work uses the buffer under test.
 enum class Does : uint8_t { CopyFrom, CopyTo, Download, Upload };
 
 uint32_t kind_of(Does does) {
@@ -183,7 +183,7 @@ void launch_between(Contract& c) {
                                   arguments[i].bytes};
       if (!s.copy(uploads[i]->queue(), {up}, {compute.point()})) return;
     }
-    // The results are judged as soon as the launch has signalled.
+    // The results are checked as soon as the launch has signalled.
     if (!s.finish(compute)) return;
     const std::string what = late < 2 ? fmt::format("a launch whose argument {} came late", late)
                                       : "a launch that came late, whose arguments were to be overwritten after it";

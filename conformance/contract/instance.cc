@@ -252,7 +252,7 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A sanitizer's heap keeps what was freed, and does not count it.
+// The heap of a sanitizer keeps freed memory and does not count it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCanMeasure = false;
 #else

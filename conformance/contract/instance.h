@@ -65,7 +65,7 @@ class Buffer {
 
   explicit operator bool() const { return handle_ != nullptr; }
   collet_backend_buffer* handle() const { return handle_; }
-  uint8_t* host() const { return host_; }  ///< null where the host does not see it
+  uint8_t* host() const { return host_; }  ///< null if the host cannot access it
   uint64_t bytes() const { return bytes_; }
   uint32_t device() const { return device_; }
 
@@ -77,7 +77,7 @@ class Buffer {
   uint32_t device_ = 0;
 };
 
-/// A copy of what device_info says of a device.
+/// A copy of the results of device_info for a device.
 struct Device {
   uint32_t traits = 0;
   std::string kind, fingerprint;
@@ -105,9 +105,9 @@ class Instance {
   uint32_t opset() const { return opset_; }
   const std::vector<Device>& devices() const { return devices_; }
   const Device& device(uint32_t number = 0) const { return devices_[number]; }
-  /// Whether a device has COLLET_TRAIT_SERIAL: no two calls may be made at once.
+  /// True if a device has COLLET_TRAIT_SERIAL: only one call may be made at a time.
   bool serial() const;
-  /// Whether programs can be executed: no device has COLLET_TRAIT_VIRTUAL.
+  /// True if programs can be executed: no device has COLLET_TRAIT_VIRTUAL.
   bool executes() const;
 
   /// Allocates a buffer. If alloc fails, returns an empty one and records a failure. `alignment` 0: the space's alignment.
@@ -120,7 +120,7 @@ class Instance {
   bool write(const Buffer& to, const Bytes& from) { return write(to, 0, from.data(), from.size()); }
   bool read(const Buffer& from, uint64_t offset, void* to, uint64_t bytes);
   Bytes read(const Buffer& from);
-  /// A table of at least `bytes` bytes; null where there is none.
+  /// Returns an optional table of at least `bytes` bytes; null if there is none.
   template <typename Table>
   const Table* query(const char* name) const {
     return static_cast<const Table*>(query(name, sizeof(Table)));
@@ -141,7 +141,7 @@ collet_place at(const Buffer& buffer, uint64_t offset = 0);
 collet_place at_host(const void* host, uint64_t offset = 0);
 collet_copy_region region(const collet_place& from, const collet_place& to, uint64_t bytes);
 
-/// The options of open with the plugin's own pairs; valid as long as it lives.
+/// The options of open with the plugin's own pairs of name and value; valid as long as this object exists.
 class OpenOptions {
  public:
   explicit OpenOptions(const Plugin& plugin);
@@ -155,23 +155,23 @@ class OpenOptions {
 
 /// Returns pseudo-random bytes; another `seed` gives other bytes.
 Bytes pattern(uint64_t bytes, uint64_t seed);
-/// Index of the first difference; SIZE_MAX where there is none.
+/// Returns the index of the first difference; SIZE_MAX if there is none.
 size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b);
 
-/// Bytes of the heap in use, all threads together.
+/// Returns the bytes of the heap in use by all threads together.
 uint64_t heap_bytes();
-/// Resident bytes of the process.
+/// Returns the resident bytes of the process.
 uint64_t resident_bytes();
 /// The increase of the heap and of the resident memory by one cycle of calls.
 struct Growth {
   double heap = 0, resident = 0;  ///< bytes per cycle: the smaller of the means of the two halves of the measurement
-  double always = 0;  ///< bytes of the heap per cycle, in that of sixteen groups of cycles that left the least
+  double always = 0;  ///< bytes of the heap per cycle, in the one of sixteen groups of cycles with the smallest growth
 };
 /// Calls `cycle` about three times `cycles` times: first to warm up, then, in sixteen groups, to measure. A table of a library that
 /// grows now and then increases `heap`, but not `always`. Returns zeros if a call returns false, and under a sanitizer.
 Growth measure_growth(int cycles, const std::function<bool()>& cycle);
 
-/// Runs `function` with 0 ... count-1 on threads of their own.
+/// Calls `function` with 0 ... count-1, each on its own thread.
 void on_threads(int count, const std::function<void(int)>& function);
 
 }  // namespace collet::conformance

@@ -321,7 +321,8 @@ void unknown_tables(Contract& c) {
   }
 }
 
-constexpr double kSmallest = 8;  // bytes; every allocation of the heap takes at least as many, so less growth is noise
+// In bytes per cycle; every heap allocation takes at least that many, so smaller growth is noise.
+constexpr double kSmallest = 8;
 
 // A process may end without closing its instance. The runner runs this case in a process of its own and checks that it ends
 // normally.

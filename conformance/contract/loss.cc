@@ -27,7 +27,7 @@ Failure wait(const Setting& s, const Queue& queue, uint64_t value) {
   return out;
 }
 
-// Opening again, after all of an instance has gone, may fail, with a word.
+// Opens another instance after the first one is closed. This may fail, but then must give a message.
 void open_again(Contract& c) {
   OpenOptions options(c.plugin());
   collet_backend_instance* instance = nullptr;
@@ -80,7 +80,7 @@ void queues(Contract& c) {
       }
     }
     if (failed == 3) return c.skip(kNothingFailed);
-    // It stays failed, with the same words; what was reached stays reached.
+    // The queue stays failed, with the same message; points that were reached stay reached.
     for (int again = 0; again < 3; ++again) {
       const Failure now = wait(s, all[failed], all[failed].last());
       if (!c.check(now == failure, Promise::QUEUE_WAIT_REACHED, "a failed queue said {} and '{}', and then {} and '{}'",
@@ -98,7 +98,7 @@ void queues(Contract& c) {
       c.check(now == failure, Promise::QUEUE_FAILED,
               "work that was put on a failed queue ended with status {} and '{}'", now.status, now.message);
     }
-    // The others of a lost device fail, all with the same status; those of one that is not lost go on.
+    // The other queues of a lost device fail, all with the same status; those of a device that is not lost continue.
     const bool lost = failure.status == COLLET_UNAVAILABLE;
     for (size_t i = 0; i < 3; ++i) {
       if (i == failed || !put(i)) continue;
@@ -123,11 +123,11 @@ void queues(Contract& c) {
     c.check(described == COLLET_OK, Promise::DEVICE_SAME, "device_info gave status {} once the device had failed",
             described);
   }
-  // Queues, buffers and the instance have gone.
+  // All queues, buffers and the instance are destroyed here.
   open_again(c);
 }
 
-// Executions and copies that block, until one fails.
+// Makes blocking executions and copies until one fails.
 void calls(Contract& c) {
   {
     if (!c.plugin().computes()) return c.skip("the backend runs no ops");

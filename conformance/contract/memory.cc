@@ -38,7 +38,7 @@ void small_alignments(Contract& c) {
           "alloc gave a host pointer without the alignment of its space, {}", device.alignment());
 }
 
-// Buffers of many sizes hold what was written to every byte, and do not overlap.
+// Checks that buffers of many sizes hold what was written to every byte, and do not overlap.
 void sizes(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -66,7 +66,7 @@ void sizes(Contract& c) {
             places[i].first - places[i - 1].first);
 }
 
-// While buffers are freed and allocated in turn, the contents of all other buffers stay unchanged.
+// Checks that, while buffers are freed and allocated in turn, the contents of all other buffers stay unchanged.
 void reuse(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;

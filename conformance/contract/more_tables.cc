@@ -130,7 +130,7 @@ void profile(Contract& c) {
         c, "enable of profiling", [&](collet_error* error) { return table->enable(instance->handle(), 0, on, error); });
     return c.check(status == COLLET_OK, Promise::PROFILE_ENABLE, "enable {} gave status {}", on, status);
   };
-  // All records, a few at a time.
+  // Reads all records, a few at a time.
   const auto read = [&](std::vector<collet_profile_record>& all) {
     for (uint32_t got = 1; got > 0 && all.size() < 10000;) {
       std::vector<collet_profile_record> records(kRoom + 1);
@@ -273,7 +273,7 @@ void immediates(Contract& c) {
                  "a program with scalars by value gave status {} from compile", made.status))
       return;
     any = true;
-    // Each by value or in a buffer, in all ways.
+    // All combinations of passing each scalar by value or in a buffer.
     for (uint64_t by_value = 0; by_value < 4; ++by_value) {
       GuardedLaunch guarded(*instance, **program, made.executable, {});
       const std::vector<hlo::Literal> inputs = (*program)->draw(by_value + 1);

@@ -18,10 +18,10 @@ namespace collet::conformance {
 class Plugin {
  public:
   using Options = std::vector<std::pair<std::string, std::string>>;
-  /// `options` are the backend's own, handed to each open.
+  /// `options` are passed to each open of the backend.
   static Expected<std::unique_ptr<Plugin>> load(const std::string& path, Options options);
 
-  /// A copy of the table: what the library's version lacks is null.
+  /// A copy of the table; functions that the library's version lacks are null.
   const collet_backend& table() const { return table_; }
   const collet_backend* original() const { return original_; }
   const Options& options() const { return options_; }

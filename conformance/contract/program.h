@@ -13,21 +13,22 @@
 #include "hlo/program/write.h"
 
 /// \file
-/// Builds programs for a backend's table: from HLO text to a program block, to verdicts, to an executable.
+/// Builds programs for a backend's table: converts HLO text to a program block, asks for verdicts, and compiles an
+/// executable.
 
 namespace collet::conformance {
 
 /// How a program holds the data of its constants.
 enum class Constants {
-  ByLimit,      ///< large ones come as arguments
-  AsArguments,  ///< all come as arguments
-  Inline        ///< all stand in the program
+  ByLimit,      ///< large constants are arguments
+  AsArguments,  ///< all constants are arguments
+  Inline        ///< all constants are inside the program
 };
 
 /// How a program is written.
 struct TestProgramOptions {
   Constants constants = Constants::ByLimit;
-  size_t name_bytes = 0;  ///< the name of the module makes the block larger by so much
+  size_t name_bytes = 0;  ///< length of the module's name, which enlarges the block by this number of bytes
   bool scalars_by_value = false;
   uint32_t replicas = 1;
 };
@@ -35,14 +36,14 @@ struct TestProgramOptions {
 /// A program block made from HLO text, and the evaluation of that text.
 class TestProgram {
  public:
-  /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none.
+  /// `aliases`: the value of input_output_alias in the header, such as "{}: (0, {}, may-alias)"; empty for none.
   static Expected<std::unique_ptr<TestProgram>> make(std::string_view body, std::string_view aliases = {},
                                                      const TestProgramOptions& how = {});
 
   const collet_program* get() const { return program_.get(); }
   std::span<const char> bytes() const { return program_.block.bytes(); }
   const std::vector<hlo::Shape>& results() const { return results_; }
-  /// Shapes of the inputs. Constants that are passed as arguments are not inputs; they follow after them.
+  /// Returns the shapes of the inputs. Constants that are passed as arguments are not inputs; they come after them.
   const std::vector<hlo::Shape>& inputs() const { return inputs_; }
   const std::vector<hlo::Literal>& constants() const { return constants_; }
   std::vector<hlo::ProgramAlias> aliases() const;
@@ -61,15 +62,15 @@ class TestProgram {
   std::vector<hlo::Literal> constants_;
 };
 
-/// Ids of the entry's ops.
+/// Returns the ids of the entry's ops.
 std::vector<uint32_t> entry_ops(const collet_program* program);
-/// The kind, name and type under which questions about an op are counted.
+/// Returns the kind, name and type under which questions about an op are counted.
 Uses::Key use_of(const collet_program* program, const collet_op* op);
 /// Asks about ops in one call and checks what every verdict promises. Returns false, and records a failure, if the call
 /// fails.
 bool ask(Instance& instance, const collet_program* program, std::span<const uint32_t> ops,
          std::vector<collet_verdict>& verdicts, uint32_t device = 0);
-/// Whether the SDK would offer all ops of the program and the device accepts each of them.
+/// True if the SDK would offer all ops of the program and the device accepts each of them.
 bool accepts(Instance& instance, const collet_program* program, uint32_t device = 0);
 
 /// A compiled program; released with its owner.
@@ -85,7 +86,7 @@ class Executable {
   collet_backend_executable* handle() const { return handle_; }
 
   uint64_t workspace_bytes = 0, workspace_alignment = 0, resident_bytes = 0;
-  std::vector<uint32_t> absorbed;  ///< indices of constants
+  std::vector<uint32_t> absorbed;  ///< indices of the constants that the backend has absorbed
 
  private:
   const collet_backend* table_ = nullptr;
@@ -98,7 +99,7 @@ struct CompileChoice {
   int32_t (*progress)(void*, double, const char*) = nullptr;
   void* user = nullptr;
   uint32_t rejection_room = 16;
-  std::vector<uint32_t> assignment = {};  ///< of several participants; empty: one, on `device`
+  std::vector<uint32_t> assignment = {};  ///< the devices of several participants; empty: one, on `device`
 };
 /// The result of compile; `rejected` are the ops that the backend named.
 struct CompileResult {
@@ -110,10 +111,10 @@ struct CompileResult {
 /// Calls compile and checks what every such call promises.
 CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
 
-/// Whether an argument or result is not dense and row-major, by the table "layout".
+/// True if an argument or result is not dense and row-major, according to the table "layout".
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
 
-/// A program that a backend takes, and its executable.
+/// A program that a backend accepts, and its executable.
 struct PreparedProgram {
   std::unique_ptr<TestProgram> program;
   Executable executable;
@@ -130,11 +131,11 @@ std::string accepted_sum(Instance& instance);
 /// How arguments and results are placed in buffers.
 struct Placement {
   uint32_t device = 0;
-  bool take_aliases = false;           ///< may aliases as well as must aliases: the same buffer for both
-  bool one_buffer = false;             ///< everything in one buffer, at different offsets
-  bool tight = false;                  ///< each in a buffer of just its size
-  bool donate_all = false;             ///< arguments that no result takes over are donated too
-  std::vector<uint32_t> same_as = {};  ///< argument number i lies where number same_as[i] lies
+  bool take_aliases = false;           ///< uses one buffer for both sides of may-aliases as well as must-aliases
+  bool one_buffer = false;             ///< places everything in one buffer, at different offsets
+  bool tight = false;                  ///< places each array in a buffer of exactly its size
+  bool donate_all = false;             ///< also donates arguments that are not aliased with a result
+  std::vector<uint32_t> same_as = {};  ///< argument number i has the memory of argument number same_as[i]
 };
 
 /// Buffers for launches of one executable. Each argument, each result and the workspace has guard bytes around it, which must
@@ -144,7 +145,7 @@ class GuardedLaunch {
   GuardedLaunch(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
   /// Runs the executable and checks results, arguments and guards. Messages begin with `what`. Returns false after a failure.
   bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
-  /// The same with these inputs; `seed` chooses the garbage.
+  /// Runs with these inputs; `seed` determines the garbage.
   bool run_with(const std::vector<hlo::Literal>& inputs, uint64_t seed, const std::string& what,
                 const Bound& bound = {});
   /// The launch of the last run, or, after fill(), of the next one.
@@ -154,7 +155,7 @@ class GuardedLaunch {
   /// Writes arguments and garbage to the device.
   bool fill(const std::vector<hlo::Literal>& inputs, uint64_t seed);
   collet_status execute(std::string* message = nullptr);
-  /// Whether all memory is as fill() left it.
+  /// Checks that all memory is as fill() left it.
   bool is_untouched(const std::string& what, Promise promise);
   /// Reads the present contents of the results.
   std::vector<Bytes> read_results();
@@ -170,7 +171,7 @@ class GuardedLaunch {
   };
   struct Block {
     Buffer buffer;
-    Bytes image;  // what fill() put there
+    Bytes image;  // contents written by fill()
   };
   bool judge_results(const std::vector<hlo::Literal>& inputs, const std::vector<Bytes>& now, const std::string& what,
                      const Bound& bound);

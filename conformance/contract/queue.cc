@@ -26,7 +26,7 @@ void kinds(Contract& c) {
   }
 }
 
-// Each copy reads what the one before it has written.
+// Checks a chain of copies on one queue, each of which reads the result of the one before.
 void order(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -47,7 +47,7 @@ void order(Contract& c) {
     same_bytes(c, got, data, Promise::QUEUE_ORDER, "sixty copies, each of what the one before wrote");
 }
 
-// A value goes up, across and down, again and again, on three queues that wait for each other.
+// Uploads a value, copies it on the device and downloads it, repeatedly, on three queues that wait for each other.
 void across_queues(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -59,7 +59,8 @@ void across_queues(Contract& c) {
   std::vector<Bytes> host(kRounds + 1, Bytes(kBytes));
   host[0] = pattern(kBytes, 2);
   for (size_t i = 0; i < kRounds; ++i) {
-    // The buffer is free once the copy across, and the value is there once the copy down, of the round before has ended.
+    // The upload must wait until the device copy of the last round has read the buffer; the value to upload is there
+    // once the download of the last round has ended.
     std::vector<collet_point> waits;
     if (i > 0) waits = {compute.point(), down.point()};
     if (!s.copy(up, {region(at_host(host[i].data()), at(a), kBytes)}, waits, i % 3 + 1)) break;
@@ -77,7 +78,7 @@ void across_queues(Contract& c) {
   }
 }
 
-// Work of other queues that nothing waits for does not disturb a chain.
+// Checks that work on other queues, for which nothing waits, does not disturb a chain of copies.
 void many_queues(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -143,7 +144,7 @@ void waiting(Contract& c) {
   for (uint64_t round = 0; round < 6; ++round) {
     const Bytes mark = pattern(kBytes, 50 + round);
     if (!s.instance->write(a, kLarge - kBytes, mark.data(), kBytes)) return;
-    // The mark comes with the last of many copies.
+    // Only the last of many copies writes the value that is checked.
     for (int i = 0; i < 60; ++i)
       if (!s.copy(queue, {region(at(i == 59 ? a : other), at(b), kLarge)}, {}, 10)) return;
     const uint64_t last = queue.last();
@@ -163,7 +164,7 @@ void waiting(Contract& c) {
 
 constexpr char kMessage[] = "given up by the case";
 
-// Whether a wait on an aborted queue answers rightly: with success, if the point was reached, or with the failure.
+// True if a wait on an aborted queue returns a correct status: success if the point was reached, or the failure.
 bool reached_or_failed(const Setting& s, const Queue& queue, uint64_t value, collet_status failure) {
   std::string message;
   const collet_status status = s.wait(queue, value, kForever, &message);
@@ -191,7 +192,7 @@ void abort(Contract& c) {
   collet_status status = s.wait(queue, reached, 0);
   c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED,
           "a point that was reached before the failure gave status {}", status);
-  // Nothing runs after the queue was closed, however far its work had come.
+  // Nothing may run after the queue was closed, even if its work had not ended.
   if (s.copy(queue, {region(at(a), at(untouched), kBytes)})) {
     std::string message;
     status = s.wait(queue, queue.last(), kForever, &message);
@@ -207,7 +208,7 @@ void abort(Contract& c) {
                "another queue after the failure of one");
 }
 
-// A queue that waits for a point of a failed one fails alike; what waits for neither goes on.
+// Checks that a queue that waits for a point of a failed queue fails with the same status; other queues continue.
 void poison(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -235,7 +236,7 @@ void poison(Contract& c) {
     same_bytes(c, s.instance->read(b), data, Promise::QUEUE_FAILED, "a queue that waited for none");
 }
 
-// Calls that block, beside queues that work on other memory.
+// Makes blocking calls while queues work on other memory.
 void beside_blocking_calls(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;

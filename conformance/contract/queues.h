@@ -8,13 +8,13 @@
 #include "conformance/contract/program.h"
 
 /// \file
-/// A backend's queues with owners for their handles.
+/// Wrappers for a backend's queues that own the handles.
 
 namespace collet::conformance {
 
 constexpr uint64_t kForever = UINT64_MAX;
 
-/// A queue; destroyed with its owner, once its work has ended.
+/// Owns a queue; the destructor waits for its work and destroys it.
 class Queue {
  public:
   Queue() = default;
@@ -36,7 +36,7 @@ class Queue {
   collet_backend_queue* handle() const { return handle_; }
   uint64_t last() const { return last_; }
   collet_point point() const { return {handle_, last_}; }
-  /// The next point that work on it signals.
+  /// Returns the next point that work on it signals.
   collet_point next(uint64_t step = 1) {
     last_ += step;
     return point();
@@ -57,10 +57,10 @@ struct Setting {
 
   Contract& contract() const { return instance->contract(); }
   Queue create(uint32_t kind, uint32_t device = 0) const;
-  /// Puts a copy on a queue. What the call points to is overwritten and gone when it returns.
+  /// Puts a copy on a queue. The lists passed to the call are overwritten and freed when it returns.
   bool copy(Queue& queue, const std::vector<collet_copy_region>& regions, const std::vector<collet_point>& waits = {},
             uint64_t step = 1) const;
-  /// Puts a launch on a queue; likewise.
+  /// Puts a launch on a queue; treats its lists in the same way.
   bool launch(Queue& queue, const Executable& executable, GuardedLaunch& guarded,
               const std::vector<collet_point>& waits = {}) const;
   collet_status wait(const Queue& queue, uint64_t value, uint64_t timeout = kForever,
@@ -69,7 +69,7 @@ struct Setting {
         contract(), "wait", [&](collet_error* error) { return table->wait(queue.handle(), value, timeout, error); },
         message);
   }
-  /// Waits for the last point; a complaint where that fails.
+  /// Waits for the last point; records a failure if that fails.
   bool finish(const Queue& queue) const {
     std::string message;
     const collet_status status = wait(queue, queue.last(), kForever, &message);
@@ -78,9 +78,9 @@ struct Setting {
   }
 };
 
-/// Opens an instance; without queues, and skipped, where the backend has none.
+/// Opens an instance. Returns an empty setting, and skips the case, if the backend has no queues.
 Setting start_queues(Contract& c, uint32_t devices = 0);
-/// Whether the bytes are the expected ones; else a complaint.
+/// Returns whether the bytes are the expected ones; otherwise records a failure.
 bool same_bytes(Contract& c, const Bytes& got, const Bytes& expected, Promise promise, const std::string& what);
 
 }  // namespace collet::conformance

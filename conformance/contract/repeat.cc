@@ -5,21 +5,23 @@
 #include "hlo/program/write.h"
 
 /// \file
-/// Calls that leave nothing behind, however often they come: those that ask, those that copy, and those that fail.
+/// Contract cases that repeat calls very often and check that no memory is leaked: queries, copies, and calls that
+/// fail.
 
 namespace collet::conformance {
 namespace {
 
 constexpr int kCycles = 160;
-constexpr double kSmallest = 8;  // no allocation takes less
+constexpr double kSmallest = 8;  // in bytes; no allocation takes less
 
-// A call that fails, and what it is.
+// A call that fails, and its name.
 struct Failing {
   std::string what;
   std::function<collet_status(collet_error*)> call;
 };
 
-// Whether the calls may go on: a call that does not fail is another case's matter.
+// Runs the call once and returns early if it does not fail, because another case checks that. Otherwise repeats it and
+// measures the growth.
 void judge(Contract& c, const Failing& failing) {
   bool fails = true;
   const auto once = [&] {
@@ -102,7 +104,7 @@ void failed_compiles(Contract& c) {
               return compile_once(
                   *instance, (*program)->get(), [](void*, double, const char*) { return int32_t{1}; }, error);
             }});
-  // A program that no backend knows: something stands in a reserved field.
+  // A program that every backend must refuse: a reserved field is not zero.
   hlo::Block block((*program)->bytes().data(), (*program)->bytes().size());
   auto* changed = reinterpret_cast<collet_program*>(block.data());
   const_cast<collet_op*>(collet_op_at(changed, 0))->flags = 1;
@@ -165,7 +167,7 @@ void copies(Contract& c) {
           growth.always);
 }
 
-// Tables of handles run full where those that are given back do not come again.
+// Allocates and frees many handles: a backend with a fixed table of handles must reuse those that were freed.
 void handles(Contract& c) {
   constexpr int kMost = 70000;
   constexpr auto kLongest = std::chrono::seconds(1);

@@ -63,13 +63,13 @@ negated {
 }
 )";
 
-// Two vectors go in.
+// Returns a program with two vectors as parameters.
 std::string vectors(const char* lines) {
   return std::string("ENTRY main {\n  x = f32[300] parameter(0)\n  w = f32[300] parameter(1)\n") + lines + "}\n";
 }
 
 std::string with_combiners(const std::string& entry) {
-  // Only what the entry names, and what that needs, is written out.
+  // Writes only the values that the entry uses, directly or indirectly.
   std::string out;
   const std::string all = kCombiners;
   for (size_t at = 1; at < all.size();) {
@@ -96,7 +96,7 @@ std::vector<Sample> make_samples() {
   const auto add = [&](const char* name, const std::string& entry, Bound bound = {}) {
     all.push_back({name, with_combiners(entry), bound});
   };
-  // Elementwise, with values that are read again after a result could be there.
+  // Elementwise programs that read an argument again after a result could have overwritten it.
   add("add", vectors("  ROOT r = f32[300] add(x, w)\n"));
   add("multiply", vectors("  ROOT r = f32[300] multiply(x, w)\n"));
   add("maximum", vectors("  ROOT r = f32[300] maximum(x, w)\n"));
@@ -216,7 +216,7 @@ std::vector<Sample> make_samples() {
   ROOT r = c64[65] add(a, x)
 }
 )");
-  // Movement: what is written first is read later.
+  // Data movement, in which positions that are written first are read later.
   add("reverse", vectors("  ROOT r = f32[300] reverse(x), dimensions={0}\n"));
   add("reverse_and_add", vectors("  a = f32[300] reverse(x), dimensions={0}\n  ROOT r = f32[300] add(a, x)\n"));
   add("transpose", matrices("  ROOT r = f32[24,24] transpose(x), dimensions={1,0}\n"));
@@ -380,7 +380,7 @@ std::vector<Sample> make_samples() {
   ROOT r = (u64[2], u32[65]) rng-bit-generator(s), algorithm=rng_three_fry
 }
 )");
-  // Control flow. The computations stand before the entry.
+  // Control flow. The called computations come before the entry.
   const auto control = [&](const char* name, const std::string& text) { all.push_back({name, text, {}}); };
   constexpr const char* kBelow = R"(below {
   s = (s32[], f32[300], f32[300], s32[]) parameter(0)
@@ -390,7 +390,7 @@ std::vector<Sample> make_samples() {
 }
 
 )";
-  // Two values change places, and a limit is only read.
+  // Two values are exchanged, and a limit is only read.
   constexpr const char* kSwap = R"(swap {
   s = (s32[], f32[300], f32[300], s32[]) parameter(0)
   i = s32[] get-tuple-element(s), index=0
@@ -421,7 +421,7 @@ std::vector<Sample> make_samples() {
 }
 )");
   }
-  // The number of trips is an argument.
+  // The trip count is an argument.
   control("loop_by_argument", std::string(kBelow) + kSwap + R"(ENTRY main {
   n = s32[] parameter(0)
   x = f32[300] parameter(1)
@@ -432,7 +432,7 @@ std::vector<Sample> make_samples() {
   ROOT r = f32[300] get-tuple-element(l), index=2
 }
 )");
-  // The index is an argument, and may be outside: then the last one.
+  // The index is an argument; an index out of range selects the last branch.
   control("branches_by_index", R"(first {
   x = f32[300] parameter(0)
   ROOT r = f32[300] negate(x)

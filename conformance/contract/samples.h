@@ -8,14 +8,15 @@
 
 namespace collet::conformance {
 
-/// A small program, one of whose results may alias an argument. Its sums and products are exact for small whole numbers.
+/// A small program, one of whose results may alias an argument. Its sums and products are exact for small integers.
 struct Sample {
   std::string name;
   std::string body;  ///< HLO text without the first line
   Bound bound = {};
 };
 
-/// Samples of all kinds: elementwise ops, movement, reductions, products, indexing, sorting, control flow, several results.
+/// Returns samples of all kinds: elementwise ops, data movement, reductions, products, indexing, sorting, control flow,
+/// several results.
 const std::vector<Sample>& samples();
 
 }  // namespace collet::conformance

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint8_t kGuard = 0xa5;
 
-// A compiled sum, and the table that the case is about.
+// A compiled elementwise program, and the optional table that the case tests.
 template <typename Table>
 struct Start {
   std::unique_ptr<Instance> instance;
@@ -123,7 +123,7 @@ void aot_small_capacity(Contract& c) {
   }
 }
 
-// Damaged bytes are an error, or an executable that may be released: never a crash.
+// Loads damaged bytes: this must return an error, or an executable that can be released; it must not crash.
 void aot_damage(Contract& c) {
   const Aot s = start<collet_aot_table>(c, "aot");
   if (!s) return;

@@ -11,7 +11,7 @@
 
 namespace collet::conformance {
 
-/// The questions to a device in some cases, by kind (COLLET_QUESTION_*), name and element type.
+/// Records the questions about ops that cases ask a device, by kind (COLLET_QUESTION_*), name and element type.
 class Uses {
  public:
   struct Key {
@@ -21,16 +21,16 @@ class Uses {
     auto operator<=>(const Key&) const = default;
   };
   struct Use {
-    bool asked = false;     ///< some case asked `supports` about one
-    bool accepted = false;  ///< the answer was yes, at least once
-    bool ran = false;       ///< one stood in a program that the device has executed
+    bool asked = false;     ///< a case asked `supports` about such an op
+    bool accepted = false;  ///< the answer was yes at least once
+    bool ran = false;       ///< the device has executed a program with such an op
   };
 
-  /// Adds to what is known of the key.
+  /// Adds a use of the key.
   void note(const Key& key, const Use& use);
   void add(const Uses& other);
   const std::map<Key, Use>& all() const { return all_; }
-  /// Writes the uses as text, one line each; the other direction skips lines that are no use.
+  /// Writes the uses as text, one line each; the reverse function ignores other lines.
   std::string text() const;
   static Uses from_text(std::string_view text);
 

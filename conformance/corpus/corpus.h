@@ -8,17 +8,18 @@
 #include "conformance/runner/conform.h"
 
 /// \file
-/// Running a corpus: programs that nobody here wrote, and what is known of them. An index of texts (PATH ends in .jsonl),
-/// a folder of models (PATH/NAME/case.json), or a folder of self-checking modules (PATH/*.mlir, PATH/*.mlirbc).
+/// Runs a corpus: programs from other sources with known results. A corpus is an index of HLO texts (PATH ends in
+/// .jsonl), a folder of models (PATH/NAME/case.json), or a folder of self-checking modules (PATH/*.mlir,
+/// PATH/*.mlirbc).
 
 namespace collet::conformance {
 
 struct CorpusOptions {
   BackendChoice backend;
   std::string path;
-  std::vector<std::string> filters;  ///< globs over names
+  std::vector<std::string> filters;  ///< glob patterns for names
   unsigned jobs = 1;
-  double timeout = 0;  ///< seconds an entry; 0: 120 for a model, 20 for a module
+  double timeout = 0;  ///< seconds per entry; 0: 120 for a model, 20 for a module
   uint64_t memory_bytes = 0;
   ProgressFunction progress;
 };
@@ -30,7 +31,8 @@ std::string_view expectation_name(Expectation expectation);
 enum class CorpusStatus : uint8_t { Pass, Fail, Crash, Timeout, NotRun };
 std::string_view corpus_status_name(CorpusStatus status);
 
-/// A module that checks itself has a result; an artifact, X.mlirbc, is what the text X.mlir beside it is.
+/// Returns the expectation for a file of StableHLO: a self-checking module has results; an artifact X.mlirbc has the
+/// expectation of the text X.mlir in the same folder.
 Expectation expectation_of_module(const std::string& path);
 
 struct CorpusEntry {
@@ -55,14 +57,14 @@ struct CorpusReport {
   bool passed() const;
 };
 
-/// Every entry, once. The error means that PATH is no corpus.
+/// Returns every entry. An error means that PATH is not a corpus.
 Expected<std::vector<CorpusEntry>> list_corpus(const std::string& path);
-/// Runs all entries that the filters choose.
+/// Runs all entries that match the filters.
 Expected<CorpusReport> run_corpus(const CorpusOptions& options);
-/// The worker's side; an exit code.
+/// Runs the worker process; returns its exit code.
 int serve_corpus(const CorpusOptions& options);
 
-/// {"cases": [{"name", "expect", "status", "detail", "seconds"}], ...}.
+/// Returns the report as JSON: {"cases": [{"name", "expect", "status", "detail", "seconds"}], ...}.
 std::string corpus_json(const CorpusReport& report);
 /// Returns the report as text for people.
 std::string corpus_text(const CorpusReport& report, size_t most_failures);

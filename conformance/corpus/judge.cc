@@ -21,7 +21,7 @@ bool is_number(Type type) {
   return hlo::is_float(type) || hlo::is_complex(type);
 }
 
-// The error of one part as a share of `allowed`; more than 1 is wrong.
+// Returns the error of one real or imaginary part divided by `allowed`; more than 1 is wrong.
 double share_of(double expected, double got, double allowed) {
   if (!std::isfinite(expected) || !std::isfinite(got)) {
     const bool same = std::isnan(expected) ? std::isnan(got) : expected == got;
@@ -70,7 +70,7 @@ std::string count_mismatch(size_t expected, size_t got) {
   return expected == got ? "" : fmt::format("{} results, expected {}", got, expected);
 }
 
-// `allowed` says what a float output may be off by.
+// `allowed` is the allowed error of a float output.
 Agreement agrees_with_samples(const ModelCase& model, const std::vector<Literal>& got,
                               const std::function<double(const ModelOutput&)>& allowed) {
   Agreement all{count_mismatch(model.outputs.size(), got.size()), 0};

@@ -8,7 +8,8 @@
 namespace collet::conformance {
 namespace {
 
-// Hundreds of megabytes of numbers say nothing more about reading and printing than a few do.
+// Returns options that omit large constants, because hundreds of megabytes of numbers test reading and printing no
+// better than a few numbers.
 hlo::PrintOptions options_for(const hlo::Module& module) {
   constexpr int64_t kMostConstantBytes = int64_t{1} << 24;
   int64_t bytes = 0;

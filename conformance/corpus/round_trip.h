@@ -8,12 +8,12 @@
 
 namespace collet::conformance {
 
-/// Prints the module, reads that, prints it again: the two texts must be the same.
+/// Prints the module, reads the text and prints it again: both texts must be equal.
 Status check_round_trip(const hlo::Module& module);
 
-/// The bytes of a file that holds a program; NOT_FOUND where it cannot be read.
+/// Returns the bytes of a file that holds a program; NOT_FOUND if it cannot be read.
 Expected<std::string> contents(const std::string& path);
-/// Up to the end of the first line.
+/// Returns the first line of the text.
 std::string first_line(std::string text);
 
 }  // namespace collet::conformance

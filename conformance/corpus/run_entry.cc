@@ -21,7 +21,7 @@ using hlo::testing::IndexEntry;
 using hlo::testing::ModelCase;
 
 constexpr int64_t kMostLinesAway = 2;
-constexpr double kVariantSeconds = 2.5;  // for each of three runs
+constexpr double kVariantSeconds = 2.5;  // time limit for each of three runs
 
 EntryOutcome failed(std::string detail) {
   return {CorpusStatus::Fail, std::move(detail)};
@@ -62,14 +62,14 @@ EntryOutcome expect_result(const Index& index, const IndexEntry& entry, const st
                            const Session& session) {
   const Expected<std::vector<Literal>> expected = hlo::testing::expected_results(index, entry);
   if (!expected.ok()) return failed(expected.status().to_string());
-  // The results were made by one device, also of modules that ask for several.
+  // The known results were computed by one device, also for modules that are written for several.
   const ProgramOptions options{.file = entry.file, .elided = COLLET_ELIDED_COUNTER, .one_participant = true};
   const std::vector<Literal> inputs = hlo::testing::inputs_by_type(entry.inputs);
   const Expected<std::vector<Literal>> got = run(text, options, session, inputs);
   if (!got.ok()) return failed(got.status().to_string());
   Agreement agreement = agrees_with_index(*expected, *got);
   if (agreement.wrong.empty()) return {CorpusStatus::Pass, share_text(agreement)};
-  // Perhaps the module itself does not say more than that.
+  // The module may not determine its results more precisely, so the variants are computed.
   const VariantRuns variants = run_variants(text, entry.file, inputs, kVariantSeconds);
   agreement = agrees_with_index(*expected, *got, variants.lists());
   if (!agreement.wrong.empty()) return failed(agreement.wrong);

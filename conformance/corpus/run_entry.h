@@ -8,7 +8,7 @@
 
 namespace collet::conformance {
 
-/// Pass, or not, and why; on a pass what is worth knowing.
+/// The outcome of an entry: whether it passed, and the reason if not; for a pass, additional information.
 struct EntryOutcome {
   CorpusStatus status = CorpusStatus::Pass;
   std::string detail;
@@ -25,10 +25,10 @@ class LazySession {
   std::unique_ptr<Session> session_;
 };
 
-/// One text of an index: refused, read, or run, as the index expects.
+/// Runs one text of an index: it is refused, read, or executed, as the index expects.
 EntryOutcome run_index_entry(const hlo::testing::Index& index, const hlo::testing::IndexEntry& entry,
                              LazySession& session);
-/// One model.
+/// Runs one model.
 EntryOutcome run_model(const std::string& folder, LazySession& session);
 
 }  // namespace collet::conformance

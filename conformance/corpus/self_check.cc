@@ -44,7 +44,7 @@ Expected<std::vector<std::unique_ptr<mlir::Program>>> read_programs(const std::s
   return programs;
 }
 
-/// Translated, verified, and the same after printing and reading.
+/// Translates and verifies a program, and checks that printing and reading gives the same module.
 Expected<std::unique_ptr<Module>> translate(const mlir::Program& program, std::string_view entry) {
   COLLET_ASSIGN(std::unique_ptr<Module> module, hlo::import_program(program, {.entry = entry}));
   COLLET_TRY(hlo::verify_module(*module));
@@ -68,7 +68,7 @@ Expected<std::vector<hlo::Literal>> run_without_arguments(const Module& module, 
   return program.run({});
 }
 
-/// Runs the module and compares its checks; how many there were.
+/// Runs the module and compares its checks; returns their number.
 Expected<size_t> run_checks(Module& module, LazySession& session) {
   hlo::PassContext context;
   COLLET_TRY(hlo::inline_calls(module, context).status());
@@ -82,7 +82,8 @@ Expected<size_t> run_checks(Module& module, LazySession& session) {
   return checks.size();
 }
 
-/// The artifact's checks or, where the compiler that wrote it has dropped them, those of the text of the same stem.
+/// Runs the checks of the artifact or, if the compiler that wrote it has removed them, those of the text with the same
+/// stem.
 Expected<size_t> run_artifact_checks(Module& module, const std::string& path, LazySession& session) {
   COLLET_ASSIGN(const size_t own, run_checks(module, session));
   if (own > 0) return own;
@@ -106,7 +107,7 @@ EntryOutcome run_self_checking(const std::string& path, bool checks, LazySession
   size_t functions = 0, compared = 0;
   for (const std::unique_ptr<mlir::Program>& program : *programs) {
     std::vector<std::string_view> entries{"main"};
-    // Helpers that take nothing are not tests, where there is a main.
+    // If there is a function main, other functions without arguments are helpers, not tests.
     const std::vector<std::string_view> all = hlo::functions_without_arguments(*program);
     const bool has_main = std::find(all.begin(), all.end(), "main") != all.end();
     if (!has_main && !all.empty()) entries = all;

@@ -7,10 +7,10 @@
 
 namespace collet::conformance {
 
-/// One file of StableHLO, text or artifact: each program in it is read, translated, verified and printed; where `checks`
-/// says that it checks itself, each function without arguments runs on the backend and its checks are compared here. An
-/// artifact without checks is compared with what the checks of the text of its stem, X.mlir, expect of its results. A
-/// file for which nothing was compared has not passed.
+/// Runs one file of StableHLO, text or artifact: each program in it is read, translated, verified and printed. If
+/// `checks` is set, each function without arguments runs on the backend, and its checks are compared. The results of an
+/// artifact without checks are compared with the expectations in the text of the same stem, X.mlir. A file passes only
+/// if something was compared.
 EntryOutcome run_self_checking(const std::string& path, bool checks, LazySession& session);
 
 }  // namespace collet::conformance

@@ -8,18 +8,18 @@
 #include "hlo/testing/agreement.h"
 
 /// \file
-/// How well a module determines its own results.
+/// Determines how precisely a module determines its own results.
 
 namespace collet::conformance {
 
-/// The reference's results of a module: as it stands, with its floats read as f64, and with the other choice wherever the
-/// meaning of an op leaves one. A list is empty where that run did not end well.
+/// The evaluator's results of a module: unchanged, with its floats read as f64, and with the other choice wherever an
+/// op leaves one (EvalContext::other_choices). A list is empty if that run failed.
 struct VariantRuns {
   std::vector<hlo::Literal> reference, wide, other;
   hlo::testing::VariantLists lists() const { return {reference, wide, other}; }
 };
 
-/// Evaluates `text` three times, each for at most `seconds`. The backend under test has no part in it.
+/// Evaluates `text` three times, each for at most `seconds`. The backend under test is not used.
 VariantRuns run_variants(const std::string& text, const std::string& file, const std::vector<hlo::Literal>& inputs,
                          double seconds);
 

@@ -8,13 +8,14 @@
 namespace collet::mutants {
 namespace {
 
-// The op that defines a value; null for an argument.
+// Returns the op that defines a value; null for an argument.
 const collet_op* definition_of(const collet_program* program, uint32_t value) {
   const collet_value* v = collet_value_at(program, value);
   return v->flags & COLLET_VALUE_ARGUMENT ? nullptr : collet_op_at(program, v->definition);
 }
 
-// The number of the entry's argument that a value is, where need be through the fusion that it stands in.
+// Returns the number of the entry's argument that a value is. For a value inside a fusion it is found through the
+// fusion's operands.
 std::optional<uint32_t> argument_of(const collet_program* program, uint32_t value, const collet_op* fusion) {
   const collet_value* v = collet_value_at(program, value);
   if (!(v->flags & COLLET_VALUE_ARGUMENT)) return std::nullopt;

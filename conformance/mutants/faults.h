@@ -7,14 +7,14 @@
 
 namespace collet::mutants {
 
-/// One sentence of the headers that is broken, by the names of faults.def.
+/// The faults of faults.def, each of which breaks one sentence of the headers.
 enum class Fault : uint16_t {
   none,
 #define COLLET_FAULT(name, cases) name,
 #include "conformance/mutants/faults.def"
 };
 
-/// The fault of that name; "none" is one.
+/// Returns the fault of that name. The name "none" is valid.
 inline std::optional<Fault> fault_named(std::string_view name) {
   if (name == "none") return Fault::none;
 #define COLLET_FAULT(id, cases) \

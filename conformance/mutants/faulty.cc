@@ -43,7 +43,7 @@ bool is_lost() {
   return lose_after >= 0 && pieces > lose_after;
 }
 
-// The queues are told first: what is put there from now on fails, and so does what waits.
+// Makes all queues fail before the call returns: work that is added afterwards fails, and so does work that waits.
 bool lose_one(collet_backend_queue* queue) {
   if (lose_after < 0) return false;
   ++pieces;
@@ -63,7 +63,7 @@ namespace {
 const collet_host* host = nullptr;
 std::atomic<int> open_instances{0}, opened_instances{0}, closed_instances{0}, exhausted{0};
 
-// Ends the process badly where an instance is open.
+// Ends the process with an error at exit if an instance is still open, for the fault of that kind.
 struct AtExit {
   ~AtExit() {
     if (is(Fault::end_without_close_crashes) && closed_instances < opened_instances) std::abort();
@@ -325,7 +325,7 @@ void spoil(collet_copy_region& r) {
   if (is(Fault::copy_rounds_up_down) && download) r.bytes = (r.bytes + 3) / 4 * 4;
 }
 
-// Copies through one piece of memory that all threads share.
+// Copies through memory that all threads share, which is the fault.
 collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r, collet_error* error) {
   static Bytes staging(1 << 24);
   if (r.bytes > staging.size()) return inner_copy(self, r, error);
@@ -334,7 +334,7 @@ collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r,
   return inner_copy(self, {{nullptr, staging.data(), 0}, r.to, r.bytes}, error);
 }
 
-// An upload by the one staging buffer that all threads have.
+// Uploads through a staging buffer that all threads share, which is the fault.
 collet_status copy_by_staging(Instance* self, collet_copy_region region, collet_error* error) {
   static Bytes staging;
   static std::mutex mutex;
@@ -425,7 +425,7 @@ extern "C" COLLET_EXPORT collet_status collet_backend_entry(const collet_host* w
   if (with->abi_major != COLLET_ABI_MAJOR)
     return collet::mutants::fail(error, COLLET_FAILED_PRECONDITION, "another ABI");
   collet::mutants::host = with;
-  // The version must be known before options come.
+  // The ABI version is needed before options are passed, so it comes from the environment.
   const bool older = std::getenv("COLLET_TEST_ABI_MINOR_0") != nullptr;
   *out_backend = older ? &collet::mutants::kOlderTable : &collet::mutants::kTable;
   return COLLET_OK;

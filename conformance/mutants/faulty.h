@@ -18,41 +18,42 @@
 #include "conformance/mutants/faults.h"
 
 /// \file
-/// A backend that breaks one sentence of the headers, and computes right otherwise. It stands in front of another one. Option
-/// `backend` of open names the library behind; `fault` is one of faults.def, or "none": then it keeps every promise, also
-/// those that are only proposed. Its table "aot" knows the bytes of the interpreter alone.
+/// A test backend that breaks one sentence of the headers and is otherwise correct. It forwards calls to another
+/// backend, the inner one. The option `backend` of open names the inner library; `fault` is one of faults.def, or
+/// "none" for a backend that keeps every promise, including those that are only proposed. Its table "aot" supports the
+/// interpreter's format only.
 
 namespace collet::mutants {
 
 using Bytes = std::vector<uint8_t>;
 
-/// The state of the process: one fault, one library behind.
+/// The state of the process: one fault and one inner library.
 extern const collet_backend* behind;
 extern Fault fault;
-extern std::atomic<int> released;  ///< executables
+extern std::atomic<int> released;  ///< number of executables that were released
 inline bool is(Fault one) {
   return fault == one;
 }
 
-/// Fills the error, as the fault wants it.
+/// Fills the error; some faults change what is filled in.
 collet_status fail(collet_error* error, collet_status code, const std::string& message);
 
-/// Keeps a little memory for ever.
+/// Leaks a small block of memory.
 void leave();
 
-/// The objects behind the handles.
+/// The objects to which handles point.
 struct Buffer {
   collet_backend_buffer* inner = nullptr;
   uint64_t bytes = 0, shift = 0;
   uint32_t device = 0;
-  bool shares = false;  // the memory is another buffer's
+  bool shares = false;  // it uses the memory of another buffer
   std::unique_ptr<char[]> mirror;
 };
 
 struct Instance {
   collet_backend_instance* inner = nullptr;
   std::string name;
-  bool is_second = false;  // another one was open
+  bool is_second = false;  // another instance was open when it was opened
   uint32_t devices = 0, spaces = 1, alignment = 1, answers = 0;
   std::string kind;
   const collet_open_options* options = nullptr;
@@ -64,14 +65,14 @@ struct Instance {
 struct Executable {
   Instance* owner = nullptr;
   collet_backend_executable* inner = nullptr;
-  std::vector<uint64_t> block;  // the program
+  std::vector<uint64_t> block;  // a copy of the program
   const collet_program* kept = nullptr;
   std::vector<uint64_t> argument_bytes, result_bytes;
   uint64_t inner_workspace = 0;
   uint32_t assigned_device = 0;
   std::atomic<int> runs{0};
   std::atomic<bool> is_idle{false};  // its next run writes nothing
-  std::thread::id thread;            // that compiled it
+  std::thread::id thread;            // thread that compiled it
   std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
   std::vector<collet_argument> first_arguments;
   std::string key;
@@ -91,41 +92,42 @@ inline Executable* of(collet_backend_executable* p) {
 }
 
 bool is_inside(const collet_place& place, uint64_t bytes);
-/// Copies between the host and a buffer, which the backend behind does right.
+/// Copies between the host and a buffer; the inner backend does this correctly.
 void put(Instance* self, collet_backend_buffer* buffer, uint64_t offset, const void* from, uint64_t bytes);
 void get(Instance* self, collet_backend_buffer* buffer, uint64_t offset, void* to, uint64_t bytes);
-/// Element `index` of an array of a program, to be changed.
+/// Returns element `index` of an array of a program, as a writable pointer.
 template <typename T>
 T* at(collet_program* program, const collet_array& array, uint32_t index) {
   return const_cast<T*>(static_cast<const T*>(collet_array_at(program, array, index)));
 }
-/// The name of the pattern that an op calls; empty for any other op.
+/// Returns the name of the pattern that an op calls; empty for any other op.
 std::string pattern_of(const collet_program* program, const collet_op* op);
-/// Notes the sizes of arguments and results of the program in `block`.
+/// Stores the sizes of arguments and results of the program in `block`.
 void describe(Executable& made);
 
-/// The table "queue", where the backend behind has one; and a copy with a sync.
+/// Returns the table "queue" if the inner backend has one. copy_on_queue makes a copy with a sync.
 const void* queue_table(Instance* self);
 collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
                             collet_error* error);
 
-/// A launch with a sync, whose buffers are those of the backend behind.
+/// Makes a launch with a sync; its buffers are those of the inner backend.
 collet_status launch_on_queue(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error);
 
-/// Counts a piece of work, on `queue` or on none; whether the device is lost, which option `lose_after` decides.
+/// Counts a piece of work on `queue`, or on none. Returns whether the device is lost; the option `lose_after`
+/// determines after how many pieces this happens.
 bool lose_one(collet_backend_queue* queue);
 bool is_lost();
-/// Fails all queues; `queue` is the one of the work at which the device was lost.
+/// Makes all queues fail; `queue` is the queue on whose work the device was lost.
 void lose_queues(collet_backend_queue* queue);
 /// Fills the error that all calls then return.
 collet_status lost(collet_error* error);
 
-/// The tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
+/// Returns one of the tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
 /// Records a copy in the profile.
 void note_copy();
 
-/// Functions of the table.
+/// Functions of the backend's table.
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
                        uint32_t count, collet_verdict* verdicts, collet_error* error);
 collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options* options,

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<int> compiles{0};
 
-// For the fault that gives one handle twice.
+// Executables by program, for the fault that returns the same handle for equal programs.
 std::map<std::string, Executable*> by_program;
 
 }  // namespace
@@ -76,7 +76,7 @@ bool is_made_by(const collet_program* program, uint32_t value, uint32_t opcode) 
   return !(v->flags & COLLET_VALUE_ARGUMENT) && collet_op_at(program, v->definition)->opcode == opcode;
 }
 
-// Is it a number, or a row, for all elements?
+// True if the value is a scalar or a row that is broadcast to all elements.
 bool is_spread(const collet_program* program, uint32_t value) {
   return is_made_by(program, value, COLLET_OP_BROADCAST) || is_made_by(program, value, COLLET_OP_CONSTANT) ||
          is_made_by(program, value, COLLET_OP_RESHAPE);
@@ -95,7 +95,8 @@ void bypass(collet_program* program, const collet_region* region, const collet_o
   for (uint32_t k = 0; k < region->results.count; ++k) replace(region->results.first + k);
 }
 
-// Which operand of an op in the pattern's region is to stand for its result; 2 where the op is right.
+// Returns which operand of an op in the pattern's region replaces the op's result under this fault; 2 if the op is
+// unchanged.
 uint32_t kept_operand(const collet_program* program, const collet_region* region, const collet_op* op,
                       std::string_view pattern) {
   if (op->operands.count != 2) return 2;
@@ -123,7 +124,7 @@ uint32_t kept_operand(const collet_program* program, const collet_region* region
   return 2;
 }
 
-// Changes the regions of patterns.
+// Changes the regions of patterns, according to the fault.
 void change_patterns(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     const collet_op* call = collet_op_at(program, i);
@@ -149,7 +150,7 @@ std::string pattern_of(const collet_program* program, const collet_op* op) {
 
 namespace {
 
-// Changes the regions of fusions.
+// Changes the regions of fusions, according to the fault.
 void change_fusions(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     const collet_op* fusion = collet_op_at(program, i);
@@ -191,7 +192,7 @@ void change_fusions(collet_program* program) {
   }
 }
 
-// Changes what runs regions.
+// Changes control-flow ops, according to the fault.
 void change_control(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     const collet_op* op = collet_op_at(program, i);
@@ -201,7 +202,7 @@ void change_control(collet_program* program) {
     auto* first = at<collet_region>(program, program->regions, op->regions.first);
     auto* last = at<collet_region>(program, program->regions, op->regions.first + op->regions.count - 1);
     if (op->opcode == COLLET_OP_WHILE && is(Fault::loop_runs_once_more)) {
-      // The condition's comparison, whatever the number of its region.
+      // Finds the comparison in the condition, which is one of the two regions.
       for (uint32_t r = 0; r < 2; ++r) {
         const collet_region* region = collet_region_at(program, op->regions.first + r);
         for (uint32_t k = 0; region->results.count == 1 && k < region->ops.count; ++k) {
@@ -215,7 +216,7 @@ void change_control(collet_program* program) {
         }
       }
     }
-    // Two values that change places: the second one is read when the first has been written.
+    // Two state values that are exchanged: the second one gets the new value of the first.
     if (op->opcode == COLLET_OP_WHILE && is(Fault::loop_overwrites_state) && last->results.count > 2)
       *at<uint32_t>(program, program->refs, last->results.first + 1) = collet_ref_at(program, last->results.first + 2);
     if (op->opcode == COLLET_OP_CONDITIONAL && is(Fault::branches_swapped)) {
@@ -229,7 +230,7 @@ void change_control(collet_program* program) {
   }
 }
 
-// Changes what a program says, where the fault is in a kernel.
+// Changes the program itself, for faults that are those of a kernel.
 void change(collet_program* program) {
   change_patterns(program);
   change_control(program);
@@ -260,14 +261,14 @@ void change(collet_program* program) {
       std::swap(*ref(program, op, 0), *ref(program, op, 1));
     if (is(Fault::clamp_ignores_scalar_bound) && op->opcode == COLLET_OP_CLAMP && is_scalar(program, first))
       *ref(program, op, 2) = first;
-    // The predicate is taken for the first operand's: true.
+    // The scalar predicate is treated as true: the second operand replaces the third.
     if (is(Fault::select_ignores_scalar) && op->opcode == COLLET_OP_SELECT && is_scalar(program, first) &&
         !is_scalar(program, op->results.first))
       *ref(program, op, 2) = collet_operand(program, op, 1);
   }
 }
 
-// The attributes, or the constants, of the first program that was otherwise the same.
+// Uses the attributes, or the constants, of the first program that was otherwise equal.
 void take_earlier(Executable& made) {
   if (!is(Fault::attributes_mixed_up) && !is(Fault::constants_mixed_up)) return;
   auto* program = reinterpret_cast<collet_program*>(made.block.data());
@@ -276,7 +277,7 @@ void take_earlier(Executable& made) {
   const std::string value(part, size_t{array.count} * array.stride);
   std::memset(part, 0, value.size());
   auto* bytes = reinterpret_cast<char*>(program);
-  collet_array constants = program->constants;  // with what tells constants apart
+  collet_array constants = program->constants;  // the table of constants, including the ids of their contents
   std::string key(bytes, program->total_bytes);
   std::memset(key.data() + constants.offset, 0, size_t{constants.count} * constants.stride);
   static std::map<std::string, std::string> seen;
@@ -299,7 +300,7 @@ void describe(Executable& made) {
 
 namespace {
 
-std::atomic<bool> was_refused{false};  // the last program
+std::atomic<bool> was_refused{false};  // whether the last program was refused
 
 // Simulates two concurrent compilations that share one global variable.
 void pass_shared_state(Executable& made) {

@@ -185,7 +185,7 @@ collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, u
     count = 0;
   }
   if (is(Fault::upload_reads_host_at_once) && count > 0 && is_upload(changed[0])) {
-    // Staging memory that is filled when the copy is put there; it leaks.
+    // Copies the data to staging memory when the copy is queued; the memory leaks.
     for (collet_copy_region& region : changed) {
       auto* staged = new Bytes(static_cast<const uint8_t*>(region.from.host) + region.from.offset,
                                static_cast<const uint8_t*>(region.from.host) + region.from.offset + region.bytes);

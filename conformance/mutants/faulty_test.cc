@@ -22,7 +22,8 @@ struct Ran {
   std::string out;
 };
 
-// Queues are asked of a backend that has them. For cases of a device that is lost, it is lost.
+// Runs cases against a fault. Queue cases need a backend with queues; for cases of a lost device the option that loses
+// it is set.
 Ran conform(const std::string& fault, const std::string& cases, const std::string& seconds = "3",
             const std::string& lose_after = "14") {
   const std::string lib = folder() + "/lib/collet/";
@@ -67,7 +68,7 @@ constexpr FaultCase kFaults[] = {
 #include "conformance/mutants/faults.def"
 };
 
-// Each fourth one, and some that must not get lost; the rest takes more than a minute.
+// By default every fourth fault is tested, and always those listed here; all of them take more than a minute.
 constexpr std::string_view kAlways[] = {"copy_ignores_from_offset",
                                         "copy_ignores_host_offset",
                                         "copy_first_region_only",
@@ -107,7 +108,7 @@ TEST(Faulty, ConformsWithoutAFault) {
   const Ran lost = conform("none", "contract/loss/*");
   EXPECT_EQ(WEXITSTATUS(lost.code), 0) << lost.out;
   EXPECT_NE(lost.out.find("2 of 2 cases passed"), std::string::npos) << lost.out;
-  // A device that is lost in the set-up of a case was not asked, and has not failed.
+  // If the device is lost during the set-up of a case, the case counts as not tested, not as failed.
   const Ran early = conform("none", "contract/loss/*", "3", "0");
   EXPECT_NE(early.out.find("1 of 2 cases passed, 1 unsupported"), std::string::npos) << early.out;
   const Ran queues = conform("none", "contract/queue/*");

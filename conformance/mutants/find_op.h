@@ -7,7 +7,7 @@
 
 namespace collet::mutants {
 
-/// Whether a program has an op with this opcode, in any region.
+/// True if a program has an op with this opcode, in any region.
 inline bool has_op(const collet_program* program, uint32_t opcode) {
   for (uint32_t i = 0; i < program->ops.count; ++i)
     if (collet_op_at(program, i)->opcode == opcode) return true;

@@ -119,7 +119,7 @@ uint64_t of_integers(KernelMutation mutation, uint32_t op, const Element& right,
   }
 }
 
-// Formulas of f32 as they are written first, each of which fails somewhere.
+// Naive formulas in f32, each of which is inaccurate for some operands.
 float by_formula(KernelMutation mutation, uint32_t op, float x, float y, float right) {
   switch (mutation) {
     case KernelMutation::by_simple_formula:
@@ -225,7 +225,7 @@ uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, c
       return (x == 1 && std::isnan(y)) || (std::isnan(x) && y == 0)
                  ? bits_of(right.type, std::numeric_limits<double>::quiet_NaN())
                  : right.bits;
-    case KernelMutation::unordered_is_true:  // a comparison
+    case KernelMutation::unordered_is_true:  // for compare
       return std::isnan(x) || std::isnan(y) ? right.bits ^ 1 : right.bits;
     case KernelMutation::zeros_differ:
       return x == 0 && y == 0 && std::signbit(x) != std::signbit(y) ? right.bits ^ 1 : right.bits;
@@ -273,7 +273,7 @@ uint64_t of_conversions(KernelMutation mutation, const Element& right, const Ele
                  ? right.bits + 1
                  : right.bits;
     }
-    case KernelMutation::nan_by_cutting:  // upper bits of a NaN may be those of infinity
+    case KernelMutation::nan_by_cutting:  // the upper bits of a NaN may be those of infinity
       return a.type == COLLET_TYPE_F32 && right.type == COLLET_TYPE_BF16 && std::isnan(x) ? a.bits >> 16 : right.bits;
     case KernelMutation::short_denormals_lost: {
       const double least = std::ldexp(1.0, 1 - float_format(right.type).bias);
@@ -284,7 +284,7 @@ uint64_t of_conversions(KernelMutation mutation, const Element& right, const Ele
     case KernelMutation::true_is_not_one:
       return collet_type_kind(right.type) == COLLET_KIND_PRED && from_float && x != 0 && std::fabs(x) < 1 ? 0
                                                                                                           : right.bits;
-    case KernelMutation::by_double:  // an integer of 64 bits is rounded twice
+    case KernelMutation::by_double:  // a 64-bit integer is rounded twice
       return is_integer(a.type) && right.type == COLLET_TYPE_F32
                  ? bits_of(right.type,
                            is_signed(a.type) ? static_cast<double>(integer(a)) : static_cast<double>(a.bits))
@@ -312,7 +312,7 @@ uint64_t wrong_result(KernelMutation mutation, uint32_t op, const Element& right
 }
 
 int64_t wrong_index(IndexMutation mutation, uint32_t type, int64_t index, int64_t size) {
-  const bool is_large = !is_signed(type) && index < 0;  // of u64
+  const bool is_large = !is_signed(type) && index < 0;  // u64 index above the largest s64
   switch (mutation) {
     case IndexMutation::negative_counts_from_end:
       return is_signed(type) && index < 0 && index >= -size ? index + size : index;

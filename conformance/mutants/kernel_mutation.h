@@ -7,7 +7,7 @@
 #include "conformance/mutants/mutations.h"
 
 /// \file
-/// Kernels that are wrong at some operands, as vendors' are.
+/// Simulates kernels that are wrong for some operands, in ways that occur in practice.
 
 namespace collet::mutants {
 
@@ -20,7 +20,8 @@ struct Element {
 /// Returns the element that a kernel with this fault stores if `right` is the right result for these operands.
 uint64_t wrong_result(KernelMutation mutation, uint32_t op, const Element& right, std::span<const Element> operands);
 
-/// Index number `index` as a gather, scatter or dynamic slice with this fault takes it, in a dimension of `size` elements.
+/// Returns the index that a gather, scatter or dynamic slice with this fault uses instead of `index`, in a dimension of
+/// `size` elements.
 int64_t wrong_index(IndexMutation mutation, uint32_t type, int64_t index, int64_t size);
 
 }  // namespace collet::mutants

@@ -27,7 +27,7 @@ std::string_view reason_of(std::string_view name) {
   return {};
 }
 
-// Path of a plugin in the build folder of this program.
+// Returns the path of a plugin in the build folder of this program.
 std::string library(std::string_view folder, std::string_view name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -36,7 +36,7 @@ std::string library(std::string_view folder, std::string_view name) {
 }
 
 std::vector<std::string> cases_of(const mutants::Mutant& mutant) {
-  // Programs in which a product is added to something.
+  // For contraction: programs in which something is added to a product.
   if (mutant.kind == mutants::Mutant::Kind::Contracted)
     return {"contract/fusion/*", "contract/compile/*", "gelu/*", "rms_norm/*", "layer_norm/*", "add/*"};
   const std::string op = mutant.name.substr(mutant.name.rfind(':') + 1);
@@ -53,7 +53,7 @@ BackendChoice backend_of(const mutants::Mutant& mutant) {
 
 enum class Which : uint8_t { Quick, All, Independent };
 
-// The first case that fails; none where none does.
+// Returns the first case that fails; nothing if none does.
 Expected<std::optional<CaseResult>> first_failure(const mutants::Mutant& mutant, const KillOptions& options,
                                                   Which which) {
   ConformOptions run;
@@ -69,7 +69,7 @@ Expected<std::optional<CaseResult>> first_failure(const mutants::Mutant& mutant,
   return std::optional<CaseResult>();
 }
 
-// The first module of the corpus that fails.
+// Returns the first module of the corpus that fails.
 Expected<std::string> first_in_corpus(const mutants::Mutant& mutant, const KillOptions& options) {
   if (options.corpus.empty()) return std::string();
   CorpusOptions run;
@@ -82,7 +82,7 @@ Expected<std::string> first_in_corpus(const mutants::Mutant& mutant, const KillO
   return std::string();
 }
 
-// Whether the evaluator could have the mutant's fault too: it is the same in every run of a program.
+// True if the evaluator could have the same fault: the fault is the same in every run of a program.
 bool is_of_evaluator(const mutants::Mutant& mutant) {
   return !mutant.legal && mutant.group != "state";
 }
@@ -101,7 +101,8 @@ Expected<Kill> run_mutant(const mutants::Mutant& mutant, const KillOptions& opti
   if (!failure) return kill;
   kill.by = failure->name;
   if (!kill.of_evaluator) return kill;
-  // The interpreter with the fault stands for the evaluator with it: only what the evaluator did not answer tells.
+  // The mutated interpreter also simulates an evaluator with the same fault. Such a fault is only detected by cases
+  // whose expected results do not come from the evaluator.
   if (!failure->is_independent) {
     COLLET_ASSIGN(failure, first_failure(mutant, options, Which::Independent));
   }

@@ -15,11 +15,12 @@
 #include "conformance/mutants/find_op.h"
 
 /// \file
-/// A backend that is wrong on purpose. It stands in front of another one, passes every call through, and does one of the
-/// wrongs below to the programs that contain a given op. A suite that does not notice is no suite.
+/// A test backend that is wrong on purpose. It forwards every call to another backend, and applies one of the faults
+/// below to programs that contain a given op. The suite must detect each of them.
 ///
-/// Options of open, or environment: backend (COLLET_MUTANT_BACKEND), the path of the library behind; mutant
-/// (COLLET_MUTANT), one of the names in kMutants; op (COLLET_MUTANT_OP), the op that is hit, else the mutant's usual one.
+/// Options of open, or environment variables: backend (COLLET_MUTANT_BACKEND), the path of the other library; mutant
+/// (COLLET_MUTANT), one of the names in kMutants; op (COLLET_MUTANT_OP), the op to which the fault applies, by default
+/// the one in the table.
 
 namespace {
 
@@ -41,22 +42,24 @@ enum class Wrong {
 struct Mutant {
   std::string_view name;
   Wrong wrong;
-  uint32_t op;  // that it hits unless told
+  uint32_t op;  // op to which the fault applies by default
 };
 
 constexpr Mutant kMutants[] = {
-    {"vector-tail", Wrong::VectorTail, COLLET_OP_SUBTRACT},  // what is behind the last whole vector is lost
-    {"attribute-ignored", Wrong::AttributeIgnored, COLLET_OP_TRANSPOSE},  // any permutation is taken for the reversal
-    {"one-element", Wrong::OneElement, COLLET_OP_DOT},                    // one element in the middle is off
-    {"crash", Wrong::Crash, COLLET_OP_SORT},                              // the process dies
-    {"hang", Wrong::Hang, COLLET_OP_REVERSE},                             // execute does not return
-    {"hang-in-compile", Wrong::HangInCompile, COLLET_OP_REVERSE},         // compile does not
-    {"hang-in-open", Wrong::HangInOpen, COLLET_OP_REVERSE},               // open does not
-    {"compile-refuses", Wrong::CompileRefuses, COLLET_OP_DOT},            // UNIMPLEMENTED, which supports did not say
-    {"execute-refuses", Wrong::ExecuteRefuses, COLLET_OP_DOT},            // likewise, once it is compiled
-    {"declines-all", Wrong::DeclinesAll, COLLET_OP_DOT},                  // supports says no to everything
-    {"lost", Wrong::Lost, COLLET_OP_REVERSE},                             // the device is lost, and stays so
-    {"frees-twice", Wrong::FreesTwice, COLLET_OP_ADD},                    // release does
+    {"vector-tail", Wrong::VectorTail, COLLET_OP_SUBTRACT},  // elements after the last full vector are not written
+    // Every permutation is replaced by the reversal.
+    {"attribute-ignored", Wrong::AttributeIgnored, COLLET_OP_TRANSPOSE},
+    {"one-element", Wrong::OneElement, COLLET_OP_DOT},             // one element in the middle is wrong
+    {"crash", Wrong::Crash, COLLET_OP_SORT},                       // the process dies
+    {"hang", Wrong::Hang, COLLET_OP_REVERSE},                      // execute does not return
+    {"hang-in-compile", Wrong::HangInCompile, COLLET_OP_REVERSE},  // compile does not return
+    {"hang-in-open", Wrong::HangInOpen, COLLET_OP_REVERSE},        // open does not return
+    // Compile returns UNIMPLEMENTED although supports accepted.
+    {"compile-refuses", Wrong::CompileRefuses, COLLET_OP_DOT},
+    {"execute-refuses", Wrong::ExecuteRefuses, COLLET_OP_DOT},  // execute returns UNIMPLEMENTED
+    {"declines-all", Wrong::DeclinesAll, COLLET_OP_DOT},        // supports declines everything
+    {"lost", Wrong::Lost, COLLET_OP_REVERSE},                   // the device is lost, and stays so
+    {"frees-twice", Wrong::FreesTwice, COLLET_OP_ADD},          // release frees its state twice
 };
 constexpr uint64_t kVector = 16;
 
@@ -74,7 +77,7 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
   return code;
 }
 
-// The instance that is handed out, and what is behind it.
+// The instance that open returns, and that of the other backend.
 struct Instance {
   const collet_backend* behind = nullptr;
   collet_backend_instance* instance = nullptr;
@@ -194,7 +197,7 @@ collet_status supports(collet_backend_instance* handle, uint32_t device, const c
   return self->behind->supports(self->instance, device, program, ops, count, verdicts, error);
 }
 
-// Each transpose's permutation becomes n-1 ... 0, where the shapes allow it.
+// Replaces each transpose's permutation by n-1 ... 0, if the shapes allow it.
 void ignore_permutations(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     const collet_op* op = collet_op_at(program, i);
@@ -224,7 +227,7 @@ std::vector<Result> results_of(const collet_program* program) {
   return results;
 }
 
-// A copy that may be changed, as aligned as a program must be; it lies in `storage`.
+// Returns a writable copy in `storage`, with the alignment that programs need.
 collet_program* copied(const collet_program* program, std::vector<uint64_t>& storage) {
   storage.resize((program->total_bytes + 7) / 8 + 8);
   auto* changed = reinterpret_cast<collet_program*>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
@@ -307,7 +310,7 @@ void release(collet_backend_executable* handle) {
   Executable* self = executable_of(handle);
   self->owner->behind->release(self->behind);
   if (self->hit && self->owner->choice.mutant->wrong == Wrong::FreesTwice) {
-    // Through a volatile pointer, or a compiler sees it.
+    // The pointer is volatile, because otherwise the compiler would warn about or remove the second free.
     void* volatile state = std::malloc(24);
     std::free(state);
     std::free(state);
@@ -315,7 +318,8 @@ void release(collet_backend_executable* handle) {
   delete self;
 }
 
-// No optional table: what is behind may have queues, and a result that is not there yet cannot be spoilt.
+// There are no optional tables: the other backend may have queues, and a result that is not computed yet cannot be
+// changed.
 constexpr collet_backend kTable = {sizeof(collet_backend),
                                    COLLET_ABI_MAJOR,
                                    COLLET_ABI_MINOR,

@@ -18,8 +18,9 @@
 #include "hlo/base/float_format.h"
 
 /// \file
-/// A backend that does one of mutations.def to programs with a given op, and passes all else to the backend behind it. Options of
-/// open: `mutant`, a name of all_mutants(); `backend`, the path of the library behind, whose memory the host may copy from and to.
+/// A test backend that applies one of mutations.def to programs with a given op, and forwards everything else to
+/// another backend. Options of open: `mutant`, a name of all_mutants(); `backend`, the path of the other library, whose
+/// memory the host must be able to access.
 
 namespace collet::mutants {
 namespace {
@@ -42,11 +43,12 @@ struct Result {
   uint64_t bytes() const { return elements * width; }
 };
 
-// The op that is hit, where its operands are arguments: their numbers, and that of its result, if it is one of the program.
+// The op to which the mutation applies, if its operands are arguments: their numbers, and that of its result, if it is
+// a result of the program.
 struct Place {
   std::vector<uint32_t> arguments;
   std::vector<Result> operands;
-  std::vector<int64_t> dims;  // of the first operand
+  std::vector<int64_t> dims;  // dimensions of the first operand
   std::optional<uint32_t> result;
 };
 
@@ -223,7 +225,7 @@ bool is_wanted(const Result& r) {
              r.element == COLLET_TYPE_F64;
     case Types::INTEGERS:
       return (kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED) &&
-             r.element <= COLLET_TYPE_U64;  // whole bytes
+             r.element <= COLLET_TYPE_U64;  // types of whole bytes
     case Types::PREDS:
       return kind == COLLET_KIND_PRED;
     case Types::COMPLEX:
@@ -275,7 +277,8 @@ uint64_t changed_float(uint64_t bits, uint32_t element) {
     case ResultMutation::last_bits_cut:
       return is_finite ? bits & ~uint64_t{(mantissa & 7) == 7 ? uint64_t{7} : uint64_t{0}} : bits;
     case ResultMutation::last_bit_other:
-      return width >= 32 && is_finite && exponent > 0 ? bits ^ 1 : bits;  // narrower ones are rounded once
+      // Narrower types are rounded correctly, so their last bit is determined.
+      return width >= 32 && is_finite && exponent > 0 ? bits ^ 1 : bits;
     case ResultMutation::nan_bits_other:
       return is_nan ? (bits ^ sign) | mantissa_mask : bits;
     case ResultMutation::declared_flush:
@@ -319,7 +322,7 @@ void clear(std::vector<uint8_t>& data, uint64_t from, uint64_t width) {
     std::fill(data.begin() + static_cast<ptrdiff_t>(from * width), data.end(), uint8_t{0});
 }
 
-// Changes one result. `runs`: how many there were, this one included.
+// Changes one result, according to the mutation.
 void spoil(Executable& self, size_t index, const Result& r, std::vector<uint8_t>& data) {
   const uint64_t n = r.elements, w = r.width;
   switch (mutant->result) {
@@ -377,7 +380,7 @@ void spoil(Executable& self, size_t index, const Result& r, std::vector<uint8_t>
     case ResultMutation::second_run_is_first:
       if (self.runs == 1) self.first.push_back(data);
       if (self.runs == 2 && index < self.first.size()) data = self.first[index];
-      // Later ones are what the second was, as of a cache that is filled late.
+      // From the third run on, results are wrong, as if a cache were filled incorrectly in the second run.
       if (self.runs > 2 && index < self.first.size() && n > 0) std::fill_n(data.begin(), w, uint8_t{0});
       return;
     case ResultMutation::third_run_off:
@@ -423,7 +426,7 @@ collet_status contracted(const Executable& self, const collet_launch& launch, st
   return COLLET_OK;
 }
 
-// The bytes of an argument, of which small ones may come in the launch; empty where there are none.
+// Reads the bytes of an argument, which may be in the launch itself if it is small; empty if there are none.
 collet_status read_argument(const Executable& self, const collet_argument& argument, uint64_t bytes,
                             std::vector<uint8_t>& out, collet_error* error) {
   out.assign(bytes, 0);
@@ -448,7 +451,7 @@ collet_status read_operands(const Executable& self, const collet_launch& launch,
   return COLLET_OK;
 }
 
-// Each element of the result, from those of the operands.
+// Computes each element of the result from those of the operands, with the faulty kernel.
 collet_status run_kernel(const Executable& self, const collet_launch& launch, const Arrays& operands,
                          collet_error* error) {
   const Place& place = *self.place;
@@ -474,7 +477,7 @@ collet_status run_kernel(const Executable& self, const collet_launch& launch, co
   return copy_one(self, to.buffer, to.offset, data, false, error);
 }
 
-// Operand `k` of the op, as the fault takes it. False where it holds no indices.
+// Changes operand `k` of the op to the indices that the fault would use. Returns false if it holds no indices.
 bool change_indices(const Place& place, size_t k, std::vector<uint8_t>& data) {
   const Result& operand = place.operands[k];
   const uint32_t kind = collet_type_kind(operand.element);
@@ -495,7 +498,7 @@ bool change_indices(const Place& place, size_t k, std::vector<uint8_t>& data) {
   return true;
 }
 
-// Runs with other indices, and puts the right ones back.
+// Runs with changed indices, and restores the original ones.
 collet_status run_with_indices(const Executable& self, const collet_launch* launches, uint32_t count, uint64_t run_id,
                                const std::vector<Arrays>& operands, collet_error* error) {
   const Place& place = *self.place;

@@ -28,10 +28,10 @@ enum class Gives : uint8_t { ANY, FLOATS, INTEGERS, PREDS };
 struct MutatedOp {
   uint32_t op;
   Gives gives;
-  bool special;  ///< NaN, infinities, denormals and zeros of both signs come out of it
+  bool special;  ///< its cases have results of NaN, infinities, denormals and zeros of both signs
 };
 
-// Ops that have cases of their own, and what their cases show.
+// Ops that have conformance cases, and properties of the results in these cases.
 constexpr MutatedOp kOps[] = {
     {COLLET_OP_ADD, Gives::ANY, true},
     {COLLET_OP_SUBTRACT, Gives::ANY, true},

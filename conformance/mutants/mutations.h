@@ -7,12 +7,12 @@
 #include <vector>
 
 /// \file
-/// The mutants that are made mechanically: mutations of mutations.def times ops. The plugin "mutation" is any of them; its option
-/// `mutant` has the name.
+/// The mutants that are generated: each mutation of mutations.def with each op to which it applies. The plugin
+/// "mutation" implements all of them; its option `mutant` selects one by name.
 
 namespace collet::mutants {
 
-/// The result mutations, by number.
+/// The result mutations of mutations.def.
 enum class ResultMutation : uint8_t {
 #define COLLET_RESULT_MUTATION(name, group, types, needs) name,
 #include "conformance/mutants/mutations.def"
@@ -22,7 +22,7 @@ enum class ResultMutation : uint8_t {
   COUNT
 };
 
-/// Kernels that are wrong at some operands.
+/// Kernels that are wrong for some operands.
 enum class KernelMutation : uint8_t {
   by_zero_is_zero,
   least_by_minus_one_is_zero,
@@ -61,7 +61,7 @@ enum class KernelMutation : uint8_t {
   lower_bound_last,
   COUNT
 };
-/// Wrong readings of indices.
+/// Misinterpretations of indices.
 enum class IndexMutation : uint8_t {
   negative_counts_from_end,
   beyond_is_zero,
@@ -84,11 +84,11 @@ struct Mutant {
     Operand,
     Kernel,
     Index,
-    Choice,     ///< none of these: the evaluator's other choices, where the meaning of an op leaves one
-    Contracted  ///< a * b + c is rounded once
+    Choice,     ///< no mutation, but the evaluator's other choices, where the meaning of an op leaves one
+    Contracted  ///< a * b + c is rounded once only
   };
   std::string name;        ///< "nan_becomes_zero:add"
-  std::string_view group;  ///< of the kill table
+  std::string_view group;  ///< row of the report
   Kind kind = Kind::Result;
   uint32_t op = 0;  ///< COLLET_OP_*
   ResultMutation result = ResultMutation::COUNT;
@@ -96,15 +96,15 @@ struct Mutant {
   IndexMutation index = IndexMutation::COUNT;
   Types types = Types::ANY;
   FieldKind field = FieldKind::Flag;
-  uint32_t offset = 0;  ///< of the field in the record
+  uint32_t offset = 0;  ///< offset of the field in the record
   How how = How::OTHER;
-  bool legal = false;          ///< a right backend, of another kind
-  bool other_choices = false;  ///< of the interpreter behind
+  bool legal = false;          ///< a correct backend with other permitted results
+  bool other_choices = false;  ///< option of the interpreter
 };
 
-/// All of them.
+/// Returns all mutants.
 const std::vector<Mutant>& all_mutants();
-/// Null where there is none.
+/// Returns the mutant of that name; null if there is none.
 const Mutant* find_mutant(std::string_view name);
 
 }  // namespace collet::mutants

@@ -15,7 +15,7 @@ Number magnitude(const Number& value) {
   return out;
 }
 
-// The least magnitude in a ball; 0 or less where it holds zero.
+// Returns the least magnitude in a ball; 0 or less if the ball contains zero.
 Number least_magnitude(const Number& value, const Number& radius) {
   Number out(kRadiusBits);
   mpfr_abs(out, value, kDown);
@@ -29,7 +29,7 @@ bool is_positive(const Number& value) {
 
 Number product(const Number& a, const Number& b) {
   Number out(kRadiusBits);
-  // Not a NaN where a magnitude is zero and the other radius infinite: what is not known stays not known.
+  // If a radius is infinite, the product of zero and infinity would be NaN; the result is unknown instead.
   if (mpfr_inf_p(a) || mpfr_inf_p(b)) {
     mpfr_set_inf(out, 1);
   } else {
@@ -76,7 +76,7 @@ ExactResult Ball::result() const {
   ExactResult out{mpfr_get_d(value_, kNearest), 0};
   if (!mpfr_number_p(value_) || mpfr_inf_p(radius_)) return out;
   Number rest(bits());
-  if (out.value - out.value != 0) return out;  // beyond the largest f64
+  if (out.value - out.value != 0) return out;  // the value is beyond the largest f64
   mpfr_sub_d(rest, value_, out.value, kNearest);
   out.rest = mpfr_get_d(rest, kNearest);
   return out;
@@ -149,7 +149,7 @@ Ball Ball::half() const {
   return out;
 }
 
-// The slope is at most 1 / (2 sqrt(least)).
+// The slope of sqrt in the ball is at most 1 / (2 sqrt(least magnitude)).
 Ball sqrt(const Ball& a) {
   Ball out(a.bits());
   const int ternary = mpfr_sqrt(out.value_, a.value_, kNearest);
@@ -184,7 +184,7 @@ Ball exp(const Ball& a) {
   return out;
 }
 
-// The slope is at most 1 / least.
+// The slope of log in the ball is at most 1 / (least magnitude).
 Ball log(const Ball& a) {
   Ball out(a.bits());
   const int ternary = mpfr_log(out.value_, a.value_, kNearest);
@@ -229,7 +229,8 @@ Ball cosh(const Ball& a) {
   return Ball::of_exact(a, mpfr_cosh);
 }
 
-// The slopes are at most 1 / |(x, y)|, which is at least the larger of the two least magnitudes. A ball across the cut is lost.
+// The slopes of atan2 are at most 1 / |(x, y)|, and |(x, y)| is at least the larger of the two least magnitudes. If a
+// ball crosses the branch cut, the result is unknown.
 Ball atan2(const Ball& y, const Ball& x) {
   Ball out(x.bits());
   const int ternary = mpfr_atan2(out.value_, y.value_, x.value_, kNearest);

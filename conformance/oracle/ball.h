@@ -6,11 +6,11 @@
 #include "conformance/oracle/functions.h"
 
 /// \file
-/// MPFR numbers with a bound of their error, so that the error of a formula is known even if terms cancel.
+/// MPFR numbers with a bound on their error, so that the error of a formula is known even if terms cancel.
 
 namespace collet::conformance {
 
-/// An mpfr_t that is freed.
+/// Owns an mpfr_t.
 class Number {
  public:
   explicit Number(mpfr_prec_t bits) { mpfr_init2(value_, bits); }
@@ -29,22 +29,23 @@ class Number {
   mpfr_t value_;
 };
 
-/// A real number that lies within `radius` of `value`. Each operation rounds its value to nearest and its radius upward. An
-/// infinite radius says that nothing is known: a quotient by what may be zero, a logarithm of what may be negative.
+/// A real number that is within `radius` of `value`. Each operation rounds its value to nearest and its radius upward.
+/// With an infinite radius nothing is known about the number, for example for a quotient whose divisor may be zero, or
+/// a logarithm of a number that may be negative.
 class Ball {
  public:
-  /// The number itself, which must fit `bits`.
+  /// Makes an exact ball; the number must fit `bits`.
   Ball(double exact, mpfr_prec_t bits);
 
-  /// The value, and what an f64 lacks of it.
+  /// Returns the value as an f64 and the remainder that the f64 lacks.
   ExactResult result() const;
-  /// Whether the value is right to 2^-bits of itself, or nearer to zero than any f64.
+  /// True if the relative error is at most 2^-bits, or if the number is closer to zero than any f64.
   bool is_known_to(long bits) const;
   bool is_finite() const { return mpfr_number_p(value_) != 0; }
-  /// 1 and -1 where no number of the ball has another sign; else 0.
+  /// Returns 1 or -1 if all numbers of the ball have that sign; else 0.
   int sign() const;
   bool is_exact() const { return mpfr_zero_p(radius_) != 0; }
-  /// A number of which nothing is known.
+  /// Returns a ball about which nothing is known.
   static Ball unknown(mpfr_prec_t bits);
 
   friend Ball operator+(const Ball& a, const Ball& b);
@@ -66,7 +67,7 @@ class Ball {
 
  private:
   explicit Ball(mpfr_prec_t bits);
-  // After an operation that returned `ternary`: half a unit more, where it was not exact.
+  // After an operation that returned `ternary`: adds half a unit to the radius if it was not exact.
   void add_rounding(int ternary);
   void add_radius(const Number& more);
   void lose_all() { mpfr_set_inf(radius_, 1); }

@@ -31,7 +31,7 @@ double smallest_normal(Type type) {
   return std::ldexp(1.0, smallest_exponent(format_of(type)));
 }
 
-// The real part, or where `part` is 1 the imaginary one.
+// Returns the real part or, if `part` is 1, the imaginary part.
 double part_of(const Literal& value, int64_t i, int part) {
   return part == 0 ? value.as_double(i) : value.imaginary(i);
 }
@@ -60,15 +60,15 @@ struct AllowedError {
     }
   }
 
-  // A unit of the part, and what it moves by where each part of the operands moves by a unit; but no more than a unit of the modulus,
-  // unless the bound says so.
+  // Returns one ULP of the part plus the amount by which it changes if each part of the operands changes by one ULP;
+  // but at most one ULP of the modulus, unless the bound allows more.
   double conditioned_ulp(int64_t i, int part, double ulp, double modulus) const {
     const double moves = 2 * unit_roundoff(type) * part_of(reference.magnitude, i, part);
     const bool capped = is_complex(type) && !bound.conditioned;
     return capped ? std::min(ulp + moves, ulp_at(type, modulus)) : ulp + moves;
   }
 
-  // Whether each part of complex numbers has a bound of its own.
+  // True if each part of complex numbers has a bound of its own.
   bool has_parts() const {
     if (!reference.magnitude.valid()) return false;
     // For sums of complex numbers that the evaluator computed, `magnitude` is that of the whole number, not of its parts.
@@ -79,10 +79,11 @@ struct AllowedError {
     const double own = unit_roundoff(type);
     const double u = bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
     const double magnitude = std::fabs(part_of(reference.magnitude, i, has_parts() ? part : 0));
-    // A part of a complex product is a sum of two real ones. Where it is not known by part, both parts of both operands count: four.
+    // A part of a complex product is a sum of two real products. If magnitudes are not known by part, both parts of
+    // both operands count, which gives four.
     const double terms = has_parts() ? 2 * bound.terms : bound.terms;
     const double factor = is_complex(type) && !has_parts() ? 4 : 1;
-    // One more term for the rounding of the oracle's own f64, where the sum is not exact.
+    // If the sum is not exact, one more term accounts for the rounding of the oracle's f64.
     return factor * gamma_of(reference.rest.valid() ? terms : terms + 1, u) * magnitude + ulp;
   }
 };
@@ -96,7 +97,7 @@ bool is_flushed(const AllowedError& judge, double expected, double got) {
   return judge.flushes && got == 0 && std::fabs(expected) < smallest_normal(judge.type);
 }
 
-// Whether `got` is fine; raises the worst errors seen.
+// Returns whether `got` is within the allowed error; updates the largest errors.
 bool judge_part(const AllowedError& judge, int64_t i, int part, double expected, double rounded, double got,
                 double modulus, Comparison& result, double& share) {
   if (!std::isfinite(rounded) || !std::isfinite(got)) {
@@ -115,7 +116,7 @@ bool judge_part(const AllowedError& judge, int64_t i, int part, double expected,
     if (!same) result.worst_ulp = std::max(result.worst_ulp, std::max(ulp_error(judge.type, rounded, got), 1.0));
     return same;
   }
-  // A function of a number of ULP keeps the sign of a zero all the same.
+  // A function with a bound in ULP must return zeros with the right sign.
   if (judge.bound.kind == Bound::Kind::Ulp && rounded == 0 && got == 0 && !is_complex(judge.type) &&
       std::signbit(rounded) != std::signbit(got)) {
     result.worst_ulp = std::max(result.worst_ulp, 1.0);
@@ -130,11 +131,11 @@ bool judge_part(const AllowedError& judge, int64_t i, int part, double expected,
   return error <= allowed;
 }
 
-// `share`: the error, of what is allowed.
+// Returns whether element `i` is within the allowed error. `share` is set to the error divided by the allowed error.
 bool judge_element(const AllowedError& judge, int64_t i, const Literal& got, Comparison& result, double& share) {
   const Literal& rounded = judge.reference.value;
   const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
-  if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // a byte of 0 or 1, and no other
+  if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // the byte must be 0 or 1
   if (!is_float(judge.type) && !is_complex(judge.type)) {
     return rounded.as_int(i) == got.as_int(i);
   }

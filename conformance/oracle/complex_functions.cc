@@ -36,7 +36,7 @@ Pair operator/(const Pair& a, const Pair& b) {
   return {(a.re * b.re + a.im * b.im) / d, (a.im * b.re - a.re * b.im) / d};
 }
 
-// Balls of one precision, and numbers that are exact in it.
+// Makes balls of one precision, and numbers that are exact in it.
 struct Precision {
   mpfr_prec_t bits;
   Ball number(double value) const { return {value, bits}; }
@@ -53,14 +53,14 @@ Pair log(const Pair& z) {
   return {log(square_of_modulus(z)).half(), atan2(z.im, z.re)};
 }
 
-// The larger part from what does not cancel, the other from 2 re im = y.
+// The larger part is computed from a sum that does not cancel, the other part from 2 re im = y.
 Pair sqrt(const Pair& z) {
   const Ball modulus = sqrt(square_of_modulus(z));
   if (z.re.sign() >= 0) {
     const Ball re = sqrt((modulus + z.re).half());
     return {re, z.im / (re + re)};
   }
-  // The cut: of -0 as of a negative number.
+  // At the branch cut -0 counts as a negative number.
   if (z.im.sign() == 0 && !z.im.is_exact()) return {Ball::unknown(z.re.bits()), Ball::unknown(z.re.bits())};
   const bool below = std::signbit(z.im.result().value);
   const Ball up = sqrt((modulus - z.re).half()), im = below ? -up : up;
@@ -73,7 +73,7 @@ Pair tanh_of_parts(const Ball& x, const Ball& y) {
   return {s * cosh(x) / d, sin(y) * c / d};
 }
 
-// -i z and i z.
+// Returns -i z; the next function returns i z.
 Pair by_minus_i(const Pair& z) {
   return {z.im, -z.re};
 }
@@ -81,25 +81,27 @@ Pair by_i(const Pair& z) {
   return {-z.im, z.re};
 }
 
-// log(z + sqrt(z^2 + 1)).
+// asinh(z) = log(z + sqrt(z^2 + 1)).
 Pair asinh(const Precision& make, const Pair& z) {
   return log(z + sqrt(z * z + make.one()));
 }
-// (log(1 + z) - log(1 - z)) / 2.
+// atanh(z) = (log(1 + z) - log(1 - z)) / 2.
 Pair atanh(const Precision& make, const Pair& z) {
   const Pair twice = log(make.one() + z) - log(make.one() - z);
   return {twice.re.half(), twice.im.half()};
 }
-// -i log(z + i sqrt(1 - z^2)); the product of the roots of 1 - z and 1 + z has its cuts where acos has them.
+// acos(z) = -i log(z + i sqrt(1 - z^2)). The product of the roots of 1 - z and 1 + z is used for the square root,
+// because its branch cuts are those of acos.
 Pair acos(const Precision& make, const Pair& z) {
   return by_minus_i(log(z + by_i(sqrt(make.one() - z) * sqrt(make.one() + z))));
 }
-// log(z + sqrt(z + 1) sqrt(z - 1)).
+// acosh(z) = log(z + sqrt(z + 1) sqrt(z - 1)).
 Pair acosh(const Precision& make, const Pair& z) {
   return log(z + sqrt(z + make.one()) * sqrt(z - make.one()));
 }
 
-// Functions of which the side of a cut is that of a sum: of operands on an axis nothing is said.
+// True for functions in which the sign of a computed sum decides the side of a branch cut. For operands on an axis
+// their result is not specified.
 bool has_cut_by_sums(Op op) {
   return op == Op::ACOS || op == Op::ACOSH || op == Op::ASIN || op == Op::ASINH || op == Op::ATANH ||
          op == Op::LOG_PLUS_ONE;
@@ -124,7 +126,7 @@ std::optional<Pair> value_of(const Precision& make, Op op, Complex first, Comple
       return acos(make, a);
     case Op::ACOSH:
       return acosh(make, a);
-    case Op::ASIN:  // -i asinh(iz)
+    case Op::ASIN:  // asin(z) = -i asinh(iz)
       return by_minus_i(asinh(make, by_i(a)));
     case Op::ASINH:
       return asinh(make, a);
@@ -159,7 +161,7 @@ std::optional<Pair> value_of(const Precision& make, Op op, Complex first, Comple
       return Pair{sinh(a.re) * cos(a.im), cosh(a.re) * sin(a.im)};
     case Op::SQRT:
       return sqrt(a);
-    case Op::TAN: {  // -i tanh(iz)
+    case Op::TAN: {  // tan(z) = -i tanh(iz)
       const Pair t = tanh_of_parts(-a.im, a.re);
       return by_minus_i(t);
     }
@@ -170,7 +172,7 @@ std::optional<Pair> value_of(const Precision& make, Op op, Complex first, Comple
   }
 }
 
-// The derivatives by the operands, of z with the result f; a few digits of them are enough.
+// The derivatives of the result f with respect to the operands; a few digits are sufficient.
 struct Slopes {
   Complex first = 0, second = 0;
 };
@@ -223,7 +225,7 @@ Slopes slopes_of(Op op, Complex z, Complex w, Complex f) {
     case Op::TANH:
       return {one - f * f};
     default:
-      return {};  // abs and sign lose nothing
+      return {};  // the errors of abs and sign are not magnified
   }
 }
 
@@ -240,7 +242,7 @@ bool is_finite(Complex z) {
 
 ExactComplex exact_of(Op op, Complex a, Complex b) {
   constexpr mpfr_prec_t kFirst = 192, kLast = 1 << 13;
-  constexpr long kWanted = 106;  // a value of 53 bits, and a rest of as many
+  constexpr long kWanted = 106;  // 53 bits for the value, and as many for the remainder
   ExactComplex out;
   if (!is_finite(a) || !is_finite(b)) return out;
   if (has_cut_by_sums(op) && (a.real() == 0 || a.imag() == 0)) return out;

@@ -40,11 +40,11 @@ TEST(Ball, KnowsWhatASumLoses) {
   EXPECT_TRUE(atan2(lost, one).is_finite());
 }
 
-// Where formulas of f64 lose everything: expm1 near zeros of its real part, log near the circle, logistic near its poles, products
-// that cancel.
+// Tests operands for which formulas in f64 lose all digits: expm1 near zeros of its real part, log near the unit
+// circle, logistic near its poles, and products that cancel.
 TEST(ComplexFunctions, CancellationCostsNothing) {
   const ExactComplex log = of(Op::LOG, {0.6, 0.8});
-  // 0.6 and 0.8 as f64 have a square of the modulus of 1 + 2^-55.2.
+  // The f64 nearest to 0.6 and 0.8 have a squared modulus of 1 + 2^-55.2.
   const long double beyond = (0.6 - 0.6L) * 1.2L + (0.8 - 0.8L) * 1.6L;
   EXPECT_NEAR(log.real.value / static_cast<double>(beyond / 2), 1, 1e-3);
   const double y = 0x1p-30;
@@ -59,7 +59,7 @@ TEST(ComplexFunctions, CancellationCostsNothing) {
   EXPECT_EQ(product.real.rest, 0);
 }
 
-// Inverse functions undo the others, and agree with those of the C++ library as far as these go.
+// Tests that inverse functions reverse the others, and that all agree with the C++ library within its accuracy.
 TEST(ComplexFunctions, AgreeWithTheLibrary) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> draw(-2, 2);
@@ -112,7 +112,7 @@ TEST(ComplexFunctions, OfTwoOperands) {
   EXPECT_EQ(of(Op::ABS, {3, -4}).real.value, 5);
 }
 
-// A slope is what the result moves by: checked against a difference.
+// Compares slopes with finite differences of the result.
 TEST(ComplexFunctions, SlopesAreThoseOfDifferences) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> draw(0.25, 2);
@@ -149,7 +149,7 @@ TEST(ComplexFunctions, SayWhatTheyDoNotKnow) {
   EXPECT_FALSE(of(Op::DIVIDE, 1, 0).is_known);
   EXPECT_FALSE(of(Op::POWER, 0, {0, 1}).is_known);
   EXPECT_FALSE(of(Op::ASIN, {2, 0.0}).is_known);
-  // The sides of the cut of log and sqrt are told by the sign of zero.
+  // The sign of zero selects the side of the branch cut of log and sqrt.
   EXPECT_GT(of(Op::LOG, {-1, 0.0}).imaginary.value, 3);
   EXPECT_LT(of(Op::LOG, {-1, -0.0}).imaginary.value, -3);
   EXPECT_EQ(value(of(Op::SQRT, {-4, -0.0})), Complex(0, -2));

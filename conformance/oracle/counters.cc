@@ -5,8 +5,8 @@
 
 namespace collet::conformance {
 
-// Section 3.3 and table 2 of the paper: each round is a MIX, and after each fourth round the next two words of the key schedule and the
-// number of the injection are added.
+// Section 3.3 and table 2 of the paper (see counters.h): each round is a MIX function, and after every fourth round the
+// next two words of the key schedule and the number of the injection are added.
 std::array<uint32_t, 2> threefry(std::array<uint32_t, 2> counter, std::array<uint32_t, 2> key) {
   constexpr int kRounds = 20;
   constexpr std::array<int, 8> kRotation = {13, 15, 26, 6, 17, 29, 16, 24};
@@ -26,7 +26,8 @@ std::array<uint32_t, 2> threefry(std::array<uint32_t, 2> counter, std::array<uin
   return {left, right};
 }
 
-// Section 3.2: an S-box of two products of 32 bits, whose halves cross over, and a key that grows by Weyl constants.
+// Section 3.2 of the paper: each round multiplies two pairs of 32-bit words and permutes the halves of the products;
+// the key is incremented by Weyl constants.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   constexpr int kRounds = 10;
   constexpr uint64_t kFirst = 0xD2511F53, kSecond = 0xCD9E8D57;

@@ -6,7 +6,8 @@
 namespace collet::conformance {
 namespace {
 
-// The known answers that the authors of the paper publish with Random123 (kat_vectors). Digits of pi are the third of each.
+// The known answers that the authors of the paper publish with Random123 (file kat_vectors). The inputs of the third
+// one are digits of pi.
 TEST(Threefry, GivesThePublishedAnswers) {
   using Two = std::array<uint32_t, 2>;
   EXPECT_EQ(threefry({0, 0}, {0, 0}), (Two{0x6b200159, 0x99ba4efe}));

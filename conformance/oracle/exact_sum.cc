@@ -9,7 +9,7 @@
 namespace collet::conformance {
 namespace {
 
-// Two mantissas multiplied.
+// A type for the product of two mantissas.
 __extension__ using Wide = unsigned __int128;
 
 constexpr int64_t kRadix = int64_t{1} << 32;
@@ -27,12 +27,13 @@ Parts parts_of(double value) {
   return exponent == 0 ? Parts{fraction, -1074} : Parts{fraction | uint64_t{1} << 52, exponent - 1075};
 }
 
-// The nearest f64 of a magnitude in digits of 32 bits, none below zero, digit 0 being worth 2^least.
+// Returns the f64 nearest to a magnitude that is given in digits of 32 bits, none negative; digit 0 has the weight
+// 2^least.
 double nearest(const int64_t* digits, int count, int least) {
   int top = count - 1;
   while (top >= 0 && digits[top] == 0) --top;
   if (top < 0) return 0;
-  // The first 64 bits from the top one on, the last of them set where anything lies below.
+  // Takes the first 64 bits from the highest one on; the last of them is set if any lower bit is set.
   const int length = std::bit_width(static_cast<uint64_t>(digits[top]));
   const int64_t top_bit = int64_t{32} * top + length - 1;
   uint64_t head = 0;
@@ -49,11 +50,11 @@ double nearest(const int64_t* digits, int count, int least) {
       more |= digit != 0;
     }
   }
-  // Denormal results have fewer bits; the number of those that count, at most 53.
+  // Denormal results have fewer bits: this is the number of bits that are kept, at most 53.
   const int64_t exponent = top_bit + least;
   const int64_t kept = std::clamp<int64_t>(exponent + 1075, 0, 53);
   if (kept == 0) {
-    // Between 0 and the least f64: a half of it goes to even, which is 0.
+    // For values below the least f64: half of it is rounded to even, which is 0.
     const bool beyond_half = exponent == -1075 && ((head << 1) != 0 || more);
     return beyond_half ? std::numeric_limits<double>::denorm_min() : 0;
   }
@@ -83,7 +84,7 @@ void ExactSum::add_product(double a, double b) {
   const Wide product = static_cast<Wide>(x.mantissa) * y.mantissa;
   if (product == 0) return;
   const int place = x.exponent + y.exponent - kLeast, first = place / kDigitBits, shift = place % kDigitBits;
-  // 106 bits, shifted by up to 31: five digits.
+  // The product has 106 bits and is shifted by up to 31, so it affects up to five digits.
   auto rest = product;
   uint64_t carried = 0;
   int digit = first;
@@ -95,11 +96,11 @@ void ExactSum::add_product(double a, double b) {
     rest >>= 32;
   }
   low_ = std::min(low_, first);
-  // A digit takes 2^31 summands of 32 bits.
+  // A digit can take 2^31 summands of 32 bits before it overflows.
   if (++pending_ == 1 << 30) carry();
 }
 
-// Every digit but the top one is then from 0 to 2^32 - 1; the top one has the sign.
+// Normalizes the digits: every digit except the top one is then from 0 to 2^32 - 1; the top one has the sign.
 void ExactSum::carry() {
   pending_ = 0;
   int64_t carried = 0;

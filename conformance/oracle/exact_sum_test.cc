@@ -65,7 +65,7 @@ TEST(ExactSum, HasInfinitiesAndNaN) {
   EXPECT_EQ(negative.result().value, -kInfinity);
 }
 
-// Against MPFR with more bits than there are, over the whole range of exponents.
+// Compares with MPFR at a precision at which no sum is rounded, over the whole range of exponents.
 TEST(ExactSum, IsThatOfMpfr) {
   std::mt19937_64 random(7);
   mpfr_t all, product, rest;

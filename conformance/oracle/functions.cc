@@ -12,14 +12,15 @@ namespace {
 
 using hlo::Op;
 
-// Enough for a value of 53 bits and a rest whose error is 2^-100 of it.
+// Precision in bits: enough for a value of 53 bits and a remainder with a relative error of 2^-100.
 constexpr mpfr_prec_t kPrecision = 160;
 constexpr mpfr_rnd_t kNearest = MPFR_RNDN;
 
 using Unary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
 using Binary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
 
-// 1 / (1 + e^-x). Where the sum loses digits the result is 1, and where it does not each step is within a few units of the 160th bit.
+// Computes 1 / (1 + e^-x). If the addition loses digits, the result is 1; otherwise each step has an error of a few
+// units of the 160th bit.
 int logistic(mpfr_ptr r, mpfr_srcptr x, mpfr_rnd_t mode) {
   mpfr_neg(r, x, mode);
   mpfr_exp(r, r, mode);
@@ -27,7 +28,7 @@ int logistic(mpfr_ptr r, mpfr_srcptr x, mpfr_rnd_t mode) {
   return mpfr_ui_div(r, 1, r, mode);
 }
 
-// MPFR gives +infinity for -0.
+// Handles -0 separately, because MPFR returns +infinity for it.
 int rsqrt(mpfr_ptr r, mpfr_srcptr x, mpfr_rnd_t mode) {
   if (!mpfr_zero_p(x)) return mpfr_rec_sqrt(r, x, mode);
   mpfr_set_inf(r, mpfr_signbit(x) ? -1 : 1);
@@ -105,7 +106,7 @@ Binary binary_of(Op op) {
 double ExactResult::rounded_to_odd() const {
   const auto bits = std::bit_cast<uint64_t>(value);
   if (rest == 0 || !std::isfinite(value) || bits & 1) return value;
-  // The neighbour on the side of the exact result has the other parity.
+  // If the last bit is not set, the neighbour on the side of the exact result has it set.
   return std::nextafter(value, rest > 0 ? HUGE_VAL : -HUGE_VAL);
 }
 

@@ -17,13 +17,14 @@ namespace {
 using hlo::Literal;
 using hlo::Type;
 
-// Of a property that a larger share of the right elements have, or more of them than of two wrong ones each, nothing follows.
+// A property is only reported if at most this share of the correct elements has it, and at most this number of correct
+// elements per wrong element.
 constexpr double kMostOfRight = 0.25, kMostForEachWrong = 0.5;
 
 struct Property {
   std::string text;
   std::function<bool(int64_t)> holds;
-  size_t right = 0;  // elements that have it
+  size_t right = 0;  // number of correct elements that have the property
 };
 
 class Search {
@@ -52,7 +53,7 @@ class Search {
     const Property& first = properties_.front();
     const auto most = static_cast<size_t>(std::max(kMostOfRight * static_cast<double>(good_.size()),
                                                    kMostForEachWrong * static_cast<double>(bad_.size())));
-    // Another one is named where it leaves less than half of the right elements.
+    // A second property is added if it excludes at least half of the remaining correct elements.
     const Property* second = nullptr;
     size_t left = first.right;
     for (const Property& other : properties_) {
@@ -125,7 +126,7 @@ class Search {
     add_range(name, [at](int64_t i) { return std::fabs(at(i)); });
   }
 
-  // The sizes at which elements are wrong, from the least or up to the greatest.
+  // Adds the range of sizes at which elements are wrong: from the least one on, or up to the greatest.
   void add_range(const std::string& name, const std::function<double(int64_t)>& size) {
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (const int64_t i : bad_) {

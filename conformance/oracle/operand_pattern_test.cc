@@ -46,9 +46,10 @@ TEST(OperandPattern, NamesWhatAnyOperandHas) {
 }
 
 TEST(OperandPattern, SaysNothingWithoutGrounds) {
-  EXPECT_EQ(described({floats({1, 2, 3, 4})}, {0, 1, 2, 3}), "");                              // all are wrong
-  EXPECT_EQ(described({floats({1, 2, 1, 2, 1, 2}), floats({3, 3, 3, 3, 3, 3})}, {0, 1}), "");  // nothing differs
-  EXPECT_EQ(described({floats({1, 2}), floats({3})}, {0}), "");  // not one for each element
+  EXPECT_EQ(described({floats({1, 2, 3, 4})}, {0, 1, 2, 3}), "");  // all elements are wrong
+  // No property distinguishes the wrong elements.
+  EXPECT_EQ(described({floats({1, 2, 1, 2, 1, 2}), floats({3, 3, 3, 3, 3, 3})}, {0, 1}), "");
+  EXPECT_EQ(described({floats({1, 2}), floats({3})}, {0}), "");  // an operand has fewer elements than the result
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace collet::conformance {
 namespace {
 
-// The index that all of `bad` have in dimension `d`; -1 when they differ.
+// Returns the index in dimension `d` that all of `bad` have; -1 if they differ.
 int64_t common_index(const hlo::Shape& shape, std::span<const int64_t> bad, int d) {
   int64_t inner = 1;
   for (int k = d + 1; k < shape.rank(); ++k) inner *= shape.dim(k);

@@ -12,7 +12,7 @@ std::string report_badge(const ConformReport& report) {
   for (const ProfileSummary& s : summarize_profiles(report))
     if (s.claimed && s.failed == 0) right += fmt::format("{}{}", right.empty() ? "" : ", ", s.profile->name);
   const bool good = report.conforms();
-  // A run of a part of the cases says nothing of the whole.
+  // A run of a part of the cases does not show whether the backend conforms.
   const bool part = good && !(report.whole && report.full);
   if (!good) right = "does not conform";
   if (right.empty()) right = "conforms";

@@ -57,7 +57,7 @@ std::string head_line(const ConformReport& report, const ConformOptions& options
   return out + "\n";
 }
 
-// The sum stands at the end of its line, over all before it and the sum of the first line.
+// Appends a checksum to the end of a line. It covers the line itself and the checksum of the first line.
 std::string with_sum(std::string line, std::string_view key) {
   line.pop_back();
   const std::string sum = sha256(fmt::format("{}{}", key, line)).substr(0, kSumDigits);
@@ -154,7 +154,8 @@ Expected<Bundle> read_head(std::string_view name, std::string_view line) {
   if (out.options.shard >= out.options.shards)
     return invalid_argument(fmt::format("{}: there is no shard {} of {}", name, out.options.shard, out.options.shards));
   out.report.backend = text_of(*backend, "name");
-  // It is opened by this name: a file does not say which library of this machine is loaded.
+  // The name becomes a path that is opened, so a bundle must not contain one: it must not determine which library on
+  // this machine is loaded.
   if (out.report.backend.find('/') != std::string::npos)
     return invalid_argument(fmt::format("{}: '{}' is no name of a backend", name, out.report.backend));
   out.report.version = text_of(*backend, "version");
@@ -226,7 +227,7 @@ Expected<Bundle> read_bundle(std::string_view name, std::string_view text) {
     out.report.cases.push_back(std::move(result));
   }
   if (!ended) out.altered.emplace_back("the last line, the hash of the file, is missing: it was cut off");
-  // Each line's sum has the first line in it.
+  // Every line's checksum includes that of the first line.
   if (bad_sums > 0 && bad_sums == out.report.cases.size())
     out.altered = {"line 1, what the run was, or every result was altered"};
   return out;

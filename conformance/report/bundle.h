@@ -9,40 +9,45 @@
 #include "conformance/runner/conform.h"
 
 /// \file
-/// Submissions: the results of a run with all that is needed to check them again. docs/conformance.md has the format.
+/// Bundles for submission: the results of a run with all data that is needed to check them again. docs/conformance.md
+/// describes the format.
 
 namespace collet::conformance {
 
 /// The contents of a bundle.
 struct Bundle {
-  ConformOptions options;  ///< which cases, by which seed, with which options of the backend
-  /// Cases by name, outcome, ops and errors; op and type are not set. The path is the library's file name alone.
+  ConformOptions options;  ///< the selected cases, the seed, and the options of the backend
+  /// Has name, outcome, ops and errors of cases; op and type are not set. The path is only the file name of the
+  /// library.
   ConformReport report;
   std::string collet;                     ///< version of the SDK
-  std::string suite, library;             ///< SHA-256
+  std::string suite, library;             ///< SHA-256 of the suite and of the library
   std::string machine;                    ///< SHA-256 of the report's description
   std::string verdict;                    ///< "conforms" or "does not conform"
-  size_t cases = 0;                       ///< that there are, by the first line
-  std::vector<std::string> altered = {};  ///< what was changed after writing: "line 17, add/f32/1/unit"
+  size_t cases = 0;                       ///< number of cases according to the first line
+  std::vector<std::string> altered = {};  ///< lines whose checksum is wrong: "line 17, add/f32/1/unit"
 };
 
-/// One line of JSON for the run, one for each case in the order of the suite, and one for the whole. The error: the backend's library
-/// cannot be read.
+/// Returns one line of JSON for the run, one for each case in the order of the suite, and one for the summary. Returns
+/// an error if the backend's library cannot be read.
 Expected<std::string> bundle_text(const ConformReport& report, const ConformOptions& options);
-/// The error: `name` is no bundle, or one of a newer format. What was altered is none: it stands in the bundle.
+/// Reads a bundle. Returns an error if `name` is not a bundle, or has a newer format. Wrong checksums are not an error:
+/// Bundle::altered lists them.
 Expected<Bundle> read_bundle(std::string_view name, std::string_view text);
 
 struct VerifyOptions {
-  std::string name;  ///< of the file, for messages
+  std::string name;  ///< name of the file, for messages
   std::string text;
-  std::optional<std::string> backend = {};  ///< name or path of the library; none: as the bundle calls it
-  /// Options of the backend that may name paths: those of the bundle that do must be among them.
+  std::optional<std::string> backend = {};  ///< name or path of the library; if absent, the name in the bundle is used
+  /// Options of the backend that the caller permits, because options may contain paths: options in the bundle with
+  /// paths are only used if they are listed here.
   std::vector<std::pair<std::string, std::string>> backend_options = {};
-  double rerun = 0;                   ///< share of the cases that run again
-  std::optional<uint64_t> seed = {};  ///< chooses these cases, and other inputs for them; none: drawn by the system
+  double rerun = 0;  ///< share of the cases to run again
+  /// Seed that selects these cases, and other inputs for them; if absent, the system provides a random one.
+  std::optional<uint64_t> seed = {};
   unsigned jobs = 1;
-  uint64_t memory_bytes = 0;  ///< of a worker; 0: as a run
-  double timeout = 0;         ///< seconds a case; 0: as a run
+  uint64_t memory_bytes = 0;  ///< memory limit of a worker; 0: as in the run
+  double timeout = 0;         ///< seconds per case; 0: as in the run
   ProgressFunction progress = {};
 };
 
@@ -51,21 +56,22 @@ struct Check {
   enum class State : uint8_t { Holds, Differs, NotChecked };
   std::string what;
   State state = State::Holds;
-  std::vector<std::string> details = {};  ///< what does not match, or why it was not looked at
+  std::vector<std::string> details = {};  ///< the differences, or why the check was not made
 };
 
 struct Verification {
   std::string title;  ///< "acme 1.2, seed 0, 14000 cases"
   std::vector<Check> checks;
-  std::optional<uint64_t> seed = {};  ///< that chose the cases which ran again
+  std::optional<uint64_t> seed = {};  ///< seed that selected the cases which ran again
   std::vector<std::string> sayings =
-      {};  ///< "conforms to Collet opset 1, profile core", where all that it takes stands in the bundle
-  /// Whether the bundle agrees with everything that it was compared with.
+      /// Statements such as "conforms to Collet opset 1, profile core", if the bundle has all cases that they require.
+      {};
+  /// True if the bundle agrees with everything that it was compared with.
   bool holds() const;
 };
 
-/// Checks hashes, the set of cases, and the verdict, and runs a sample again, with the bundle's inputs and with others. The error: no
-/// bundle, or cases are to run and the backend cannot be opened.
+/// Checks hashes, the set of cases, and the verdict, and runs a sample again, with the bundle's inputs and with others.
+/// Returns an error if the file is not a bundle, or if cases are to be run and the backend cannot be opened.
 Expected<Verification> verify_bundle(const VerifyOptions& options);
 std::string verification_text(const Verification& verification, size_t most);
 std::string verification_json(const Verification& verification);

@@ -44,7 +44,7 @@ Expected<Run> read(std::string_view name, std::string_view text) {
   return run;
 }
 
-// A heading and lines, the first of them.
+// Returns a heading and the first `most` lines.
 std::string listed(std::string_view heading, const std::vector<std::string>& lines, size_t most) {
   if (lines.empty()) return {};
   std::string out = fmt::format("{}: {}\n", heading, lines.size());
@@ -67,7 +67,7 @@ Status read_earlier(std::string_view name, std::string_view text, PageExtras& ex
 }
 
 std::string since_when(const PageExtras& extras, const CaseResult& one) {
-  std::string first;  // of the runs in which it failed, without a pass in between
+  std::string first;  // the first of the runs in which it failed without a pass afterwards
   size_t failed = 0;
   for (auto run = extras.earlier.rbegin(); run != extras.earlier.rend(); ++run) {
     const auto found = run->failed.find(one.name);

@@ -130,7 +130,7 @@ std::string silent_rows(const ConformReport& report) {
          "</table></div>\n";
 }
 
-// Heights are logarithms of counts; the line is the bound.
+// Draws a histogram of errors. Heights are proportional to logarithms of counts; the vertical line is the error bound.
 std::string histogram(std::string_view title, const ErrorCounts& errors, double worst_ulp) {
   constexpr int kBar = 16, kHeight = 48;
   int64_t all = 0, most = 1;

@@ -62,7 +62,7 @@ std::string cell_id(Op op, hlo::Type type) {
   return fmt::format("cases:{}/{}", op_info(op).text, hlo::type_info(type).text);
 }
 
-// The beginning of what is the same in many failures.
+// Shortens a text whose beginning is equal in many failures.
 std::string short_text(std::string_view text) {
   constexpr size_t kMost = 140;
   const size_t end = std::min(text.find('\n'), kMost);
@@ -74,7 +74,8 @@ struct FailedOp {
   std::string_view name() const { return subject(*cases[0]); }
 };
 
-// In the order in which they are worth being mended.
+// Returns the failed ops, sorted by their share of the work of programs, because ops with a large share should be fixed
+// first.
 std::vector<FailedOp> failed_ops(const ConformReport& report) {
   std::vector<FailedOp> groups;
   std::map<std::string_view, size_t> at;

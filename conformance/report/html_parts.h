@@ -7,20 +7,22 @@
 #include "conformance/report/report.h"
 
 /// \file
-/// Parts of the page that report_html makes. Each is empty where there is nothing to show.
+/// Parts of the page that report_html creates. Each is an empty text if there is nothing to show.
 
 namespace collet::conformance {
 
-/// A whole page that stands alone; `title` and `body` are markup.
+/// Returns a complete page without external files; `title` and `body` are markup.
 std::string page(std::string_view title, std::string_view verdict, bool good, std::string_view body);
 
-/// A cell for each op and element type: what became of its cases. It leads to them.
+/// Returns a table with a cell for each op and element type that shows the outcomes of its cases and links to them.
 std::string heat_map(const ConformReport& report);
-/// The cases that the cells lead to.
+/// Returns the lists of cases to which the cells of heat_map link.
 std::string case_lists(const ConformReport& report, const BackendChoice& backend);
-/// Failures by op: why, the program, inputs, expected and got, and the line that runs each again.
+/// Returns the failures by op: reason, program, inputs, expected and actual values, and the command line that runs each
+/// again.
 std::string failure_list(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras);
-/// A row for each op that failed, of the largest share of work first: types, what its wrong elements have in common, since when.
+/// Returns a table with a row for each failed op, sorted by share of work: its types, what its wrong elements have in
+/// common, and since when it fails.
 std::string wrong_ops(const ConformReport& report, const PageExtras& extras);
 
 }  // namespace collet::conformance

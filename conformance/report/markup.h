@@ -6,7 +6,8 @@
 
 namespace collet::conformance {
 
-/// Text as it may stand in XML and HTML, attributes included. What is no UTF-8 or no character of XML becomes a blank.
+/// Returns text escaped for XML and HTML, including attributes. Bytes that are not valid UTF-8 or not characters of XML
+/// become blanks.
 std::string escape_markup(std::string_view text);
 
 }  // namespace collet::conformance

@@ -3,7 +3,7 @@
 
 namespace collet::conformance {
 
-/// The style of the pages that stand alone: page.css, put here by the build.
+/// The style sheet of self-contained pages: page.css, compiled in by the build.
 extern const char kPageStyle[];
 
 }  // namespace collet::conformance

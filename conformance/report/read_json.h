@@ -7,13 +7,13 @@
 
 namespace collet::conformance {
 
-/// A member's text; empty where there is none.
+/// Returns a member's text; empty if there is none.
 inline std::string text_of(const boost::json::object& object, std::string_view key) {
   const boost::json::value* value = object.if_contains(key);
   return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
-/// A member's number; 0 where there is none.
+/// Returns a member's number; 0 if there is none.
 inline double number_of(const boost::json::object& object, std::string_view key) {
   const boost::json::value* value = object.if_contains(key);
   return value != nullptr && value->is_number() ? value->to_number<double>() : 0;

@@ -18,7 +18,7 @@ namespace {
 using hlo::op_info;
 using hlo::type_info;
 
-// How the command that runs now is called from a shell: by name where the shell finds it so, else by path.
+// Returns the current command as it is called from a shell: by name if the shell finds it so, else by path.
 std::string own_command() {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -73,7 +73,7 @@ void add_case(OpSummary& summary, const CaseResult& one, bool is_declared) {
   summary.worst_share = std::max(summary.worst_share, one.share);
 }
 
-// A few of each op: what one op does wrong, it does wrong in many cases.
+// Lists a few failures of each op, because one defect of an op causes many failures.
 std::string failures_text(const ConformReport& report, const BackendChoice& backend, size_t most) {
   constexpr size_t kMostOfOneOp = 3;
   std::string out;
@@ -121,7 +121,7 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
   return out;
 }
 
-// For runs of all cases only: with a filter, many accepted ops do not run.
+// Only for runs of all cases: with a filter, many accepted ops do not run.
 std::string silent_text(const ConformReport& report) {
   constexpr size_t kMost = 20;
   std::string out;
@@ -138,7 +138,7 @@ std::string silent_text(const ConformReport& report) {
   return out;
 }
 
-// One line for each profile of which cases ran.
+// Returns one line for each profile that has cases in the run.
 std::string profiles_text(const ConformReport& report) {
   std::string out;
   for (const ProfileSummary& s : summarize_profiles(report)) {

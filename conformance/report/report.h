@@ -16,112 +16,117 @@ namespace collet::conformance {
 struct OpSummary {
   Op op = Op::INVALID;
   size_t cases = 0, passed = 0, failed = 0, unsupported = 0;
-  size_t nothing_to_run = 0;  ///< passed cases of which the SDK left nothing: of arrays without elements, for example
-  size_t declared = 0;        ///< other cases, of element types that the device declares
-  size_t on_device = 0;       ///< passed cases among these that ran on the device, and nothing of them on the fallback
+  /// Passed cases that the SDK reduced to nothing, for example with arrays without elements.
+  size_t nothing_to_run = 0;
+  size_t declared = 0;   ///< number of other cases, with element types that the device declares
+  size_t on_device = 0;  ///< number of passed cases among these that ran on the device only, without the fallback
   double worst_ulp = 0;
   double worst_share = 0;
-  std::string worst_case;  ///< where the worst error was seen
-  /// Element types of its cases: those of which at least one passed with work for the device alone, and the others.
+  std::string worst_case;  ///< case with the largest error
+  /// Element types of its cases: those with at least one passed case that ran on the device only, and the others.
   std::vector<hlo::Type> types_on_device, types_elsewhere;
 };
 
-/// Summary of those cases of a profile that were run.
+/// Summary of the cases of a profile that were run.
 struct ProfileSummary {
   const Profile* profile = nullptr;
   bool claimed = false;
   size_t cases = 0, on_device = 0, failed = 0;
 };
-/// Summaries of all profiles that can be claimed and have cases in the report.
+/// Returns summaries of all profiles that can be claimed and have cases in the report.
 std::vector<ProfileSummary> summarize_profiles(const ConformReport& report);
 /// Returns the subject of a case: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
-/// "core", "math", ...
+/// Returns the name of the op's class: "core", "math", ...
 std::string_view class_name(Op op);
-/// Ops that have cases in the report, in the order of the op table.
+/// Returns the ops that have cases in the report, in the order of the op table.
 std::vector<OpSummary> summarize(const ConformReport& report);
-/// Ops that the backend left to the fallback, or that nothing took. Ops of which nothing runs on the device come first, then
-/// those that lack cases; among equals core ops come before extended ones.
+/// Returns the ops that the backend left to the fallback, or that neither of them supports. Ops without any case on the
+/// device come first, then those that lack some cases; among equals core ops come before extended ones.
 std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops);
-/// "37 of 137 cases on the device: f32; not s32 f64": how much of an op the device does, and in which element types.
+/// Returns a text such as "37 of 137 cases on the device: f32; not s32 f64": how many cases of an op the device runs,
+/// and in which element types.
 std::string device_text(const OpSummary& summary);
-/// An op or pattern that a device accepted or named, and never ran.
+/// An op or pattern that a device accepted or named, but never ran.
 struct NeverUsed {
   enum class Why : uint8_t {
-    NeverRun,     ///< accepted in some case, and run in none
-    NeverTaken,   ///< a pattern that the device names, offered and always declined
-    NeverOffered  ///< a pattern that the device names, and no case has
+    NeverRun,     ///< accepted in some case, but run in none
+    NeverTaken,   ///< a pattern that the device names, but declines whenever it is offered
+    NeverOffered  ///< a pattern that the device names, but no case contains
   };
   Why why = Why::NeverRun;
   uint32_t kind = 0;  ///< COLLET_QUESTION_*
   std::string name;
-  std::vector<hlo::Type> types = {};  ///< none for NeverOffered
+  std::vector<hlo::Type> types = {};  ///< element types; empty for NeverOffered
 };
 std::vector<NeverUsed> never_used(const ConformReport& report);
-/// "never run", ...; "op", "pattern", "fusion".
+/// Returns "never run", ...; the next function returns "op", "pattern" or "fusion".
 std::string_view why_name(NeverUsed::Why why);
 std::string_view kind_name(uint32_t kind);
-/// The command line that runs one case again.
+/// Returns the command line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 
-/// The share of the op in the work of programs, on average over the model corpus: op_shares.def.
+/// Returns the share of the op in the work of programs, from op_shares.def.
 double share_of_work(Op op);
 
-/// The differences of two reports of report_json: of versions of a backend, or of the suite.
+/// The differences between two reports of report_json, for example of two versions of a backend or of the suite.
 struct ReportDifference {
   struct Section {
-    std::string heading;  ///< "fails now"
+    std::string heading;  ///< heading such as "fails now"
     std::vector<std::string> lines;
     bool worse = false;
   };
-  std::string heading = {};  ///< the two runs, a line each
+  std::string heading = {};  ///< describes the two runs, one line each
   std::vector<Section> sections = {};
-  std::string text;    ///< for people
-  bool worse = false;  ///< something fails, or is not taken, that was right before; or a new case fails
+  std::string text;  ///< the differences as readable text
+  /// True if a case that was right before fails or is not accepted any more, or if a new case fails.
+  bool worse = false;
 };
-/// The error: one of them, by its name, is no report. `most`: lines of each kind.
+/// Compares two reports. Returns an error that names the one that is not a report. `most`: largest number of lines of
+/// each kind.
 Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_view a, std::string_view name_b,
                                         std::string_view b, size_t most);
 
 /// One program of `collet bench`.
 struct SpeedRow {
   std::string name, family;
-  double ns = 0;        ///< median
-  double of_limit = 0;  ///< the least time divided by the time taken
-  double gain = 0;      ///< times as fast as the other backend; 0: there is none
+  double ns = 0;        ///< median time
+  double of_limit = 0;  ///< the machine's limit divided by the measured time
+  double gain = 0;      ///< speed relative to the other backend; 0: there is none
 };
-/// An earlier run, of report_json.
+/// An earlier run, read from a report of report_json.
 struct EarlierRun {
   std::string title;                                ///< backend, version and revision
-  std::map<std::string, bool, std::less<>> failed;  ///< each of its cases: whether it failed
+  std::map<std::string, bool, std::less<>> failed;  ///< by case: whether it failed
 };
-/// Further contents of a page.
+/// Additional contents of a page.
 struct PageExtras {
-  std::vector<EarlierRun> earlier = {};  ///< the oldest first
+  std::vector<EarlierRun> earlier = {};  ///< earlier runs, the oldest first
   std::vector<SpeedRow> speed = {};
   std::string against = {};  ///< the other backend of `speed`
 };
-/// "acme 1.2 (3f2c1a)": the backend, its version, and where it is known the revision.
+/// Returns a text such as "acme 1.2 (3f2c1a)": the backend, its version, and the revision if known.
 std::string title_of(std::string_view backend, std::string_view version, std::string_view revision);
-/// Since when a case fails: "since acme 1.3; acme 1.2 passed it", or "in each of 3 earlier runs". Empty without earlier runs that have it.
+/// Returns since when a case fails: "since acme 1.3; acme 1.2 passed it", or "in each of 3 earlier runs". Empty if no
+/// earlier run has the case.
 std::string since_when(const PageExtras& extras, const CaseResult& one);
 /// Reads a report of report_json as an earlier run. Returns an error if `name` is no such report.
 Status read_earlier(std::string_view name, std::string_view text, PageExtras& extras);
 /// Reads a report of `collet bench --json`. Returns an error if `name` is no such report.
 Status read_speed(std::string_view name, std::string_view text, PageExtras& extras);
 
-/// The report as JSON; docs/conformance_report.schema.json describes it.
+/// Returns the report as JSON; docs/conformance_report.schema.json describes it.
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
-/// The report as JUnit XML, with one suite per op.
+/// Returns the report as JUnit XML, with one suite per op.
 std::string report_junit(const ConformReport& report, const BackendChoice& backend);
-/// The report as a web page that needs no other file: verdict, profiles, a table of ops and types, failures with their
-/// reproducers, errors, road map, a row for each op, and the cases.
+/// Returns the report as a web page without external files: verdict, profiles, a table of ops and types, failures with
+/// their command lines, errors, ops that are missing, a row for each op, and the cases.
 std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras = {});
-/// The differences as a web page.
+/// Returns the differences as a web page.
 std::string difference_html(const ReportDifference& difference);
-/// A small SVG image with the opset and the claimed profiles that hold.
+/// Returns a small SVG image with the opset and the claimed profiles that hold.
 std::string report_badge(const ConformReport& report);
-/// The report as text: failures with their reproducers, worst errors, road map, verdict.
+/// Returns the report as text: failures with their command lines, largest errors, missing ops, verdict.
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
 
 }  // namespace collet::conformance

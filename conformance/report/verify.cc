@@ -21,7 +21,7 @@ bool is_failure(Outcome outcome) {
   return outcome != Outcome::Pass && outcome != Outcome::Unsupported;
 }
 
-// Differs where there are details.
+// Makes the result of a check; it fails if there are details.
 Check check(std::string what, std::vector<std::string> details) {
   const Check::State state = details.empty() ? Check::State::Holds : Check::State::Differs;
   return {std::move(what), state, std::move(details)};
@@ -36,7 +36,7 @@ std::vector<std::string> check_suite(const Bundle& bundle) {
   return details;
 }
 
-// The cases that there must be, each once and in order; fills in what they are about.
+// Checks that the bundle has the wanted cases, each once and in order; fills in their ops and types.
 std::vector<std::string> check_cases(Bundle& bundle, const std::vector<Case>& wanted) {
   std::vector<std::string> details;
   std::unordered_map<std::string_view, size_t> at;
@@ -68,7 +68,7 @@ std::vector<std::string> check_cases(Bundle& bundle, const std::vector<Case>& wa
   return details;
 }
 
-// The verdict follows from the results, claims among them.
+// Checks that the verdict agrees with the results and claims.
 std::vector<std::string> check_verdict(const Bundle& bundle) {
   std::vector<std::string> details;
   for (const std::string& claim : bundle.report.claims)
@@ -117,7 +117,8 @@ std::vector<std::string> check_library(const Bundle& bundle, const ConformReport
   return details;
 }
 
-// The cases whose names and the seed give the least numbers: nobody who does not know the seed can say which.
+// Selects the cases with the smallest hashes of name and seed, so that nobody who does not know the seed can predict
+// them.
 std::unordered_set<std::string> draw_sample(const Bundle& bundle, double share, uint64_t seed) {
   std::vector<std::pair<uint64_t, const std::string*>> all;
   for (const CaseResult& one : bundle.report.cases) all.emplace_back(case_seed(one.name, seed), &one.name);
@@ -128,7 +129,8 @@ std::unordered_set<std::string> draw_sample(const Bundle& bundle, double share, 
   return names;
 }
 
-// Runs the options' cases again. `same_inputs`: each must end as the bundle says; with others, none that passed may fail.
+// Runs the selected cases again. With `same_inputs` each must have the outcome in the bundle; with other inputs no case
+// that passed may fail.
 Expected<std::vector<std::string>> run_again(const Bundle& bundle, const ConformOptions& options, bool same_inputs) {
   COLLET_ASSIGN(const ConformReport again, run_conformance(options));
   std::unordered_map<std::string_view, const CaseResult*> stated;
@@ -184,7 +186,7 @@ uint64_t seed_of_the_system() {
 Status add_sample(const Bundle& bundle, const VerifyOptions& options, ConformOptions run, Verification& out) {
   out.seed = options.seed ? *options.seed : seed_of_the_system();
   run.names = draw_sample(bundle, options.rerun, *out.seed);
-  run.shard = 0;  // the sample is of the bundle's shard already
+  run.shard = 0;  // the sample is already taken from the bundle's shard
   run.shards = 1;
   run.jobs = options.jobs;
   if (options.memory_bytes > 0) run.memory_bytes = options.memory_bytes;
@@ -223,7 +225,7 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
   out.checks.push_back(check("verdict", check_verdict(bundle)));
   if (sha256(bundle.report.machine) != bundle.machine)
     out.checks.push_back(check("machine", {"its description has another SHA-256 than the bundle states"}));
-  // A file does not say which programs and libraries of this machine a backend opens.
+  // A bundle must not determine which programs and libraries on this machine a backend opens.
   for (const auto& option : bundle.options.backend.options) {
     const auto& known = options.backend_options;
     if (option.second.find('/') == std::string::npos || std::find(known.begin(), known.end(), option) != known.end())
@@ -260,7 +262,7 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
 
 namespace {
 
-// A bundle's text may come from anybody: it shall neither begin a line of its own nor steer a terminal.
+// The text of a bundle is untrusted: it must not begin a new line, nor contain control characters for a terminal.
 std::string on_one_line(std::string text) {
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
   return text;

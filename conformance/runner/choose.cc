@@ -11,7 +11,7 @@
 #include "conformance/runner/random_case.h"
 #include "hlo/base/sha256.h"
 
-// Which cases a run has.
+// Selects the cases of a run.
 
 namespace collet::conformance {
 namespace {
@@ -37,7 +37,7 @@ bool matches(const std::vector<std::string>& filters, const std::string& name) {
          });
 }
 
-// More random programs than a worker gets through, a second and in all.
+// More random programs than a worker can run per second, which bounds the number in a run.
 constexpr double kRandomPerSecond = 2000;
 constexpr uint64_t kMostRandom = 1000000;
 
@@ -52,7 +52,7 @@ bool is_chosen(const ConformOptions& options, const Case& one) {
          });
 }
 
-// All that a case is, and nothing of where it runs.
+// Returns a text with everything that defines a case, and nothing that depends on where it runs.
 std::string description(const Case& one) {
   std::string text = fmt::format("{}\n{}\n{} {} {} {} {} {} {} {} {}\n", one.name, one.text, one.pattern,
                                  static_cast<int>(one.bound.kind), one.bound.ulps, one.bound.terms, one.bound.wide,

@@ -26,12 +26,12 @@ constexpr std::string_view kProbe = "?backend";
 // The name of the task in which a worker leaves an instance open and ends.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
-// Before the name of a case: a smaller program that fails is wanted.
+// Prefix of a task's name that asks a worker to reduce the failing program of a case.
 constexpr std::string_view kReduce = "?reduce ";
 constexpr double kSecondsToReduce = 2;
 // Limits of how many failures are reduced and how many crashes are run again, since both take long.
 constexpr size_t kMostReduced = 40, kMostCrashesAgain = 8;
-// The contract case that says what is wrong with a backend that the runtime does not take.
+// The contract case that reports why the runtime does not accept a backend.
 constexpr std::string_view kDescribesItself = "contract/lifecycle/describes_itself";
 // A run ends after kMostHangs cases that hang. After the first kPatientHangs, later cases get a part of their time only,
 // since hangs mostly have one cause.
@@ -42,7 +42,7 @@ constexpr double kLessTime = 0.25;
 constexpr size_t kMostCrashes = 24;
 constexpr double kCrashShare = 0.25;
 
-// Contract cases ask the plugin's table; the others run a program through the runtime.
+// True for contract cases, which use the plugin's table directly; other cases run a program through the runtime.
 bool is_contract(std::string_view name) {
   return name.starts_with("contract/");
 }
@@ -57,7 +57,7 @@ Outcome outcome_of(std::string_view status) {
   return status == "oracle" ? Outcome::Oracle : Outcome::Fail;
 }
 
-// A task's end as fields, which a journal keeps.
+// Returns the outcome of a task as fields, which a journal stores.
 Fields fields_of(const TaskResult& task) {
   Fields fields = task.reply;
   if (task.kind != TaskResult::Kind::Replied)
@@ -102,7 +102,8 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   return result;
 }
 
-// Adds the profiles that the file beside the library claims, `libcollet_backend_acme.so.claims`.
+// Adds the profiles that the file with the library's name and the suffix .claims lists:
+// `libcollet_backend_acme.so.claims`.
 Status add_claims_of_file(const std::string& library, std::vector<std::string>& claims) {
   std::ifstream in(library + ".claims");
   if (!in) return ok_status();
@@ -141,7 +142,7 @@ Fields describe_failure(const Status& status) {
 Fields describe_backend(const Session& session) {
   const Expected<collet_client_info> info = session.info();
   if (!info.ok()) return describe_failure(info.status());
-  std::string declared;  // a character for each element type
+  std::string declared;  // one character for each element type
   for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type) declared += session.declares(type) ? '1' : '0';
   const Expected<std::string> machine = session.machine();
   if (!machine.ok()) return describe_failure(machine.status());
@@ -150,7 +151,7 @@ Fields describe_backend(const Session& session) {
           {"declared", declared}};
 }
 
-// `options` must outlive it.
+// Returns the options of the worker pool. `options` must outlive the result.
 PoolOptions pool_of(const ConformOptions& options) {
   PoolOptions pool;
   pool.arguments = arguments_of(options, options.backend);
@@ -167,10 +168,11 @@ Status probe(PoolOptions& pool, ConformReport& report) {
   COLLET_TRY(run_tasks(
       1, pool, [](size_t) { return std::string(kProbe); }, [&](size_t, const TaskResult& result) { answer = result; }));
   if (answer.kind != TaskResult::Kind::Replied) return internal_error("the backend cannot be opened: " + answer.detail);
-  // From now on it is known how long opening takes; where each case hangs, what is granted for it is all lost.
+  // The measured time of opening limits the time that later workers may take to open the backend, so that a hang wastes
+  // less.
   pool.start_seconds = std::min(pool.start_seconds, 1 + 5 * answer.seconds);
   if (const std::string_view error = find_field(answer.reply, "error"); !error.empty()) {
-    // An option that the backend refuses stays the caller's mistake; anything else makes the backend unavailable.
+    // An option that the backend refuses is the caller's error; any other error means that the backend is unavailable.
     const bool refused = static_cast<Code>(static_cast<int>(number(answer.reply, "code"))) == Code::InvalidArgument;
     return Status(refused ? Code::InvalidArgument : Code::Unavailable, std::string(error));
   }
@@ -188,7 +190,7 @@ bool is_failure(Outcome outcome) {
   return outcome != Outcome::Pass && outcome != Outcome::Unsupported;
 }
 
-// Counts failures in a row that say the same.
+// Counts consecutive failures with equal messages.
 class RepeatedFailures {
  public:
   explicit RepeatedFailures(size_t most) : most_(most) {}
@@ -208,8 +210,8 @@ class RepeatedFailures {
   Outcome outcome_ = Outcome::Pass;
 };
 
-// Whether the backend is to blame when the runtime does not open it: it opens, and what it says of itself cannot be. A device that
-// is not there, or an option that is wrong, is the caller's matter.
+// True if the runtime refuses the backend because of what the backend reports about itself: it opens, but its
+// description is invalid. A missing device or a wrong option is not the backend's fault.
 bool describes_itself_wrongly(const PoolOptions& pool) {
   TaskResult answer;
   const Status ran = run_tasks(
@@ -219,7 +221,7 @@ bool describes_itself_wrongly(const PoolOptions& pool) {
          find_field(answer.reply, "error").empty();
 }
 
-// Asks the plugin's own table, in a process in which the runtime has not loaded it.
+// Runs contract cases on the plugin's table, in a process in which the runtime has not loaded the plugin.
 class ContractWorker {
  public:
   explicit ContractWorker(const BackendChoice& backend) : backend_(backend) {}
@@ -244,7 +246,7 @@ class ContractWorker {
   }
 
  private:
-  // A worker below this one, told to leave an instance open and to end.
+  // Starts another worker process that leaves an instance open and exits.
   Fields run_left_open() const {
     PoolOptions pool;
     pool.arguments = worker_arguments(backend_);
@@ -266,7 +268,8 @@ class ContractWorker {
   std::unique_ptr<Plugin> plugin_;
 };
 
-// Runs a crashed case alone, in a new process: is it the case, or what ran before it?
+// Runs a crashed case alone in a new process, to find out whether the case itself crashes, or the cases that ran before
+// it are the cause.
 std::string blame(const PoolOptions& pool, const std::string& name, const std::vector<std::string>& before) {
   TaskResult again;
   const Status ran =
@@ -453,7 +456,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   library.name = report.path;
   pool.arguments = arguments_of(options, library);
   COLLET_TRY(run(contracts));
-  // Choosing the cases and opening the backend is no time of fuzzing.
+  // The time for fuzzing begins here: selecting cases and opening the backend does not count.
   fuzz_start = std::chrono::steady_clock::now();
   pool.arguments = through_the_runtime;
   report.ended = ended();

@@ -13,7 +13,7 @@
 #include "conformance/runner/session.h"
 
 /// \file
-/// A conformance run: which cases, on which backend, in how many processes; and what came of it.
+/// A conformance run: the selection of cases, the backend, the number of processes, and the results.
 
 namespace collet::conformance {
 
@@ -22,101 +22,107 @@ enum class Outcome : uint8_t {
   Fail,
   Crash,
   Timeout,
-  Unsupported,  ///< neither the backend nor a fallback takes the op
-  Oracle        ///< the case could not be evaluated: a defect of the suite
+  Unsupported,  ///< neither the backend nor a fallback supports the op
+  Oracle        ///< the expected results could not be computed: a defect of the suite
 };
 std::string_view outcome_name(Outcome outcome);
 
-/// Told as cases end.
+/// Called when a case ends.
 using ProgressFunction = std::function<void(size_t done, size_t total, std::string_view name)>;
 
 struct CaseResult;
 struct ConformOptions {
   BackendChoice backend;
-  std::vector<std::string> filters;            ///< globs over names; none: everything
-  std::unordered_set<std::string> names = {};  ///< only cases of these names; none: everything
+  std::vector<std::string> filters;            ///< glob patterns for names; empty: all cases
+  std::unordered_set<std::string> names = {};  ///< only cases with these names; empty: all cases
   uint32_t shard = 0, shards = 1;
   uint64_t seed = 0;
-  bool full = false;                       ///< every shape for every type, and the grid
-  std::vector<std::string> profiles = {};  ///< only cases of one of these; none: everything
-  std::vector<std::string> claims = {};    ///< profiles that the backend claims, beside those of its own file
-  std::string resume = {};                 ///< a file of results, to go on from and to add to
+  bool full = false;                       ///< uses every shape for every type, and the generated grid of cases
+  std::vector<std::string> profiles = {};  ///< only cases of one of these profiles; empty: all cases
+  std::vector<std::string> claims = {};    ///< claimed profiles, in addition to those in its claims file
+  std::string resume = {};                 ///< a journal of results: a run continues from it and adds to it
   unsigned jobs = 1;
-  double timeout = 20;  ///< seconds a case
+  double timeout = 20;  ///< seconds per case
   uint64_t memory_bytes = uint64_t{4} << 30;
   ProgressFunction progress;
-  std::function<void(const CaseResult&)> failed;  ///< told of each failure as it happens
-  /// So many cases in a row that fail with the same words end the run: what fails is not the cases. 0: never.
+  std::function<void(const CaseResult&)> failed;  ///< called for each failure when it happens
+  /// The run ends after this number of consecutive failures with equal messages, because their cause is then not in the
+  /// cases. 0: never.
   size_t most_alike = 50;
-  double fuzz_seconds = 0;        ///< beyond 0: random programs for so long, from `seed` on, and no other cases
-  bool stop_at_first = false;     ///< the first failure ends the run
-  bool independent_only = false;  ///< cases in whose answers the evaluator has a part are unsupported
+  /// If greater than 0: runs random programs for this time, from `seed` on, and no other cases.
+  double fuzz_seconds = 0;
+  bool stop_at_first = false;     ///< ends the run after the first failure
+  bool independent_only = false;  ///< cases whose expected results come from the evaluator count as unsupported
   bool explain =
-      false;  ///< afterwards failures get their programs, the first of each op a smaller one, and crashes are run again
+      /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs
+      /// crashes again.
+      false;
 };
 
 struct CaseResult {
   std::string name;
   Op op = Op::INVALID;
   Type type = Type::Invalid;
-  std::string pattern = {};  ///< that the SDK finds in it
+  std::string pattern = {};  ///< pattern that the SDK finds in the program
   Outcome outcome = Outcome::Pass;
   std::string detail = {};
-  double ulp = 0;    ///< worst error
-  double share = 0;  ///< of what is allowed
+  double ulp = 0;    ///< largest error in ULP
+  double share = 0;  ///< largest error divided by the allowed error
   ErrorCounts errors = {};
-  std::string evidence = {};  ///< of a wrong result: a line for each of a few elements, then the inputs
-  std::string program = {};   ///< of a failure, HLO text; of a contract case what it does
-  std::string reduced = {};   ///< a smaller program that fails too, of the first failure of each op
+  std::string evidence = {};  ///< for a wrong result: one line for each of a few elements, then the inputs
+  std::string program = {};   ///< for a failure: its HLO text; for a contract case: its description
+  std::string reduced = {};   ///< for the first failure of each op: a smaller program that fails too
   int64_t device_ops = 0, fallback_ops = 0;
   double seconds = 0;
-  bool is_independent = false;  ///< judged by definitions and MPFR; the evaluator has no part in the answer
+  bool is_independent = false;  ///< the expected results come from definitions and MPFR, not from the evaluator
 };
 
 struct ConformReport {
   std::string backend, version, path, fallback;
-  std::string revision = {};  ///< of the backend's sources, as the caller names it
-  std::string declared;       ///< per element type, by its number: '1' where the device declares it
-  std::string machine;        ///< what the backend says of device 0, a line each
-  uint32_t opset = 0;         ///< of the backend
+  std::string revision = {};  ///< revision of the backend's sources, as the caller states it
+  std::string declared;       ///< by number of the element type: '1' if the device declares it
+  std::string machine;        ///< description of device 0, one line per property
+  uint32_t opset = 0;         ///< opset of the backend
   uint64_t seed = 0;
   bool full = false;
-  bool whole = true;         ///< of all cases, no filter or shard of them
-  bool of_all_names = true;  ///< no filter; it may be a shard
+  bool whole = true;         ///< true if all cases ran, without filter or shard
+  bool of_all_names = true;  ///< true if there was no filter; there may be a shard
   double seconds = 0;
   std::vector<CaseResult> cases;
-  size_t not_run = 0;                    ///< cases that were left out when the run was ended
-  std::string ended = {};                ///< why it was
+  size_t not_run = 0;                    ///< number of cases that did not run because the run was ended
+  std::string ended = {};                ///< the reason
   std::vector<std::string> claims = {};  ///< profiles that the backend claims
-  Uses uses = {};                        ///< what the device was asked in all of them, and what ran there
+  Uses uses = {};                        ///< questions to the device in all cases, and what ran there
 
   size_t count(Outcome outcome) const;
-  /// Whether the device declares the element type.
+  /// True if the device declares the element type.
   bool declares(Type type) const {
     const auto number = static_cast<size_t>(type);
     return number < declared.size() && declared[number] == '1';
   }
-  /// Whether a run without filters ran no op of any case on the device: all were declined.
+  /// True if a run without filters ran no op of any case on the device, because all were declined.
   bool nothing_on_device() const;
-  /// All cases ran, none failed, crashed or hung, at least one passed, and the device has run something.
+  /// True if all cases ran, none failed, crashed or hung, at least one passed, and the device has run something.
   bool conforms() const;
 };
 
-/// The cases that the options choose. `with_programs`: also those of the grid, which are many, have their programs and inputs.
+/// Returns the cases that the options select. `with_programs`: also the many cases of the grid have their programs and
+/// inputs.
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs);
-/// Those of the options' filters that no case matches.
+/// Returns the filters that no case matches.
 std::vector<std::string> idle_filters(const ConformOptions& options);
-/// SHA-256 of those cases: names, programs, kinds of inputs and bounds. It is the same in every build of the same suite.
+/// Returns the SHA-256 of the selected cases: names, programs, kinds of inputs and bounds. It is equal in every build
+/// of the same suite.
 std::string suite_digest(const ConformOptions& options);
-/// SHA-256 of a file; empty where it cannot be read.
+/// Returns the SHA-256 of a file; empty if it cannot be read.
 std::string library_digest(const std::string& path);
-/// Asks a worker to open the backend and describe it: a report without cases.
+/// Opens and describes the backend in a worker; returns a report without cases.
 Expected<ConformReport> probe_backend(const ConformOptions& options);
-/// Runs them. The error means that the backend could not be opened or no worker started.
+/// Runs the selected cases. An error means that the backend could not be opened or that no worker started.
 Expected<ConformReport> run_conformance(const ConformOptions& options);
-/// The worker's side of run_conformance; an exit code.
+/// Runs the worker process of run_conformance; returns its exit code.
 int serve_conformance(const ConformOptions& options);
-/// The command line that makes a worker of the same choice.
+/// Returns the command line of a worker for the same backend and options.
 std::vector<std::string> worker_arguments(const BackendChoice& backend);
 
 }  // namespace collet::conformance

@@ -14,10 +14,10 @@ Expected<Journal> Journal::open(const std::string& path, const std::string& head
   std::string line;
   bool fresh = true;
   while (std::getline(in, line)) {
-    if (in.eof()) break;  // a line without its end was cut off
+    if (in.eof()) break;  // a last line without a line break was cut off
     const bool is_head = fresh || find_field(decode_fields(line), "name").empty();
     if (is_head && line != head) return invalid_argument(path + " is of another run: it has '" + line + "'");
-    // Files of several shards may stand one behind another.
+    // Journals of several shards may be concatenated.
     if (line != head) {
       Fields fields = decode_fields(line);
       std::string name(find_field(fields, "name"));
@@ -26,7 +26,7 @@ Expected<Journal> Journal::open(const std::string& path, const std::string& head
     fresh = false;
   }
   in.close();
-  // Written anew: what was cut off is left out.
+  // Rewrites the file without an incomplete last line.
   journal.file_.reset(std::fopen(path.c_str(), "wb"));
   if (!journal.file_) return Status(Code::Unavailable, path + " cannot be written: " + std::strerror(errno));
   std::fprintf(journal.file_.get(), "%s\n", head.c_str());

@@ -11,11 +11,11 @@
 
 namespace collet::conformance {
 
-/// Results as they come, in a file: a run that was cut off goes on where it stopped.
+/// Stores results in a file as they arrive, so that an interrupted run can be continued.
 class Journal {
  public:
-  /// Reads what the file has, where it begins with `head`, and adds to it; the error is that it belongs to another run, or cannot
-  /// be written. An empty path keeps nothing.
+  /// Reads an existing file, which must begin with `head`, and opens it for appending. Returns an error if it belongs
+  /// to another run, or cannot be written. With an empty path nothing is stored.
   static Expected<Journal> open(const std::string& path, const std::string& head);
   /// Returns the line of a case; null if it has not run.
   const Fields* find(const std::string& name) const;

@@ -170,7 +170,8 @@ Expected<std::vector<std::string>> read_claims(std::string_view text) {
 }
 
 const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one) {
-  if (is_contract(one.name)) return nullptr;  // contract cases that a device skips are about optional features
+  // A device may skip contract cases, which then are about optional features.
+  if (is_contract(one.name)) return nullptr;
   for (const std::string& claim : claims) {
     const Profile* profile = find_profile(claim);
     if (profile != nullptr && profile->holds(one.name, one.op, one.type)) return profile;

@@ -8,26 +8,27 @@
 #include "conformance/runner/conform.h"
 
 /// \file
-/// Profiles: what a backend may claim, as a list of cases that it then must pass on the device. Their versions are those of the
-/// opset: a newer one adds the cases of its ops, and takes none away.
+/// Profiles: sets of cases that a backend may claim to pass on the device. Their versions are those of the opset: a
+/// newer version adds the cases of its ops, and removes none.
 
 namespace collet::conformance {
 
 struct Profile {
   std::string_view name, text;
   bool (*holds)(std::string_view name, Op op, Type type);
-  bool may_be_claimed = true;  ///< else it only selects cases
+  bool may_be_claimed = true;  ///< if false, the profile is only used to select cases
 };
 
-/// All of them, in the order of reports.
+/// Returns all profiles, in the order of reports.
 const std::vector<Profile>& profiles();
-/// Null where there is none.
+/// Returns the profile of that name; null if there is none.
 const Profile* find_profile(std::string_view name);
-/// "core, extended, ...".
+/// Returns a list such as "core, extended, ...".
 std::string profile_names();
-/// The profiles that the lines of a text name; what follows a # is a remark. The error names a line that is none.
+/// Reads the names of profiles from the lines of a text; the rest of a line after # is a comment. An error names a line
+/// that is not a profile.
 Expected<std::vector<std::string>> read_claims(std::string_view text);
-/// The profile by which `one` has to run on the device, of those claimed; null where no claim says so.
+/// Returns the claimed profile that requires `one` to run on the device; null if there is none.
 const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one);
 
 }  // namespace collet::conformance

@@ -37,10 +37,10 @@ struct Judgement {
   double ulp = 0, share = 0;
   std::string detail;
   ErrorCounts errors = {};
-  std::string evidence = {};  ///< a line for each of a few wrong elements, then the inputs
+  std::string evidence = {};  ///< one line for each of a few wrong elements, then the inputs
 };
 
-// The first elements of an input.
+// Returns the first elements of an input as text.
 std::string beginning_of(const Literal& value) {
   constexpr int64_t kMost = 8;
   std::string text = value.shape().to_string();
@@ -54,7 +54,7 @@ bool is_by_element(const Case& one) {
   return (family == hlo::Family::elementwise || family == hlo::Family::convert) && one.pattern.empty();
 }
 
-// Expected and got of some wrong elements, with the operands of each where the op works element by element.
+// Returns expected and actual values of some wrong elements, and for an elementwise op also the operands of each.
 std::string evidence_of(const Case& one, const Answer& answer, const Literal& expected, const Literal& got,
                         std::span<const int64_t> bad, const std::string& common) {
   std::string text = common.empty() ? "" : "wrong where " + common + "\n";
@@ -105,11 +105,12 @@ bool same(const std::vector<Literal>& a, const std::vector<Literal>& b) {
 
 struct Runs {
   std::vector<Literal> first, again;
-  std::string complaint;  // about arguments or results that changed by themselves
+  std::string complaint;  // error message about arguments or results that changed unexpectedly
 };
 
-// Runs the case, runs it with other inputs, and runs it again: results of the first run are read after the second, so that
-// nothing may depend on what ran before, or be kept where the next run writes. The arguments must stay what they were.
+// Runs the case, then with other inputs, then with the first inputs again. The results of the first run are read after
+// the second run, so errors are found if a run depends on earlier ones, or overwrites their results. The arguments must
+// be unchanged.
 Expected<Runs> run_thrice(const Program& program, const Answer& answer, const Case& one, uint64_t seed, bool flushes) {
   const auto fetch_all = [](const std::vector<BufferHandle>& buffers) -> Expected<std::vector<Literal>> {
     std::vector<Literal> out;
@@ -145,25 +146,26 @@ std::string& find_detail(Fields& fields) {
   return fields[1].second;
 }
 
-// Whether a call of the backend's own gave the error, and not the runtime, which asked before: "compile: backend 'x', compile: ...".
+// True if the error comes from a call of the backend, as in "compile: backend 'x', compile: ...", and not from a check
+// of the runtime.
 bool is_from_the_backend(const Status& status) {
   const std::string& message = status.message();
   const size_t start = message.find(": ");
   return start != std::string::npos && std::string_view(message).substr(start + 2).starts_with("backend '");
 }
 
-// A yes of supports is a promise for the op: an executable that says UNIMPLEMENTED breaks it, and so does compile, unless a
-// program of several ops exceeds a limit of the whole.
+// Converts an error to an outcome. If supports has accepted an op, an executable that returns UNIMPLEMENTED is a
+// failure, and so is compile, unless a program of several ops exceeds a limit for the whole program.
 Fields of_error(const Status& status, bool may_have_limits) {
   const bool declined = status.code() == Code::Unimplemented && (may_have_limits || !is_from_the_backend(status));
   Fields fields = with_status(declined ? "unsupported" : "fail", status.to_string());
   if (status.code() == Code::Unimplemented && !declined) find_detail(fields) += "; supports had said yes";
-  // A lost device stays lost: the next case gets another process, and with it a device that works.
+  // A lost device stays lost, so the next case gets another process, in which the device may work again.
   if (status.code() == Code::Unavailable) add_retires(fields);
   return fields;
 }
 
-// Why the device did not compile what it had accepted; empty where it did.
+// Returns the reason why the device did not compile a program that it had accepted; empty if it did.
 std::string not_compiled(const Program& program) {
   constexpr std::string_view kReason = "not compiled: ";
   const Expected<collet_executable_facts> facts = program.facts();
@@ -194,7 +196,7 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed, bool ind
   if (judgement.pass && !runs->complaint.empty()) {
     judgement = {false, judgement.ulp, judgement.share, runs->complaint, judgement.errors};
   } else if (judgement.pass && !same(runs->first, runs->again)) {
-    // Sums may come in another order each time: then both are judged.
+    // A sum may be computed in another order in each run, so both results are checked.
     Judgement again = judge(one, *answer, runs->again, flushes);
     again.detail = "in the third execution, " + again.detail;
     if (!again.pass) judgement = std::move(again);

@@ -9,12 +9,12 @@
 
 namespace collet::conformance {
 
-/// Runs a case on the session's backend and judges it. Fields: status (pass, fail, unsupported, oracle), detail, ulp,
-/// share, errors (counts of ErrorCounts), evidence, device_ops, fallback_ops, uses, independent (1 where the evaluator has no part in the
-/// answer). `independent_only`: any other case is unsupported.
+/// Runs a case on the session's backend and checks the results. Fields of the reply: status (pass, fail, unsupported,
+/// oracle), detail, ulp, share, errors (counts of ErrorCounts), evidence, device_ops, fallback_ops, uses, independent
+/// (1 if the expected results do not come from the evaluator). `independent_only`: any other case is unsupported.
 Fields run_case(const Case& one, const Session& session, uint64_t seed, bool independent_only = false);
-/// A smaller program that fails as well, with inputs of the same kinds, as HLO text; what was found after so many seconds. Empty where
-/// the case does not fail.
+/// Returns the HLO text of a smaller program that fails as well, with inputs of the same kinds: the best one found in
+/// that many seconds. Empty if the case does not fail.
 std::string reduce_case(const Case& one, const Session& session, uint64_t seed, double seconds);
 
 }  // namespace collet::conformance

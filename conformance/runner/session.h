@@ -38,28 +38,29 @@ using BlobHandle = Handle<collet_blob, collet_blob_release>;
 struct BackendChoice {
   std::string name = "cpu";
   bool no_fallback = false;
-  std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own
-  std::string target = {};  ///< hardware to compile for without it; empty: what is there
-  uint32_t devices = 0;     ///< wanted, where the backend can make them; 0: its own choice
+  std::vector<std::pair<std::string, std::string>> options = {};  ///< options that are specific to the backend
+  std::string target = {};  ///< hardware to compile for if it is not present; empty: the present hardware
+  uint32_t devices = 0;     ///< number of devices, if the backend can create that many; 0: its default
 };
 
 /// Options of reading and compiling a program.
 struct ProgramOptions {
-  std::string file = {};  ///< for messages
+  std::string file = {};  ///< file name for messages
   bool floats_as_f64 = false;
-  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< what becomes of constants that the text leaves out
-  uint64_t seed = 0;                       ///< for COLLET_ELIDED_RANDOM
+  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< how constants that the text omits are filled
+  uint64_t seed = 0;                       ///< seed for COLLET_ELIDED_RANDOM
   bool no_cache = true;
-  bool one_participant = false;  ///< whatever replica and partition counts the module has
+  bool one_participant = false;  ///< runs one participant, even if the module has several replicas or partitions
   std::string dump_to = {};
-  bool ignore_costs = false;  ///< what the device accepts runs there
+  bool ignore_costs = false;  ///< runs everything that the device accepts there
 };
 
 hlo::Shape shape_of(const collet_array_type& type);
-/// A buffer's data; waits for it.
+/// Waits for a buffer and returns its data.
 Expected<hlo::Literal> fetch(collet_buffer* buffer);
 
-/// INVALID_ARGUMENT unless there are as many arguments as `expected` says, each of that shape; layouts do not count.
+/// Returns INVALID_ARGUMENT unless there is one argument for each shape of `expected`, with that shape; layouts are
+/// ignored.
 Status check_arguments(std::span<const hlo::Literal> arguments, const std::vector<hlo::Shape>& expected);
 
 /// A compiled program.
@@ -70,15 +71,16 @@ class Program {
   collet_executable* handle() const { return executable_.get(); }
   Expected<collet_executable_facts> facts() const;
   Expected<std::string> explain(bool json) const;
-  /// The questions that compiling asked the device. Ops that run on the device count as run.
+  /// Returns the questions that compilation asked the device. Ops that run on the device count as run.
   Uses uses() const;
 
-  /// Copies arguments to the places that the program expects. They may be used several times. All participants get the same
-  /// ones.
+  /// Copies arguments to the devices on which the program expects them. They may be used several times. All
+  /// participants get the same arguments.
   Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
-  /// Runs once and waits; arguments stay alive. Results are those of all participants, one participant after another.
+  /// Runs once and waits; the arguments stay valid. Returns the results of all participants, one participant after
+  /// another.
   Expected<std::vector<BufferHandle>> execute(std::span<const BufferHandle> arguments) const;
-  /// upload, execute, fetch.
+  /// Calls upload, execute and fetch.
   Expected<std::vector<hlo::Literal>> run(std::span<const hlo::Literal> arguments) const;
 
  private:
@@ -98,11 +100,11 @@ class Session {
   Expected<collet_client_info> info() const;
   /// Describes device 0, a line for each of its kind, fingerprint, traits, memory spaces and element types.
   Expected<std::string> machine() const;
-  /// COLLET_TRAIT_* of device 0.
+  /// Returns the COLLET_TRAIT_* of device 0.
   uint32_t traits() const;
-  /// Whether device 0 declares an element type.
+  /// True if device 0 declares an element type.
   bool declares(uint32_t element) const;
-  /// Reads and compiles. A program that cannot be read is INVALID_ARGUMENT, with all complaints in the message.
+  /// Reads and compiles a program. A program that cannot be read is INVALID_ARGUMENT, with all errors in the message.
   Expected<Program> compile(std::string_view bytes, const ProgramOptions& options) const;
 
  private:

@@ -23,11 +23,12 @@ namespace collet::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// The worker finds its pipes here.
+// File descriptors of the pipes in the worker.
 constexpr int kTaskFd = 3, kReplyFd = 4;
 constexpr size_t kMostOutput = 2000;
 constexpr auto kTick = std::chrono::milliseconds(100);
-// On a busy machine a task may take this many times its seconds, the waiting for a processor included.
+// Factor by which a task may exceed its time limit on a busy machine, because the time spent waiting for a processor
+// does not count.
 constexpr double kMostPatience = 10;
 
 class Fd {
@@ -62,13 +63,13 @@ Expected<Pipe> make_pipe() {
 struct Worker {
   pid_t pid = -1;
   Fd tasks, replies, output;
-  std::string pending;  // of a reply
-  std::string printed;  // the end of its stdout and stderr during the present task
+  std::string pending;  // incomplete line of a reply
+  std::string printed;  // the end of the output that it printed to stdout and stderr during the current task
   bool busy = false, fresh = true;
   size_t task = 0;
-  std::vector<size_t> done;  // by this process, the last few
+  std::vector<size_t> done;  // the last few tasks of this process
   Clock::time_point start, deadline;
-  double seconds = 0;  // that the task may take
+  double seconds = 0;  // seconds that the task may take
   double queued = 0;   // seconds that the worker had waited for a processor when the task began
 
   Worker() = default;
@@ -77,7 +78,7 @@ struct Worker {
   ~Worker() { stop(); }
 
   bool alive() const { return pid > 0; }
-  // Ends the process and those it started; its wait status.
+  // Kills the process and its children; returns its wait status.
   int stop() {
     if (!alive()) return 0;
     tasks.reset();
@@ -99,7 +100,7 @@ struct Worker {
                                 const std::vector<char*>& arguments) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The targets may be among the sources: first out of their way.
+  // The target descriptors may be among the source descriptors, so the sources are duplicated to other numbers first.
   const int in = fcntl(tasks.read.get(), F_DUPFD, 10), out = fcntl(replies.write.get(), F_DUPFD, 10);
   const int print = fcntl(output.write.get(), F_DUPFD, 10), null = open("/dev/null", O_RDONLY);
   const bool good = in >= 0 && out >= 0 && print >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
@@ -147,7 +148,7 @@ bool send(int fd, std::string_view text) {
   return true;
 }
 
-// Appends what can be read now; false at the end of the file.
+// Appends available data; returns false at the end of the file.
 bool drain(int fd, std::string& text) {
   char block[1 << 14];
   for (;;) {
@@ -175,7 +176,7 @@ uint64_t resident_bytes(pid_t pid) {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Seconds that the thread which waited longest has been ready to run without a processor.
+// Returns the seconds for which threads were ready to run but had no processor: the largest value of any thread.
 double queued_seconds(pid_t pid) {
   double longest = 0;
   std::error_code error;
@@ -230,7 +231,7 @@ class Pool {
     worker.queued = queued_seconds(worker.pid);
     set_deadline(worker, worker.seconds);
     worker.fresh = false;
-    send(worker.tasks.get(), task_(worker.task) + "\n");  // a dead worker shows when its replies end
+    send(worker.tasks.get(), task_(worker.task) + "\n");  // if the worker has died, this shows when its replies end
     return ok_status();
   }
 
@@ -239,7 +240,7 @@ class Pool {
         worker.start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
 
-  // A verdict must not depend on what else the machine does: time spent in the queue for a processor is given back.
+  // The result must not depend on other processes: time spent waiting for a processor does not count.
   static bool out_of_time(Worker& worker) {
     if (Clock::now() <= worker.deadline) return false;
     const double queued = queued_seconds(worker.pid) - worker.queued;
@@ -278,7 +279,8 @@ class Pool {
     if (worker.busy) finish(worker, {kind, {}, std::move(detail), 0});
   }
 
-  // Lets the worker end by itself; false, and the task has failed, where it does not do so in time or with another exit code.
+  // Waits for the worker to exit by itself. Returns false, and the task has failed, if it does not exit in time or
+  // exits with another code than 0.
   bool ends_well(Worker& worker) {
     worker.tasks.reset();
     int status = 0;
@@ -387,7 +389,7 @@ std::string_view find_field(const Fields& fields, std::string_view key) {
 
 Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
                  const std::function<void(size_t, const TaskResult&)>& done) {
-  // A worker that dies between two looks must not take the parent with it.
+  // Ignores SIGPIPE, because a worker may die before the next write to its pipe.
   struct sigaction ignore{}, before{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &before);
