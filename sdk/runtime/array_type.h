@@ -12,7 +12,8 @@
 
 namespace collet::runtime {
 
-/// An array type, one object per type in the process and never freed, so that its dimensions outlive all who ask.
+/// An array type. There is one object per type in the process, which is never freed, so its dimensions outlive all
+/// users.
 struct ArrayType {
   uint32_t element = 0;
   std::vector<int64_t> dims;
@@ -23,7 +24,7 @@ struct ArrayType {
   std::string to_string() const;
 };
 
-/// INVALID_ARGUMENT for unknown elements, negative or too large dimensions.
+/// Returns the type; INVALID_ARGUMENT for unknown elements, and for negative or too large dimensions.
 Expected<const ArrayType*> array_type(uint32_t element, std::span<const int64_t> dims);
 /// Returns the type of an array, token or opaque shape. Dynamic dimensions have their bounds.
 Expected<const ArrayType*> array_type(const hlo::Shape& shape);

@@ -21,7 +21,7 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 constexpr uint32_t kMostPatterns = 4096;
-constexpr uint32_t kProfileRecords = 256;        ///< records that are read by one call
+constexpr uint32_t kProfileRecords = 256;        ///< number of records read by one call
 constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< limit of such calls in one reading
 
 Status bad_answer(const std::string& where, const std::string& what) {
@@ -35,7 +35,8 @@ Expected<std::string> text(const char* s, const std::string& where, const char* 
   return std::string(s, n);
 }
 
-constexpr double kMostNs = 1e15;  // eleven days: sums of such costs are still numbers
+// Eleven days in ns; larger costs are limited to this, so that sums of costs stay finite.
+constexpr double kMostNs = 1e15;
 
 bool sane(double value) {
   return std::isfinite(value) && value >= 0;
@@ -76,7 +77,7 @@ Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, 
   const collet_status code = library->table.open(&c_options, &instance, &info, &error);
   if (code != COLLET_OK) return from_c(code, error, where);
   if (!instance) return bad_answer(where, "no instance");
-  backend->instance_ = instance;  // from here on it is closed when something fails
+  backend->instance_ = instance;  // from here on the instance is closed if something fails
   COLLET_TRY(backend->describe(info));
   if (options.group) COLLET_TRY(backend->join(*options.group));
   if (backend->profiles()) add_profiled(*backend);
@@ -313,7 +314,7 @@ Expected<collet_backend_executable*> Backend::accept(const collet_program* progr
                                                      std::vector<uint32_t> absorbed, CompiledFacts& facts,
                                                      const char* function) {
   if (!executable) return bad_answer(where(function), "succeeded without an executable");
-  // A backend that left the count alone absorbed nothing.
+  // A backend that did not change the count absorbed nothing.
   if (info.absorbed_count == absorbed.size() && !absorbed.empty() && absorbed[0] == COLLET_NONE)
     info.absorbed_count = 0;
   auto checked = check_compiled(program, info, std::move(absorbed));

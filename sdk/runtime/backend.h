@@ -34,9 +34,9 @@ struct DeviceFacts {
   bool has(uint32_t trait) const { return traits & trait; }
 };
 
-/// The error of what a device without hardware cannot do.
+/// Returns the error for operations that a device without hardware cannot do.
 Status virtual_device_error(const DeviceFacts& device);
-/// FAILED_PRECONDITION of a device without hardware, which compiles and does nothing else.
+/// Returns FAILED_PRECONDITION for a device without hardware, which can only compile.
 inline Status check_runs(const DeviceFacts& device) {
   return device.has(COLLET_TRAIT_VIRTUAL) ? virtual_device_error(device) : ok_status();
 }
@@ -51,7 +51,7 @@ struct BackendOptions {
   const collet_group* group = nullptr;
 };
 
-/// The facts that compile returned, checked.
+/// The results of compile, checked.
 struct CompiledFacts {
   uint64_t workspace_bytes = 0;
   uint64_t workspace_alignment = 0;
@@ -59,17 +59,17 @@ struct CompiledFacts {
   uint64_t code_bytes = 0;
   uint64_t traffic_bytes = 0;
   uint32_t kernels = 0;
-  std::vector<uint32_t> absorbed;  ///< indices of constants
-  /// Layouts of entry arguments and results; empty where all are dense, else null for one that is.
+  std::vector<uint32_t> absorbed;  ///< indices of absorbed constants
+  /// Layouts of entry arguments and results; empty if all are dense, else null for one that is dense.
   std::vector<const Layout*> argument_layouts, result_layouts;
-  /// Per entry argument: the executable gains from having it prepared. Empty: none.
+  /// Per entry argument: whether the executable benefits from a prepared form of it. Empty: none.
   std::vector<uint8_t> wants_prepared;
 
   const Layout* argument_layout(size_t i) const { return i < argument_layouts.size() ? argument_layouts[i] : nullptr; }
   const Layout* result_layout(size_t i) const { return i < result_layouts.size() ? result_layouts[i] : nullptr; }
 };
 
-/// An opened backend. Calls the plugin's table: takes the locks that its traits ask for, checks every answer, and names
+/// An opened backend. Calls the plugin's table: takes the locks that its traits require, checks every result, and names
 /// the backend and the function in every error. Thread-safe.
 class Backend {
  public:
@@ -83,7 +83,7 @@ class Backend {
   uint32_t opset() const { return opset_; }
   const Library& library() const { return *library_; }
   const std::vector<DeviceFacts>& devices() const { return devices_; }
-  /// It can run ops at all.
+  /// True if the backend can run ops; otherwise it only holds data.
   bool computes() const { return library_->table.supports != nullptr; }
 
   struct Allocation {
@@ -92,60 +92,61 @@ class Backend {
   };
   Expected<Allocation> alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
   void free(collet_backend_buffer* buffer);
-  /// Null `sync`: returns when all is copied; else when the copy is queued.
+  /// Copies regions. With a null `sync` it returns when all is copied, else when the copy is queued.
   Status copy(std::span<const collet_copy_region> regions, const collet_sync* sync = nullptr);
-  /// `verdicts` has one entry per op.
+  /// Asks about ops; `verdicts` has one entry per op.
   Status supports(uint32_t device, const collet_program* program, std::span<const uint32_t> ops,
                   std::span<collet_verdict> verdicts);
-  /// `rejected` receives the ids of ops at which to cut.
+  /// Compiles a program. If the backend rejects it, `rejected` receives the ids of ops at which to split the program.
   Expected<collet_backend_executable*> compile(const collet_program* program, const collet_compile_options& options,
                                                CompiledFacts& facts, std::vector<uint32_t>& rejected);
   Status execute(collet_backend_executable* executable, std::span<const collet_launch> launches, uint64_t run_id);
   void release(collet_backend_executable* executable);
-  /// The executable as bytes; empty where the backend cannot.
+  /// Returns the executable as bytes; empty if the backend cannot serialize.
   std::string serialize(collet_backend_executable* executable);
-  /// From such bytes; `program` is the one that it was compiled from. UNIMPLEMENTED where the backend cannot.
+  /// Loads an executable from such bytes; `program` is the program from which it was compiled. UNIMPLEMENTED if the
+  /// backend cannot.
   Expected<collet_backend_executable*> load(std::string_view bytes, const collet_program* program,
                                             const collet_compile_options& options, CompiledFacts& facts);
-  /// The optional table, or null; it has at least `bytes` bytes.
+  /// Returns an optional table of at least `bytes` bytes, or null.
   const void* query(const char* name, uint32_t version, uint32_t bytes);
-  /// The table "queue"; null where the backend has none.
+  /// Returns the table "queue"; null if the backend has none.
   const collet_queue_table* queue_table() const { return queues_; }
   Expected<collet_backend_queue*> create_queue(uint32_t device, uint32_t kind);
   /// Destroys a queue. No work may be pending on it.
   void destroy_queue(collet_backend_queue* queue);
-  /// Whether arrays may lie in device memory otherwise than dense.
+  /// True if arrays in device memory may have other layouts than dense.
   bool has_layouts() const { return layouts_ != nullptr; }
-  /// Whether the device may convert arrays from one layout to another.
+  /// True if the device may convert arrays from one layout to another.
   bool converts() const { return layouts_ && layouts_->convert; }
-  /// See tables.h. UNIMPLEMENTED where the host is to do it.
+  /// See tables.h. UNIMPLEMENTED if the host must convert.
   Status convert(uint32_t device, const ArrayType& type, const collet_place& from, const Layout* from_layout,
                  const collet_place& to, const Layout* to_layout, const collet_sync* sync);
-  /// Whether executables may want arguments to be prepared.
+  /// True if executables may request that arguments are prepared.
   bool has_residency() const { return residency_ != nullptr; }
-  /// The prepared form of an argument, whose value is there.
+  /// Returns the prepared form of an argument whose contents are complete.
   Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
                                            const collet_argument& value);
-  /// Names of the patterns that a device wants to be asked for.
+  /// Returns the names of the patterns about which a device wants to be asked.
   std::vector<std::string> patterns(uint32_t device);
   /// Returns the backend's statistics of a device's memory; nullopt if it has none.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
-  /// Whether devices can record what they do.
+  /// True if devices can record a profile of their work.
   bool profiles() const { return profile_ != nullptr; }
-  /// Begins or ends recording on all devices.
+  /// Starts or stops recording on all devices.
   void record_profile(bool on);
-  /// Hands what a device recorded to `each`, oldest first.
+  /// Passes the records of a device to `each`, oldest first.
   void read_profile(uint32_t device, const std::function<void(const collet_profile_record&)>& each);
-  /// See "host_memory" of tables.h; UNIMPLEMENTED where the backend has no such table.
+  /// See "host_memory" in tables.h; UNIMPLEMENTED if the backend has no such table.
   Status add_host_memory(void* host, uint64_t bytes);
   Status remove_host_memory(void* host);
-  /// The link between two devices; all zero where the backend says nothing.
+  /// Returns the link between two devices; all zero if the backend gives no information.
   Expected<collet_link> link(uint32_t from, uint32_t to);
-  /// An error that the backend reported, with the name of the backend and of where it was reported.
+  /// Converts an error that the backend reported; adds the name of the backend and of the function.
   Status failure_of(collet_status code, const collet_error& error, const char* function) const {
     return from_c(code, error, where(function));
   }
-  /// Its contents; empty where the backend shows none.
+  /// An artifact of a compiled program and its contents; the list is empty if the backend has none.
   struct Artifact {
     std::string name, contents;
   };
@@ -173,7 +174,7 @@ class Backend {
   uint32_t opset_ = 0;
   std::vector<DeviceFacts> devices_;
   bool serial_ = false, serial_compile_ = false;
-  // Optional tables; null where the backend has none.
+  // Optional tables; null if the backend does not have them.
   const collet_queue_table* queues_ = nullptr;
   const collet_layout_table* layouts_ = nullptr;
   const collet_residency_table* residency_ = nullptr;

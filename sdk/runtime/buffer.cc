@@ -14,7 +14,8 @@
 namespace collet::runtime {
 namespace {
 
-constexpr uint64_t kInlineCopy = uint64_t{1} << 18;  // larger ones go to a worker, where that is allowed
+// Larger copies are done by a worker thread, if asynchronous copies are allowed.
+constexpr uint64_t kInlineCopy = uint64_t{1} << 18;
 
 // Gathers a strided array into dense row-major bytes.
 void gather(const collet_host_array& array, size_t element_bytes, const char* from, uint32_t dim, char*& out) {
@@ -37,7 +38,8 @@ bool is_dense(const collet_host_array& array, size_t element_bytes) {
   return true;
 }
 
-// Elements below a byte: whoever keeps them in the low bits of one may have left anything in the others.
+// True for elements narrower than a byte. Users may keep such an element in the low bits of a byte and leave anything
+// in the other bits.
 bool is_narrow(uint32_t element) {
   return hlo::type_info(static_cast<hlo::Type>(element)).bits < 8;
 }
@@ -67,14 +69,14 @@ Status wait_for(Event* event) {
 
 namespace {
 
-// A scalar that the host has: launches may pass it by value.
+// Stores the value of a scalar that the host knows, so that launches may pass it by value.
 void note_value(Memory* memory, const ArrayType& type, const void* data) {
   if (!type.dims.empty() || type.bytes == 0 || type.bytes > sizeof memory->value) return;
   std::memcpy(memory->value, data, type.bytes);
   memory->is_known = true;
 }
 
-// A copy of all of an array that has elements.
+// Returns a copy of a complete array that has elements.
 QueuedCopy whole_copy(MemoryRef from, MemoryRef to, uint64_t bytes) {
   QueuedCopy copy;
   copy.region.from.buffer = from->handle;
@@ -324,7 +326,7 @@ void Buffer::give_back(MemoryRef memory) {
 }
 
 void Buffer::erase() {
-  MemoryRef memory;  // goes outside of the lock
+  MemoryRef memory;  // released after the lock
   const std::lock_guard lock(mutex_);
   deleted_.store(true, std::memory_order_release);
   std::swap(memory, memory_);

@@ -16,16 +16,16 @@ namespace collet::runtime {
 /// An array in a memory space of a device. Reference-counted; begins with one reference.
 class Buffer {
  public:
-  /// `ready` null: it is ready now. Takes over a reference to `ready`.
+  /// Creates a buffer. A null `ready` means that its contents are complete. Takes over a reference to `ready`.
   static Buffer* make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
                       Event* ready);
   static Expected<Buffer*> from_host(Client& client, uint32_t device, uint32_t space, const collet_host_array& array);
 
-  /// One whose data comes later: by write and fulfil, or not at all by fail.
+  /// Creates a promised buffer, whose data is set later: by write and fulfil, or never, by fail.
   static Expected<Buffer*> promise(Client& client, uint32_t device, uint32_t space, const ArrayType* type);
-  /// See collet.h; FAILED_PRECONDITION for what is no promise, or no longer.
+  /// See collet.h; FAILED_PRECONDITION if the buffer is not, or no longer, a promise.
   Status write(uint64_t offset, uint64_t bytes, const void* data);
-  /// `source` null: what was written is the data.
+  /// Fulfils the promise. With a null `source` the written data is used.
   Status fulfil(Buffer* source);
   Status fail(Status outcome);
 
@@ -41,28 +41,28 @@ class Buffer {
   /// The references that a use of the buffer holds.
   struct Use {
     MemoryRef memory;
-    Event* ready = nullptr;  ///< null: ready, with success. A reference of the user's.
+    Event* ready = nullptr;  ///< null: ready, with success. The user owns this reference.
   };
-  /// FAILED_PRECONDITION once it is deleted; the failure of what made it, once that is known.
+  /// Begins a use. FAILED_PRECONDITION if the buffer is deleted; the failure of the work that produces it, if known.
   Status use(Use& out);
-  /// Deletes it and hands out its memory; nothing where that was done before. give_back undoes it.
+  /// Deletes the buffer and returns its memory; returns nothing if it was deleted before. give_back reverses this.
   MemoryRef give();
   void give_back(MemoryRef memory);
-  /// Deletes it: its memory goes as soon as nobody uses it.
+  /// Deletes the buffer; its memory is freed when nothing uses it any more.
   void erase();
 
-  /// A new reference.
+  /// Returns a new reference to the event of its completion.
   Event* ready_event();
   Status to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event);
   Expected<Buffer*> copy_to(uint32_t device, uint32_t space);
   const void* host_pointer();
 
  private:
-  /// For a use of the buffer: waits until its memory has its contents' layout, and makes a dense copy if that is not
-  /// dense.
+  /// Prepares a use of the buffer as a dense array: waits until its memory has the layout of its contents, and makes a
+  /// dense copy if that layout is not dense.
   Status make_dense(Use& use);
   Buffer() = default;
-  /// Ends the promise: hands out what it holds.
+  /// Ends the promise and returns its memory and event.
   Status settle(MemoryRef& memory, Event*& event);
 
   std::atomic<uint32_t> refs_{1};
@@ -70,7 +70,7 @@ class Buffer {
   uint32_t device_ = 0, space_ = 0;
   Client* client_ = nullptr;
   const ArrayType* type_ = nullptr;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the following members
   MemoryRef memory_;
   Event* ready_ = nullptr;
   // The memory of a promised buffer, until the promise is fulfilled or fails.

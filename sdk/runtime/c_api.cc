@@ -16,7 +16,7 @@
 #include "sdk/runtime/trace.h"
 
 /// \file
-/// collet.h, function by function: checks what is passed, and hands it to the classes of the runtime.
+/// Implements the functions of collet.h: checks arguments, and calls the classes of the runtime.
 
 using namespace collet;
 using namespace collet::runtime;
@@ -27,7 +27,7 @@ struct collet_blob {
 
 namespace {
 
-// The C handles are these classes under another name.
+// Converts C handles to the classes that they stand for.
 Client* of(collet_client* p) {
   return reinterpret_cast<Client*>(p);
 }
@@ -57,7 +57,7 @@ C* give(T* p) {
   return reinterpret_cast<C*>(p);
 }
 
-// A copy of a caller's struct, as long as the caller's version is; what it lacks is zero.
+// Copies a caller's struct, whose size depends on the caller's version; missing fields are zero.
 template <typename T>
 Status read_struct(const T* from, T& out) {
   std::memset(&out, 0, sizeof out);
@@ -67,7 +67,7 @@ Status read_struct(const T* from, T& out) {
   return ok_status();
 }
 
-// Fills a caller's struct, as long as the caller's version is.
+// Fills a caller's struct up to the size in the caller's version.
 template <typename T>
 Status write_struct(const T& from, T* out) {
   if (!out || out->struct_size < sizeof(uint32_t)) return invalid_argument("struct_size is not set");
@@ -90,7 +90,7 @@ collet_array_type type_at(const std::vector<const ArrayType*>& list, uint32_t in
   return index < list.size() ? list[index]->to_c() : kNoType;
 }
 
-// Null for none.
+// Returns the text at `index`; null if there is none.
 const char* text_at(const std::vector<std::string>& list, uint32_t index) {
   return index < list.size() && !list[index].empty() ? list[index].c_str() : nullptr;
 }

@@ -12,15 +12,15 @@
 
 namespace collet::runtime {
 
-/// The name of the function, without its types: "collet_compile".
+/// Returns the name of the function without its types: "collet_compile".
 inline std::string function_of(const std::source_location& place) {
   std::string_view name = place.function_name();
   name = name.substr(0, name.find('('));
   return std::string(name.substr(name.rfind(' ') + 1));
 }
 
-/// Returns the result of `body`, or the exception that it ended with: none leaves the library, nor ends a thread of its own. The
-/// message names the function that calls this.
+/// Returns the result of `body`, or converts the exception that it throws to an error, so that no exception leaves the
+/// library or ends one of its threads. The message names the calling function.
 template <typename Body>
 Status caught(const Body& body, const std::source_location& place = std::source_location::current()) {
   try {

@@ -17,7 +17,7 @@ bool is_reference(const std::string& name) {
   return name == "cpu" || name == "interpreter";
 }
 
-// "" for none.
+// Returns the name of the fallback backend; "" if there is none.
 std::string fallback_name(const collet_client_options& options, const Backend& backend) {
   const std::string asked = options.fallback ? options.fallback : "";
   if (asked == "none" || (asked.empty() && is_reference(backend.name()))) return {};
@@ -25,7 +25,7 @@ std::string fallback_name(const collet_client_options& options, const Backend& b
   return library_exists("cpu") ? "cpu" : "interpreter";
 }
 
-// A task that waits for late events, one after another.
+// A task that waits for late events (see Event), one after another.
 struct Waiting {
   Client* client;
   Worker* worker;
@@ -45,7 +45,7 @@ struct Waiting {
     delete w;
   }
 
-  // The task, and what it holds, is destroyed before the client can be.
+  // The task and its captured objects are destroyed before the client can be destroyed.
   static void add(Client& client, Worker& worker, std::function<void()> task) {
     worker.add([&client, task = std::move(task)]() mutable {
       task();
@@ -100,7 +100,7 @@ void Device::abort_queues(const Status& reason) {
 
 namespace {
 
-// COLLET_RUNS_IN_FLIGHT, or the usual limit.
+// Returns the limit of runs in flight: COLLET_RUNS_IN_FLIGHT, or the default.
 Expected<uint32_t> run_limit(uint32_t asked) {
   constexpr uint32_t kUsual = 32;
   if (asked) return asked;
@@ -192,7 +192,7 @@ Client::~Client() {
     executables_.clear(dropped);
   }
   constants_.clear();
-  for (auto& device : devices_) device->trim();  // memory of one device may have been used by queues of another
+  for (auto& device : devices_) device->trim();  // memory of one device may have been used by work on queues of another
   devices_.clear();
   fallback_device_.reset();
   if (log_) reset_log(log_, log_user_);
@@ -228,7 +228,7 @@ void Client::close() {
   const uint32_t working = working_.load(std::memory_order_acquire);
   const uint32_t left = refs_.load(std::memory_order_acquire) - 1 - working;
   if (left == 0) {
-    // Nobody holds a result of the work that is still queued.
+    // No caller can observe the results of work that is still queued.
     for (auto& device : devices_) device->abort_queues(Status(Code::Cancelled, "the client was closed"));
   }
   if (left > 0)
@@ -295,7 +295,7 @@ Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, c
   COLLET_TRY(device.backend().copy({&region, 1}));
   const std::lock_guard lock(mutex_);
   MemoryRef& known = constants_[{&device, id}];
-  if (!known || known->capacity < size) known = std::move(memory);  // else another thread was faster
+  if (!known || known->capacity < size) known = std::move(memory);  // otherwise another thread has added it
   return known;
 }
 

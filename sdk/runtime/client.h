@@ -50,58 +50,61 @@ class Device {
   /// Calls Pool::decay for all memory spaces and returns the sum.
   uint64_t decay();
 
-  /// Whether copies and launches can be put on queues. Else they block, and are given to the workers.
+  /// True if copies and launches can be put on queues. Otherwise they block, and are done by worker threads.
   bool has_queues() const { return backend_->queue_table() && !facts().has(COLLET_TRAIT_VIRTUAL); }
-  /// The queue of a kind (COLLET_QUEUE_*). It lives as long as the device; once it has failed, the next call makes another.
-  /// Null where the device has no queues.
+  /// Returns the queue of a kind (COLLET_QUEUE_*). It lives as long as the device; if it has failed, the next call
+  /// creates another. Null if the device has no queues.
   Expected<Queue*> queue(uint32_t kind);
   /// Waits for all work on the queues.
   void finish_queues();
   /// Cancels all work on the queues.
   void abort_queues(const Status& reason);
 
-  /// The runs that were started on it, and have not ended.
+  /// The runs that were started on the device and have not ended.
   InFlight& runs() { return runs_; }
 
  private:
   std::shared_ptr<Backend> backend_;
   uint32_t index_;
   InFlight runs_;
-  std::mutex queues_mutex_;  // of what follows
+  std::mutex queues_mutex_;  // guards the following members
   std::vector<std::unique_ptr<Queue>> all_queues_;
   std::atomic<Queue*> queues_[3] = {};
-  std::vector<std::unique_ptr<Pool>> pools_;  // after the queues: memory notes those that used it
-  Worker compute_, upload_, download_;        // after the pools: tasks hold memory
+  // Declared after the queues, because memory refers to the queues that used it.
+  std::vector<std::unique_ptr<Pool>> pools_;
+  Worker compute_, upload_, download_;  // declared after the pools, because tasks hold memory
 };
 
-/// An opened backend with its fallback. All objects made from it hold a reference, so that any order of release is safe.
+/// An opened backend with its fallback. All objects created from it hold a reference, so they may be released in any
+/// order.
 class Client {
  public:
   static Expected<Client*> open(const collet_client_options& options);
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
-  /// The caller is done: waits for running work and drops the caller's reference.
+  /// Called when the caller releases the client: waits for running work and drops the caller's reference.
   void close();
 
   Backend& backend() const { return *backend_; }
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
-  /// Null for none.
+  /// The fallback backend; null if there is none.
   const std::shared_ptr<Backend>& fallback() const { return fallback_; }
   size_t device_count() const { return devices_.size(); }
   Device& device(uint32_t index) { return *devices_[index]; }
   /// Returns the device of the fallback. There must be a fallback.
   Device& fallback_device() { return *fallback_device_; }
   Status check_device(uint32_t device) const;
-  /// Number of a memory space; COLLET_NONE is the default one.
+  /// Checks and returns the number of a memory space; COLLET_NONE stands for the default one.
   Expected<uint32_t> check_space(uint32_t device, uint32_t space) const;
   void trim();
-  /// Drops the constants that nobody uses any more.
+  /// Drops the constants that are no longer used.
   void drop_constants();
 
-  /// The one copy of a constant on a device. Kept as long as an executable uses it.
+  /// Returns the copy of a constant on a device, which all executables share. It is kept as long as an executable uses
+  /// it.
   Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
 
-  /// Compiled programs by content, for all executables of the client.
+  /// Returns the compiled program with this content, which all executables of the client share.
   std::shared_ptr<CompiledProgram> find_compiled(const hlo::ContentId& key);
   void keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program);
   /// Returns a kept executable for the key of a program; null if there is none.
@@ -110,11 +113,11 @@ class Client {
   /// Called when an executable was released. Drops kept executables if there are too many.
   void executable_released();
 
-  /// Gives `task` to a worker of a device of this client once none of `events` is late; the client lives until it is
-  /// done. Takes no reference to the events: the task holds them.
+  /// Passes `task` to a worker of a device of this client when none of `events` is late any more; the client lives
+  /// until the task is done. Takes no reference to the events; the task must hold them.
   void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
-  /// Holds the client for work that goes on, and that nobody can observe once the client is closed.
+  /// Takes a reference to the client for work that continues and cannot be observed once the client is closed.
   void retain_for_work() {
     retain();
     working_.fetch_add(1, std::memory_order_relaxed);
@@ -154,12 +157,12 @@ class Client {
   std::unique_ptr<Device> fallback_device_;
 
   // The thread that returns unused memory to backends. It runs while pools keep much.
-  std::mutex decay_mutex_;  // of what follows
+  std::mutex decay_mutex_;  // guards the following members
   std::condition_variable decay_changed_;
   std::thread decay_thread_;
   bool decaying_ = false, stop_decay_ = false;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the following members
   std::unordered_map<ConstantKey, MemoryRef, ConstantKeyHash> constants_;
   std::unordered_map<hlo::ContentId, std::weak_ptr<CompiledProgram>, hlo::ContentIdHash> compiled_;
   ExecutableCache executables_;

@@ -16,7 +16,7 @@ using hlo::Literal;
 using hlo::Op;
 using hlo::Shape;
 
-// The value of `shape` whose leaves begin at `at`.
+// Returns the value of `shape` whose leaves begin at `at`.
 Literal assemble(const Shape& shape, std::span<const Literal> leaves, size_t& at) {
   if (!shape.is_tuple()) return at < leaves.size() ? leaves[at++] : Literal();
   std::vector<Literal> elements;
@@ -24,7 +24,8 @@ Literal assemble(const Shape& shape, std::span<const Literal> leaves, size_t& at
   return Literal::tuple(std::move(elements));
 }
 
-// One participant's view while it takes its part. Everybody's operands lie ready, so nobody waits.
+// The evaluation context of one participant of a collective. The operands of all participants are available, so nothing
+// waits.
 class Member : public hlo::EvalContext {
  public:
   Member(const hlo::Module& module, const PresentParticipants& participants,
@@ -56,7 +57,7 @@ class Member : public hlo::EvalContext {
   }
   std::pair<uint64_t, uint64_t> next_rng_state(uint64_t) override { return {0, 0}; }
 
-  /// With whom it exchanged; empty before, and where it was alone.
+  /// The group with which it exchanged data; empty before the exchange, and if it was alone.
   const std::vector<int64_t>& group() const { return group_; }
 
  private:
@@ -93,7 +94,7 @@ bool is_collective(Op op) {
 Expected<std::vector<std::vector<Literal>>> run_collective(const hlo::Module& module, const Instruction& instr,
                                                            const PresentParticipants& participants,
                                                            std::vector<std::vector<Literal>> operands) {
-  // Back from leaves to operands.
+  // Converts leaves back to operands.
   for (std::vector<Literal>& mine : operands) {
     std::vector<Literal> whole;
     size_t at = 0;

@@ -9,21 +9,22 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Collectives of participants whose devices do not know of each other: the runtime brings them together, on the host.
+/// Runs collectives on the host for participants whose devices cannot communicate with each other.
 
 namespace collet::runtime {
 
-/// An op that participants do together, or half of one, which the runtime can do for them.
+/// True for a collective op, or the start or done of one, that the runtime can run for the participants.
 bool is_collective(hlo::Op op);
 
-/// Which participants there are, and which of them have come to a collective.
+/// The total numbers of participants, and those that take part in this run of a collective.
 struct PresentParticipants {
   uint32_t replicas = 1, partitions = 1;
-  std::span<const uint32_t> present;  ///< replica * partitions + partition, rising
+  std::span<const uint32_t> present;  ///< numbers replica * partitions + partition, ascending
 };
 
-/// Returns the results of `instr` for each participant that is present, tuples flattened. `operands` has theirs, one after another, tuples flattened
-/// too. FAILED_PRECONDITION where one of them needs somebody who is absent.
+/// Returns the results of `instr` for each present participant, with tuples flattened. `operands` holds the operands of
+/// each of them, one participant after another, with tuples flattened. FAILED_PRECONDITION if a participant needs data
+/// of one that is absent.
 Expected<std::vector<std::vector<hlo::Literal>>> run_collective(const hlo::Module& module,
                                                                 const hlo::Instruction& instr,
                                                                 const PresentParticipants& participants,

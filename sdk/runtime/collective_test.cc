@@ -26,13 +26,14 @@ ENTRY e {
          "\n}";
 }
 
-/// How a backend's participants are laid out: replicas times partitions are 8.
+/// The numbers of replicas and partitions; their product is 8.
 struct Mesh {
   std::string backend;
   uint32_t replicas, partitions;
 };
 
-/// Programs of eight participants, each on a device of its own; element i of participant p's argument is 100 p + i.
+/// Tests programs of eight participants, each on a device of its own; element i of participant p's argument is 100 p +
+/// i.
 class Collective : public ::testing::TestWithParam<Mesh>, public Session {
  protected:
   std::string header() const {
@@ -65,29 +66,29 @@ class Collective : public ::testing::TestWithParam<Mesh>, public Session {
     return values;
   }
 
-  /// Participants by the groups that `text` describes: their numbers replica * partitions + partition.
+  /// The expected groups of participants, given by their numbers replica * partitions + partition.
   using Groups = std::vector<std::vector<uint32_t>>;
 
-  /// One group per partition, of its replicas.
+  /// Returns one group per partition, with its replicas.
   Groups of_replicas() const {
     Groups groups(GetParam().partitions);
     for (uint32_t p = 0; p < kDevices; ++p) groups[p % GetParam().partitions].push_back(p);
     return groups;
   }
-  /// One group per replica, of its partitions.
+  /// Returns one group per replica, with its partitions.
   Groups of_partitions() const {
     Groups groups(GetParam().replicas);
     for (uint32_t p = 0; p < kDevices; ++p) groups[p / GetParam().partitions].push_back(p);
     return groups;
   }
-  /// Lists 0 ... n-1.
+  /// Returns the text "0,1,...,n-1".
   static std::string counting(uint32_t n) {
     std::string out = "{";
     for (uint32_t i = 0; i < n; ++i) out += (i ? "," : "") + std::to_string(i);
     return out + "}";
   }
 
-  /// The ways to say which participants work together, and which they are.
+  /// A way to state groups in the program, and the groups that it means.
   struct Mode {
     std::string attributes;
     Groups groups;
@@ -117,7 +118,7 @@ class Collective : public ::testing::TestWithParam<Mesh>, public Session {
 
 TEST_P(Collective, AllReduce) {
   for (const Mode& mode : modes()) {
-    // Over replicas and partitions the group of replicas meets all their partitions.
+    // With global ids over replicas and partitions, a group of replicas includes all their partitions.
     const auto out = run_all(with_sum(header(), "ROOT r = s32[8] all-reduce(x), to_apply=sum, " + mode.attributes));
     for (const auto& group : mode.groups)
       for (uint32_t p : group)
@@ -153,7 +154,7 @@ TEST_P(Collective, ReduceScatter) {
   }
 }
 
-// all-to-all has no global ids: with a channel its groups are of partitions, without one of replicas.
+// all-to-all has no global ids: its groups are groups of partitions if it has a channel, else of replicas.
 TEST_P(Collective, AllToAll) {
   for (const bool channel : {false, true}) {
     const Groups groups = channel ? of_partitions() : of_replicas();
@@ -169,7 +170,7 @@ TEST_P(Collective, AllToAll) {
   }
 }
 
-// Each hands on to the next, the last to nobody: the first has zeros.
+// Each participant sends to the next, and the last one to none, so the first one has zeros.
 TEST_P(Collective, Permute) {
   for (const bool channel : {false, true}) {
     const Groups groups = channel ? of_partitions() : of_replicas();
@@ -215,7 +216,7 @@ TEST_P(Collective, EachKnowsItsNumbers) {
                 static_cast<int32_t>(10 * (p / GetParam().partitions) + p % GetParam().partitions) + input(p, i));
 }
 
-// Chained, in a loop, and with work between: what each participant sees stays its own.
+// Collectives in a chain, in a loop, and with other work in between: each participant has its own values.
 TEST_P(Collective, Loop) {
   const auto out = run_all("HloModule m, " + header() + R"(
 sum {
@@ -258,7 +259,7 @@ ENTRY e {
   EXPECT_EQ(out, state);
 }
 
-// Each participant goes round as often as its number says; in step with nobody.
+// Each participant runs a loop as often as its number says, independently of the others.
 TEST_P(Collective, WaysPart) {
   const auto out = run_all("HloModule m, " + header() + R"(
 cond {
@@ -300,7 +301,8 @@ ENTRY e {
   }
 }
 
-/// A branch for the first four, with a sum among them, and one for the others, with a sum in pairs.
+/// Returns a program with a branch for the first four participants, with a sum among them, and another branch for the
+/// others, with a sum in pairs.
 std::string branches(const std::string& header, const std::string& first, const std::string& second) {
   return "HloModule m, " + header + R"(
 sum {
@@ -349,7 +351,7 @@ TEST_P(Collective, GroupsWithinABranch) {
   }
 }
 
-// Halves that something happens between, and the whole in one.
+// Start and done ops with other ops in between, and directly after each other.
 TEST_P(Collective, Asynchronous) {
   const auto out = run_all(with_sum(header(), R"(
   s = s32[8] all-reduce-start(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=sum
@@ -371,7 +373,7 @@ class CollectiveFailure : public ::testing::Test, public Session {
     for (uint32_t p = 0; p < kDevices; ++p) in.push_back(upload(client, {COLLET_TYPE_S32, 1, dims}, x.data(), p));
     return in;
   }
-  // The call itself fails, however long it takes.
+  // Returns options with which the call itself reports the failure, even if the run takes long.
   static collet_execute_options at_once() {
     collet_execute_options options{};
     options.synchronous = 1;
@@ -392,7 +394,7 @@ TEST_F(CollectiveFailure, SomebodyNeverComes) {
   EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
 }
 
-// The same where the backend itself lets participants wait for each other, and does not wait for ever.
+// The same test for a backend whose participants wait for each other on the device, with a time limit.
 TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
   for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
     const ClientPtr client = open(test_backend(backend), "none", nullptr, kDevices);
@@ -408,7 +410,7 @@ TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
   }
 }
 
-// Two threads that run the same program: all participants come to the same run first.
+// Two threads run the same program: participants of different runs must not be combined.
 TEST_F(CollectiveFailure, RunsAtTheSameTimeDoNotMeet) {
   for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
     const ClientPtr client = open(test_backend(backend), "none", nullptr, kDevices);
@@ -465,7 +467,7 @@ TEST_F(CollectiveFailure, TooManyParticipantsNameTheirLine) {
               ::testing::HasSubstr("line 2: 5000 replicas of 1 partitions are more than 4096 participants"));
 }
 
-// Each device holds the constants itself that its own program does not.
+// Each device passes the constants that its own program has not absorbed.
 TEST_F(CollectiveFailure, EachDeviceAbsorbsForItself) {
   std::string numbers;
   for (int i = 0; i < 2048; ++i) numbers += (i ? "," : "") + std::to_string(i);
@@ -505,7 +507,7 @@ TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
   ROOT z = s32[8] subtract(r, x))"));
   ASSERT_TRUE(e) << failure.message;
   for (int64_t n = 0; n < 16; n += 5) {
-    control.counted = 8;  // executes
+    control.counted = 8;  // 8: counts calls of execute
     control.calls = 0;
     control.fail_at = n;
     EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
@@ -516,7 +518,7 @@ TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
   }
 }
 
-// Equal devices run the same code: it is compiled once.
+// Equal devices share compiled code: the program is compiled once.
 TEST_F(CollectiveFailure, CodeIsShared) {
   for (const bool shared : {true, false}) {
     Control control;
@@ -530,10 +532,10 @@ TEST_F(CollectiveFailure, CodeIsShared) {
   }
 }
 
-/// Programs of whole arrays.
+/// Tests programs that are written for whole arrays and partitioned by Collet.
 class Partitioned : public ::testing::TestWithParam<std::string>, public Session {};
 
-// Rows times columns, both split along what is summed; the result by rows.
+// A product whose operands are both split along the contracted dimension; the result is split by rows.
 TEST_P(Partitioned, Product) {
   const bool itself = GetParam() == "cpu" || GetParam() == "interpreter";
   const ClientPtr client =

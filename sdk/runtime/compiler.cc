@@ -25,8 +25,9 @@
 namespace collet::runtime {
 namespace {
 
-constexpr int kMostCuts = 2;         // of a cluster at the same op; then that op goes to the fallback
-constexpr int kMostRejections = 64;  // of clusters, before the compilation is given up
+// Largest number of splits of a cluster at the same op; after these the op runs on the fallback.
+constexpr int kMostCuts = 2;
+constexpr int kMostRejections = 64;  // largest number of rejected clusters; after these the compilation fails
 constexpr uint32_t kMostParticipants = 4096;
 
 class Compiler {
@@ -126,7 +127,7 @@ class Compiler {
     return ok_status();
   }
 
-  // Whole arrays become what each partition has of them, before anything else looks at the program.
+  // Runs SPMD partitioning, before all other steps.
   Status partition_arrays() {
     if (!request_.partition || core_->partitions == 1) return ok_status();
     hlo::PassContext context = this->context();
@@ -156,14 +157,14 @@ class Compiler {
     return context;
   }
 
-  // Whether the device wants to be asked for the pattern or composite.
+  // True if the device wants to be asked about the pattern or composite.
   bool wants_pattern(std::string_view name, int64_t version) const {
     const std::string exact = std::string(name) + "@" + std::to_string(version);
     return std::any_of(patterns_.begin(), patterns_.end(),
                        [&](const std::string& wanted) { return wanted == name || wanted == exact; });
   }
 
-  // Offers the device what it takes as one; what it declines becomes single ops again.
+  // Offers patterns to the device; those that it declines are expanded into single ops again.
   Status offer_patterns() {
     if (patterns_.empty()) return ok_status();
     hlo::PassContext context = this->context();
@@ -188,7 +189,7 @@ class Compiler {
     return observer;
   }
 
-  // All that the outcome depends on.
+  // Returns a key of everything on which the result of the compilation depends.
   Expected<hlo::ContentId> cache_key() {
     hlo::ProgramOptions options;
     options.without_names = true;
@@ -254,7 +255,7 @@ class Compiler {
     return &one;
   }
 
-  // All that the device was asked about, with what runs there.
+  // Records the questions to the device, and which of these ops run there.
   void note_questions() {
     for (size_t u = 0; u < core_->plan.units.size(); ++u) {
       if (core_->plan.units[u].side != Side::Device) continue;
@@ -285,7 +286,7 @@ class Compiler {
     return fallback == COLLET_ACCEPT ? hlo::Claim::Leave : hlo::Claim::Expand;
   }
 
-  // Expands what is to be expanded, fuses what the device takes fused, and orders.
+  // Expands declined ops, forms fusions that the device accepts, and orders the instructions.
   Status legalize() {
     COLLET_TRY(offer_patterns());
     hlo::PassContext context = this->context();
@@ -312,7 +313,8 @@ class Compiler {
     }
     COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("schedule")}, observer()).status());
     dump_.module("offered", *module_);
-    // Advice, which clusters inherit: their ops stand in the module's order. Without a plan there is none.
+    // The buffer plan is a suggestion that clusters inherit, because their ops keep the module's order. If planning
+    // fails, there is none.
     if (auto plan = hlo::plan_buffers(*module_); plan.ok()) buffers_ = *std::move(plan);
     return ask();
   }
@@ -361,7 +363,7 @@ class Compiler {
       for (const uint32_t slot : entry.results) plan.result_layouts.push_back(of_slots[slot]);
   }
 
-  // `again`: a cluster was rejected, and constraints_ says what to do about it.
+  // Compiles the clusters. `again` is set if a cluster was rejected and constraints_ was changed accordingly.
   Status compile_units(bool& again) {
     std::map<const CompiledProgram*, bool> met;
     for (size_t u = 0; u < lowered_.plan.units.size(); ++u) {
@@ -486,7 +488,8 @@ class Compiler {
     return ok_status();
   }
 
-  // Collectives of the runtime's own and calls of the embedder's functions follow the module.
+  // Keeps the module if the runtime runs collectives or calls functions of the embedder, because these need its
+  // instructions.
   void keep_module() {
     bool needed = false;
     for (Sequence& s : core_->plan.sequences)
@@ -529,9 +532,10 @@ class Compiler {
   std::shared_ptr<ExecutableCore> core_;
   std::unique_ptr<hlo::Module> module_;
   Verdicts device_, fallback_;
-  std::vector<std::string> patterns_;                                          // that the device wants to be asked for
-  std::map<std::tuple<uint32_t, uint32_t, std::string>, Question> questions_;  // by kind, element, name
-  std::set<hlo::InstrId> declined_;                                            // of the calls that were offered
+  // Patterns about which the device wants to be asked.
+  std::vector<std::string> patterns_;
+  std::map<std::tuple<uint32_t, uint32_t, std::string>, Question> questions_;  // by kind, element type and name
+  std::set<hlo::InstrId> declined_;                                            // calls that were offered and declined
   std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;
   Partition partition_;

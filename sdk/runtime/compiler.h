@@ -10,8 +10,8 @@
 
 namespace collet::runtime {
 
-/// The way from a module to an executable: verify, passes, ask, legalise, partition, compile. What is in `parts` is loaded
-/// instead of compiled; it may be null.
+/// Compiles a module to an executable: verifies, runs passes, asks the backend, legalizes, partitions into clusters,
+/// and compiles these. Programs in `parts` are loaded instead of compiled; it may be null.
 Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
                               const CompiledParts* parts = nullptr);
 

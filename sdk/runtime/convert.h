@@ -8,13 +8,14 @@
 #include "sdk/runtime/memory.h"
 
 /// \file
-/// Arrays in device memory from one layout to another.
+/// Converts arrays in device memory from one layout to another.
 
 namespace collet::runtime {
 
-/// The same array in another layout (null: dense), in memory of its own; one of the two layouts is not null. `queue`: where
-/// the device does it, behind `after`, of which `end` becomes the point; null: it is done on return, and the contents of
-/// `from` are there. Where the device does not do it the host does, and waits for `after`.
+/// Returns the same array in another layout (null: dense), in new memory; at least one of the two layouts is not null.
+/// If the device converts, and `queue` is not null, the work is put there after `after`, and `end` is set to its point.
+/// With a null `queue` the conversion is complete on return, and the contents of `from` must be complete. If the device
+/// cannot convert, the host does, after waiting for `after`.
 Expected<MemoryRef> convert(Device& device, const MemoryRef& from, const Layout* to, Queue* queue,
                             std::span<const Point> after, Point& end);
 

@@ -11,7 +11,7 @@
 namespace collet::runtime {
 namespace {
 
-// Puts the copy behind `before`, which is placed or null.
+// Puts the copy on the queue after `before`, which is placed or null.
 Expected<Point> put(Queue& queue, const QueuedCopy& copy, Event* before) {
   Point after;
   if (before) {
@@ -21,7 +21,7 @@ Expected<Point> put(Queue& queue, const QueuedCopy& copy, Event* before) {
   return put_copy(queue, copy.region, copy.from.get(), copy.to.get(), {&after, 1});
 }
 
-// The event comes when the copy ends; takes over a reference to it.
+// Sets the event when the copy ends; takes over a reference to it.
 void finish_later(Client& client, Queue& queue, Point point, QueuedCopy copy, Event* event) {
   client.retain_for_work();
   queue.then(point.value,

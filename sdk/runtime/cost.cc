@@ -13,7 +13,7 @@ using hlo::Instruction;
 using hlo::Module;
 using hlo::Op;
 
-constexpr double kMathFlops = 15;  // of exp, tanh and their like, per element
+constexpr double kMathFlops = 15;  // operations per element of exp, tanh and similar functions
 
 Work work_of_computation(const Module& m, hlo::CompId c, int depth);
 
@@ -103,7 +103,7 @@ Work work_of(const Module& m, const Instruction& instr, int depth) {
     case Op::SLICE:
     case Op::DYNAMIC_SLICE:
     case Op::GATHER:
-      out.bytes += result;  // as much as it gives
+      out.bytes += result;  // reads as many bytes as it writes
       return out;
     case Op::DYNAMIC_UPDATE_SLICE:
       out.bytes = 2 * static_cast<double>(m[instr.operand(1)].shape.byte_size());

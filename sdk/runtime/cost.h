@@ -14,10 +14,11 @@ struct Speed {
   double launch_ns = 0;
 };
 
-/// The speeds that the device states; what it does not is taken as `otherwise`.
+/// Returns the speeds that the device states; those that it does not state are taken from `otherwise`.
 Speed speed_of(const DeviceFacts& facts, const Speed& otherwise);
 
-/// Work of one execution of an instruction. Loops count with their trips, unknown ones as kUnknownTrips.
+/// The work of one execution of an instruction. Loops count once per iteration; an unknown trip count is taken as
+/// kUnknownTrips.
 struct Work {
   double flops = 0;
   double bytes = 0;
@@ -31,7 +32,7 @@ constexpr double kUnknownTrips = 10;
 
 double trips_of(const hlo::Instruction& instr);
 Work work_of(const hlo::Module& module, const hlo::Instruction& instr);
-/// Arithmetic of one execution of the module, without what only moves data; loops as above.
+/// Returns the arithmetic operations of one execution of the module, without data movement; loops as above.
 double arithmetic_of(const hlo::Module& module);
 double time_ns(const Work& work, const Speed& speed);
 uint64_t leaf_bytes(const hlo::Module& module, hlo::Leaf leaf);

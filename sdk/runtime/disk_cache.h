@@ -8,9 +8,9 @@
 
 namespace collet::runtime {
 
-/// Compiled programs as files, in the folder that COLLET_CACHE_DIR names; nothing happens without it. Entries are written
-/// whole or not at all and checked when read, so that any number of processes may share the folder. What cannot be read or
-/// written is as if it were not there.
+/// Stores compiled programs as files in the folder that COLLET_CACHE_DIR names; without it the cache does nothing.
+/// Entries are written atomically and checked when they are read, so several processes may share the folder. Entries
+/// that cannot be read or written are treated as missing.
 class DiskCache {
  public:
   /// Opens the cache that this process's environment names.

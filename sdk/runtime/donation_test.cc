@@ -4,7 +4,8 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// A donated buffer may be overwritten by the step that takes the donation; no later step reads it.
+// Tests donation: a donated buffer may be overwritten by the step that uses the donation, and no later step may read
+// it.
 
 namespace collet::testing {
 namespace {
@@ -20,7 +21,7 @@ ENTRY e {
   ROOT s = f32[4] add(x, y)
 })";
 
-// Between two clusters of the device lies an op of the fallback's; all three read what is given away.
+// An op of the fallback is between two clusters of the device; all three read the donated argument.
 constexpr char kTwice[] = R"(HloModule twice, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }
 ENTRY e {
   a = f32[4] parameter(0)
@@ -72,7 +73,7 @@ TEST_F(Donation, IsToldOfTheLastLaunchThatReads) {
   }
 }
 
-// A participant's argument has been overwritten when another participant fails.
+// If one participant fails after the argument of another has been overwritten, the argument is not restored.
 TEST_F(Donation, WhatWasOverwrittenIsNotGivenBack) {
   control_.remove_traits = COLLET_TRAIT_COLLECTIVES;
   const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_, 2);
@@ -97,7 +98,7 @@ TEST_F(Donation, WhatWasOverwrittenIsNotGivenBack) {
   }
 }
 
-// A launch that failed when it had begun has overwritten what it was given.
+// A launch that failed after it had started has overwritten its donated arguments.
 TEST_F(Donation, WhatALaunchLostIsNotGivenBack) {
   const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_);
   std::string program = kDonates;
@@ -118,7 +119,7 @@ TEST_F(Donation, WhatALaunchLostIsNotGivenBack) {
   }
 }
 
-// The plan has several steps, and none has run yet.
+// The plan has several steps and none has run, so the arguments are restored.
 TEST_F(Donation, WhatWasNotOverwrittenIsGivenBack) {
   control_.only = kTaken;
   control_.only_count = 3;

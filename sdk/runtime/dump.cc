@@ -29,7 +29,7 @@ std::string as_file_name(std::string_view name) {
   return file;
 }
 
-// "DIR/0007.jit_step.1234": the seventh program of process 1234.
+// Returns a folder such as "DIR/0007.jit_step.1234" for the seventh program of process 1234.
 std::string folder_from_environment(std::string_view program) {
   static std::atomic<uint32_t> count{0};
   const char* folder = std::getenv("COLLET_DUMP");

@@ -9,16 +9,16 @@
 
 namespace collet::runtime {
 
-/// Writes numbered files into a folder; does nothing without one.
+/// Writes numbered files into a folder; does nothing if there is no folder.
 class Dump {
  public:
-  /// Makes the folder if need be. Null or empty: a folder for the program in the one that the environment's COLLET_DUMP names,
-  /// if it names one.
+  /// Creates the folder if necessary. If `folder` is null or empty, uses a folder for the program in the one that
+  /// COLLET_DUMP names, if it is set.
   static Expected<Dump> open(const char* folder, std::string_view program);
   bool on() const { return !folder_.empty(); }
   void text(std::string_view name, std::string_view contents);
   void module(std::string_view name, const hlo::Module& module);
-  /// The first failure to write.
+  /// The first write error.
   const Status& status() const { return status_; }
 
  private:
@@ -27,8 +27,8 @@ class Dump {
   Status status_;
 };
 
-/// Appends to the file that the environment's COLLET_EXPLAIN names, if it names one: `json` where the name ends so, else `text`.
-/// Several processes may append to one file.
+/// Appends to the file that COLLET_EXPLAIN names, if it is set: `json` if the name ends in .json, else `text`. Several
+/// processes may append to one file.
 Status append_explanation(const std::string& text, const std::string& json);
 
 }  // namespace collet::runtime

@@ -22,7 +22,7 @@ ENTRY e {
 constexpr int64_t kFour[] = {4};
 constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
 
-/// Features that frameworks use besides compile and run.
+/// Tests features that frameworks use in addition to compile and run.
 class Embed : public ::testing::Test, public Session {
  protected:
   BufferPtr vector(collet_client* client, std::vector<float> values) {
@@ -58,7 +58,7 @@ ENTRY e {
   EXPECT_STREQ(collet_module_result_sharding(module.get(), 1), "{replicated}");
 }
 
-// A host call in the middle of a program: it adds ten times the participant's number, and counts its calls.
+// A host call inside a program: it adds ten times the participant's number, and counts its calls.
 collet_status add_tens(void* user, const collet_host_call* call, collet_error* error) {
   auto& calls = *static_cast<int*>(user);
   if (++calls > 3) {
@@ -142,7 +142,7 @@ TEST_F(Embed, FactsCountWorkAndMemory) {
   EXPECT_EQ(collet_executable_result_space(e.get(), 1), COLLET_NONE);
 }
 
-// A caller that was compiled with an older header has shorter structs; what lies behind them is not touched.
+// A caller compiled with an older header has shorter structs; the library must not write after their end.
 TEST_F(Embed, OlderCallersStructsAreNotOverrun) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);
@@ -180,9 +180,9 @@ TEST_F(Embed, ARunTellsWhenItHasEnded) {
   EXPECT_EQ(collet_event_wait(EventPtr(raw).get(), nullptr), COLLET_OK);
 
   control.delay_ns = 30000000;
-  run(e.get(), in);  // seen to be long
+  run(e.get(), in);  // the library measures that the run takes long
   raw = nullptr;
-  run(e.get(), in, options).clear();  // the results are gone before they came
+  run(e.get(), in, options).clear();  // the results are released before they are complete
   ASSERT_TRUE(raw);
   const EventPtr later(raw);
   EXPECT_EQ(collet_event_is_ready(later.get()), 0u);
@@ -208,7 +208,7 @@ TEST_F(Embed, PromisedBuffersAreWrittenInParts) {
     collet_buffer *in[] = {x.get(), y.get()}, *out = nullptr;
     ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
     const BufferPtr sum(out);
-    // Work that does not wait for it goes on.
+    // Work that does not depend on it continues.
     collet_buffer* twice[] = {y.get(), y.get()};
     ASSERT_EQ(collet_execute(e.get(), nullptr, twice, &out, &error_), COLLET_OK) << error_.message;
     EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(20, 40, 60, 80));
@@ -247,7 +247,7 @@ TEST_F(Embed, PromisesAreFulfilledByLaterWork) {
   ASSERT_EQ(collet_buffer_to_host(waiting.get(), host, sizeof host, &raw, nullptr), COLLET_OK);
   const EventPtr read(raw);
   control.delay_ns = 20000000;
-  for (int i = 0; i < 2; ++i) {  // the second is queued
+  for (int i = 0; i < 2; ++i) {  // the second one is queued
     ASSERT_EQ(collet_execute(e.get(), nullptr, second, &out, nullptr), COLLET_OK);
     const BufferPtr made(out);
     if (i == 1) {
@@ -315,7 +315,7 @@ TEST_F(Embed, WaitingHasAnEnd) {
   EXPECT_EQ(collet_event_wait_for(ready.get(), UINT64_MAX, nullptr), COLLET_OK);
 }
 
-// Fulfilled from another thread, while work waits and the client is being closed by a careless caller.
+// A promise is fulfilled by another thread while work waits for it and a caller closes the client early.
 TEST_F(Embed, PromisesOutliveACarelessClose) {
   ClientPtr client = open("interpreter");
   ExecutablePtr e = compile(client.get(), kAdd);

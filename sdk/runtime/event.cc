@@ -41,7 +41,7 @@ Status Event::wait() {
 
 Status Event::wait_for(uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
-  constexpr uint64_t kLongest = uint64_t{1} << 60;  // some thirty years, which clocks can add
+  constexpr uint64_t kLongest = uint64_t{1} << 60;  // about thirty years in ns, which can be added to clock values
   const auto late = [&] {
     return Status(Code::DeadlineExceeded, "it has not come in " + std::to_string(timeout_ns) + " ns");
   };

@@ -24,7 +24,7 @@ class Event {
   Event() = default;
   /// `late`: the work depends on something that no worker has begun, so a worker that waited for it could block all workers.
   explicit Event(bool late) : late_(late) {}
-  /// The end of work that is on a queue.
+  /// Makes an event for the end of work that is on a queue.
   explicit Event(Point point) : state_(State::Placed), point_(point) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -36,15 +36,15 @@ class Event {
   void release();
 
   bool is_ready() const { return state_.load(std::memory_order_acquire) == State::Come; }
-  /// Whether it has come, or its work is on a queue.
+  /// True if the event has come, or its work is on a queue.
   bool is_placed() const { return state_.load(std::memory_order_acquire) != State::Pending; }
-  /// Whether it is still pending, and no worker may wait for it.
+  /// True if the event is pending, and no worker may wait for it.
   bool is_late() const { return late_ && !is_placed(); }
-  /// Blocks until it has come; its outcome.
+  /// Blocks until the event has come; returns its outcome.
   Status wait();
-  /// DEADLINE_EXCEEDED when it has not come by then.
+  /// Waits with a time limit; DEADLINE_EXCEEDED if the event has not come by then.
   Status wait_for(uint64_t timeout_ns);
-  /// Blocks until it is placed; the outcome where it has come.
+  /// Blocks until the event is placed; returns the outcome if it has come.
   Status wait_placed();
   /// The point on a queue at which its work ends. Valid only after it is placed; an empty point if it has come.
   Point point() const { return is_ready() ? Point() : point_; }
@@ -53,7 +53,7 @@ class Event {
   void on_ready(Callback done, void* user) { add_waiter({done, user, false}); }
   /// Calls `done` as soon as the event is placed: with its outcome if it has come by then, else with COLLET_OK.
   void on_placed(Callback done, void* user) { add_waiter({done, user, true}); }
-  /// Its work is on a queue. At most once, and before `set`.
+  /// Records that its work is on a queue. Called at most once, and before `set`.
   void place(Point point);
   /// Completes the event with `outcome`. Called once.
   void set(Status outcome);
@@ -72,7 +72,7 @@ class Event {
   std::atomic<uint32_t> refs_{1};
   std::atomic<State> state_{State::Pending};
   const bool late_ = false;
-  Point point_;  // before the state is Placed
+  Point point_;  // written before the state becomes Placed
   Status outcome_;
   std::mutex mutex_;
   std::condition_variable changed_;

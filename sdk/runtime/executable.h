@@ -24,8 +24,8 @@ struct Question {
   std::string name;
   bool asked = false, accepted = false;
   uint32_t placed = 0;
-  uint32_t declined = 0;    ///< patterns and fusions that the device did not take
-  std::string reason = {};  ///< of the first of them
+  uint32_t declined = 0;    ///< number of patterns and fusions that the device declined
+  std::string reason = {};  ///< reason for the first one
 };
 
 /// The result of a compilation, shared by all executables of equal programs. Belongs to one client, which outlives it.
@@ -36,27 +36,28 @@ struct ExecutableCore {
   ExecutableCore& operator=(const ExecutableCore&) = delete;
 
   Client& client;
-  std::string name;  ///< of the module
+  std::string name;  ///< name of the module
   Plan plan;
   std::vector<const ArrayType*> arguments, results;
-  std::vector<uint8_t> donates;                                   ///< per argument
-  std::vector<std::string> argument_shardings, result_shardings;  ///< of a program that was partitioned
+  std::vector<uint8_t> donates;                                   ///< per argument: whether it is donated
+  std::vector<std::string> argument_shardings, result_shardings;  ///< for a partitioned program
   uint32_t replicas = 1, partitions = 1;
-  std::vector<uint32_t> devices;  ///< of each participant
+  std::vector<uint32_t> devices;  ///< device of each participant
   uint32_t optimization = 2;
   bool no_fusion = false;
-  bool whole_arrays = false;  ///< the source is written for whole arrays: it was partitioned
-  bool together = true;       ///< one execute for all participants; else a launch for each
-  /// The module, if the runtime does collectives or calls the embedder: it has their attributes.
+  bool whole_arrays = false;  ///< true if the source is written for whole arrays and was partitioned
+  bool together = true;       ///< true: one call of execute for all participants; false: one launch for each
+  /// The module, if the runtime runs collectives or calls the embedder, which need its attributes.
   std::shared_ptr<const hlo::Module> module;
-  std::vector<HostFunction> host_functions;  ///< those that the plan calls
+  std::vector<HostFunction> host_functions;  ///< functions that the plan calls
   collet_executable_facts facts{};
   std::string explanation, explanation_json;
-  std::vector<Question> questions;  ///< to the device
-  /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.
+  std::vector<Question> questions;  ///< questions to the device
+  /// Measured time of runs in nanoseconds, smoothed; 0 before the first.
   mutable std::atomic<uint64_t> seen_ns{0};
   mutable std::atomic<uint32_t> runs{0};
-  mutable std::atomic<bool> time_again{false};  ///< the last that was timed took unusually long: time the next, too
+  /// The last measured run took unusually long, so the next one is measured, too.
+  mutable std::atomic<bool> time_again{false};
 
   uint32_t participants() const { return replicas * partitions; }
   /// Returns an estimate of the memory that it holds: code, constants and texts.
@@ -85,7 +86,7 @@ class Executable {
   const std::shared_ptr<ExecutableCore>& shared_core() const { return core_; }
   collet_executable_facts facts() const;
 
-  /// Number of the memory space of results: the default one of the participants' devices.
+  /// Returns the number of the memory space of results: the default one of the participants' devices.
   uint32_t result_space() const { return client_->device(core_->devices[0]).facts().default_space; }
   /// See collet_execute.
   Status execute(const collet_execute_options& options, Buffer* const* arguments, Buffer** results);
@@ -106,18 +107,19 @@ class Executable {
   uint64_t compile_ns_;
 };
 
-/// One run: the memory that it reads and writes, per participant, one after another.
+/// The memory of one run, by participant.
 struct RunMemory {
-  std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
-  std::span<MemoryRef> results;    ///< as they were, afterwards
-  bool* overwritten = nullptr;     ///< set once a launch has begun that was given a donated argument
+  std::span<MemoryRef> arguments;  ///< the run moves them out when it uses them
+  std::span<MemoryRef> results;    ///< set by the run
+  bool* overwritten = nullptr;     ///< set when a launch with a donated argument has started
 };
-/// The points that a run on queues waits for, and those that mark its end.
+/// The points for which a run on queues waits, and those that mark its end.
 struct RunOrder {
-  std::span<const Point> after;  ///< the arguments are there
-  std::span<Point> ends;         ///< out, per participant: its results are there; no point where they are there already
+  std::span<const Point> after;  ///< points at which the arguments are complete
+  /// output, per participant: the point at which its results are complete; no point if they are complete already.
+  std::span<Point> ends;
 };
-/// Runs a plan, on this thread: to its end, or, on devices with queues, until its last work is put there.
+/// Runs a plan on this thread: to its end, or, on devices with queues, until its last work is queued.
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,
                 const RunOrder& order);
 

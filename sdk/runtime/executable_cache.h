@@ -13,25 +13,25 @@ namespace collet::runtime {
 
 struct ExecutableCore;
 
-/// Executables by content, in case that they are compiled again: the most recently used ones, as many and with as many
-/// bytes as the limits say. Not locked; what it drops it hands out, to be destroyed where no lock is held.
+/// Keeps recently used executables by content, in case they are compiled again, up to limits of number and bytes. It
+/// has no lock; dropped executables are returned to the caller, to be destroyed when no lock is held.
 class ExecutableCache {
  public:
   using Core = std::shared_ptr<ExecutableCore>;
 
   static constexpr size_t kMostExecutables = 256;
-  /// Limits the bytes of all executables that nobody but the cache holds.
+  /// Largest total size of executables that only the cache holds.
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
-  /// Null where it is not there.
+  /// Returns the executable; null if it is not in the cache.
   Core find(const hlo::ContentId& key);
-  /// Keeps `core`, which holds about `bytes` of memory. What falls out goes to `dropped`.
+  /// Adds `core`, which holds about `bytes` of memory. Evicted executables are added to `dropped`.
   void keep(const hlo::ContentId& key, Core core, uint64_t bytes, std::vector<Core>& dropped);
-  /// Keeps to the limits, now that somebody has let go of an executable.
+  /// Enforces the limits, after an executable has been released.
   void shrink(std::vector<Core>& dropped);
-  /// Drops all that nobody else holds.
+  /// Drops all executables that only the cache holds.
   void drop_unused(std::vector<Core>& dropped);
-  /// Drops all.
+  /// Drops all executables.
   void clear(std::vector<Core>& dropped);
 
  private:
@@ -43,7 +43,7 @@ class ExecutableCache {
   using Entries = std::list<Entry>;
   void drop(Entries::iterator entry, std::vector<Core>& dropped);
 
-  Entries entries_;  ///< the most recently used first
+  Entries entries_;  ///< ordered, the most recently used first
   std::unordered_map<hlo::ContentId, Entries::iterator, hlo::ContentIdHash> by_key_;
 };
 

@@ -10,8 +10,8 @@
 namespace collet::runtime {
 namespace {
 
-constexpr double kInlineNs = 50000;  // longer runs go to the device's worker
-constexpr uint32_t kKnownRuns = 64;  // so many runs tell how long one takes
+constexpr double kInlineNs = 50000;  // runs longer than this are done by the device's worker thread
+constexpr uint32_t kKnownRuns = 64;  // number of runs after which the time of a run is known
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(
@@ -19,8 +19,8 @@ uint64_t now_ns() {
           .count());
 }
 
-// Smooths what runs take. After some runs, one that takes far longer than those before may have been interrupted: the
-// next is timed as well, and decides.
+// Smooths the measured times of runs. After some runs, a run that takes much longer than earlier ones may have been
+// interrupted: then the next run is measured as well, and decides.
 void note_time(const ExecutableCore& core, uint32_t runs, uint64_t took) {
   const uint64_t before = core.seen_ns.load(std::memory_order_relaxed);
   const bool unusual = runs >= kKnownRuns && took > 4 * before;
@@ -32,14 +32,14 @@ void note_time(const ExecutableCore& core, uint32_t runs, uint64_t took) {
   core.seen_ns.store(before && before < 8 * took ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
 }
 
-// Runs, and now and then looks at the clock.
+// Runs the plan, and measures the time of some runs.
 Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,
                  const RunOrder& order) {
   Span span(COLLET_SPAN_RUN, core.name);
   span.facts().run_id = run_id;
   span.facts().device = core.devices[0];
   const uint32_t n = core.runs.load(std::memory_order_relaxed);
-  core.runs.store(n + 1, std::memory_order_relaxed);  // runs at the same time may count as one
+  core.runs.store(n + 1, std::memory_order_relaxed);  // concurrent runs may be counted as one
   if (n >= 4 && n % 64 != 0 && !core.time_again.load(std::memory_order_relaxed))
     return run_plan(client, core, run_id, memory, order);
   const uint64_t start = now_ns();
@@ -48,10 +48,10 @@ Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, co
   return status;
 }
 
-// A run that was started and has not ended: holds what it needs until then, and tells of its end.
+// A run that was started and has not ended: holds the objects that it needs until then, and reports its end.
 class StartedRun {
  public:
-  // `counted`: the device on which it is bounded; null for none.
+  // `counted`: counts the runs of the device; null if the run is not counted.
   StartedRun(Client& client, std::shared_ptr<ExecutableCore> core, InFlight* counted)
       : client_(client), core_(std::move(core)), counted_(counted), left_(core_->participants()) {
     client.retain_for_work();
@@ -59,7 +59,7 @@ class StartedRun {
   ~StartedRun() {
     for (Event* event : events_) event->release();
     if (all_) all_->release();
-    if (counted_ && left_ > 0) counted_->end();  // it was not started
+    if (counted_ && left_ > 0) counted_->end();  // the run was not started
     core_.reset();
     client_.release_after_work();
   }
@@ -68,22 +68,23 @@ class StartedRun {
 
   const ExecutableCore& core() const { return *core_; }
 
-  // Events of participants that are pending. `late`: see Event.
+  // Creates pending events for the participants. `late`: see Event.
   void make_pending(bool late) {
     for (uint32_t p = 0; p < core_->participants(); ++p) events_.push_back(new Event(late));
     make_all(late);
   }
-  // Events of participants whose work is on queues.
+  // Creates events for participants whose work is on queues.
   void make_placed(std::span<const Point> ends) {
     for (const Point& end : ends) events_.push_back(end ? new Event(end) : new Event);
     make_all(false);
   }
-  // The results of a participant are there.
+  // The event at which the results of a participant are complete.
   Event* of(uint32_t participant) const { return events_[participant]; }
-  // The run has ended for all participants.
+  // The event at which the run has ended for all participants.
   Event* of_all() const { return all_ ? all_ : events_[0]; }
 
-  // The work of the run is on queues, and ends there; `self` is held until then. `place`: the events are pending.
+  // Waits for the work of the run on queues; `self` is held until it ends. `place`: the events are pending and are
+  // placed here.
   static void wait_for_ends(const std::shared_ptr<StartedRun>& self, std::span<const Point> ends, bool place) {
     for (uint32_t p = 0; p < ends.size(); ++p) {
       if (!ends[p]) {
@@ -94,7 +95,7 @@ class StartedRun {
       ends[p].queue->then(ends[p].value, [self, p](const Status& outcome) { self->end(p, outcome); });
     }
   }
-  // The run has ended for all participants at once.
+  // Ends the run for all participants.
   void end_all(const Status& outcome) {
     for (uint32_t p = 0; p < events_.size(); ++p) end(p, outcome);
   }
@@ -122,21 +123,21 @@ class StartedRun {
   std::shared_ptr<ExecutableCore> core_;
   InFlight* counted_;
   Small<Event*, 2> events_;
-  Event* all_ = nullptr;  // of several participants
+  Event* all_ = nullptr;  // for several participants
   std::atomic<uint32_t> left_;
   std::mutex mutex_;
-  Status failure_;  // under mutex_
+  Status failure_;  // guarded by mutex_
 };
 
-// A run that waits for its turn on a worker.
+// A run that waits to be started by a worker.
 struct QueuedRun {
   Client* client;
   std::shared_ptr<StartedRun> started;
   uint64_t run_id;
   std::vector<MemoryRef> arguments, results;
   std::vector<Event*> before;
-  std::vector<Point> after;  // of arguments whose work is on queues
-  bool* overwritten;         // of a caller who waits; null otherwise
+  std::vector<Point> after;  // points of arguments whose work is on queues
+  bool* overwritten;         // set for a caller that waits; null otherwise
 
   Status run(std::span<Point> ends) {
     Status outcome;
@@ -152,7 +153,7 @@ struct QueuedRun {
   }
 };
 
-// The state of one call, until its results are handed out. What is left of it at the end is undone.
+// The state of one call. If it fails, its destructor reverses what has been done so far.
 class Call {
  public:
   Call(Client& client, const std::shared_ptr<ExecutableCore>& shared, const collet_execute_options& options,
@@ -178,7 +179,7 @@ class Call {
     COLLET_TRY(take_arguments());
     COLLET_TRY(take_results());
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();
-    // Functions of the embedder's that are called for several participants are called by our threads.
+    // Host functions that are called for several participants are called on threads of the library.
     const bool here = core_.host_functions.empty() || total_ == 1;
     std::shared_ptr<StartedRun> started;
     if (device.has_queues() && core_.plan.device_only && all_placed() && device.compute().idle()) {
@@ -203,12 +204,13 @@ class Call {
     return {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_};
   }
 
-  // Whether all work that the arguments wait for has been put on queues.
+  // True if all work on which the arguments depend has been put on queues.
   bool all_placed() const {
     return std::all_of(before_.begin(), before_.end(), [](const Event* e) { return e->is_placed(); });
   }
 
-  // A run of which the host is a part waits for the device: a caller who does not want to wait is not made to.
+  // True if the run is short enough for the caller's thread. A run with host steps waits for the device, so it is not
+  // done on the thread of an asynchronous caller.
   bool is_short(Device& device) const {
     if (device.has_queues() && !options_.synchronous) return false;
     const uint64_t seen = core_.seen_ns.load(std::memory_order_relaxed);
@@ -247,14 +249,14 @@ class Call {
     return ok_status();
   }
 
-  // Takes donated buffers from their owner; who else holds their memory keeps it unchanged.
+  // Takes donated buffers from their owner; other holders of their memory keep it unchanged.
   void give_away() {
     given_.resize(arguments_.size());
     donated_.resize(arguments_.size());
     for (size_t k = 0; k < arguments_.size(); ++k) {
       if (!is_donated(k % argument_count_) || !arguments_[k]) continue;
       MemoryRef memory = buffers_[k]->give();
-      if (!memory) continue;  // given twice in one call
+      if (!memory) continue;  // the buffer occurs twice in one call
       given_[k] = std::move(memory);
       donated_[k] = given_[k].count() == 2;
     }
@@ -287,8 +289,8 @@ class Call {
     return ok_status();
   }
 
-  // Counts the run, and waits where too many are in flight. One that waits for something late, or is started by a
-  // worker, which others wait for, must not wait.
+  // Counts the run, and waits if too many are in flight. A run that waits for something late, or that a worker starts,
+  // must not wait here, because others wait for it.
   InFlight* count_run(Device& device, bool late) {
     if (late) return nullptr;
     device.runs().begin(options_.synchronous || Worker::is_current_thread());
@@ -338,7 +340,7 @@ class Call {
     return started;
   }
 
-  // `started` is null where the results are there.
+  // Returns the results to the caller; `started` is null if they are complete.
   void hand_out(Buffer** results, const StartedRun* started) {
     for (uint32_t p = 0; p < total_; ++p) {
       const uint32_t device = core_.devices[p];
@@ -360,7 +362,7 @@ class Call {
   Buffer* const* buffers_;
   size_t argument_count_, result_count_;
   uint32_t total_;
-  bool overwritten_ = false;  // donated memory is no longer what it was
+  bool overwritten_ = false;  // true if donated memory may have been overwritten
   Small<MemoryRef, 16> arguments_, results_, given_;
   Small<uint8_t, 32> donated_;
   Small<Event*, 4> before_;

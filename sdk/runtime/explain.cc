@@ -39,7 +39,7 @@ std::string time_text(double ns) {
   return out;
 }
 
-// Cut where it is too long for a line.
+// Shortens a text that is too long for a line.
 std::string shortened(std::string text) {
   constexpr size_t kMost = 100;
   if (text.size() > kMost) text.replace(text.find_last_of("+ ", kMost), std::string::npos, " ...");
@@ -61,7 +61,7 @@ struct Times {
   double device = 0, all = 0;  ///< ns; `all` is of the device and the fallback
 };
 
-// Bodies of loops count as often as they run, where that is known.
+// Returns the times; the body of a loop counts once per iteration, if the trip count is known.
 Times times_of(const ExplainInput& in, uint32_t number) {
   Times out;
   for (const Step& step : in.core.plan.sequences[number].steps) {
@@ -80,13 +80,13 @@ Times times_of(const ExplainInput& in, uint32_t number) {
   return out;
 }
 
-// How much of the time the device computes, from 0 to 1, as far as it is estimated; 0 where nothing is.
+// Returns the share of the estimated time that the device computes, from 0 to 1; 0 if there are no estimates.
 double device_time_share(const ExplainInput& in) {
   const Times times = times_of(in, 0);
   return times.all > 0 ? times.device / times.all : 0;
 }
 
-// Returns the name of an op for people: that of a pattern, or the ops of a fusion.
+// Returns a readable name of an op: that of a pattern, or the ops of a fusion.
 std::string kind_of(const hlo::Module& m, const hlo::Instruction& instr) {
   std::string out(op_info(instr.op).text);
   if (instr.op == Op::CALL && instr.as<hlo::CallAttrs>().is_composite)
@@ -95,7 +95,7 @@ std::string kind_of(const hlo::Module& m, const hlo::Instruction& instr) {
   return out;
 }
 
-constexpr size_t kMostDeclined = 8;  // lines for each kind
+constexpr size_t kMostDeclined = 8;  // most lines for each kind of question
 
 // Returns the questions that the device declined, the most frequent first.
 std::vector<const Question*> declined(const ExecutableCore& core, uint32_t kind) {

@@ -22,7 +22,8 @@ struct ExplainInput {
 /// Returns the names of the ops in a fusion, in order, separated by `between`. Constants are left out.
 std::string ops_of_fusion(const hlo::Module& module, const hlo::Instruction& fusion, std::string_view between);
 
-/// Describes for people which op runs where, in which order, why, and which values are copied between device and fallback.
+/// Returns a text that describes which op runs where, in which order and why, and which values are copied between
+/// device and fallback.
 std::string explain_text(const ExplainInput& input);
 /// Returns the same as JSON.
 std::string explain_json(const ExplainInput& input);

@@ -10,15 +10,15 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Every call into the backend fails, once or from then on: the caller hears of it, nothing leaks, and the next program
-// runs.
+// Tests that any call into the backend may fail, once or from then on: the caller gets an error, nothing leaks, and the
+// next program runs.
 
 namespace collet::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Clusters on both sides, a loop of the host's, a constant that comes as an argument, a donated argument.
+// A program with clusters on both sides, a loop on the host, a constant that is an argument, and a donated argument.
 constexpr char kProgram[] = R"(HloModule m, input_output_alias={ {0}: (0, {}, must-alias) }
 cond {
   s = (s32[], f32[4]) parameter(0)
@@ -78,7 +78,7 @@ class Fault : public ::testing::Test, public Session {
     return true;
   }
 
-  // For every n: the n-th call fails, or, `for_good`, all from the n-th on.
+  // Repeats for every n: the n-th call fails or, with `for_good`, all calls from the n-th on.
   void fail_each(uint32_t kind, const char* message, bool for_good = false) {
     control.for_good = for_good;
     int64_t n = 0;
@@ -119,7 +119,7 @@ class Fault : public ::testing::Test, public Session {
   Control control;
 };
 
-// An allocation that fails is tried once more after the pools were emptied, so that single failures do no harm.
+// A failed allocation is tried once more after the pools were emptied, so single failures do no harm.
 TEST_F(Fault, Alloc) {
   for (int64_t n = 0;; ++n) {
     ASSERT_LT(n, 1000);
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, FaultOf,
                                            Kind{"All", kAlloc | kCopy | kCompile | kExecute | kSupports, "injected: "}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
-// Work that was queued behind what failed fails too; what comes after the device has recovered does not.
+// Work that was queued after the failed work fails too; work after the device has recovered does not.
 TEST_F(Fault, QueuedWorkFailsAndTheNextRuns) {
   control.only_count = 0;
   const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
@@ -170,7 +170,7 @@ TEST_F(Fault, QueuedWorkFailsAndTheNextRuns) {
   control.delay_ns = 5000000;
   std::vector<BufferPtr> in;
   in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
-  run(e.get(), in);  // seen to be long
+  run(e.get(), in);  // the library measures that the run takes long
   control.counted = kExecute;
   control.for_good = true;
   control.calls = 0;
@@ -192,7 +192,7 @@ TEST_F(Fault, QueuedWorkFailsAndTheNextRuns) {
   EXPECT_EQ(download<float>(out[0])[3], 8);
 }
 
-// The device is lost in the middle: every use says so, the client still closes, and the next one works.
+// If the device is lost during a run, every use returns an error, the client can be closed, and another client works.
 TEST(DeviceLoss, IsToldAndSurvived) {
   Session s;
   const auto children = [] {

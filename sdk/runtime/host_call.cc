@@ -11,7 +11,8 @@ namespace collet::runtime {
 
 namespace {
 
-// Under which name an embedder offers what the instruction does, and what it is told; no name: nobody can.
+// The name under which an embedder registers a function for the instruction, and the data that the function gets.
+// Without a name no function can run it.
 struct Call {
   std::string_view target, config;
 };

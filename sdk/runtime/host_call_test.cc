@@ -12,7 +12,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Custom calls that a function of this process runs.
+// Tests custom calls that a function of this process runs.
 
 namespace collet::testing {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two results, a configuration, inside a loop and outside of it.
+// A program with custom calls with two results and a configuration, inside and outside of a loop.
 constexpr char kProgram[] = R"(HloModule m
 cond {
   s = (s32[], f32[4]) parameter(0)
@@ -54,7 +54,7 @@ constexpr char kOneCall[] =
     "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
     "  ROOT y = f32[4] custom-call(x), custom_call_target=\"scale\", backend_config=\"3\"\n}\n";
 
-// Multiplies by its configuration, and counts.
+// Multiplies by the number in its configuration, and counts its calls.
 collet_status scale(void* user, const collet_host_call* call, collet_error*) {
   const auto* x = static_cast<const float*>(call->operands[0]);
   auto* y = static_cast<float*>(call->results[0]);
@@ -85,7 +85,7 @@ class HostCall : public ::testing::Test, public Session {
     out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
     return out;
   }
-  // Runs to the end; `failure` tells.
+  // Runs to the end; stores an error in `failure`.
   std::vector<float> run_one(collet_client* client, collet_executable* e) {
     const auto out = run(e, vector(client));
     return out.empty() ? std::vector<float>() : download<float>(out[0]);
@@ -93,7 +93,8 @@ class HostCall : public ::testing::Test, public Session {
   std::atomic<int> calls_{0};
 };
 
-// Thread-local state of the caller, such as Python's, is visible in no host function, rather than in some of them.
+// With several participants, host functions run on threads of the library, so none of them sees thread-local state of
+// the caller, such as Python's.
 TEST_F(HostCall, SeveralParticipantsAreCalledByAThreadOfTheLibrary) {
   const auto remember = [](void* user, const collet_host_call* call, collet_error* error) -> collet_status {
     static std::atomic<int> calls;
@@ -194,7 +195,7 @@ TEST_F(HostCall, ExceptionsFailTheRun) {
     }
 }
 
-// Takes numbers from the host and gives it others, in a loop and outside of it.
+// A program with infeed and outfeed, inside and outside of a loop.
 constexpr char kQueues[] = R"(HloModule m
 cond {
   s = (s32[], s32[], token[]) parameter(0)
@@ -316,7 +317,7 @@ TEST_F(HostCall, UnknownTargetsAreNamed) {
   }
 }
 
-// The caches tell equal programs apart that call other functions.
+// The caches distinguish equal programs that call different functions.
 TEST_F(HostCall, EachProgramCallsItsOwnFunction) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr none = compile(client.get(), kOneCall);

@@ -8,14 +8,15 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// A backend that breaks the interface in many ways. Each gives an error that names the function, and the process goes on.
+// Tests a backend that breaks the rules of the interface in many ways. Each must give an error that names the function,
+// and the process must continue.
 
 namespace collet::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-// The constant is large enough to be an argument.
+// A program whose constant is large enough to become an argument.
 const std::string kProgram = [] {
   std::string numbers = "0";
   for (int i = 1; i < 2048; ++i) numbers += "," + std::to_string(i);
@@ -28,7 +29,7 @@ const std::string kProgram = [] {
 
 struct Misbehaviour {
   const char* mode;
-  const char* message;  ///< part of what the caller is told; null: it does no harm
+  const char* message;  ///< part of the expected error message; null: no error is expected
 };
 
 class Hostile : public ::testing::TestWithParam<Misbehaviour>, public Session {
@@ -44,7 +45,7 @@ class Hostile : public ::testing::TestWithParam<Misbehaviour>, public Session {
     std::filesystem::remove(path_);
   }
 
-  // Opens, compiles, uploads, runs and downloads, up to the first error, and returns that.
+  // Opens, compiles, uploads, runs and downloads, up to the first error, which it returns.
   Failure use(const char* fallback) {
     const ClientPtr client = open(path_, fallback);
     if (!client) return failure;
@@ -153,7 +154,7 @@ const Misbehaviour kLies[] = {
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile, ::testing::ValuesIn(kLies),
                          [](const auto& lie) { return std::string(lie.param.mode); });
 
-// Wrong answers of optional tables: an executable is compiled again, and an artifact is left out.
+// Wrong results of optional tables do not cause errors: an executable is compiled again, and an artifact is omitted.
 class HostileTables : public ::testing::TestWithParam<const char*>, public Session {};
 
 TEST_P(HostileTables, DoNoHarm) {

@@ -19,7 +19,7 @@
 
 namespace {
 
-// `parameters` arguments, each with its own result.
+// Returns a program with `parameters` arguments, each of which gives a result.
 std::string program(int64_t parameters) {
   std::string text = "HloModule m\nENTRY e {\n", types, names;
   for (int64_t i = 0; i < parameters; ++i) {
@@ -55,8 +55,8 @@ void execute(benchmark::State& state, const char* backend) {
   }
 }
 
-// A device on which each piece of work takes 100 us. The counter "of_ideal" is the time of a loop by that for which the
-// device's busiest queue was at work.
+// A device on which each piece of work takes 100 us. The counter "of_ideal" is the measured time of a loop divided by
+// the time during which the device's busiest queue worked.
 class Overlap {
  public:
   Overlap() : client_(open()), executable_(must(client_.compile(must(collet::Module::read(program(1)))))) {}
@@ -92,7 +92,7 @@ class Overlap {
   }
 };
 
-// A thousand small executions, each of the result of the one before.
+// Runs a thousand small executions, each on the result of the one before.
 void dependent_runs(benchmark::State& state) {
   Overlap device;
   const float data[4] = {1, 2, 3, 4};
@@ -119,7 +119,7 @@ void dependent_runs(benchmark::State& state) {
   }
 }
 
-// Upload, execute, download, of 300 arrays: the three overlap.
+// Uploads, executes and downloads 300 arrays; the three kinds of work overlap.
 void pipeline(benchmark::State& state) {
   constexpr int kArrays = 300;
   Overlap device;

@@ -15,13 +15,14 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// What the library itself does for one execution of a compiled program, on a backend that does nothing: it allocates
-// nothing, and takes about as long as a few function calls.
+// Tests the overhead of the library for one execution of a compiled program, on a backend that does nothing: it
+// allocates nothing, and takes about as long as a few function calls.
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COLLET_COUNTS_ALLOCATIONS 1
 
-// The C library's own, around which everybody's calls in this process are counted, operator new's among them.
+// The allocation functions of the C library. The test replaces malloc and others to count all calls in this process,
+// including those of operator new.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -82,7 +83,8 @@ class HotPath : public ::testing::TestWithParam<const char*>, public Session {
     x_ = upload<float>(client_.get(), COLLET_TYPE_F32, {4}, {0, 0, 0, 0});
   }
 
-  // A training loop's step: the first argument is given away, and what takes its place comes back.
+  // A step of a training loop: the first argument is donated, and the result that uses its memory is the argument of
+  // the next step.
   void step() {
     collet_buffer *in[] = {w_.get(), x_.get()}, *out[2] = {};
     ASSERT_EQ(collet_execute(e_.get(), nullptr, in, out, nullptr), COLLET_OK);
@@ -108,7 +110,7 @@ TEST_P(HotPath, AllocatesNothing) {
   EXPECT_GT(allocations.load(), before) << "allocations are not counted";
 }
 
-// However many arguments and results there are.
+// The number of arguments and results does not matter.
 TEST_P(HotPath, AllocatesNothingForManyArguments) {
 #ifndef COLLET_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "the sanitizer has the allocator";
@@ -159,8 +161,8 @@ TEST_P(HotPath, TakesLessThanAMicrosecondOfTheLibrarysOwn) {
   EXPECT_LT(best, 1000);
 }
 
-// One argument, one result, called synchronously: the backend's own time is in it. The aim is 300 ns on a quiet machine
-// (sdk_hot_path_benchmark, execute/cpu/1); what is asserted leaves room for slower ones.
+// A synchronous call with one argument and one result, including the time of the backend. The aim is 300 ns on a quiet
+// machine (sdk_hot_path_benchmark, execute/cpu/1); the limit in the test allows for slower machines.
 TEST_P(HotPath, CallsOfOneArgumentTakeWellBelowAMicrosecond) {
 #ifndef COLLET_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "the sanitizer takes its time";
@@ -184,8 +186,8 @@ TEST_P(HotPath, CallsOfOneArgumentTakeWellBelowAMicrosecond) {
 }
 
 struct Others {
-  uint64_t sleeps = 0;  ///< how often they have gone to sleep
-  bool asleep = true;   ///< all of them now
+  uint64_t sleeps = 0;  ///< how often they have started to sleep
+  bool asleep = true;   ///< all of them are sleeping now
 };
 
 // The threads of this process other than the caller.
@@ -205,13 +207,13 @@ Others others() {
   return found;
 }
 
-// Once all of them sleep: on a busy machine that takes a while.
+// Waits until all of them sleep, which may take a while on a busy machine; returns the number of sleeps.
 uint64_t sleeps_once_asleep() {
   for (int i = 0; i < 1000 && !others().asleep; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return others().sleeps;
 }
 
-// A worker that is woken sleeps again: programs of less than 20 us of work leave the workers asleep.
+// A worker that is woken goes to sleep again, which is counted: programs of less than 20 us must not wake the workers.
 TEST_P(HotPath, SmallProgramsWakeNobody) {
   const std::vector<std::string> programs = {
       "ENTRY e {\n  x = f32[1024] parameter(0)\n  ROOT y = f32[1024] add(x, x)\n}\n",
@@ -237,7 +239,7 @@ TEST_P(HotPath, SmallProgramsWakeNobody) {
     run(500);
     EXPECT_EQ(sleeps_once_asleep(), before) << program;
   }
-  // That it would be seen: a large program does wake them.
+  // Checks that the measurement works: a large program wakes them.
   if (std::string(GetParam()) != "cpu" || std::thread::hardware_concurrency() < 2) return;
   const ExecutablePtr large = compile(client_.get(), R"(HloModule m
 ENTRY e {

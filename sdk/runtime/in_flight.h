@@ -7,13 +7,13 @@
 
 namespace collet::runtime {
 
-/// Bounds the runs of a device that were started and have not ended, so that a program which starts runs faster than the
-/// device does them does not fill the memory with their results. Thread-safe.
+/// Limits the number of runs of a device that were started and have not ended. Otherwise a program that starts runs
+/// faster than the device executes them would fill the memory with results. Thread-safe.
 class InFlight {
  public:
   explicit InFlight(uint32_t limit) : limit_(limit) {}
 
-  /// Counts a run. Blocks first while there are as many as the limit, unless `at_once`: then the run is not bounded.
+  /// Counts a run. Blocks first while the limit is reached, unless `at_once` is set: then the run is not limited.
   void begin(bool at_once) {
     std::unique_lock lock(mutex_);
     if (!at_once) fewer_.wait(lock, [&] { return runs_ < limit_; });

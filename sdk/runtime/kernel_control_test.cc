@@ -10,14 +10,15 @@
 #include "hlo/program/write.h"
 #include "hlo/text/parser.h"
 
-// Control flow that kernel_backend.hpp goes through itself: programs with loops, branches and calls, against the evaluator.
+// Tests the control flow that kernel_backend.hpp interprets itself: compares programs with loops, branches and calls
+// with the evaluator.
 
 namespace collet::kernel {
 namespace {
 
 using hlo::Literal;
 
-// Memory of the host, poisoned when it comes. Counts what it is asked to do.
+// A device with host memory that is filled with a pattern when it is allocated. Counts the operations on it.
 class CountingDevice final : public Device {
  public:
   Memory allocate(uint64_t bytes, uint64_t) override {
@@ -45,7 +46,7 @@ void* address_of(Device&, const Array& array) {
   return array.bytes == 0 ? nullptr : CountingDevice::at(array.memory) + array.offset;
 }
 
-// `host_scalars`: the device has no integers.
+// A backend on this device. `host_scalars`: the device has no integer kernels.
 template <bool host_scalars>
 Backend describe() {
   Backend backend;
@@ -75,7 +76,7 @@ struct Leaf {
   std::vector<uint32_t> bits;
 };
 
-// A backend, opened, and programs from HLO text.
+// An open backend, which runs programs given as HLO text.
 class Control {
  public:
   explicit Control(bool host_scalars) {
@@ -93,8 +94,8 @@ class Control {
   }
   ~Control() { table->close(instance); }
 
-  // Runs a program as a whole; `shared`: results take over the buffers of the arguments that they may. `by_value`: scalars do
-  // not come in buffers.
+  // Runs a program as a whole. `shared`: results use the buffers of the arguments that they may alias. `by_value`:
+  // scalars are passed by value, not in buffers.
   std::vector<std::vector<uint32_t>> run(const hlo::Module& module, const std::vector<Literal>& inputs, bool shared,
                                          bool by_value) {
     hlo::ProgramOptions how;
@@ -176,7 +177,7 @@ class Control {
     return out;
   }
 
-  // The same by the evaluator, and whether they agree.
+  // Runs the program here and by the evaluator, and expects equal results.
   void expect_agreement(const std::string& text, const std::vector<Literal>& inputs, bool shared, bool by_value) {
     const auto module = hlo::parse_module(text);
     ASSERT_TRUE(module.ok()) << module.status().to_string() << text;
@@ -209,7 +210,8 @@ class Control {
   }
 };
 
-// Grows programs: vectors, integers and predicates that loops, branches and calls hand to each other in every way.
+// Generates random programs: vectors, integers and predicates that loops, branches and calls pass to each other in
+// every way.
 class Grower {
  public:
   explicit Grower(uint64_t seed) : random_(seed) {}
@@ -226,7 +228,7 @@ class Grower {
       results += (r ? ", " : "") + pick(body, types[r]);
       shapes += (r ? ", " : "") + types[r];
     }
-    // A few results may take over arguments, not always the ones in the same place.
+    // Some results may alias arguments, not always those at the same index.
     std::vector<size_t> vectors = {0, 1, 2, 5};
     std::shuffle(vectors.begin(), vectors.end(), random_);
     for (size_t i = 0; i < below(5); ++i) {
@@ -255,7 +257,7 @@ class Grower {
   size_t below(size_t n) { return random_() % n; }
   std::string fresh() { return "v" + std::to_string(next_++); }
 
-  // The newest most often: chains are what is written in place.
+  // Prefers recent values, because chains of ops are candidates for in-place updates.
   std::string pick(Body& body, const std::string& type) {
     std::vector<std::string>& all = body.values[type];
     if (all.empty() || below(12) == 0) {
@@ -353,7 +355,7 @@ class Grower {
       define(*body, types[i], types[i] + " get-tuple-element(" + tuple + "), index=" + std::to_string(i), fresh());
     }
   }
-  // A computation from one tuple to another.
+  // Generates a computation from one tuple to another.
   std::string computation(const std::vector<std::string>& from, const std::vector<std::string>& to, int depth) {
     Body body;
     const std::string p = body.line(tuple_of(from) + " parameter(0)", fresh());
@@ -368,7 +370,7 @@ class Grower {
   void add_loop(Body* body, int depth) {
     std::vector<std::string> types = {kNumber, kNumber};
     for (const std::string& type : some_types()) types.push_back(type);
-    // The body: counts, keeps the limit, and does anything with the rest.
+    // The loop body increments the counter, passes the limit on, and does anything with the other values.
     Body inner;
     const std::string p = inner.line(tuple_of(types) + " parameter(0)", fresh());
     take_apart(&inner, p, types);
@@ -449,7 +451,7 @@ TEST(KernelControl, GrownProgramsAgreeWithTheEvaluator) {
   }
 }
 
-// A loop over a counter, a vector of 1024 numbers and what `body` makes of it; the limit comes as an argument.
+// Returns a loop over a counter and a vector of 1024 numbers, which `body` updates; the limit is an argument.
 std::string counting_loop(const std::string& body,
                           const std::string& condition = "ROOT r = pred[] compare(i, n), direction=LT") {
   return R"(HloModule loop, input_output_alias={ {0}: (0, {}, may-alias) }
@@ -504,11 +506,11 @@ TEST(KernelControl, LoopsCopyNothingAndAskNothing) {
       for (const int32_t trips : {0, 1, 2, 999}) {
         control.expect_agreement(counting_loop(body), numbers(trips), true, true);
         EXPECT_EQ(control.reads, 0u) << control.plan;
-        // The counter, and, after an odd number of turns of what cannot be done in place, the result.
+        // Allowed copies: the counter and, after an odd number of iterations that cannot run in place, the result.
         EXPECT_LE(control.copied, 4096u + 16) << control.plan;
       }
     }
-    // Not donated: one copy in, and all else as before.
+    // If the argument is not donated, it is copied once before the loop; the rest is as before.
     control.expect_agreement(counting_loop(kUpdate), numbers(100), false, true);
     EXPECT_LE(control.copied, 4096u + 16) << control.plan;
     const auto module = hlo::parse_module(counting_loop(kUpdate));
@@ -526,7 +528,7 @@ TEST(KernelControl, ConditionsOfDataAreReadOnceInATurn) {
                     "at = f32[1] slice(x), slice={[0:1]}\n  first = f32[] reshape(at)\n  bound = f32[] constant(8)\n"
                     "  ROOT r = pred[] compare(first, bound), direction=LT");
   control.expect_agreement(text, numbers(0, 1), true, false);
-  EXPECT_EQ(control.reads, 8u);  // 1 to 8
+  EXPECT_EQ(control.reads, 8u);  // numbers 1 to 8
 }
 
 TEST(KernelControl, FailureInALoopSaysWhetherArgumentsAreLost) {

@@ -9,7 +9,7 @@
 namespace collet::kernel {
 namespace {
 
-// Looks for a shape in the fusion of a program.
+// Matches an expression pattern against the fusion of a program.
 class Matching : public ::testing::Test {
  protected:
   // `body` is the computation that the fusion calls, with parameters of these types; `result` is its type.
@@ -69,7 +69,7 @@ TEST_F(Matching, InputsThatStandTwiceAreTheSame) {
   using namespace shape;
   const Shape what = add(multiply(input(0), input(1)), input(1));
   const auto look = [&](const Op& op) { return match(op, what); };
-  // Only the second order of the product fits.
+  // The pattern matches only with the operands of the product swapped.
   const Matched found =
       find(" m = f32[5] multiply(x1, x0)\n ROOT s = f32[5] add(m, x1)\n", {"f32[5]", "f32[5]"}, "f32[5]", look);
   ASSERT_TRUE(found);

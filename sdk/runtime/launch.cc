@@ -17,7 +17,7 @@ void fill(collet_argument& a, const MemoryRef& memory, uint64_t bytes) {
   a.bytes = bytes;
 }
 
-// Memory of a program with layouts.
+// Fills an argument of a program with layouts.
 void fill(collet_argument& a, const MemoryRef& memory, uint64_t bytes, const Layout* layout) {
   fill(a, memory, layout ? layout->bytes() : bytes);
   a.layout = layout ? 1 : 0;
@@ -45,7 +45,7 @@ class Launcher {
     span.facts().run_id = run_.run_id;
     span.facts().device = launches_[0].device;
     span.facts().on_fallback = unit_.side == Side::Fallback;
-    // The fallback, and participants that run apart, get a launch each.
+    // The fallback, and participants that are launched separately, get one launch each.
     const bool together = unit_.side == Side::Device && run_.core.together;
     const size_t width = together ? who_.size() : 1;
     for (size_t k = 0; k < who_.size(); k += width) {
@@ -58,14 +58,14 @@ class Launcher {
  private:
   const CompiledCluster::Local& local(size_t k) const { return unit_.locals[unit_.locals.size() == 1 ? 0 : who_[k]]; }
 
-  // The launch of participant number `k`.
+  // Prepares the launch of participant number `k`.
   Status prepare(size_t k) {
     const uint32_t p = who_[k];
     const CompiledCluster::Local& local = this->local(k);
     const CompiledFacts& facts = local.program->facts();
     collet_argument* a = all_.data() + k * (arguments_ + results_);
     collet_argument* r = a + arguments_;
-    // Almost always all arguments are dense buffers.
+    // In most programs all arguments are dense buffers.
     const bool plain = unit_.by_value.empty() && facts.argument_layouts.empty() && facts.wants_prepared.empty();
     for (size_t i = 0; i < step_.in.size(); ++i) {
       const MemoryRef& memory = frame_.at(p, step_.in[i]);
@@ -125,7 +125,7 @@ class Launcher {
     }
     const CompiledFacts& facts = local(k).program->facts();
     const Layout* const layout = facts.argument_layout(i);
-    const uint64_t contents = memory->contents;  // those that are converted are the same
+    const uint64_t contents = memory->contents;  // converted memory has the same contents
     if (!facts.wants_prepared.empty() && facts.wants_prepared[i] && !is_aliased(i)) {
       COLLET_ASSIGN(const bool found, prepared(k, i, contents, out));
       if (found) return ok_status();
@@ -142,7 +142,7 @@ class Launcher {
            std::any_of(unit_.updates.begin(), unit_.updates.end(), names);
   }
 
-  // Puts a result where an argument lies that it updates, if nobody else has that memory.
+  // Uses the memory of an argument for a result that updates it, if nothing else holds that memory.
   bool take_over(uint32_t p, size_t result, const Layout* layout, collet_argument* arguments) {
     for (const hlo::ProgramAlias& update : unit_.updates) {
       if (update.result != result) continue;
@@ -157,7 +157,8 @@ class Launcher {
     return false;
   }
 
-  // Whether the argument is passed in the form that the executable prepared; makes that form where it is time to.
+  // Returns whether the argument is passed in the form that the executable has prepared; prepares it if it is time to
+  // do so.
   Expected<bool> prepared(size_t k, size_t i, uint64_t contents, collet_argument& out) {
     const uint32_t p = who_[k];
     Residency& residency = *local(k).prepared;
@@ -185,8 +186,9 @@ class Launcher {
     return true;
   }
 
-  // Overwritten is only what the plan found that nobody reads later: the argument of an alias, where it was given away.
-  // Of a must-alias whose argument was not, the result's memory gets a copy, and serves as both.
+  // Only arguments may be overwritten that the plan found are not read later: those of aliases whose argument was
+  // donated. For a must-alias whose argument was not donated, the result's memory gets a copy of the argument, and is
+  // passed as both.
   Status honour_aliases(uint32_t p, collet_argument* arguments, const collet_argument* results) {
     for (const hlo::ProgramAlias& alias : unit_.aliases) {
       collet_argument& a = arguments[alias.argument];
@@ -244,7 +246,7 @@ class Launcher {
     }
   }
 
-  // The launch uses this memory until its point.
+  // Records that the launch uses this memory until its point.
   void note_uses(size_t k) {
     const uint32_t p = who_[k];
     const Point point = run_.last[p];
@@ -265,12 +267,13 @@ class Launcher {
   Frame& frame_;
   Who who_;
   const size_t arguments_, results_;
-  Small<collet_argument, 24> all_;  // arguments, then results, launch after launch
+  Small<collet_argument, 24> all_;  // arguments, then results, of one launch after another
   Small<collet_launch, 2> launches_;
-  Small<MemoryRef, 2> workspaces_;                                           // empty where no launch wants any
-  Small<Points, 1> waits_;                                                   // empty without queues
-  Small<std::pair<size_t, std::shared_ptr<PreparedArgument>>, 1> prepared_;  // with the launch that uses it
-  bool gives_away_ = false;                                                  // it has donated arguments
+  Small<MemoryRef, 2> workspaces_;  // empty if no launch needs workspace
+  Small<Points, 1> waits_;          // points to wait for; empty without queues
+  // Number of a launch and a prepared argument that it uses.
+  Small<std::pair<size_t, std::shared_ptr<PreparedArgument>>, 1> prepared_;
+  bool gives_away_ = false;  // true if it has donated arguments
 };
 
 }  // namespace

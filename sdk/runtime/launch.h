@@ -8,8 +8,8 @@
 
 namespace collet::runtime {
 
-/// Launches the program of a step for the participants `who`: gives it its arguments in the layouts that it wants, memory for
-/// its results, and workspace. On devices with queues it returns when the launches are queued.
+/// Launches the program of a step for the participants `who`: passes its arguments in the layouts that it requires,
+/// memory for its results, and workspace. On devices with queues it returns when the launches are queued.
 Status launch(RunState& run, const Step& step, Frame& frame, Who who);
 
 }  // namespace collet::runtime

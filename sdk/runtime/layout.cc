@@ -17,19 +17,19 @@ namespace {
 constexpr uint32_t kMostRank = std::size(collet_layout{}.order);
 constexpr uint32_t kMostTileRank = std::size(collet_layout{}.tile[0]);
 
-// One step of the way from an index of a dimension to an offset: (index / divisor) % modulus * stride.
+// One term in the offset of an element, from an index of a dimension: (index / divisor) % modulus * stride.
 struct Piece {
   uint64_t divisor, modulus, stride;
 };
 
-// An array dimension by dimension: the offset of an element is the sum of what the pieces of each of its indices give. That
-// is so because a tile divides dimensions one by one.
+// The offsets of an array's elements: the sum of the terms of all its indices. This form is sufficient, because a tile
+// divides each dimension separately.
 struct Placement {
-  std::vector<std::vector<Piece>> dims;  ///< of each dimension of the array
-  uint64_t elements = 1;                 ///< with padding
+  std::vector<std::vector<Piece>> dims;  ///< terms of each dimension of the array
+  uint64_t elements = 1;                 ///< number of elements in memory, with padding
 };
 
-// A size in memory, outermost first: which digits of which dimension it counts.
+// A dimension of the array in memory, outermost first: the digits of an index that it counts.
 struct Digit {
   uint32_t dim;
   uint64_t divisor, size;
@@ -78,7 +78,7 @@ Expected<Placement> place(const ArrayType& type, const collet_layout& layout) {
   return out;
 }
 
-// Calls `move(dense, placed)` with the numbers of each element, in the order of the dense array.
+// Calls `move(dense, placed)` with the dense and the placed offset of each element, in the order of the dense array.
 template <typename Move>
 void for_each_element(const ArrayType& type, const Placement& placement, const Move& move) {
   const size_t rank = type.dims.size();

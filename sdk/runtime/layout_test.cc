@@ -58,7 +58,7 @@ TEST(Layout, TilesAndPads) {
   EXPECT_THAT(placed(*l, {0, 1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(0, 1, 3, 4, 2, 0, 5, 0, 6, 7, 0, 0, 8, 0, 0, 0));
 }
 
-// As bf16 on some machines: pairs of rows lie beside each other within a tile.
+// A layout that some machines use for bf16: within a tile, the elements of two rows alternate.
 TEST(Layout, TilesOfTiles) {
   collet_layout c = layout({0, 1}, 4 * 4 * 4);
   c.tile_rank[0] = c.tile_rank[1] = 2;

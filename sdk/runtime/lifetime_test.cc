@@ -8,7 +8,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Objects are destroyed at the right time, in whatever order the caller releases them.
+// Tests that objects are destroyed at the right time, in whatever order the caller releases them.
 
 namespace collet::testing {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class Lifetime : public ::testing::Test, public Session {
  protected:
-  // Worker threads release their references a moment later.
+  // Waits until a condition holds, because worker threads release their references slightly later.
   template <typename F>
   static bool soon(const F& holds) {
     for (int i = 0; i < 10000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -27,7 +27,7 @@ class Lifetime : public ::testing::Test, public Session {
   Control control_;
 };
 
-// A copy between devices that goes on when nobody holds the client, nor either array, any more.
+// A copy between devices continues after the client and both arrays have been released.
 TEST_F(Lifetime, CopiesOutliveTheClientsClose) {
   constexpr int64_t kMany = int64_t{1} << 20;
   const std::vector<float> data(kMany, 3);
@@ -44,7 +44,7 @@ TEST_F(Lifetime, CopiesOutliveTheClientsClose) {
   EXPECT_EQ(control_.buffers.load(), 0);
 }
 
-// Its destructor runs after that of what the library keeps for the thread: it was there first.
+// Its destructor runs after those of the library's thread-local objects, because it is created before them.
 struct Keeper {
   BufferPtr kept;
 };
@@ -69,8 +69,8 @@ std::string with_constant(int seed) {
          "})\n  ROOT y = f32[65536] add(x, c)\n}\n";
 }
 
-// Constants of programs that nobody has any more make room for those that are compiled next, and are told apart from
-// those in use.
+// The memory of constants whose programs were released is reused by programs that are compiled later, but constants in
+// use are kept.
 TEST_F(Lifetime, UnusedConstantsMakeRoom) {
   constexpr int64_t kBytes = 65536 * sizeof(float);
   const ClientPtr client = open(test_backend("wrapper"), "none", &control_);
@@ -79,7 +79,7 @@ TEST_F(Lifetime, UnusedConstantsMakeRoom) {
   const ExecutablePtr kept = compile(client.get(), with_constant(5));
   ASSERT_TRUE(kept) << failure.message;
   ASSERT_GE(control_.memory.load(), 2 * kBytes) << "the constant is not on the device";
-  control_.memory_limit = 5 * kBytes;  // an argument, two constants, a result, and what their sizes are rounded up by
+  control_.memory_limit = 5 * kBytes;  // one argument, two constants, one result, and the rounding of their sizes
   for (int seed = 0; seed < 5; ++seed) {
     const ExecutablePtr e = compile(client.get(), with_constant(seed));
     ASSERT_TRUE(e) << seed << ": " << failure.message;
@@ -92,7 +92,7 @@ TEST_F(Lifetime, UnusedConstantsMakeRoom) {
   EXPECT_EQ(download<float>(out[0])[10], 16);
 }
 
-// One device's pool holds what another one lacks.
+// Memory in one device's pool is freed if another device needs it.
 TEST_F(Lifetime, PoolsMakeRoomForEachOther) {
   const ClientPtr client = open(test_backend("wrapper"), "none", &control_, 2);
   const std::vector<float> data(1 << 20);
@@ -101,7 +101,7 @@ TEST_F(Lifetime, PoolsMakeRoomForEachOther) {
   EXPECT_TRUE(upload(client.get(), {COLLET_TYPE_F32, 1, kMillion}, data.data(), 1)) << failure.message;
 }
 
-// The messages of a log, and the thread of the last one.
+// The messages of a log, and the thread that logged the last one.
 struct Lines {
   std::vector<std::string> text;
   bool opens_another = false;
@@ -123,7 +123,7 @@ ClientPtr open_with_log(Lines& lines) {
   return ClientPtr(out);
 }
 
-// A client that is closed too early says so.
+// Causes a log message by closing a client before its objects are released.
 void say_something() {
   Session s;
   collet_client_options o{};
@@ -158,7 +158,7 @@ TEST(Log, MayCallTheLibrary) {
   EXPECT_EQ(lines.text.size(), 1u);
 }
 
-// Memory that nobody asked for in the last seconds goes back to the backend by itself.
+// Memory that was not requested for some seconds is returned to the backend.
 TEST_F(Lifetime, PooledMemoryIsGivenBackAfterAWhile) {
   const ClientPtr client = open(test_backend("wrapper"), "none", &control_);
   const std::vector<float> data(1 << 20, 1);

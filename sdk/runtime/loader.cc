@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The least severity that is printed on stderr, for messages without a listener.
+// Returns the least severity that is printed on stderr if no log function is set.
 int32_t least_shown() {
   const char* level = std::getenv("COLLET_LOG");
   const std::string_view text = level ? level : "";
@@ -30,11 +30,11 @@ int32_t least_shown() {
   return text == "error" ? COLLET_LOG_ERROR : COLLET_LOG_WARNING;
 }
 
-// The receiver of messages: the log function of the last client that was opened with one and is not closed.
+// The receiver of messages: the log function of the last client that was opened with one and has not been closed.
 struct Sink {
   LogFunction function;
   void* user;
-  int running = 0;  // calls that have not returned
+  int running = 0;  // number of calls that have not returned
 };
 
 struct Log {
@@ -43,13 +43,13 @@ struct Log {
   std::vector<std::shared_ptr<Sink>> sinks;
 };
 
-// Immortal: plugins may write to the log while the process ends.
+// Returns the log, which is never destroyed, because plugins may log while the process exits.
 Log& the_log() {
   static Log* log = new Log;
   return *log;
 }
 
-// The calls of sinks that this thread is in, innermost first.
+// The calls of log functions in which this thread currently is, innermost first.
 struct Inside {
   const Sink* sink;
   const Inside* outer;
@@ -97,7 +97,7 @@ std::vector<std::string> folders() {
     out.push_back((here.parent_path() / "lib" / "collet" / "backends").string());
     if (here.filename() != "lib") out.push_back((here / "collet" / "backends").string());
   }
-  // Removes duplicates: the environment may name the installed folder.
+  // Removes duplicates, because the environment may name the installed folder, too.
   std::vector<std::string> places;
   for (std::string& place : out)
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
@@ -117,7 +117,7 @@ Expected<std::string> find(std::string_view name) {
   return not_found("there is no backend '" + std::string(name) + "'; looked for " + search_places(name));
 }
 
-// A complaint if the table cannot be used.
+// Returns an error if the table cannot be used.
 Status check_table(const collet_backend& table) {
   if (table.abi_major != COLLET_ABI_MAJOR)
     return failed_precondition("was built for ABI " + std::to_string(table.abi_major) + ", this is ABI " +
@@ -151,7 +151,7 @@ int count_functions(const collet_backend& t) {
 
 Expected<std::unique_ptr<Library>> load(const std::string& path) {
   const std::string who = "backend library '" + path + "' ";
-  // The loader would wait for what a pipe brings.
+  // The dynamic loader would block on a pipe.
   if (const Status readable = InputFile::open(path).status(); !readable.ok())
     return failed_precondition(who + "cannot be loaded: " + readable.message());
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -225,7 +225,7 @@ void reset_log(LogFunction function, void* user) {
   log.returned.wait(lock, [&] { return sink->running <= calls_of_this_thread(*sink); });
 }
 
-// A sink may do with the library what it likes, log and close its own client too: nothing is locked while it is called.
+// A log function may call the library, also to log or to close its own client, so no lock is held while it is called.
 void log_message(int32_t severity, const std::string& message) {
   Log& log = the_log();
   std::unique_lock lock(log.mutex);

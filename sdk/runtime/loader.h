@@ -10,24 +10,25 @@
 
 namespace collet::runtime {
 
-/// A loaded plugin; lives as long as the process.
+/// A loaded plugin; it is never unloaded.
 struct Library {
   std::string path;
-  collet_backend table{};  ///< a copy: what the plugin's version lacks is null
-  int functions = 0;       ///< how many of the table it supplies
+  collet_backend table{};  ///< a copy; functions that the plugin's version lacks are null
+  int functions = 0;       ///< number of functions that it supplies
 };
 
 /// Finds and loads a backend by name or path; see collet_client_options. Loads a library once.
 Expected<const Library*> load_library(std::string_view name_or_path);
-/// Returns the places where a backend of that name is looked for, in order.
+/// Returns the paths at which a backend of that name is searched, in order.
 std::string search_places(std::string_view name);
-/// Whether a backend of that name is there.
+/// True if a backend of that name exists.
 bool library_exists(std::string_view name);
 
-/// Sink of messages: the plugins' and our own. The last one that was set is told; without any, stderr is.
+/// The log function, which gets messages of the plugins and of the library. The last one that was set is called; if
+/// none is set, messages go to stderr.
 using LogFunction = void (*)(void* user, int32_t severity, const char* message);
 void set_log(LogFunction function, void* user);
-/// Takes it away again; returns when other threads are out of it.
+/// Removes the log function; returns when no other thread is calling it any more.
 void reset_log(LogFunction function, void* user);
 void log_message(int32_t severity, const std::string& message);
 

@@ -42,7 +42,7 @@ class Lowerer {
   };
   using Slots = std::unordered_map<Key, uint32_t, KeyHash>;
 
-  // A sequence while it is made.
+  // A sequence that is being built.
   struct Frame {
     Sequence sequence;
     Slots slots;
@@ -62,7 +62,7 @@ class Lowerer {
     return static_cast<uint32_t>(f.sequence.slots.size() - 1);
   }
 
-  // The slot where `leaf` lies on `side`, after copying or uploading it if need be.
+  // Returns the slot that has `leaf` on `side`; adds a copy or upload if necessary.
   Expected<uint32_t> place(Frame& f, Leaf leaf, Side side) {
     if (const auto it = f.slots.find({leaf, side}); it != f.slots.end()) return it->second;
     const uint64_t bytes = leaf_bytes(m_, leaf);
@@ -98,7 +98,7 @@ class Lowerer {
     return static_cast<uint32_t>(all.size() - 1);
   }
 
-  // The side on which a leaf lies now; constants lie wherever they are wanted.
+  // Returns the side on which a leaf currently is; `otherwise` for a constant, which can be put on either side.
   Side side_of(const Frame& f, Leaf leaf, Side otherwise) const {
     if (f.slots.contains({leaf, otherwise})) return otherwise;
     const Side other = otherwise == Side::Device ? Side::Fallback : Side::Device;
@@ -134,8 +134,8 @@ class Lowerer {
     return number;
   }
 
-  // The entry's results lie in memory of their own: what a launch on the device, or a copy to it, makes for one result
-  // alone. Everything else is copied there.
+  // Gives each of the entry's results memory of its own: a slot that a launch on the device, or a copy to it, writes
+  // for this result only. All other results are copied.
   void own_results(Frame& f, const std::vector<Leaf>& leaves) {
     std::vector<bool> own(f.sequence.slots.size());
     for (const Step& s : f.sequence.steps)
@@ -145,7 +145,7 @@ class Lowerer {
     for (size_t i = 0; i < leaves.size(); ++i) {
       uint32_t& slot = f.sequence.results[i];
       if (own[slot]) {
-        own[slot] = false;  // from now on it is taken
+        own[slot] = false;  // from now on the slot is used
         continue;
       }
       Step copy;
@@ -173,7 +173,7 @@ class Lowerer {
       Step& step = s.steps[i];
       step.is_last_use.resize(step.in.size());
       size_t first = 0;
-      const auto group = [&](size_t count) {  // inputs that are passed together
+      const auto group = [&](size_t count) {  // passes a group of inputs
         const std::span<const uint32_t> in = std::span(step.in).subspan(first, count);
         for (uint32_t slot : in) ++uses[slot];
         for (size_t k = 0; k < count; ++k) step.is_last_use[first + k] = last[in[k]] == i && uses[in[k]] == 1;
@@ -189,7 +189,7 @@ class Lowerer {
     }
   }
 
-  // For people who look at a trace: the costliest instruction, and how many there are besides.
+  // Returns a label for profiles: the most expensive instruction, and the number of the others.
   std::string label(const ClusterPlan& cluster, uint32_t ops) const {
     const hlo::Instruction* most = nullptr;
     double cost = -1;
@@ -265,8 +265,8 @@ class Lowerer {
     }
   }
 
-  // Returns on which side a value that a loop carries, or a branch takes, is best kept: where it is made, or else where it is
-  // first used.
+  // Returns the side on which a value that a loop carries, or a branch gets, should be kept: the side that produces it,
+  // or else the one that uses it first.
   std::vector<Side> natural_sides(CompId c) const {
     std::map<InstrId, Side> made;
     std::unordered_map<Leaf, Side, hlo::LeafHash> used;
@@ -379,7 +379,7 @@ bool hands_through(const Step& step) {
   return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
 }
 
-// A step that makes or reads a slot, and the number of the slot among its outputs or inputs.
+// A step that writes or reads a slot, and the index of the slot among its outputs or inputs.
 struct SlotUse {
   const Step* step = nullptr;
   uint32_t index = 0;
@@ -396,11 +396,11 @@ struct SlotUses {
     }
   }
   std::vector<SlotUse> made, last_read;
-  std::vector<bool> handed;  ///< a loop, branch or call reads it
+  std::vector<bool> handed;  ///< by slot: a loop, branch or call reads it
 };
 
-// Whether `maker` may write over `argument`, which loops, branches and calls may have given back as they got it: nothing
-// but that step reads the memory from then on.
+// True if `maker` may overwrite `argument`: no later step reads the memory. Loops, branches and calls may return an
+// argument unchanged, so their results are followed as well.
 bool is_last_reader(const Sequence& entry, const Step* maker, uint32_t argument) {
   std::vector<bool> shares(entry.slots.size());
   shares[argument] = true;
@@ -417,8 +417,8 @@ bool is_last_reader(const Sequence& entry, const Step* maker, uint32_t argument)
   return std::none_of(maker->in.begin(), maker->in.end(), others);
 }
 
-// Aliases of the module that a launch can honour: the result is made by a launch that reads the argument, and nothing
-// reads the argument's memory later.
+// Finds the aliases of the module that a launch can use: the result is written by a launch that reads the argument, and
+// nothing reads the argument's memory later.
 void find_donations(const Module& module, Lowered& lowered) {
   Plan& plan = lowered.plan;
   const Sequence& entry = plan.sequences[0];
@@ -439,7 +439,7 @@ void find_donations(const Module& module, Lowered& lowered) {
   }
 }
 
-// Whether the host takes no part in the steps of a sequence.
+// True if no step of a sequence runs on the host.
 bool is_device_only(const Plan& plan, const Sequence& sequence) {
   return std::all_of(sequence.steps.begin(), sequence.steps.end(), [&](const Step& step) {
     switch (step.kind) {

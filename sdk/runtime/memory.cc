@@ -8,11 +8,11 @@
 namespace collet::runtime {
 namespace {
 
-// Eight classes for each doubling from 64 bytes on: at most an eighth is wasted.
+// There are eight size classes for each doubling from 64 bytes on, so at most one eighth is wasted.
 constexpr int kSmallest = 6;
 constexpr uint32_t kClasses = (48 - kSmallest) * 8 + 1;
 
-constexpr size_t kTried = 16;  // pieces of memory that are looked at for one whose work has ended
+constexpr size_t kTried = 16;  // most pieces of kept memory that are examined for one whose work has ended
 
 uint32_t class_of(uint64_t bytes) {
   if (bytes <= (uint64_t{1} << kSmallest)) return 0;

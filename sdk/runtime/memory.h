@@ -18,8 +18,8 @@ namespace collet::runtime {
 class Pool;
 struct Layout;
 
-/// A piece of memory of a backend, reference-counted; without references it returns to its pool. Work on queues may still use it
-/// then: `uses` has the points for which the next writer must wait.
+/// A reference-counted piece of backend memory; without references it returns to its pool. Work on queues may still use
+/// it then: `uses` has the points for which the next writer must wait.
 ///
 /// The fields from `layout` on describe the contents. The writer of the memory sets them before other threads can see it.
 struct Memory {
@@ -27,19 +27,20 @@ struct Memory {
   uint32_t size_class = 0;
   Pool* pool = nullptr;
   collet_backend_buffer* handle = nullptr;
-  void* host = nullptr;  ///< null where the host cannot see it
+  void* host = nullptr;  ///< null if the host cannot access it
   uint64_t capacity = 0;
   uint64_t kept_since = 0;  ///< the pool's number of calls of decay when it came back
   Uses uses;
 
   // The state of the contents.
   const Layout* layout = nullptr;  ///< null: dense and row-major
-  uint64_t contents = 0;           ///< another number whenever the contents change; never that of other contents
-  bool is_known = false;           ///< the host knows the value, a scalar
-  uint8_t value[16] = {};          ///< that value
+  /// A number that is unique for these contents: it changes whenever the contents change.
+  uint64_t contents = 0;
+  bool is_known = false;   ///< true if it is a scalar whose value the host knows
+  uint8_t value[16] = {};  ///< that value
 };
 
-/// Counts a reference to Memory; may be empty.
+/// Owns a reference to Memory; may be empty.
 class MemoryRef {
  public:
   MemoryRef() = default;
@@ -54,7 +55,7 @@ class MemoryRef {
     return *this;
   }
   ~MemoryRef() { reset(); }
-  /// Gives the reference up.
+  /// Releases the reference.
   void reset() {
     if (memory_) drop();
   }
@@ -62,7 +63,7 @@ class MemoryRef {
   Memory* get() const { return memory_; }
   Memory* operator->() const { return memory_; }
   explicit operator bool() const { return memory_ != nullptr; }
-  /// References to the memory, this one included.
+  /// Returns the number of references to the memory, including this one.
   uint32_t count() const { return memory_ ? memory_->refs.load(std::memory_order_acquire) : 0; }
 
  private:
@@ -121,7 +122,7 @@ class Pool {
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0, decays_ = 0;
-  const uint64_t number_;  // of the pool, in the process
+  const uint64_t number_;  // number of the pool in the process
   const bool counts_contents_;
   std::atomic<uint64_t> contents_{0};
   std::atomic<uint64_t> in_use_{0}, peak_{0};  // written under the lock

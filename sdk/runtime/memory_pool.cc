@@ -9,10 +9,10 @@
 namespace collet::runtime {
 namespace {
 
-// Powers of two.
+// Size classes are powers of two.
 constexpr size_t kSmallest = 64, kLargest = size_t{1} << 18;
 constexpr size_t kClasses = std::countr_zero(kLargest) - std::countr_zero(kSmallest) + 1;
-constexpr size_t kKeptBytes = size_t{1} << 18;  // of a class
+constexpr size_t kKeptBytes = size_t{1} << 18;  // most bytes that are kept per class
 
 struct Place {
   Place* next;
@@ -38,7 +38,7 @@ struct ThreadPool {
   }
 };
 
-// Makes the classes of this thread. Once they are gone, they stay so.
+// Creates the classes of this thread. After they have been destroyed they are not created again.
 [[gnu::noinline]] Class* make_classes() {
   thread_local ThreadPool spare;
   (void)spare;

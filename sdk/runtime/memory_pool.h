@@ -5,14 +5,14 @@
 #include <cstddef>
 
 /// \file
-/// Memory for what comes and goes with each execution: what is given back is kept for the next who asks on the same
-/// thread, so that after the first executions nothing is allocated.
+/// Memory for objects that exist during one execution. Freed memory is kept for later requests of the same thread, so
+/// after the first executions nothing is allocated.
 
 namespace collet::runtime {
 
-/// At least `bytes` bytes.
+/// Allocates at least `bytes` bytes.
 void* allocate_pooled(size_t bytes);
-/// On any thread.
+/// Frees memory; may be called on any thread.
 void free_pooled(void* place, size_t bytes) noexcept;
 
 template <typename T>
@@ -29,7 +29,7 @@ struct PoolAllocator {
   }
 };
 
-/// A vector of the length of one execution's lists.
+/// A vector for the lists of one execution; up to kInline elements need no allocation.
 template <typename T, size_t kInline>
 using Small = boost::container::small_vector<T, kInline, PoolAllocator<T>>;
 

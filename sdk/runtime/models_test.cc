@@ -12,7 +12,7 @@
 #include "hlo/testing/corpus.h"
 #include "sdk/runtime/testing/session.h"
 
-// Real programs on backends that take little or nothing of them: the fallback does the rest.
+// Runs real programs on backends that support few or no ops; the fallback runs the rest.
 //
 //   sdk_models_test BACKEND [MODEL]
 
@@ -22,7 +22,7 @@ namespace {
 using hlo::testing::ModelCase;
 using hlo::testing::ModelOutput;
 
-// Few ops and little data: for every run of the tests.
+// Models with few ops and little data, for every test run.
 constexpr const char* kSmall[] = {
     "attention",  "black_scholes", "cholesky_solve",     "conv_variants",     "embedding_grad", "fourier",
     "fp8_dense",  "game_of_life",  "int8_dense",         "lstm_forward",      "mlp_adam_train", "mnist_softmax_train",

@@ -24,8 +24,8 @@ const hlo::Sharding* sharding_of(const hlo::Instruction& instr) {
   return instr.extras ? instr.extras->sharding : nullptr;
 }
 
-// A text for each leaf of `shape`. A tuple's sharding has an element per element, or, as XLA writes it, per leaf; any
-// other holds for all leaves.
+// Appends a text for each leaf of `shape`. The sharding of a tuple has one element per tuple element or, as XLA writes
+// it, per leaf; any other sharding applies to all leaves.
 void leaf_shardings(const hlo::Shape& shape, const hlo::Sharding* sharding, std::vector<std::string>& out) {
   const size_t first = out.size();
   std::vector<hlo::Shape> leaves;
@@ -39,7 +39,7 @@ void leaf_shardings(const hlo::Shape& shape, const hlo::Sharding* sharding, std:
   }
 }
 
-// The order of the dimensions of each leaf of `shape`, where that is said and is not row-major.
+// Appends the order of dimensions of each leaf of `shape`, if it is stated and not row-major.
 void leaf_layouts(const hlo::Shape& shape, std::vector<std::string>& out) {
   std::vector<hlo::Shape> leaves;
   hlo::append_leaf_shapes(shape, leaves);

@@ -15,18 +15,18 @@
 
 namespace collet::runtime {
 
-/// Types, shardings and layouts of an entry, per leaf; empty texts where it says nothing of them.
+/// Types, shardings and layouts of an entry, per leaf; empty texts if the program does not state them.
 struct Signature {
   std::vector<const ArrayType*> parameters, results;
   std::vector<std::string> parameter_shardings, result_shardings;
-  std::vector<std::string> parameter_layouts, result_layouts;  ///< "{0,1}"; empty for row-major ones, too
+  std::vector<std::string> parameter_layouts, result_layouts;  ///< such as "{0,1}"; also empty for row-major layouts
 };
 Expected<Signature> signature_of(const hlo::Module& module);
 
 /// A program as it was read. Immutable; reference-counted, begins with one reference.
 class ProgramModule {
  public:
-  /// Takes a module that has an entry.
+  /// Creates a program from a module that has an entry.
   static Expected<ProgramModule*> make(std::unique_ptr<hlo::Module> module);
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -38,7 +38,7 @@ class ProgramModule {
   const std::vector<const ArrayType*>& parameters() const { return signature_.parameters; }
   const std::vector<const ArrayType*>& results() const { return signature_.results; }
   const std::string& name() const { return name_; }
-  /// Per leaf; empty where the program says nothing.
+  /// Per leaf; empty if the program states none.
   const std::vector<std::string>& parameter_shardings() const { return signature_.parameter_shardings; }
   const std::vector<std::string>& result_shardings() const { return signature_.result_shardings; }
   const std::vector<std::string>& parameter_layouts() const { return signature_.parameter_layouts; }
@@ -54,7 +54,7 @@ class ProgramModule {
   Signature signature_;
 };
 
-/// Reads any form. All complaints with their places in `messages`, the first alone in the status.
+/// Reads a program in any format. All errors with their positions are in `messages`, the first one is in the status.
 Expected<ProgramModule*> read_module(std::string_view bytes, const collet_read_options& options, std::string& messages);
 Expected<std::string> write_module(const hlo::Module& module, uint32_t format);
 

@@ -71,7 +71,7 @@ TEST_F(OptionalTables, WhatDevicesRecordReachesTheListener) {
     ASSERT_EQ(out.size(), 1u) << failure.message;
     EXPECT_THAT(download<float>(out[0]), ElementsAre(2, 3, 4, 5));
   };
-  run_once();  // nobody listens
+  run_once();  // no trace listener is set
   Heard heard;
   collet_trace(Heard::listen, &heard);
   run_once();
@@ -85,7 +85,8 @@ TEST_F(OptionalTables, WhatDevicesRecordReachesTheListener) {
   EXPECT_EQ(heard.names.size(), 3u);
 }
 
-// A client that is opened while a trace listener is set records its work, and hands out the records when it is closed.
+// A client that is opened while a trace listener is set records its work, and passes the records to the listener when
+// it is closed.
 TEST_F(OptionalTables, RecordsAreHandedOutWhenTheClientCloses) {
   control_.profile = true;
   Heard heard;
@@ -139,7 +140,7 @@ TEST_F(OptionalTables, LinksAreDescribed) {
   }
 }
 
-// Each of two processes tells the other its rank, through a pair of sockets.
+// Exchanges data between two processes through a pair of sockets, to tell each other their ranks.
 collet_status exchange(void* user, const void* mine, uint64_t bytes, void* out, collet_error*) {
   const int socket = static_cast<int*>(user)[0], rank = static_cast<int*>(user)[1];
   char* to = static_cast<char*>(out);

@@ -19,23 +19,24 @@ using hlo::Module;
 using hlo::Op;
 
 constexpr int kMostRounds = 8;
-constexpr double kHostStepNs = 500;  // what the runtime itself takes for a step of a loop on the host
-// A device that states no speed is taken to be this much faster than the fallback: its vendor wants it used.
+constexpr double kHostStepNs = 500;  // time that the runtime needs for a step of a loop on the host
+// A device that states no speed is assumed to be this many times faster than the fallback, because its vendor wants it
+// to be used.
 constexpr double kHopedFor = 4;
 
-// An instruction of the computation at hand while it is being placed.
+// An instruction of the current computation during placement.
 struct Node {
   InstrId id;
   Side side = Side::Device;
   uint32_t phase = 0;
   uint32_t cluster = 0;
-  std::vector<uint32_t> before;  // nodes that it needs, each once
+  std::vector<uint32_t> before;  // nodes on which it depends, each once
   double device_ns = 0, fallback_ns = 0;
   std::string reason;
   bool may_fall_back = false;
 };
 
-// For people; costs that plugins state may be beyond all whole numbers.
+// Formats nanoseconds for messages; costs that plugins state may exceed the range of integers.
 std::string whole_ns(double ns) {
   return std::to_string(ns < 1e18 ? static_cast<int64_t>(ns) : int64_t{1000000000000000000});
 }
@@ -105,11 +106,11 @@ class Partitioner {
 
   static void need(Node& n, const std::unordered_map<uint32_t, uint32_t>& number, InstrId id) {
     const auto it = number.find(hlo::index_of(id));
-    if (it == number.end()) return;  // a parameter or constant
+    if (it == number.end()) return;  // it is a parameter or constant
     if (std::find(n.before.begin(), n.before.end(), it->second) == n.before.end()) n.before.push_back(it->second);
   }
 
-  // The side on which an instruction starts, before costs are compared.
+  // Determines the side of an instruction before costs are compared.
   Status place(Node& n, const Instruction& instr) {
     const Verdict& device = in_.device.of(n.id);
     const Verdict* fallback = in_.fallback ? &in_.fallback->of(n.id) : nullptr;
@@ -163,7 +164,8 @@ class Partitioner {
     return unimplemented(std::move(message));
   }
 
-  // Control flow that the device does not take whole: the fallback's, or the host's with what is in it placed again.
+  // Places control flow that the device does not take as a whole: on the fallback, or on the host with its computations
+  // placed separately.
   Status place_control_flow(Node& n, const Instruction& instr) {
     double host_ns = kHostStepNs;
     bool uses_device = false;
@@ -194,11 +196,11 @@ class Partitioner {
 
   bool is_number(const Node& n) const { return m_[n.id].op == Op::REPLICA_ID || m_[n.id].op == Op::PARTITION_ID; }
 
-  // Phases rise along every path, and more so where the side changes: instructions of one side and one phase therefore
-  // make a convex cluster.
+  // Divides nodes into clusters. Phases do not decrease along any dependence, and increase where the side changes; so
+  // instructions of one side and one phase form a convex cluster.
   std::vector<ClusterPlan> make_clusters(CompId c, std::vector<Node>& nodes) {
     for (Node& n : nodes) {
-      // A participant's numbers are there before anything else: who uses them need not wait for a phase of its own.
+      // replica-id and partition-id are available from the start, so their users need not wait for a later phase.
       n.phase = n.side == Side::Host && n.before.empty() && is_number(n) ? 0 : 1;
       const bool cut = n.side == Side::Device && in_.constraints.cuts.contains(n.id);
       for (uint32_t b : n.before) {
@@ -234,7 +236,7 @@ class Partitioner {
     return clusters;
   }
 
-  // Inputs and outputs of the clusters, and the constants in them.
+  // Determines inputs and outputs of the clusters, and the constants in them.
   void connect(CompId c, const std::vector<Node>& nodes, std::vector<ClusterPlan>& clusters) {
     std::unordered_map<uint32_t, uint32_t> cluster_of;
     for (const Node& n : nodes) cluster_of[hlo::index_of(n.id)] = n.cluster;
@@ -264,7 +266,7 @@ class Partitioner {
       cluster.members.insert(cluster.members.begin(), constants.begin(), constants.end());
     }
     for (Leaf leaf : hlo::leaves_of(m_, m_[c].root)) use(leaf, COLLET_NONE);
-    // A host instruction's results all have a place of their own, used or not.
+    // All results of a host instruction get a slot, used or not.
     for (ClusterPlan& cluster : clusters) {
       if (cluster.side != Side::Host) continue;
       cluster.outputs.clear();
@@ -278,8 +280,8 @@ class Partitioner {
     return d.link_latency_ns + (d.link_bytes_per_ns > 0 ? bytes / d.link_bytes_per_ns : 0);
   }
 
-  // Moves clusters from the device to the fallback that are too small, cost more than they bring, or tear a group apart.
-  // True if any moved.
+  // Moves clusters from the device to the fallback if they are too small, cost more than they gain, or split a group.
+  // Returns true if any moved.
   bool flip(CompId c, bool entry, std::vector<Node>& nodes, const std::vector<ClusterPlan>& clusters) {
     if (!in_.fallback) return false;
     std::vector<std::string> why(clusters.size());
@@ -347,7 +349,7 @@ class Partitioner {
     }
   }
 
-  // Without a fallback a torn group cannot be helped.
+  // Returns an error if a group is split, which cannot be avoided without a fallback.
   Status check_groups(const std::vector<Node>& nodes) const {
     std::unordered_map<uint32_t, uint32_t> cluster_of_group;
     for (const Node& n : nodes) {

@@ -15,8 +15,8 @@
 #include "sdk/runtime/verdicts.h"
 
 /// \file
-/// Who runs what: convex clusters of a module's instructions, on the device or the fallback, chosen by cost; and the
-/// control flow that the host runs around them.
+/// Divides a module's instructions into convex clusters on the device or the fallback, chosen by cost, and determines
+/// the control flow that the host runs around them.
 
 namespace collet::runtime {
 
@@ -25,8 +25,9 @@ std::string_view side_name(Side side);
 
 /// The constraints that earlier attempts to compile have found.
 struct Constraints {
-  std::map<hlo::InstrId, std::string> fallback;  ///< these run on the fallback, and why
-  std::map<hlo::InstrId, int> cuts;              ///< a new cluster begins here; how often it was asked for
+  std::map<hlo::InstrId, std::string> fallback;  ///< instructions that must run on the fallback, and the reason
+  /// Instructions at which a new cluster must begin; how often that was requested.
+  std::map<hlo::InstrId, int> cuts;
 };
 
 struct PartitionInput {
@@ -34,31 +35,31 @@ struct PartitionInput {
   const Verdicts& device;
   const DeviceFacts& device_facts;
   std::string device_name;
-  /// Null: no fallback.
+  /// Verdicts of the fallback; null if there is none.
   const Verdicts* fallback = nullptr;
   const DeviceFacts* fallback_facts = nullptr;
   std::string fallback_name;
   const Constraints& constraints;
-  /// replica-id and partition-id are the host's.
+  /// The host provides replica-id and partition-id.
   bool host_gives_ids = false;
-  /// There are several participants: the host does the collectives that the device does not take.
+  /// There are several participants: the host runs the collectives that the device does not support.
   bool several = false;
-  /// Everything that the device accepts stays there, whatever it costs.
+  /// All instructions that the device accepts run there, whatever they cost.
   bool ignore_costs = false;
-  /// The host does the custom calls of these.
+  /// The host runs the custom calls of these functions.
   std::span<const collet_host_function> host_functions;
 };
 
-/// Instructions that are compiled and launched together; or one instruction of the host's.
+/// Instructions that are compiled and launched together, or one instruction that the host runs.
 struct ClusterPlan {
   Side side = Side::Device;
-  std::vector<hlo::InstrId> members;  ///< operands before users; constants that they use among them
+  std::vector<hlo::InstrId> members;  ///< operands before users; includes constants that they use
   std::vector<hlo::Leaf> inputs;
   std::vector<hlo::Leaf> outputs;
-  double cost_ns = 0;  ///< of one execution, crossings aside
+  double cost_ns = 0;  ///< cost of one execution, without copies between the sides
 };
 
-/// A computation as the host runs it: clusters in an order in which inputs are there.
+/// A computation that the host runs: its clusters in an order in which their inputs are available.
 struct ComputationPlan {
   std::vector<ClusterPlan> clusters;
   double cost_ns = 0;
@@ -73,11 +74,12 @@ struct Placement {
 };
 
 struct Partition {
-  std::map<hlo::CompId, ComputationPlan> computations;  ///< the entry, and bodies that the host runs
+  /// Plans of the entry and of the computations that the host runs.
+  std::map<hlo::CompId, ComputationPlan> computations;
   std::map<hlo::InstrId, Placement> placements;
 };
 
-/// UNIMPLEMENTED, with the instruction's name, when neither device nor fallback takes something.
+/// Partitions a module. Returns UNIMPLEMENTED with the instruction's name if neither device nor fallback supports it.
 Expected<Partition> partition(const PartitionInput& input);
 
 }  // namespace collet::runtime

@@ -12,7 +12,7 @@
 
 namespace collet::runtime {
 
-/// A program as a backend compiled it. Shared by all clusters that are equal.
+/// A program that a backend has compiled. Equal clusters share it.
 class CompiledProgram {
  public:
   CompiledProgram(std::shared_ptr<Backend> backend, collet_backend_executable* handle, CompiledFacts facts,
@@ -25,7 +25,7 @@ class CompiledProgram {
   Backend& backend() const { return *backend_; }
   collet_backend_executable* handle() const { return handle_; }
   const CompiledFacts& facts() const { return facts_; }
-  /// The hash of everything that it depends on. Other processes find its bytes under this name.
+  /// The hash of everything on which it depends. Other processes find its bytes by this hash.
   const hlo::ContentId& key() const { return key_; }
 
  private:
@@ -37,36 +37,37 @@ class CompiledProgram {
 
 class Residency;
 
-/// A cluster, ready to launch. Where participants run apart, each has its own compiled program and constants.
+/// A compiled cluster, ready to launch. If participants are launched separately, each has its own compiled program and
+/// constants.
 struct CompiledCluster {
   Side side = Side::Device;
   struct Local {
     std::shared_ptr<CompiledProgram> program;
-    std::vector<MemoryRef> constants;     ///< arguments after the inputs; empty where absorbed
-    std::vector<uint8_t> absorbed;        ///< per constant: the program holds it itself
-    std::shared_ptr<Residency> prepared;  ///< null where the program wants no argument prepared
+    std::vector<MemoryRef> constants;     ///< arguments after the inputs; empty references for absorbed constants
+    std::vector<uint8_t> absorbed;        ///< per constant: the program has absorbed it
+    std::shared_ptr<Residency> prepared;  ///< null if the program requests no prepared arguments
   };
-  std::vector<Local> locals;             ///< one, or one per participant
-  std::vector<uint64_t> argument_bytes;  ///< inputs, then constants
+  std::vector<Local> locals;             ///< one in total, or one per participant
+  std::vector<uint64_t> argument_bytes;  ///< bytes of inputs, then of constants
   std::vector<uint64_t> result_bytes;
-  std::vector<uint8_t> by_value;  ///< per argument: a scalar that may come by value
+  std::vector<uint8_t> by_value;  ///< per argument: a scalar that may be passed by value
   std::vector<hlo::ProgramAlias> aliases;
-  std::vector<hlo::ProgramAlias> updates;  ///< further ones, that hold where nobody else has the argument's memory
-  // For people.
-  std::string label;  ///< its costliest op, and how many more
+  std::vector<hlo::ProgramAlias> updates;  ///< further aliases, which apply if nothing else holds the argument's memory
+  // For profiles and explanations.
+  std::string label;  ///< its most expensive op, and the number of others
   uint32_t ops = 0;
   double cost_ns = 0;
-  bool shared = false;  ///< equal to a unit before it
-  std::string text;     ///< the program, when it is wanted
+  bool shared = false;  ///< equal to an earlier unit
+  std::string text;     ///< text of the program, if requested
 };
 
-/// A place for a value while a sequence runs.
+/// A slot for a value of a sequence.
 struct Slot {
   Side side = Side::Device;
   uint64_t bytes = 0;
 };
 
-/// One thing that the runtime does.
+/// One step that the runtime executes.
 struct Step {
   enum class Kind : uint8_t {
     Launch,
@@ -81,17 +82,19 @@ struct Step {
     HostCall
   };
   Kind kind = Kind::Launch;
-  uint32_t unit = 0;  ///< Launch: which; Constant: index in Plan::constants; HostCall: in the core's functions
-  std::vector<uint32_t> in, out;   ///< slots; Conditional: in[0] is the choice
-  std::vector<uint32_t> sequence;  ///< While: condition, body; Conditional: branches; Call: one
-  std::vector<uint32_t> dead;      ///< slots that nothing needs after this step
-  /// Per input: nothing else needs its slot, neither later nor as another input (of the same branch): it may be taken over.
+  /// For Launch: the unit; for Constant: index in Plan::constants; for HostCall: index in the core's functions.
+  uint32_t unit = 0;
+  std::vector<uint32_t> in, out;  ///< slots; for Conditional in[0] is the branch index
+  /// For While: condition and body; for Conditional: its branches; for Call: the sequence.
+  std::vector<uint32_t> sequence;
+  std::vector<uint32_t> dead;  ///< slots that no later step needs
+  /// Per input: no later step, and no other input (of the same branch), needs its slot, so its memory may be reused.
   std::vector<uint8_t> is_last_use;
-  uint32_t choice_bytes = 0;  ///< Conditional: 1 for pred, 4 for s32
+  uint32_t choice_bytes = 0;  ///< for Conditional: 1 for pred, 4 for s32
   hlo::InstrId instr = hlo::InstrId::None;
 };
 
-/// A computation as the runtime runs it.
+/// A computation that the runtime executes.
 struct Sequence {
   std::string name;
   std::vector<Slot> slots;
@@ -100,7 +103,7 @@ struct Sequence {
   std::vector<Step> steps;
 };
 
-/// A constant that the host puts somewhere, apart from those that clusters take as arguments.
+/// A constant that the host uploads, apart from those that clusters take as arguments.
 struct PlanConstant {
   Side side = Side::Device;
   hlo::Literal value;
@@ -108,25 +111,26 @@ struct PlanConstant {
   std::vector<MemoryRef> memory;  ///< per participant
 };
 
-/// The plan that execution follows. Immutable once made.
+/// The execution plan. It does not change after it was built.
 struct Plan {
-  std::vector<Sequence> sequences;  ///< 0 is the entry
+  std::vector<Sequence> sequences;  ///< sequence 0 is the entry
   std::vector<CompiledCluster> units;
   std::vector<PlanConstant> constants;
   double cost_ns = 0;
-  bool device_only = false;  ///< the host takes no part: on a device with queues a run does not wait for the device
-  /// Result number r of the entry takes over argument number a, by a launch's alias.
+  bool device_only = false;  ///< no step runs on the host: on a device with queues a run does not wait for the device
+  /// Result number r of the entry uses the memory of argument number a, because of an alias of a launch.
   struct Donation {
     uint32_t result, argument;
     bool must;
   };
   std::vector<Donation> donations;
-  /// Layouts of the entry's results; empty where all are dense, else null for one that is.
+  /// Layouts of the entry's results; empty if all are dense, else null for one that is dense.
   std::vector<const Layout*> result_layouts;
   const Layout* result_layout(size_t i) const { return i < result_layouts.size() ? result_layouts[i] : nullptr; }
 };
 
-/// The steps of a partitioned module; units are numbered as their clusters are met. Clusters of units are in `clusters`.
+/// The steps of a partitioned module; units are numbered in the order in which their clusters occur. `clusters` holds
+/// the clusters of the units.
 struct Lowered {
   Plan plan;
   struct UnitSource {

@@ -7,7 +7,8 @@
 namespace collet::runtime {
 namespace {
 
-// Bytes from another process must be for this very backend and device.
+// Returns a key for the disk cache that includes the backend and the device, because code of other processes must be
+// for exactly these.
 hlo::ContentId file_key(hlo::ContentId key, const Backend& backend, const collet_compile_options& options) {
   mix(key, backend.name() + "\n" + backend.version() + "\n" + std::to_string(COLLET_ABI_MAJOR) + "." +
                std::to_string(COLLET_ABI_MINOR));

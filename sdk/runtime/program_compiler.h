@@ -19,27 +19,27 @@
 
 namespace collet::runtime {
 
-/// Compiled programs as their backends wrote them, by CompiledProgram::key.
+/// Compiled programs as bytes that their backends wrote, by CompiledProgram::key.
 using CompiledParts = std::unordered_map<hlo::ContentId, std::string_view, hlo::ContentIdHash>;
 
-/// Makes a name of what it was and of `text`.
+/// Replaces `key` by a hash of `key` and `text`.
 void mix(hlo::ContentId& key, std::string_view text);
 
-/// Clusters' programs become compiled ones. Each is looked for in this compilation, in the client, in `parts`, and on disk
-/// before a backend is asked.
+/// Compiles the programs of clusters. Each is searched for in this compilation, in the client, in `parts`, and on disk
+/// before a backend compiles it.
 class ProgramCompiler {
  public:
   ProgramCompiler(Client& client, const collet_compile_request& request, uint32_t optimization,
                   const CompiledParts* parts, Dump& dump)
       : client_(client), request_(request), optimization_(optimization), parts_(parts), dump_(dump) {}
 
-  /// For the participants on `devices` together, or, `alone`, for the one on the first of them. `content` is the name of
-  /// the program without names.
+  /// Compiles for the participants on `devices` together or, with `alone`, for the one on the first device. `content`
+  /// is the hash of the program without names.
   Expected<std::shared_ptr<CompiledProgram>> compile(Side side, std::span<const uint32_t> devices, bool alone,
                                                      const hlo::ContentId& content, const hlo::Program& program);
   /// Returns the instructions that the backend named when it last refused a program.
   const std::vector<hlo::InstrId>& rejected() const { return rejected_; }
-  /// A backend has compiled something.
+  /// True if a backend has compiled something.
   bool any_new() const { return any_new_; }
 
  private:

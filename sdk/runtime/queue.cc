@@ -65,7 +65,7 @@ void Queue::abort(const Status& reason) {
 
 namespace {
 
-// One point of each queue is enough.
+// Adds a point; of several points of one queue only the last is kept.
 void add_wait(Point point, Points& out) {
   const auto same = std::find_if(out.begin(), out.end(), [&](const Point& p) { return p.queue == point.queue; });
   if (same == out.end())

@@ -8,7 +8,7 @@ namespace collet::runtime {
 std::shared_ptr<PreparedArgument> Residency::find(uint32_t participant, uint32_t argument, uint64_t contents,
                                                   bool& now) {
   now = false;
-  std::shared_ptr<PreparedArgument> dropped;  // freed outside of the lock
+  std::shared_ptr<PreparedArgument> dropped;  // freed after the lock is released
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[participant * arguments_ + argument];
   if (entry.contents != contents) {

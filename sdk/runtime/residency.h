@@ -10,12 +10,12 @@
 #include "sdk/runtime/queue.h"
 
 /// \file
-/// Arguments that stay the same from run to run, in the form that an executable has of its own: the optional table
+/// Keeps arguments that are the same in several runs in the form that an executable has prepared: the optional table
 /// "residency".
 
 namespace collet::runtime {
 
-/// The form of an argument that an executable has prepared.
+/// An argument in the form that an executable has prepared.
 class PreparedArgument {
  public:
   /// Takes ownership of the buffer.
@@ -36,14 +36,14 @@ class PreparedArgument {
   collet_backend_buffer* buffer_;
 };
 
-/// The prepared arguments of one compiled program on its devices. An argument is prepared when it was the same in two runs
-/// one after the other. Thread-safe.
+/// The prepared arguments of one compiled program on its devices. An argument is prepared when it was the same in two
+/// consecutive runs. Thread-safe.
 class Residency {
  public:
   Residency(uint32_t participants, uint32_t arguments) : arguments_(arguments), entries_(participants * arguments) {}
 
-  /// Returns the prepared form of an argument of a participant whose memory has these contents; null if there is none. If `now` is set, the caller
-  /// must make it and store it by `keep`.
+  /// Returns the prepared form of a participant's argument whose memory has these contents; null if there is none. If
+  /// `now` is set, the caller must prepare it and store it by `keep`.
   std::shared_ptr<PreparedArgument> find(uint32_t participant, uint32_t argument, uint64_t contents, bool& now);
   /// Stores a prepared form; null if it could not be made.
   void keep(uint32_t participant, uint32_t argument, uint64_t contents, std::shared_ptr<PreparedArgument> prepared);

@@ -15,9 +15,9 @@
 namespace collet::runtime {
 namespace {
 
-// All participants go through the plan step by step, on one thread: so a collective finds all that came to it, and no
-// participant waits for another one. Where their ways part, in control flow that the host runs, those of each way go on
-// together.
+// Runs a plan for all participants step by step, on one thread: so a collective has the operands of all participants,
+// and none waits for another. If participants take different ways in control flow that the host runs, those that take
+// the same way continue together.
 //
 // On devices with queues launches are put on the compute queue of each participant's device, where they run in order. The
 // host waits for them only before it reads or copies memory itself.
@@ -41,7 +41,7 @@ class Runner {
     }
     Status status = steps(entry, frame, {all.data(), all.size()});
     for (uint32_t p = 0; p < count_ && status.ok(); ++p) {
-      // A caller who does not ask for the ends has results that are there when the call returns.
+      // A caller that does not ask for end points gets results that are complete when the call returns.
       if (!run_.end(p) || run_.order.ends.empty()) status = run_.settle(p);
       if (!run_.order.ends.empty()) run_.order.ends[p] = run_.end(p);
     }
@@ -113,7 +113,7 @@ class Runner {
     return step.is_last_use[i] ? std::move(memory) : memory;
   }
 
-  // Runs a sequence on the step's inputs from `at` on, and puts its results where the step's go.
+  // Runs a sequence on the step's inputs from index `at` on, and stores its results in the step's output slots.
   Status call(const Step& step, uint32_t number, size_t at, Frame& frame, Who who) {
     const Sequence& sequence = plan_.sequences[number];
     const size_t n = sequence.arguments.size();
@@ -139,7 +139,7 @@ class Runner {
     return memory->pool->backend().copy({&region, 1});
   }
 
-  // Each participant's decision. Those that are launched together must agree.
+  // The branch that each participant takes. Participants that are launched together must agree.
   using Choices = Small<int32_t, 16>;
   Status decide(Frame& frame, uint32_t slot, uint32_t bytes, Who who, Choices& out) {
     out.assign(who.size(), 0);
@@ -198,7 +198,7 @@ class Runner {
       for (size_t k = 0; k < who.size(); ++k) {
         int32_t choice = choices[k];
         if (step.choice_bytes == 1)
-          choice = choice ? 0 : 1;  // the first branch is that of true
+          choice = choice ? 0 : 1;  // branch 0 is taken for true
         else if (choice < 0 || choice >= branches)
           choice = branches - 1;
         if (choice == b) mine.push_back(who[k]);
@@ -222,7 +222,7 @@ class Runner {
     return ok_status();
   }
 
-  // The value in a slot: where it lies if the host sees it, else a copy.
+  // Returns the value in a slot: a view if the host can access the memory, else a copy.
   Expected<hlo::Literal> fetch(const MemoryRef& memory, const hlo::Shape& shape) {
     if (!memory) return hlo::Literal::zeros(shape);
     if (memory->host) return hlo::Literal::borrow(shape, memory->host);

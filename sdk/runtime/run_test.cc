@@ -4,7 +4,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Arguments and results: order of execution, donation, aliases, errors.
+// Tests arguments and results of runs: order of execution, donation, aliases, errors.
 
 namespace collet::testing {
 namespace {
@@ -85,7 +85,7 @@ TEST_F(Run, KeepsDonatedArgumentsIfAsked) {
   }
 }
 
-// Without trips the loop gives `a` back, the very memory: result 0 must not be written over what `s` reads later.
+// If the loop runs no iteration, it returns `a` itself: result 0 must not be written to memory that `s` reads later.
 constexpr char kPassedOn[] = R"(HloModule passed_on, input_output_alias={ {0}: (0, {}, may-alias) }
 cond {
   p = (s32[], s32[], f32[512,512]) parameter(0)
@@ -271,7 +271,7 @@ TEST_F(Run, BuffersComeAndGo) {
   EXPECT_LE(info.peak_bytes, 1024u);
 }
 
-// Work that takes long goes to a worker; its results come later, its failures with them.
+// Long runs are done by a worker; their results and failures come later.
 TEST_F(Run, LongWorkIsAsynchronous) {
   Control control;
   const ClientPtr client = open(test_backend("wrapper"), "none", &control);
@@ -281,7 +281,7 @@ TEST_F(Run, LongWorkIsAsynchronous) {
   collet_execute_options options{};
   options.keep_donated = 1;
   auto in = two_vectors(client.get());
-  run(e.get(), in, options);  // seen to be long
+  run(e.get(), in, options);  // the library measures that the run takes long
   std::vector<std::vector<BufferPtr>> outs;
   for (int i = 0; i < 3; ++i) {
     auto out = run(e.get(), in, options);
@@ -290,8 +290,8 @@ TEST_F(Run, LongWorkIsAsynchronous) {
   }
   const EventPtr last(collet_buffer_ready(outs[2][0].get()));
   EXPECT_EQ(collet_event_is_ready(last.get()), 0u);
-  in.clear();  // in use by what is queued
-  // A result of the future as an argument.
+  in.clear();  // still in use by queued work
+  // Uses results that are not complete yet as arguments.
   std::vector<BufferPtr> chain;
   chain.push_back(std::move(outs[1][0]));
   chain.push_back(std::move(outs[2][0]));

@@ -254,7 +254,7 @@ TEST_F(Runtime, CachesExecutables) {
   EXPECT_EQ(facts(compile(client.get(), module.get(), request).get()).from_cache, 0u);
 }
 
-// A program with a constant of so many elements; another one for each number.
+// Returns a program with a constant of `elements` elements; each number gives another program.
 std::string with_constant(int number, int64_t elements) {
   const std::string shape = "f32[" + std::to_string(elements) + "]";
   return "HloModule m\nENTRY e {\n  x = " + shape + " parameter(0)\n  c = " + shape +
@@ -310,7 +310,7 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
     int files = 0;
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
       ++files;
-      if (round == 1) std::filesystem::resize_file(file.path(), 100);  // the third finds it damaged
+      if (round == 1) std::filesystem::resize_file(file.path(), 100);  // the third round finds it damaged
     }
     EXPECT_EQ(files, 1);
   }
@@ -346,7 +346,7 @@ TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
   fs::remove_all(folder);
 }
 
-// The first file of a dump leads to a disk that is full.
+// The first file of a dump is on a full disk.
 TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
   const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
@@ -361,7 +361,7 @@ TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
   std::filesystem::remove_all(folder);
 }
 
-// A frontend may close its client before its arrays: only who asks is told.
+// A frontend may close its client before its arrays: a message is logged only if the caller asks for messages.
 TEST_F(Runtime, ClientClosedBeforeItsBuffers_IsToldWhereAskedFor) {
   const auto close_first = [this] {
     collet_client_options options{};  // without a function for messages
@@ -388,8 +388,8 @@ TEST_F(Runtime, LibraryThatIsAPipe_IsRefusedAtOnce) {
   std::filesystem::remove(path);
 }
 
-// What a backend sees of a bounded dynamic dimension is a padded array and a scalar: even one that only moves arrays of
-// fixed shapes runs it.
+// For a bounded dynamic dimension a backend gets a padded array and a scalar, so a backend that only supports fixed
+// shapes can run the program.
 TEST_F(Runtime, BoundedDimensionsArePadded) {
   for (const std::string& backend : {std::string("interpreter"), test_backend("remote"), test_backend("memory_only")}) {
     const ClientPtr client = open(backend);
@@ -494,8 +494,8 @@ TEST_F(Runtime, BadProgramsAreRefused) {
   }
 }
 
-// Eight threads compile programs that they share and programs of their own, run them, now and then in the background, on
-// an argument that all read, and carry executables through bytes.
+// Eight threads compile programs, shared and own ones, run them, partly asynchronously, on an argument that all of them
+// read, and serialize and load executables.
 class Threads : public Runtime, public ::testing::WithParamInterface<const char*> {
  protected:
   static void work(collet_client* client, int number, collet_buffer* shared, std::atomic<int>& right) {
@@ -503,7 +503,7 @@ class Threads : public Runtime, public ::testing::WithParamInterface<const char*
     for (int i = 0; i < 10; ++i) {
       const bool loop = (number + i) % 2;
       std::string text = loop ? kLoop : kAddMultiply;
-      // A name of its own: the same program to the caches, but read and compiled apart.
+      // A separate module name: the caches treat the program as the same, but it is read and compiled separately.
       text.replace(0, 10, "HloModule own" + std::to_string(number) + "_" + std::to_string(i % 3) + "_");
       const ModulePtr module = s.read(text);
       collet_compile_request request{};

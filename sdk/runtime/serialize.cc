@@ -22,11 +22,11 @@ struct Head {
   char magic[8];
   uint32_t version;
   uint32_t reserved;  // zero
-  uint64_t size;      // of what follows
+  uint64_t size;      // bytes of the following data
   hlo::ContentId content;
 };
 
-// Fields one after another, as the reader below takes them.
+// Writes fields one after another; Reader reads them in the same order.
 class Writer {
  public:
   void number(uint32_t n) { out_.append(reinterpret_cast<const char*>(&n), sizeof n); }
@@ -42,7 +42,7 @@ class Writer {
   std::string out_;
 };
 
-// Past the end everything is zero and empty, and ok() is false.
+// Reads fields. After the end all values are zero and empty, and ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -148,7 +148,8 @@ Status read_body(std::string_view body, Stored& out) {
   return ok_status();
 }
 
-// The caller's wishes, and what was wished when it was compiled for the rest.
+// Merges the caller's options with those of the original compilation, which are used for everything that the caller
+// does not state.
 collet_compile_request merged(const Stored& stored, collet_compile_request request) {
   if (!request.replica_count) request.replica_count = stored.replicas;
   if (!request.partition_count) request.partition_count = stored.partitions;

@@ -10,14 +10,14 @@
 #include "sdk/runtime/executable.h"
 
 /// \file
-/// Executables as bytes: a head with a checksum, the program as HLO text, how it was compiled, and the compiled parts that
-/// backends hand out, each under a key of all that it depends on.
+/// Serializes executables: a header with a checksum, the program as HLO text, the options of compilation, and the
+/// compiled parts that backends provide, each under a hash of everything on which it depends.
 
 namespace collet::runtime {
 
 /// See collet_executable_serialize.
 std::string serialize(const Executable& executable);
-/// See collet_executable_load. What `request` says counts before what the bytes say.
+/// See collet_executable_load. Options in `request` take precedence over those in the bytes.
 Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request);
 
 }  // namespace collet::runtime

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A loop, constants of both kinds, clusters on both sides where the backend takes but some of it.
+// A program with a loop, constants of both kinds, and clusters on both sides if the backend supports only some ops.
 constexpr char kProgram[] = R"(HloModule m
 cond {
   s = (s32[], f32[4]) parameter(0)

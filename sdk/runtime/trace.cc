@@ -23,7 +23,7 @@ struct Listener {
   void* user = nullptr;
 };
 
-// Backends whose devices record what they do.
+// The backends whose devices record profiles.
 struct Profiled {
   std::mutex mutex;
   std::vector<Backend*> backends;

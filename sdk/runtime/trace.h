@@ -7,26 +7,27 @@
 #include <string_view>
 
 /// \file
-/// Spans for collet_trace. While nobody listens a span costs one load.
+/// Spans for collet_trace. A span costs only one load if no listener is set.
 
 namespace collet::runtime {
 
-/// True while somebody listens.
+/// True while a listener is set.
 extern std::atomic<bool> tracing;
 
-/// Sets the function that gets all further records; null for none. Returns when no earlier listener is being called any more.
+/// Sets the function that gets all further records; null for none. Returns when no earlier listener is being called any
+/// more.
 void set_trace(collet_trace_fn listener, void* user);
 
 class Backend;
 
-/// Devices of `backend`, which has the table "profile", record what they do while somebody listens, until it is removed. What
-/// they have recorded by then is handed out.
+/// Makes the devices of `backend`, which has the table "profile", record their work while a listener is set, until the
+/// backend is removed. Their records are passed on at that time.
 void add_profiled(Backend& backend);
 void remove_profiled(Backend& backend);
-/// Hands out what the devices of `backend` have recorded by now; nothing while nobody listens.
+/// Passes the records of the devices of `backend` to the listener; does nothing if there is none.
 void flush_profile(Backend& backend);
 
-/// From its construction to its end. `name` must live as long.
+/// Records the time from its construction to its destruction. `name` must live as long.
 class Span {
  public:
   Span(uint32_t kind, std::string_view name) {
@@ -38,7 +39,7 @@ class Span {
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
-  /// The other facts about it.
+  /// Further fields of the record.
   collet_span& facts() { return span_; }
 
  private:

@@ -8,7 +8,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// The records that collet_trace gives for a compilation and a run.
+// Tests the records that collet_trace returns for a compilation and a run.
 
 namespace collet::testing {
 namespace {

@@ -17,14 +17,14 @@ using hlo::Leaf;
 using hlo::Module;
 using hlo::Op;
 
-/// Follows a value to the array that it is with some elements changed.
+/// Traces a value back to the array from which it was computed by changing some elements.
 class Origin {
  public:
   Origin(const Module& module, const std::vector<Leaf>& inputs) : m_(module) {
     for (uint32_t i = 0; i < inputs.size(); ++i) inputs_.emplace(inputs[i], i);
   }
 
-  /// The number of the input that `leaf` changes a part of.
+  /// Returns the number of the input of which `leaf` is an update.
   std::optional<uint32_t> of(Leaf leaf) {
     const Found found = follow(leaf, 0);
     if (!found.from || !found.changed) return std::nullopt;
@@ -36,11 +36,11 @@ class Origin {
   static constexpr int kMostSteps = 1000;
 
   struct Found {
-    std::optional<Leaf> from;  ///< an input, or a parameter where a called computation begins
-    bool changed = false;      ///< in some elements
+    std::optional<Leaf> from;  ///< an input, or a parameter of a called computation
+    bool changed = false;      ///< some elements were changed
   };
 
-  // Each value is looked at once: the operands of a select often come from the same one.
+  // Results are stored, so each value is traced once: the operands of a select often come from the same value.
   Found follow(Leaf leaf, int steps) {
     leaf = hlo::resolve_leaf(m_, leaf);
     if (inputs_.contains(leaf)) return {leaf, false};
@@ -59,7 +59,7 @@ class Origin {
       case Op::DYNAMIC_UPDATE_SLICE:
       case Op::SCATTER:
         return {follow({instr.operand(leaf.index), 0}, steps).from, true};
-      case Op::SELECT: {  // an update, or all as it was
+      case Op::SELECT: {  // either the update or the unchanged array
         const Found one = follow({instr.operand(1), 0}, steps);
         const Found other = follow({instr.operand(2), 0}, steps);
         return one.from == other.from ? Found{one.from, one.changed || other.changed} : Found{};

@@ -5,8 +5,9 @@
 
 namespace collet::runtime {
 
-/// Finds results that are an argument of their launch with some elements changed, where nothing reads the argument
-/// afterwards: CompiledCluster::updates. So a loop that the host runs need not copy an array to change a little of it.
+/// Finds results of launches that are an argument with some elements changed, if nothing reads the argument afterwards,
+/// and stores them in CompiledCluster::updates. A loop that the host runs then need not copy an array to change a few
+/// elements.
 void find_updates(const hlo::Module& module, Lowered& lowered);
 
 }  // namespace collet::runtime

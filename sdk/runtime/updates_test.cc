@@ -4,7 +4,8 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Loops and branches that the host runs: an array that each iteration changes a little is updated in place.
+// Tests loops and branches that the host runs: an array of which each iteration changes a few elements is updated in
+// place.
 
 namespace collet::testing {
 namespace {
@@ -55,7 +56,7 @@ class Updates : public ::testing::Test, public Session {
  protected:
   void SetUp() override {
     control_.remove_traits = COLLET_TRAIT_CONTROL_FLOW;
-    control_.scribble = true;  // counts what launches are told that they may write over
+    control_.scribble = true;  // counts arguments that launches may overwrite
     client_ = open(test_backend("wrapper"), "none", &control_);
     ASSERT_TRUE(client_) << failure.message;
   }
@@ -111,7 +112,7 @@ TEST_F(Updates, WhatIsReturnedTooIsKept) {
   check(kUpdate, "  ROOT r = (f32[1000], f32[1000]) tuple(y, x)", {want, start()}, 4);
 }
 
-/// The old array is read after the update, in a launch of its own.
+/// The old array is read by a separate launch after the update.
 TEST_F(Updates, WhatIsReadLaterIsKept) {
   std::vector<float> want = start();
   float sum = 0;
@@ -129,7 +130,8 @@ TEST_F(Updates, WhatIsReadLaterIsKept) {
         "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {sum}}, 4);
 }
 
-/// A branch gets the array from the loop around it: the caller's in the third iteration, the loop's own in the two after that.
+/// A branch gets the array of the surrounding loop: in the third iteration it is the caller's array, in the two
+/// iterations after that the loop's own.
 TEST_F(Updates, ABranchWritesOverWhatItIsGiven) {
   std::vector<float> want = start();
   want[1] = 7;
@@ -141,7 +143,8 @@ TEST_F(Updates, ABranchWritesOverWhatItIsGiven) {
         "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {0}}, 2);
 }
 
-// Both operands of each select come from the one before: each value must be looked at once.
+// Both operands of each select come from the one before. Tracing must visit each value once only, else the time would
+// be exponential.
 TEST_F(Updates, ChainOfMaskedUpdates_Compiles) {
   std::string text =
       "HloModule m\nENTRY e {\n  x0 = f32[64] parameter(0)\n  p = pred[64] parameter(1)\n"

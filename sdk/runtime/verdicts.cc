@@ -8,13 +8,13 @@
 namespace collet::runtime {
 namespace {
 
-// It means something only among the others of a run.
+// True for ops that depend on the other participants of a run.
 bool concerns_others(hlo::Op op) {
   return op_info(op).op_class == hlo::OpClass::COMMUNICATION || op == hlo::Op::REPLICA_ID ||
          op == hlo::Op::PARTITION_ID;
 }
 
-// Control flow that the device, or else the runtime, goes through: a call with a name is a pattern, and no such thing.
+// True for control flow that the device or the runtime executes. A call with a name is a pattern, and does not count.
 bool is_control_flow(const collet_program* p, const collet_op& op) {
   if (!runtime::is_control_flow(static_cast<hlo::Op>(op.opcode))) return false;
   if (op.opcode != COLLET_OP_CALL) return true;
@@ -34,7 +34,7 @@ bool holds_what_concerns_others(const collet_program* p, const collet_op& op) {
   return false;
 }
 
-// A send or recv whose partner is the host: the interface knows no such partner.
+// True for a send or recv whose partner is the host, which the interface does not support.
 bool is_host_transfer(const collet_program* p, const collet_op& op) {
   switch (static_cast<hlo::Op>(op.opcode)) {
     case hlo::Op::SEND:
@@ -50,7 +50,7 @@ bool is_host_transfer(const collet_program* p, const collet_op& op) {
   }
 }
 
-// Why the device cannot take the op, whatever it would say; empty when it may be asked.
+// Returns the reason why the device cannot run the op, whatever it would answer; empty if it may be asked.
 std::string refusal(const Backend& backend, const DeviceFacts& facts, const collet_program* p, const collet_op& op,
                     bool alone) {
   const auto code = static_cast<hlo::Op>(op.opcode);
@@ -124,12 +124,12 @@ Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::M
   for (size_t i = 0; i < asked.size(); ++i) {
     const size_t index = hlo::index_of(program.ops[asked[i]]);
     Verdict& v = out.list_[index];
-    // A computation that is called twice stands in the program twice: the worse answer counts.
+    // A computation that is called twice occurs twice in the program: the worse answer counts.
     if (seen[index] && v.answer != COLLET_ACCEPT) continue;
     seen[index] = true;
     v = {answers[i].answer, answers[i].group, answers[i].cost_ns, answers[i].reason};
   }
-  // Large constants come as arguments: there is no op to ask about, only a type.
+  // Large constants are arguments: the device is not asked about an op, but it must declare the type.
   for (const hlo::ConstantArgument& c : program.constants) {
     const auto type = static_cast<uint32_t>(module[c.instr].shape.type());
     const bool known = backend.computes() && (facts.type_flags[type] & (COLLET_MAY_MOVE | COLLET_MAY_COMPUTE));

@@ -25,14 +25,15 @@ struct Verdict {
 /// Verdicts on the instructions of the entry and of the bodies of control flow, by instruction id.
 class Verdicts {
  public:
-  /// Asks `backend` about everything in one batch. What it cannot know (newer opset, undeclared element types, control
-  /// flow or collectives without the trait) is declined without asking. `alone`: it will run one participant of several,
-  /// so that what concerns the others is declined too. So is what calls one of `host_functions`.
+  /// Asks `backend` about all instructions in one batch. Instructions that it cannot support (newer opset, undeclared
+  /// element types, control flow or collectives without the trait) are declined without asking. With `alone` the
+  /// backend runs one participant of several, so ops that depend on the others are declined, too. So are calls of
+  /// `host_functions`.
   static Expected<Verdicts> ask(Backend& backend, uint32_t device, const hlo::Module& module,
                                 const hlo::Program& program, bool alone,
                                 std::span<const collet_host_function> host_functions);
 
-  /// Whether the backend itself was asked about the instruction.
+  /// True if the backend was asked about the instruction.
   bool asked(hlo::InstrId id) const { return hlo::index_of(id) < asked_.size() && asked_[hlo::index_of(id)]; }
   const Verdict& of(hlo::InstrId id) const {
     return hlo::index_of(id) < list_.size() ? list_[hlo::index_of(id)] : none_;
@@ -44,9 +45,10 @@ class Verdicts {
   Verdict none_;
 };
 
-/// Ops that are asked about: those of the entry and, below them, of the bodies of while, conditional and call.
+/// Returns the ops about which the backend is asked: those of the entry and of the computations of while, conditional
+/// and call.
 std::vector<uint32_t> ops_to_ask(const collet_program* program);
-/// "while", "conditional", "call".
+/// True for while, conditional and call.
 bool is_control_flow(hlo::Op op);
 
 }  // namespace collet::runtime

@@ -10,10 +10,10 @@
 
 namespace collet::runtime {
 
-/// One thread that does tasks in the order in which they came. It starts with the first one.
+/// One thread that runs tasks in the order in which they were added. It is started with the first task.
 ///
-/// A task may wait for events of tasks that were given, to whichever worker, before it: never for later ones. So workers
-/// that wait for each other always come free.
+/// A task may wait for events of tasks that were added earlier, to any worker, but not of later ones. So workers that
+/// wait for each other cannot deadlock.
 class Worker {
  public:
   Worker() = default;
@@ -22,11 +22,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void add(std::function<void()> task);
-  /// Finishes what was given, and ends the thread: nothing may be added afterwards. Not from its own thread.
+  /// Finishes all tasks and ends the thread; nothing may be added afterwards. Must not be called on its own thread.
   void finish();
-  /// Whether nothing is queued or running.
+  /// True if nothing is queued or running.
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
-  /// The calling thread is one of some worker.
+  /// True if the calling thread belongs to a worker.
   static bool is_current_thread();
 
  private:

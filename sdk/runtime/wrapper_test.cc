@@ -7,7 +7,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The example at the head of collet.hpp.
+// Runs the example in the header comment of collet.hpp.
 TEST(Wrapper, RunsAProgram) {
   auto client = collet::Client::open("interpreter");
   ASSERT_TRUE(client) << client.error().message;

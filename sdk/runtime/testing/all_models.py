@@ -3,7 +3,7 @@
 """all_models.py [--option KEY=VALUE]... COLLET BACKEND
 
 Runs every model of the corpus (COLLET_CORPUS_DIR/models) through `collet conform` on a backend that leaves to the
-fallback what it does not take. Passes when every model does, but for those that the fallback itself is known to miss."""
+fallback what it does not take. Succeeds if every model passes, except for those on which the fallback itself is known to fail."""
 import argparse
 import json
 import os
@@ -14,8 +14,8 @@ import tempfile
 
 MODELS = 49
 
-# Models that miss their bound for a reason that is known: on which backends (None: on all, cpu alone included), how
-# their report begins, by how much at most, and why.
+# Models that exceed their error bound for a known reason: on which backends (None: on all, also on cpu alone), the
+# beginning of their report, the largest error, and the reason.
 KNOWN = {
     "bf16_attention": (None, "as f64:", 4, "read as f64, it is 2.7e-9 of the largest value away; 1e-9 is asked"),
     "resnet50_loss_and_grads": (["remote"], "output 0:", 4,

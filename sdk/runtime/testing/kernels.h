@@ -9,20 +9,21 @@
 #include <new>
 
 /// \file
-/// A backend of the public headers' rows, of several devices that run control flow and collectives themselves.
+/// A test backend made with the public headers for kernels, with several devices that run control flow and collectives
+/// themselves.
 
 namespace collet::testing {
 
-/// Properties of its devices.
+/// Properties of the backend's devices.
 struct KernelsStyle {
   const char* name;
   bool queues = false;
-  bool serial = false;  ///< one call at a time
+  bool serial = false;  ///< only one call at a time is allowed
   bool links = false;   ///< devices reach each other without the host
-  bool moves = false;   ///< rows of memory that lie apart are brought together first
+  bool moves = false;   ///< collectives copy scattered rows of memory to one piece first
 };
 
-/// Memory of the host.
+/// A device with host memory.
 class KernelsDevice final : public kernel::Device {
  public:
   explicit KernelsDevice(bool links) : links_(links) {}
@@ -60,7 +61,8 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
   rows.compare<float>().compare<int32_t>().compare<uint32_t>().select(every).moves(every);
   rows.convert<bool, int32_t, uint32_t, float>().reduce<float>().reduce<int32_t>();
   rows.product<float, float, double>();
-  // max(x + y, z), and softmax of short rows, which is never run: both say why they take no others.
+  // Kernels for max(x + y, z), and for softmax of short rows, which is never run: both give a reason when they decline
+  // other fusions.
   kernel::Kernel fusion{COLLET_OP_FUSION, every, every, nullptr};
   fusion.takes = [](const kernel::Op& op) -> kernel::Taken {
     using namespace kernel::shape;
@@ -91,7 +93,7 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
     return x.rank != 0 && x.dims[x.rank - 1] <= 4 ? kernel::Taken(true) : "only rows of at most 4";
   };
   rows.add(softmax);
-  if (style.serial) {  // a collective of its own
+  if (style.serial) {  // it has a collective of its own
     kernel::Kernel row{COLLET_OP_COLLECTIVE_BROADCAST, every, every, nullptr};
     row.run_together = [](const std::vector<kernel::Member>& group) {
       const kernel::Array& from = group[0].op.operand(0);

@@ -3,7 +3,7 @@
 
 namespace collet::testing {
 
-/// A device that knows bf16, f32 and s32, and runs no control flow.
+/// A device that supports bf16, f32 and s32, and no control flow.
 Control* default_control() {
   static Control control;
   control.types = uint64_t{1} << COLLET_TYPE_BF16 | uint64_t{1} << COLLET_TYPE_F32 | uint64_t{1} << COLLET_TYPE_S32;

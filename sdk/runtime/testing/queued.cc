@@ -36,7 +36,7 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
 struct Queue;
 struct Executable;
 
-// Which points of each queue come before something.
+// For each queue, the last point that precedes some event.
 using Clocks = std::map<const Queue*, uint64_t>;
 
 void join(Clocks& into, const Clocks& other) {
@@ -47,7 +47,7 @@ struct Buffer {
   collet_backend_buffer* inner;
   void* host;
   uint64_t bytes;
-  Clocks writes, reads;  // the last of each queue
+  Clocks writes, reads;  // the last write and read by each queue
 };
 
 struct Instance {
@@ -56,18 +56,18 @@ struct Instance {
   QueueControl* control = nullptr;
   std::vector<collet_memory_space> spaces;
   uint32_t default_space = 0;
-  std::mutex mutex;  // of what follows, and of buffers and queues
+  std::mutex mutex;  // guards the following members, and those of buffers and queues
   std::set<Buffer*> buffers;
   std::set<Queue*> queues;
   std::set<Executable*> executables;
-  Clocks known;  // what the host was told has ended
+  Clocks known;  // points that the host knows are reached
   bool recording = false;
   std::deque<collet_profile_record> records;
   std::map<uintptr_t, uint64_t> host_memory;  // sizes by address
   uint32_t devices = 0;
   bool is_virtual = false;
 
-  // Wakes whoever waits for work of a queue.
+  // Wakes all threads that wait for work of a queue.
   void tell_of_change(Queue& queue);
   void record(std::chrono::nanoseconds start, int64_t took, const char* name, uint32_t kind) {
     collet_profile_record out{};
@@ -86,7 +86,7 @@ struct Instance {
   }
 };
 
-// A matrix that lies column by column.
+// A column-major matrix.
 struct Matrix {
   int64_t rows = 0, columns = 0;
 };
@@ -95,7 +95,7 @@ struct Executable {
   Instance* owner;
   collet_backend_executable* inner;
   Clocks uses;
-  std::vector<Matrix> arguments, results;  // no rows: dense
+  std::vector<Matrix> arguments, results;  // matrices with 0 rows are dense arrays
 };
 
 struct Work {
@@ -115,13 +115,13 @@ struct Queue {
   std::string message;
   bool aborted = false, running = false, stop = false;
   std::deque<Work> work;
-  std::condition_variable changed;    // for its thread
-  std::condition_variable ended;      // for the host
-  bool blocked = false;               // it waits for points of other queues
-  std::map<uint64_t, Clocks> before;  // what comes before the end of each piece of work that was put here
+  std::condition_variable changed;    // notifies its thread
+  std::condition_variable ended;      // notifies threads of the host
+  bool blocked = false;               // true while it waits for points of other queues
+  std::map<uint64_t, Clocks> before;  // by value: the points that precede the end of each piece of work on this queue
   std::thread thread;
 
-  // Reported: nothing runs any more.
+  // True if the failure is final: no work is running any more.
   bool has_failed() const { return status != COLLET_OK && !running; }
   void fail_with(collet_status code, const std::string& text) {
     if (status != COLLET_OK) return;
@@ -225,7 +225,8 @@ struct Access {
   std::vector<Buffer*> reads, writes;
 };
 
-// Under the instance's mutex. `own`: null for calls that block.
+// Checks that an access is ordered after earlier conflicting ones. The caller holds the instance's mutex. `own`: the
+// queue of the work; null for blocking calls.
 void check_access(Instance& i, const Access& access, const Clocks& before, const Queue* own, const char* what) {
   const std::string who = std::string(what) + (own ? " on a queue" : " that blocks");
   for (Buffer* b : access.reads)
@@ -240,7 +241,7 @@ void check_access(Instance& i, const Access& access, const Clocks& before, const
       i.violation(who + " writes to memory that other work may still use");
 }
 
-// Puts work on its queue, under the instance's mutex.
+// Puts work on its queue. The caller holds the instance's mutex.
 collet_status put(Instance& i, const collet_sync& sync, const Access& access, Clocks* uses, const char* what,
                   std::function<collet_status(collet_error*)> run) {
   Queue* queue = of(sync.queue);
@@ -281,7 +282,7 @@ collet_status put(Instance& i, const collet_sync& sync, const Access& access, Cl
   work.put = Clock::now();
   work.name = what;
   work.run = std::move(run);
-  if (queue->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
+  if (queue->status != COLLET_OK) return COLLET_OK;  // the work fails with the queue
   const int64_t pending = ++control.pending;
   int64_t most = control.most_pending;
   while (most < pending && !control.most_pending.compare_exchange_weak(most, pending)) {
@@ -472,7 +473,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   return COLLET_OK;
 }
 
-// Rows and columns change places, in memory of the backend behind.
+// Transposes a matrix in memory of the inner backend.
 void transpose(const Matrix& from, void* data) {
   const auto* in = static_cast<const float*>(data);
   std::vector<float> out(static_cast<size_t>(from.rows * from.columns));
@@ -484,7 +485,7 @@ Matrix transposed(const Matrix& m) {
   return {m.columns, m.rows};
 }
 
-// A launch of its own, which outlives the call.
+// A copy of a launch, which outlives the call.
 struct Launch {
   const Executable& executable_;
   collet_launch launch;
@@ -529,7 +530,7 @@ struct Launch {
     }
   }
 
-  // Makes arguments dense, for the backend behind, and back; results the other way.
+  // Makes arguments dense for the inner backend, and restores them; converts results in the reverse direction.
   void make_dense() const {
     each(arguments, executable_.arguments, [](const Matrix& m) { return transposed(m); });
   }
@@ -539,7 +540,7 @@ struct Launch {
   }
   template <typename Form>
   void each(const std::vector<collet_argument>& list, const std::vector<Matrix>& matrices, const Form& form) const {
-    std::set<void*> seen;  // one array may come twice
+    std::set<void*> seen;  // an array may occur twice
     for (size_t i = 0; i < list.size(); ++i)
       if (matrices[i].rows && seen.insert(data_of(list[i])).second) transpose(form(matrices[i]), data_of(list[i]));
   }
@@ -585,7 +586,7 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
       i->violation("an execution of which only some launches are on queues");
       continue;
     }
-    // The devices behind do not wait for each other.
+    // The devices of the inner backend do not wait for each other.
     (void)put(*i, *launches[k].sync, all[k]->access, &e->uses, "an execution",
               [run_all, one = all[k]](collet_error* problem) { return run_all({one}, problem); });
   }
@@ -742,7 +743,7 @@ collet_status enable_profile(collet_backend_instance* p, uint32_t, uint32_t on, 
   return COLLET_OK;
 }
 
-// The records are those of all devices, and are said to be the first one's.
+// Returns the records of all devices as those of device 0.
 collet_status read_profile(collet_backend_instance* p, uint32_t device, collet_profile_record* records,
                            uint32_t capacity, uint32_t* out_count, collet_error*) {
   Instance* i = of(p);

@@ -24,12 +24,13 @@
 #include "sdk/runtime/testing/remote_protocol.h"
 
 /// \file
-/// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself.
+/// A test backend whose memory is in another process: its handles are numbers, not addresses. It runs add and dot
+/// itself.
 ///
-/// A thread sends requests one behind another, without waiting for answers, which another thread takes in. The other process
-/// works in the order in which it is asked, and what a queue's work waits for was put on its queue earlier: so all queues
-/// of an instance are that one stream. Work that waits for another queue is held back until that has come so far: it may
-/// fail, and host memory is not there before.
+/// One thread sends requests without waiting for answers; another thread receives the answers. The other process
+/// handles requests in order, and the work for which a queue waits was queued earlier: so one stream serves all queues
+/// of an instance. Work that waits for another queue is held back until that work has ended, because it may fail, and
+/// because host memory must not be read before.
 
 namespace collet::remote {
 namespace {
@@ -50,7 +51,7 @@ struct Progress {
 
 using Points = std::vector<std::pair<std::shared_ptr<const Progress>, uint64_t>>;
 
-// A request, and what goes with it and with its answer.
+// A request, with its payload and the memory for its answer.
 struct Message {
   Request request{Verb::Nothing};
   std::vector<Slot> slots;
@@ -59,22 +60,22 @@ struct Message {
   void* in = nullptr;
   uint64_t in_bytes = 0;
   Points waits;
-  std::shared_ptr<Progress> queue;  // null where a caller waits
-  uint64_t value = 0;               // that the queue reaches; 0: the work has more messages
-  uint64_t number = 0;              // of the messages that were sent, from 1
-  // Told whether the answer came, under Instance::mutex.
+  std::shared_ptr<Progress> queue;  // null if a caller waits for the answer
+  uint64_t value = 0;               // value that the queue reaches; 0: the work has further messages
+  uint64_t number = 0;              // number of the message, counted from 1
+  // Called under Instance::mutex with whether an answer was received.
   std::function<void(bool answered, const Answer& answer)> done;
 };
 
 struct Instance {
   int socket = -1;
   pid_t child = -1;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the following members
   std::condition_variable changed;
   std::deque<Message> outbox, sent;
-  uint64_t begun = 0, gone = 0;  ///< messages that the sender has begun to write, and has written
+  uint64_t begun = 0, gone = 0;  ///< numbers of messages that the sender has started and finished writing
   bool is_lost = false, is_closing = false;
-  std::unordered_map<uint64_t, uint64_t> sizes;  ///< of buffers, by number
+  std::unordered_map<uint64_t, uint64_t> sizes;  ///< sizes of buffers, by number
   std::thread sender, receiver;
 
   bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
@@ -108,7 +109,7 @@ collet_status fail(collet_error* error, collet_status code, const char* message)
   return code;
 }
 
-// Sends what is in the outbox.
+// Sends the messages in the outbox.
 void send(Instance* i) {
   std::unique_lock lock(i->mutex);
   for (;;) {
@@ -142,14 +143,14 @@ void send(Instance* i) {
     const bool went = send_all(i->socket, &request, sizeof request) &&
                       send_all(i->socket, slots.data(), slots.size() * sizeof(Slot)) &&
                       send_all(i->socket, out, out_bytes);
-    if (!went) shutdown(i->socket, SHUT_RDWR);  // the receiver sees the end of the answers
+    if (!went) shutdown(i->socket, SHUT_RDWR);  // then the receiver sees the end of the answers
     lock.lock();
     ++i->gone;
     i->changed.notify_all();
   }
 }
 
-// Takes in answers until the other process is gone.
+// Receives answers until the other process has ended.
 void receive(Instance* i) {
   Answer answer;
   for (;;) {
@@ -161,7 +162,7 @@ void receive(Instance* i) {
     lock.unlock();
     const bool whole = receive_all(i->socket, one.in, one.in_bytes);
     lock.lock();
-    // The other process may answer what it has read before the sender is done with the memory.
+    // The other process may answer before the sender has finished using the memory.
     i->changed.wait(lock, [&] { return i->gone >= one.number; });
     one.done(whole, answer);
     i->changed.notify_all();
@@ -243,7 +244,8 @@ void close(collet_backend_instance* p) {
     of(p)->changed.notify_all();
   }
   of(p)->sender.join();
-  shutdown(of(p)->socket, SHUT_RDWR);  // the processes of later instances have inherited it
+  // Shuts down explicitly, because processes of later instances have inherited the socket.
+  shutdown(of(p)->socket, SHUT_RDWR);
   of(p)->receiver.join();
   ::close(of(p)->socket);
   waitpid(of(p)->child, nullptr, 0);
@@ -324,7 +326,7 @@ collet_status put(Instance* i, std::vector<Message> messages, const collet_sync&
   const std::shared_ptr<Progress> progress = reinterpret_cast<Queue*>(sync.queue)->progress;
   const std::lock_guard lock(i->mutex);
   if (i->is_lost) return lost(error);
-  if (progress->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
+  if (progress->status != COLLET_OK) return COLLET_OK;  // the work fails with the queue
   for (uint32_t w = 0; w < sync.wait_count; ++w) {
     const auto* other = reinterpret_cast<Queue*>(sync.waits[w].queue);
     if (other->progress != progress) messages.front().waits.emplace_back(other->progress, sync.waits[w].value);

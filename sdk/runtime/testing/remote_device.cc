@@ -17,7 +17,7 @@ namespace {
 
 struct Device {
   std::map<uint64_t, std::vector<char>> buffers;
-  std::map<uint64_t, std::vector<uint64_t>> programs;  // blocks, 8-byte aligned
+  std::map<uint64_t, std::vector<uint64_t>> programs;  // program blocks, aligned to 8 bytes
   uint64_t next = 1;
 };
 
@@ -26,7 +26,7 @@ void add(const void* a, const void* b, void* out, uint64_t n) {
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   for (uint64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = x[i] + y[i];
 }
-// Wraps around.
+// Adds s32 arrays; sums wrap around.
 void add_s32(const void* a, const void* b, void* out, uint64_t n) {
   add<uint32_t>(a, b, out, n);
 }
@@ -84,7 +84,7 @@ void dot(const collet_program* p, const collet_op* op, const float* a, const flo
   spread(outer, 0, inner, a, b, out);
 }
 
-// Walks the program: three nested loops, as program.h says.
+// Interprets the program with three nested loops, as program.h describes.
 void run(const collet_program* p, const std::vector<char*>& arguments, const std::vector<char*>& results) {
   const collet_region* entry = collet_region_at(p, 0);
   std::vector<char*> values(p->values.count);
@@ -136,7 +136,7 @@ bool serve_one(Device& device, int socket) {
       answer.number = device.next++;
       try {
         device.buffers[answer.number].resize(r.bytes);
-      } catch (const std::exception&) {  // more than there is, or than a vector counts
+      } catch (const std::exception&) {  // more memory than available, or than a vector can hold
         device.buffers.erase(answer.number);
         answer.status = COLLET_RESOURCE_EXHAUSTED;
       }

@@ -13,7 +13,7 @@
 #include "sdk/runtime/testing/wrapper.h"
 
 /// \file
-/// For tests: collet.h with less to write.
+/// For tests: short helper functions for calls of collet.h.
 
 namespace collet::testing {
 
@@ -22,7 +22,7 @@ struct Failure {
   std::string message;
 };
 
-/// Path of a test backend of this build.
+/// Returns the path of a test backend of this build.
 inline std::string test_backend(std::string_view name) {
   const char* build = std::getenv("COLLET_BUILD_DIR");
   return std::string(build ? build : "build") + "/lib/collet/test_backends/libcollet_backend_" + std::string(name) +
@@ -44,7 +44,7 @@ using BufferPtr = std::unique_ptr<collet_buffer, Release>;
 using EventPtr = std::unique_ptr<collet_event, Release>;
 using BlobPtr = std::unique_ptr<collet_blob, Release>;
 
-/// The last failure of a call below.
+/// Helper functions, and the last failure of one of them.
 class Session {
  public:
   Failure failure;

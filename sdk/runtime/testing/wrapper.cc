@@ -115,7 +115,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   info->link_latency_ns = i->control->link_latency_ns;
   info->link_bytes_per_ns = i->control->link_bytes_per_ns;
   info->smallest_cluster = i->control->smallest_cluster;
-  info->memory_bytes_per_ns = 0;  // hoped to be fast
+  info->memory_bytes_per_ns = 0;  // speed unknown
   info->flops_per_ns = 0;
   info->launch_ns = 0;
   if (i->types.empty())
