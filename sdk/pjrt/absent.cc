@@ -2,7 +2,7 @@
 #include "sdk/pjrt/call.h"
 
 /// \file
-/// The functions that this plugin does not have: callers get an error that names the function.
+/// The functions that this plugin does not implement: callers get an error that names the function.
 
 namespace collet::pjrt {
 

@@ -33,7 +33,7 @@ PJRT_Error* place_of(PJRT_Device* device, PJRT_Memory* memory, Memory*& out) {
   return nullptr;
 }
 
-// Keeps the moment at which the host's data are no longer needed.
+// The state for the event at which the host's data are no longer needed.
 struct HostUse {
   std::shared_ptr<Signal> signal = std::make_shared<Signal>();
 };
@@ -43,7 +43,7 @@ void host_done(void* user) {
   use->signal->set({});
 }
 
-// A copy to the host in another order than ours, from when the data have come.
+// A copy to the host in another order than row-major; it is done when the data are complete.
 struct Reordering {
   collet_buffer* buffer;
   std::vector<int64_t> dims, strides;
@@ -119,7 +119,7 @@ PJRT_Error* call(PJRT_Client_BufferFromHostBuffer_Args& args) {
   collet_buffer* handle = nullptr;
   COLLET_PJRT_TRY(collet_buffer_from_host(memory->device->client->handle, memory->device->number, memory->space, &array,
                                           &handle, &failure));
-  (void)use.release();  // host_done has it now
+  (void)use.release();  // host_done owns it now
   args.buffer = new PJRT_Buffer(handle, memory, layout);
   args.done_with_host_buffer = signal ? event_of(signal) : ready_event();
   return nullptr;
@@ -176,7 +176,7 @@ PJRT_Error* call(PJRT_Buffer_Memory_Args& args) {
 PJRT_Error* call(PJRT_Buffer_Delete_Args& args) {
   PJRT_Buffer& buffer = *args.buffer;
   const std::lock_guard lock(buffer.mutex);
-  if (buffer.deleted.exchange(true)) return nullptr;  // or donated: then its data are somebody else's
+  if (buffer.deleted.exchange(true)) return nullptr;  // or donated: then its data belong to another buffer
   if (!buffer.views) collet_buffer_delete(buffer.handle);
   return nullptr;
 }
@@ -198,7 +198,7 @@ PJRT_Error* call(PJRT_Buffer_CopyToMemory_Args& args) {
 PJRT_Error* call(PJRT_Buffer_ToHostBuffer_Args& args) {
   PJRT_Buffer& buffer = *args.src;
   if (buffer.is_deleted()) return deleted_error();
-  // The array's own layout, where the host asks for none.
+  // If the host requests no layout, the array's own layout is used.
   const PJRT_Buffer_MemoryLayout layout = args.host_layout ? *args.host_layout : to_struct(*buffer.layout);
   bool usual = true;
   COLLET_PJRT_CHECK(check_layout(&layout, buffer.type, usual));
@@ -234,7 +234,7 @@ PJRT_Error* call(PJRT_Buffer_CopyRawToHost_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_IsOnCpu_Args& args) {
-  // True only if the caller can read the elements there, in the array's layout.
+  // True only if the caller can read the elements at the host pointer, in the array's layout.
   args.is_on_cpu = args.buffer->is_as_told() && collet_buffer_host_pointer(args.buffer->handle) != nullptr;
   return nullptr;
 }
@@ -248,7 +248,8 @@ PJRT_Error* call(PJRT_Buffer_ReadyEvent_Args& args) {
 PJRT_Error* call(PJRT_Buffer_UnsafePointer_Args& args) {
   if (args.buffer->is_deleted()) return deleted_error();
   const void* pointer = collet_buffer_host_pointer(args.buffer->handle);
-  // Frontends compare these. Memory that the host does not see has an address of our own, which nobody may follow.
+  // Frontends only compare these pointers. For memory that the host cannot access, an address that must not be
+  // dereferenced stands for it.
   args.buffer_pointer = reinterpret_cast<uintptr_t>(pointer ? pointer : args.buffer->handle);
   return nullptr;
 }
@@ -297,7 +298,7 @@ PJRT_Error* call(PJRT_Client_CreateUninitializedBuffer_Args& args) {
 
 namespace {
 
-// Memory of somebody else that a buffer looks at, and how to say that it no longer does.
+// Foreign memory that a buffer uses, and the callback that reports when it is no longer used.
 struct View {
   void* data;
   void (*on_delete)(void* data, void* user);
@@ -309,7 +310,7 @@ void end_view(void* user) {
   if (view->on_delete) view->on_delete(view->data, view->user);
 }
 
-// Whether pointers into a memory are the host's too. Asked once.
+// Checks that pointers into a memory are valid on the host. The device is asked once.
 PJRT_Error* check_host_sees(Memory& memory) {
   std::call_once(memory.asked_host, [&] {
     const char byte = 0;
@@ -343,7 +344,7 @@ PJRT_Error* view_of(Memory& memory, uint32_t element, const int64_t* dims, size_
   collet_buffer* handle = nullptr;
   COLLET_PJRT_TRY(collet_buffer_from_host(memory.device->client->handle, memory.device->number, memory.space, &array,
                                           &handle, &failure));
-  (void)view.release();  // end_view has it now
+  (void)view.release();  // end_view owns it now
   out = new PJRT_Buffer(handle, &memory);
   return nullptr;
 }
@@ -362,7 +363,7 @@ PJRT_Error* call(PJRT_Client_CreateViewOfDeviceBuffer_Args& args) {
                  {args.device_buffer_ptr, args.on_delete_callback, args.on_delete_callback_arg}, args.buffer);
 }
 
-// A copy of the same bytes: from where they lie, or by way of the host.
+// Copies the bytes to an array of another type: directly, or through the host.
 static PJRT_Error* bitcast(PJRT_Buffer& buffer, collet_host_array& array, PJRT_Buffer*& out) {
   std::vector<char> bytes;
   array.data = collet_buffer_host_pointer(buffer.handle);
@@ -400,7 +401,7 @@ PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
   const collet_status status = collet_event_wait(ready, &waited);
   collet_event_release(ready);
   if (status != COLLET_OK) return from_collet(status, waited.message);
-  // While it is held, nobody's deletion or donation takes the data away.
+  // While the buffer is held, its data are neither deleted nor donated.
   COLLET_PJRT_CHECK(hold(buffer));
   collet_host_array array{};
   array.struct_size = sizeof array;

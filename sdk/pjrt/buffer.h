@@ -10,19 +10,20 @@
 #include "sdk/pjrt/error.h"
 #include "sdk/pjrt/layouts.h"
 
-/// An array in a memory of a device. Owns a reference of libcollet's buffer.
+/// An array in a memory of a device. Owns a reference to a buffer of libcollet.
 struct PJRT_Buffer {
   collet_buffer* handle = nullptr;
   collet::pjrt::Memory* memory = nullptr;
   collet_array_type type{};
-  PJRT_Layouts_MemoryLayout* layout;  ///< as it was asked for; the data are row-major
+  PJRT_Layouts_MemoryLayout* layout;  ///< the layout that the frontend requested; the data are row-major
 
   std::mutex mutex;
-  int views = 0;                      ///< holders of the raw pointer: until there are none, the data stay
-  int donations = 0;                  ///< runs that are about to take the data: no views any more
-  std::atomic<bool> deleted = false;  ///< asked for, perhaps while there are views
+  int views = 0;  ///< number of holders of the raw pointer; the data stay until there are none
+  /// Number of runs that are about to use the data as donated; meanwhile there must be no new views.
+  int donations = 0;
+  std::atomic<bool> deleted = false;  ///< deletion was requested, perhaps while there are views
 
-  /// `order` null: row-major.
+  /// Makes a buffer; a null `order` means row-major.
   PJRT_Buffer(collet_buffer* reference, collet::pjrt::Memory* place, PJRT_Layouts_MemoryLayout* order = nullptr)
       : handle(reference),
         memory(place),
@@ -32,21 +33,21 @@ struct PJRT_Buffer {
   PJRT_Buffer& operator=(const PJRT_Buffer&) = delete;
   ~PJRT_Buffer() { collet_buffer_release(handle); }
 
-  /// Deleted or donated.
+  /// True if the buffer is deleted or donated.
   bool is_deleted() const { return deleted || collet_buffer_is_deleted(handle); }
-  /// Whether the data lie as the layout says.
+  /// True if the data are in the order of the layout.
   bool is_as_told() const { return collet::pjrt::is_row_major(layout); }
 };
 
 namespace collet::pjrt {
 
-/// The error for a buffer that is no longer there.
+/// Returns the error for a deleted buffer.
 PJRT_Error* deleted_error();
-/// The error for a look at data that do not lie as the array's layout says.
+/// Returns the error for direct access to data whose order is not that of the array's layout.
 PJRT_Error* reordered_error();
-/// A buffer that gets its contents later: the caller's reference.
+/// Creates a buffer whose contents come later; `out` gets the caller's reference.
 PJRT_Error* promise(Memory& memory, PJRT_Buffer_Type element, const int64_t* dims, size_t rank, collet_buffer*& out);
-/// Breaks the promise.
+/// Fails the promise.
 PJRT_Error* fail_promise(collet_buffer* buffer, PJRT_Error_Code code, const char* message, size_t size);
 
 }  // namespace collet::pjrt

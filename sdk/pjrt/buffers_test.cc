@@ -13,7 +13,7 @@
 #include "sdk/pjrt/testing/plugin.h"
 
 /// \file
-/// Buffers under callers that do things in an odd order, or at once.
+/// Tests buffers with callers that use functions in unusual orders, or concurrently.
 
 namespace collet::pjrt {
 namespace {
@@ -31,7 +31,7 @@ module @next {
 
 class Buffers : public Plugin {
  protected:
-  // How the data of a buffer turned out.
+  // Waits for the data of a buffer; returns code and message of the outcome.
   std::pair<int, std::string> ready(PJRT_Buffer* buffer) {
     auto args = args_of<PJRT_Buffer_ReadyEvent_Args>();
     args.buffer = buffer;
@@ -207,7 +207,7 @@ TEST_F(Buffers, ATransferThatNobodyEndsIsCancelled) {
 }
 
 TEST_F(Buffers, ABitcastHasDataOfItsOwn) {
-  constexpr int64_t kCount = 1 << 18;  // so much that an upload need not be done at once
+  constexpr int64_t kCount = 1 << 18;  // so large that an upload need not be done during the call
   std::vector<float> data(kCount), others(kCount, -1);
   std::iota(data.begin(), data.end(), 0.f);
   for (int i = 0; i < 8; ++i) {
@@ -220,7 +220,7 @@ TEST_F(Buffers, ABitcastHasDataOfItsOwn) {
     cast.num_dims = 2;
     expect_ok(api()->PJRT_Buffer_Bitcast(&cast));
     erase(buffer);
-    PJRT_Buffer* next = upload(others.data(), {kCount});  // in the memory that has become free
+    PJRT_Buffer* next = upload(others.data(), {kCount});  // uses the memory that was freed
     EXPECT_EQ(download(cast.out_buffer), data);
     destroy(next);
     destroy(cast.out_buffer);
@@ -252,7 +252,7 @@ TEST_F(Buffers, StridedReadsStayInTheirPlace) {
   EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 9), (std::vector<float>{1, 2, 3, -1, -1, 4, 5, 6, -1}));
   EXPECT_EQ(try_it(order({0, 1}), 24), PJRT_Error_Code_OK);
   EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 6), (std::vector<float>{1, 4, 2, 5, 3, 6}));
-  // How much room is needed depends on the strides.
+  // The size of the array depends on the strides.
   Layout wide = strides({20, 4});
   read.host_layout = &wide.layout;
   read.dst = nullptr;
@@ -339,7 +339,7 @@ TEST_F(Buffers, NobodyLooksAtDonatedData) {
       while (!go) std::this_thread::yield();
       auto hold = args_of<PJRT_Buffer_IncreaseExternalReferenceCount_Args>();
       hold.buffer = in;
-      if (outcome(api()->PJRT_Buffer_IncreaseExternalReferenceCount(&hold)).first) return;  // it was donated before
+      if (outcome(api()->PJRT_Buffer_IncreaseExternalReferenceCount(&hold)).first) return;  // it was donated earlier
       ++held;
       auto pointer = args_of<PJRT_Buffer_UnsafePointer_Args>();
       pointer.buffer = in;

@@ -10,9 +10,9 @@
 #include "sdk/pjrt/error.h"
 
 /// \file
-/// How a caller's arguments reach our code. Callers were compiled against an older or newer declaration of the same
-/// structs, so each call works on a whole copy: what the caller's struct lacks is zero, and nothing is written behind its
-/// end.
+/// Converts a caller's arguments for the implementation. Callers were compiled with an older or newer declaration of
+/// the same structs, so each call works on a complete copy: fields that the caller's struct lacks are zero, and nothing
+/// is written after the end of the caller's struct.
 
 namespace collet::pjrt {
 
@@ -20,7 +20,7 @@ namespace collet::pjrt {
 #define PJRT_FUNCTION(name, last, least, size) PJRT_Error* call(PJRT_##name##_Args& args);
 #include "sdk/pjrt/api/functions.def"
 
-/// Bytes of an argument struct without padding at its end, and how many of them every supported caller has.
+/// The size of an argument struct without padding at its end, and the number of bytes that every supported caller has.
 template <typename Args>
 struct Extent;
 #define PJRT_FUNCTION(name, last, least, size)                                                                \
@@ -33,7 +33,7 @@ struct Extent;
   };
 #include "sdk/pjrt/api/functions.def"
 
-/// A copy of a caller's struct, zero behind the caller's end.
+/// Returns a copy of a caller's struct, with zeros after the caller's end.
 template <typename T>
 T copy_of(const T& caller) {
   T out;
@@ -42,10 +42,10 @@ T copy_of(const T& caller) {
   return out;
 }
 
-/// The error for a struct that ends too early.
+/// Returns the error for a struct that is too short.
 PJRT_Error* too_short(const char* name, size_t size, size_t least);
 
-/// Runs `body` on a whole copy of the caller's arguments. No exception leaves it.
+/// Runs `body` on a complete copy of the caller's arguments. Exceptions are converted to errors.
 template <typename Args, typename Body>
 PJRT_Error* guarded(Args* caller, const char* name, size_t least, size_t full, const Body& body) {
   try {
@@ -66,7 +66,7 @@ PJRT_Error* guarded(Args* caller, const char* name, size_t least, size_t full, c
   }
 }
 
-/// The table's entry for a function.
+/// The entry of the table for a function.
 template <typename Args>
 PJRT_Error* entry(Args* caller) {
   using E = Extent<Args>;

@@ -175,7 +175,7 @@ PJRT_Error* call(PJRT_Client_DefaultDeviceAssignment_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_UpdateGlobalProcessInfo_Args&) {
-  return nullptr;  // one process: nobody else to know of
+  return nullptr;  // there is one process only, so there are no others to report
 }
 
 }  // namespace collet::pjrt

@@ -12,15 +12,17 @@
 #include "sdk/pjrt/api/device.h"
 
 /// \file
-/// A client and what it owns for as long as it lives: devices, their descriptions and memories.
+/// A client and the objects that it owns as long as it lives: devices, their descriptions and memories.
 
 namespace collet::pjrt {
 
-/// When runs of programs that call functions of the host's are over.
+/// When runs of programs that call host functions have ended.
 enum class HostCalls {
-  Ready,  ///< before the call that starts them returns, where one participant has all its arguments: as JAX's own cpu
-  Wait,   ///< before the call that starts them returns
-  Queue   ///< in their turn, as other runs
+  /// Before the call that starts them returns, if there is one participant and its arguments are complete; JAX's own
+  /// cpu backend does the same.
+  Ready,
+  Wait,  ///< before the call that starts them returns
+  Queue  ///< asynchronously, like other runs
 };
 
 /// Settings of a client: from its options, else from the environment.
@@ -31,10 +33,10 @@ struct Settings {
   std::string target;                         ///< option target
   uint32_t device_count = 0;                  ///< option device_count, COLLET_DEVICES; 0: the backend's choice
   HostCalls host_calls = HostCalls::Ready;    ///< option host_calls, COLLET_HOST_CALLS: ready, wait or queue
-  std::map<std::string, std::string> others;  ///< for the backend
+  std::map<std::string, std::string> others;  ///< options for the backend
 };
 
-/// Opens what `client.settings` say and describes it.
+/// Opens the backend that `client.settings` name and describes its devices.
 PJRT_Error* open_client(PJRT_Client& client);
 
 /// Reads options and environment.
@@ -49,7 +51,7 @@ struct Memory : PJRT_Memory {
   std::string kind;
   std::string text;
 
-  /// The data that the caller keeps with a memory under a key of its own.
+  /// Data that the caller attaches to a memory under a key of its own.
   struct UserData {
     void* data;
     void (*destroy)(void*);
@@ -57,7 +59,7 @@ struct Memory : PJRT_Memory {
   std::mutex mutex;
   std::map<const void*, UserData> user_data;
   std::once_flag asked_host;
-  bool host_sees = false;  ///< once asked_host has been called
+  bool host_sees = false;  ///< valid after asked_host has been called
 
   Memory(PJRT_Device* device, uint32_t space, int id, const char* kind);
   Memory(const Memory&) = delete;
@@ -83,7 +85,7 @@ struct PJRT_Device {
   std::vector<std::unique_ptr<collet::pjrt::Memory>> owned;
   std::vector<PJRT_Memory*> memories;
   collet::pjrt::Memory* default_memory = nullptr;
-  collet_buffer* token = nullptr;  ///< made when one is first needed
+  collet_buffer* token = nullptr;  ///< created when it is first needed
   std::once_flag asked_token;
 
   PJRT_Device() = default;
@@ -93,9 +95,9 @@ struct PJRT_Device {
 };
 
 struct PJRT_TopologyDescription {
-  /// The client that compiles for a topology that was made by its name. Null for a client's own topology.
+  /// The client that compiles for a topology that was created by its name. Null for a client's own topology.
   std::shared_ptr<PJRT_Client> compiler;
-  PJRT_Client* client = nullptr;  ///< whose devices it has
+  PJRT_Client* client = nullptr;  ///< the client whose devices it describes
   std::string platform;
   std::string version;
   std::vector<PJRT_DeviceDescription*> descriptions;

@@ -27,7 +27,7 @@ PJRT_Error* format_of(std::string_view name, std::string_view code, uint32_t& ou
   return nullptr;
 }
 
-// HloModuleProtoWithConfig is {1: HloModuleProto, 2: config}.
+// Returns the HloModuleProto in a HloModuleProtoWithConfig, whose fields are {1: HloModuleProto, 2: config}.
 std::string_view without_config(std::string_view format, std::string_view code) {
   if (format != "hlo_with_config") return code;
   WireReader reader(code);
@@ -56,13 +56,14 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
   const collet_status status =
       collet_module_read(code.data(), code.size(), &options, &out.handle, &messages.handle, &failure);
   if (status == COLLET_OK) return nullptr;
-  // The first message stands in `failure`, perhaps cut; the list of all has it whole.
+  // `failure` has the first message, possibly truncated; the list of all messages has it in full.
   std::string text = failure.message;
   if (messages.handle && collet_blob_size(messages.handle) > text.size()) text = collet_blob_data(messages.handle);
   return from_collet(status, text.c_str());
 }
 
-// A hash of 128 bits of all that the outcome depends on: two of 64 bits that start differently.
+// Returns a hash of 128 bits of everything on which the result depends: two hashes of 64 bits with different start
+// values.
 std::string fingerprint_of(const Compiled& c) {
   uint64_t high = kFingerprintStart, low = 0x9E3779B97F4A7C15ull;
   for (const std::string_view text :
@@ -105,7 +106,7 @@ PJRT_NamedValue cost(const char* name, double value) {
   return out;
 }
 
-// How arguments and results are spread, where the program was partitioned.
+// Stores how arguments and results are sharded, if the program was partitioned.
 void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
   if (!facts.argument_count && !facts.result_count) return;
   for (uint32_t i = 0; i < facts.argument_count + facts.result_count; ++i) {
@@ -122,7 +123,7 @@ void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
   }
 }
 
-// Keeps those host functions alive that the program calls.
+// Keeps the host functions alive that the program calls.
 void keep_called(Compiled& c, const HostFunctions& functions) {
   for (uint32_t i = 0; const char* target = collet_executable_host_function(c.handle, i); ++i)
     for (size_t k = 0; k < functions.targets.size(); ++k)

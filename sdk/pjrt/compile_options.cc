@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kMostParticipants = 4096;
 constexpr uint64_t kLargestDevice = 0x7FFFFFFF;
 
-// The messages' fields that are read, by number.
+// The numbers of the fields that are read.
 enum { kBuildOptions = 3, kPortable = 4, kOverrides = 7 };
 enum { kDeviceOrdinal = 1, kNumReplicas = 4, kNumPartitions = 5, kUseSpmd = 6, kDeviceAssignment = 9 };
 enum { kReplicaCount = 1, kComputationCount = 2, kComputationDevices = 3 };
@@ -87,7 +87,7 @@ PJRT_Error* read_build_options(std::string_view bytes, CompileOptions& out) {
   return reader.ok() ? nullptr : malformed();
 }
 
-// Options that XLA's users set for XLA have no meaning here and do no harm; anything else is a mistake worth telling.
+// Options that users set for XLA have no meaning here and are ignored; any other unknown option is an error.
 PJRT_Error* check_override(std::string_view bytes) {
   WireReader reader(bytes);
   std::string name;

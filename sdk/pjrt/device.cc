@@ -27,7 +27,7 @@ void set_user_data(PJRT_Memory* memory, const void* key, void* data, void (*dest
 constexpr PJRT_Memory_FunctionTable kTable = {sizeof(PJRT_Memory_FunctionTable), nullptr, sizeof(Memory), get_user_data,
                                               set_user_data};
 
-// The same number for the same kind, in every process.
+// Returns a number for a kind of device, which is equal in all processes.
 int number_of_kind(const std::string& kind) {
   uint32_t hash = 2166136261u;
   for (const char c : kind) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -116,7 +116,7 @@ PJRT_Error* call(PJRT_Device_MemoryStats_Args& args) {
   collet_client_device_info info{};
   info.struct_size = sizeof info;
   COLLET_PJRT_TRY(collet_client_device_info_get(args.device->client->handle, args.device->number, &info, &failure));
-  PJRT_Device_MemoryStats_Args out{};  // what is not known is not set
+  PJRT_Device_MemoryStats_Args out{};  // unknown values are not set
   out.struct_size = args.struct_size;
   out.extension_start = args.extension_start;
   out.device = args.device;

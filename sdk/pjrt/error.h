@@ -15,18 +15,19 @@ struct Error : PJRT_Error {
   std::string message;
 };
 
-/// A new error.
+/// Creates an error.
 PJRT_Error* make_error(PJRT_Error_Code code, std::string message);
-/// INVALID_ARGUMENT.
+/// Creates an error INVALID_ARGUMENT.
 PJRT_Error* invalid_argument(std::string message);
-/// UNIMPLEMENTED.
+/// Creates an error UNIMPLEMENTED.
 PJRT_Error* unimplemented(std::string message);
-/// FAILED_PRECONDITION.
+/// Creates an error FAILED_PRECONDITION.
 PJRT_Error* failed_precondition(std::string message);
-/// A failure of libcollet, with its message; null for COLLET_OK.
+/// Converts a failure of libcollet, with its message; null for COLLET_OK.
 PJRT_Error* from_collet(collet_status status, const char* message);
 
-/// Returns from the enclosing function when the libcollet call fails; the call sees a variable `failure` for its error.
+/// Returns from the enclosing function if the libcollet call fails; the call can pass a variable `failure` for its
+/// error.
 #define COLLET_PJRT_TRY(call_)                                       \
   do {                                                               \
     collet_error failure{};                                          \

@@ -14,23 +14,23 @@
 
 namespace collet::pjrt {
 
-/// A moment that the plugin itself, or the caller, brings about: once, with success or failure.
+/// A one-time event that the plugin itself, or the caller, sets with success or failure.
 class Signal {
  public:
-  /// COLLET_OK, or why it failed.
+  /// The outcome: COLLET_OK, or code and message of the failure.
   struct Outcome {
     collet_status status = COLLET_OK;
     std::string message;
   };
   using Callback = std::function<void(const Outcome&)>;
 
-  /// The moment has come; false if it had come before.
+  /// Sets the outcome; returns false if it was set before.
   bool set(Outcome outcome);
-  /// Whether it has come.
+  /// True if the outcome is set.
   bool is_ready() const;
-  /// Blocks until it has.
+  /// Blocks until the outcome is set.
   const Outcome& wait() const;
-  /// Calls `done` when it has come, perhaps at once.
+  /// Calls `done` when the outcome is set, immediately if it is set already.
   void on_ready(Callback done);
 
  private:
@@ -41,16 +41,16 @@ class Signal {
   std::vector<Callback> callbacks_;
 };
 
-/// An event that has come, with success.
+/// Returns an event that is set, with success.
 PJRT_Event* ready_event();
-/// Takes the caller's reference of a libcollet event.
+/// Returns an event for a libcollet event, whose reference it takes over.
 PJRT_Event* event_of(collet_event* event);
-/// An event that comes with `signal`.
+/// Returns an event that is set with `signal`.
 PJRT_Event* event_of(std::shared_ptr<Signal> signal);
 
 }  // namespace collet::pjrt
 
-/// Comes with a libcollet event or with a signal; with neither it has come already.
+/// An event that is set by a libcollet event or by a signal; without either it is set already.
 struct PJRT_Event {
   collet_event* runtime = nullptr;
   std::shared_ptr<collet::pjrt::Signal> signal;

@@ -18,7 +18,7 @@ uint64_t dense_bytes(const collet_array_type& type) {
   return bytes;
 }
 
-// The program, and what it was compiled to as far as libcollet hands that out.
+// Serializes the program and, if libcollet provides it, the compiled code.
 PJRT_Error* serialize(const Compiled& c, std::string& out) {
   if (!c.host_functions.empty())
     return failed_precondition("the program calls functions of this process and means nothing elsewhere");
@@ -115,8 +115,8 @@ PJRT_Error* call(PJRT_Executable_OutputDimensions_Args& args) {
   return nullptr;
 }
 
-// Clients take HLO back only as HloModuleProtoWithConfig, whose config has at least the layout of the entry, which the
-// module has as its host_program_shape.
+// Clients accept HLO only as HloModuleProtoWithConfig, whose config must have at least the layout of the entry. The
+// module has that layout as its host_program_shape.
 static std::string with_config(std::string_view module) {
   std::string config, out;
   WireReader reader(module);
@@ -127,8 +127,9 @@ static std::string with_config(std::string_view module) {
   return out;
 }
 
-// The program as it runs, where that is not as it came: of each partition, where whole arrays were partitioned; HLO with
-// its configuration; and HLO in place of MLIR that names Shardy, whose ops clients do not translate.
+// Writes the program as it runs, if it differs from the one that was passed: the program of each partition, if whole
+// arrays were partitioned; HLO with its configuration; and HLO instead of MLIR with ops of Shardy, which clients cannot
+// translate.
 static void write_optimized(Compiled& c) {
   bool is_hlo = c.format == "hlo";
   const bool names_shardy = !is_hlo && c.code.find("sdy") != std::string::npos;

@@ -18,39 +18,43 @@ namespace collet::pjrt {
 
 /// A compiled program, shared by the handles that callers hold.
 struct Compiled {
-  std::shared_ptr<PJRT_Client> compiler;  ///< of a program compiled for a topology: the client, which lives as long
+  /// The client, if it was compiled for a topology; it lives as long as the program.
+  std::shared_ptr<PJRT_Client> compiler;
   PJRT_Client* client = nullptr;
   collet_executable* handle = nullptr;
   CompileOptions options;
-  std::string raw_options;  ///< as they came
-  std::string code;         ///< as it came
-  std::string format;       ///< likewise
+  std::string raw_options;  ///< the compile options as they were passed
+  std::string code;         ///< the program as it was passed
+  std::string format;       ///< the format of `code`
   std::string name;
   std::string fingerprint;
-  std::string assignment;  ///< DeviceAssignmentProto
+  std::string assignment;  ///< as a DeviceAssignmentProto
   std::once_flag asked_optimized;
-  std::string optimized;  ///< once asked_optimized has been called: HloModuleProtoWithConfig; empty: as it came
+  /// Valid after asked_optimized has been called: HloModuleProtoWithConfig; empty if the program runs as it was passed.
+  std::string optimized;
 
-  std::vector<HostFunctionUse> host_functions;  ///< those that the program calls
+  std::vector<HostFunctionUse> host_functions;  ///< host functions that the program calls
 
   uint32_t arguments = 0;
-  std::vector<uint32_t> token_arguments;  ///< which of them are tokens: frontends give anything without data for those
-  uint64_t code_bytes = 0;                ///< 0: unknown
+  /// Indices of arguments that are tokens, for which frontends pass any array without data.
+  std::vector<uint32_t> token_arguments;
+  uint64_t code_bytes = 0;  ///< 0: unknown
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;
   std::vector<size_t> output_ranks;
-  std::vector<Memory*> output_memories;  ///< of result i on participant p: i * devices + p
+  std::vector<Memory*> output_memories;  ///< memory of result i on participant p: i * devices + p
   std::vector<const char*> output_kinds;
   std::vector<size_t> output_kind_sizes;
   std::vector<const char*> parameter_kinds;
   std::vector<size_t> parameter_kind_sizes;
   std::vector<PJRT_Layouts_MemoryLayout*> output_layouts;
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts;
-  std::vector<std::string> shardings;  ///< OpSharding messages, parameters then outputs; kept for the views below
-  std::vector<const char*> parameter_shardings, output_shardings;  ///< empty where nothing was partitioned
+  /// OpSharding messages of parameters, then of outputs; the pointers below refer to them.
+  std::vector<std::string> shardings;
+  std::vector<const char*> parameter_shardings, output_shardings;  ///< empty if the program was not partitioned
   std::vector<size_t> parameter_sharding_sizes, output_sharding_sizes;
   std::vector<PJRT_Device*> devices;
-  std::vector<int> logical_ids;  ///< replica, partition; replica, partition; ...
+  std::vector<int> logical_ids;  ///< pairs of replica and partition
   std::vector<PJRT_NamedValue> costs;
 
   Compiled() = default;
@@ -59,13 +63,13 @@ struct Compiled {
   ~Compiled() { collet_executable_release(handle); }
 };
 
-/// A program in one of the formats, and perhaps what an earlier compilation made of it.
+/// A program in one of the formats, and optionally the result of an earlier compilation.
 struct Source {
   std::string_view format, code, options;
-  std::string_view name = {}, compiled = {};  ///< as libcollet serialized it; empty: there is none
+  std::string_view name = {}, compiled = {};  ///< `compiled`: the bytes that libcollet serialized; empty: none
 };
 
-/// Compiles a program, or takes what was compiled before where that still fits.
+/// Compiles a program, or loads the result of an earlier compilation if it is still usable.
 PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<Compiled>& out);
 
 }  // namespace collet::pjrt

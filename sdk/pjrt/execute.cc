@@ -13,7 +13,7 @@
 namespace collet::pjrt {
 namespace {
 
-// A list that needs the heap only when it is long.
+// A list that uses the heap only if it is long.
 template <typename T>
 class List {
  public:
@@ -45,15 +45,15 @@ PJRT_Error* check(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Exe
   return nullptr;
 }
 
-// Buffers of which a run takes the data: until it has them, nobody gets a view of them.
+// Buffers that are donated to a run: until the run has started, no views of them may be created.
 class Donated {
  public:
   Donated() = default;
   Donated(const Donated&) = delete;
   Donated& operator=(const Donated&) = delete;
-  ~Donated() { let_go(0); }  // by now their data are gone, or the run did not begin
+  ~Donated() { let_go(0); }  // by now the run has taken their data, or did not start
 
-  /// An argument on all devices; false where there is a view of one.
+  /// Adds an argument on all devices; false if one of its buffers has a view.
   bool take(PJRT_Buffer* const* const* lists, size_t devices, uint32_t argument) {
     const size_t before = buffers_.size();
     for (size_t d = 0; d < devices; ++d) {
@@ -79,7 +79,7 @@ class Donated {
   std::vector<PJRT_Buffer*> buffers_;
 };
 
-// Arguments that must survive: those that the caller names, and those with a view of the host's.
+// Finds the arguments that must not be donated: those that the caller names, and those of which the host has a view.
 void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_ExecuteOptions& options, const Compiled& c,
                 std::vector<uint32_t>& out, Donated& donated) {
   for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i)
@@ -90,7 +90,7 @@ void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Execu
       out.push_back(i);
 }
 
-// An argument without data, for a token, becomes one.
+// Replaces an argument without data by a token.
 PJRT_Error* to_token(PJRT_Device& device, collet_buffer*& argument) {
   if (collet_buffer_type(argument).element == COLLET_TYPE_TOKEN || collet_buffer_bytes(argument)) return nullptr;
   std::call_once(device.asked_token, [&] {
@@ -104,7 +104,7 @@ PJRT_Error* to_token(PJRT_Device& device, collet_buffer*& argument) {
   return nullptr;
 }
 
-// A donated buffer must not be an argument twice: where its contents are gone, the other one would read them.
+// Checks that a donated buffer is not a second argument, because that argument would read overwritten data.
 PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, const std::vector<uint32_t>& kept) {
   std::vector<std::pair<const PJRT_Buffer*, uint32_t>> order;
   const auto donated = [&](uint32_t i) {
@@ -126,7 +126,7 @@ PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, co
   return nullptr;
 }
 
-// A run of a program that calls functions of the host's may outlive it: they stay until it is done.
+// A run may outlive the program: keeps the host functions that it calls until it is done.
 void keep_called(const Compiled& c, collet_event* done) {
   using Uses = std::vector<HostFunctionUse>;
   collet_event_on_ready(
@@ -141,8 +141,8 @@ bool is_ready(collet_buffer* buffer) {
   return is;
 }
 
-// Whether the call is to wait for the run: what functions of the host's print then stands before what follows the call,
-// and their errors are the call's.
+// True if the call must wait for the run, so that output of host functions comes before later output of the caller, and
+// errors of host functions are those of the call.
 bool is_awaited(const Compiled& c, List<collet_buffer*>& arguments) {
   if (c.host_functions.empty() || c.client->settings.host_calls == HostCalls::Queue) return false;
   if (c.client->settings.host_calls == HostCalls::Wait) return true;

@@ -9,8 +9,8 @@ namespace collet::pjrt {
 namespace {
 
 struct Entry {
-  collet_host_function function;  // the target is filled in when it is listed
-  HostFunctionUse use;            // ours; the others are held by programs and runs
+  collet_host_function function;  // the target is set when the function is listed
+  HostFunctionUse use;            // the list's own reference; programs and runs hold the others
 };
 
 struct Registry {
@@ -43,7 +43,7 @@ int take_unused(void** user) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   for (Entry& entry : all.removed) {
-    if (entry.use.use_count() != 1) continue;  // nobody can take it any more, because programs take it from the list
+    if (entry.use.use_count() != 1) continue;  // no program can use it any more, because programs find it in the list
     *user = entry.function.user;
     std::swap(entry, all.removed.back());
     all.removed.pop_back();

@@ -11,30 +11,31 @@
 #include "sdk/pjrt/api/basics.h"
 
 /// \file
-/// Functions of the frontend's that programs may call: how Python callbacks get into a program. They are the process's,
-/// not a client's, and are added through an extension of our own.
+/// Host functions of the frontend that programs may call, which is how Python callbacks are implemented. They belong to
+/// the process, not to a client, and are added through an extension that only this library has.
 
 namespace collet::pjrt {
 
-/// Extension type: a number that nobody else has; callers pass over what they do not know.
+/// Extension type: a number that no other extension uses. Callers skip unknown extensions.
 inline constexpr int kHostFunctionsExtension = 0x436F6C;
 
-/// The extension, as ctypes see it too.
+/// The extension; Python accesses it by ctypes.
 struct HostFunctionsExtension {
   PJRT_Extension_Base base;
-  /// From here on, programs that are compiled may call `call` by `target`, a name that is never used again. 0, or 1 where
-  /// the name is there.
+  /// Adds a function: programs that are compiled from now on may call `call` by `target`, a name that must never be
+  /// reused. Returns 0, or 1 if the name exists.
   int (*add)(const char* target, void* user, decltype(collet_host_function::call) call);
   /// Removes a function. Programs compiled later cannot call it; those that are compiled still can.
   void (*remove)(const char* target);
-  /// 1, and the `user` of a removed function that nothing calls any more, each one once; 0 where there is none.
+  /// Returns 1 and the `user` of a removed function that no program can call any more, each one once; 0 if there is
+  /// none.
   int (*take_unused)(void** user);
 };
 
-/// Held by what may call a function.
+/// A reference that every possible caller of a function holds.
 using HostFunctionUse = std::shared_ptr<const void>;
 
-/// The functions that there are while this is looked at.
+/// The functions that exist while this object holds the lock.
 struct HostFunctions {
   std::deque<std::string> targets;
   std::vector<collet_host_function> list;
@@ -42,7 +43,7 @@ struct HostFunctions {
 };
 HostFunctions host_functions();
 
-/// The extension, followed by `next`.
+/// Returns the extension, followed by `next`.
 PJRT_Extension_Base* host_functions_extension(PJRT_Extension_Base* next);
 
 }  // namespace collet::pjrt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When programs that call functions of the host's run.
+// Tests when programs run that call host functions.
 #include "sdk/pjrt/host_functions.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ constexpr char kCalls[] = R"(
 /// Behaviour of the host function.
 struct Behaviour {
   std::atomic<int> called{0};
-  std::shared_future<void> until;  ///< waited for, where it is one
+  std::shared_future<void> until;  ///< the function waits for it, if it is valid
   bool fails = false;
 
   static collet_status call(void* user, const collet_host_call* call, collet_error* error) {
@@ -70,7 +70,7 @@ class HostCallsTest : public Plugin {
   PJRT_Buffer* in = nullptr;
 };
 
-// As JAX's own cpu does it: what a callback prints stands before what the caller prints next.
+// As on JAX's own cpu backend, the output of a callback comes before the next output of the caller.
 TEST_F(HostCallsTest, ByDefault_RunsAreOverWhenTheCallReturns) {
   PJRT_Buffer* out = nullptr;
   expect_ok(run(executable, in, &out));
@@ -93,11 +93,11 @@ class QueuedHostCalls : public HostCallsTest {
 
 TEST_F(QueuedHostCalls, RunsAreOverInTheirTurn) {
   PJRT_Buffer *first = nullptr, *second = nullptr;
-  expect_ok(run(executable, in, &first));  // it takes long, as is known from now on
+  expect_ok(run(executable, in, &first));  // from now on it is known that the program takes long
   EXPECT_EQ(download(first), (std::vector<float>{1, 1}));
   std::promise<void> go;
   behaviour.until = go.get_future().share();
-  expect_ok(run(executable, in, &second));  // would never return if it waited
+  expect_ok(run(executable, in, &second));  // it would never return if it waited for the run
   EXPECT_EQ(behaviour.called, 1);
   go.set_value();
   EXPECT_EQ(download(second), (std::vector<float>{1, 1}));

@@ -15,7 +15,7 @@ std::vector<int64_t> dense_strides(const collet_array_type& type, const int64_t*
   for (uint32_t i = 0; i < type.rank; ++i) {
     const auto d = static_cast<size_t>(minor_to_major[i]);
     strides[d] = next;
-    if (__builtin_mul_overflow(next, type.dims[d], &next)) next = 0;  // more than memory has: dense_bytes says so
+    if (__builtin_mul_overflow(next, type.dims[d], &next)) next = 0;  // more than fits memory: dense_bytes reports this
   }
   return strides;
 }
@@ -31,7 +31,7 @@ bool is_permutation(const int64_t* minor_to_major, size_t rank) {
   return true;
 }
 
-// Calls `copy` with the place of each element in the strided array, in row-major order.
+// Calls `copy` with the offset of each element in the strided array, in row-major order.
 template <typename Copy>
 void walk(const collet_array_type& type, const std::vector<int64_t>& strides, uint32_t dim, int64_t place,
           const Copy& copy) {

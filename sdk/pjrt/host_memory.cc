@@ -3,7 +3,7 @@
 #include "sdk/pjrt/client.h"
 
 /// \file
-/// Memory of the host's that devices copy from and to without a detour.
+/// Registers host memory, so that devices copy from and to it directly.
 
 namespace collet::pjrt {
 

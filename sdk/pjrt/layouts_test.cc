@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts that a frontend asks for: told again, and seen in what is copied to the host.
+// Tests layouts that a frontend requests: they are reported again, and determine the order of data that are copied to
+// the host.
 #include "sdk/pjrt/layouts.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ class LayoutsTest : public Plugin {
     return text_of(args.layout);
   }
 
-  // In the order that the buffer's layout says.
+  // Returns the elements in the order of the buffer's layout.
   Order order_of(PJRT_Buffer* buffer) {
     auto args = args_of<PJRT_Buffer_GetMemoryLayout_Args>();
     args.buffer = buffer;
@@ -106,7 +107,7 @@ TEST_F(LayoutsTest, Results_HaveTheLayoutThatTheProgramStates) {
   EXPECT_EQ(text_of(in), "{1,0}");
   EXPECT_EQ(text_of(out), "{0,1}");
   EXPECT_EQ(order_of(out), (Order{0, 1}));
-  // Where the host asks for no layout, the array's own holds.
+  // If the host requests no layout, the array's own layout is used.
   EXPECT_EQ(download(out), (std::vector<float>{2, 8, 4, 10, 6, 12}));
   for (PJRT_Buffer* buffer : {in, out}) destroy(buffer);
   destroy_executable(executable);
@@ -125,7 +126,7 @@ TEST_F(LayoutsTest, ArraysOfTheHost_KeepTheLayoutThatTheyAreGiven) {
   upload_as(data, {2, 3}, {0, 0}, PJRT_Error_Code_INVALID_ARGUMENT);
 }
 
-// Raw data would not lie as the layout says.
+// Raw data would not be in the order of the layout.
 TEST_F(LayoutsTest, RawDataInAnotherLayout_AreNotShown) {
   PJRT_Buffer *columns = upload_as(data, {2, 3}, {0, 1}), *rows = upload_as(data, {2, 3}, {1, 0});
   for (PJRT_Buffer* buffer : {columns, rows}) {

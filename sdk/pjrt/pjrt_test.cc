@@ -27,7 +27,7 @@ TEST(PjrtTable, EveryFunctionIsThere) {
 }
 
 TEST(PjrtTable, StructsOfOlderAndNewerCallers) {
-  // An older caller's struct ends before the fields that came later, and a guard stands where they would be.
+  // An older caller's struct ends before newer fields, and a guard is at their position.
   struct Longer {
     PJRT_Plugin_Attributes_Args args;
     uint64_t guard[4];
@@ -335,7 +335,7 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
   EXPECT_EQ(std::string(costs.properties[0].name, costs.properties[0].name_size), "flops");
   EXPECT_EQ(costs.properties[0].float_value, 6);
   PJRT_Executable_GetCompiledMemoryStats_Args memory_stats;
-  std::memset(&memory_stats, 0x5A, sizeof memory_stats);  // as callers leave them
+  std::memset(&memory_stats, 0x5A, sizeof memory_stats);  // callers do not initialise these fields
   memory_stats.struct_size = sizeof memory_stats;
   memory_stats.extension_start = nullptr;
   memory_stats.executable = get.executable;
@@ -373,7 +373,7 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
   expect_ok(api()->PJRT_Executable_Destroy(&free));
 }
 
-// Clients translate MLIR to HLO themselves, but know none of Shardy's ops.
+// Clients translate MLIR to HLO themselves, but do not support Shardy's ops.
 TEST_F(Plugin, ProgramsWithShardingConstraintsAreShownAsHlo) {
   const std::string constrained =
       "module @twice {\n  sdy.mesh @m = <[\"a\"=1]>\n  func.func public @main(%x: tensor<6xf32>) -> tensor<6xf32> {\n"
@@ -445,7 +445,7 @@ TEST(PjrtOptions, AssignmentsAreReadAndWritten) {
   }
 }
 
-// Compile options with these fields of the build options.
+// Returns compile options with these fields of the build options.
 std::string build_options(uint64_t replicas, uint64_t partitions, const CompileOptions* assigned = nullptr) {
   std::string build, message;
   put_number(build, 4, replicas);

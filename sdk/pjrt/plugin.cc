@@ -6,7 +6,7 @@
 #include "sdk/pjrt/shardings.h"
 
 /// \file
-/// The exported symbol, and what the plugin says about itself.
+/// Defines the exported symbol, and the attributes of the plugin.
 
 namespace collet::pjrt {
 namespace {
@@ -31,11 +31,11 @@ PJRT_NamedValue numbers(const char* name, const int64_t (&values)[n]) {
   return out;
 }
 
-// The newest StableHLO that is asked for; frontends write newer programs down to it.
+// The newest StableHLO version that this plugin requests; frontends downgrade newer programs to it.
 constexpr int64_t kCurrentVersion[] = {1, 17, 0};
 constexpr int64_t kMinimumVersion[] = {0, 9, 0};
 
-// Behind the last function that we know stand zeros: newer callers look at some slots without asking for the size.
+// After the last known function there are zeros, because newer callers read some slots without checking the size.
 struct Table {
   PJRT_Api api;
   void* nothing[64];

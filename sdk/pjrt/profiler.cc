@@ -13,8 +13,9 @@
 #include "sdk/pjrt/wire.h"
 
 /// \file
-/// One session at a time gathers the spans of the process; the others get none. A plane for each device, and one for what
-/// is of no certain device; in it a line for each kind of work, as profile viewers draw them.
+/// Collects the spans of the process for profilers. Only one session at a time gets spans; others get none. The result
+/// has a plane for each device, and one for spans without a device; a plane has a line for each kind of work, as
+/// profile viewers show them.
 
 struct PLUGIN_Profiler_Error {
   PJRT_Error_Code code;
@@ -39,7 +40,7 @@ struct Session {
   std::string bytes;
 };
 
-// Which session listens.
+// The session that gets spans.
 struct Stage {
   std::mutex mutex;
   Session* session = nullptr;
@@ -64,7 +65,8 @@ PLUGIN_Profiler_Error* failure(PJRT_Error_Code code, const char* message) {
   return new PLUGIN_Profiler_Error{code, message};
 }
 
-// Records that follow each other on the same device or queue get one line.
+// Returns the name of the line for a record: records that run one after another on the same device or queue share a
+// line.
 std::string line_name(const Record& r) {
   switch (r.kind) {
     case COLLET_SPAN_COMPILE:
@@ -93,7 +95,7 @@ std::string stat(Stat which, uint64_t value) {
   return out;
 }
 
-// XPlane: the spans of one device.
+// Builds an XPlane message with the spans of one device.
 class Plane {
  public:
   Plane(uint64_t id, std::string name, uint64_t origin) : id_(id), name_(std::move(name)), origin_(origin) {}
@@ -128,7 +130,7 @@ class Plane {
   }
 
  private:
-  // An entry of a map from a number to something with this number and a name.
+  // Returns an entry of a map from a number to a message with this number and a name.
   static std::string entry(uint64_t id, const std::string& name) {
     std::string value, out;
     put_number(value, 1, id);
@@ -142,7 +144,7 @@ class Plane {
   std::string name_;
   uint64_t origin_;
   std::map<std::string, uint64_t> names_;
-  std::map<std::string, std::string> lines_;  // name, its events as written
+  std::map<std::string, std::string> lines_;  // name of a line -> its encoded events
 };
 
 std::string to_xspace(const std::vector<Record>& records) {
@@ -220,7 +222,8 @@ PLUGIN_Profiler_Error* stop(PLUGIN_Profiler_Args* args) {
   return nullptr;
 }
 
-// Callers ask with no buffer first. XLA's reads at once what that call points to; others bring a buffer of their own.
+// Callers first call without a buffer to get the size. XLA then reads from the pointer that this call sets; other
+// callers call again with a buffer of their own.
 PLUGIN_Profiler_Error* collect_data(PLUGIN_Profiler_CollectData_Args* args) {
   Session& session = session_of(args->profiler);
   if (session.active) return failure(PJRT_Error_Code_FAILED_PRECONDITION, "the profiler session is still running");

@@ -5,7 +5,7 @@
 
 namespace collet::pjrt {
 
-/// The profiler extension, followed by `next`: what collet_trace tells, as an XSpace.
+/// Returns the profiler extension, followed by `next`. It returns the records of collet_trace as an XSpace.
 PJRT_Extension_Base* profiler_extension(PJRT_Extension_Base* next);
 
 }  // namespace collet::pjrt

@@ -37,7 +37,7 @@ std::string call(PLUGIN_Profiler_Error* (*function)(PLUGIN_Profiler_Args*), PLUG
   return message_of(function(&args));
 }
 
-// The texts of field `field` in a message.
+// Returns the values of field `field` in a message.
 std::vector<std::string> fields(std::string_view message, uint32_t field) {
   std::vector<std::string> out;
   WireReader reader(message);
@@ -47,7 +47,7 @@ std::vector<std::string> fields(std::string_view message, uint32_t field) {
   return out;
 }
 
-// A program without arguments, compiled and run once.
+// Compiles and runs a program without arguments.
 void run_a_program() {
   collet_client_options where{};
   where.struct_size = sizeof where;

@@ -56,7 +56,7 @@ PJRT_Error* to_host_calls(const std::string& name, const std::string& text, Host
   return nullptr;
 }
 
-// KEY=VALUE, separated by commas.
+// Reads pairs KEY=VALUE, separated by commas.
 PJRT_Error* read_pairs(const std::string& text, std::map<std::string, std::string>& out) {
   for (size_t start = 0; start < text.size();) {
     const size_t end = std::min(text.find(',', start), text.size());
@@ -70,7 +70,8 @@ PJRT_Error* read_pairs(const std::string& text, std::map<std::string, std::strin
   return nullptr;
 }
 
-// What jax.distributed adds to every client's options: a client of ours is one process.
+// True for options that jax.distributed adds to every client; they are ignored, because a client of this plugin is one
+// process.
 bool is_of_the_frontend(const std::string& name) {
   return name == "node_id" || name == "num_nodes" || name == "partition_index";
 }
@@ -93,7 +94,8 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
     if (name == "platform_name") {
       out.platform = text;
     } else if (name == "backend") {
-      if (out.backend.empty()) out.backend = text;  // the environment chooses among backends of one installation
+      // The environment takes precedence, to choose among backends of one installation.
+      if (out.backend.empty()) out.backend = text;
     } else if (name == "fallback") {
       if (out.fallback.empty()) out.fallback = text;
     } else if (name == "target") {

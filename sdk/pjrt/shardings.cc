@@ -12,9 +12,9 @@
 namespace collet::pjrt {
 namespace {
 
-// OpSharding's fields and kinds, by number.
+// The fields and kinds of OpSharding, by number.
 enum { kType = 1, kTileDimensions = 3, kTileDevices = 4, kReplicateOnLast = 6, kLastDimensions = 8 };
-enum { kReplicated = 0, kOther = 3, kUnreduced = 6 };  // REPLICATED is 0, which is not written
+enum { kReplicated = 0, kOther = 3, kUnreduced = 6 };  // REPLICATED is 0, the default, and so is not written
 
 bool read_list(std::string_view& text, std::vector<uint64_t>& out) {
   while (!text.empty() && text.front() >= '0' && text.front() <= '9') {

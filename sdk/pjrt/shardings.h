@@ -8,10 +8,10 @@
 
 namespace collet::pjrt {
 
-/// An OpSharding of what collet.h says of an argument or result: "{replicated}", "{devices=[2,1]0,1}". Empty where the
-/// text is of another form.
+/// Converts a sharding that collet.h returns for an argument or result, such as "{replicated}" or "{devices=[2,1]0,1}",
+/// to an OpSharding. Empty if the text has another form.
 std::string write_op_sharding(std::string_view text);
-/// The shardings extension, followed by `next`.
+/// Returns the shardings extension, followed by `next`.
 PJRT_Extension_Base* shardings_extension(PJRT_Extension_Base* next);
 
 }  // namespace collet::pjrt

@@ -12,8 +12,8 @@ std::string bytes(std::initializer_list<int> values) {
   return out;
 }
 
-// Field by field as the message has them: 1 the kind, 3 the tiles' dimensions, 4 the devices, 6 and 8 what the last
-// dimensions are.
+// Compares the fields of the message: 1 is the kind, 3 the dimensions of the tile assignment, 4 the devices, 6 and 8
+// the meaning of the last dimensions.
 TEST(PjrtShardings, AreMessages) {
   EXPECT_EQ(write_op_sharding("{replicated}"), "");
   EXPECT_EQ(write_op_sharding("{unreduced}"), bytes({8, 6}));

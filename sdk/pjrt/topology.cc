@@ -16,7 +16,7 @@ PJRT_Error* call(PJRT_Client_TopologyDescription_Args& args) {
 
 namespace {
 
-// The message that a topology is serialized as.
+// The fields of the message to which a topology is serialized.
 enum Field : uint32_t { kPlatform = 1, kBackend = 2, kFallback = 3, kTarget = 4, kDeviceCount = 5, kOther = 6 };
 enum OtherField : uint32_t { kKey = 1, kValue = 2 };
 
@@ -77,7 +77,7 @@ PJRT_Error* read_settings(std::string_view bytes, Settings& out) {
   return good && reader.ok() ? nullptr : invalid_argument("these bytes are no serialized topology");
 }
 
-// Opens what compiles for a topology.
+// Opens the client that compiles for a topology.
 PJRT_Error* make(Settings settings, PJRT_TopologyDescription*& out) {
   auto compiler = std::make_shared<PJRT_Client>();
   compiler->settings = std::move(settings);
@@ -113,7 +113,7 @@ PJRT_Error* call(PJRT_TopologyDescription_Deserialize_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Destroy_Args& args) {
-  if (args.topology && args.topology->compiler) delete args.topology;  // others belong to clients
+  if (args.topology && args.topology->compiler) delete args.topology;  // other topologies belong to clients
   return nullptr;
 }
 

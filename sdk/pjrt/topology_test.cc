@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilation for a target by its name, without hardware, and host memory that devices reach without a detour.
+// Tests compilation for a target by its name, without hardware, and host memory that devices access directly.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class TopologyTest : public Plugin {
     more_options = {{"control", std::to_string(reinterpret_cast<uintptr_t>(&control_))}};
   }
 
-  // A client is gone once the last thread is done with it.
+  // A client is destroyed when the last thread has released it.
   void TearDown() override {
     Plugin::TearDown();
     control_.wait_until_closed();
@@ -79,7 +79,7 @@ class TopologyTest : public Plugin {
     expect_ok(api()->PJRT_TopologyDescription_Destroy(&args));
   }
 
-  // The bytes of an executable that was compiled for a topology.
+  // Returns the bytes of an executable that was compiled for a topology.
   std::string compile_for(PJRT_TopologyDescription* topology) {
     const std::string code = kDouble, format = "mlir";
     PJRT_Program program{};
@@ -92,7 +92,7 @@ class TopologyTest : public Plugin {
     args.topology = topology;
     args.program = &program;
     expect_ok(api()->PJRT_Compile(&args));
-    destroy_topology(topology);  // the executable keeps what it needs
+    destroy_topology(topology);  // the executable keeps the objects that it needs
     auto serialize = args_of<PJRT_Executable_Serialize_Args>();
     serialize.executable = args.executable;
     expect_ok(api()->PJRT_Executable_Serialize(&serialize));

@@ -38,7 +38,7 @@ PJRT_Error* fail_promise(collet_buffer* buffer, PJRT_Error_Code code, const char
 
 }  // namespace collet::pjrt
 
-/// Arrays that the host sends piece by piece. They are the caller's as soon as it asks for them.
+/// Arrays that the host sends in pieces. The caller owns each of them after it has retrieved it.
 struct PJRT_AsyncHostToDeviceTransferManager {
   collet::pjrt::Memory* memory = nullptr;
   std::vector<collet_buffer*> buffers;
@@ -50,7 +50,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   PJRT_AsyncHostToDeviceTransferManager& operator=(const PJRT_AsyncHostToDeviceTransferManager&) = delete;
   ~PJRT_AsyncHostToDeviceTransferManager() {
     for (collet_buffer* buffer : buffers) {
-      // Does nothing where the data have come.
+      // Does nothing if the data are complete.
       (void)collet_buffer_fail(buffer, COLLET_CANCELLED, "the transfer manager was destroyed before the data came",
                                nullptr);
       collet_buffer_release(buffer);
@@ -58,7 +58,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   }
 };
 
-/// The other end of an alias buffer: fulfilled once.
+/// The handle that fulfils an alias buffer, once.
 struct PJRT_FulfillAliasBufferCallback {
   collet_buffer* buffer = nullptr;
 };
@@ -244,7 +244,7 @@ PJRT_Error* call(PJRT_Client_FulfillAliasBuffer_Args& args) {
 
 namespace {
 
-// A read of which the caller brings the place later.
+// A read whose destination the caller provides later.
 struct Read {
   collet_buffer* buffer;
   uint64_t offset, bytes;
@@ -276,7 +276,7 @@ void start_read(PJRT_Buffer_CopyRawToHostFuture_Callback_Args* args) {
   collet_buffer_release(read->buffer);
 }
 
-// A donation that takes place when something else has come.
+// A donation that is done when another event is set.
 struct Donation {
   collet_buffer* from;
   collet_buffer* to;
@@ -287,7 +287,7 @@ void donate(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args) {
   PJRT_Error* error = args->error_code == PJRT_Error_Code_OK
                           ? settle(donation->to, donation->from)
                           : fail_promise(donation->to, args->error_code, args->error_message, args->error_message_size);
-  delete static_cast<Error*>(error);  // the buffer that is waited for has it
+  delete static_cast<Error*>(error);  // the awaited buffer reports this error
   collet_buffer_release(donation->from);
   collet_buffer_release(donation->to);
 }

@@ -6,21 +6,21 @@
 #include <string_view>
 
 /// \file
-/// The protobuf wire format, as far as compile options and device assignments need it.
+/// Reads and writes the part of the protobuf wire format that compile options and device assignments need.
 
 namespace collet::pjrt {
 
-/// Walks the fields of a message.
+/// Iterates over the fields of a message.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Goes to the next field; false at the end and where the bytes are no message.
+  /// Moves to the next field; false at the end, and if the bytes are malformed.
   bool next();
-  /// False once something was wrong.
+  /// False after an error.
   bool ok() const { return ok_; }
 
-  /// The number of the field, its wire type, and its value (as fits the type).
+  /// The number of the field, its wire type, and its value (according to the type).
   uint32_t field() const { return field_; }
   uint32_t wire_type() const { return wire_type_; }
   uint64_t number() const { return number_; }
@@ -37,7 +37,7 @@ class WireReader {
   std::string_view bytes_;
 };
 
-/// Reads one varint from the front of packed ones; false at the end or where they are cut off.
+/// Reads one varint from the front of a packed list; false at the end or if it is truncated.
 bool take_varint(std::string_view& bytes, uint64_t& out);
 
 /// Appends a varint.

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /// \file
-/// The PJRT C API as this library speaks it: the facts that both sides must share, namely names, numbers, and the order
-/// and types of fields. Each argument struct begins with struct_size, which its caller sets, and extension_start; fields
-/// marked "out" are filled by the plugin. A caller's struct may be shorter or longer than the one here: see call.h.
-
+/// The PJRT C API as this library declares it: only the facts that both sides must share, namely names, numbers, and
+/// the order and types of fields. Each argument struct begins with struct_size, which the caller sets, and
+/// extension_start; the plugin sets the fields marked "out". A caller's struct may be shorter or longer than the one
+/// here: see call.h.
 constexpr int PJRT_API_MAJOR = 0;
 constexpr int PJRT_API_MINOR = 112;
 

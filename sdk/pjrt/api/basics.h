@@ -17,7 +17,7 @@ struct PJRT_Error_FunctionTable {
   void (*for_each_payload)(const PJRT_Error* error, PJRT_Error_PayloadVisitor visitor, void* user_arg);
 };
 
-/// Callers go through the table since 0.112; the other fields are the plugin's.
+/// Since API version 0.112 callers use this table of functions; the other fields are private to the plugin.
 struct PJRT_Error {
   const PJRT_Error_FunctionTable* vtable;
 };

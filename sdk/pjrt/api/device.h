@@ -11,7 +11,7 @@ struct PJRT_Memory_FunctionTable {
   void (*set_user_data)(PJRT_Memory* memory, const void* key, void* data, void (*dtor)(void*));
 };
 
-/// Callers go through the table since 0.112; the other fields are the plugin's.
+/// Since API version 0.112 callers use this table of functions; the other fields are private to the plugin.
 struct PJRT_Memory {
   const PJRT_Memory_FunctionTable* vtable;
 };

@@ -4,7 +4,8 @@
 #include "sdk/pjrt/api/base.h"
 
 /// \file
-/// The extensions that this library offers: lists of functions that hang on PJRT_Api::extension_start.
+/// The extensions that this library offers: tables of functions in a linked list that begins at
+/// PJRT_Api::extension_start.
 
 struct PJRT_Layouts_MemoryLayout;
 struct PJRT_Layouts_SerializedLayout;
@@ -136,7 +137,7 @@ struct PLUGIN_Profiler_Create_Args {
   PLUGIN_Profiler* profiler;  // out
 };
 
-/// The arguments of destroy, start and stop.
+/// The arguments of the functions destroy, start and stop.
 struct PLUGIN_Profiler_Args {
   size_t struct_size;
   PLUGIN_Profiler* profiler;
@@ -165,5 +166,5 @@ struct PLUGIN_Profiler_Api {
 struct PJRT_Profiler_Extension {
   PJRT_Extension_Base base;
   PLUGIN_Profiler_Api* profiler_api;
-  int64_t traceme_context_id;  // of arguments only
+  int64_t traceme_context_id;  // set in arguments only
 };

@@ -14,7 +14,7 @@
 
 namespace collet::pjrt {
 
-/// Type of a table entry: all return an error or null, but for the first two, which cannot fail.
+/// The type of a table entry. All functions return an error or null, except for the first two, which cannot fail.
 template <typename Args>
 struct Signature {
   using type = PJRT_Error* (*)(Args*);

@@ -83,7 +83,7 @@ class Lowerings(unittest.TestCase):
             self.unitary(v)
 
     def accurate(self, a, w, v):
-        """Residual and orthogonality in units of the rounding error, which must not grow with the number of rotations."""
+        """Checks residual and orthogonality in units of the rounding error, which must not grow with the number of rotations."""
         a, w, v = (np.asarray(x).astype(np.complex128) for x in (a, w, v))
         n, eps = a.shape[0], np.finfo(np.float32).eps
         self.assertLess(np.linalg.norm(a @ v - v * w), (4 + n**0.5) * eps * np.linalg.norm(a) + 1e-300)
@@ -91,7 +91,7 @@ class Lowerings(unittest.TestCase):
         self.assertLess(np.max(np.abs(w - np.linalg.eigvalsh(a))), 8 * eps * np.linalg.norm(a) + 1e-300)
 
     def hard(self, n, dtype):
-        """Hermitian matrices of size n: tiny, huge, graded, of low rank, with next to equal and with equal eigenvalues."""
+        """Returns difficult Hermitian matrices of size n: tiny, huge, graded, of low rank, with nearly equal and with equal eigenvalues."""
         any_ = matrix(n, n, np.complex128 if dtype == np.complex64 else np.float64, n)
         q = np.linalg.qr(any_)[0]
         steep = np.logspace(0, -20, n)
@@ -170,7 +170,7 @@ class Lowerings(unittest.TestCase):
         for dtype in TYPES:
             for n in (1, 2, 3, 17):
                 dl, d, du = (matrix(1, n, dtype, n + i)[0] for i in range(3))
-                d[0] = 0 if n > 1 else d[0]  # needs an exchange of rows
+                d[0] = 0 if n > 1 else d[0]  # requires an exchange of rows
                 a = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
                 x = matrix(n, 2, dtype, 9)
                 for perturb in (False, True):
@@ -272,7 +272,7 @@ class Lowerings(unittest.TestCase):
                 self.close(a @ vr, vr * (np.asarray(w) / scale), 50)
                 p = jax.scipy.linalg.qr(np.diag(np.array([1, 3, 2]) * scale).astype(dtype), pivoting=True)[2]
                 self.assertEqual(p.tolist(), [1, 2, 0])
-            for n in (5, 8, 30):  # one eigenvector, as often as the matrix has rows
+            for n in (5, 8, 30):  # a single eigenvalue of multiplicity n with one eigenvector
                 a = np.eye(n, k=1, dtype=dtype)
                 w, vl, vr = linalg.eig(a)
                 self.close(w, np.zeros(n), n)
@@ -353,7 +353,8 @@ class Callbacks(unittest.TestCase):
         gc.collect()
         self.assertIsNone(function())
         self.assertEqual(np.asarray(x).tolist(), [7] * 4)
-        jax.jit(lambda x: jax.pure_callback(np.sin, self.shape, x))(x).block_until_ready()  # what is unused goes now
+        # Unused callbacks are removed now.
+        jax.jit(lambda x: jax.pure_callback(np.sin, self.shape, x))(x).block_until_ready()
         gc.collect()
         self.assertLessEqual(len(callbacks._callbacks), before + 1)
 

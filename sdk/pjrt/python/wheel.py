@@ -19,10 +19,10 @@ HERE = pathlib.Path(__file__).parent
 
 
 class Frontend(typing.NamedTuple):
-    """How a frontend finds its plugins: by an entry point of a package."""
+    """Describes how a frontend finds its plugins: by an entry point of a package."""
     title: str
-    parent: str  # of the packages of all platforms
-    files: tuple[str, ...]  # what goes into the package, beside settings.py; patterns below HERE
+    parent: str  # parent package of the packages of all platforms
+    files: tuple[str, ...]  # files of the package in addition to settings.py; patterns relative to HERE
     group: str
     entry_point: str
     requires: str
@@ -35,10 +35,10 @@ FRONTENDS = {
                       "{package}:Plugin", "torch-xla>=2.9"),
 }
 
-# What every Linux with Python has; all else goes into the wheel.
+# Libraries that every Linux with Python has; all others are added to the wheel.
 SYSTEM = ("libc.so", "libm.so", "libmvec.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
 
-# e_machine of an ELF file -> Python's name of the machine.
+# e_machine of an ELF file -> Python's name of the architecture.
 MACHINES = {21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 
@@ -47,7 +47,7 @@ def fail(message):
 
 
 def library(root, name, optional=False):
-    """A library of a build or an installation; None where one that is optional was not built."""
+    """Returns a library of a build or an installation; None if it is optional and was not built."""
     for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu*"))):
         if (folder / name).is_file():
             return folder / name
@@ -57,7 +57,7 @@ def library(root, name, optional=False):
 
 
 def backend_file(root, backend):
-    """A backend by path, or by name among those of a build or an installation."""
+    """Finds a backend by path, or by name among those of a build or an installation."""
     path = pathlib.Path(backend)
     if path.is_file():
         return path
@@ -67,7 +67,7 @@ def backend_file(root, backend):
 
 
 def machine(path):
-    """The machine that a library is for."""
+    """Returns the architecture of a library."""
     head = path.read_bytes()[:20]
     if head[:4] != b"\x7fELF" or len(head) < 20:
         fail(f"{path} is no ELF library")
@@ -76,8 +76,8 @@ def machine(path):
 
 
 def companions(files, fallback):
-    """Libraries that `files` need beside the system's, found as the loader finds them. `fallback` is one of the files that
-    another one may take the place of, or None."""
+    """Returns the libraries that `files` need in addition to the system's, found as the loader finds them. `fallback` is the
+    one of the files that another backend may replace, or None."""
     found, need_llvm = {}, []
     for path in files:
         done = subprocess.run(["ldd", path], capture_output=True, text=True)
@@ -97,7 +97,7 @@ def companions(files, fallback):
 
 
 def llvm_message(paths, fallback):
-    """Why `paths`, which need the shared LLVM, do not go into a wheel, and what can be done."""
+    """Returns a message that says why `paths`, which need the shared LLVM, cannot be put into a wheel, and how to avoid that."""
     message = (f"{', '.join(path.name for path in paths)} needs the shared LLVM, which a wheel does not hold; "
                "configure Collet with -DCOLLET_STATIC_LLVM=ON")
     if paths == [fallback]:
@@ -107,7 +107,7 @@ def llvm_message(paths, fallback):
 
 
 def chosen_backends(options):
-    """The vendor's backend or None, and all that go in."""
+    """Returns the vendor's backend or None, and all backends of the wheel."""
     files = [backend_file(options.build, b) for b in options.backends or ("cpu", "interpreter")]
     if options.name == "collet":
         return None, files
@@ -116,17 +116,17 @@ def chosen_backends(options):
 
 
 def client_options(options):
-    """OPTIONS of the settings: what the client is told unless the environment says otherwise."""
+    """Returns OPTIONS of the settings: the client's options, which the environment can override."""
     out = dict(options.option)
     if options.name != "collet" and "fallback" not in out:
-        # By name: that is how libcollet finds a backend among those of the wheel.
+        # Uses the name, by which libcollet finds a backend among those of the wheel.
         file = pathlib.Path(options.fallback).name
         out["fallback"] = file.removeprefix("libcollet_backend_").removesuffix(".so")
     return out
 
 
 def package_files(options, vendors):
-    """(name, bytes) of the Python package."""
+    """Yields (name, bytes) of the files of the Python package."""
     settings = ("# SPDX-License-Identifier: Apache-2.0\n"
                 f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {client_options(options)!r}\n")
     yield "settings.py", settings.encode()
@@ -137,7 +137,7 @@ def package_files(options, vendors):
 
 
 def library_files(options, vendors, backends):
-    """(name, bytes) of the libraries; backends stand where libcollet looks for them."""
+    """Yields (name, bytes) of the libraries; backends are in the folder that libcollet searches."""
     libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
     lapack = library(options.build, "libcollet_lapack.so", optional=True)  # the cpu backend opens it
     if lapack and any(path.name == "libcollet_backend_cpu.so" for path in backends):
@@ -151,7 +151,7 @@ def library_files(options, vendors, backends):
 
 
 def contents(options):
-    """(name in the wheel, bytes) of all that goes in."""
+    """Yields (name in the wheel, bytes) of all files."""
     vendors, backends = chosen_backends(options)
     for files in (package_files(options, vendors), library_files(options, vendors, backends)):
         for name, data in files:
@@ -159,7 +159,7 @@ def contents(options):
 
 
 def descriptions(options):
-    """(name in dist-info, text) of what pip reads."""
+    """Yields (name in dist-info, text) of the files that pip reads."""
     frontend = FRONTENDS[options.frontend]
     point = frontend.entry_point.format(package=f"{frontend.parent}.{options.name}")
     yield "METADATA", (f"Metadata-Version: 2.1\nName: {options.distribution}\nVersion: {options.version}\n"
@@ -169,7 +169,7 @@ def descriptions(options):
 
 
 def pack(wheel, files, record_name):
-    """Writes `files` and the record of them; the same files give the same bytes."""
+    """Writes `files` and their record; equal files give a wheel with equal bytes."""
     record = []
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of wheel.py that need no frontend: `wheel_test.py BUILD`, a build folder with the PJRT plugin and the interpreter."""
+"""Tests of wheel.py that need no frontend. Usage: `wheel_test.py BUILD`, a build folder with the PJRT plugin and the interpreter."""
 import base64
 import hashlib
 import pathlib
@@ -15,7 +15,7 @@ BUILD = pathlib.Path(sys.argv.pop(1))
 
 
 def pack(*options):
-    """Runs wheel.py; the wheel's path, or its message."""
+    """Runs wheel.py; returns the wheel's path, or the error message."""
     done = subprocess.run([sys.executable, wheel.__file__, *options], capture_output=True, text=True)
     if "Traceback" in done.stderr:
         raise AssertionError(done.stderr)

@@ -13,7 +13,7 @@
 #include "sdk/pjrt/host_functions.h"
 
 /// \file
-/// The plugin as a frontend sees it: loaded by path, called through its table.
+/// For tests: uses the plugin as a frontend does, loaded by path and called through its table.
 
 namespace collet::pjrt::testing {
 
@@ -35,7 +35,7 @@ Args args_of() {
   return args;
 }
 
-// Code and message of an error, which is destroyed; OK for null.
+// Returns code and message of an error and destroys it; OK for null.
 inline std::pair<int, std::string> outcome(PJRT_Error* error) {
   if (!error) return {PJRT_Error_Code_OK, ""};
   auto code = args_of<PJRT_Error_GetCode_Args>();
@@ -179,7 +179,7 @@ class Plugin : public ::testing::Test {
   }
 
   std::string backend_name = "interpreter";
-  std::vector<std::pair<std::string, std::string>> more_options;  ///< of the client, beside its backend
+  std::vector<std::pair<std::string, std::string>> more_options;  ///< options of the client in addition to its backend
   PJRT_Client* client = nullptr;
   PJRT_Device* device = nullptr;
 };

@@ -35,7 +35,7 @@ def report(rows):
 
 
 class Balance(html.parser.HTMLParser):
-    """Which of the elements that need an end have none, and what is fetched from elsewhere."""
+    """Finds HTML elements without their end tag, and URLs of external resources."""
     NEEDED = {"section", "figure", "svg", "table", "div", "details", "summary", "style", "html", "title", "footer", "polyline", "circle"}
 
     def __init__(self):
@@ -104,7 +104,7 @@ class FiguresTest(Test):
     def test_slope_finds_the_exponent(self):
         for exponent in (1, 2, 3):
             self.assertAlmostEqual(figures.slope([(n, 5e-9 * n ** exponent) for n in (10, 100, 1000)]), exponent)
-        # What every run costs hides the exponent at small sizes, not at large ones.
+        # The constant cost of every run hides the exponent at small sizes, but not at large ones.
         points = [(2 ** k, 1e-3 + 1e-6 * 4 ** k) for k in range(2, 14)]
         self.assertLess(figures.slope(points), 1.6)
         self.assertAlmostEqual(figures.tail_slope(points), 2, delta=0.1)

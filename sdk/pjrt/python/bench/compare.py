@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares Collet with XLA:CPU: the programs of families.py, both sides in turns in one process, each with the same threads.
+"""Compares Collet with XLA:CPU: the programs of families.py, both sides alternate in one process and use the same number of threads.
 
 Exit code 1: a program failed, results differ, or a ratio lies below --least.
 """
@@ -62,7 +62,7 @@ def show(row, done, total):
 
 
 def run(options):
-    # Before JAX is loaded: both sides take their number of threads when they are opened.
+    # This must happen before JAX is loaded, because both sides determine their number of threads when they start.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
     os.environ["COLLET_CPU_THREADS"] = str(options.threads)
     os.environ.update(JAX_PLATFORMS="collet,cpu", COLLET_FALLBACK=os.environ.get("COLLET_FALLBACK", "none"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a comparison with XLA:CPU."""
+"""Writes the page of a comparison with XLA:CPU."""
 import figures
 import page
 
@@ -21,7 +21,7 @@ def verdict(rows):
 
 
 def roofline(report):
-    """Rows with arithmetic, against the roof of the peak and the bandwidths of the nearest cache and of memory."""
+    """A roofline chart: programs with arithmetic, compared with the peak speed and the bandwidths of the nearest cache and of memory."""
     rows = [row for row in figures.ran(report["rows"]) if row["flops"] > 0]
     if not rows:
         return ""
@@ -45,7 +45,7 @@ def roofline(report):
 
 
 def history(entries, report):
-    """The geometric means of earlier runs on the same machine with as many threads."""
+    """A chart of the geometric means of earlier runs on the same machine with the same number of threads."""
     machine = report["machine"]
     mine = [e for e in entries if (e["machine"], e["threads"]) == (machine["processor"], machine["threads"])]
     if len(mine) < 2:
@@ -74,7 +74,7 @@ def row_cells(row):
 
 
 def write(report, entries):
-    """The page's text. `entries`: the history, this run's among them."""
+    """Returns the page's HTML. `entries`: the history, including this run."""
     rows, machine = report["rows"], report["machine"]
     found = figures.by_family(rows)
     means = [(name, figures.geometric_mean(r["ratio"] for r in figures.ran(group))) for name, group in found.items()]

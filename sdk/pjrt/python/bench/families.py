@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families of programs that are measured: data alone, so that it can be read without JAX. programs.py makes the programs."""
+"""The families of programs that are measured. This file has data only, so that it can be read without JAX; programs.py builds the programs."""
 import dataclasses
 
 
@@ -7,8 +7,8 @@ import dataclasses
 class Family:
     """Programs that differ in variant, element type, size and rank.
 
-    `n` is what `size_is` says; the cost of one program grows as n**exponent, perhaps with a logarithm. `exponents` has the
-    variants that differ. `sizes` are those of a comparison, `ladder` those of the scaling study.
+    `size_is` describes the size `n`; the cost of one program grows as n**exponent, perhaps with a logarithmic factor. `exponents`
+    has the exponents of variants that differ. `sizes` are used by comparisons, `ladder` by the scaling study.
     """
     name: str
     size_is: str
@@ -95,7 +95,7 @@ def by_name(name):
 
 
 def points(family, everything=False):
-    """The programs of a comparison: all variants in all sizes, and each other type and rank at one size. `everything`: the product."""
+    """Returns the programs of a comparison: all variants in all sizes, and each other type and rank at one size. `everything`: all combinations."""
     middle = family.sizes[len(family.sizes) // 2]
     chosen = {}
     for variant in family.variants:
@@ -109,5 +109,5 @@ def points(family, everything=False):
 
 
 def ladder(family, variant):
-    """The programs of the scaling study: one variant in growing sizes."""
+    """Returns the programs of the scaling study: one variant in growing sizes."""
     return [Point(family.name, variant, family.types[0], n, family.ranks[0]) for n in family.ladder]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rows of measurements come to: means by family, fits of exponents, the history of runs. Needs no JAX."""
+"""Evaluates rows of measurements: means by family, fits of exponents, the history of runs. Needs no JAX."""
 import json
 import math
 import pathlib
@@ -14,7 +14,7 @@ def geometric_mean(numbers):
 
 
 def by_family(rows):
-    """{family: its rows}, in the order in which families first appear."""
+    """Returns {family: its rows}, in the order in which families first appear."""
     found = {}
     for row in rows:
         found.setdefault(row["family"], []).append(row)
@@ -26,7 +26,7 @@ def ran(rows):
 
 
 def slope(points):
-    """The exponent e of cost = c * size**e that fits points of (size, cost) best, by least squares of logarithms."""
+    """Returns the exponent e of the cost = c * size**e that fits points of (size, cost) best, by least squares of logarithms."""
     points = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in points}) < 2:
         return 0.0
@@ -35,23 +35,24 @@ def slope(points):
 
 
 def tail_slope(points, share=2 / 3):
-    """The exponent of the larger sizes, where what each run costs at any size no longer counts: of the last `share` of the points,
-    at least three of them. Of fewer, the step from a cache to memory would count as growth."""
+    """Returns the exponent for the larger sizes, where the constant cost of a run is negligible: for the last `share` of the points,
+    at least three of them. With fewer points, the step from a cache to memory would look like growth."""
     points = sorted(points)
     return slope(points[-max(3, math.ceil(len(points) * share)):])
 
 
-# How far a fit may lie above the known exponent: a logarithm adds some 0.1, and leaving two caches some 0.5.
+# How much a fitted exponent may exceed the known one: a logarithmic factor adds about 0.1, and exceeding two cache
+# levels about 0.5.
 MARGIN = 0.6
 
 
 def verdict(fitted, expected):
-    """"as expected", or "worse" where the cost grows faster than the known complexity."""
+    """Returns "as expected", or "worse" if the cost grows faster than the known complexity."""
     return "worse" if fitted > expected + MARGIN else "as expected"
 
 
 def commit(root):
-    """The tree's commit, with a + where the tree differs from it; "unknown" where there is no git."""
+    """Returns the commit of the source tree, with a + if the tree differs from it; "unknown" without git."""
     try:
         def git(*words):
             return subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, text=True).stdout.strip()
@@ -61,7 +62,7 @@ def commit(root):
 
 
 def processor():
-    """The model's name as the system has it."""
+    """Returns the name of the processor model as the system reports it."""
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -72,7 +73,7 @@ def processor():
 
 
 def history_entry(report):
-    """What a line of the history keeps of a comparison."""
+    """Returns the data of a comparison that one line of the history stores."""
     rows = ran(report["rows"])
     return {"commit": report["commit"], "time": report["time"], "machine": report["machine"]["processor"],
             "threads": report["machine"]["threads"], "cases": len(rows), "ratio": geometric_mean(r["ratio"] for r in rows),
@@ -80,7 +81,7 @@ def history_entry(report):
 
 
 def read_history(path):
-    """The lines of a history; ValueError with the line's number where one is none. No file: no lines."""
+    """Reads the lines of a history file; ValueError with the line's number if a line is malformed. A missing file has no lines."""
     path = pathlib.Path(path)
     entries = []
     for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times programs on two platforms of JAX's in one process, in turns, and compares their results."""
+"""Measures programs on two platforms of JAX in one process, alternately, and compares their results."""
 import contextlib
 import json
 import math
@@ -17,7 +17,7 @@ FEWEST_SAMPLES = 5
 
 
 class Limits:
-    """The machine's limits for so many threads, as collet bench measures them."""
+    """The machine's limits for a number of threads, as `collet bench` measures them."""
 
     def __init__(self, collet, threads):
         done = subprocess.run([collet, "bench", "--limits", "--option", f"threads={threads}", "--json", "-"], check=True,
@@ -25,18 +25,18 @@ class Limits:
         self.machine = json.loads(done.stdout)
 
     def seconds(self, flops, moved):
-        """The least time for so many multiply-adds, counted as two, and so many bytes read and written, and whether moving is longer."""
+        """Returns the least time for `flops` operations (a multiply-add counts as two) and `moved` bytes read and written, and whether moving takes longer."""
         computing, moving = flops / self.machine["gflops"] / 1e9, moved / self.bandwidth(moved) / 1e9
         return max(computing, moving), moving >= computing
 
     def bandwidth(self, size):
-        """GB/s of what lies in `size` bytes: of the next larger size that was measured."""
+        """Returns the bandwidth in GB/s for data of `size` bytes: that of the next larger size that was measured."""
         rows = self.machine["bandwidth"]
         return next((row["gbytes"] for row in rows if row["bytes"] >= size), rows[-1]["gbytes"])
 
 
 def precision(point):
-    """What lets 64-bit types be; without it JAX makes 32-bit ones of them."""
+    """Returns a context in which JAX keeps 64-bit types; otherwise it converts them to 32 bits."""
     return jax.enable_x64(True) if point.dtype in ("float64", "complex128") else contextlib.nullcontext()
 
 
@@ -72,7 +72,7 @@ def size_of(trees):
 
 
 def difference(ours, theirs, magnitudes):
-    """The largest difference of two trees of arrays, as a share of each array's largest magnitude; infinite where NaN or shapes differ."""
+    """Returns the largest difference between two trees of arrays, relative to each array's largest magnitude; infinite if NaNs or shapes differ."""
     worst = 0.0
     left, right = jax.tree.leaves(ours), jax.tree.leaves(theirs)
     if len(left) != len(right):
@@ -96,7 +96,7 @@ def difference(ours, theirs, magnitudes):
 
 
 def compare(point, ours, peer, limits, seconds):
-    """A row for one point; None where its variant has no meaning in its type. `ours` and `peer` are devices."""
+    """Returns a row for one point; None if its variant is not defined for its type. `ours` and `peer` are devices."""
     row = {"name": point.name, "family": point.family, "variant": point.variant, "type": point.dtype, "n": point.n,
            "rank": point.rank}
     with precision(point):
@@ -105,7 +105,7 @@ def compare(point, ours, peer, limits, seconds):
             return None
         try:
             sides = [Side(program, ours)]
-        except Exception as problem:  # whatever a platform makes of it, the others are measured all the same
+        except Exception as problem:  # an error of one program must not prevent measuring the others
             return row | {"error": f"ours: {str(problem).strip().splitlines()[0][:300]}"}
         try:
             sides.append(Side(program, peer))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HLO modules of a given size, for measuring what compiling costs. Needs no JAX."""
+"""Generates HLO modules of a given size, to measure the cost of compiling. Needs no JAX."""
 import dataclasses
 from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Modules that grow in one way."""
+    """Modules of one kind, with a parameter for their size."""
     name: str
     size_is: str
     text: Callable  # size -> HLO text
@@ -14,7 +14,7 @@ class Kind:
     exponent: float = 1
 
     def up_to(self, most):
-        """The sizes that are measured: of instructions up to `most`, others as they are."""
+        """Returns the sizes to measure: numbers of instructions are limited to `most`, other sizes are not."""
         if self.size_is != "instructions":
             return self.sizes
         sizes = [100]
@@ -27,13 +27,13 @@ ADD = "add_f32 {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  ROOT s =
 
 
 def module(lines, before="", parameter="f32[64]"):
-    """Lines are (name, the rest); the last one is the result."""
+    """Builds a module from lines (name, rest of the line); the last one is the result."""
     body = "".join(f"  {'ROOT ' if i + 1 == len(lines) else ''}{name} = {rest}\n" for i, (name, rest) in enumerate(lines))
     return f"HloModule m\n\n{before}ENTRY e {{\n  x = {parameter} parameter(0)\n{body}}}\n"
 
 
 def chain(n):
-    """Elementwise operations, each of the one before."""
+    """A chain of elementwise operations, each on the result of the one before."""
     ops, previous, lines = ("add({0}, x)", "multiply({0}, x)", "subtract({0}, x)", "maximum({0}, x)"), "x", []
     for i in range(n):
         lines.append((f"v_{i}", "f32[64] " + ops[i % 4].format(previous)))
@@ -51,7 +51,7 @@ def functions(n):
 
 
 def wide(n):
-    """Independent operations of the argument, and a tree of sums."""
+    """Independent operations on the argument, and a tree of additions."""
     level, lines = [], []
     for i in range(max(1, n // 2)):
         lines.append((f"v_{i}", "f32[64] " + ("negate(x)", "multiply(x, x)", "add(x, x)", "abs(x)")[i % 4]))
@@ -68,7 +68,7 @@ def wide(n):
 
 
 def layers(n):
-    """Products, each with a bias and a maximum."""
+    """Matrix products, each followed by a bias and a maximum (relu)."""
     previous, lines = "x", []
     for i in range(max(1, n // 3)):
         lines += [(f"d_{i}", f"f32[16,16] dot({previous}, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"),
@@ -78,7 +78,7 @@ def layers(n):
 
 
 def reductions(n):
-    """Sums of rows that are taken from the rows again."""
+    """Sums of rows, each subtracted from its row again."""
     previous, lines = "x", [("zero", "f32[] constant(0)")]
     for i in range(max(1, n // 3)):
         lines += [(f"r_{i}", f"f32[16] reduce({previous}, zero), dimensions={{1}}, to_apply=add_f32"),
@@ -99,7 +99,7 @@ def movement(n):
 
 
 def loop(number, body, state="(s32[], f32[64])"):
-    """The condition and body of a loop of three turns; `body` are lines that make `y` of `v`."""
+    """Returns the condition and body of a loop of three iterations; `body` has lines that compute `y` from `v`."""
     return (f"body{number} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  v = f32[64] get-tuple-element(p), index=1\n"
             f"  one = s32[] constant(1)\n  j = s32[] add(i, one)\n{body}  ROOT t = {state} tuple(j, y)\n}}\n\n"
             f"cond{number} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  three = s32[] constant(3)\n"
@@ -107,14 +107,14 @@ def loop(number, body, state="(s32[], f32[64])"):
 
 
 def call_loop(number, operand, name):
-    """Lines that run a loop from 0 on `operand`."""
+    """Returns lines that run a loop on `operand`, with a counter from 0."""
     return [(f"z{number}", "s32[] constant(0)"), (f"p{number}", f"(s32[], f32[64]) tuple(z{number}, {operand})"),
             (f"w{number}", f"(s32[], f32[64]) while(p{number}), condition=cond{number}, body=body{number}"),
             (name, f"f32[64] get-tuple-element(w{number}), index=1")]
 
 
 def loops(n):
-    """Loops one after another, of some fifteen instructions each."""
+    """Consecutive loops of about fifteen instructions each."""
     before, previous, lines = "", "x", []
     for i in range(max(1, n // 15)):
         before += loop(i, "  y = f32[64] cosine(v)\n")
@@ -124,7 +124,7 @@ def loops(n):
 
 
 def nesting(n):
-    """Loops within loops, n deep; each but the innermost turns once, so that running them costs little."""
+    """Loops nested n deep; all except the innermost run one iteration, so that execution is cheap."""
     before = ""
     for i in reversed(range(n)):
         if i == n - 1:
@@ -147,14 +147,15 @@ def constants(n):
 
 def large_constant(n):
     """One constant of n elements."""
-    # Of little memory here: what a child's peak is measured by starts at that of this process.
+    # The text is built with little memory here, because the peak memory of a child process starts with that of this
+    # process.
     period = ", ".join(map(str, range(1000)))
     values = ", ".join([period] * (n // 1000) + ([", ".join(map(str, range(n % 1000)))] if n % 1000 else []))
     return module([("c", f"f32[{n}] constant({{{values}}})"), ("s", f"f32[{n}] add(x, c)")], parameter=f"f32[{n}]")
 
 
 def arguments(n):
-    """Arguments that are summed."""
+    """A program that adds up its arguments."""
     lines = "".join(f"  x_{i} = f32[16] parameter({i})\n" for i in range(n))
     sums = "".join(f"  {'ROOT ' if i == n - 1 else ''}sum_{i} = f32[16] add({'x_0' if i == 0 else f'sum_{i - 1}'}, x_{i})\n" for i in range(n))
     return f"HloModule m\n\nENTRY e {{\n{lines}{sums}}}\n"

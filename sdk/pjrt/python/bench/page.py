@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the pages of the benchmarks: each stands alone, without script, font or anything fetched, as the conformance report does.
+"""Writes the pages of the benchmarks. Each is self-contained, without scripts, fonts or external files, like the conformance report.
 
-The style is that report's, conformance/report/page.css, and what the charts need besides.
+The style is that of the conformance report, conformance/report/page.css, plus rules for the charts.
 """
 import html
 import math
@@ -30,7 +30,7 @@ def escaped(text):
 
 
 def number(value, digits=2):
-    """Short, for tables: 0.034, 1.27, 12.7, 1270."""
+    """Formats a number briefly for tables: 0.034, 1.27, 12.7, 1270."""
     if value is None or value != value:
         return "-"
     if math.isinf(value):
@@ -49,7 +49,7 @@ def duration(seconds):
 
 
 def page(title, intro, sections, command):
-    """The whole page. `intro` and `sections` are HTML; `command` says what has written it."""
+    """Returns the whole page. `intro` and `sections` are HTML; `command` is the command that wrote the page."""
     return (f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escaped(title)}</title>\n'
             f"<style>\n{STYLE.read_text()}{CHART_STYLE}</style>\n<h1>{escaped(title)}</h1>\n{intro}\n" + "\n".join(sections) +
@@ -62,7 +62,7 @@ def section(title, body, note=""):
 
 
 def table(head, rows):
-    """`head`: names, with a leading # where the column is of numbers; `rows`: cells of text, or (text, class)."""
+    """Returns a table. `head`: names of columns, with a leading # for columns of numbers; `rows`: cells as text or (text, class)."""
     kinds = ["n" if name.startswith("#") else "" for name in head]
     out = ['<div class="scroll"><table>\n<tr>' + "".join(f'<th class="{k}">{escaped(name.lstrip("#"))}' for k, name in zip(kinds, head))]
     for row in rows:
@@ -75,7 +75,7 @@ def table(head, rows):
 
 
 def ratio_bars(rows, most=8.0):
-    """Bars on a logarithmic scale around 1, for (name, ratio): to the right, green, above 1; to the left, red, below 0.95."""
+    """Draws bars on a logarithmic scale around 1 for (name, ratio): green to the right for ratios above 1, red to the left below 0.95."""
     out = []
     for name, ratio in rows:
         share = max(-1.0, min(1.0, math.log(ratio) / math.log(most))) * 50 if ratio > 0 else 0
@@ -132,7 +132,7 @@ class Plot:
                           f"{escaped(y_name)}</text>")
 
     def dots(self, points, colour, radius=2.6):
-        """(x, y, tip) each."""
+        """Draws dots for points (x, y, tooltip)."""
         for x, y, tip in points:
             self.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}" fill="{colour}" fill-opacity=".75">'
                               f"<title>{escaped(tip)}</title></circle>")
@@ -153,7 +153,7 @@ class Plot:
 
 
 def decades(values, least=1):
-    """Whole powers of ten around the values."""
+    """Returns powers of ten that enclose the values."""
     values = [v for v in values if v > 0] or [1.0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-12)
     return 10.0 ** low, 10.0 ** max(high, low + least)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the programs of families.py: a function of JAX's, its arguments, and what it must compute at least."""
+"""Builds the programs of families.py: a function of JAX, its arguments, and the work that it must do at least."""
 import dataclasses
 import functools
 import math
@@ -17,17 +17,18 @@ import families
 class Program:
     function: Callable
     arguments: tuple
-    flops: float = 0  # of multiply-adds, counted as two; 0: what moves counts
-    tolerance: float | None = None  # of the largest magnitude of each result; None: what the type allows
-    magnitudes: bool = False  # signs are open: eigenvectors and their like
+    flops: float = 0  # operations of multiply-adds, counted as two; 0: the bytes moved count
+    # Allowed error, relative to the largest magnitude of each result; None: depends on the type.
+    tolerance: float | None = None
+    magnitudes: bool = False  # compares magnitudes only, because signs are arbitrary: eigenvectors and similar results
 
 
-# What rounding in the type allows for sums of some thousand terms.
+# Tolerances for rounding errors in each type, for sums of some thousand terms.
 TOLERANCES = {"bfloat16": 4e-2, "float16": 1e-2, "float64": 1e-9, "complex128": 1e-9}
 
 
 class Maker:
-    """Arguments for one point, always the same ones."""
+    """Creates the arguments for one point, deterministically."""
 
     def __init__(self, point):
         self.point = point
@@ -35,7 +36,7 @@ class Maker:
         self.random = np.random.default_rng(7)
 
     def floats(self, *shape, scale=1.0):
-        """Of the point's type, whole numbers where that is one."""
+        """Returns random numbers of the point's type; integers if it is an integer type."""
         name = self.dtype
         if name.startswith(("int", "uint", "bool")):
             low, high = (0, 100) if name.startswith("u") else (-100, 100)
@@ -49,7 +50,7 @@ class Maker:
         return self.random.integers(0, below, count).astype(np.int32)
 
     def shape(self, rank=None):
-        """About n elements in so many dimensions, the last of them the largest, none of them round."""
+        """Returns a shape of about n elements with `rank` dimensions, the last one the largest, none of them a round number."""
         rank = self.rank if rank is None else rank
         if rank == 1:
             return (self.n,)
@@ -151,7 +152,7 @@ def scatter(m):
             return Program(lambda u, i: jax.ops.segment_sum(u, i, 300), (m.floats(few, width), m.indices(few, 300)))
         return Program(lambda x, i, u: x.at[i].add(u), (m.floats(rows, width), m.indices(few, rows), m.floats(few, width)))
     x, u = m.floats(100000), m.floats(count)
-    # Where indices repeat, which of the values stays is open: those that are set do not repeat.
+    # If indices repeat, it is undefined which value stays, so indices of a scatter that sets values are unique.
     i = m.random.permutation(100000)[:count].astype(np.int32) if m.variant == "set_scalars" else m.indices(count, 100000)
     u = u[:len(i)]
     function = {"set_scalars": lambda x, i, u: x.at[i].set(u, unique_indices=True), "add_scalars": lambda x, i, u: x.at[i].add(u),
@@ -377,7 +378,7 @@ def random(m):
 
 
 def block(p, x, heads):
-    """A transformer's, with causal attention."""
+    """A transformer block with causal attention."""
     def normal(x, gain):
         return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * gain
 
@@ -433,7 +434,7 @@ assert set(BUILDERS) == {family.name for family in families.FAMILIES}
 
 
 def build(point):
-    """The program of a point, or None where its variant has no meaning in its type."""
+    """Returns the program of a point, or None if its variant is not defined for its type."""
     program = BUILDERS[point.family](Maker(point))
     if program is not None and program.tolerance is None:
         program.tolerance = TOLERANCES.get(point.dtype, 1e-3)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How cost grows: of each family's programs with their size, and of compiling with the number of instructions, loops within loops, constants.
+"""Measures how cost grows: that of each family's programs with their size, and that of compiling with the number of instructions, nested loops and constants.
 
-Time is the processor's, of all threads, so that what else runs on the machine counts little. The
-exponent that fits the larger sizes stands beside the known one; what grows faster is told. Exit code 1: something grows faster
-than it should, or failed.
+Time is the processor time of all threads, so that other processes have little influence. The exponent
+that fits the larger sizes is compared with the known one, and faster growth is reported. Exit code 1: a cost grows faster than
+expected, or a program failed.
 """
 import argparse
 import json
@@ -52,7 +52,7 @@ def parse(arguments):
 
 
 def series(name, what, size_is, expected, points, error=""):
-    """One curve: points of (size, cost)."""
+    """Returns one curve with points (size, cost)."""
     fitted = figures.tail_slope(points) if len(points) >= 3 else None
     row = {"name": name, "of": what, "size_is": size_is, "points": points, "expected": expected, "exponent": fitted,
            "verdict": "failed" if error else figures.verdict(fitted, expected) if fitted is not None else "too few sizes"}
@@ -60,7 +60,7 @@ def series(name, what, size_is, expected, points, error=""):
 
 
 def run_variant(family, variant, device, options):
-    """The time of one execution at each size of the ladder."""
+    """Measures the time of one execution at each size of the ladder."""
     import jax
 
     import measure
@@ -78,7 +78,7 @@ def run_variant(family, variant, device, options):
                 samples, end = [], time.perf_counter() + options.seconds
                 while time.perf_counter() < end or len(samples) < 3:
                     samples.append(side.sample(time.process_time))
-        except Exception as problem:  # the other sizes and families are measured all the same
+        except Exception as problem:  # the other sizes and families must still be measured
             error = f"n={point.n}: {str(problem).strip().splitlines()[0][:200]}"
             break
         points.append((point.n, min(samples)))
@@ -89,7 +89,7 @@ def run_variant(family, variant, device, options):
 
 
 def run_child(command, folder):
-    """(exit code, seconds, processor's seconds, peak bytes, stdout, first line of stderr) of a command."""
+    """Runs a command; returns (exit code, seconds, processor seconds, peak bytes, stdout, first line of stderr)."""
     out, err = folder / "out", folder / "err"
     begun = time.perf_counter()
     actions = [(os.POSIX_SPAWN_OPEN, fd, str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) for fd, path in ((1, out), (2, err))]
@@ -119,7 +119,7 @@ def run_kind(kind, options):
             if seconds > options.limit:
                 break
     beyond = [(size, peak - peaks[0][1]) for size, peak in peaks[1:]]
-    # What is less than a hundredth of the process is noise.
+    # Memory of less than a hundredth of the process's is noise.
     beyond = [(size, extra) for size, extra in beyond if extra > peaks[0][1] / 100]
     name = f"{COMPILE}/{kind.name}"
     memory = series(name, "memory", kind.size_is, kind.exponent, beyond)
@@ -128,7 +128,7 @@ def run_kind(kind, options):
 
 
 def cost_text(row):
-    """The cost at the largest size, and what one more unit of size costs there."""
+    """Returns the cost at the largest size, and the cost of one more unit of size there."""
     if not row["points"]:
         return "-", "-"
     size, cost = row["points"][-1]
@@ -144,7 +144,7 @@ def show(row):
 
 
 def curves(rows):
-    """Rows of one family in one chart: size and cost as multiples of the smallest ones."""
+    """Draws the rows of one family in one chart: size and cost as multiples of the smallest ones."""
     rows = [row for row in rows if len(row["points"]) >= 2]
     if not rows:
         return ""

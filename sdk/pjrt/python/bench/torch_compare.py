@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares Collet with PyTorch on the cpu: both in turns in one process, each with the same threads.
+"""Compares Collet with PyTorch on the cpu: both alternate in one process and use the same number of threads.
 
 A program's peer is the fastest of eager PyTorch, torch.compile and, for products of f32, oneDNN's function. Exit code 1: a program
 failed, results differ, or a ratio lies below --least.
@@ -17,7 +17,7 @@ from compare import wanted
 
 SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
 FEWEST_SAMPLES = 5
-REST = 2e-3  # seconds between samples: the threads of the side before have gone to sleep then
+REST = 2e-3  # seconds between samples, after which the threads of the other side are asleep
 
 
 def parse(arguments):
@@ -43,7 +43,7 @@ def parse(arguments):
 
 
 class Side:
-    """One way to run a program: `run` starts it, `finish` waits for what it gave."""
+    """One way to run a program: `run` starts it, `finish` waits for its results."""
 
     def __init__(self, name, run, finish=lambda results: results):
         self.name, self.run, self.finish, self.samples = name, run, finish, []
@@ -85,7 +85,7 @@ def compare(program, device, options):
     row = {"name": program.name}
     try:
         sides = sides_of(program, device, options.eager)
-    except Exception as problem:  # the other programs are measured all the same
+    except Exception as problem:  # the other programs must still be measured
         return row | {"error": str(problem).strip().splitlines()[0][:300]}
     row["difference"] = max(program.difference(sides[0].results, side.results) for side in sides[1:])
     row["agrees"] = row["difference"] <= program.tolerance
@@ -105,7 +105,7 @@ def compare(program, device, options):
 
 
 def run(options):
-    # Before either side is loaded: both take their number of threads when they are opened.
+    # This must happen before either side is loaded, because both determine their number of threads when they start.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
     os.environ.update(COLLET_CPU_THREADS=str(options.threads), OMP_NUM_THREADS=str(options.threads), JAX_PLATFORMS="collet,cpu",
                       COLLET_FALLBACK=os.environ.get("COLLET_FALLBACK", "none"))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that are compared with PyTorch: each as a function of JAX's and one of PyTorch's, of the same arguments.
+"""The programs that are compared with PyTorch: each is a function of JAX and one of PyTorch with the same arguments.
 
-Neither is loaded before a program is made.
+Neither library is loaded before a program is built.
 """
 import dataclasses
 from collections.abc import Callable
 
-# Of a ResNet-50: name, positions of a side, channels, filters, size of the window, stride.
+# Convolutions of a ResNet-50: name, size of the image, channels, filters, size of the window, stride.
 RESNET = (("7x7 of 224", 224, 3, 64, 7, 2), ("1x1 64 to 256 of 56", 56, 64, 256, 1, 1), ("3x3 64 of 56", 56, 64, 64, 3, 1),
           ("1x1 256 to 512 of 56 by 2", 56, 256, 512, 1, 2), ("3x3 128 of 28", 28, 128, 128, 3, 1), ("3x3 256 of 14", 14, 256, 256, 3, 1),
           ("1x1 1024 to 256 of 14", 14, 1024, 256, 1, 1), ("3x3 512 of 7", 7, 512, 512, 3, 1))
@@ -17,21 +17,21 @@ SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 @dataclasses.dataclass
 class Program:
     name: str
-    arguments: tuple  # numpy arrays, bfloat16 by ml_dtypes
+    arguments: tuple  # numpy arrays; bfloat16 is that of ml_dtypes
     jax: Callable
     torch: Callable
-    tolerance: float  # of each result's largest magnitude
-    prepare: Callable = lambda x: x  # of each argument of PyTorch's
-    onednn: Callable | None = None  # where eager PyTorch does not take oneDNN's function
+    tolerance: float  # relative to each result's largest magnitude
+    prepare: Callable = lambda x: x  # converts each argument of PyTorch
+    onednn: Callable | None = None  # oneDNN's function, if eager PyTorch does not use it
 
     def torch_arguments(self):
         return [self.prepare(_torch_array(x)) for x in self.arguments]
 
     def difference(self, ours, theirs):
-        """The largest difference, as a share of the result's largest magnitude."""
+        """Returns the largest difference, relative to the result's largest magnitude."""
         import numpy as np
         ours, theirs = np.asarray(ours).astype("float64"), theirs.contiguous().to(dtype=_torch().float64).numpy()
-        if theirs.shape != ours.shape:  # channels come second there
+        if theirs.shape != ours.shape:  # PyTorch has the channels as dimension 1
             theirs = np.moveaxis(theirs, 1, -1)
         return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-30))
 
@@ -64,7 +64,7 @@ def _floats(random, *shape, dtype="float32", scale=1.0):
 
 
 def _simple(shape, ours, theirs, tolerance=1e-5, scale=1.0, dtype="float32"):
-    """A program of one array; the functions get the libraries first."""
+    """Returns a program of one array; the functions get the library as first argument."""
     def maker(random):
         import jax
         torch = _torch()
@@ -81,14 +81,14 @@ def _product(n, dtype):
             arguments = tuple(random.integers(-100, 100, (n, n)).astype("int8") for _ in range(2))
             return Program("", arguments, lambda a, b: jax.lax.dot(a, b, preferred_element_type=jnp.int32), torch._int_mm, 0)
         arguments = tuple(_floats(random, n, n, dtype=dtype, scale=n ** -0.5) for _ in range(2))
-        turned = _torch_array(arguments[1]).t().contiguous()  # oneDNN's function takes weights that lie like this
+        turned = _torch_array(arguments[1]).t().contiguous()  # oneDNN's function takes transposed weights
         onednn = (lambda a, b: torch.ops.mkldnn._linear_pointwise(a, turned, None, "none", [], "")) if dtype == "float32" else None
         return Program("", arguments, lambda a, b: a @ b, torch.mm, 2e-2 if dtype == "bfloat16" else 1e-4, onednn=onednn)
     return maker
 
 
 def _product_chain(n, count):
-    """Products one after another in one call: what calling costs is divided by their number."""
+    """Returns a program with consecutive products in one call, which divides the cost of the call by their number."""
     def maker(random):
         torch = _torch()
 
@@ -104,7 +104,7 @@ def _product_chain(n, count):
 
 
 def _convolution(batch, side, channels, filters, window, stride, groups=1):
-    """NHWC on our side; PyTorch's arrays have channels last in memory."""
+    """Returns a convolution in NHWC order; PyTorch's arrays use the channels-last memory format."""
     def maker(random):
         import jax
         torch = _torch()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest plugin: lets JAX's tests see the platform as they see JAX's cpu.
+"""A pytest plugin: makes JAX's tests treat the platform like JAX's cpu.
 
-JAX_TEST_DUT=cpu runs what they keep for the cpu: JAX reads this setting from absl's command line alone, which pytest does
-not pass on. And the number of virtual cpu devices that a file asks for becomes the number of ours.
+JAX_TEST_DUT=cpu runs the tests that are limited to the cpu: JAX reads this setting only from absl's command line, which
+pytest does not pass on. The number of virtual cpu devices that a file requests becomes the number of this platform's devices.
 """
 import functools
 import os
@@ -28,7 +28,7 @@ def _prepare():
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_make_collect_report(collector):
-    # Not before: JAX's helpers remember the standard output that they meet when they are imported.
+    # Not earlier, because JAX's test helpers store the standard output stream that exists when they are imported.
     if isinstance(collector, pytest.File):
         _prepare()
     return (yield)

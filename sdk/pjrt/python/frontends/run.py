@@ -2,7 +2,7 @@
 """Runs JAX's own tests through the plugin and compares them with what JAX's cpu backend passes.
 
 Prints, per file, how many of the baseline's passing tests pass here; a test that is skipped, not collected, or does not
-end counts as failed. Exit code 1 where one fails that the list of known failures does not name.
+end counts as failed. Exit code 1 if a test fails that is not in the list of known failures.
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def baseline(path, files):
-    """The tests that pass on JAX's cpu backend, per file."""
+    """Returns the tests that pass on JAX's cpu backend, per file."""
     passing = collections.defaultdict(list)
     for line in path.read_text().splitlines():
         test = json.loads(line)
@@ -29,7 +29,7 @@ def baseline(path, files):
 
 
 def known_failures(path):
-    """Test -> cause. A line of the file is FILE CLASS.METHOD CAUSE."""
+    """Returns a map from test to cause. A line of the file is FILE CLASS.METHOD CAUSE."""
     known = {}
     for line in path.read_text().splitlines() if path.is_file() else ():
         if line and not line.startswith("#"):
@@ -39,7 +39,7 @@ def known_failures(path):
 
 
 def results(report):
-    """CLASS.METHOD -> passed, failed or skipped, and the first line of the message."""
+    """Returns a map from CLASS.METHOD to passed, failed or skipped, and the first line of the message."""
     found = {}
     if not report.is_file():
         return found

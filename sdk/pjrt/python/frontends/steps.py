@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times training steps of the programs in templates/jax and the dispatch of a small function on two platforms in one run.
+"""Measures training steps of the programs in templates/jax, and the dispatch of a small function, on two platforms in one run.
 
-JAX_PLATFORMS=collet,cpu python steps.py [PLATFORM [REFERENCE]]: collet and cpu unless told. Prints microseconds and the ratio;
-the two take turns, and the best of several rounds counts.
+JAX_PLATFORMS=collet,cpu python steps.py [PLATFORM [REFERENCE]]: the defaults are collet and cpu. Prints microseconds and the
+ratio; the two platforms alternate, and the best of several rounds counts.
 """
 import argparse
 import pathlib

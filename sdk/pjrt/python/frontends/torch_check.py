@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the programs of templates/torch on torch's own cpu and through the plugin, and compares the losses step by step.
 
-Programs reach the plugin as HloModuleProto and, with XLA_STABLEHLO_COMPILE=1, as StableHLO; both ways are taken. Exit code 1
-where a program fails, or a loss differs by more than the tolerance.
+Programs reach the plugin as HloModuleProto and, with XLA_STABLEHLO_COMPILE=1, as StableHLO; both ways are tested. Exit code 1
+if a program fails, or a loss differs by more than the tolerance.
 """
 import argparse
 import os
@@ -13,12 +13,12 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-FORMATS = {"HloModuleProto": "0", "StableHLO": "1"}  # -> XLA_STABLEHLO_COMPILE
+FORMATS = {"HloModuleProto": "0", "StableHLO": "1"}  # format -> value of XLA_STABLEHLO_COMPILE
 FRONTENDS_OWN = ("PJRT_DEVICE", "PJRT_DYNAMIC_PLUGINS", "XLA_STABLEHLO_COMPILE")
 
 
 def losses(program, options, settings, device):
-    """(losses, seconds) of one training run; raises RuntimeError with what the program said last."""
+    """Returns (losses, seconds) of one training run; raises RuntimeError with the last output of the program."""
     environment = {k: v for k, v in os.environ.items() if k not in FRONTENDS_OWN} | settings
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "losses"
@@ -40,7 +40,7 @@ def losses(program, options, settings, device):
 
 
 def worst_difference(found, expected):
-    """The largest relative difference; infinite where one of two is not a number."""
+    """Returns the largest relative difference; infinite if only one of two values is NaN."""
     worst = 0.0
     for a, b in zip(found, expected):
         difference = abs(a - b) / max(abs(b), 1e-30)
@@ -49,7 +49,7 @@ def worst_difference(found, expected):
 
 
 def check(name, options):
-    """Prints the rows of one program; true if all are right."""
+    """Prints the rows of one program; returns true if all are right."""
     program = options.programs / f"{name}.py"
     expected, seconds = losses(program, options, {}, "cpu")
     print(f"{name:<14}{'torch, cpu':<18}{expected[0]:>10.5f}{expected[-1]:>10.5f}{'':>12}{seconds:>9.1f}", flush=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers Collet's PJRT plugin with JAX: the platform, its donation and its lowerings.
 
-The environment chooses: COLLET_BACKEND (a backend's name), COLLET_DEVICES, COLLET_FALLBACK, and, for a build tree,
+Environment variables select the backend: COLLET_BACKEND (a backend's name), COLLET_DEVICES, COLLET_FALLBACK, and, for a build tree,
 COLLET_PJRT_LIBRARY (the library's path). A vendor's package calls `register` with a name and options of its own.
 """
 import os
@@ -30,10 +30,10 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
 
 
 def _keep_cpu(platform: str) -> None:
-    """Where JAX_PLATFORMS names our platform alone, JAX's cpu is there too.
+    """Adds JAX's cpu platform if JAX_PLATFORMS names only this platform.
 
-    JAX puts the arguments of Python callbacks and numpy arrays that loops hand through on a device of its cpu, and fails
-    without one. Ours stays the default; on the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves it out.
+    JAX puts the arguments of Python callbacks, and numpy arrays that loops pass through, on a device of its cpu, and fails
+    without one. This platform stays the default; only programs that request the cpu by name run there. COLLET_JAX_CPU=0 omits it.
     """
 
     registration = xla_bridge._backend_factories[platform]
@@ -50,7 +50,7 @@ def _keep_cpu(platform: str) -> None:
 
 
 def _use_compilation_cache(platform: str) -> None:
-    """JAX keeps executables on disk for the platforms that it lists; ours are kept as its cpu's are."""
+    """Adds the platform to those for which JAX keeps executables on disk."""
     original = compilation_cache.is_cache_used
 
     def is_cache_used(backend):

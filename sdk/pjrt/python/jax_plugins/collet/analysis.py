@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost analysis of programs that are lowered and not yet compiled: `jax.jit(f).lower(x).cost_analysis()`.
 
-JAX has none for plugins. XLA counts the operations of a program without regard to a device, so that JAX's own cpu, where
-it is there beside our platform, says it.
+JAX has none for plugins. XLA counts the operations of a program independently of the device, so JAX's own cpu platform,
+if it is available, computes the analysis.
 """
 from jax._src import xla_bridge
 from jax._src.interpreters import pxla
@@ -23,7 +23,7 @@ _platforms: set[str] = set()
 
 
 def register(platform: str) -> None:
-    """Lets programs that are lowered for `platform` tell their cost."""
+    """Enables the cost analysis of programs that are lowered for `platform`."""
     if not _platforms:
         pxla.MeshComputation.cost_analysis = _wrap(pxla.MeshComputation.cost_analysis, _platforms)
     _platforms.add(platform)

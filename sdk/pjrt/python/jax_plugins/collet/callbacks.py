@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python callbacks in programs: pure_callback, io_callback, debug.print and their kin.
+"""Python callbacks in programs: pure_callback, io_callback, debug.print and similar functions.
 
-JAX writes a callback into a program in a way of its own for each platform that it knows. For ours it is a custom call
-whose target is a name that is used once; the PJRT library calls the Python function that was registered for it.
+JAX lowers callbacks differently for each platform that it knows. For this platform a callback becomes a custom call whose
+target is a unique name; the PJRT library calls the Python function that was registered under it.
 """
 import ctypes
 import dataclasses
@@ -21,9 +21,9 @@ from jax._src.interpreters import mlir
 from jax._src.sharding_impls import SdyArray, SdyArrayList
 from jax.interpreters import mlir as public_mlir
 
-_EXTENSION = 0x436F6C  # sdk/pjrt/host_functions.h
+_EXTENSION = 0x436F6C  # the number of the extension in sdk/pjrt/host_functions.h
 _INTERNAL = 13
-_SKIPPED = 3 - len(inspect.signature(mlir.set_sharding).parameters)  # JAX 0.10.0's takes no context
+_SKIPPED = 3 - len(inspect.signature(mlir.set_sharding).parameters)  # the function in JAX 0.10.0 takes no context
 
 
 class _Error(ctypes.Structure):
@@ -48,7 +48,7 @@ class _Extension(ctypes.Structure):
 
 
 def _extension(library):
-    """The library's list of host functions."""
+    """Returns the library's extension for host functions."""
     get_api = ctypes.CDLL(str(library)).GetPjrtApi
     get_api.restype = ctypes.POINTER(ctypes.c_void_p * 2)
     address = get_api().contents[1]
@@ -61,17 +61,17 @@ def _extension(library):
 
 
 def _message(error):
-    """What a failing callback says: the kind of error and its text first, for there is little room."""
+    """Returns the message of a failing callback; the kind of error and its text come first, because the message may be truncated."""
     try:
         said = str(error)
-    except BaseException:  # a text is the program's own code
+    except BaseException:  # converting the error to text runs code of the program, which may fail
         said = "(without a text)"
     text = f"CpuCallback error calling callback: {type(error).__name__}: {said}"
     return text.encode(errors="replace").replace(b"\0", b"?")[:500].decode(errors="ignore").encode()
 
 
 class _Callback:
-    """A Python function as a program calls it."""
+    """Wraps a Python function so that the library can call it."""
 
     def __init__(self, function, operands, results):
         self.function, self.operands, self.results = function, operands, results
@@ -103,7 +103,7 @@ def _trampoline(user, call, error):
     try:
         _callbacks[user](call.contents)
         return 0
-    except BaseException as e:  # nothing may pass through the library
+    except BaseException as e:  # no exception may propagate into the library
         error.contents.code, error.contents.message = _INTERNAL, _message(e)
         return _INTERNAL
 
@@ -121,7 +121,7 @@ class _Registration:
 
 
 def _forget(extension, target):
-    """The program is gone; runs of it may still wait for their turn, and call what they call."""
+    """Removes a function after its program was destroyed; queued runs of the program may still call it."""
     extension.remove(target.encode())
     _drop_unused(extension)
 
@@ -133,7 +133,7 @@ def _drop_unused(extension):
 
 
 def _physical(aval):
-    """None for tokens, which have no data."""
+    """Returns the abstract value with a physical type; None for tokens, which have no data."""
     return None if aval is core.abstract_token else core.physical_aval(aval)
 
 
@@ -165,7 +165,7 @@ def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals
     call = ffi.build_ffi_lowering_function(registration.target, has_side_effect=has_side_effect)
     op = call(ctx, *([token] if token else []), *operands)
     if sharding is not None:
-        if token and result_avals and isinstance(sharding, SdyArrayList):  # one more, for the token
+        if token and result_avals and isinstance(sharding, SdyArrayList):  # one more sharding, for the token
             of_token = SdyArray(mesh_shape=(), dim_shardings=(),
                                 logical_device_ids=sharding.shardings[0].logical_device_ids)
             sharding = SdyArrayList((of_token, *sharding.shardings))
@@ -193,7 +193,7 @@ def _wrap(original):
 
 
 def register(platform: str, library) -> None:
-    """Lets programs for `platform`, which runs on the PJRT library at the path `library`, call Python."""
+    """Enables Python callbacks in programs for `platform`, which uses the PJRT library at the path `library`."""
     if not _libraries:
         jax_callback.emit_python_callback = _wrap(jax_callback.emit_python_callback)
         public_mlir.emit_python_callback = jax_callback.emit_python_callback

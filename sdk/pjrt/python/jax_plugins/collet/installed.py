@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this package's libraries lie, and what a client is told. The packages of all frontends hold this file."""
+"""Finds this package's libraries, and collects the options of a client. The packages of all frontends contain this file."""
 import os
 import pathlib
 
@@ -9,7 +9,7 @@ LIBRARIES = pathlib.Path(__file__).parent / "lib"
 
 
 def library() -> pathlib.Path:
-    """The PJRT library: this package's own, or that of a build tree, by COLLET_PJRT_LIBRARY."""
+    """Returns the path of the PJRT library: this package's own, or that of a build tree, given by COLLET_PJRT_LIBRARY."""
     path = pathlib.Path(os.environ.get("COLLET_PJRT_LIBRARY") or LIBRARIES / "libcollet_pjrt.so")
     if not path.is_file():
         raise FileNotFoundError(f"there is no PJRT library at {path}; COLLET_PJRT_LIBRARY can name one")
@@ -17,6 +17,6 @@ def library() -> pathlib.Path:
 
 
 def client_options(platform: str) -> dict:
-    """The client's options (sdk/pjrt/settings.cc reads them); the environment goes before them there."""
+    """Returns the client's options, which sdk/pjrt/settings.cc reads; there the environment takes precedence."""
     backend = {"backend": str(LIBRARIES / "collet" / "backends" / settings.BACKEND)} if settings.BACKEND else {}
     return {"platform_name": platform, **backend, **settings.OPTIONS}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jacobi's method: Hermitian eigenvalues (two-sided) and singular values (one-sided, of the columns).
 
-The columns stand in two halves; column i of the first is rotated with column i of the second, all pairs at once, and
-a round robin, in which the first column stays, moves them on: after n - 1 rounds each pair has met once and each column
-is back in its place.
+The columns are kept in two halves; column i of the first half is rotated with column i of the second half, all pairs at once.
+A round-robin schedule, in which the first column stays, then moves the columns: after n - 1 rounds each pair has been rotated
+once, and each column is at its first position again.
 """
 import jax.numpy as jnp
 from jax import lax
@@ -15,10 +15,11 @@ _SWEEPS_ANYWAY = 15
 
 
 def _rotation(p, q, mixed, small):
-    """(s, tan of half the angle, phase): what makes `mixed` zero between diagonal entries p and q; none where it is small."""
+    """Returns the rotation (s, tangent of half the angle, phase) that makes `mixed` zero between the diagonal entries p and q; no rotation if it is small."""
     r = jnp.abs(mixed)
     info = jnp.finfo(r.dtype)
-    nothing = ~(r > jnp.maximum(small, info.tiny / info.eps))  # next to the smallest numbers a phase has no precision
+    # For numbers close to the smallest ones the phase is inaccurate.
+    nothing = ~(r > jnp.maximum(small, info.tiny / info.eps))
     r = jnp.where(nothing, 1, r)
     phase = jnp.where(nothing, 1, mixed / r)
     tau = (q - p) / (2 * r)
@@ -29,9 +30,9 @@ def _rotation(p, q, mixed, small):
 
 
 def _round(x, axis, s, half_tan, phase):
-    """The columns of x rotated (its rows by the adjoint, for axis 0), and moved on to their places in the next round."""
-    # The cosine is 1 - s * half_tan. As a factor, rounded to 1 or next to it, it would change the lengths of the columns
-    # a little in each round, and always in the same direction.
+    """Rotates the columns of x (for axis 0 its rows, by the adjoint) and moves them to their positions in the next round."""
+    # The cosine is written as 1 - s * half_tan: a cosine that is rounded to 1 or its neighbour would change the lengths
+    # of the columns slightly in each round, always in the same direction.
     if axis == 0:
         s, half_tan, phase = s[:, None], half_tan[:, None], phase.conj()[:, None]
     half = x.shape[axis] // 2
@@ -58,7 +59,7 @@ def _product(a, b):
 
 
 def _sweep(a):
-    """(w^H a w, w), w the product of the rotations with which each entry off the diagonal has been made zero once."""
+    """Returns (w^H a w, w), where w is the product of rotations that have made each off-diagonal entry zero once."""
     size = a.shape[0]
     half = size // 2
     small = jnp.finfo(a.dtype).eps ** 2
@@ -73,10 +74,10 @@ def _sweep(a):
 
 
 def _correction(a):
-    """x such that I + x, to first order, makes zero all entries that are small beside the distance of their eigenvalues.
+    """Returns x such that I + x, to first order, makes all entries zero that are small compared to the distance of their eigenvalues.
 
-    Rotations make them zero one after the other, and those among next to equal eigenvalues, by any angle, bring back the
-    others. Distances next to rounding errors say nothing.
+    Rotations make them zero one after the other, but rotations between nearly equal eigenvalues may have any angle, and make other
+    entries nonzero again. Distances of the size of rounding errors are ignored.
     """
     values = jnp.diag(a).real
     apart = values[None, :] - values[:, None]
@@ -86,7 +87,7 @@ def _correction(a):
 
 
 def eigh(a):
-    """(values ascending, vectors) of a Hermitian matrix; NaN if there is an entry that is not finite."""
+    """Returns (ascending eigenvalues, eigenvectors) of a Hermitian matrix; NaN if an entry is not finite."""
     n = a.shape[0]
     if n < 2:
         finite = jnp.isfinite(a)
@@ -96,7 +97,7 @@ def eigh(a):
     finite = jnp.isfinite(scale)
     a = jnp.pad(a / scale, (0, size - n))
     eye = jnp.eye(size, dtype=a.dtype)
-    # What rounding leaves of the entries off the diagonal.
+    # The size of the off-diagonal entries that rounding errors leave.
     noise = _square(a) * (float(jnp.finfo(a.dtype).eps) ** 2 * size / 8)
 
     def off(a):
@@ -107,8 +108,8 @@ def eigh(a):
         return (now > noise) & (sweep < _SWEEPS) & ((sweep < _SWEEPS_ANYWAY) | (now < before / 4))
 
     def sweep_(state):
-        # Errors do not add up from sweep to sweep: the vectors are made orthogonal again, and the next sweep begins with
-        # what they make of the matrix that was given.
+        # To avoid the accumulation of errors, the vectors are made orthogonal again after each sweep, and the next
+        # sweep begins with the original matrix transformed by them.
         sweep, _, now, b, v = state
         b, w = _sweep(b)
         v = _product(v, w)
@@ -126,7 +127,7 @@ def eigh(a):
 
 
 def _orthogonal_columns(a, with_v):
-    """(a v, v) with orthogonal columns, longest first."""
+    """Returns (a v, v) such that a v has orthogonal columns, the longest first."""
     m, n = a.shape
     size = _even(n)
     half = size // 2
@@ -162,7 +163,7 @@ def _orthogonal_columns(a, with_v):
 
 
 def svd(a, *, full_matrices, compute_uv):
-    """(s,) or (s, u, vh)."""
+    """Returns the singular value decomposition: (s,) or (s, u, vh)."""
     m, n = a.shape
     if not min(m, n):
         s = jnp.zeros((0,), jnp.finfo(a.dtype).dtype)
@@ -176,7 +177,8 @@ def svd(a, *, full_matrices, compute_uv):
     s = jnp.sqrt(jnp.sum((w * w.conj()).real, axis=0)) * scale
     if not compute_uv:
         return (s,)
-    # The columns are orthogonal: their QR has a diagonal R, and a Q that is unitary even where columns are zero.
+    # The columns are orthogonal, so their QR factorization has a diagonal R, and a Q that is unitary even if columns
+    # are zero.
     packed, taus = reflectors.geqrf(w)
     u = reflectors.product(jnp.pad(packed, ((0, 0), (0, m - n))) if full_matrices else packed, taus)
     diagonal = jnp.diag(packed)

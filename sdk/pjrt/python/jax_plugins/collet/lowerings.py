@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowerings of the linear algebra that JAX has for known platforms only: expansions into portable operations."""
+"""Lowerings of linear algebra functions, which JAX has only for platforms that it knows: expansions into portable operations."""
 import functools
 import importlib.abc
 import importlib.util
@@ -19,21 +19,21 @@ from . import jacobi, reflectors, schur, tridiagonal
 
 
 def _wide(dtype):
-    """The type to compute in: half precisions are computed in f32."""
+    """Returns the type for computations: 16-bit types are computed in f32."""
     return jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
 
 
 def _each(function, *operands):
-    """`function`, of single matrices, for each of a batch."""
+    """Applies `function`, which takes single matrices, to each element of a batch."""
     for _ in range(operands[0].ndim - 2):
         function = jax.vmap(function)
     return function(*operands)
 
 
 def _named(name, function, ranks, *operands):
-    """Results of `function`, of single matrices, over leading batch dimensions; the k-th operand has rank `ranks[k]` without
-    them. All of it is a composite with a name, which a backend may compute in its own way: see docs/patterns.md. None: it
-    has none."""
+    """Applies `function`, which takes single matrices, over leading batch dimensions; the k-th operand has rank `ranks[k]` without
+    these. The whole computation becomes a composite with a name, which a backend may implement itself: see docs/patterns.md.
+    None: it gets no name."""
     batch = operands[0].shape[: operands[0].ndim - ranks[0]]
     if 0 in batch:
         singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
@@ -47,8 +47,8 @@ def _named(name, function, ranks, *operands):
 
 
 def _widened(function):
-    """`function` of half precisions in f32. A program may be traced under the strictest rules; they are meant for its own
-    text."""
+    """Computes `function` of 16-bit types in f32. A program may be traced under JAX's strictest type rules, which are relaxed here,
+    because they are meant for the program's own code."""
 
     def call(*operands, **options):
         types = [operand.dtype for operand in operands]
@@ -93,7 +93,7 @@ def _schur(a, *, compute_schur_vectors, sort_eig_vals, select_callable):
 
 
 def _eig(a, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
-    # The name stands for no vectors, right ones, or both.
+    # The name says whether no vectors, the right ones, or both are computed.
     left, right = compute_left_eigenvectors, compute_right_eigenvectors
     results = _named("eig", lambda a: schur.eig(a, left, left or right), (2,), a)
     return results[:2] if left and not right else results
@@ -126,7 +126,7 @@ def _tridiagonal_solve(*operands, **options):
 
 def _approx_top_k(x, *, k, reduction_dimension, recall_target, is_max_k, reduction_input_size_override,
                   aggregate_to_topk):
-    """The exact ones, of which there may be more than `k` where those are only candidates."""
+    """Computes approx_top_k exactly; it may return more than `k` elements if these are only candidates."""
     if not aggregate_to_topk:
         k = ann.approx_top_k_p.abstract_eval(
             jax.core.ShapedArray(x.shape, x.dtype), k=k, reduction_dimension=reduction_dimension,
@@ -155,9 +155,9 @@ _RULES = (
 def _rule(function):
     """A lowering that traces `function`, which gives a tuple.
 
-    In a manual computation (shard_map) arguments are typed by the axes along which they vary, and loops must be written
-    for that. What is traced here works on each device's part alone, so it is typed without them. Where types say how
-    arrays are sharded, so do those of the results; in between nothing is said.
+    In a manual computation (shard_map) the types of arguments contain the axes along which they vary, and loops must be written
+    for that. The functions traced here work on each device's part only, so their types omit these axes. If types contain
+    shardings, the types of the results do, too; intermediate types contain none.
     """
     lower = mlir.lower_fun(function, multiple_results=True)
 
@@ -183,7 +183,7 @@ def _nan_unless_definite(factor):
 
 
 def _cholesky(ctx, a):
-    """The operation itself; a matrix that is not positive definite has no factor."""
+    """Lowers to the operation cholesky itself; the factor of a matrix that is not positive definite is NaN."""
     results = lax_linalg._cholesky_lowering(ctx, a)
     if not core.is_constant_shape(ctx.avals_out[0].shape):
         return results
@@ -194,7 +194,7 @@ _SPARSE = "jax.experimental.sparse.linalg"
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Calls `then` with the module `name` once somebody imports it: what few programs use is not loaded for all."""
+    """Calls `then` with the module `name` when it is imported, so that rarely used modules are not loaded by all programs."""
 
     def __init__(self, name, then):
         self.name, self.then = name, then
@@ -219,7 +219,7 @@ def _register_sparse(platform, module):
 
 
 def register(platform: str) -> None:
-    """Registers all of them for `platform`, which must be known to JAX."""
+    """Registers all lowerings for `platform`, which must be known to JAX."""
     mlir.register_lowering(lax_linalg.cholesky_p, _cholesky, platform=platform)
     mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=platform)
     register_sparse = functools.partial(_register_sparse, platform)

@@ -8,13 +8,13 @@ from jax import lax
 
 
 def hermitian(a, lower):
-    """The Hermitian matrix of which one triangle of `a` is given."""
+    """Returns the Hermitian matrix of which `a` holds one triangle."""
     strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
     return strict + strict.conj().T + jnp.diag(jnp.diag(a).real).astype(a.dtype)
 
 
 def largest(a):
-    """A power of two next to the absolute value of the largest entry, or 1: what to divide by before anything is squared."""
+    """Returns a power of two close to the absolute value of the largest entry, or 1: entries are divided by it before they are squared, to avoid overflow."""
     size = jnp.max(jnp.abs(a))
     info = jnp.finfo(size.dtype)
     power = lax.reduce_precision(jnp.minimum(size, info.max / 2), exponent_bits=info.nexp, mantissa_bits=0)
@@ -22,7 +22,7 @@ def largest(a):
 
 
 def reflector(x, i):
-    """(v, tau, beta) for the entries i and following of the vector x; v is zero before i."""
+    """Returns the reflector (v, tau, beta) for the entries of the vector x from i on; v is zero before i."""
     rows = lax.iota(jnp.int32, x.shape[0])
     scale = largest(jnp.where(rows >= i, x, 0))
     x = jnp.where(rows >= i, x / scale, 0)
@@ -39,17 +39,17 @@ def reflector(x, i):
 
 
 def apply_left(a, v, tau):
-    """H^H a."""
+    """Returns H^H a."""
     return a - jnp.conj(tau) * v[:, None] * jnp.sum(v.conj()[:, None] * a, axis=0)[None, :]
 
 
 def apply_right(a, v, tau):
-    """a H."""
+    """Returns a H."""
     return a - tau * jnp.sum(a * v[None, :], axis=1)[:, None] * v.conj()[None, :]
 
 
 def _factor_column(a, i, first):
-    """Eliminates column i below row `first`; the reflector's vector stands where the zeros would."""
+    """Eliminates column i below row `first`; the reflector's vector is stored in place of the zeros."""
     rows = lax.iota(jnp.int32, a.shape[0])
     columns = lax.iota(jnp.int32, a.shape[1])
     column = lax.dynamic_index_in_dim(a, i, 1, keepdims=False)
@@ -60,7 +60,7 @@ def _factor_column(a, i, first):
 
 
 def geqrf(a):
-    """(packed, taus)."""
+    """QR factorization; returns (packed, taus)."""
     k = min(a.shape)
     if not k:
         return a, jnp.zeros((0,), a.dtype)
@@ -74,7 +74,7 @@ def geqrf(a):
 
 
 def geqp3(a, jpvt):
-    """(packed, pivots, taus): columns with a pivot other than 0 come first and stay; pivots count from 1."""
+    """QR factorization with pivoting; returns (packed, pivots, taus). Columns with jpvt other than 0 come first and are not moved; pivots count from 1."""
     m, n = a.shape
     k = min(m, n)
     order = jnp.argsort(jpvt == 0, stable=True).astype(jpvt.dtype)
@@ -98,7 +98,7 @@ def geqp3(a, jpvt):
 
 
 def product(a, taus):
-    """The first columns of H_0 H_1 ..., of the reflectors packed in a."""
+    """Returns the first columns of the product H_0 H_1 ... of the reflectors packed in a."""
     m, n = a.shape
     rows = lax.iota(jnp.int32, m)
     count = taus.shape[0]
@@ -114,7 +114,7 @@ def product(a, taus):
 
 
 def hessenberg(a):
-    """(packed, taus)."""
+    """Reduction to Hessenberg form; returns (packed, taus)."""
     n = a.shape[0]
 
     def step(i, state):
@@ -130,7 +130,7 @@ def hessenberg(a):
 
 
 def tridiagonal(a, *, lower):
-    """(packed, diagonal, off-diagonal, taus) of a Hermitian matrix of which one triangle is given."""
+    """Reduces a Hermitian matrix, of which one triangle is given, to tridiagonal form; returns (packed, diagonal, off-diagonal, taus)."""
     full = hermitian(a, lower)
     packed, taus = hessenberg(full if lower else full[::-1, ::-1])
     diagonal, off = jnp.diag(packed).real, jnp.diag(packed, -1).real

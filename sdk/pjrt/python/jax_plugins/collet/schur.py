@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The QR algorithm: Schur form (complex: one shift; real: two at once), and the eigenvectors of general matrices."""
+"""The QR algorithm: computes the Schur form (with one shift for complex matrices, double shifts for real ones), and the eigenvectors of general matrices."""
 import jax.numpy as jnp
 from jax import lax
 
@@ -24,7 +24,7 @@ def _reflect(h, z, x, k):
 
 
 def _first_column(h, low, high, tries):
-    """The first column of the shifted matrix (complex) or of the product of both shifted ones (real)."""
+    """Returns the first column of the shifted matrix (complex) or of the product of both shifted matrices (real)."""
     a, b, c, d = (_entry(h, high - i, high - j) for i, j in ((1, 1), (1, 0), (0, 1), (0, 0)))
     h00, h10 = _entry(h, low, low), _entry(h, low + 1, low)
     odd = (tries % 10) == 9
@@ -64,7 +64,7 @@ def _chase(h, z, low, high, tries):
 
 
 def _standard_block(h, z, i):
-    """Turns the real block at i: triangular for real eigenvalues, else with equal diagonal entries."""
+    """Rotates the real 2x2 block at i into standard form: triangular for real eigenvalues, else with equal diagonal entries."""
     a, b, c, d = (_entry(h, i + j, i + k) for j, k in ((0, 0), (0, 1), (1, 0), (1, 1)))
     p = (a - d) / 2
     disc = p * p + b * c
@@ -90,20 +90,20 @@ def _standard_block(h, z, i):
 
 
 def _scale(a):
-    """What to divide by where products of a few entries would be too large or too small; else 1, which rounds nothing."""
+    """Returns a factor to divide by if products of a few entries would overflow or underflow; else 1, which causes no rounding."""
     size = reflectors.largest(a)
     return jnp.where((size > 1e8) | (size < 1e-8), size, 1)
 
 
 def schur(a):
-    """(t, z) with a = z t z^H; t is upper triangular, for real matrices with blocks of two where values are complex."""
+    """Returns (t, z) with a = z t z^H; t is upper triangular, for real matrices with 2x2 blocks for complex eigenvalues."""
     n = a.shape[0]
     if n < 2:
         return a, jnp.ones_like(a)
     scale = _scale(a)
     packed, taus = reflectors.hessenberg(a / scale)
     q = jnp.pad(reflectors.product(packed[1:, : n - 1], taus), (1, 0)).at[0, 0].set(1)
-    # Two more rows and columns, of zeros: a reflector of three may reach over the edge.
+    # Adds two rows and columns of zeros, because a reflector of three rows may extend beyond the edge.
     h, z = jnp.pad(jnp.triu(packed, -1), (0, 2)), jnp.pad(q, (0, 2))
     size = n + 2
     eps = jnp.finfo(a.dtype).eps
@@ -138,7 +138,7 @@ def schur(a):
 
 
 def _back_substitute(t):
-    """The eigenvectors of an upper triangular matrix with entries about 1, as columns."""
+    """Returns the eigenvectors of an upper triangular matrix, whose entries are about 1, as columns."""
     n = t.shape[0]
     values = jnp.diag(t)
     columns = lax.iota(jnp.int32, n)
@@ -153,7 +153,7 @@ def _back_substitute(t):
         gap = row[i] - values
         gap = jnp.where(jnp.abs(gap) < least, least.astype(t.dtype), gap)
         new = jnp.where(columns > i, right / gap, (columns == i).astype(t.dtype))
-        # Values that are nearly equal make columns grow, again and again.
+        # For nearly equal eigenvalues the columns grow repeatedly, so they are scaled.
         size = jnp.abs(new)
         shrink = jnp.where(size > most, 1 / size, 1)
         x, new = x * shrink, new * shrink
@@ -163,7 +163,7 @@ def _back_substitute(t):
 
 
 def _normal(v):
-    """Columns of length 1 whose largest entry is real."""
+    """Returns the columns scaled to length 1, with a real largest entry."""
     v = v / jnp.max(jnp.abs(v), axis=0, keepdims=True)
     v = v / jnp.sqrt(jnp.sum((v * v.conj()).real, axis=0, keepdims=True))
     largest = jnp.take_along_axis(v, jnp.argmax(jnp.abs(v), axis=0)[None, :], axis=0)
@@ -171,7 +171,7 @@ def _normal(v):
 
 
 def eig(a, left, right):
-    """(values, left vectors if wanted, right vectors if wanted) of a general matrix."""
+    """Returns (eigenvalues, left vectors if requested, right vectors if requested) of a general matrix."""
     a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
     if not a.shape[0]:
         return (jnp.diag(a),) + (a,) * (left + right)
@@ -179,7 +179,8 @@ def eig(a, left, right):
     t, z = schur(a / scale)
     results = [jnp.diag(t) * scale]
     if left:
-        # The left vectors are the right ones of the adjoint, which a reversal of the order makes upper triangular.
+        # The left vectors are the right ones of the adjoint, which becomes upper triangular when the order of rows and
+        # columns is reversed.
         flipped = _back_substitute(t.conj().T[::-1, ::-1])[::-1, ::-1]
         results.append(_normal(jnp.matmul(z, flipped, precision="highest")))
     if right:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tridiagonal systems by elimination with row exchanges: U gets a second diagonal above."""
+"""Solves tridiagonal systems by elimination with row exchanges, because of which U has a second upper diagonal."""
 import jax.numpy as jnp
 from jax import lax
 
@@ -9,7 +9,7 @@ def _size(x):
 
 
 def _apart(pivots, largest):
-    """The pivots with those that are next to nothing, beside the largest entry of U, moved away from zero."""
+    """Returns the pivots; those that are negligible compared to the largest entry of U are moved away from zero."""
     info = jnp.finfo(pivots.dtype)
     least = jnp.maximum(info.eps * largest, info.tiny / info.eps)
     tiny = _size(pivots) < least
@@ -17,7 +17,7 @@ def _apart(pivots, largest):
 
 
 def solve(dl, d, du, b, *, perturb_singular):
-    """x with A x = b; dl[0] and du[-1] are not looked at."""
+    """Returns x with A x = b; dl[0] and du[-1] are not read."""
     n = d.shape[0]
     if not n:
         return b
@@ -25,7 +25,7 @@ def solve(dl, d, du, b, *, perturb_singular):
     below, above = jnp.concatenate([dl[1:], zero]), jnp.concatenate([du[:-1], zero])
 
     def eliminate(row, following):
-        # `row`: what is left of row i, in columns i and i + 1, and its right-hand side.
+        # `row`: the remainder of row i, in columns i and i + 1, and its right-hand side.
         pivot, right, rhs = row
         low, diagonal, high, next_rhs = following
         swap = _size(low) > _size(pivot)
@@ -33,7 +33,7 @@ def solve(dl, d, du, b, *, perturb_singular):
         first_rhs = jnp.where(swap, next_rhs, rhs)
         second = jnp.where(swap, pivot, low), jnp.where(swap, right, diagonal), jnp.where(swap, 0, high)
         second_rhs = jnp.where(swap, rhs, next_rhs)
-        # A row of which nothing is left below needs no division, which may be by zero.
+        # If the entry to eliminate is zero, no division is needed, and the divisor may be zero.
         factor = jnp.where(second[0] == 0, 0, second[0] / jnp.where(second[0] == 0, 1, first[0]))
         rest = second[1] - factor * first[1], second[2] - factor * first[2], second_rhs - factor * first_rhs
         return rest, (*first, first_rhs)

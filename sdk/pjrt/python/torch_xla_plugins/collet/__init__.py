@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collet's PJRT plugin for PyTorch/XLA, which finds `Plugin` by the entry point torch_xla.plugins.
 
-PJRT_DEVICE, the platform's name in capitals, chooses it; COLLET_BACKEND, COLLET_DEVICES, COLLET_FALLBACK and
+PJRT_DEVICE, set to the platform's name in capitals, selects it; COLLET_BACKEND, COLLET_DEVICES, COLLET_FALLBACK and
 COLLET_PJRT_LIBRARY mean what they mean under JAX.
 """
 from torch_xla.experimental import plugins
@@ -10,7 +10,7 @@ from . import installed, settings
 
 
 class Plugin(plugins.DevicePlugin):
-    """One process, all devices of the client in it."""
+    """The plugin of a single process that uses all devices of the client."""
 
     def library_path(self) -> str:
         return str(installed.library())
