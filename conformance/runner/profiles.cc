@@ -94,7 +94,7 @@ bool in_contract(std::string_view name, Op, Type) {
   return is_contract(name);
 }
 
-// Cases with a size of 4000 or more, which stands in their name, and cases with every bit pattern.
+// Cases with a size of 4000 or more, which is part of their name, and cases with every bit pattern.
 bool in_stress(std::string_view name, Op, Type) {
   if (is_contract(name)) return name.starts_with("contract/repeat/") || name.starts_with("contract/hazard/");
   if (name.ends_with("/all")) return true;

@@ -221,8 +221,8 @@ Status check_groups(const Module& module, Op op, GroupMode mode, const Groups& g
   return ok_status();
 }
 
-// True if the module states how many participants a group has. A group of one, or no groups at all, may only mean that
-// the header does not give the number of participants.
+// True if the module determines the size of a group. A size of one without groups, or with groups of replicas that
+// include all their partitions, may only mean that the header does not give the number of participants.
 bool size_is_known(GroupMode mode, const Groups& groups, int64_t size) {
   return size > 1 || (!groups.empty() && mode != GroupMode::CrossReplicaAndPartition);
 }

@@ -6,8 +6,8 @@
 namespace collet::hlo::proto {
 namespace {
 
-/// Letters of dimension levels, by the number of the level: dense, compressed, singleton, loose compressed. In HLO text, `+` behind a letter
-/// means that coordinates are not unique, and `~` that they are not ordered.
+/// Letters of dimension levels, by the number of the level: dense, compressed, singleton, loose compressed. In HLO
+/// text, `+` after a letter means that coordinates are not unique, and `~` that they are not ordered.
 constexpr char kLevels[] = "DCSH";
 
 Expected<Type> layout_type(int32_t number, std::string_view field) {

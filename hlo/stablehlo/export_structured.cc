@@ -100,8 +100,8 @@ Expected<ExportNode> bitcast(Exporter& e, ExportScope& scope, const Instruction&
   return Exporter::from_results(*op);
 }
 
-/// Exports bitcast-convert. A boolean has one bit in StableHLO and a byte in HLO, so a bitcast of booleans is not
-/// supported.
+/// Exports bitcast-convert. A boolean has one bit in StableHLO and a byte in HLO, so a bitcast between booleans and
+/// another type is exported as a conversion between booleans and u8, and a bitcast of u8.
 Expected<ExportNode> bitcast_convert(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const Type from = e.module()[instr.operand(0)].shape.type(), to = instr.shape.type();
   if ((from == Type::PRED) == (to == Type::PRED)) {

@@ -511,7 +511,7 @@ TEST(Hostile, ArtifactsThatLieAboutSizes) {
 }
 
 TEST(Hostile, RegionsThatClaimWhatFollows) {
-  // Builds an artifact whose module holds many ops, each with a region that claims all the bytes behind it as values.
+  // Builds an artifact whose module holds many ops, each with a region that declares as many values as bytes follow.
   const auto small = [](uint64_t n) { return std::string(1, static_cast<char>(n << 1 | 1)); };
   const auto large = [](uint64_t n) {
     std::string out(9, '\0');

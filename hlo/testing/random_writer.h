@@ -220,7 +220,7 @@ inline bool is_plain(const Value& v) {
 inline bool is_ranked(const Value& v) {
   return v.rank() > 0;
 }
-// Returns whether the type has few bits; sums of such values differ much if the order changes.
+// True for float types with few bits, whose sums differ much if the order of addition changes.
 inline bool is_narrow(const Value& v) {
   return v.type->kind == Kind::Float && v.type->name != "f32" && v.type->name != "f64";
 }

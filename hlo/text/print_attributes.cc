@@ -205,8 +205,8 @@ bool is_left_out(const FieldInfo& f, const void* attrs) {
 bool is_written(const FieldInfo& f, const Instruction& instr) {
   if (f.kind == FieldKind::WINDOW) return !at<Window>(instr.attrs, f).size.empty();
   if (f.required || !is_left_out(f, instr.attrs)) return true;
-  // XLA requires broadcast's dimensions except for scalars, and does not accept the default of transpose_a if it is
-  // absent.
+  // XLA requires broadcast's dimensions except for scalars, and treats a missing transpose_a differently from its
+  // default.
   if (instr.op == Op::BROADCAST || f.text == "transpose_a") return true;
   if (f.text == "operand_layout_constraints") return instr.as<CustomCallAttrs>().constrains_layouts;
   return f.text == "channel_id" && instr.extras && instr.extras->zero_channel;

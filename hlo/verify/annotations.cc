@@ -147,7 +147,8 @@ const Sharding* sharding_of(const Instruction& instr) {
   return instr.extras ? instr.extras->sharding : nullptr;
 }
 
-// A while or conditional and the roots of its computations must have the same sharding.
+// Checks that a while has the same sharding as the parameters of its computations and the root of its body, and that a
+// conditional has the same sharding as the roots of its branches.
 void check_same_sharding(Context& context, const Instruction& instr) {
   const Module& m = context.module;
   std::vector<const Instruction*> parts{&instr};

@@ -21,8 +21,8 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COLLET_COUNTS_ALLOCATIONS 1
 
-// The allocation functions of the C library. The test replaces malloc and others to count all calls in this process,
-// including those of operator new.
+// The allocation functions of the C library. The test replaces malloc and the others by functions that count all calls
+// in this process, including those of operator new, and then call these.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);

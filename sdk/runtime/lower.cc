@@ -173,7 +173,7 @@ class Lowerer {
       Step& step = s.steps[i];
       step.is_last_use.resize(step.in.size());
       size_t first = 0;
-      const auto group = [&](size_t count) {  // passes a group of inputs
+      const auto group = [&](size_t count) {  // finds the last uses among inputs that are passed together
         const std::span<const uint32_t> in = std::span(step.in).subspan(first, count);
         for (uint32_t slot : in) ++uses[slot];
         for (size_t k = 0; k < count; ++k) step.is_last_use[first + k] = last[in[k]] == i && uses[in[k]] == 1;

@@ -264,7 +264,7 @@ TEST(Partition, ScatterToUnreduced_NeedsNoAllReduce) {
     for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(out[p][0].as_double(i), kTerms[p / 2][i]) << p << ", " << i;
 }
 
-// The state of a loop stays unreduced; it is reduced once behind the loop.
+// The state of a loop stays unreduced; it is reduced once after the loop.
 TEST(Partition, UnreducedLoopState_IsReducedOnceBehindTheLoop) {
   std::string text;
   const auto out = sums(R"(%none = stablehlo.constant dense<0.0> : tensor<8xf32>

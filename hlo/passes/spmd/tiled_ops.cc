@@ -186,8 +186,8 @@ InstrId with_margins(Builder& b, InstrId x, size_t d, int64_t margin) {
   return b.pad_dim(x, b.scalar_int(b.type(x), 0), static_cast<int64_t>(d), margin, margin);
 }
 
-// Returns the start, in a tile with margins of `size` elements, of a window of `size` elements that begins at `start` of the
-// whole dimension. A window outside of the tile lies in a margin.
+// Returns the start, in a tile with margins of `size` elements, of a window of `size` elements that begins at `start`
+// of the whole dimension. A window outside of the tile is inside a margin.
 InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split, int64_t whole, int64_t tile,
                       int64_t size) {
   Builder& b = op.b;
@@ -195,7 +195,7 @@ InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split
   return b.min(b.max(from_tile, b.scalar_int(Type::S32, 0)), b.scalar_int(Type::S32, tile + size));
 }
 
-// Returns the part of the slice that lies in the tile, and zeros elsewhere.
+// Returns the part of the slice that is in the tile, and zeros elsewhere.
 InstrId dynamic_slice(TiledOp& op) {
   const Dims sizes = op.instr.as<DynamicSliceAttrs>().sizes;
   std::vector<InstrId> starts(op.operands.begin() + 1, op.operands.end());
@@ -214,7 +214,7 @@ InstrId dynamic_slice(TiledOp& op) {
   return op.b.dynamic_slice(x, starts, dims_of_shape(op.result));
 }
 
-// Writes the part of the update that lies in the tile.
+// Writes the part of the update that is in the tile.
 InstrId dynamic_update_slice(TiledOp& op) {
   std::vector<InstrId> starts(op.operands.begin() + 2, op.operands.end());
   InstrId x = op.operands[0];
