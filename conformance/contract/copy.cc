@@ -297,7 +297,7 @@ void beyond_the_end(Contract& c) {
   if (!promise) return c.skip("the backend's version of the ABI does not say");
   host = host_before;
   for (const Range& range : ranges) {
-    // Offset + bytes overflows.
+    // The sum of offset and bytes overflows.
     if (*promise != Promise::COPY_RANGE && range.offset + range.bytes < range.offset) continue;
     for (int kind = 0; kind < 4; ++kind) {
       const collet_place inside = at(b.buffer);

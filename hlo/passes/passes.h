@@ -68,11 +68,11 @@ struct PassInfo {
   PassFunction run;
 };
 
-/// Every pass, in the order of passes.def.
+/// Returns every pass, in the order of passes.def.
 std::span<const PassInfo> passes();
-/// Names of the patterns that find_patterns knows.
+/// Returns the names of the patterns that find_patterns knows.
 std::vector<std::string_view> pattern_names();
-/// Null when there is none of that name.
+/// Returns the pass of that name; null if there is none.
 const PassInfo* find_pass(std::string_view name);
 
 }  // namespace collet::hlo

@@ -16,7 +16,7 @@ struct AbiField {
   uint16_t since = 1;
   uint16_t ir_offset = 0;
   uint16_t offset = 0;  ///< offset in the C struct
-  uint16_t bytes = 0;   ///< in the C struct
+  uint16_t bytes = 0;   ///< size in the C struct
   std::span<const EnumValue> values;
 };
 

@@ -60,8 +60,7 @@ class Lexer {
   Token token_;
 };
 
-/// Returns a string token's contents with escapes resolved:
-/// , \t, \", \\ and \HH.
+/// Returns a string token's contents with escapes resolved: \n, \t, \", \\ and \HH.
 std::string unescape(std::string_view raw);
 
 }  // namespace collet::hlo::mlir

@@ -39,20 +39,19 @@ class ShardingTable {
 /// Finds a sharding for every value of the regions.
 ///
 /// 1. Stated shardings are fixed: those of the entry's parameters, of instructions, of sharding constraints and of the
-/// markers of manual computations; a dimension that is stated as open may be split further.
+///    markers of manual computations; a dimension that is stated as open may be split further.
 /// 2. They are propagated, forward and backward by the sharding rules of the ops, to a fixed point: first through ops
-/// that only work element by element or move data, then through all parallel factors, then through windows. If two
-/// arrays suggest different shardings of a factor, that of the larger array is used. Control flow passes shardings on
-/// between arguments, parameters, roots and results.
+///    that only work element by element or move data, then through all parallel factors, then through windows. If two
+///    arrays suggest different shardings of a factor, that of the larger array is used. Control flow passes shardings on
+///    between arguments, parameters, roots and results.
 /// 3. Shardings that are not fixed are then changed one by one, to that of a neighbour or to replicated, if fewer bytes
-/// are then moved.
+///    are then moved.
 /// 4. If bytes must still be moved, the search starts again without propagation, and without the stated dimensions that
-/// do not split evenly; the shardings that move the fewest bytes are used.
+///    do not split evenly; the shardings that move the fewest bytes are used.
 /// 5. A value that a constraint states as unreduced is unreduced from the op that computes it, if that op can leave it
-/// so.
+///    so.
 ///
 /// Returns an error if the stated shardings contradict each other.
-/// An error where the program states what cannot be.
 Expected<ShardingTable> propagate_shardings(const Module& module, const ProgramRegions& regions);
 
 }  // namespace collet::hlo::spmd

@@ -39,7 +39,7 @@ class Point:
 
 
 def powers(first, last, step=1):
-    """(2**first, 2**(first + step), ..., 2**last)."""
+    """Returns (2**first, 2**(first + step), ..., 2**last)."""
     return tuple(2 ** k for k in range(first, last + 1, step))
 
 
