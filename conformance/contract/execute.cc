@@ -427,8 +427,8 @@ void refused_launches(Contract& c) {
   }
 }
 
-// Checks that a wrong launch changes nothing if the backend refuses it, even where the header does not require a
-// refusal. Every backend that checks launches can detect too few arguments.
+// Checks that a launch with a layout that was not negotiated changes nothing if the backend refuses it. The header does
+// not require the refusal.
 void errors_change_nothing(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
