@@ -85,13 +85,14 @@ constexpr std::string_view kExpand[] = {
 
 constexpr Pipeline kPipelines[] = {
     {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},
-    {"patterns", "prepare, then groups ops that some devices take as one", &prepare_patterns},
-    {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
-    {"fuse", "proposes fusions and keeps those that the device takes", &propose_fusions},
-    {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
-    {"spmd-propagate", "before partitioning: finds a sharding for every value and states it", &spmd_propagate},
-    {"spmd-partition", "from whole arrays to what each partition does", &spmd_partition},
-    {"canonicalize", "products and convolutions in the form of libraries, movement out of the way", &canonicalize},
+    {"patterns", "prepare, then groups ops that some devices support as one op", &prepare_patterns},
+    {"legalize", "expands ops that the device does not support, until no expansion applies", &legalize},
+    {"fuse", "proposes fusions and keeps those that the device accepts", &propose_fusions},
+    {"optimize", "simplifies, folds, and removes duplicate and unused instructions until nothing changes", &optimize},
+    {"spmd-propagate", "finds a sharding for every value; the first part of spmd-partition", &spmd_propagate},
+    {"spmd-partition", "rewrites a program with shardings as the program of one partition", &spmd_partition},
+    {"canonicalize", "rewrites products and convolutions to forms of libraries, and sinks data movement",
+     &canonicalize},
 };
 
 }  // namespace
