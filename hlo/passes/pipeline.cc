@@ -91,8 +91,7 @@ constexpr Pipeline kPipelines[] = {
     {"optimize", "simplifies, folds, and removes duplicate and unused instructions until nothing changes", &optimize},
     {"spmd-propagate", "finds a sharding for every value; the first part of spmd-partition", &spmd_propagate},
     {"spmd-partition", "rewrites a program with shardings as the program of one partition", &spmd_partition},
-    {"canonicalize", "rewrites products and convolutions to forms of libraries, and sinks data movement",
-     &canonicalize},
+    {"canonicalize", "rewrites products and convolutions to library forms, and sinks data movement", &canonicalize},
 };
 
 }  // namespace
