@@ -18,6 +18,7 @@ endif()
 option(COLLET_WITH_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLET_WERROR "Treat warnings as errors" OFF)
 option(COLLET_LIBFUZZER "Build fuzz targets with libFuzzer (needs clang)" OFF)
+option(COLLET_COVERAGE "Count which lines run, by LLVM's source-based coverage (needs clang)" OFF)
 set(COLLET_SANITIZE "" CACHE STRING "Sanitizers for all of our code, such as address,undefined or thread")
 
 if(COLLET_WITH_LLVM AND NOT LLVM_FOUND)
