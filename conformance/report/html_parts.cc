@@ -136,8 +136,9 @@ std::string heat_map(const ConformReport& report) {
       "w\">partly "
       "on the fallback, or not taken</span><span class=\"key u\">not taken, and not claimed</span><span class=\"key "
       "f\">failed</span> Numbers are cases, of failed ones those that did; each leads to them.</p>\n<div "
-      "class=\"map\"><table>\n<tr><th>";
+      "class=\"map\"><table>\n<thead><tr><th>";
   for (const hlo::Type type : types) out += fmt::format("<th>{}", hlo::type_info(type).text);
+  out += "</thead>";  // which browsers print again on each page
   for (const Op op : ops) {
     out += fmt::format("\n<tr><th><code>{}</code>", op_info(op).text);
     for (const hlo::Type type : types) {
