@@ -178,6 +178,61 @@ void sum_dot(const Instruction& dot, const Literal& lhs, const Literal& rhs, Sum
   sum_up(outer, inner, nullptr, sums);
 }
 
+// Rows of lhs belong to groups one after another, which have as many as `group_sizes` says, and each group has a matrix of rhs.
+// The rows behind the last group give 0.
+void sum_ragged_dot(const Instruction& dot, const Literal& lhs, const Literal& rhs, const Literal& group_sizes,
+                    Sums& sums) {
+  const auto& attrs = dot.as<hlo::RaggedDotAttrs>();
+  const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape());
+  std::vector<Axis> outer, inner;
+  for (size_t i = 0; i < attrs.lhs_batch.size(); ++i)
+    outer.push_back({lhs.shape().dim(static_cast<int>(attrs.lhs_batch[i])), at(left, attrs.lhs_batch[i]),
+                     at(right, attrs.rhs_batch[i])});
+  size_t ragged = 0;
+  for (int d = 0; d < lhs.shape().rank(); ++d) {
+    if (is_in(attrs.lhs_batch, d) || is_in(attrs.lhs_contracting, d)) continue;
+    if (d == attrs.lhs_ragged[0]) ragged = outer.size();
+    outer.push_back({lhs.shape().dim(d), at(left, d), 0});
+  }
+  for (int d = 0; d < rhs.shape().rank(); ++d)
+    if (!is_in(attrs.rhs_batch, d) && !is_in(attrs.rhs_contracting, d) && !is_in(attrs.rhs_group, d))
+      outer.push_back({rhs.shape().dim(d), 0, at(right, d)});
+  for (size_t i = 0; i < attrs.lhs_contracting.size(); ++i)
+    inner.push_back({lhs.shape().dim(static_cast<int>(attrs.lhs_contracting[i])), at(left, attrs.lhs_contracting[i]),
+                     at(right, attrs.rhs_contracting[i])});
+  const int64_t below = count_of({outer.begin() + static_cast<std::ptrdiff_t>(ragged) + 1, outer.end()}),
+                terms = count_of(inner);
+  for (int64_t i = 0; i < count_of(outer); ++i) {
+    const int64_t row = i / below % outer[ragged].size;
+    int64_t group = 0, end = 0;
+    for (; group < group_sizes.element_count(); ++group)
+      if (row < (end += group_sizes.as_int(group))) break;
+    const auto [x, y] = places(outer, i);
+    for (int64_t k = 0; k < terms && group < group_sizes.element_count(); ++k) {
+      const auto [dx, dy] = places(inner, k);
+      sums.add_product(x + dx, y + dy + group * at(right, attrs.rhs_group[0]));
+    }
+    sums.finish(i);
+  }
+}
+
+// Each element times its scale, which stands for a block of elements. The product has few enough digits for f64.
+std::optional<Literal> scaled(const Literal& values, const Literal& scales) {
+  const Shape &shape = values.shape(), &blocks = scales.shape();
+  const bool is_narrow = hlo::type_info(values.type()).bits <= 16 && hlo::type_info(scales.type()).bits <= 16;
+  if (!is_narrow || blocks.rank() != shape.rank()) return std::nullopt;
+  const Dims sizes = sizes_of(shape), strides = strides_of(blocks);
+  Literal out = Literal::zeros(Shape::array(Type::F64, shape.dims()));
+  Dims index(sizes.size());
+  for (int64_t i = 0; i < out.element_count(); ++i, advance(index, sizes)) {
+    int64_t scale = 0;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      scale += index[d] / (sizes[d] / blocks.dim(static_cast<int>(d))) * strides[d];
+    out.set_double(i, values.as_double(i) * scales.as_double(scale));
+  }
+  return out;
+}
+
 void sum_reduce(const Instruction& reduce, const Literal& data, const Literal& start, Sums& sums) {
   const auto& over = reduce.as<hlo::DimensionsAttrs>().dimensions;
   const Dims strides = strides_of(data.shape());
@@ -310,6 +365,26 @@ std::optional<ExactSums> exact_sums(const Module& module, const Instruction& op,
       Sums sums(op.shape, *operands[0], *operands[1]);
       op.op == Op::DOT ? sum_dot(op, *operands[0], *operands[1], sums)
                        : sum_convolution(op, *operands[0], *operands[1], sums);
+      return sums.take();
+    }
+    case Op::RAGGED_DOT: {
+      const auto& attrs = op.as<hlo::RaggedDotAttrs>();
+      const bool has_free_rows = attrs.lhs_ragged.size() == 1 && attrs.rhs_group.size() == 1 &&
+                                 !is_in(attrs.lhs_contracting, attrs.lhs_ragged[0]) &&
+                                 !is_in(attrs.lhs_batch, attrs.lhs_ragged[0]);
+      if (operands.size() != 3 || !has_free_rows || hlo::is_complex(op.shape.type()) ||
+          operands[2]->shape().rank() != 1)
+        return std::nullopt;
+      Sums sums(op.shape, *operands[0], *operands[1]);
+      sum_ragged_dot(op, *operands[0], *operands[1], *operands[2], sums);
+      return sums.take();
+    }
+    case Op::SCALED_DOT: {
+      if (operands.size() != 4) return std::nullopt;
+      const auto lhs = scaled(*operands[0], *operands[2]), rhs = scaled(*operands[1], *operands[3]);
+      if (!lhs || !rhs) return std::nullopt;
+      Sums sums(op.shape, *lhs, *rhs);
+      sum_dot(op, *lhs, *rhs, sums);
       return sums.take();
     }
     case Op::REDUCE:

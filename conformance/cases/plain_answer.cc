@@ -87,27 +87,32 @@ std::optional<Literal> reduced(const Module& module, const Instruction& instr, c
   return out;
 }
 
+// Calls `each` with the number of a window and that of an element in it, for all elements of all windows.
+template <typename Each>
+void for_each_in_window(const hlo::Window& window, const Shape& from, const Shape& results, Each each) {
+  const Indices sizes = sizes_of(results), strides = strides_of(from), taps(window.size.begin(), window.size.end());
+  Indices place(sizes.size());
+  for (int64_t to = 0; to < results.element_count(); ++to, advance(place, sizes)) {
+    Indices tap(taps.size());
+    for (bool more = !is_empty(taps); more; more = advance(tap, taps)) {
+      int64_t element = 0;
+      for (size_t d = 0; d < taps.size() && element >= 0; ++d) {
+        const int64_t seen = element_seen(window, d, place[d], tap[d], from.dim(static_cast<int>(d)));
+        element = seen < 0 ? -1 : element + seen * strides[d];
+      }
+      if (element >= 0) each(to, element);
+    }
+  }
+}
+
 std::optional<Literal> reduced_windows(const Module& module, const Instruction& instr, const Literal& from,
                                        const Literal& start) {
   const PlainFunction combine = combiner_of(module, instr, from.type());
   if (combine == nullptr || !instr.shape.is_array()) return std::nullopt;
-  const hlo::Window& window = instr.as<hlo::WindowAttrs>().window;
-  const Indices sizes = sizes_of(instr.shape), strides = strides_of(from.shape()),
-                taps(window.size.begin(), window.size.end());
   Literal out = Literal::zeros(instr.shape);
-  Indices place(sizes.size());
-  for (int64_t i = 0; i < out.element_count(); ++i, advance(place, sizes)) {
-    copy_element(out, i, start, 0);
-    Indices tap(taps.size());
-    for (bool more = !is_empty(taps); more; more = advance(tap, taps)) {
-      int64_t at_place = 0;
-      for (size_t d = 0; d < taps.size() && at_place >= 0; ++d) {
-        const int64_t element = element_seen(window, d, place[d], tap[d], from.shape().dim(static_cast<int>(d)));
-        at_place = element < 0 ? -1 : at_place + element * strides[d];
-      }
-      if (at_place >= 0) combine(out, i, out, i, from, at_place);
-    }
-  }
+  for (int64_t i = 0; i < out.element_count(); ++i) copy_element(out, i, start, 0);
+  for_each_in_window(instr.as<hlo::WindowAttrs>().window, from.shape(), instr.shape,
+                     [&](int64_t to, int64_t i) { combine(out, to, out, to, from, i); });
   return out;
 }
 
@@ -145,7 +150,7 @@ std::optional<std::vector<Literal>> largest(const Instruction& instr, const Lite
   const auto& attrs = instr.as<hlo::TopKAttrs>();
   if (hlo::is_complex(from.type())) return std::nullopt;
   const bool is_float = hlo::is_float(from.type()), is_unsigned = hlo::is_unsigned(from.type());
-  if (is_float && float_format(static_cast<uint32_t>(from.type())).specials != FloatSpecials::IEEE) return std::nullopt;
+  if (is_float && !has_total_order(from)) return std::nullopt;
   const auto is_before = [&](int64_t i, int64_t j) {
     if (attrs.smallest) std::swap(i, j);
     if (is_float) return total_key(from, i) > total_key(from, j);
@@ -181,7 +186,7 @@ std::optional<std::vector<Literal>> sorted(const Module& module, const Instructi
   if (hlo::is_complex(keys.type())) return std::nullopt;
   const bool is_float = hlo::is_float(keys.type()), is_unsigned = !hlo::is_signed(keys.type());
   const bool is_total = is_float && compare.type == hlo::CompareType::TOTALORDER;
-  if (is_total && float_format(static_cast<uint32_t>(keys.type())).specials != FloatSpecials::IEEE) return std::nullopt;
+  if (is_total && !has_total_order(keys)) return std::nullopt;
   for (int64_t i = 0; is_float && !is_total && i < keys.element_count(); ++i)
     if (std::isnan(keys.as_double(i)) || (keys.as_double(i) == 0 && std::signbit(keys.as_double(i))))
       return std::nullopt;
@@ -269,35 +274,23 @@ std::optional<Literal> mapped(const PlainInterpreter& interpreter, const Instruc
   return out;
 }
 
-// Computes a reduction whose body has several ops. The result is known if four orders of combination give the same
-// result: forward and backward, each one element at a time and pairwise as a tree.
-Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
-  const size_t count = operands.size() / 2;
-  const auto& over = instr.as<hlo::DimensionsAttrs>().dimensions;
-  const Literal& first = *operands[0];
-  if (over.empty() || !first.dynamic_sizes().empty()) return std::nullopt;
-  const Shape& one_shape = instr.shape.is_tuple() ? instr.shape.element(0) : instr.shape;
-  std::vector<std::vector<int64_t>> lines(static_cast<size_t>(one_shape.element_count()));
-  const Indices sizes = sizes_of(first.shape()), strides = strides_of(one_shape);
-  Indices index(sizes.size());
-  for (int64_t i = 0; i < first.element_count(); ++i, advance(index, sizes)) {
-    int64_t to = 0;
-    size_t kept = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      if (!is_in(over, static_cast<int64_t>(d))) to += index[d] * strides[kept++];
-    lines[static_cast<size_t>(to)].push_back(i);
-  }
-  using Group = std::vector<Known>;  // an element of each operand
-  const auto group_at = [&](int64_t i) {
-    Group group;
-    for (size_t k = 0; k < count; ++k) group.push_back(element_of(*operands[k], i));
-    return group;
-  };
+// The elements that are combined into one element of each result: a first one of each operand, and the numbers of the others.
+using Group = std::vector<Known>;  // an element of each operand
+struct Line {
+  Group first;
+  std::vector<int64_t> others;
+};
+
+// Combines the elements of each line by a computation. The results are known if four orders of combination give the same
+// results: forward and backward, each one element at a time and pairwise as a tree.
+Results combined_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, hlo::CompId body,
+                              Operands elements, const std::vector<Line>& lines) {
+  const size_t count = elements.size();
   bool is_known = true;
   const auto combine = [&](const Group& a, const Group& b) {
     Group arguments = a;
     arguments.insert(arguments.end(), b.begin(), b.end());
-    std::optional<Known> both = interpreter.run(instr.called[0], std::move(arguments));
+    std::optional<Known> both = interpreter.run(body, std::move(arguments));
     if (!both || both->is_tuple != (count > 1)) {
       is_known = false;
       return a;
@@ -313,29 +306,83 @@ Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruct
     }
     return all[0];
   };
-  Group start;
-  for (size_t k = 0; k < count; ++k) start.push_back({.value = *operands[count + k]});
+  const auto in_turn = [&](const std::vector<Group>& all) {
+    Group sum = all[0];
+    for (size_t i = 1; i < all.size(); ++i) sum = combine(sum, all[i]);
+    return sum;
+  };
   std::vector<Literal> out;
   for (size_t k = 0; k < count; ++k)
     out.push_back(Literal::zeros(instr.shape.is_tuple() ? instr.shape.element(k) : instr.shape));
   for (size_t line = 0; line < lines.size(); ++line) {
-    std::vector<Group> all = {start};
-    for (const int64_t i : lines[line]) all.push_back(group_at(i));
-    Group forward = all[0];
-    for (size_t i = 1; i < all.size(); ++i) forward = combine(forward, all[i]);
-    const Group tree = in_pairs(all);
+    std::vector<Group> all = {lines[line].first};
+    for (const int64_t i : lines[line].others) {
+      Group& group = all.emplace_back();
+      for (const Literal* element : elements) group.push_back(element_of(*element, i));
+    }
+    const Group forward = in_turn(all), tree = in_pairs(all);
     std::reverse(all.begin() + 1, all.end());
-    Group backward = all[0];
-    for (size_t i = 1; i < all.size(); ++i) backward = combine(backward, all[i]);
-    const Group other_tree = in_pairs(all);
+    const Group backward = in_turn(all), other_tree = in_pairs(all);
     if (!is_known) return std::nullopt;
     for (size_t k = 0; k < count; ++k) {
-      for (const Group* other : std::initializer_list<const Group*>{&tree, &backward, &other_tree})
+      for (const Group* other : {&tree, &backward, &other_tree})
         if (!((*other)[k].value == forward[k].value)) return std::nullopt;
       copy_element(out[k], static_cast<int64_t>(line), forward[k].value, 0);
     }
   }
   return out;
+}
+
+// Returns the shape that all results have.
+const Shape& shape_of_results(const Instruction& instr) {
+  return instr.shape.is_tuple() ? instr.shape.element(0) : instr.shape;
+}
+
+// Returns a line for each element of the results. Each begins with the init values.
+std::vector<Line> lines_from(Operands starts, const Shape& results) {
+  Line line;
+  for (const Literal* start : starts) line.first.push_back({.value = *start});
+  return std::vector<Line>(static_cast<size_t>(results.element_count()), line);
+}
+
+// Computes a reduction whose body has several ops.
+Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
+  const size_t count = operands.size() / 2;
+  const auto& over = instr.as<hlo::DimensionsAttrs>().dimensions;
+  const Shape &from = operands[0]->shape(), &results = shape_of_results(instr);
+  if (over.empty()) return std::nullopt;
+  std::vector<Line> lines = lines_from(operands.subspan(count), results);
+  const Indices sizes = sizes_of(from), strides = strides_of(results);
+  Indices index(sizes.size());
+  for (int64_t i = 0; i < from.element_count(); ++i, advance(index, sizes)) {
+    int64_t to = 0;
+    size_t kept = 0;
+    for (size_t d = 0; d < index.size(); ++d)
+      if (!is_in(over, static_cast<int64_t>(d))) to += index[d] * strides[kept++];
+    lines[static_cast<size_t>(to)].others.push_back(i);
+  }
+  return combined_in_any_order(interpreter, instr, instr.called[0], operands.first(count), lines);
+}
+
+// Computes a reduction of windows whose body has several ops.
+Results windows_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
+  const size_t count = operands.size() / 2;
+  std::vector<Line> lines = lines_from(operands.subspan(count), shape_of_results(instr));
+  for_each_in_window(instr.as<hlo::WindowAttrs>().window, operands[0]->shape(), shape_of_results(instr),
+                     [&](int64_t to, int64_t i) { lines[static_cast<size_t>(to)].others.push_back(i); });
+  return combined_in_any_order(interpreter, instr, instr.called[0], operands.first(count), lines);
+}
+
+// Computes a scatter of several operands, or whose body has several ops.
+Results scattered_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
+  const size_t count = operands.size() / 2;
+  const Operands updates = operands.subspan(count + 1);
+  std::vector<Line> lines(static_cast<size_t>(operands[0]->element_count()));
+  for (size_t i = 0; i < lines.size(); ++i)
+    for (size_t k = 0; k < count; ++k) lines[i].first.push_back(element_of(*operands[k], static_cast<int64_t>(i)));
+  for_each_update(instr, std::vector{operands[0], operands[count], updates[0]},
+                  [&](int64_t to, int64_t i) { lines[static_cast<size_t>(to)].others.push_back(i); });
+  return combined_in_any_order(interpreter, instr, instr.called[0], updates, lines);
 }
 
 // True if the collective returns its operand when there is one participant.
@@ -348,6 +395,9 @@ bool is_copy_alone(const Module& module, const Instruction& instr) {
     case Op::REDUCE_SCATTER:
     case Op::COLLECTIVE_BROADCAST:
       return instr.operands.size() == 1 && instr.shape.is_array();
+    case Op::COLLECTIVE_PERMUTE:
+      return instr.operands.size() == 1 && instr.shape.is_array() &&
+             std::ranges::equal(instr.as<hlo::CollectivePermuteAttrs>().pairs, std::initializer_list<int64_t>{0, 0});
     default:
       return false;
   }
@@ -385,23 +435,13 @@ bool for_each_selected(const Module& module, const Instruction& instr, std::span
   const auto is_larger = [&](int64_t i, int64_t j) {
     return is_float ? from.as_double(i) > from.as_double(j) : from.as_int(i) > from.as_int(j);
   };
-  const hlo::Window& window = instr.as<hlo::WindowAttrs>().window;
-  const Indices places = sizes_of(source.shape()), strides = strides_of(from.shape()),
-                taps(window.size.begin(), window.size.end());
-  Indices place(places.size());
-  for (int64_t i = 0; i < source.element_count(); ++i, advance(place, places)) {
-    int64_t best = -1;
-    Indices tap(taps.size());
-    for (bool more = !is_empty(taps); more; more = advance(tap, taps)) {
-      int64_t element = 0;
-      for (size_t d = 0; d < taps.size() && element >= 0; ++d) {
-        const int64_t seen = element_seen(window, d, place[d], tap[d], from.shape().dim(static_cast<int>(d)));
-        element = seen < 0 ? -1 : element + seen * strides[d];
-      }
-      if (element >= 0 && (best < 0 || is_larger(element, best))) best = element;
-    }
-    if (best >= 0) each(best, i);
-  }
+  std::vector<int64_t> best(static_cast<size_t>(source.element_count()), -1);
+  for_each_in_window(instr.as<hlo::WindowAttrs>().window, from.shape(), source.shape(), [&](int64_t to, int64_t i) {
+    int64_t& largest = best[static_cast<size_t>(to)];
+    if (largest < 0 || is_larger(i, largest)) largest = i;
+  });
+  for (size_t i = 0; i < best.size(); ++i)
+    if (best[i] >= 0) each(best[i], static_cast<int64_t>(i));
   return true;
 }
 
@@ -421,6 +461,7 @@ std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interp
       break;
     case Op::REDUCE_WINDOW:
       if (operands.size() == 2) one = reduced_windows(module, instr, *operands[0], *operands[1]);
+      if (!one) return windows_in_any_order(interpreter, instr, operands);
       break;
     case Op::DOT:
     case Op::CONVOLUTION:
@@ -428,6 +469,7 @@ std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interp
       break;
     case Op::SCATTER:
       one = scattered(module, instr, operands);
+      if (!one) return scattered_in_any_order(interpreter, instr, operands);
       break;
     case Op::SELECT_AND_SCATTER:
       one = selected_and_scattered(module, instr, operands);

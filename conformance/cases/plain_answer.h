@@ -58,6 +58,8 @@ bool for_each_selected(const hlo::Module& module, const hlo::Instruction& instr,
 hlo::Literal plain_scatter(const hlo::Instruction& instr, std::span<const hlo::Literal* const> operands,
                            PlainFunction function);
 
+/// Returns whether the total order of floats is specified for all elements. The place of a NaN without a sign is not.
+bool has_total_order(const hlo::Literal& value);
 /// Returns the bits of a float as a number that increases in total order: -NaN, -infinity ... -0, +0 ... +NaN.
 int64_t total_key(const hlo::Literal& value, int64_t i);
 

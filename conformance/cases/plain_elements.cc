@@ -305,6 +305,24 @@ void convert_element(Literal& out, const Literal& from, int64_t i) {
   }
 }
 
+// To integers: toward zero, and away from it where the random bits, as a number r of b bits, are less than floor(f * 2^b) for the
+// fraction f that was cut off.
+bool stochastic_convert(Literal& out, const Literal& from, const Literal& random) {
+  if (!hlo::is_float(from.type()) || !hlo::is_integer(out.type())) return false;
+  const int bits = bits_of(random.type());
+  for (int64_t i = 0; i < out.element_count(); ++i) {
+    const double value = from.as_double(i), size = std::fabs(value);
+    if (!std::isfinite(value)) {
+      out.set_int(i, to_integer(out.type(), value));
+      continue;
+    }
+    const double whole = std::floor(size), share = std::floor(std::ldexp(size - whole, bits));
+    const bool is_away = static_cast<double>(low_bits(random.as_int(i), bits)) < share;
+    out.set_int(i, to_integer(out.type(), std::copysign(is_away ? whole + 1 : whole, value)));
+  }
+  return true;
+}
+
 template <Op kOp>
 void integers(Literal& out, int64_t to, const Literal& a, int64_t i, const Literal& b, int64_t j) {
   int64_t value = 0;
@@ -345,11 +363,22 @@ PlainFunction function_for(Type type) {
 
 }  // namespace
 
+bool has_total_order(const Literal& value) {
+  const FloatSpecials specials = float_format(static_cast<uint32_t>(value.type())).specials;
+  if (specials != FloatSpecials::FNUZ && specials != FloatSpecials::E8M0) return true;
+  for (int64_t i = 0; i < value.element_count(); ++i)
+    if (std::isnan(value.as_double(i))) return false;
+  return true;
+}
+
 int64_t total_key(const Literal& value, int64_t i) {
   const int bits = bits_of(value.type());
   uint64_t raw = 0;
   const auto bytes = static_cast<size_t>((bits + 7) / 8);
   std::memcpy(&raw, value.bytes() + static_cast<size_t>(i) * bytes, bytes);
+  raw = low_bits(static_cast<int64_t>(raw), bits);
+  if (float_format(static_cast<uint32_t>(value.type())).specials == FloatSpecials::E8M0)
+    return static_cast<int64_t>(raw);
   const uint64_t sign = uint64_t{1} << (bits - 1), magnitude = raw & (sign - 1);
   return raw & sign ? -1 - static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
 }
@@ -419,9 +448,8 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   if (!have_all(0)) return std::nullopt;
   if (instr.op == Op::COMPARE) {
     const auto& attrs = instr.as<hlo::CompareAttrs>();
-    // The total order of formats without a negative zero or NaN is not specified.
     if (attrs.type == hlo::CompareType::TOTALORDER &&
-        (!hlo::is_float(type) || float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::IEEE))
+        (!hlo::is_float(type) || !has_total_order(a) || !has_total_order(*operands[1])))
       return std::nullopt;
     for (int64_t i = 0; i < count; ++i) out.set_int(i, compares(attrs, a, *operands[1], i));
     return out;
@@ -431,6 +459,8 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
     for (int64_t i = 0; i < count; ++i) convert_element(out, a, i);
     return out;
   }
+  if (instr.op == Op::STOCHASTIC_CONVERT)
+    return stochastic_convert(out, a, *operands[1]) ? std::optional(std::move(out)) : std::nullopt;
   if (instr.op == Op::NEGATE && hlo::is_complex(type)) {
     for (int64_t i = 0; i < count; ++i) out.set_double(i, -a.as_double(i), -a.imaginary(i));
     return out;

@@ -58,7 +58,8 @@ constexpr FamilyText kFamilies[] = {
      "to narrower ones keep the low bits. A result of a float type is rounded once, to nearest, ties to even; what is "
      "too large "
      "becomes infinity, or NaN or the greatest number of a format that has none. To pred all but 0 is 1, NaN too. Of a "
-     "complex number the real part is taken."},
+     "complex number the real part is taken. stochastic-convert to an integer rounds toward zero, but away from zero "
+     "where its random bits, as a number of b bits, are less than floor(f * 2^b) for the fraction f that is cut off."},
     {Family::movement, "Data movement",
      "Elements are copied unchanged. broadcast names a different result dimension for each operand dimension, of the "
      "same size. reshape keeps the number of elements; transpose takes a permutation. Slices lie inside of the "
@@ -70,7 +71,11 @@ constexpr FamilyText kFamilies[] = {
     {Family::dot, "Products",
      "Batch and contracting dimensions are named in pairs of equal size, none twice. The result has the batch "
      "dimensions, then the free ones of lhs, then those of rhs; it may state a wider element type.",
-     "Sums of integers wrap around in the result's type; a sum over no elements is 0."},
+     "Sums of integers wrap around in the result's type; a sum over no elements is 0. In ragged-dot, the rows of lhs "
+     "along its ragged dimension belong to groups one after another, of which the third operand has the sizes, and "
+     "each group has a matrix of rhs; the rows behind the last group give 0. In scaled-dot, a scale stands for a "
+     "block of elements, as many as its dimension goes into that of its operand, and each element counts times its "
+     "scale."},
     {Family::convolution, "Convolution",
      "Each dimension label occurs once; the window has the kernel's spatial sizes. Feature groups divide the input's "
      "and the output's features, batch groups the batch; not both exceed one."},
