@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "hlo/base/mix.h"
+#include "hlo/base/hash.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/program/leaves.h"
 #include "hlo/text/parser.h"

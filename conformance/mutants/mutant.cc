@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -72,9 +72,7 @@ const collet_host* host = nullptr;
 bool is_lost = false;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
-  error->code = code;
-  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
-  return code;
+  return collet_set_error(error, code, message.c_str());
 }
 
 // The instance that open returns, and that of the other backend.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -31,9 +31,7 @@ const Mutant* mutant = nullptr;
 std::string own_name;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
-  error->code = code;
-  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
-  return code;
+  return collet_set_error(error, code, message.c_str());
 }
 
 struct Result {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/base/status.h"
 
+#include <collet/error.h>
+
 #include <cstring>
 
 #include "hlo/base/utf8.h"
@@ -94,13 +96,7 @@ Status internal_error(std::string message) {
 
 collet_status to_c(const Status& status, collet_error* error) {
   const auto code = static_cast<collet_status>(status.code());
-  if (status.ok() || !error) return code;
-  error->code = code;
-  error->reserved = 0;
-  const std::string_view text = utf8_prefix(status.message(), sizeof error->message - 1);
-  std::memcpy(error->message, text.data(), text.size());
-  error->message[text.size()] = 0;
-  return code;
+  return status.ok() || !error ? code : collet_set_error(error, code, status.message().c_str());
 }
 
 Status from_c(collet_status code, const collet_error& error, std::string_view where) {

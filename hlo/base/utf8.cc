@@ -27,4 +27,8 @@ std::string_view utf8_prefix(std::string_view text, size_t most) {
   return text.substr(0, most);
 }
 
+std::string quoted(std::string_view text) {
+  return "'" + std::string(utf8_prefix(text, 200)) + "'";
+}
+
 }  // namespace collet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 /// \file
@@ -19,5 +20,8 @@ size_t utf8_length(std::string_view text, size_t i);
 
 /// Returns at most the first `most` bytes of `text`, without cutting a character.
 std::string_view utf8_prefix(std::string_view text, size_t most);
+
+/// Returns `text` in single quotes, for messages; text of more than 200 bytes is cut.
+std::string quoted(std::string_view text);
 
 }  // namespace collet

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "hlo/base/hash.h"
 #include "hlo/ir/fields.h"
 #include "hlo/ir/literal.h"
 
@@ -193,12 +194,8 @@ bool equal(const DimLabels& a, const DimLabels& b) {
 }
 
 struct Hasher {
-  uint64_t h = 0xCBF29CE484222325ull;
-  void operator()(uint64_t v) {
-    h ^= v;
-    h *= 0x9E3779B97F4A7C15ull;
-    h ^= h >> 32;
-  }
+  uint64_t h = 0;
+  void operator()(uint64_t v) { h = collet_hash_number(h, v); }
   void operator()(const Dims& d) {
     (*this)(d.size());
     for (int64_t v : d) (*this)(static_cast<uint64_t>(v));
@@ -221,7 +218,7 @@ void hash_field(const FieldInfo& f, const void* a, Hasher& mix) {
     case FieldKind::PAIRS:
       return mix(at<Dims>(a, f));
     case FieldKind::STRING:
-      return mix(std::hash<std::string_view>()(at<std::string_view>(a, f)));
+      return mix(hash_text(at<std::string_view>(a, f)));
     case FieldKind::WINDOW:
       return mix(at<Window>(a, f).size);
     case FieldKind::SLICES: {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "hlo/base/float_format.h"
+#include "hlo/base/hash.h"
 #include "hlo/base/no_memory.h"
 
 namespace collet::hlo {
@@ -254,20 +255,10 @@ bool Literal::is_splat() const {
 }
 
 uint64_t Literal::hash() const {
-  uint64_t h = 0x9E3779B97F4A7C15ull ^ static_cast<uint64_t>(type());
-  const auto mix = [&h](uint64_t v) {
-    h ^= v;
-    h *= 0xBF58476D1CE4E5B9ull;
-    h ^= h >> 29;
-  };
-  for (const Literal& element : elements_) mix(element.hash());
-  for (int64_t d : shape_.dims()) mix(static_cast<uint64_t>(d));
-  if (!data_) return h;
-  const int64_t n = byte_size();
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) mix(load(data_.get() + i, 8));
-  if (i < n) mix(load(data_.get() + i, static_cast<int>(n - i)));
-  return h;
+  auto h = static_cast<uint64_t>(type());
+  for (const Literal& element : elements_) h = collet_hash_number(h, element.hash());
+  for (int64_t d : shape_.dims()) h = collet_hash_number(h, static_cast<uint64_t>(d));
+  return data_ ? collet_hash_bytes(h, data_.get(), static_cast<size_t>(byte_size())) : h;
 }
 
 }  // namespace collet::hlo

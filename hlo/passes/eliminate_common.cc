@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <string_view>
 #include <unordered_map>
 
+#include "hlo/base/hash.h"
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
@@ -14,15 +14,10 @@ namespace {
 // rarely equal.
 constexpr size_t kLargestBody = 256;
 
-uint64_t mix(uint64_t h, uint64_t v) {
-  h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
-  return h * 0xBF58476D1CE4E5B9ull;
-}
-
 uint64_t hash_shape(const Shape& shape) {
   uint64_t h = static_cast<uint64_t>(shape.type());
-  for (int64_t d : shape.dims()) h = mix(h, static_cast<uint64_t>(d));
-  if (shape.is_tuple()) h = mix(h, shape.elements().size());
+  for (int64_t d : shape.dims()) h = collet_hash_number(h, static_cast<uint64_t>(d));
+  if (shape.is_tuple()) h = collet_hash_number(h, shape.elements().size());
   return h;
 }
 
@@ -45,10 +40,10 @@ uint64_t hash_constant(const Literal& literal) {
   constexpr int64_t kWhole = 65536, kSamples = 512, kSample = 16;
   const int64_t size = literal.shape().is_array() ? literal.byte_size() : 0;
   if (size <= kWhole) return literal.hash();
-  uint64_t h = mix(hash_shape(literal.shape()), static_cast<uint64_t>(size));
+  uint64_t h = collet_hash_number(hash_shape(literal.shape()), static_cast<uint64_t>(size));
   for (int64_t i = 0; i < kSamples; ++i) {
     const auto* at = reinterpret_cast<const char*>(literal.bytes()) + (size - kSample) / (kSamples - 1) * i;
-    h = mix(h, std::hash<std::string_view>()(std::string_view(at, kSample)));
+    h = collet_hash_bytes(h, at, kSample);
   }
   return h;
 }
@@ -92,8 +87,9 @@ class Representatives {
     for (InstrId id : computation.order) {
       const Instruction& instr = module_[id];
       if (has_side_effect(instr.op)) return;
-      h = mix(mix(h, static_cast<uint64_t>(instr.op)), hash_shape(instr.shape) ^ hash_attributes(module_, instr));
-      for (CompId callee : instr.called) h = mix(h, index_of(first(callee)));
+      h = collet_hash_number(collet_hash_number(h, static_cast<uint64_t>(instr.op)),
+                             hash_shape(instr.shape) ^ hash_attributes(module_, instr));
+      for (CompId callee : instr.called) h = collet_hash_number(h, index_of(first(callee)));
     }
     for (auto [it, end] = seen_.equal_range(h); it != end; ++it)
       if (equal(module_[it->second], computation)) {
@@ -165,9 +161,9 @@ bool share_in(Module& module, CompId computation, const Representatives& represe
     InstrId same = InstrId::None;
     if (may_share(module, instr, effects)) {
       const std::vector<uint32_t> operands = key_operands(instr, {});
-      uint64_t h = mix(static_cast<uint64_t>(instr.op), hash_shape(instr.shape));
-      for (uint32_t o : operands) h = mix(h, o);
-      h = mix(h, hash_attributes(module, instr));
+      uint64_t h = collet_hash_number(static_cast<uint64_t>(instr.op), hash_shape(instr.shape));
+      for (uint32_t o : operands) h = collet_hash_number(h, o);
+      h = collet_hash_number(h, hash_attributes(module, instr));
       for (auto [it, end] = seen.equal_range(h); it != end && same == InstrId::None; ++it) {
         const Instruction& other = module[it->second];
         if (other.op == instr.op && other.shape == instr.shape && same_computations(other, instr) &&

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hlo/base/hash.h"
 #include "hlo/ir/module.h"
 
 namespace collet::hlo {
@@ -16,9 +17,7 @@ struct Leaf {
 };
 
 struct LeafHash {
-  size_t operator()(const Leaf& leaf) const {
-    return (uint64_t{index_of(leaf.instr)} << 20 ^ leaf.index) * 0x9E3779B97F4A7C15ull >> 11;
-  }
+  size_t operator()(const Leaf& leaf) const { return collet_hash_number(index_of(leaf.instr), leaf.index); }
 };
 
 /// True if the instruction only passes leaves on: tuple, get-tuple-element, and copies of tuples.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "hlo/base/utf8.h"
 #include "hlo/proto/mesh.h"
 #include "hlo/text/writer.h"
 
@@ -27,7 +28,7 @@ std::string braces(const Repeated& list) {
   return "{" + joined(list) + "}";
 }
 
-std::string quoted(std::string_view value) {
+std::string string_literal(std::string_view value) {
   std::string out;
   text::write_string(out, value);
   return out;
@@ -38,7 +39,7 @@ Expected<std::string> word(const std::string& value) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
   if (value.empty() || !std::all_of(value.begin(), value.end(), is_word))
-    return invalid_argument("there is no value " + quoted(std::string_view(value).substr(0, 100)));
+    return invalid_argument("there is no value " + quoted(value));
   return value;
 }
 
@@ -291,7 +292,7 @@ bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::s
     if (in.has_cross_program_prefetch_index()) out = std::to_string(in.cross_program_prefetch_index());
     return true;
   }
-  const auto string = [](const std::string& value) { return value.empty() ? value : quoted(value); };
+  const auto string = [](const std::string& value) { return value.empty() ? value : string_literal(value); };
   const std::string& thread = in.async_execution_thread();
   return is("slice", slices_text(in)) || is("dynamic_slice_sizes", braces(in.dynamic_slice_sizes())) ||
          is("padding", padding_text(in.padding_config())) ||
@@ -304,7 +305,7 @@ bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::s
          is("exponent_bits", std::to_string(in.exponent_bits())) ||
          is("mantissa_bits", std::to_string(in.mantissa_bits())) || is("delta", std::to_string(in.delta())) ||
          is("infeed_config", string(in.infeed_config())) || is("outfeed_config", string(in.outfeed_config())) ||
-         is("custom_call_target", quoted(in.custom_call_target())) ||
+         is("custom_call_target", string_literal(in.custom_call_target())) ||
          is("custom_call_has_side_effect", flag(in.custom_call_has_side_effect())) ||
          is("channel_id", positive(in.channel_id() > 0 ? in.channel_id() : in.all_reduce_id())) ||
          is("use_global_device_ids", flag(in.use_global_device_ids())) ||

@@ -95,7 +95,7 @@ std::string alias_text(const Attr& attr) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string string_literal(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -114,11 +114,11 @@ std::string quoted(std::string_view text) {
 }
 
 std::string symbol_text(std::string_view name) {
-  return "@" + (is_identifier(name, "$.") ? std::string(name) : quoted(name));
+  return "@" + (is_identifier(name, "$.") ? std::string(name) : string_literal(name));
 }
 
 std::string key_text(std::string_view name) {
-  return is_identifier(name, "$.") ? std::string(name) : quoted(name);
+  return is_identifier(name, "$.") ? std::string(name) : string_literal(name);
 }
 
 std::string float_text(double value, hlo::Type type) {
@@ -180,7 +180,7 @@ std::string attr_to_string(AttrRef attr) {
              (attr->type ? to_string(attr->type) : "f64");
     }
     case Attr::Kind::String:
-      return quoted(attr->text);
+      return string_literal(attr->text);
     case Attr::Kind::Symbol:
       return symbol_text(attr->text);
     case Attr::Kind::Array: {

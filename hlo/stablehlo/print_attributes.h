@@ -9,7 +9,7 @@
 namespace collet::hlo::mlir {
 
 /// Returns the text in quotes, with MLIR's escapes.
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 /// Returns a name as a symbol or key: unquoted if MLIR can read it so, else in quotes.
 std::string symbol_text(std::string_view name);
 std::string key_text(std::string_view name);

@@ -271,7 +271,7 @@ class Printer {
         return std::to_string(number) + " : i32";
       }
       case AttrForm::Text:
-        return quoted(a->text);
+        return string_literal(a->text);
       case AttrForm::Symbol:
         return symbol_text(a->text);
       case AttrForm::Symbols: {
@@ -406,7 +406,7 @@ class Printer {
       std::string_view name = op.name;
       if (name == "stablehlo.return" && parent.name == "func.func") name = "func.return";
       if (name == "stablehlo.return" && parent.name.starts_with("sdy.")) name = "sdy.return";
-      out_ += quoted(name) + "(" + values(op.operands) + ")";
+      out_ += string_literal(name) + "(" + values(op.operands) + ")";
       if (const std::string own = properties(op); !own.empty()) out_ += " <{" + own + "}>";
       print_regions(op, depth);
       if (const std::string more = discardable(op); !more.empty()) out_ += " " + more;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hlo/base/mix.h"
+#include "hlo/base/hash.h"
 #include "hlo/base/status.h"
 #include "hlo/ir/literal.h"
 #include "hlo/ir/shape.h"

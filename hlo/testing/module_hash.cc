@@ -2,19 +2,13 @@
 #include "hlo/testing/module_hash.h"
 
 #include <algorithm>
-#include <functional>
 
+#include "hlo/base/hash.h"
 #include "hlo/testing/inputs.h"
 
 namespace collet::hlo::testing {
 namespace {
 
-uint64_t join(uint64_t h, uint64_t v) {
-  return mix(h * 0x100000001b3ull ^ v);
-}
-uint64_t hash_text(std::string_view text) {
-  return std::hash<std::string_view>{}(text);
-}
 const Layout* stated_layout(const Shape& shape) {
   const Layout* layout = shape.layout();
   return layout && !layout->is_default() ? layout : nullptr;
@@ -54,43 +48,47 @@ void ModuleHash::visit(CompId c) {
   for (InstrId id : computation.order) {
     const Instruction& instr = module_[id];
     uint64_t h = own_[index_of(id)] = hash_own(instr);
-    for (InstrId o : instr.operands) h = join(h, value_[index_of(o)]);
+    for (InstrId o : instr.operands) h = collet_hash_number(h, value_[index_of(o)]);
     uint64_t before = 0;
     if (instr.extras)
       for (InstrId p : instr.extras->control_predecessors) before += value_[index_of(p)];
-    value_[index_of(id)] = join(h, before);
+    value_[index_of(id)] = collet_hash_number(h, before);
     all += mix(value_[index_of(id)]);
   }
   const uint64_t root = computation.root == InstrId::None ? 0 : value_[index_of(computation.root)];
-  computation_[index_of(c)] = join(join(all, root), hash_text(computation.execution_thread));
+  computation_[index_of(c)] =
+      collet_hash_number(collet_hash_number(all, root), hash_text(computation.execution_thread));
 }
 
 uint64_t ModuleHash::hash_own(const Instruction& instr) const {
-  uint64_t h = join(static_cast<uint64_t>(instr.op), hash_shape(instr.shape));
+  uint64_t h = collet_hash_number(static_cast<uint64_t>(instr.op), hash_shape(instr.shape));
   if (instr.op == Op::CONSTANT)
-    h = join(h, options_.literals ? module_.literal(instr).hash() : 0);
+    h = collet_hash_number(h, options_.literals ? module_.literal(instr).hash() : 0);
   else if (const Record record = op_info(instr.op).record; record != Record::None && instr.attrs)
-    h = join(h, hash_record(record, instr.attrs));
-  for (CompId callee : instr.called) h = join(h, computation_[index_of(callee)]);
-  return instr.extras ? join(h, hash_extras(*instr.extras)) : h;
+    h = collet_hash_number(h, hash_record(record, instr.attrs));
+  for (CompId callee : instr.called) h = collet_hash_number(h, computation_[index_of(callee)]);
+  return instr.extras ? collet_hash_number(h, hash_extras(*instr.extras)) : h;
 }
 
 uint64_t ModuleHash::hash_extras(const Extras& extras) const {
   uint64_t h = 0;
-  if (options_.shardings && extras.sharding) h = join(h, hash_text(extras.sharding->to_string()));
+  if (options_.shardings && extras.sharding) h = collet_hash_number(h, hash_text(extras.sharding->to_string()));
   if (options_.frontend_attributes && !extras.frontend_attributes.empty())
-    h = join(h, hash_text(frontend_text(extras)));
-  if (options_.backend_configs && !extras.backend_config.empty()) h = join(h, hash_text(extras.backend_config));
-  if (const std::string accuracy = accuracy_text(extras); !accuracy.empty()) h = join(h, hash_text(accuracy));
+    h = collet_hash_number(h, hash_text(frontend_text(extras)));
+  if (options_.backend_configs && !extras.backend_config.empty())
+    h = collet_hash_number(h, hash_text(extras.backend_config));
+  if (const std::string accuracy = accuracy_text(extras); !accuracy.empty())
+    h = collet_hash_number(h, hash_text(accuracy));
   return h;
 }
 
 uint64_t ModuleHash::hash_shape(const Shape& shape) const {
   uint64_t h = static_cast<uint64_t>(shape.type());
-  for (int i = 0; i < shape.rank(); ++i) h = join(h, static_cast<uint64_t>(shape.dim(i)) * 2 + shape.is_dynamic(i));
-  for (const Shape& element : shape.elements()) h = join(h, hash_shape(element));
+  for (int i = 0; i < shape.rank(); ++i)
+    h = collet_hash_number(h, static_cast<uint64_t>(shape.dim(i)) * 2 + shape.is_dynamic(i));
+  for (const Shape& element : shape.elements()) h = collet_hash_number(h, hash_shape(element));
   if (const Layout* layout = options_.layouts ? stated_layout(shape) : nullptr)
-    h = join(h, hash_text(layout_to_string(*layout)));
+    h = collet_hash_number(h, hash_text(layout_to_string(*layout)));
   return h;
 }
 

@@ -7,24 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace collet::hlo::text {
+#include "hlo/base/hash.h"
 
-inline uint64_t hash_text(std::string_view text) {
-  constexpr uint64_t kFactor = 0x9E3779B97F4A7C15ull;
-  uint64_t h = text.size() * kFactor;
-  const char* p = text.data();
-  size_t n = text.size();
-  uint64_t word;
-  for (; n >= 8; p += 8, n -= 8) {
-    std::memcpy(&word, p, 8);
-    h = (h ^ word) * kFactor;
-    h ^= h >> 32;
-  }
-  word = 0;
-  for (size_t i = 0; i < n; ++i) word = word << 8 | static_cast<unsigned char>(p[i]);
-  h = (h ^ word) * kFactor;
-  return h ^ h >> 29;
-}
+namespace collet::hlo::text {
 
 /// Maps names, which are views of a text, to numbers. The text must outlive the table.
 class NameTable {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "hlo/base/float_format.h"
-#include "hlo/base/mix.h"
+#include "hlo/base/hash.h"
 #include "hlo/text/parser_impl.h"
 
 namespace collet::hlo::text {

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "hlo/base/utf8.h"
 #include "hlo/ir/limits.h"
 #include "hlo/text/lexer.h"
 #include "hlo/text/name_table.h"
@@ -21,11 +22,6 @@
 /// earlier error (such as a name whose definition was refused).
 
 namespace collet::hlo::text {
-
-/// Returns the text in quotes for messages; long text is cut.
-inline std::string quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, 200)) + "'";
-}
 
 /// Deeper nesting of tuples, operands, computations and the like is refused.
 constexpr int kMaxDepth = kDeepestShape;

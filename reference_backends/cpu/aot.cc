@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/cpu/aot.h"
 
+#include <collet/hash.h>
 #include <collet/program.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace collet::cpu {
@@ -11,7 +11,7 @@ namespace {
 
 using codegen::Status;
 
-constexpr char kMagic[8] = {'C', 'L', 'T', 'C', 'P', 'U', '1', '\n'};
+constexpr char kMagic[8] = {'C', 'L', 'T', 'C', 'P', 'U', '2', '\n'};
 
 struct Head {
   char magic[8];
@@ -19,16 +19,8 @@ struct Head {
   uint64_t checksum;  // of what follows
 };
 
-// FNV-1a by words: tells damage, not forgery.
 uint64_t checksum(std::string_view bytes) {
-  uint64_t hash = 14695981039346656037ull;
-  for (size_t i = 0; i < bytes.size(); i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + i, std::min<size_t>(8, bytes.size() - i));
-    hash = (hash ^ word) * 1099511628211ull;
-    hash ^= hash >> 29;
-  }
-  return hash;
+  return collet_hash_bytes(0, bytes.data(), bytes.size());
 }
 
 void put(std::string& out, std::string_view bytes) {

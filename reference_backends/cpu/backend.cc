@@ -3,6 +3,7 @@
 
 #include <collet/codegen/compile.h>
 #include <collet/codegen/host.h>
+#include <collet/error.h>
 #include <collet/ranges.h>
 #include <collet/tables.h>
 
@@ -62,13 +63,7 @@ using codegen::Status;
 using codegen::Threads;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
-  error->code = code;
-  error->reserved = 0;
-  size_t n = std::min(message.size(), sizeof error->message - 1);
-  while (n < message.size() && n > 0 && (message[n] & 0xc0) == 0x80) --n;  // whole characters
-  std::memcpy(error->message, message.data(), n);
-  error->message[n] = 0;
-  return code;
+  return collet_set_error(error, code, message.c_str());
 }
 
 collet_status fail(collet_error* error, const Status& status) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/hash.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -7,7 +9,6 @@
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/executable.h"
-#include "sdk/pjrt/fingerprint.h"
 #include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/layouts.h"
 #include "sdk/pjrt/shardings.h"
@@ -65,11 +66,11 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
 // Returns a hash of 128 bits of everything on which the result depends: two hashes of 64 bits with different start
 // values.
 std::string fingerprint_of(const Compiled& c) {
-  uint64_t high = kFingerprintStart, low = 0x9E3779B97F4A7C15ull;
+  uint64_t high = 0, low = 1;
   for (const std::string_view text :
        {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)}) {
-    high = fingerprint(text, high);
-    low = fingerprint(text, low);
+    high = collet_hash_bytes(high, text.data(), text.size());
+    low = collet_hash_bytes(low, text.data(), text.size());
   }
   std::array<char, 33> out{};
   std::snprintf(out.data(), out.size(), "%016llx%016llx", static_cast<unsigned long long>(high),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/hash.h>
+
 #include <utility>
 
 #include "sdk/pjrt/call.h"
@@ -29,9 +31,7 @@ constexpr PJRT_Memory_FunctionTable kTable = {sizeof(PJRT_Memory_FunctionTable),
 
 // Returns a number for a kind of device, which is equal in all processes.
 int number_of_kind(const std::string& kind) {
-  uint32_t hash = 2166136261u;
-  for (const char c : kind) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return static_cast<int>(hash & 0x7fffffff);
+  return static_cast<int>(collet_hash_bytes(0, kind.data(), kind.size()) & 0x7fffffff);
 }
 
 void text(const std::string& from, const char*& data, size_t& size) {

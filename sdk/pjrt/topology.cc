@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/hash.h>
+
 #include <string_view>
 #include <utility>
 
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
-#include "sdk/pjrt/fingerprint.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
@@ -142,7 +143,8 @@ PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Fingerprint_Args& args) {
-  args.fingerprint = fingerprint(args.topology->version, fingerprint(args.topology->platform));
+  const std::string text = args.topology->platform + '\n' + args.topology->version;
+  args.fingerprint = collet_hash_bytes(0, text.data(), text.size());
   return nullptr;
 }
 

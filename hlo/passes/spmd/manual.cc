@@ -36,11 +36,11 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
       instr.shape.same_without_layout(m_[instr.operand(0)].shape))
     return in[0];  // the same value in another memory space
   if (in.size() == 1 && target == kEnterManualTile) {
-    if (in[0].leaves.size() != 1) return unimplemented(quoted(instr) + " takes a tuple");
+    if (in[0].leaves.size() != 1) return unimplemented(quoted(instr.name) + " takes a tuple");
     const std::array<ArraySharding, 1> reduced = {ArraySharding(in[0].leaves[0].dimensions)};
     TiledValue out = reshard(in[0], m_[instr.operand(0)].shape, reduced);
     if (!m_[out.id].shape.compatible(instr.shape))
-      return unimplemented(quoted(instr) + ": the tile is " + m_[out.id].shape.to_string() + ", not " +
+      return unimplemented(quoted(instr.name) + ": the tile is " + m_[out.id].shape.to_string() + ", not " +
                            instr.shape.to_string());
     out.manual = true;
     // From here on the value is each partition's own, not the tile of an array.
@@ -50,14 +50,14 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   if (in.size() == 1 && target == kLeaveManualTile) {
     const ArraySharding& to = shardings(id)[0];
     if (!m_[in[0].id].shape.compatible(tile_shape(instr.shape, to)))
-      return unimplemented(quoted(instr) + ": a value of each partition is no tile of " + instr.shape.to_string());
+      return unimplemented(quoted(instr.name) + ": a value of each partition is no tile of " + instr.shape.to_string());
     return TiledValue{in[0].id, {to}, false};
   }
   const bool manual = std::any_of(in.begin(), in.end(), [](const TiledValue& v) { return v.manual; });
   if (!manual && groups_.all_together()) {
     if (const auto device = context_.regions.one_device(instr)) {
       if (*device < 0 || *device >= static_cast<int64_t>(groups_.partitions()) || instr.shape.has_dynamic())
-        return unimplemented(quoted(instr) + ": on device " + std::to_string(*device) + " alone");
+        return unimplemented(quoted(instr.name) + ": on device " + std::to_string(*device) + " alone");
       Operands whole;
       for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
       return on_one_device(instr, whole, *device);
@@ -66,7 +66,7 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
     // every partition.
     const bool order = target == "control_dep" || target == "dce_sink";
     if (instr.as<CustomCallAttrs>().has_side_effect && !order)
-      return unimplemented(quoted(instr) + " (" + std::string(target) +
+      return unimplemented(quoted(instr.name) + " (" + std::string(target) +
                            ") has a side effect, and no sharding says which device has it");
   }
   TiledValue out = replicated(instr, in);

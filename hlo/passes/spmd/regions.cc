@@ -149,7 +149,7 @@ class RegionBuilder {
     const bool marked =
         std::any_of(instr.called.begin(), instr.called.end(), [&](CompId c) { return out_.has_markers(c); });
     if (manual && marked)
-      return unimplemented(quoted(instr) +
+      return unimplemented(quoted(instr.name) +
                            ": what each partition does for itself goes back to whole arrays inside of "
                            "control flow");
     if (manual || (groups.all_apart() && !marked)) {
@@ -282,19 +282,19 @@ std::optional<StatedSharding> ProgramRegions::constraint(const Instruction& inst
 Expected<DeviceGroups> ProgramRegions::manual_groups(const Instruction& marker, const DeviceGroups& outside) const {
   const std::string_view in = frontend_attribute(marker, "xla.sdy.in_shardings");
   const auto list = parse_sharding_list(in.empty() ? frontend_attribute(marker, "xla.sdy.out_shardings") : in);
-  if (!list || list->empty()) return unimplemented(quoted(marker) + ": its shardings are not understood");
+  if (!list || list->empty()) return unimplemented(quoted(marker.name) + ": its shardings are not understood");
   COLLET_ASSIGN(const NamedMesh where, mesh((*list)[0]));
   const auto names = parse_axis_names(frontend_attribute(marker, "xla.sdy.manual_axes"));
-  if (!names) return invalid_argument(quoted(marker) + ": its xla.sdy.manual_axes are no list of names");
+  if (!names) return invalid_argument(quoted(marker.name) + ": its xla.sdy.manual_axes are no list of names");
   std::vector<AxisPart> parts;
   for (const std::string& name : *names) {
     const size_t axis = where.find(name);
-    if (axis == where.axes.size()) return invalid_argument(quoted(marker) + ": its mesh has no axis " + name);
+    if (axis == where.axes.size()) return invalid_argument(quoted(marker.name) + ": its mesh has no axis " + name);
     parts.push_back({axis, 1, where.axes[axis].second});
   }
   const auto place = from_mesh_axes(where, {parts}, std::vector<bool>(where.axes.size(), true), partitions_);
   if (!place)
-    return invalid_argument(quoted(marker) + ": a mesh of " + std::to_string(where.devices()) +
+    return invalid_argument(quoted(marker.name) + ": a mesh of " + std::to_string(where.devices()) +
                             " devices in a program of " + std::to_string(partitions_) + " partitions");
   return within(outside, (*place)[0]);
 }
@@ -305,14 +305,14 @@ Expected<ManualSplit> ProgramRegions::manual_split(const Instruction& marker, si
   const auto list =
       parse_sharding_list(frontend_attribute(marker, enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings"));
   if (!list || list->size() != marker.operands.size())
-    return invalid_argument(quoted(marker) + " needs a sharding for each operand");
+    return invalid_argument(quoted(marker.name) + " needs a sharding for each operand");
   COLLET_ASSIGN(const NamedMesh where, mesh((*list)[0]));
   const auto names = parse_axis_names(frontend_attribute(marker, "xla.sdy.manual_axes"));
-  if (!names) return invalid_argument(quoted(marker) + ": its xla.sdy.manual_axes are no list of names");
+  if (!names) return invalid_argument(quoted(marker.name) + ": its xla.sdy.manual_axes are no list of names");
   std::vector<bool> manual(where.axes.size());
   for (const std::string& name : *names) {
     const size_t axis = where.find(name);
-    if (axis == where.axes.size()) return invalid_argument(quoted(marker) + ": its mesh has no axis " + name);
+    if (axis == where.axes.size()) return invalid_argument(quoted(marker.name) + ": its mesh has no axis " + name);
     manual[axis] = true;
   }
   std::vector<bool> free = manual;
@@ -322,7 +322,7 @@ Expected<ManualSplit> ProgramRegions::manual_split(const Instruction& marker, si
   auto a = parts ? from_mesh_axes(where, *parts, manual, partitions_) : std::nullopt;
   auto b = parts ? from_mesh_axes(where, *parts, free, partitions_) : std::nullopt;
   if (!a || !b || a->size() != rank)
-    return unimplemented(quoted(marker) + ": the sharding of " + std::string(which) + std::to_string(i) +
+    return unimplemented(quoted(marker.name) + ": the sharding of " + std::string(which) + std::to_string(i) +
                          " is not understood");
   ManualSplit out{std::move(*a), std::move(*b), {}, {}};
   for (const NamedSharding::Dimension& d : sharding.dimensions) out.open.push_back(d.open);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "hlo/base/utf8.h"
 #include "hlo/ir/module.h"
 #include "hlo/passes/spmd/array_sharding.h"
 
@@ -16,11 +17,6 @@
 /// are manual, and which shardings the program states.
 
 namespace collet::hlo::spmd {
-
-/// Returns the instruction's name in quotes, for messages.
-inline std::string quoted(const Instruction& instr) {
-  return "'" + std::string(instr.name) + "'";
-}
 
 /// A computation that the entry reaches by control flow. Each is called by one instruction only.
 struct Region {

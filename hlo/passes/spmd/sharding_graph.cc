@@ -8,7 +8,7 @@ namespace collet::hlo::spmd {
 namespace {
 
 Status refuse(const Instruction& parameter, const std::string& why) {
-  return invalid_argument("parameter " + quoted(parameter) + " (" + parameter.shape.to_string() + "): " + why);
+  return invalid_argument("parameter " + quoted(parameter.name) + " (" + parameter.shape.to_string() + "): " + why);
 }
 
 }  // namespace
@@ -325,7 +325,7 @@ class GraphBuilder {
       const bool enters = is_custom_call(instr, kEnterManual);
       const size_t n = instr.shape.is_tuple() ? instr.shape.elements().size() : 1;
       if (n != instr.operands.size())
-        return invalid_argument(quoted(instr) + " has " + std::to_string(n) + " results for " +
+        return invalid_argument(quoted(instr.name) + " has " + std::to_string(n) + " results for " +
                                 std::to_string(instr.operands.size()) + " operands");
       COLLET_ASSIGN(DeviceGroups inside, regions_.manual_groups(instr, region.groups));
       g_.groups_.push_back(std::make_shared<const DeviceGroups>(std::move(inside)));
@@ -336,7 +336,8 @@ class GraphBuilder {
       const Shape& operand = m_[instr.operand(0)].shape;
       if (!instr.shape.same_without_layout(operand)) {
         if (is_constraint(instr))
-          return invalid_argument(quoted(instr) + " gives " + instr.shape.to_string() + " of " + operand.to_string());
+          return invalid_argument(quoted(instr.name) + " gives " + instr.shape.to_string() + " of " +
+                                  operand.to_string());
       } else if (is_constraint(instr) && row(instr.operand(0)).size() == 1) {
         rows_[index_of(id)] = new_row(instr.shape, region, false);
         fix_stated(instr, row(id));
@@ -352,7 +353,7 @@ class GraphBuilder {
       replicate_operands(id, region);
     if (is_custom_call(instr, kLeaveManualTile)) {
       if (!instr.shape.is_array() || !regions_.constraint(instr, instr.shape, 0, region.groups))
-        return unimplemented(quoted(instr) + ": its sharding is not understood");
+        return unimplemented(quoted(instr.name) + ": its sharding is not understood");
       fix_stated(instr, row(id));
       ShardingSlot& slot = slots_[row(id)[0]];
       slot.closed.assign(slot.closed.size(), true);
@@ -363,7 +364,7 @@ class GraphBuilder {
   }
 
   static Status mismatch(const Instruction& instr, size_t i, const Shape& from, const Shape& to) {
-    return invalid_argument(quoted(instr) + ": by its sharding result " + std::to_string(i) + " cannot be " +
+    return invalid_argument(quoted(instr.name) + ": by its sharding result " + std::to_string(i) + " cannot be " +
                             to.to_string() + " where operand " + std::to_string(i) + " is " + from.to_string());
   }
 
@@ -383,7 +384,7 @@ class GraphBuilder {
     for (size_t d = 0; d < split.manual.size(); ++d) {
       if (whole.dim(static_cast<int>(d)) % split.manual[d].count() == 0) continue;
       if (!enters) return mismatch(instr, i, operand, result);
-      return invalid_argument(quoted(instr) + ": dimension " + std::to_string(d) + " of " + whole.to_string() +
+      return invalid_argument(quoted(instr.name) + ": dimension " + std::to_string(d) + " of " + whole.to_string() +
                               " does not split into " + std::to_string(split.manual[d].count()));
     }
     if (!tile_shape(whole, ArraySharding(split.manual)).same_without_layout(tile))
@@ -394,12 +395,12 @@ class GraphBuilder {
       if (tile.dim(static_cast<int>(d)) % split.free[d].count()) split.free[d] = DimensionSharding();
     if (!are_independent(split.outer(split.free), region.groups)) {
       if (enters)
-        return invalid_argument(quoted(instr) + ": the sharding of " + which + std::to_string(i) +
+        return invalid_argument(quoted(instr.name) + ": the sharding of " + which + std::to_string(i) +
                                 " uses an axis that is manual already");
       split.free.assign(split.free.size(), DimensionSharding());
     }
     if (!is_consistent({split.outer(split.free), split.unreduced}, region.groups))
-      return invalid_argument(quoted(instr) + ": the sharding of " + which + std::to_string(i) +
+      return invalid_argument(quoted(instr.name) + ": the sharding of " + which + std::to_string(i) +
                               " splits by an axis along which it is to be summed");
     own.push_back(new_slot(result, region, false));
     ShardingSlot& slot = slots_[own.back()];

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstring>
 
+#include "reference_backends/gpu/emulator/random.h"
 #include "reference_backends/gpu/emulator/support.h"
 
 namespace collet::gpu::emulator {
@@ -24,14 +25,6 @@ constexpr uint32_t kBlockBarrier = UINT32_MAX;
 
 std::string triple(const uint32_t* v) {
   return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
-}
-
-uint64_t next_random(uint64_t& state) {
-  state += 0x9e3779b97f4a7c15;
-  uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
 }
 
 }  // namespace

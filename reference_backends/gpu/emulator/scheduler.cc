@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "reference_backends/gpu/emulator/random.h"
+
 namespace collet::gpu::emulator {
 
 Scheduler::Scheduler(uint64_t seed) : seed_(seed), random_(seed) {
@@ -12,12 +14,7 @@ Scheduler::Scheduler(uint64_t seed) : seed_(seed), random_(seed) {
 }
 
 uint64_t Scheduler::draw() {
-  if (!seed_) return 0;
-  random_ += 0x9e3779b97f4a7c15;
-  uint64_t z = random_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+  return seed_ ? next_random(random_) : 0;
 }
 
 std::shared_ptr<StreamState> Scheduler::create_stream(int device, bool is_null, bool is_blocking) {

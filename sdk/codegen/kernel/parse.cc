@@ -163,7 +163,7 @@ class Parser {
     token_ = lexer_.next();
   }
   bool fail(const std::string& expected) {
-    std::string found = token_.kind == Token::kEnd ? "the end of the text" : "'" + quoted(token_.text) + "'";
+    std::string found = token_.kind == Token::kEnd ? "the end of the text" : "'" + printable(token_.text) + "'";
     return complain(token_, "expected " + expected + ", found " + found);
   }
   bool complain(const Token& at, const std::string& message) {
@@ -171,7 +171,7 @@ class Parser {
     return false;
   }
   /// Short, and without characters that are not printable.
-  static std::string quoted(std::string_view text) {
+  static std::string printable(std::string_view text) {
     std::string out;
     for (char c : text.substr(0, 40)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
     return out;
@@ -270,7 +270,7 @@ bool Parser::half(uint32_t type, uint64_t& bits) {
   if (literal) text += token_.text;
   if (!literal || !parse_number(type, text, bits)) {
     return complain(start, "expected a number of type " + std::string(collet_type_name(half_type(type))) + ", found '" +
-                               quoted(token_.text) + "'");
+                               printable(token_.text) + "'");
   }
   advance();
   return true;
@@ -354,7 +354,7 @@ bool Parser::operation(std::string_view word, const Token& at, Expr& e) {
   for (uint32_t opcode = 1; opcode < COLLET_OP_LIMIT; ++opcode) {
     if (word == collet_op_name(opcode)) e.opcode = opcode;
   }
-  if (e.opcode == 0) return complain(at, "there is no op '" + quoted(word) + "'");
+  if (e.opcode == 0) return complain(at, "there is no op '" + printable(word) + "'");
   e.op = ExprOp::kOp;
   if (!type(e.type) || !values(e.args, false)) return false;
   if (e.opcode == COLLET_OP_COMPARE) {

@@ -164,7 +164,7 @@ struct Table {
       for (uint32_t i = 0; i < count; ++i) {
         const Answer answer = selector.ask(program, ops[i]);
         verdicts[i].answer = answer.taken ? COLLET_ACCEPT : answer.expand ? COLLET_EXPAND : COLLET_DECLINE;
-        copy_text(verdicts[i].reason, sizeof verdicts[i].reason, answer.reason.c_str());
+        collet_copy_text(verdicts[i].reason, sizeof verdicts[i].reason, answer.reason.c_str());
         if (answer.kernel && answer.kernel->cost_ns) {
           const collet_op* op = collet_op_at(program, ops[i]);
           const std::vector<Array> arrays = arrays_of(program, op);
@@ -260,7 +260,7 @@ struct Table {
       space.bytes = bytes;
       space.alignment = alignment;
       space.flags = flags;
-      copy_text(space.kind, sizeof space.kind, kind.c_str());
+      collet_copy_text(space.kind, sizeof space.kind, kind.c_str());
       instance->spaces.push_back(space);
     };
     add_space("device", mine.memory_bytes, mine.alignment,

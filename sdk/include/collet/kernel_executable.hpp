@@ -424,7 +424,7 @@ class Executable {
         });
         if (ticket) {
           if (error.code == COLLET_OK && stop)
-            set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
+            collet_set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
           ticket->leave(&error);
         }
         if (error.code != COLLET_OK) throw Error(error.code, error.message);

@@ -12,41 +12,25 @@
 #include <deque>
 #include <mutex>
 
+#include "error.h"
 #include "kernel_plan.hpp"
 
 namespace collet {
 namespace kernel {
 namespace detail {
 
-/** The text of `from` in an array of characters, ended by a zero and cut at a character of UTF-8 where too long. */
-inline void copy_text(char* to, size_t room, const char* from) noexcept {
-  size_t size = std::strlen(from);
-  if (size >= room) {
-    size = room - 1;
-    while (size > 0 && (static_cast<unsigned char>(from[size]) & 0xC0) == 0x80) --size;
-  }
-  std::memcpy(to, from, size);
-  std::memset(to + size, 0, room - size);
-}
-
-inline void set_error(collet_error* error, collet_status code, const char* message) noexcept {
-  error->code = code;
-  error->reserved = 0;
-  copy_text(error->message, sizeof error->message, message);
-}
-
 /** Fills an error from an exception. Called while the exception is handled. */
 inline collet_status describe_exception(collet_error* error) noexcept {
   try {
     throw;
   } catch (const Error& failure) {
-    set_error(error, failure.code(), failure.what());
+    collet_set_error(error, failure.code(), failure.what());
   } catch (const std::bad_alloc&) {
-    set_error(error, COLLET_RESOURCE_EXHAUSTED, "out of memory");
+    collet_set_error(error, COLLET_RESOURCE_EXHAUSTED, "out of memory");
   } catch (const std::exception& failure) {
-    set_error(error, COLLET_INTERNAL, failure.what());
+    collet_set_error(error, COLLET_INTERNAL, failure.what());
   } catch (...) {
-    set_error(error, COLLET_INTERNAL, "an exception of unknown type");
+    collet_set_error(error, COLLET_INTERNAL, "an exception of unknown type");
   }
   return error->code;
 }
@@ -78,8 +62,8 @@ class Records final : public Recorder {
     one.duration_ns = record.duration_ns;
     one.run_id = record.run_id;
     one.bytes = record.bytes;
-    copy_text(one.name, sizeof one.name, record.name.c_str());
-    copy_text(one.engine, sizeof one.engine, record.engine.c_str());
+    collet_copy_text(one.name, sizeof one.name, record.name.c_str());
+    collet_copy_text(one.engine, sizeof one.engine, record.engine.c_str());
     const std::lock_guard<std::mutex> lock(mutex_);
     records_.push_back(one);
   }

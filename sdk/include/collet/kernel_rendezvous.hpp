@@ -97,7 +97,7 @@ class Rendezvous {
       changed_.wait_for(*lock, std::chrono::milliseconds(20));
       if (!exchange.done && stop && *stop) {
         collet_error error{};
-        set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
+        collet_set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
         fail(&exchange, error);
         for (auto one = exchanges_.begin(); one != exchanges_.end();) {
           one = one->second.get() == &exchange ? exchanges_.erase(one) : std::next(one);
@@ -124,10 +124,10 @@ class Rendezvous {
       if (!first.second.exchange->present.count(member)) other = member;
     }
     collet_error error{};
-    set_error(&error, COLLET_FAILED_PRECONDITION,
-              (*first.second.name + ": participant " + std::to_string(first.first) + " waits for participant " +
-               std::to_string(other) + ", which takes another way through the program")
-                  .c_str());
+    collet_set_error(&error, COLLET_FAILED_PRECONDITION,
+                     (*first.second.name + ": participant " + std::to_string(first.first) + " waits for participant " +
+                      std::to_string(other) + ", which takes another way through the program")
+                         .c_str());
     if (first_.code == COLLET_OK) first_ = error;
     for (auto& one : exchanges_) fail(one.second.get(), error);
     exchanges_.clear();
@@ -151,7 +151,7 @@ class Ticket {
   Ticket& operator=(const Ticket&) = delete;
   ~Ticket() {
     collet_error error{};
-    set_error(&error, COLLET_CANCELLED, "a participant never began");
+    collet_set_error(&error, COLLET_CANCELLED, "a participant never began");
     rendezvous_->leave(participant_, &error);
   }
   Rendezvous* rendezvous() const { return rendezvous_.get(); }

@@ -6,6 +6,7 @@
  * The optional tables (tables.h) of a backend that is a table of kernels. Included by kernel_backend.hpp.
  */
 
+#include "hash.h"
 #include "kernel_executable.hpp"
 
 namespace collet {
@@ -120,6 +121,7 @@ struct AotFunctions {
     uint64_t tuning_bytes;
     uint64_t block_bytes;
   };
+  static constexpr size_t checked_from = 16;  // magic and checksum stand before
   static constexpr char magic[8] = {'C', 'L', 'T', 'K', 'R', 'N', 'L', '2'};
 
   static collet_status serialize(collet_backend_executable* handle, void* out, uint64_t capacity, uint64_t* out_bytes,
@@ -186,13 +188,9 @@ struct AotFunctions {
     return backend.name + '\n' + backend.version + '\n' + backend.fingerprint + '\n' +
            std::to_string(opset_of(backend)) + '\n';
   }
-  /** FNV-1a of what stands behind the checksum. */
+  /** The hash of what stands behind the checksum. */
   static uint64_t checksum_of(const std::string& bytes) {
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (size_t i = 16; i < bytes.size(); ++i) {
-      sum = (sum ^ static_cast<unsigned char>(bytes[i])) * UINT64_C(1099511628211);
-    }
-    return sum;
+    return collet_hash_bytes(0, bytes.data() + checked_from, bytes.size() - checked_from);
   }
 };
 

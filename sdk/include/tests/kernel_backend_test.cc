@@ -546,7 +546,7 @@ TEST(KernelErrors, MessagesAreCutBetweenCharacters) {
   collet_error error{};
   std::string message(502, 'a');
   message += "\xc3\xa9\xc3\xa9";
-  detail::set_error(&error, COLLET_INTERNAL, message.c_str());
+  collet_set_error(&error, COLLET_INTERNAL, message.c_str());
   EXPECT_EQ(std::string(error.message), std::string(502, 'a'));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend that misbehaves as the environment variable COLLET_HOSTILE says. */
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <collet/tables.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +13,7 @@ static int mode(const char* name) {
 }
 
 static collet_status fail(struct collet_error* error, const char* message) {
-  error->code = COLLET_INTERNAL;
-  snprintf(error->message, sizeof error->message, "%s", message);
-  return COLLET_INTERNAL;
+  return collet_set_error(error, COLLET_INTERNAL, message);
 }
 
 static char endless[8192];

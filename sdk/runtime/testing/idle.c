@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend that takes every op and does nothing: what an execution costs on it is the library's own. */
 #include <collet/backend.h>
-#include <stdio.h>
+#include <collet/error.h>
 #include <stdlib.h>
 #include <string.h>
 
 static collet_status fail(struct collet_error* error, collet_status code, const char* message) {
-  error->code = code;
-  snprintf(error->message, sizeof error->message, "%s", message);
-  return code;
+  return collet_set_error(error, code, message);
 }
 
 static int word; /* instances and executables are all the same */

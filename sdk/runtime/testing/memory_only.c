@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest backend: a device that holds data. Six functions, and every program runs, all its ops on the fallback. */
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <collet/ranges.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +16,7 @@ struct collet_backend_buffer {
 };
 
 static collet_status fail(struct collet_error* error, collet_status code, const char* message) {
-  error->code = code;
-  snprintf(error->message, sizeof error->message, "%s", message);
-  return code;
+  return collet_set_error(error, code, message);
 }
 
 static collet_status open_backend(const struct collet_open_options* options, collet_backend_instance** out,

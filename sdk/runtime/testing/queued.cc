@@ -2,6 +2,7 @@
 #include "sdk/runtime/testing/queued.h"
 
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <collet/tables.h>
 #include <dlfcn.h>
 #include <sys/prctl.h>
@@ -28,9 +29,7 @@ using Clock = std::chrono::steady_clock;
 const collet_host* host = nullptr;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
-  error->code = code;
-  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
-  return code;
+  return collet_set_error(error, code, message.c_str());
 }
 
 struct Queue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/error.h>
 #include <collet/ranges.h>
 #include <collet/tables.h>
 #include <sys/socket.h>
@@ -104,9 +105,7 @@ uint64_t number_of(collet_backend_buffer* p) {
 }
 
 collet_status fail(collet_error* error, collet_status code, const char* message) {
-  error->code = code;
-  std::snprintf(error->message, sizeof error->message, "%s", message);
-  return code;
+  return collet_set_error(error, code, message);
 }
 
 // Sends the messages in the outbox.

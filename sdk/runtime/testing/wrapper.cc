@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/testing/wrapper.h"
 
+#include <collet/error.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -44,9 +45,7 @@ Executable* of(collet_backend_executable* p) {
 }
 
 collet_status fail(collet_error* error, collet_status code, const char* message) {
-  error->code = code;
-  std::snprintf(error->message, sizeof error->message, "%s", message);
-  return code;
+  return collet_set_error(error, code, message);
 }
 
 bool fails_now(Control* c, uint32_t kind) {

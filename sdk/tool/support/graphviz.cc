@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "hlo/base/files.h"
+#include "hlo/base/json.h"
 #include "hlo/base/utf8.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/support/files.h"
@@ -219,36 +220,24 @@ class GraphBuilder {
   std::vector<Cluster> clusters_;
 };
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < ' ')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
 }  // namespace
 
 std::string to_dot(const Module& module) {
   std::vector<Cluster> clusters;
   if (module.entry() != CompId::None) clusters = GraphBuilder(module).run();
-  std::string out = "digraph " + quoted(module.name()) + " {\n  compound=true;\n  fontname=\"monospace\";\n" +
+  std::string out = "digraph " + json_quote(module.name()) + " {\n  compound=true;\n  fontname=\"monospace\";\n" +
                     "  node [shape=box style=\"rounded,filled\" fontname=\"monospace\" fontsize=10];\n";
   const auto id = [](size_t cluster, size_t node) {
     return "n" + std::to_string(cluster) + "_" + std::to_string(node);
   };
   for (size_t c = 0; c < clusters.size(); ++c) {
-    out += "  subgraph cluster_" + std::to_string(c) + " {\n    label=" + quoted(clusters[c].title) +
+    out += "  subgraph cluster_" + std::to_string(c) + " {\n    label=" + json_quote(clusters[c].title) +
            ";\n    style=\"rounded\";\n";
     for (size_t n = 0; n < clusters[c].nodes.size(); ++n) {
       const Node& node = clusters[c].nodes[n];
       std::string label = node.op + "  " + node.name;
       for (const std::string& line : node.lines) label += "\n" + line;
-      out += "    " + id(c, n) + " [label=" + quoted(label) + " tooltip=" + quoted(node.tip) + " fillcolor=\"" +
+      out += "    " + id(c, n) + " [label=" + json_quote(label) + " tooltip=" + json_quote(node.tip) + " fillcolor=\"" +
              std::string(node.colour) + "\"" + (node.is_root ? " penwidth=3" : "") + "];\n";
       for (size_t input : node.inputs) out += "    " + id(c, input) + " -> " + id(c, n) + ";\n";
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include <collet/error.h>
 #include <collet/ranges.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <threads.h>
 
@@ -31,10 +31,7 @@ static void lock(void) {
 }
 
 collet_status acme_fail(struct collet_error* error, collet_status code, const char* message) {
-  error->code = code;
-  error->reserved = 0;
-  snprintf(error->message, sizeof error->message, "%s", message);
-  return code;
+  return collet_set_error(error, code, message);
 }
 
 /* The slot of a handle, or null for a name that is not, or no longer, in use. */
