@@ -4,20 +4,22 @@
 #include <cstdint>
 
 /// \file
-/// What code generation asks of element types.
+/// Functions that code generation uses to describe element types: widths, the type that computes them, halves of
+/// complex types.
 
 namespace collet::codegen {
 
-/// Bits of one element of `type`, less than those of its bytes where it is a sub-byte type; 0 for unknown types.
+/// Returns the number of bits of one element of `type`. It is less than 8 times its bytes for a sub-byte type, and 0
+/// for an unknown type.
 int type_bits(uint32_t type);
 
-/// Bytes of one element of `type` while it is computed with.
+/// Returns the number of bytes that one element of `type` has in a register while it is computed with.
 int compute_bytes(uint32_t type);
 
-/// True where a float type is computed as f32 and rounded after each op.
+/// True for a float type whose ops are computed in f32 and rounded to the type after each op.
 bool is_narrow_float(uint32_t type);
 
-/// The type of one half of a complex type; other types as they are.
+/// Returns the type of the real part of a complex type, and any other type unchanged.
 uint32_t half_type(uint32_t type);
 
 }  // namespace collet::codegen

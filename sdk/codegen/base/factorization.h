@@ -12,7 +12,7 @@
 
 namespace collet::codegen {
 
-/// Operands and results in brackets; m x n matrices, k = min(m, n).
+/// The comments list operands and results in brackets; m x n matrices, k = min(m, n).
 enum class Factorization : uint8_t {
   kUnknown,
   kLu,          ///< "lu" [a] -> [l and u, s32 pivots k, s32 permutation m]
@@ -25,10 +25,10 @@ enum class Factorization : uint8_t {
   kHessenberg,  ///< "hessenberg" [a] -> [h and reflectors, factors n - 1]
 };
 
-/// Returns the factorization that a call or custom call stands for by its name; kUnknown for any other op.
+/// Returns the factorization that the name of a call or custom call denotes; kUnknown for any other op.
 Factorization factorization_of(const collet_program* program, const collet_op* op);
 
-/// Name number `index` of the composites that stand for factorizations; null past the last.
+/// Returns the name with number `index` in the list of composites that are factorizations; null past the last.
 const char* factorization_name(uint32_t index);
 
 }  // namespace collet::codegen

@@ -49,7 +49,7 @@ std::string shape_of(const collet_program* program, const collet_type& type) {
   return text;
 }
 
-/// Writes a struct of pointers, one for each value, and returns the names of its fields.
+/// Writes a struct with one pointer for each value, and returns the names of its fields.
 std::vector<std::string> write_struct(const collet_program* program, const std::string& name, const char* qualifier,
                                       const char* fallback, const std::vector<uint32_t>& values, std::string& out) {
   std::vector<std::string> fields;
@@ -75,7 +75,7 @@ std::vector<std::string> write_struct(const collet_program* program, const std::
   return fields;
 }
 
-/// Declares the struct of the caller's threads: SharedLoops of compile.h, written in C.
+/// Declares the struct through which a caller lends its threads: the C form of SharedLoops in compile.h.
 std::string threads_struct(const std::string& name, const std::string& upper, int threads) {
   return "\n/* Threads that share the work of a call. loop calls body(context, begin, end, worker) for parts of 0 .. "
          "range,\n"
@@ -89,7 +89,8 @@ std::string threads_struct(const std::string& name, const std::string& upper, in
          "  void* user;\n};\n";
 }
 
-/// Whether `name` is a keyword of C17 or C++23, or a C library function that a header declares or generated code calls.
+/// True if `name` cannot be a field: it is a keyword of C17 or C++23, or a C library function that a header declares or
+/// generated code calls.
 bool is_taken(const std::string& name) {
   static const std::set<std::string> all = [] {
     std::istringstream words(

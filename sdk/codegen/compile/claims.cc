@@ -31,7 +31,7 @@ uint32_t bits_of(uint32_t type) {
   }
 }
 
-/// Ops that the SDK rewrites into ops that this backend has.
+/// True for ops that this backend does not compile, but that the SDK rewrites into ops that it does compile.
 bool expands(uint32_t opcode) {
   switch (opcode) {
     case COLLET_OP_BATCH_NORM_GRAD:
@@ -73,7 +73,8 @@ std::string check_blocks(const Graph& graph, const Node& node, const Target& tar
   return {};
 }
 
-/// Why a node cannot be compiled; empty when it can. `expand` is set where the SDK's expansion would do.
+/// Returns the reason why a node cannot be compiled; empty if it can. Sets `expand` if the ops that the SDK rewrites
+/// the node into can be compiled.
 std::string refusal(const Graph& graph, const Node& node, const Target& target, bool& expand) {
   const std::string name = collet_op_name(node.opcode);
   for (const auto* list : {&node.operands, &node.results}) {
@@ -88,11 +89,12 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
     return name + ", which the SDK expands";
   }
   if (is_structural(node.opcode)) return check_blocks(graph, node, target);
-  // Ops with a body are one kernel with all of their arrays.
+  // An op with a body becomes one kernel that has all of the op's arrays as parameters.
   if (target.has_grid() && !node.blocks.empty() && 2 * node.operands.size() + node.results.size() > kMostGridArrays)
     return name + " of more arrays than a kernel has parameters for";
   if (node.opcode == COLLET_OP_BITCAST_CONVERT) {
-    // Elements below a byte have one each: between widths their bits must be moved.
+    // Elements narrower than a byte are stored one per byte, so a bitcast that changes their width must move bits
+    // between bytes.
     const uint32_t from = bits_of(graph.type(node.operands[0]).element);
     const uint32_t to = bits_of(graph.type(node.results[0]).element);
     expand = from != to && (from < 8 || to < 8);
@@ -120,15 +122,16 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
 
 class Claims {
  public:
-  /// The program and the target must outlive this.
+  /// `program` and `target` must outlive this object.
   Claims(const collet_program* program, const Target& target) : program_(program), target_(target) {}
 
-  /// Reads the program; the error of one that is not as program.h says.
+  /// Builds the graph of the program. Returns an error if the program breaks a rule of program.h.
   Status prepare();
-  /// Writes the answer for an op of the program, by its number, and the reason of a refusal.
+  /// Writes the answer for op number `op` of the program into `verdict`, with the reason of a refusal.
   void answer(uint32_t op, collet_verdict& verdict) const;
-  /// OK if all ops of the entry are accepted; else UNIMPLEMENTED with the first reason. Up to rejection->count numbers of
-  /// refused ops are put into it, unless it is null; then count is how many there are.
+  /// Returns OK if all ops of the entry are accepted, else UNIMPLEMENTED with the first reason. Unless `rejection` is
+  /// null, the numbers of the first `rejection->count` refused ops are stored in it, and `count` becomes the number of
+  /// refused ops.
   Status check(collet_rejection* rejection) const;
 
  private:

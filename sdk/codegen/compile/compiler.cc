@@ -16,7 +16,8 @@ namespace collet::codegen {
 
 namespace {
 
-constexpr size_t kMostInlined = 64;  ///< values between a product and what could run with it
+/// Most values that are searched between a product and a kernel that could be fused with it.
+constexpr size_t kMostInlined = 64;
 
 }  // namespace
 
@@ -71,7 +72,8 @@ RangeId Compiler::write(ValueId v) {
 Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
   fuse_block(graph_, b, options_.fuse, fusion_);
-  const std::vector<FusionGroup> groups = fusion_.groups;  // bodies of control flow make plans of their own
+  // A copy, because bodies of control flow replace fusion_ while they are compiled.
+  const std::vector<FusionGroup> groups = fusion_.groups;
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
@@ -231,7 +233,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     case COLLET_OP_CONDITIONAL:
       return conditional(n, drafts);
     case COLLET_OP_BITCAST_CONVERT:
-      if (!can_inline(graph_, n)) {  // other names for the same bytes
+      if (!can_inline(graph_, n)) {  // a reshape that shares its operand's memory
         copy(range(n.operands[0]), n.results[0], drafts);
         return {};
       }

@@ -17,8 +17,8 @@
 
 namespace collet::codegen {
 
-/// Makes the launch plan of a program. Steps are first written with ranges (live ranges without a place); when all steps are known,
-/// the buffer planner gives each range a place in memory.
+/// Makes the launch plan of a program. Steps first refer to live ranges that have no address; when all steps are known,
+/// the buffer planner assigns each live range an offset in memory.
 class Compiler {
  public:
   Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out)
@@ -32,10 +32,10 @@ class Compiler {
   Status run();
 
  private:
-  /// A step before memory is known.
+  /// A step before memory is assigned.
   struct Draft {
     Step step;
-    std::vector<RangeId> ranges;  ///< the step's operands; become Step's places
+    std::vector<RangeId> ranges;  ///< live ranges of the step's operands; they become Step's places
     std::vector<std::vector<Draft>> children;
   };
   using Drafts = std::vector<Draft>;
@@ -45,17 +45,17 @@ class Compiler {
     int begin = 0;               ///< time at which its variables get their first values
     Drafts* before = nullptr;    ///< list for steps that are moved out of the loop and run once
     std::vector<ValueId> fixed;  ///< variables of the body that no iteration changes
-    std::vector<RangeId> kept;   ///< results of those steps, which stay live in all iterations
+    std::vector<RangeId> kept;   ///< results of those steps; they stay live in all iterations
   };
 
-  // Values and their ranges.
+  // Values and their live ranges.
   uint64_t bytes_of(ValueId v) const { return static_cast<uint64_t>(graph_.type(v).bytes()); }
-  /// The range of a value in memory; a constant gets its range when it is first used.
+  /// Returns the live range of a value in memory. A constant gets its live range when it is first used.
   RangeId range(ValueId v);
   RangeId read(ValueId v);
   RangeId write(ValueId v);
   bool is_input(ValueId v) const { return fusion_.in_memory[v] || graph_.value(v).constant != nullptr; }
-  /// Makes a temporary value in memory that the program does not have.
+  /// Adds a value in memory that is not a value of the program, for intermediate results.
   ValueId temporary(uint32_t element, Dims dims);
 
   /// The readers of each value of a block, and the group of each node.
@@ -64,12 +64,12 @@ class Compiler {
     std::map<NodeId, size_t> group_of;
   };
 
-  // Blocks, groups and what each becomes.
+  // Compilation of blocks and groups.
   Status block(BlockId id, Drafts& drafts);
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
-  /// Rows along the middle dimension of an array of three.
+  /// The shape of an array of three dimensions, [above, length, below], whose rows run along the middle dimension.
   struct RowShape {
     int64_t above = 1;
     int64_t length = 1;
@@ -79,28 +79,32 @@ class Compiler {
   void add_sort(const Node& n, Drafts& drafts);
   /// Sorts `arrays`, of dimensions [above, length, below], along their rows.
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
-  /// Puts the first `needed` elements of each row to its begin, sorted, without sorting the whole row: each segment is sorted by itself,
-  /// then what its first elements make together, until one segment is left.
+  /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
+  /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,
+  /// and so on until one segment is left.
   void select_on_grid(const Comparator& comparator, std::vector<ValueId> arrays, RowShape rows, int64_t needed,
                       Drafts& drafts);
-  /// Copies the first elements of the segments of each row to the rows of `to`, one segment behind the other.
+  /// Copies the first `needed` elements of each segment of the rows of `from` to the rows of `to`, one segment after
+  /// the other.
   void copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
                   const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts);
-  /// A way to compute what kernels compute: by a library of the device.
+  /// A call of a library of the device that computes the same as some kernels.
   struct LibraryWay {
     LibraryCall call;
     std::vector<ValueId> operands;
-    std::optional<KernelPlan> before;  ///< writes an operand that the library wants in another order
+    std::optional<KernelPlan> before;  ///< writes an operand in the order of dimensions that the library needs
   };
-  /// The way of a product or convolution, which `kernels` compute, if the target has a library for it and nothing is fused to the operands.
+  /// Returns the library call for a product or convolution that `kernels` compute. Empty if the target has no library
+  /// for it, or if an op is fused into its operands.
   std::optional<LibraryWay> library_way(const Node& n, const std::vector<KernelPlan>& kernels);
   std::optional<LibraryWay> convolution_way(const Node& n);
-  /// Adds a choice between kernels, the last of which writes `result`, and a library. The epilogue is part of the last kernel, and a kernel of
-  /// its own behind the library.
+  /// Adds a choice between kernels, the last of which writes `result`, and a library. The epilogue is part of the last
+  /// kernel; the library's alternative runs it as a separate kernel.
   void add_choice(std::vector<KernelPlan>& kernels, ValueId result, LibraryWay& way, Drafts& drafts);
-  /// Adds the library's way of a choice, which writes to the memory of `computed`. `epilogue` may be null.
+  /// Adds the alternative of a choice that calls the library. The call writes to the memory of `computed`. `epilogue`
+  /// may be null.
   void add_library_way(LibraryWay& way, ValueId result, RangeId computed, KernelPlan* epilogue, Drafts& drafts);
-  /// Adds a call of a library whose places are the ranges of a draft.
+  /// Adds a library call that accesses the live ranges `ranges`.
   void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
   /// Adds an fft that the device's library computes.
   void add_fft(const Node& n, Drafts& drafts);
@@ -111,7 +115,8 @@ class Compiler {
     AttentionKernel kernel;
     AttentionSchedule schedule;
   };
-  /// Finds the attentions whose scores and weights nobody else reads. Their groups, but for the last ones, are marked as done.
+  /// Finds the attentions whose scores and weights no other node reads. All groups of an attention except the last one
+  /// are marked as done.
   void find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
                        std::vector<bool>& done);
   void add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts);
@@ -123,29 +128,33 @@ class Compiler {
   size_t epilogue_of(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers, size_t at,
                      KernelPlan& kernel) const;
   Readers readers_in(const Block& block, const std::vector<FusionGroup>& groups) const;
-  /// Whether all values that a group reads are in memory already.
+  /// True if all values that a group reads have been written to memory by the steps so far.
   bool is_ready(const FusionGroup& u) const;
   /// Compiles those groups after `at` whose results `kernel`, the epilogue of group `at`, reads, so that the epilogue can run with
   /// group `at`. Sets `there` to false, and does nothing, if one of them is not ready.
   Status make_ready(const std::vector<FusionGroup>& groups, const Readers& readers, const KernelPlan& kernel, size_t at,
                     std::vector<bool>& done, Drafts& drafts, bool& there);
-  /// Returns the only group that reads `v`, itself or through nodes that are inlined in it; SIZE_MAX if there are several or none.
-  /// Other names for the memory of `v` are followed if `names` is not null; their groups are added to it.
+  /// Returns the only group that reads `v`, itself or through nodes that are inlined in the group; SIZE_MAX if there
+  /// are several or none. If `names` is not null, the search continues through reshapes that share the memory of `v`,
+  /// and their groups are added to `names`.
   size_t only_reader(const Block& block, const Readers& readers, ValueId v, std::vector<size_t>* names = nullptr) const;
 
   // Kernels and matrix products.
   void add_kernel(KernelPlan& k, Drafts& drafts);
-  /// Whether a kernel may write its result over an operand, `pair` of k.in_place: no other buffer of it may share that memory.
+  /// True if a kernel may write its result over an operand, where `pair` is an entry of k.in_place. No other buffer of
+  /// the kernel may share that memory.
   bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
-  /// Adds a reduction that threads share: `parts` computes partial results, and `rest`, in the same step, combines them.
+  /// Adds a reduction that threads share: `parts` computes partial results, and `rest`, which is in the same step,
+  /// combines them.
   void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
   void describe(const Kernel& kernel, Step& step) const;
   void add_buffers(const KernelPlan& k, Draft& d);
-  /// Whether the kernel is invariant in the loop that is being compiled.
+  /// True if the kernel is invariant in the loop that is being compiled: it gives the same result in all iterations.
   bool is_fixed(const KernelPlan& k) const;
   /// Adds an invariant kernel before the loop.
   void add_before_loop(KernelPlan& k);
-  /// Adds a packing kernel that the matmul call runs block by block. It chooses the blocks by loop 0, so that loop is not changed.
+  /// Adds a packing kernel that the matmul call runs block by block. The call selects the block by the range of loop 0,
+  /// so optimisations must keep that loop.
   FunctionId add_packing(ProductOperand& o, Draft& d);
   void add_product(Product& p, Drafts& drafts);
   /// Makes epilogue_ part of the product, if that is possible.
@@ -158,17 +167,18 @@ class Compiler {
   FunctionId add_function(FunctionSource source);
 
   // Control flow.
-  /// Compiles a block whose arguments have ranges already; leaves its results' ranges in `results`.
+  /// Compiles a block whose arguments have live ranges already, and stores the live ranges of its results in `results`.
   Status child(BlockId id, Drafts& drafts, std::vector<RangeId>& results);
   Status while_loop(const Node& n, Drafts& drafts);
   /// Copies results that are the old value of another variable to temporary memory, before any variable is overwritten.
   void save_permuted(const std::vector<RangeId>& state, std::vector<RangeId>& next, const std::vector<ValueId>& values,
                      Drafts& drafts);
   Status conditional(const Node& n, Drafts& drafts);
-  /// Adds a copy for every result. coalesce_copies removes it if the value can be computed in the result's memory.
+  /// Adds a copy for every result of the entry. coalesce_copies removes it if the value can be computed in the result's
+  /// memory.
   void finish_entry(Drafts& drafts);
 
-  // When all steps are known.
+  // Called when all steps are known.
   void coalesce_copies();
   static uint32_t count_places(const Drafts& drafts);
   void resolve(Drafts& drafts, StepList& out);
@@ -191,7 +201,7 @@ class Compiler {
   std::map<Kernel, FunctionId> kernels_;
   std::map<GridSort, FunctionId> sorts_;
   std::map<Kernel, FunctionId> attention_functions_;
-  std::map<NodeId, Attention> attentions_;  ///< by the product that gives the result
+  std::map<NodeId, Attention> attentions_;  ///< attentions by the product that gives their result
   std::map<MicroKernel, FunctionId> micros_;
   std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;
   std::vector<ValueId> constants_;
@@ -199,7 +209,7 @@ class Compiler {
   LoopScope* scope_ = nullptr;
   Status defect_;  ///< the first error that `verify` found
   KernelPlan* epilogue_ =
-      nullptr;  ///< epilogue that the product that is being added may take; set to null if it takes it
+      nullptr;  ///< epilogue offered to the product that is being added; set to null when the product uses it
 };
 
 }  // namespace collet::codegen

@@ -22,7 +22,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   scope.begin = ++time_;
   scope.before = &drafts;
   for (size_t i = 0; i < count; ++i) {
-    if (body.results[i] == body.arguments[i]) {  // only read: where it lies
+    if (body.results[i] == body.arguments[i]) {  // the body only reads it: no copy is needed
       scope.fixed.push_back(body.arguments[i]);
       state.push_back(read(n.operands[i]));
       continue;
@@ -35,7 +35,8 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   d.step.kind = StepKind::kWhile;
   d.children.resize(2);
   for (size_t i = 0; i < count; ++i) range_[condition.arguments[i]] = range_[body.arguments[i]] = state[i];
-  // The host would have to wait for a device's condition.
+  // A condition computed on the device would make the host wait for it in each iteration, so a loop with a known trip
+  // count counts on the host.
   const int64_t trips = attributes<collet_while_attrs>(graph_, n).trip_count_plus_one - 1;
   const bool is_counted = target_.has_grid() && trips >= 0;
   std::vector<RangeId> go_on;
@@ -65,7 +66,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   for (size_t i = 0; i < count; ++i) {
     buffers_.use(after[i], time_);
     range_[n.results[i]] = after[i];
-    // A variable that the body does not write needs its memory from before the loop to its end.
+    // A variable that the body leaves unchanged must stay live until the loop ends.
     if (after[i] == state[i]) buffers_.use(state[i], time_);
   }
   for (RangeId w : scope.kept) buffers_.use(w, time_);
@@ -92,7 +93,7 @@ void Compiler::save_permuted(const std::vector<RangeId>& state, std::vector<Rang
 }
 
 Status Compiler::conditional(const Node& n, Drafts& drafts) {
-  /// When a branch begins, and when it has used a content for the last time.
+  /// Times at which a branch begins, and at which it uses a value for the last time.
   struct BranchTimes {
     int begin;
     int last;
@@ -143,7 +144,8 @@ void Compiler::finish_entry(Drafts& drafts) {
   std::vector<RangeId> results;
   std::vector<RangeId> sources;
   for (ValueId v : entry.results) sources.push_back(range(v));
-  // An argument that is returned in another argument's memory is saved first.
+  // An argument that is returned in the memory of another argument is copied first, because that memory may be
+  // overwritten.
   ++time_;
   for (size_t i = 0; i < sources.size(); ++i) {
     if (!buffers_.is_argument(sources[i]) || program_->aliases.count == 0) continue;

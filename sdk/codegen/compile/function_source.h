@@ -17,37 +17,38 @@
 
 namespace collet::codegen {
 
-/// A micro-kernel with the epilogue of its registers, if any; without rows, the epilogue alone.
+/// A micro-kernel with the epilogue that it applies to its registers, if any. With zero rows, the function is the
+/// epilogue alone.
 struct MicroSource {
   MicroKernel kernel;
   std::optional<Epilogue> epilogue;
 };
 
-/// A loop of the launch plan with all that it runs: kernels, copies, loops and branches. Its places lie in regions, which do not
-/// overlap.
+/// A loop of the launch plan and everything that it runs: kernels, copies, loops and branches. The memory that it uses
+/// is divided into regions that do not overlap.
 struct LoopSource {
   struct Region {
     uint32_t slot = 0;
-    uint64_t begin = 0;  ///< in bytes, as is the end
+    uint64_t begin = 0;  ///< in bytes, like `end`
     uint64_t end = 0;
-    bool written = false;  ///< perhaps
+    bool written = false;  ///< true if a step may write to the region
   };
   struct RegionOffset {
     uint32_t region = 0;
-    uint64_t offset = 0;  ///< from the region's begin
+    uint64_t offset = 0;  ///< offset from the region's begin, in bytes
   };
   Step loop;
   std::vector<Region> regions;
-  std::map<uint32_t, RegionOffset> region_offsets;  ///< by the number of a place in LaunchPlan::places
-  std::map<FunctionId, Kernel> functions;           ///< by their numbers in the steps
+  std::map<uint32_t, RegionOffset> region_offsets;  ///< indexed by the number of a place in LaunchPlan::places
+  std::map<FunctionId, Kernel> functions;           ///< kernels by the function numbers that the steps use
 };
 
-/// The source of one function of a program: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or what a
-/// grid of threads runs.
+/// The source of one function of a program: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or a
+/// kernel for a grid of threads.
 struct FunctionSource {
   std::string name;
   std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort> body;
-  /// Many programs have a function of this name, which is the same in all.
+  /// True for a function that has the same name and the same code in all programs that use it.
   bool shared = false;
 };
 

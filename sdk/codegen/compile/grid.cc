@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that take a grid several kernels: sorts, and updates in the order of their loops.
+// Compiles the ops that take several kernels on a grid: sorts, scatters whose updates are grouped, and choices between
+// kernels and libraries.
 
 #include <algorithm>
 #include <map>
@@ -15,7 +16,7 @@
 namespace collet::codegen {
 namespace {
 
-/// x < y, of s32.
+/// Returns the comparator x < y of s32 elements.
 Comparator ascending() {
   Comparator out;
   out.types = {COLLET_TYPE_S32};
@@ -39,9 +40,9 @@ Comparator ascending() {
   return out;
 }
 
-/// Elements of a segment, which a block sorts in shared memory.
+/// Number of elements of a segment, which a block of threads sorts in shared memory.
 constexpr int64_t kSortedSegment = int64_t{1} << kLogSegment;
-/// Of each segment: with more, a whole sort is as fast.
+/// Most elements of each segment that a selection may keep. Above a quarter, sorting everything is as fast.
 constexpr int64_t kMostSelected = kSortedSegment / 4;
 
 }  // namespace
@@ -187,7 +188,8 @@ void Compiler::add_choice(std::vector<KernelPlan>& kernels, ValueId result, Libr
   if (epilogue_ && append_epilogue(*epilogue_, result, graph_.type(result).dims, kernels.back()))
     epilogue = *std::exchange(epilogue_, nullptr);
   const ValueId last = epilogue ? epilogue->writes[0] : result;
-  // The ways are branches of which one runs: what is read is not live between its uses in the two, and each writes the result anew.
+  // The two alternatives are branches of which one runs. A value that both read need not stay live between its uses in
+  // the two, and each alternative writes the whole result.
   std::set<RangeId> operands;
   const auto add_operands = [&](const std::vector<ValueId>& values) {
     for (ValueId v : values) {
@@ -222,7 +224,8 @@ void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed
   if (way.before) add_kernel(*way.before, drafts);
   ++time_;
   const ValueId last = epilogue ? epilogue->writes[0] : result;
-  // The epilogue computes in the result's memory, unless it may do so in that of another operand, which must not be overwritten before.
+  // The epilogue updates the result of the product in place, unless it may overwrite another operand: that one must
+  // stay intact until the epilogue runs.
   const bool shares = !epilogue || epilogue->in_place.size() == 1;
   if (shares) range_[result] = range_[last] = buffers_.add_in(computed, time_);
   std::vector<RangeId> ranges;
@@ -230,7 +233,8 @@ void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed
   ranges.push_back(write(result));
   add_library_call(std::move(way.call), std::move(ranges), drafts);
   if (!epilogue) return;
-  if (!shares) range_[last] = buffers_.add_in(computed, time_ + 1);  // when the kernel runs
+  // Live only from the time at which the epilogue kernel runs.
+  if (!shares) range_[last] = buffers_.add_in(computed, time_ + 1);
   add_kernel(*epilogue, drafts);
 }
 
@@ -251,7 +255,8 @@ void Compiler::add_fft(const Node& n, Drafts& drafts) {
   for (size_t d = 0; d < outer; ++d) fft.batches *= from.dims[d];
   RangeId operand = range(n.operands[0]);
   if (attrs.type == COLLET_FFT_IRFFT) {
-    // The library expects the transform of real numbers, and may overwrite it. The op ignores what contradicts that.
+    // For a result of real numbers the library expects an operand with Hermitian symmetry and may overwrite it. The op
+    // ignores the elements that break the symmetry, so a symmetric copy is made.
     const ValueId copied = temporary(from.element, from.dims);
     KernelPlan symmetric = hermitian_kernel(graph_, n.operands[0], fft.lengths.size(), fft.lengths.back(), copied);
     add_kernel(symmetric, drafts);
@@ -271,7 +276,8 @@ void Compiler::add_fft(const Node& n, Drafts& drafts) {
 
 void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
                                std::vector<bool>& done) {
-  std::set<ValueId> inside;  // values that are computed within a group, though others compute them too
+  // Values that are computed inside a group and not stored; another group may compute them again.
+  std::set<ValueId> inside;
   for (const FusionGroup& g : groups) {
     for (ValueId v : g.values.own) {
       if (std::find(g.values.roots.begin(), g.values.roots.end(), v) == g.values.roots.end()) inside.insert(v);
@@ -295,7 +301,7 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
     const std::vector<ValueId>& weights = found.kernel.weights;
     if (std::find(weights.begin(), weights.end(), result) == weights.end()) continue;
     if (only_reader(block, readers, result, &names) != i) continue;
-    // The other factor of the product may be computed from the weights, too.
+    // The attention is not formed if its other inputs, such as the values, are computed from its own scores or weights.
     std::set<size_t> replaced(names.begin(), names.end());
     replaced.insert({softmax, first->second});
     const bool reads_them =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch plans for grids, where they differ from those for processors.
+// Tests launch plans for grids where they differ from those for processors.
 #include <collet/codegen/compile.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ PlannedProgram planned(ProgramBuilder& b) {
   return program;
 }
 
-/// A loop that counts to ten, and says so where `is_known`.
+/// Returns the launch plan of a loop that runs ten times. The trip count is stated in the program if `is_known`.
 std::string plan_of_loop(bool is_known) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
@@ -76,7 +76,7 @@ TEST(GridPlan, LoopOverScalars_IsOneKernel) {
   EXPECT_EQ(program.plan.steps[0].kind, StepKind::kKernel);
 }
 
-/// How many kernels sort an array of which the first `needed` elements are read.
+/// Returns the number of kernels that sort an array of 100000 elements of which the first `needed` are read.
 int sort_kernels(int64_t needed) {
   constexpr int64_t kLength = 100000;
   ProgramBuilder b;
@@ -97,7 +97,7 @@ int sort_kernels(int64_t needed) {
 }
 
 TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
-  EXPECT_EQ(sort_kernels(50), 3);  // 98 segments, then 5, then 1
+  EXPECT_EQ(sort_kernels(50), 3);  // 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment
   EXPECT_GT(sort_kernels(1000), 20);
 }
 
@@ -106,7 +106,7 @@ constexpr int64_t kBatch = 4;
 constexpr int64_t kRows = 64;
 constexpr int64_t kDepth = 32;
 
-/// How a program differs from a plain attention.
+/// Ways in which a test program differs from a plain attention.
 enum class Change {
   kNone,
   kConvertedWeights,
@@ -122,7 +122,8 @@ enum class Change {
   kWeightsSquared,
 };
 
-/// The launch plan of softmax(mask(queries * keys)) * values. There are as many queries as keys, so that an axis may be mistaken.
+/// The launch plan of softmax(mask(queries * keys)) * values. There are as many queries as keys, so that the shapes
+/// alone do not show along which axis the softmax runs.
 std::string plan_of_attention(Change change) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
@@ -211,7 +212,7 @@ TEST(GridPlan, WhatIsNoSoftmaxOfRows_IsNoAttention) {
     EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
 }
 
-/// The plan of tanh(x y + bias) for a target with libraries.
+/// Returns the launch plan of tanh(x y + bias) for a target with libraries.
 std::string plan_of_product(int64_t rows, uint32_t type, bool is_transposed) {
   constexpr int64_t kColumns = 80;
   ProgramBuilder b;
@@ -284,7 +285,8 @@ TEST(GridPlan, UpdateOfAnArgument_IsWrittenOverItByBothWays) {
   }
 }
 
-/// The plan of a convolution of [2, 12, 12, 8] by a filter [3, 3, 8, 16] with `padding` below, and one above.
+/// Returns the launch plan of a convolution of an input [2, 12, 12, 8] with a filter [3, 3, 8, 16]. The padding is
+/// `padding_low` before each dimension, and 1 behind it.
 std::string plan_of_convolution(int64_t padding_low) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();

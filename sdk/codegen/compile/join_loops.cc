@@ -11,9 +11,11 @@
 namespace collet::codegen {
 namespace {
 
-constexpr double kLongTurn = 5000;        ///< ns per iteration; above it the cost of interpreting steps does not matter
-constexpr size_t kMostKernels = 24;       ///< limit for one loop: the joined function would be slow to compile
-constexpr size_t kMostExpressions = 600;  ///< limit for all kernels of one loop together
+constexpr double kLongIterationNs =
+    5000;  ///< ns per iteration; above it the cost of interpreting steps does not matter
+/// Most kernels of one loop: the joined function must not take long to compile.
+constexpr size_t kMostKernels = 24;
+constexpr size_t kMostExpressions = 600;  ///< most expressions of all kernels of one loop together, for the same reason
 
 /// Properties of the steps of a loop. `suits` is false if a step cannot be part of one sequential function.
 struct Content {
@@ -45,7 +47,7 @@ class LoopJoiner {
   bool join(Step& step) {
     Content content;
     look_at(step, content);
-    if (!content.suits || content.cost_ns > kLongTurn || content.kernels > kMostKernels ||
+    if (!content.suits || content.cost_ns > kLongIterationNs || content.kernels > kMostKernels ||
         content.expressions > kMostExpressions) {
       return false;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which loops of a launch plan become one function, and what is left of the plan.
+// Tests which loops of a launch plan become one function, and which steps stay in the plan.
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::Handle;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
-/// A loop over arrays of `size` elements; with a product of matrices in each iteration, where `dot`.
+/// Writes a program with a loop over arrays of `size` elements. Each iteration computes a matrix product if `dot`.
 void write_loop(ProgramBuilder& b, int64_t size, bool dot) {
   RegionBuilder& e = b.entry();
   Handle count = e.argument(COLLET_TYPE_S32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that programs become, lowered and scheduled for registers of 256 bits: text in sdk/codegen/kernel/goldens.
-// COLLET_UPDATE_GOLDENS=1 rewrites it.
+// Golden tests of the kernels that programs become, lowered and scheduled for 256-bit registers. The expected text is
+// in sdk/codegen/kernel/goldens; COLLET_UPDATE_GOLDENS=1 rewrites it.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ RegionBuilder& adder(ProgramBuilder& b, uint32_t type) {
   return r;
 }
 
-/// A window of one dimension.
+/// Returns the attributes of a window of one dimension.
 collet_window window(ProgramBuilder& b, std::vector<int64_t> size, std::vector<int64_t> stride,
                      std::vector<int64_t> low) {
   const std::vector<int64_t> ones(size.size(), 1);
@@ -71,7 +71,8 @@ void write_softmax(ProgramBuilder&, RegionBuilder& e) {
   e.results({e.binary(COLLET_OP_DIVIDE, powers, e.broadcast(sum, {6, 20}, {0}))});
 }
 
-/// Rows over the root of their sums of squares, which are kept with a dimension of size 1, and scaled by columns.
+/// Writes x / sqrt(sum of x * x along each row) * scale: the sums keep their reduced dimension with size 1, and `scale`
+/// has one element per column.
 void write_standardize(ProgramBuilder&, RegionBuilder& e) {
   Handle x = e.argument(kF32, {6, 20});
   Handle scale = e.argument(kF32, {20});
@@ -123,7 +124,7 @@ void write_scatter(ProgramBuilder& b, RegionBuilder& e) {
 }
 
 void write_while(ProgramBuilder& b, RegionBuilder& e) {
-  // The number of halvings until a number is at most 1.
+  // Counts how often a number can be halved until it is at most 1.
   Handle x = e.argument(kS32, {19});
   RegionBuilder& f = b.region();
   Handle n = f.argument(kS32);
@@ -143,7 +144,7 @@ void write_while(ProgramBuilder& b, RegionBuilder& e) {
   e.results({e.op(COLLET_OP_MAP, kS32, {19}, {x}, collet_map_attrs{b.list({0})}, {&f})});
 }
 
-/// `dilation` of the input; the window is one of 3.
+/// Writes a convolution with a window of three elements. `dilation` is the dilation of the input.
 void write_convolution(ProgramBuilder& b, RegionBuilder& e, int64_t dilation, int64_t high) {
   Handle x = e.argument(kS32, {2, 9, 3});
   Handle k = e.argument(kS32, {3, 3, 4});
@@ -232,7 +233,8 @@ const Program kPrograms[] = {
      }},
     {"update_from_neighbours",
      [](ProgramBuilder& b, RegionBuilder& e) {
-       // Made first: the rows that are written over are neighbours of others.
+       // The rows that overwrite the array are computed from neighbouring rows of it, so they must be computed before
+       // the update.
        Handle x = e.argument(kF32, {20, 20});
        const auto rows = [&](int64_t first) {
          return e.op(COLLET_OP_SLICE, kF32, {18, 20}, {x},

@@ -16,7 +16,8 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kShortestPart = 8;  ///< of a loop that is split, so that divisions go: shorter ones make poor vectors
+/// Smallest size of a loop that is the result of splitting a loop to remove divisions: shorter ones vectorise badly.
+constexpr int64_t kShortestPart = 8;
 
 double estimate_ns(const Kernel& kernel) {
   double points = 1;
@@ -56,7 +57,7 @@ std::optional<Epilogue> Compiler::take_epilogue(const Product& p, Draft& d) {
   for (ValueId v : e.buffers) {
     if (v != p.result && v != e.target) plan_->traffic_bytes += bytes_of(v);
   }
-  // Computed where it is written, if the target's memory is free by now.
+  // Allows computing the result directly in the target's memory, if that is free at this time.
   buffers_.allow(range(p.result), range(e.target), time_);
   copies_.emplace_back(range(p.result), range(e.target));
   epilogue_ = nullptr;
@@ -76,7 +77,7 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
     }
     if (!epilogue || in_registers) continue;
     const MicroKernel shape = p.micro(0, columns);
-    MicroKernel m;  // what else there is does not matter
+    MicroKernel m;  // only the fields that are set here matter to a function without rows
     m.type = shape.type;
     m.rows = 0;
     m.vectors = shape.vectors;
@@ -176,14 +177,14 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
 
 bool Compiler::reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair) {
   if (std::find(k.in_place.begin(), k.in_place.end(), pair) == k.in_place.end()) return false;
-  // Under another name it may be read anywhere.
+  // Another value that shares the operand's memory may be read at any position.
   return std::none_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
     return v != pair.first && v != pair.second && range_[v] != kNone && range_[v] == range_[pair.first];
   });
 }
 
 void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
-  // At one time with the kernel, where that may read what it writes over.
+  // The copies have the same time as the kernel if it may write over the memory that they read from.
   const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(),
                                                         [&](const auto& c) { return reads_in_place(k, c); });
   if (!k.copies.empty()) ++time_;
@@ -199,7 +200,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   }
   verify(kernel, "lowering");
   move_as_integers(kernel);
-  // Which loops of a scatter never update the same element shows before they become one.
+  // Must come before collapse_loops: it needs the separate loops to see which of them never update the same element.
   UpdateSchedule updates;
   if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
   if (!target_.has_grid()) split_loops(kernel, kShortestPart);

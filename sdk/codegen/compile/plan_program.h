@@ -12,19 +12,20 @@
 
 namespace collet::codegen {
 
-/// A program as launches, and the sources of the functions that they call.
+/// A launch plan and the sources of the functions that it calls.
 struct PlannedProgram {
   LaunchPlan plan;
   std::vector<FunctionSource> sources;  ///< one for each of plan.functions
-  /// File names and contents of what the program went through: graph, fusion groups, kernels, launch plan.
+  /// File names and contents of the printed stages of compilation: graph, fusion groups, kernels, launch plan.
   Artifacts stages;
 };
 
-/// Decides what runs in one kernel, in which order, in which memory. Makes no code.
+/// Decides which ops form one kernel, in which order kernels run, and in which memory. Does not generate code.
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
                     PlannedProgram& out);
 
-/// Makes one function of each loop whose iterations are so short that interpreting their steps would cost more than what they do.
+/// Replaces each loop whose iterations are so short that interpreting their steps would cost more than running them by
+/// one function.
 void join_loops(PlannedProgram& program);
 
 }  // namespace collet::codegen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stages of docs/code_generation.md say of a softmax is what they make of it.
+// Compares the stages that docs/code_generation.md prints for a softmax with the stages that the compiler makes.
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(Stages, OfASoftmax_AreAsTheGuideShowsThem) {
   for (const auto& [name, text] : planned.stages) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("//")) continue;  // the kernel's name, which the guide leaves out
+      if (line.starts_with("//")) continue;  // the name of the kernel, which the guide leaves out
       EXPECT_NE(guide.find(line), std::string::npos) << name << ": " << line;
     }
   }

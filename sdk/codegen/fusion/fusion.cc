@@ -27,7 +27,7 @@ bool elementwise(const Graph& graph, const Node& node) {
   return has_elementwise(node.opcode, graph.type(node.operands[0]).element);
 }
 
-/// Whether operand `i` of `user` may be computed inside the user's kernel.
+/// True if operand `i` of `user` may be computed inside the kernel of `user`.
 bool takes_inlined(const Graph& graph, const Node& user, size_t i) {
   switch (user.opcode) {
     case COLLET_OP_REDUCE:
@@ -48,7 +48,8 @@ bool takes_inlined(const Graph& graph, const Node& user, size_t i) {
   }
 }
 
-/// Whether a product may read a node's operand in place of the node: the elements lie in another order, or are narrower.
+/// True if a product may read the node's operand instead of the node's result, because the node only reorders or widens
+/// elements.
 bool is_read_by_products(const Graph& graph, const Node& node) {
   if (node.opcode == COLLET_OP_TRANSPOSE) return true;
   if (node.opcode != COLLET_OP_CONVERT) return false;
@@ -114,7 +115,8 @@ class Planner {
     }
   }
 
-  /// Selects that take an update or leave all as it was: who reads the update itself would miss it.
+  /// Finds selects between an update and the unchanged array. The kernel of such a select performs the update in place,
+  /// so nobody else may read the update's result.
   void find_guards() {
     for (NodeId n : block_.nodes) {
       if (!plan_.alive[n]) continue;
@@ -136,7 +138,7 @@ class Planner {
     }
   }
 
-  /// The array that `v` has the elements of, whatever its shape.
+  /// Returns the array whose elements `v` has, before reshapes.
   ValueId array_of(ValueId v) const {
     while (graph_.def(v) && is_reshape(*graph_.def(v))) v = graph_.def(v)->operands[0];
     return v;
@@ -148,7 +150,7 @@ class Planner {
     return users.size() == 1 && plan_.guards[users[0]] == node_id(node);
   }
 
-  /// Nodes in memory that read `v`, themselves or through what is inlined in them.
+  /// Returns the materialised nodes that read `v`, directly or through nodes that are inlined in them.
   std::vector<NodeId> final_readers(ValueId v) const {
     std::vector<NodeId> found;
     std::set<ValueId> seen{v};
@@ -169,8 +171,8 @@ class Planner {
     return found;
   }
 
-  /// Whether a kernel that writes over `v`, element by element, may compute `node` from it on the way: it writes one
-  /// element, or reads each where it writes it.
+  /// True if the kernel of `writer`, which overwrites `v` element by element, may compute `node` from `v` at the same
+  /// time. That holds if it writes a single element, or reads each element only at the position that it writes.
   bool reads_in_step(NodeId writer, const Node& node, ValueId v) const {
     const NodeId guarded = plan_.guards[writer];
     const Node& update = graph_.nodes[guarded == kNone ? writer : guarded];
@@ -185,8 +187,9 @@ class Planner {
            std::equal(node.operands.begin() + 1, node.operands.end(), update.operands.begin() + 2);
   }
 
-  /// Whether others write over what a node reads: computed where it is needed, it might read too late. Where the writer
-  /// is another one, a copy is as good unless the node is small.
+  /// True if a node must be computed early because another node overwrites its operand: computed inside its reader, it
+  /// might read the overwritten elements. If the overwriting node is not the reader itself, only small nodes are
+  /// computed early; otherwise copying the operand is as good.
   bool is_read_first(const Node& node) {
     const ValueId result = node.results[0];
     if (is_reshape(node)) return false;
@@ -205,8 +208,8 @@ class Planner {
     return false;
   }
 
-  /// Whether `node` is what an update writes, and comes of reads of the array that is written over which the update's
-  /// kernel must not make: made first, it is one value, whatever it comes of.
+  /// True if `node` is the operand that an update writes, and is computed from reads of the overwritten array that the
+  /// update's kernel must not do. Such a node is materialised before the update.
   bool is_made_first(const Node& node) const {
     constexpr size_t kMostNodes = 64;
     for (NodeId user : users_[node.results[0]]) {
@@ -236,7 +239,7 @@ class Planner {
     return false;
   }
 
-  /// Ops that computing one element takes, were all of it inlined.
+  /// Counts the ops that are needed to compute one element of `node` if all its operands are inlined.
   void weigh(const Node& node) {
     if (!can_inline(graph_, node) && !is_taken_apart(node)) return;
     const ValueId v = node.results[0];
@@ -248,13 +251,14 @@ class Planner {
     }
     for (ValueId o : node.operands) {
       weight += users_[o].size() > 1 ? std::min(weight_[o], 4) : weight_[o];
-      heavy = heavy || (heavy_[o] && !grows(node, o));  // what grows is not computed in place
+      heavy = heavy || (heavy_[o] && !grows(node, o));  // an operand that the op repeats is not inlined
     }
     weight_[v] = std::min(weight, 1000);
     heavy_[v] = heavy;
   }
 
-  /// A concatenation that is only taken apart again: whose parts are the numbers of an index.
+  /// True for a concatenation that only builds the index vectors of gathers or scatters, which read its operands
+  /// directly.
   bool is_taken_apart(const Node& node) const {
     if (node.opcode != COLLET_OP_CONCATENATE) return false;
     const int64_t d = attributes<collet_dimension_attrs>(graph_, node).dimension;
@@ -279,7 +283,7 @@ class Planner {
 
   bool inlined(const Node& node) {
     const ValueId v = node.results[0];
-    if (is_guarded(node)) return true;  // in the select's kernel
+    if (is_guarded(node)) return true;  // computed in the kernel of the select
     if ((!can_inline(graph_, node) && !is_taken_apart(node)) || is_result(v) || plan_.guards[node_id(node)] != kNone)
       return false;
     const bool free = node.opcode == COLLET_OP_IOTA || node.opcode == COLLET_OP_BROADCAST;
@@ -294,7 +298,7 @@ class Planner {
       if (is_in_product(user) && !is_read_by_products(graph_, node)) return false;
       if (!heavy_[v] || !grows(user, v)) continue;
       if (!is_squeeze(node)) return false;
-      computed_once_.insert(node.operands[0]);  // and read under another name
+      computed_once_.insert(node.operands[0]);  // materialised, so that the reshape only renames it
     }
     if (!writers_.empty() && (is_read_first(node) || is_made_first(node))) return false;
     if (users.size() <= 1) return true;
@@ -315,7 +319,8 @@ class Planner {
     return squeezed(node.operands[0]) == squeezed(node.results[0]);
   }
 
-  /// A product, which reads an element of its operands many times, or what is computed where one reads.
+  /// True for a product, which reads each element of its operands many times, and for a node that is inlined in a
+  /// product.
   bool is_in_product(const Node& node) const {
     return node.opcode == COLLET_OP_DOT || (!node.results.empty() && in_product_[node.results[0]]);
   }
@@ -329,7 +334,7 @@ class Planner {
       return;
     }
     for (ValueId v : node.results) plan_.in_memory[v] = true;
-    // A reshape of something computed: that is put into memory, and the reshape is another name for it.
+    // A reshape that is not inlined shares its operand's memory, so the operand must be materialised.
     if (is_reshape(node) && !is_result(node.results[0])) plan_.in_memory[node.operands[0]] = true;
   }
 
@@ -342,19 +347,20 @@ class Planner {
   std::map<ValueId, std::vector<NodeId>> writers_;  ///< nodes that may write over a value
   std::vector<int> weight_;
   std::vector<bool> heavy_;
-  std::vector<bool> in_product_;     ///< by value: computed where a product reads it
-  std::set<ValueId> computed_once_;  ///< to be in memory, as what is inlined reads them often
+  std::vector<bool> in_product_;  ///< by value: whether it is computed where a product reads it
+  /// Values that must be materialised because the reshapes of them that are inlined are read many times.
+  std::set<ValueId> computed_once_;
 };
 
 }  // namespace
 
 bool can_inline(const Graph& graph, const Node& node) {
   switch (node.opcode) {
-    case COLLET_OP_CONCATENATE:  // its operands are written one after another
+    case COLLET_OP_CONCATENATE:  // its operands are written to the result one after another
       return false;
     case COLLET_OP_MAP:
       return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && graph.blocks[node.blocks[0]].results.size() == 1;
-    case COLLET_OP_BITCAST_CONVERT:  // between elements of one size
+    case COLLET_OP_BITCAST_CONVERT:  // inlined only between elements of one size
       return elementwise(graph, node);
     default:
       return (collet_op_traits(node.opcode) & COLLET_OP_INDEXED) != 0 || elementwise(graph, node);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Fusion: decides which values of a block are materialised and which are computed inside of the kernels that use them.
+/// Fusion: decides which values of a block are materialised and which are computed inside the kernels that use them.
 
 #include <map>
 #include <vector>
@@ -24,8 +24,9 @@ struct FusionPlan {
   std::vector<bool> alive;          ///< by node of the graph: whether its results are used
   std::vector<bool> in_memory;      ///< by value: whether it is materialised
   std::vector<bool> alias;          ///< by value: whether it is a reshape that shares its operand's memory
-  std::vector<NodeId> guards;       ///< by node: for a select that guards an update, that update; else kNone
-  std::vector<NodeId> order;        ///< the block's nodes in the order in which they run
+  /// By node: for a select between an update and the unchanged array, that update; else kNone.
+  std::vector<NodeId> guards;
+  std::vector<NodeId> order;  ///< the block's nodes in the order in which they run
   /// For each node that may overwrite an operand: the nodes that must read the operand before.
   std::map<NodeId, std::vector<NodeId>> after;
 };
@@ -33,7 +34,7 @@ struct FusionPlan {
 /// Whether the elements of a node's result can be computed one by one inside another kernel.
 bool can_inline(const Graph& graph, const Node& node);
 
-/// Whether a node is a step of its own: some of its results are materialised.
+/// True if a node is a step of its own, because some of its results are materialised.
 bool is_step(const Graph& graph, const FusionPlan& plan, NodeId node);
 
 /// Returns the materialised values that a node reads, itself or through nodes that are inlined in it.

@@ -12,10 +12,11 @@ constexpr size_t kMostNodes = 32;
 constexpr size_t kMostBuffers = 48;
 constexpr size_t kMostInstructions = 500;
 constexpr size_t kMostCandidates = 6;
-// Room beyond these for sums of products that are there: together they are rounded once.
+// A group may exceed its limits by these numbers if the node adds products that the group computes: fused, the sum is
+// rounded once.
 constexpr size_t kSumNodes = 8;
 constexpr size_t kSumInstructions = 32;
-constexpr int64_t kLongRow = 32768;  ///< elements; few rows as long as this are better walked by several threads
+constexpr int64_t kLongRow = 32768;  ///< elements; a few rows longer than this are better divided among several threads
 
 using GroupId = uint32_t;
 
@@ -60,7 +61,7 @@ class GroupBuilder {
   static bool trailing(const std::vector<bool>& inner) { return std::is_sorted(inner.begin(), inner.end()); }
   static bool any(const std::vector<bool>& inner) { return std::find(inner.begin(), inner.end(), true) != inner.end(); }
 
-  /// Rows that one thread walks at a time should be neither few nor long.
+  /// True if the rows that one thread reduces are many or short enough to be divided among threads.
   static bool good_rows(const FusedValues& v) {
     return trailing(v.inner) && (product(v.shape, v.inner, true) <= kLongRow || product(v.shape, v.inner, false) >= 64);
   }
@@ -98,14 +99,14 @@ class GroupBuilder {
     return r;
   }
 
-  /// The group's loops once the node has joined; false where the shapes do not fit.
+  /// Computes the group's loops after `node` has joined it. Returns false if the shapes do not fit.
   bool joined(const FusionGroup& group, const Node& node, FusedValues& out) const {
     out = group.values;
     if (is_reduce(node)) {
       FusedValues mine = alone(node);
       if (mine.shape != out.shape) return false;
       if (any(out.inner)) return mine.inner == out.inner;
-      // The group has values of the whole shape; they can be stored only along rows.
+      // The group stores values of the whole shape, which is possible only inside loops along the rows.
       out.inner = mine.inner;
       return good_rows(out);
     }
@@ -121,7 +122,7 @@ class GroupBuilder {
     });
   }
 
-  /// Nodes that must run before: what they write is read, or what they read is written over.
+  /// Returns the nodes that must run before `n`: they write what `n` reads, or read what `n` overwrites.
   std::vector<NodeId> awaited(NodeId n) const {
     std::vector<NodeId> nodes;
     for (ValueId v : inputs_.at(n)) {
@@ -133,7 +134,8 @@ class GroupBuilder {
     return nodes;
   }
 
-  /// A path from the group to the node through other groups: of these only such as wait for something behind its first node.
+  /// True if a path leads from the group to the node through other groups, so that fusing them would make a cycle. Only
+  /// groups that wait for a node behind the group's first node are searched.
   bool detour(GroupId group, NodeId n) const {
     size_t first = SIZE_MAX;
     for (NodeId m : groups_[group].nodes) first = std::min(first, rank_.at(m));
@@ -178,7 +180,7 @@ class GroupBuilder {
     settle(n, static_cast<GroupId>(groups_.size() - 1));
   }
 
-  /// The node is in the group, which so is among the readers of what the node reads.
+  /// Assigns the node to group `u`, which thereby becomes a reader of the node's inputs.
   void settle(NodeId n, GroupId u) {
     group_of_[n] = u;
     wait_for(rank_.at(n), u);
@@ -193,7 +195,8 @@ class GroupBuilder {
     }
   }
 
-  /// A node of this rank, the highest so far, has come into the group: all that depend on it wait for that node.
+  /// Records that a node of rank `rank`, the highest so far, has joined group `u`: all groups that depend on `u` now
+  /// wait for that node.
   void wait_for(size_t rank, GroupId u) {
     std::vector<GroupId> open{u};
     last_[u] = rank;
@@ -209,7 +212,8 @@ class GroupBuilder {
     }
   }
 
-  /// Groups that the node reads from, latest first; then those that read what it reads.
+  /// Returns the groups that the node could join: those that it reads from, latest first, then those that read the same
+  /// values.
   std::vector<GroupId> candidates(NodeId n) const {
     std::set<GroupId, std::greater<>> feeding;
     std::set<GroupId, std::greater<>> siblings;
@@ -261,7 +265,8 @@ class GroupBuilder {
     return true;
   }
 
-  /// Values that someone else reads.
+  /// Returns the values of `own` that nodes outside `nodes` read, or that are results of the block. The group must
+  /// store them.
   std::vector<ValueId> stored(const std::vector<ValueId>& own, const std::vector<NodeId>& nodes) const {
     std::vector<ValueId> r;
     for (ValueId v : own) {
@@ -276,7 +281,7 @@ class GroupBuilder {
     return r;
   }
 
-  /// Groups in an order in which they can run, close to that of the nodes.
+  /// Puts the groups into an order in which they can run, close to the order of the nodes.
   void sort() {
     std::vector<bool> done(groups_.size(), false);
     for (NodeId n : order_) visit(group_of_[n], done);
@@ -303,11 +308,12 @@ class GroupBuilder {
   std::map<NodeId, std::vector<ValueId>> inputs_;
   std::map<ValueId, std::vector<NodeId>> readers_;
   std::map<ValueId, std::set<GroupId, std::greater<>>>
-      latest_;  ///< groups that read a value, those of the highest number
+      latest_;  ///< by value: the groups that read it, highest number first
   std::vector<GroupId> group_of_;
   std::vector<FusionGroup> groups_;
-  std::vector<size_t> last_;                   ///< by group: the highest rank of its nodes and of all it waits for
-  std::vector<std::set<GroupId>> dependents_;  ///< by group: those that read from it
+  /// By group: the highest rank of its nodes and of all nodes that it waits for.
+  std::vector<size_t> last_;
+  std::vector<std::set<GroupId>> dependents_;  ///< by group: the groups that read from it
 };
 
 }  // namespace

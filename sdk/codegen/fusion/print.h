@@ -7,7 +7,8 @@
 
 namespace collet::codegen {
 
-/// The fusion groups of a block as text, for people, in the order in which they run. Values are named as print_graph does.
+/// Returns the fusion groups of a block as readable text, in the order in which they run. Values are named as
+/// print_graph names them.
 std::string print_groups(const Graph& graph, const std::vector<FusionGroup>& groups);
 
 }  // namespace collet::codegen

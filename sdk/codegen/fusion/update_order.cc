@@ -9,9 +9,10 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kWorthwhile = 1024;  ///< bytes; less is copied as fast as it is found out
+/// Bytes; copying a smaller array costs less than finding an order without the copy.
+constexpr int64_t kWorthwhile = 1024;
 
-/// The value whose memory `v` names.
+/// Returns the value whose memory `v` shares.
 ValueId memory_of(const Graph& graph, const FusionPlan& plan, ValueId v) {
   while (plan.alias[v]) v = graph.def(v)->operands[0];
   return v;
@@ -109,7 +110,7 @@ bool Dependence::reaches(NodeId node, NodeId later) {
 void order_updates(const Graph& graph, const Block& block, Dependence& dependence, FusionPlan& plan) {
   plan.after.clear();
   plan.order = block.nodes;
-  std::map<ValueId, std::vector<NodeId>> readers;  // by memory
+  std::map<ValueId, std::vector<NodeId>> readers;  // readers of each value that owns memory
   std::vector<NodeId> writers;
   for (NodeId n : block.nodes) {
     if (!is_step(graph, plan, n)) continue;

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// Nodes that write over an operand, if nobody needs it any more: for that, who else reads it must come first.
+/// Orders the nodes of a block so that as many updates as possible can overwrite their operand: all other readers of
+/// the operand must run before the node that overwrites it.
 
 #include <map>
 #include <vector>
@@ -11,28 +12,29 @@
 
 namespace collet::codegen {
 
-/// Whether `node` may leave its result in the memory of operand `i`, an array that is large enough for that to matter.
+/// True if `node` may store its result in the memory of operand `i`. Only arrays that are large enough for the saved
+/// copy to matter are considered.
 bool may_overwrite(const Graph& graph, const FusionPlan& plan, NodeId node, size_t i);
 
-/// Which nodes of a block depend on which.
+/// The dependences between the nodes of a block.
 class Dependence {
  public:
   explicit Dependence(const Graph& graph) : graph_(graph), users_(graph.values.size()) {}
   void add(NodeId node);
-  /// From now on `second` waits for `first`.
+  /// Adds the dependence of `second` on `first`.
   void add_wait(NodeId first, NodeId second);
-  /// Whether `later` depends on `node`, through others too.
+  /// True if `later` depends on `node`, directly or through other nodes.
   bool reaches(NodeId node, NodeId later);
 
  private:
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> users_;  ///< by value
+  std::vector<std::vector<NodeId>> users_;  ///< by value: the nodes that read it
   std::map<NodeId, std::vector<NodeId>> waits_;
-  std::map<NodeId, std::vector<bool>> known_;  ///< all that depend on a node
+  std::map<NodeId, std::vector<bool>> known_;  ///< by node: all nodes that depend on it
 };
 
-/// Finds what nodes that overwrite must wait for, and puts the nodes in an order that allows it: `plan.order` and
-/// `plan.after`.
+/// Finds the nodes that must run before a node that overwrites an operand, and orders the block's nodes accordingly.
+/// Fills `plan.order` and `plan.after`.
 void order_updates(const Graph& graph, const Block& block, Dependence& dependence, FusionPlan& plan);
 
 }  // namespace collet::codegen

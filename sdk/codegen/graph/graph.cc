@@ -14,7 +14,7 @@ std::string op_label(const collet_program* p, const collet_op* op) {
   return label;
 }
 
-/// All elements of a constant are the same bytes.
+/// True if all elements of a constant have the same bytes.
 bool is_splat(const void* data, int64_t elements, uint32_t width) {
   const char* bytes = static_cast<const char*>(data);
   return elements > 0 && width > 0 &&
@@ -40,7 +40,7 @@ class Builder {
     return make_type(t->element, Dims(dims, dims + t->dims.count));
   }
 
-  /// A region as a block of its own.
+  /// Converts a region to a block of its own.
   Status block(uint32_t region_id, BlockId& out) {
     const collet_region* region = collet_region_at(p_, region_id);
     out = static_cast<BlockId>(graph_.blocks.size());
@@ -60,7 +60,7 @@ class Builder {
     return {};
   }
 
-  /// Appends the ops of a region to `into`; its arguments are mapped already.
+  /// Appends the ops of a region to block `into`. The region's arguments must be mapped to values already.
   Status body(uint32_t region_id, BlockId into, std::vector<ValueId>& results) {
     const collet_region* region = collet_region_at(p_, region_id);
     for (uint32_t i = 0; i < region->ops.count; ++i) {
@@ -81,7 +81,8 @@ class Builder {
     }
     switch (op->opcode) {
       case COLLET_OP_CALL:
-        if (factorization_of(p_, op) != Factorization::kUnknown) break;  // a node; what it stands for is not looked at
+        // Becomes a node; the region that defines the composite is not read.
+        if (factorization_of(p_, op) != Factorization::kUnknown) break;
         return inline_region(op, operands, into);
       case COLLET_OP_FUSION:
         return inline_region(op, operands, into);
@@ -131,7 +132,7 @@ class Builder {
     collet_constant_attrs attrs;
     collet_read_attributes(p_, op, &attrs, sizeof attrs);
     const collet_constant* c = collet_constant_at(p_, attrs.constant);
-    if (c->argument != COLLET_NONE) {  // comes as an argument of the entry
+    if (c->argument != COLLET_NONE) {  // the constant is passed as an argument of the entry
       map_[op->results.first] = graph_.blocks[0].arguments[c->argument];
       return {};
     }

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// A program view as a graph that is easy to rewrite: calls and fusions are inlined, aliases (copy, opt-barrier and
-/// their kind) are gone, users are known.
+/// The graph of a program, in a form that is easy to rewrite: calls and fusions are inlined, ops that only rename a
+/// value (such as copy and opt-barrier) are removed, and the users of each value are known.
 
 #include <collet/codegen/array_type.h>
 #include <collet/codegen/status.h>
@@ -24,14 +24,14 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 struct Value {
   ArrayType type;
   NodeId def = kNone;              ///< defining node; kNone for arguments of blocks
-  uint32_t index = 0;              ///< which result or argument
-  const void* constant = nullptr;  ///< data of an inline constant
-  bool splat = false;              ///< a constant whose elements are all the same
+  uint32_t index = 0;              ///< number of the result or argument
+  const void* constant = nullptr;  ///< data of an inline constant; null for other values
+  bool splat = false;              ///< true for a constant whose elements are all equal
 };
 
 struct Node {
   uint32_t opcode = 0;
-  const collet_op* op = nullptr;  ///< where the attributes are; lives as long as the program
+  const collet_op* op = nullptr;  ///< the op with the attributes; lives as long as the program
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
   std::vector<BlockId> blocks;
@@ -60,7 +60,7 @@ struct Graph {
   ValueId add_value(ArrayType type);
 };
 
-/// Attributes of a node, missing fields zero.
+/// Returns the attributes of a node; fields that the program's older version lacks are zero.
 template <typename Attributes>
 Attributes attributes(const Graph& graph, const Node& node) {
   Attributes a;
@@ -68,10 +68,10 @@ Attributes attributes(const Graph& graph, const Node& node) {
   return a;
 }
 
-/// A list of an attribute record.
+/// Returns the integers of a list in an attribute record.
 Dims integers(const Graph& graph, collet_range range);
 
-/// Reads the program; refuses what it promises not to hold.
+/// Reads a program into a graph. Returns an error if the program breaks a rule of program.h.
 Status build_graph(const collet_program* program, Graph& graph);
 
 /// Checks head, reserved fields, opset, opcodes, types and layouts of a program.

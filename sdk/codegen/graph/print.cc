@@ -22,7 +22,7 @@ std::string typed(const Graph& graph, const std::vector<ValueId>& values) {
   return text;
 }
 
-/// Constants stand before their first use.
+/// Prints the constants among `values` that have not been shown, so that they precede their first use.
 void print_constants(const Graph& graph, const std::vector<ValueId>& values, std::set<ValueId>& shown,
                      std::string& out) {
   for (ValueId v : values) {

@@ -7,10 +7,10 @@
 
 namespace collet::codegen {
 
-/// "f32[4,64]".
+/// Returns a type as text, such as "f32[4,64]".
 std::string type_text(const ArrayType& type);
 
-/// The graph as text, for people: each block with its nodes, "%7: f32[4,32] = add(%5, %6)".
+/// Returns the graph as readable text: each block with its nodes, in the form "%7: f32[4,32] = add(%5, %6)".
 std::string print_graph(const Graph& graph);
 
 }  // namespace collet::codegen

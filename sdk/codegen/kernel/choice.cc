@@ -12,7 +12,8 @@ namespace {
 constexpr uint8_t kNan = 3;  ///< after the ranks 0, 1 and 2, which three numbers can have
 constexpr size_t kMostSlots = 2;
 
-/// A value, as comparisons see it: its rank among three, and whose it is. A pred is its rank, 0 or 1.
+/// A value as comparisons see it: its rank among three elements, and the number of the element that it belongs to. The
+/// rank of a pred is its value, 0 or 1.
 struct Abstract {
   uint8_t rank = 0;
   uint8_t owner = 0;
@@ -31,7 +32,7 @@ class Choice {
   }
 
  private:
-  /// Which of the operands' elements an expression is one of; kPred for a pred.
+  /// For each expression, the number of the element type (slot) that it has a value of, or kPred for a pred.
   static constexpr int kPred = -1;
 
   bool is_float(size_t slot) const { return collet_type_kind(types_[slot]) == COLLET_KIND_FLOAT; }
@@ -40,7 +41,8 @@ class Choice {
     return kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
   }
 
-  /// Finds the slot of each expression; false for an expression that does anything but compare and choose within a slot.
+  /// Finds the slot of each expression. Returns false if an expression does anything other than compare and select
+  /// values of one slot.
   bool is_choice() {
     for (size_t k = 0; k < types_.size(); ++k) {
       if (!is_float(k) && !is_integer(k)) return false;
@@ -146,7 +148,8 @@ class Choice {
     return out;
   }
 
-  /// Equal integers are the same; equal floats may be zeros of different signs, and NaNs differ in their bits.
+  /// True if two results cannot be told apart. Integers of equal rank are equal, but floats of equal rank may be zeros
+  /// of different signs or different NaNs, so they must come from the same element.
   bool same(const Operand& x, const Operand& y) const {
     for (size_t k = 0; k < types_.size(); ++k) {
       if (x[k].rank != y[k].rank || (is_float(k) && x[k].owner != y[k].owner)) return false;

@@ -10,7 +10,8 @@
 namespace collet::codegen {
 namespace {
 
-/// Whether a reduction of f32 and s32 by a body of these lines, from %4 on, chooses.
+/// Returns whether is_associative_choice accepts the body of a reduction of f32 and s32 whose expressions from %4 on
+/// are `lines`.
 bool chooses(const std::string& lines) {
   Kernel kernel;
   const Status read = parse_kernel(R"(kernel (3 buffers) {
@@ -53,7 +54,7 @@ TEST(Choice, OfTheLargestAndItsPlace_IsAssociative) {
 }
 
 TEST(Choice, ThatForgetsNan_IsNot) {
-  // (NaN, 1), 2 gives 2 or 1.
+  // ((NaN, 1), 2) gives 2, and (NaN, (1, 2)) gives 1.
   EXPECT_FALSE(chooses(R"(    %4 = compare pred %0, %2 lt float
     %5 = select f32 %4, %0, %2
     %6 = select s32 %4, %1, %3

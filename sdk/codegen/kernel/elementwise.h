@@ -7,7 +7,7 @@
 
 namespace collet::codegen {
 
-/// The entry of a row of elementwise.def for operands of `type`; none where they have another kind.
+/// Returns the column of a row of elementwise.def for operands of `type`; the null entry if the type has another kind.
 template <typename Row>
 auto of_kind(const Row& row, uint32_t type) -> decltype(row.real) {
   switch (collet_type_kind(type)) {
@@ -25,13 +25,13 @@ auto of_kind(const Row& row, uint32_t type) -> decltype(row.real) {
   }
 }
 
-/// Whether kernels compute the op element by element for operands of this type.
+/// True if kernels compute the op element by element for operands of this type.
 bool has_elementwise(uint32_t opcode, uint32_t operand_type);
 
-/// Whether the op takes tens of instructions. False for ops that are not elementwise.
+/// True if the op takes tens of instructions. False for ops that are not elementwise.
 bool is_expensive(uint32_t opcode);
 
-/// The opcode that a known combination of two elements (COLLET_COMBINE_ADD to XOR) is; 0 for others.
+/// Returns the opcode of a known combination of two elements (COLLET_COMBINE_ADD to XOR); 0 for others.
 uint32_t combine_opcode(uint32_t combine);
 
 }  // namespace collet::codegen

@@ -24,7 +24,7 @@ bool is_inexact(uint32_t type) {
   return kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX;
 }
 
-/// Values of the expressions of a kernel or body, and the final values of its whiles.
+/// Values of the expressions of a kernel or body, and the final values of its kWhile expressions.
 struct Scope {
   explicit Scope(const std::vector<Expr>& all) : exprs(all), values(all.size()) {}
 
@@ -46,15 +46,17 @@ class Evaluator {
   Status run();
 
  private:
-  /// Expressions in the order of their numbers.
+  /// A set of expressions: true for those that it contains, by their numbers.
   using Cone = std::vector<bool>;
-  /// The accumulator of a known combination. Floats have more bits than their type.
+  /// The accumulator of a known combination. It holds floats with more bits than their type, so that the result is
+  /// rounded once.
   struct Accumulator {
     std::complex<long double> wide;
     Element exact{};
   };
 
-  // Returns the expressions on which `wanted` depends. Results of reductions are known already.
+  // Returns `wanted` and all expressions on which they depend. Results of reductions have been computed already, so
+  // their operands are not included.
   Cone cone_of(const std::vector<ExprId>& wanted) const;
   static void add_index(const Index& index, std::vector<ExprId>& wanted);
   std::vector<ExprId> wanted_by(const Reduction& r) const;
@@ -78,7 +80,7 @@ class Evaluator {
     return mask == kNoExpr || scope.values[static_cast<size_t>(mask)][0] != 0;
   }
   static Element read(std::span<const std::byte> bytes, uint32_t type, int64_t at);
-  /// `what` says, if it must, who asks.
+  /// Checks that an access is inside its buffer. `what` is called for the error message only, and describes the access.
   template <typename What>
   Status check_place(uint32_t buffer, uint32_t type, int64_t at, const What& what) const;
   Status store(const Store& s);
@@ -101,7 +103,7 @@ class Evaluator {
   std::vector<int64_t> point_;
   std::vector<uint64_t> deps_;
   uint64_t inner_ = 0;
-  std::vector<size_t> order_;  ///< of reductions
+  std::vector<size_t> order_;  ///< order in which the reductions are computed
   std::vector<Cone> reduction_cones_;
   std::vector<Elements> reduced_;
   Elements scanned_;
@@ -233,7 +235,7 @@ Evaluator::Accumulator Evaluator::identity(uint32_t combine, uint32_t type) {
   constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
   Accumulator a;
   switch (combine) {
-    case COLLET_COMBINE_ADD:  // -0 leaves both zeros as they are
+    case COLLET_COMBINE_ADD:  // adding -0 keeps the sign of a zero
       a.wide = {-0.0L, -0.0L};
       break;
     case COLLET_COMBINE_MULTIPLY:
@@ -402,7 +404,7 @@ Status Evaluator::compute(const Cone& cone) {
 }
 
 int64_t Evaluator::place(const Scope& scope, const Index& index) {
-  // Wraps around as the generated code does; what is then out of range is found there.
+  // The sum wraps around as in the generated code; the caller then finds that the index is out of range.
   auto sum = static_cast<uint64_t>(index.constant);
   for (size_t l = 0; l < index.coefficients.size(); ++l) {
     sum += static_cast<uint64_t>(index.coefficients[l]) * static_cast<uint64_t>((*scope.point)[l]);

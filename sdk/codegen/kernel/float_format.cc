@@ -12,13 +12,14 @@ namespace {
 
 constexpr uint64_t kE8M0NaN = 0xff;
 
-/// A power of two: the nearest as the bits of f32 order them, so that the middle is 1.5 times a power.
+/// Encodes a number as a power of two. It is rounded as f32 numbers are ordered: 1.5 times a power is the middle
+/// between it and the next.
 uint64_t encode_power(long double x) {
   if (std::isnan(x) || std::signbit(x) || std::isinf(x)) return kE8M0NaN;
   const auto as_float = static_cast<float>(x);
   if (std::isinf(as_float)) return kE8M0NaN;
   const int exponent = as_float == 0 ? -127 : std::max(std::ilogb(as_float), -127);
-  // Below the normal numbers of f32 its bits count linearly from zero.
+  // Below the normal numbers of f32, the encodings are evenly spaced from zero.
   const double step = std::ldexp(1.0, exponent < -126 ? -126 : exponent);
   const int base = exponent < -126 ? 0 : exponent + 127;
   const double fraction = as_float / step - (exponent < -126 ? 0.0 : 1.0);
@@ -81,7 +82,8 @@ uint64_t encode_float(long double x, const FloatFormat& f) {
   uint64_t magnitude = largest + 1;
   const long double size = std::fabs(x);
   if (size < std::ldexp(1.0L, f.bias + 2)) {
-    // Numbers of one exponent are multiples of its last place, and the bits count them.
+    // Numbers with the same exponent are multiples of the same unit in the last place, so the encoding is a count of
+    // units.
     const int least = 1 - f.bias;
     const int exponent = size == 0 ? least : std::max(std::ilogb(size), least);
     const long double places = std::nearbyint(std::ldexp(size, f.mantissa_bits - exponent));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in SSA form
-/// that are evaluated at each point of the nest. It knows no machine. Every access to memory is an affine map of the loop
-/// variables, plus terms that are computed (gathered indices, quotients).
+/// \file Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in
+/// SSA form that are evaluated at each point of the nest. It does not depend on a machine. Every access to memory is an
+/// affine map of the loop variables, plus terms that are computed (gathered indices, quotients).
 
 #include <array>
 #include <compare>
@@ -22,7 +21,7 @@ namespace collet::codegen {
 using ExprId = int32_t;
 inline constexpr ExprId kNoExpr = -1;
 
-/// constant + sum of coefficient * loop variable + sum of coefficient * expression.
+/// An affine index: constant + sum of coefficient * loop variable + sum of coefficient * expression.
 struct Index {
   std::vector<int64_t> coefficients;  ///< one per loop; missing ones are zero
   int64_t constant = 0;
@@ -34,52 +33,55 @@ struct Index {
   auto operator<=>(const Index&) const = default;
 };
 
-/// The variable of a loop.
+/// Returns the index that is the variable of a loop.
 Index loop_index(size_t loop);
-/// a + scale * b.
+/// Returns a + scale * b.
 Index add_scaled(const Index& a, const Index& b, int64_t scale);
-/// Writes `index` as by * whole + rest: the parts that are multiples of `by` go to `whole`, the others to `rest`, whose constant is in
-/// [0, by). If `rest` is in [0, by) at all points, `whole` is the quotient and `rest` the remainder.
+/// Splits `index` into by * whole + rest: the terms whose coefficients are multiples of `by` go to `whole`, the others
+/// to `rest`, whose constant is in [0, by). If `rest` is in [0, by) at all points, `whole` is the quotient and `rest`
+/// the remainder.
 void split_index(const Index& index, int64_t by, Index& whole, Index& rest);
 
 enum class ExprOp : uint8_t {
-  kConstant,  ///< `bits`
+  kConstant,  ///< the constant in `bits`
   kLoad,      ///< buffer[index], zero where `mask` is false
   kIndex,     ///< value of `index`, as s64
   kDivide,    ///< floor(index / a), s64
   kModulo,    ///< index - a * floor(index / a), s64
-  kStart,     ///< args[0], an integer of any type, clamped into [0, a]; s64
+  kStart,     ///< args[0], an integer of any type, clamped to [0, a]; s64
   kInRange,   ///< 0 <= index < a; pred
-  kOp,        ///< an elementwise opcode over args
+  kOp,        ///< elementwise op `opcode` of args
   kArgument,  ///< argument `a` of a scalar body
   kLookup,    ///< table[index], zero where `mask` is false
-  kWhile,     ///< a loop over scalars, not run where `mask` is false: `bodies` are its condition and its body
-  kPart,      ///< final value `a` of a kWhile, args[0]
-  kReduced,   ///< result `a` of reduction `b`
-  kScanned,   ///< result `a` of the scan, at this point
+  /// A loop over scalars, which runs no iteration if `mask` is false; `bodies` are its condition and its body.
+  kWhile,
+  kPart,     ///< final value number `a` of the kWhile that is args[0]
+  kReduced,  ///< result number `a` of reduction number `b`
+  kScanned,  ///< result number `a` of the scan, at this point
 };
 
 struct ScalarBody;
 
 struct Expr {
   ExprOp op = ExprOp::kConstant;
-  uint32_t opcode = 0;  ///< of kOp
+  uint32_t opcode = 0;  ///< for kOp
   uint32_t type = 0;    ///< element type of the result
   std::vector<ExprId> args;
   Index index;
-  int64_t a = 0;  ///< also: comparison direction, bits of reduce-precision
+  int64_t a = 0;  ///< also the comparison direction, or the exponent bits of reduce-precision
   int64_t b = 0;
-  uint32_t buffer = 0;    ///< of kLoad
-  ExprId mask = kNoExpr;  ///< a pred
+  uint32_t buffer = 0;    ///< for kLoad
+  ExprId mask = kNoExpr;  ///< a pred; kNoExpr if the access is unconditional
   std::array<uint64_t, 2> bits{};
-  std::string table;               ///< of kLookup: the elements as they lie in memory
-  std::vector<ScalarBody> bodies;  ///< of kWhile: args are what it carries, then what its body reads besides
+  std::string table;  ///< for kLookup: the elements as bytes in memory
+  /// For kWhile: args are the initial values of its variables, then the other values that its bodies read.
+  std::vector<ScalarBody> bodies;
 
   bool operator==(const Expr&) const;
   std::weak_ordering operator<=>(const Expr&) const;
 };
 
-/// A scalar computation with expressions of its own: body of a reduction, condition or body of a loop.
+/// A scalar computation with expressions of its own: the body of a reduction, or the condition or body of a loop.
 struct ScalarBody {
   uint32_t arguments = 0;
   std::vector<Expr> exprs;
@@ -95,12 +97,13 @@ inline std::weak_ordering Expr::operator<=>(const Expr&) const = default;
 struct Reduction {
   uint32_t combine = COLLET_COMBINE_OTHER;
   std::vector<ExprId> inputs;
-  std::vector<ExprId> inits;  ///< kNoExpr: the identity of `combine`
+  std::vector<ExprId> inits;  ///< initial values; kNoExpr stands for the identity of `combine`
   std::vector<uint32_t> types;
-  ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
-  ExprId condition = kNoExpr;  ///< a point where it is false is skipped
-  bool contract = false;       ///< a product of f64 that is summed need not be rounded
-  bool tf32 = false;           ///< f32 factors of a product that is summed may be rounded to tf32, to 11 bits
+  ScalarBody body;             ///< used if combine is OTHER; its arguments are the accumulators, then the inputs
+  ExprId condition = kNoExpr;  ///< points where this pred is false are skipped
+  bool contract = false;       ///< true if a product of f64 that is summed need not be rounded before the addition
+  /// True if f32 factors of a product that is summed may be rounded to tf32, which has 11 significant bits.
+  bool tf32 = false;
   bool operator==(const Reduction&) const = default;
   auto operator<=>(const Reduction&) const = default;
 };
@@ -110,8 +113,9 @@ struct Reduction {
 struct Scan {
   Reduction reduction;
   bool reverse = false;  ///< the loop runs from its end to its begin
-  /// The running value begins with the first point whose condition is true, without the initial value. Each result combines
-  /// the initial value with the running value. This keeps the order of operands when the loop runs in reverse.
+  /// If true, the running value starts at the first point whose condition is true, without the initial value, and each
+  /// result combines the initial value with the running value. This keeps the order of operands when the loop runs in
+  /// reverse.
   bool fresh = false;
   bool operator==(const Scan&) const = default;
   auto operator<=>(const Scan&) const = default;
@@ -122,17 +126,17 @@ struct Store {
   uint32_t buffer = 0;
   ExprId value = kNoExpr;
   Index index;
-  ExprId mask = kNoExpr;  ///< a pred; nothing is written where it is false
+  ExprId mask = kNoExpr;  ///< a pred; nothing is written if it is false
   bool operator==(const Store&) const = default;
   auto operator<=>(const Store&) const = default;
 };
 
-/// Several stores that read and write together: scatter with any body.
+/// Several stores that first read and then write their elements together, for a scatter with any body.
 struct Update {
   std::vector<uint32_t> buffers;
   std::vector<ExprId> values;
   std::vector<uint32_t> types;
-  Index index;  ///< one for all
+  Index index;  ///< one index for all buffers
   ExprId mask = kNoExpr;
   uint32_t combine = COLLET_COMBINE_OTHER;
   ScalarBody body;
@@ -156,20 +160,19 @@ struct Kernel {
   std::optional<Scan> scan;
   std::vector<Store> stores;
   std::vector<Update> updates;
-  uint32_t buffers = 0;     ///< buffers that the kernel names: 0 .. buffers - 1
+  uint32_t buffers = 0;     ///< number of buffers, which are named 0 .. buffers - 1
   bool sequential = false;  ///< iterations of the outer loops must keep their order
-  size_t lane_loop =
-      0;  ///< the loop that is vectorised, chosen by choose_lanes; the number of loops where there is none
+  size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by choose_lanes; the number of loops if none is
   int lanes = 1;
 
   bool operator==(const Kernel&) const = default;
   auto operator<=>(const Kernel&) const = default;
 };
 
-/// Loops that each expression depends on, as a bit set.
+/// Returns for each expression the set of loops that it depends on, as bits.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 
-/// Product of the sizes of the inner loops.
+/// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
 
 }  // namespace collet::codegen

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes are read as a kernel or refused with a place and a message; what is read is printed, and read again it is
-// equal. The verifier takes whatever the parser gives.
+// Fuzzes the text form of kernels: any bytes must be parsed as a kernel or refused with a place and a message. A parsed
+// kernel is printed and parsed again, and must be equal. The verifier must accept any parsed kernel as input without
+// crashing.
 
 #include <cstdint>
 #include <cstdio>

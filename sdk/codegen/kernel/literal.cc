@@ -36,7 +36,7 @@ bool read_all(std::string_view text, T& x) {
   return end.ec == std::errc() && end.ptr == text.data() + text.size();
 }
 
-/// A finite number of a float type as decimal digits, empty for others.
+/// Returns a finite number of a float type as decimal digits, and an empty string for other values.
 std::string print_float(uint32_t type, uint64_t bits) {
   if (type == COLLET_TYPE_F64) {
     const auto x = std::bit_cast<double>(bits);
@@ -63,7 +63,7 @@ std::string print_number(uint32_t type, uint64_t bits) {
       return decimal(bits);
     case COLLET_KIND_FLOAT: {
       std::string text = print_float(type, bits);
-      // NaN and other values with several encodings are not printed as numbers.
+      // NaN and values with several encodings do not survive the round trip, so they are not printed as numbers.
       uint64_t again = 0;
       if (!text.empty() && parse_number(type, text, again) && again == bits) return text;
       break;

@@ -9,26 +9,26 @@
 #include <string_view>
 
 /// \file
-/// Words of the text form that the printer and the parser share.
+/// Names in the text form of kernels, which the printer and the parser share.
 
 namespace collet::codegen {
 
-/// By COLLET_COMBINE_*.
+/// Names indexed by COLLET_COMBINE_*.
 inline constexpr std::array<std::string_view, 10> kCombineNames = {"other", "add", "multiply", "minimum", "maximum",
                                                                    "and",   "or",  "xor",      "first",   "second"};
-/// By COLLET_DIRECTION_*.
+/// Names indexed by COLLET_DIRECTION_*.
 inline constexpr std::array<std::string_view, 6> kDirectionNames = {"eq", "ne", "ge", "gt", "le", "lt"};
-/// By COLLET_COMPARE_*.
+/// Names indexed by COLLET_COMPARE_*.
 inline constexpr std::array<std::string_view, 5> kCompareNames = {"default", "float", "totalorder", "signed",
                                                                   "unsigned"};
 
-/// The number of `name` in a table; the size of the table where it is not there.
+/// Returns the index of `name` in a table, or the size of the table if it is not found.
 template <size_t N>
 size_t number_of(const std::array<std::string_view, N>& names, std::string_view name) {
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-/// Bodies within bodies that the text form may have.
+/// Deepest nesting of bodies that the text form may have.
 inline constexpr int kDeepestBody = 32;
 
 }  // namespace collet::codegen

@@ -13,7 +13,7 @@
 namespace collet::codegen {
 namespace {
 
-constexpr size_t kMostLoops = 64;  ///< sets of loops are bits of one word
+constexpr size_t kMostLoops = 64;  ///< sets of loops are stored as the bits of a 64-bit word
 
 /// A word, a number, a name with its sign, or one character.
 struct Token {
@@ -30,7 +30,7 @@ bool is_word(char c) {
   return is_word_start(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Loop i7, buffer b2 or reduction r0.
+/// True for names such as i7 (a loop), b2 (a buffer) or r0 (a reduction).
 bool is_numbered(std::string_view word) {
   if (word.size() < 2 || (word[0] != 'i' && word[0] != 'b' && word[0] != 'r')) return false;
   return word.find_first_not_of("0123456789", 1) == std::string_view::npos;
@@ -82,7 +82,7 @@ class Lexer {
     }
   }
 
-  /// Names of ops hold hyphens; names of loops do not, so that i0-1 is a difference.
+  /// Reads a word. Names of ops may contain hyphens; names of loops may not, so that i0-1 is a difference.
   void take_word(size_t begin) {
     while (at_ < text_.size()) {
       if (is_word(text_[at_])) {
@@ -95,7 +95,7 @@ class Lexer {
     }
   }
 
-  /// Digits, with what a float or a hexadecimal number has besides.
+  /// Reads a number: digits, and the other characters that floats and hexadecimal numbers contain.
   void take_number() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -118,7 +118,7 @@ class Parser {
   Status run(Kernel& out);
 
  private:
-  // Every function below that returns bool is true where it succeeded; else error_ says why not.
+  // Each function below that returns bool returns false on failure, and then error_ says why.
   bool kernel(Kernel& k);
   bool loops(Kernel& k);
   bool statement(Kernel& k);
@@ -127,7 +127,7 @@ class Parser {
   bool store(Kernel& k);
   bool update(Kernel& k);
   bool body(ScalarBody& out, const char* name);
-  /// "%n = ...", the next of `exprs`.
+  /// Reads "%n = ...", where n is the next number in `exprs`.
   bool expr(std::vector<Expr>& exprs, bool in_body);
   bool expr_of(std::string_view word, const Token& at, Expr& e, bool in_body);
   bool operation(std::string_view word, const Token& at, Expr& e);
@@ -136,7 +136,7 @@ class Parser {
 
   bool index(Index& out);
   bool index_term(Index& out, bool negative);
-  /// An expression that is defined already.
+  /// Reads the name of an expression that is defined already.
   bool value(ExprId& out);
   bool values(std::vector<ExprId>& out, bool may_be_identity);
   bool typed_values(std::vector<uint32_t>& types, std::vector<ExprId>& out);
@@ -148,7 +148,7 @@ class Parser {
   bool one_of(const std::array<std::string_view, N>& names, const char* what, size_t& out);
   bool integer(int64_t& out);
   bool unsigned_number(std::string_view text, uint64_t limit, uint64_t& out) const;
-  /// "i3", "b3", "r3": the number.
+  /// Reads a name such as "i3", "b3" or "r3", and returns its number in `out`.
   bool numbered(char letter, const char* what, uint64_t limit, uint64_t& out);
 
   bool is(std::string_view text) const { return token_.kind != Token::kEnd && token_.text == text; }
@@ -170,7 +170,7 @@ class Parser {
     if (error_.empty()) error_ = std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + message;
     return false;
   }
-  /// Short, and without characters that are not printable.
+  /// Returns a part of the text for a message: shortened, without unprintable characters.
   static std::string printable(std::string_view text) {
     std::string out;
     for (char c : text.substr(0, 40)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
@@ -181,10 +181,10 @@ class Parser {
   Token token_;
   Token last_;
   std::string error_;
-  size_t loops_ = 0;  ///< that indices may name; none in bodies
+  size_t loops_ = 0;  ///< number of loops that an index may name; 0 in bodies
   uint64_t buffers_ = 0;
-  size_t exprs_ = 0;              ///< defined where the parser stands
-  std::vector<bool> reductions_;  ///< those that are
+  size_t exprs_ = 0;              ///< number of expressions that are defined so far
+  std::vector<bool> reductions_;  ///< by number: whether the reduction is defined so far
   bool scan_ = false;
   int depth_ = 0;
 };
@@ -481,7 +481,8 @@ bool Parser::reduction(Reduction& r, bool* reverse, bool* fresh) {
 
 bool Parser::reduction(Kernel& k) {
   uint64_t r = 0;
-  // They are numbered in the order of their first use, or any: no number is left out in the end.
+  // Reductions may be defined in any order, so a higher number may come first. At the end, all numbers up to the
+  // highest must be defined.
   if (!numbered('r', "a reduction", k.reductions.size() + 64, r)) return false;
   if (r >= k.reductions.size()) k.reductions.resize(r + 1);
   if (!k.reductions[r].types.empty()) return complain(last_, "r" + std::to_string(r) + " is there already");

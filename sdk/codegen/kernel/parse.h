@@ -9,9 +9,9 @@
 
 namespace collet::codegen {
 
-/// Reads one kernel in the text form of print_kernel, see docs/code_generation.md. Any bytes may be given; what is not
-/// understood is INVALID_ARGUMENT with "line:column: " and what was expected there. The syntax is checked, and that names
-/// are defined before they are used; what else a kernel must be is verify_kernel's affair.
+/// Reads one kernel in the text form of print_kernel, see docs/code_generation.md. Accepts any bytes; on a syntax error
+/// it returns INVALID_ARGUMENT with "line:column: " and what was expected there. It also checks that names are defined
+/// before they are used. All other rules are checked by verify_kernel.
 Status parse_kernel(std::string_view text, Kernel& out);
 
 }  // namespace collet::codegen

@@ -28,7 +28,7 @@ std::string if_mask(ExprId mask) {
   return mask == kNoExpr ? "" : " if " + expr_name(mask);
 }
 
-/// A sum: loop variables, computed terms, the constant.
+/// Prints an index as a sum: loop variables, computed terms, the constant.
 std::string print_index(const Index& index) {
   std::string out;
   const auto add = [&out](int64_t c, const std::string& of) {
@@ -79,7 +79,7 @@ class Printer {
   void print_reduction(const Reduction& r, const std::string& head, const std::string& flags);
   void store(const Store& s);
   void update(const Update& u);
-  /// "f32 %1, s32 %2".
+  /// Prints expressions with their types, such as "f32 %1, s32 %2".
   static std::string typed(const std::vector<uint32_t>& types, const std::vector<ExprId>& values);
 
   std::string out_;
@@ -183,7 +183,7 @@ void Printer::exprs(const Kernel& k) {
     print_reduction(k.scan->reduction, "scan ",
                     std::string(k.scan->reverse ? " reverse" : "") + (k.scan->fresh ? " fresh" : ""));
   };
-  // A reduction stands before what uses its results.
+  // A reduction is printed before the expressions that use its results.
   for (size_t i = 0; i < k.exprs.size(); ++i) {
     const Expr& e = k.exprs[i];
     if (e.op == ExprOp::kReduced && e.b >= 0) reduction(static_cast<size_t>(e.b));

@@ -7,11 +7,11 @@
 
 namespace collet::codegen {
 
-/// The kernel as text, see docs/code_generation.md. parse_kernel makes an equal kernel of it where verify_kernel accepts
-/// the kernel; others are printed too, as far as possible.
+/// Returns the kernel as text, see docs/code_generation.md. If verify_kernel accepts the kernel, parse_kernel of the
+/// text gives an equal kernel; other kernels are printed as far as possible.
 std::string print_kernel(const Kernel& kernel);
 
-/// One line of the kernel's text: expression `id`. For messages.
+/// Returns the line of expression `id` in the kernel's text, for messages.
 std::string print_expr(const Kernel& kernel, ExprId id);
 
 }  // namespace collet::codegen

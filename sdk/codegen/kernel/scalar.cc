@@ -19,7 +19,8 @@ namespace {
 using Wide = long double;
 using Complex = std::complex<Wide>;
 
-// Cases of the switches below: what an op gives, and that there is such an op.
+// Cases of the switches below. Each sets the result of one op, and either returns true or sets `r` and leaves the
+// switch.
 #define COLLET_GIVES(OPCODE, ...) \
   case COLLET_OP_##OPCODE:        \
     out = __VA_ARGS__;            \
@@ -77,7 +78,7 @@ uint64_t integer_power(uint64_t base, int64_t exponent, bool has_sign, int width
   return out;
 }
 
-/// Amounts are unsigned; too large ones shift everything out.
+/// Shift amounts are unsigned; amounts of `width` or more shift out all bits.
 uint64_t integer_shift(uint32_t opcode, uint64_t x, uint64_t amount, int width) {
   const bool out = amount >= static_cast<uint64_t>(width);
   switch (opcode) {
@@ -157,7 +158,7 @@ bool pred_op(const ElementOp& op, Element& out) {
 
 // Floats.
 
-/// A number by which elements of a float type are in total order: -NaN, -infinity, ..., -0, +0, ..., NaN.
+/// Returns an integer that orders the elements of a float type totally: -NaN, -infinity, ..., -0, +0, ..., NaN.
 int64_t total_order(uint32_t type, const Element& x) {
   const FloatFormat f = float_format(type);
   const int width = f.exponent_bits + f.mantissa_bits;
@@ -177,7 +178,7 @@ bool float_compare(const ElementOp& op, T x, T y) {
   return holds(op.a, p < q, p == q, p > q);
 }
 
-/// Ops that are rounded correctly: in T itself.
+/// Computes the ops that IEEE 754 rounds correctly, in type T itself.
 template <typename T>
 bool exact_float_op(const ElementOp& op, T x, T y, T z, T& out) {
   switch (op.opcode) {
@@ -204,7 +205,7 @@ bool exact_float_op(const ElementOp& op, T x, T y, T z, T& out) {
   }
 }
 
-/// Elementary functions that complex numbers have as well.
+/// Computes the elementary functions that are defined for complex numbers as well.
 template <typename N>
 bool function_of(uint32_t opcode, N x, N y, N& out) {
   switch (opcode) {
@@ -229,7 +230,7 @@ bool function_of(uint32_t opcode, N x, N y, N& out) {
   }
 }
 
-/// Elementary functions, with more bits than the result has.
+/// Computes elementary functions with more bits than the result has.
 bool elementary(uint32_t opcode, Wide x, Wide y, Wide& out) {
   switch (opcode) {
     COLLET_GIVES(ATAN2, std::atan2(x, y));
@@ -242,8 +243,8 @@ bool elementary(uint32_t opcode, Wide x, Wide y, Wide& out) {
   }
 }
 
-/// Mantissa rounded to nearest even, numbers that are then too large become infinity and too small ones zero. Formats with
-/// infinities are cut on their own bits, others as f32.
+/// Rounds the mantissa to nearest, ties to even. Numbers that are then too large become infinity, and those that are
+/// too small zero. Formats with infinities are rounded in their own encoding, others as f32.
 Element reduce_precision(const ElementOp& op) {
   const uint32_t type = op.types[0];
   const FloatFormat own = float_format(type);
@@ -275,8 +276,8 @@ Element reduce_precision(const ElementOp& op) {
   return as_f32 ? element_of_real(type, real_of_element(COLLET_TYPE_F32, {r, 0})) : Element{r, 0};
 }
 
-/// To an integer: one more in magnitude where the fraction exceeds the random number. To a float: the random bits are
-/// added below the last place, and what is below is cut.
+/// Rounds stochastically. To an integer: the magnitude grows by one if the fraction exceeds the random number. To a
+/// float: the random bits are added below the last place, and the bits below it are cut off.
 Element stochastic_convert(const ElementOp& op) {
   const uint32_t from = op.types[0];
   const int random_width = type_bits(op.types[1]);
@@ -285,7 +286,7 @@ Element stochastic_convert(const ElementOp& op) {
   if (collet_type_kind(op.type) != COLLET_KIND_FLOAT) {
     const Wide size = std::fabs(x);
     const Wide whole = std::floor(size);
-    // As large as the random numbers' range: exact in f64.
+    // The fraction scaled to the range of the random numbers, which is exact in f64.
     const auto limit = static_cast<double>(size - whole) * std::ldexp(1.0, random_width);
     const bool up = static_cast<Wide>(random) < std::floor(static_cast<Wide>(limit));
     return element_of_real(op.type, std::copysign(up ? whole + 1 : whole, x));
@@ -365,7 +366,7 @@ bool complex_function(uint32_t opcode, Complex x, Complex y, Complex& out) {
   }
 }
 
-/// Complex numbers are ordered by their real parts, then by their imaginary parts.
+/// Returns the larger or smaller complex number; they are ordered by their real parts, then by their imaginary parts.
 Element complex_extreme(const ElementOp& op, bool largest) {
   const Complex x = complex_of_element(op.type, op.args[0]);
   const Complex y = complex_of_element(op.type, op.args[1]);

@@ -46,7 +46,7 @@ TEST(KernelText, Seeds_ParsedPrintedAndParsed_AreEqual) {
   EXPECT_GE(found, 3);
 }
 
-/// The bits that the text of an element is read back as.
+/// Returns the bits that the text of an element gives when it is parsed.
 std::array<uint64_t, 2> read_back(uint32_t type, const std::string& text) {
   Kernel k;
   const std::string source =
@@ -163,7 +163,7 @@ TEST(KernelText, Defects_AreNamedWithTheirPlace) {
 
 TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
   const struct {
-    const char* text;  ///< the kernel's lines
+    const char* text;  ///< the lines of the kernel
     const char* message;
   } kCases[] = {
       {"outer i0: 4 lanes 3", "kernel: lanes: their number is no power of two"},
@@ -227,7 +227,7 @@ TEST(KernelVerifier, ReductionOfLaterValues_IsRefused) {
   EXPECT_EQ(verify_kernel(k).message(), "kernel: %1: there is no such reduction");
 }
 
-/// Lines without what is before them.
+/// Returns the lines of a text without their indentation.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::istringstream in(text);

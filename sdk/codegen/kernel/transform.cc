@@ -37,7 +37,7 @@ void erase_loop(Kernel& kernel, size_t loop) {
   if (loop < kernel.outer) --kernel.outer;
 }
 
-/// Whether the value of `index` is the variable of a loop; which one.
+/// True if the value of `index` is the variable of a loop, whose number is stored in `loop`.
 bool is_loop(const Index& index, size_t& loop) {
   if (index.constant != 0 || !index.terms.empty() || index.coefficients.empty()) return false;
   loop = index.coefficients.size() - 1;
@@ -47,7 +47,7 @@ bool is_loop(const Index& index, size_t& loop) {
   return index.coefficients[loop] == 1;
 }
 
-/// Terms that are indices become parts of the indices that they are terms of.
+/// Replaces terms that are themselves kIndex expressions by the sums that they stand for.
 void inline_indices(Kernel& kernel) {
   for_each_index(kernel, [&](Index& i) {
     Index sum = i;
@@ -66,7 +66,7 @@ void inline_indices(Kernel& kernel) {
   });
 }
 
-/// Calls `visit` for every number of an expression in the kernel.
+/// Calls `visit` for each reference to an expression in the kernel.
 template <typename Visit>
 void for_each_use(Kernel& kernel, Visit visit) {
   const auto all = [&](std::vector<ExprId>& ids) {
@@ -96,7 +96,7 @@ void for_each_use(Kernel& kernel, Visit visit) {
   }
 }
 
-/// Takes out indices that nothing reads any more.
+/// Removes kIndex expressions that nothing reads.
 void drop_unused_indices(Kernel& kernel) {
   std::vector<bool> used(kernel.exprs.size(), false);
   for_each_use(kernel, [&](ExprId id) {
@@ -115,7 +115,8 @@ void drop_unused_indices(Kernel& kernel) {
   });
 }
 
-/// Turns quotients and remainders into indices where all that is divided is whole, or less than the divisor.
+/// Replaces quotients and remainders by indices if every part of the dividend is either a multiple of the divisor or
+/// less than it.
 bool divide_indices(Kernel& kernel) {
   bool changed = false;
   for (Expr& e : kernel.exprs) {
@@ -138,7 +139,7 @@ bool divide_indices(Kernel& kernel) {
   return changed;
 }
 
-/// The integer that an element of `type` is moved as; 0 where it stays what it is.
+/// Returns the unsigned integer type as which an element of `type` is copied; 0 if it is copied in its own type.
 uint32_t moved_as(uint32_t type) {
   if (type == COLLET_TYPE_C64) return COLLET_TYPE_U64;
   if (!is_narrow_float(type)) return 0;
@@ -152,7 +153,7 @@ uint32_t moved_as(uint32_t type) {
   }
 }
 
-/// Whether an expression passes elements of such types on, or has none.
+/// True if an expression only passes elements of the types in question on, or does not involve them.
 bool only_moves(const Kernel& kernel, const Expr& e) {
   if (e.op == ExprOp::kLoad || e.op == ExprOp::kConstant) return true;
   if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_SELECT) return true;
@@ -212,7 +213,7 @@ void split_loops(Kernel& kernel, int64_t least) {
 
 void collapse_loops(Kernel& kernel, size_t first) {
   for (size_t l = kernel.loops.size(); l-- > first;) {
-    const bool scanned = kernel.scan && l == kernel.outer;  // has no meaning without its loop
+    const bool scanned = kernel.scan && l == kernel.outer;  // a loop of size 1 is kept if it is the loop of the scan
     if (kernel.loops[l].size == 1 && !scanned) erase_loop(kernel, l);
   }
   for (size_t l = kernel.loops.size(); l-- > first + 1;) {

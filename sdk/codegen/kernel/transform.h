@@ -11,25 +11,27 @@
 
 namespace collet::codegen {
 
-/// Merges adjacent loops if every access steps through both like through one loop, and drops loops of size 1, except that of a
-/// scan. Loops before `first` are not changed.
+/// Merges adjacent loops if every access addresses the two as it would address one loop of both sizes, and drops loops
+/// of size 1, except that of a scan. Loops before `first` are not changed.
 void collapse_loops(Kernel& kernel, size_t first = 0);
 
-/// Makes a loop out of each `inside` iterations of loop `loop`, whose size is a multiple of that. The new loop comes after the other one,
-/// or before it, which changes the order of the points.
+/// Splits loop `loop`, whose size is a multiple of `inside`, into two: the new loop has `inside` iterations. The new
+/// loop comes after the other one, or before it if `inside_first`, which changes the order of the points.
 void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first = false);
 
-/// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient and the
-/// remainder become loops of their own, and accesses move along them in steps. Parts shorter than `least` are left as they are.
+/// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient
+/// and the remainder become the variables of two loops, so that accesses are affine in them. Divisors less than `least`
+/// are left as they are.
 void split_loops(Kernel& kernel, int64_t least);
 
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
 /// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
 void move_as_integers(Kernel& kernel);
 
-/// Reorders the loops as `groups` says, all of them outer loops, and merges each group, whose outermost loop comes first, to one
-/// loop. An empty group becomes a loop of size 1. Loops in no group must have size 1. Returns false if some access does not step
-/// through a group like through one loop; the kernel must not be used then.
+/// Reorders the outer loops: the loops of each group, listed from the outermost, are merged to one loop, and the merged
+/// loops follow in the order of `groups`. An empty group becomes a loop of size 1. Loops in no group must have size 1.
+/// Returns false if some access does not address a group as it would address one loop; the kernel must not be used
+/// then.
 bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups);
 
 }  // namespace collet::codegen

@@ -36,7 +36,8 @@ std::vector<float> result(const Kernel& kernel, size_t size) {
   return out;
 }
 
-/// Splits the loops of `text`; the kernel must stay valid and compute the same.
+/// Splits the loops of the kernel `text`. Checks that the kernel stays valid and that its first `size` results stay the
+/// same. Returns the text of the new kernel.
 std::string split(const std::string& text, int64_t least, size_t size) {
   Kernel kernel = parsed(text);
   const std::vector<float> before = result(kernel, size);
@@ -88,7 +89,7 @@ TEST(SplitLoops, AFewIterationsDoNotBecomeTheFirstLoop) {
 )");
 }
 
-// A value that is read as a number stays an expression.
+// An index whose value the kernel computes with stays an expression.
 TEST(SplitLoops, ValuesOfIndicesAreKept) {
   const std::string text = R"(kernel (2 buffers) {
   outer i0: 4
@@ -117,7 +118,7 @@ TEST(SplitLoops, OthersAreLeft) {
       EXPECT_EQ(split(text, 8, 120), print_kernel(parsed(text))) << text;
     }
   }
-  // The part is shorter than is asked for, or not whole.
+  // The divisor is less than the least allowed size, or does not divide the loop's size.
   for (const char* by : {"6", "7"}) {
     const std::string text = std::string("kernel (2 buffers) {\n  outer i0: 24\n  %0 = modulo (i0) by ") + by +
                              "\n  %1 = load f32 b0[%0]\n  store b1[i0], %1\n}\n";
@@ -125,7 +126,7 @@ TEST(SplitLoops, OthersAreLeft) {
   }
 }
 
-// The loop of a scan is one.
+// The loop of a scan cannot be split.
 TEST(SplitLoops, ScansKeepTheirLoop) {
   const std::string text = R"(kernel (2 buffers) {
   outer i0: 3

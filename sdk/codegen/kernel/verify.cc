@@ -113,11 +113,12 @@ class Verifier {
   bool constant(const Expr& e);
   bool body(const ScalarBody& b, const Types& arguments, const Types& results);
   bool index(const std::vector<Expr>& exprs, size_t before, const Index& i, bool in_body);
-  /// A value with elements that is defined before.
+  /// Checks that expression `id` is defined before number `before` and has a value. A kWhile has none; its results are
+  /// kPart expressions.
   bool value(const std::vector<Expr>& exprs, size_t before, ExprId id);
   bool is_pred(const std::vector<Expr>& exprs, size_t before, ExprId id);
   bool reduction(const Reduction& r);
-  /// Whether an index without mask or condition is never negative.
+  /// Checks that an index that is accessed unconditionally is never negative.
   bool not_negative(const Index& i);
   bool uses_inner(ExprId id) const { return id != kNoExpr && (deps_[static_cast<size_t>(id)] & inner_) != 0; }
   bool uses_inner(const Index& i) const;
@@ -361,7 +362,7 @@ bool Verifier::kernel_exprs() {
 
 bool Verifier::not_negative(const Index& i) {
   if (!i.terms.empty()) return true;
-  auto least = static_cast<long double>(i.constant);  // does not overflow
+  auto least = static_cast<long double>(i.constant);  // long double, so that the sum does not overflow
   for (size_t l = 0; l < i.coefficients.size(); ++l) {
     if (k_.loops[l].size == 0) return true;
     if (i.coefficients[l] >= 0) continue;
@@ -501,14 +502,14 @@ bool Verifier::lanes() {
   if (!check(k_.lane_loop < k_.loops.size(), "there is no such loop")) return false;
   if (k_.lane_loop < k_.outer) {
     if (!k_.sequential) return true;
-    // Lanes of one vector are read together and written together.
-    const auto walks = [this](const Index& i) {
+    // The lanes of a vector are read together and written together, so the lanes must update different elements.
+    const auto is_contiguous = [this](const Index& i) {
       return i.coefficient(k_.lane_loop) == 1 && std::none_of(i.terms.begin(), i.terms.end(), [this](const auto& t) {
                return (deps_[static_cast<size_t>(t.first)] >> k_.lane_loop & 1) != 0;
              });
     };
     const bool apart =
-        std::all_of(k_.updates.begin(), k_.updates.end(), [&](const Update& u) { return walks(u.index); });
+        std::all_of(k_.updates.begin(), k_.updates.end(), [&](const Update& u) { return is_contiguous(u.index); });
     return check(apart, "lanes of a sequential kernel update the same element");
   }
   if (k_.scan) return check(k_.scan->reduction.combine != COLLET_COMBINE_OTHER, "a body is not reduced across lanes");

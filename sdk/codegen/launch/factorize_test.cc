@@ -28,7 +28,7 @@ constexpr uint32_t kType<int32_t> = COLLET_TYPE_S32;
 template <typename T>
 struct Array {
   Array(Dims dims) : type(make_type(kType<T>, std::move(dims))), data(static_cast<size_t>(type.elements)) {}
-  /// Row i, column j of matrix b.
+  /// Returns the element in row i and column j of matrix b.
   T at(int64_t b, int64_t i, int64_t j) const {
     const int64_t columns = type.dims.back();
     return data[static_cast<size_t>((b * type.dims[type.dims.size() - 2] + i) * columns + j)];
@@ -90,7 +90,7 @@ class Factorizations : public testing::Test {
 using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Factorizations, Types);
 
-/// Each of several threads factors the same matrices again and again, beside the others.
+/// Factors the same matrices repeatedly in several threads at the same time, and checks that all get the same result.
 TYPED_TEST(Factorizations, OfManyThreads_AreThoseOfOne) {
   if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
   constexpr int kThreads = 8;
@@ -128,7 +128,8 @@ TYPED_TEST(Factorizations, OfManyThreads_AreThoseOfOne) {
 
 TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
   if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
-  // The second and the third are factored in the lanes of vectors, where numbers are real.
+  // For real numbers, the second shape and the third are small enough that each vector lane factors a matrix of its
+  // own.
   for (const auto& [batch, m, n] : {std::array<int64_t, 3>{5, 37, 29}, {21, 9, 9}, {6, 5, 12}, {7, 12, 3}}) {
     const int64_t k = std::min(m, n);
     Array<TypeParam> a({batch, m, n}), lu({batch, m, n});
@@ -148,7 +149,7 @@ TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
   }
 }
 
-/// Operands of an op with flags, and its result.
+/// Runs a linear-algebra op with the parameters `numbers` on `operands`.
 template <typename T>
 void run_linear(uint32_t opcode, std::vector<int64_t> numbers, std::vector<Array<T>*> operands, Array<T>& result) {
   RoutineCall call;

@@ -22,14 +22,14 @@ namespace collet::codegen {
 template <typename T>
 struct FftStage {
   int64_t radix = 1;
-  int64_t groups = 1;      ///< of elements with the same roots
-  int64_t stride = 1;      ///< elements of a group
-  std::vector<T> roots;    ///< real, imaginary: radix - 1 for each group
-  std::vector<T> cosines;  ///< of the radix, where it has no pass of its own: [k][j] of e^(-2 pi i j k / radix)
+  int64_t groups = 1;      ///< number of groups, each of which has its own roots
+  int64_t stride = 1;      ///< number of elements of a group
+  std::vector<T> roots;    ///< for each group radix - 1 roots, each a real and an imaginary part
+  std::vector<T> cosines;  ///< for a radix without a specialised pass: element [k][j] is e^(-2 pi i j k / radix)
   std::vector<T> sines;
 };
 
-/// Lengths whose prime factors are small (kMostRadix).
+/// The passes of a transform whose length has small prime factors only (at most kMostRadix).
 template <typename T>
 struct FftPlan {
   int64_t n = 1;
@@ -38,24 +38,24 @@ struct FftPlan {
 
 constexpr int64_t kMostRadix = 31;
 
-/// How the elements of rows lie, in elements of their own type.
+/// How the elements of rows are stored.
 enum class FftForm : uint8_t {
   kComplex,  ///< one row of complex numbers in each lane
-  kReals,    ///< two rows of real numbers in each lane: real and imaginary part
-  kHalves    ///< two rows of n / 2 + 1 complex numbers each, the transforms of real ones
+  kReals,    ///< two rows of real numbers in each lane, as real and imaginary part of one complex row
+  kHalves    ///< two rows of n / 2 + 1 complex numbers in each lane: the transforms of two real rows
 };
 
 template <typename T>
 struct FftRows {
   FftForm form = FftForm::kComplex;
   T* data = nullptr;
-  int64_t step = 1;                 ///< between elements of a row
-  const int64_t* begins = nullptr;  ///< of each row
+  int64_t step = 1;                 ///< distance between elements of a row
+  const int64_t* begins = nullptr;  ///< offset of each row
   int64_t rows = 0;
-  bool adjacent = false;  ///< row k begins k elements behind the first
+  bool adjacent = false;  ///< row k begins k elements after the first row
 };
 
-/// Operations on the lanes of one vector.
+/// One transform of as many rows as a vector has lanes.
 template <typename T>
 struct FftJob {
   const FftPlan<T>* plan = nullptr;
@@ -63,20 +63,21 @@ struct FftJob {
   FftRows<T> to;
   bool inverse = false;
   T scale = 1;
-  /// Unless null: result k of row j is multiplied by e^(-2 pi i j k / N), j counted from `first_row`, out of two tables: entry
-  /// j k / fine_size of `coarse` and j k % fine_size of `fine`.
-  /// Or, unless null, all of them: that of j and k at k turn_step + j.
-  const T* turns = nullptr;
-  int64_t turn_step = 0;
+  /// Twiddle factors of a split transform: result k of row j is multiplied by e^(-2 pi i j k / N), where j counts from
+  /// `first_row`. If `twiddles` is not null, it is a table of all factors, with the factor of j and k at k *
+  /// twiddle_step + j. Otherwise, if `coarse` is not null, the factor is the product of entry j k / fine_size of
+  /// `coarse` and entry j k % fine_size of `fine`.
+  const T* twiddles = nullptr;
+  int64_t twiddle_step = 0;
   const T* coarse = nullptr;
   const T* fine = nullptr;
   int64_t fine_size = 1;
   int64_t first_row = 0;
-  // Unless null, the length is another (Bluestein): a factor for each element, before and after, and the transform of what it
-  // is convolved with.
+  // Not null for a transform of another length by Bluestein's algorithm: a factor for each element, applied before and
+  // after, and the transform of the sequence with which the row is convolved.
   const T* chirp = nullptr;
   const T* filter = nullptr;
-  int64_t length = 0;  ///< of the rows: that of the plan, but for Bluestein
+  int64_t length = 0;  ///< length of the rows; it differs from that of the plan only for Bluestein's algorithm
 };
 
 template <typename T, int kBytes>
@@ -89,7 +90,7 @@ class FftLanes {
     V im;
   };
 
-  /// `work`: twice plan->n elements of C.
+  /// Runs a job. `work` has room for twice plan->n elements of C.
   COLLET_INLINE static void run(const FftJob<T>& job, char* work) {
     C* x = reinterpret_cast<C*>(work);
     C* y = x + job.plan->n;
@@ -98,7 +99,7 @@ class FftLanes {
       for (int64_t i = 0; i < job.length; ++i) multiply(x[i], job.chirp[2 * i], job.chirp[2 * i + 1]);
       for (int64_t i = job.length; i < job.plan->n; ++i) x[i] = C{V{}, V{}};
       C* z = stages(*job.plan, x, y);
-      // The way back is the way there of the conjugate.
+      // The inverse transform is the conjugate of the transform of the conjugate.
       for (int64_t i = 0; i < job.plan->n; ++i) {
         multiply(z[i], job.filter[2 * i], job.filter[2 * i + 1]);
         z[i].im = -z[i].im;
@@ -128,7 +129,7 @@ class FftLanes {
     x = low;
   }
 
-  /// Transposes kLanes / E rows of as many units, each of E numbers.
+  /// Transposes kLanes / E rows, each of kLanes / E units of E numbers.
   template <int E, int S = E>
   COLLET_INLINE static void transpose(V* x) {
     if constexpr (S < kLanes) {
@@ -160,7 +161,8 @@ class FftLanes {
   }
   COLLET_INLINE static void write(T* p, const V& x) { std::memcpy(p, &x, sizeof x); }
 
-  /// Elements [i, i + count) of complex rows; count is at most kUnits. Rows that are not there give what is of no use.
+  /// Reads elements [i, i + count) of complex rows; count is at most kUnits. Lanes without a row get values that are
+  /// not used.
   COLLET_INLINE static void read_complex(const FftRows<const T>& f, int64_t i, int64_t count, C* x) {
     constexpr std::make_integer_sequence<int, kLanes> all;
     if (f.rows == kLanes && f.adjacent) {
@@ -232,7 +234,7 @@ class FftLanes {
     }
   }
 
-  /// The rows of one real number each: every second one.
+  /// Returns every second row, from row `first` on: the rows whose transforms are the real, or the imaginary, parts.
   template <typename Rows>
   COLLET_INLINE static Rows every_second(const Rows& rows, int64_t* begins, int64_t first) {
     Rows out = rows;
@@ -243,7 +245,7 @@ class FftLanes {
     return out;
   }
 
-  /// Elements [i, i + count) of real rows; count is at most kLanes. Zero for rows that are not there.
+  /// Reads elements [i, i + count) of real rows; count is at most kLanes. Lanes without a row get zeros.
   COLLET_INLINE static void read_real(const FftRows<const T>& f, int64_t i, int64_t count, V* x) {
     if (f.rows == kLanes && count == kLanes) {
 #pragma GCC unroll 16
@@ -271,7 +273,8 @@ class FftLanes {
     }
   }
 
-  /// Returns the begin of a block that ends within n elements, if they are enough: the last block repeats some of the one before.
+  /// Returns the begin of a block that ends within n elements. The last block is moved back if n >= block, so that it
+  /// repeats elements of the block before.
   COLLET_INLINE static int64_t whole_block(int64_t at, int64_t block, int64_t n) {
     return at + block > n && n >= block ? n - block : at;
   }
@@ -303,7 +306,7 @@ class FftLanes {
       }
       return;
     }
-    // z = first + i second, for the way back; z[n - k] from the conjugates.
+    // Inverse transform of two real rows: z = first + i second; z[n - k] follows from the conjugates.
     const int64_t all = n / 2 + 1;
     for (int64_t at = 0; at < all; at += kUnits) {
       const int64_t i = whole_block(at, kUnits, all);
@@ -314,7 +317,8 @@ class FftLanes {
       read_complex(second, i, count, b);
       for (int64_t j = 0; j < count; ++j) {
         const int64_t k = i + j;
-        // Real and imaginary part change places for the inverse. Where a number is its own conjugate, it is taken as real.
+        // The inverse transform swaps real and imaginary parts. The imaginary part of an element that must be its own
+        // conjugate is ignored.
         if (k == 0 || 2 * k == n) {
           x[k] = C{b[j].re, a[j].re};
         } else {
@@ -335,7 +339,7 @@ class FftLanes {
         for (int64_t j = at; j < i + count; ++j) {
           if (job.inverse) std::swap(x[j].re, x[j].im);
           x[j] = C{x[j].re * job.scale, x[j].im * job.scale};
-          if (job.coarse) turn(job, j, x[j].re, x[j].im);
+          if (job.coarse) apply_twiddle(job, j, x[j].re, x[j].im);
         }
         write_complex(t, i, count, x + i);
       }
@@ -344,7 +348,7 @@ class FftLanes {
     int64_t begins[2][kLanes] = {};
     const FftRows<T> first = every_second(t, begins[0], 0);
     const FftRows<T> second = every_second(t, begins[1], 1);
-    if (t.form == FftForm::kReals) {  // of the way back
+    if (t.form == FftForm::kReals) {  // the real result of an inverse transform
       for (int64_t at = 0; at < n; at += kLanes) {
         const int64_t i = whole_block(at, kLanes, n);
         const int64_t count = std::min<int64_t>(kLanes, n - i);
@@ -376,10 +380,10 @@ class FftLanes {
     }
   }
 
-  /// Multiplies result k of each row by its root of unity.
-  COLLET_INLINE static void turn(const FftJob<T>& job, int64_t k, V& re, V& im) {
-    if (job.turns && job.to.rows == kLanes) {
-      const T* p = job.turns + 2 * (k * job.turn_step + job.first_row);
+  /// Multiplies result k of each row by its twiddle factor.
+  COLLET_INLINE static void apply_twiddle(const FftJob<T>& job, int64_t k, V& re, V& im) {
+    if (job.twiddles && job.to.rows == kLanes) {
+      const T* p = job.twiddles + 2 * (k * job.twiddle_step + job.first_row);
       V wr;
       V wi;
       apart(read(p), read(p + kLanes), wr, wi, std::make_integer_sequence<int, kLanes>());
@@ -472,7 +476,7 @@ class FftLanes {
     y = C{x.re - y.re, x.im - y.im};
     x = sum;
   }
-  /// x times -i.
+  /// Multiplies x by -i.
   COLLET_INLINE static void quarter(C& x) { x = C{x.im, -x.re}; }
 
   COLLET_INLINE static void four(C& a, C& b, C& c, C& d) {
@@ -494,7 +498,8 @@ class FftLanes {
       const T h = T(0.70710678118654752440);
       four(a[0], a[2], a[4], a[6]);
       four(a[1], a[3], a[5], a[7]);
-      // Even results in 0, 2, 4, 6; odd ones in 1, 3, 5, 7, to be turned by eighths.
+      // Results with even numbers are in 0, 2, 4, 6; those with odd numbers, in 1, 3, 5, 7, must be multiplied by
+      // eighth roots of unity.
       a[3] = C{(a[3].re + a[3].im) * h, (a[3].im - a[3].re) * h};
       quarter(a[5]);
       a[7] = C{(a[7].im - a[7].re) * h, -(a[7].re + a[7].im) * h};
@@ -530,7 +535,7 @@ class FftLanes {
           odd.re += difference[j].re * d[j];
           odd.im += difference[j].im * d[j];
         }
-        // Times -i: the sines are those of positive angles.
+        // Multiplied by -i, because the sines are those of positive angles.
         a[k] = C{even.re + odd.im, even.im - odd.re};
         a[radix - k] = C{even.re - odd.im, even.im + odd.re};
       }

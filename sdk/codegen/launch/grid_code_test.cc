@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice between kernels and libraries, on a device that takes as long as a test wants.
+// Tests the choice between kernels and libraries on a fake device, whose kernels and libraries take as long as a test
+// sets.
 #include <collet/codegen/grid_code.hpp>
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ class FakeDevice final : public GridDevice {
     return address + bytes <= begin + length;
   }
 
-  static constexpr uint64_t kBytes = 1000;  ///< of each place
+  static constexpr uint64_t kBytes = 1000;  ///< bytes of each place
   std::map<uint64_t, uint64_t> memory;
   microseconds kernel_time{200};
   std::vector<microseconds> way_times;
@@ -73,7 +74,7 @@ class FakeDevice final : public GridDevice {
   uint64_t next_ = 4096;
 };
 
-/// A plan with `count` choices between the same kernel and the same product, each at places of its own.
+/// Returns a plan with `count` choices between the same kernel and the same product. Each choice has its own places.
 CompiledProgram program_of(uint32_t count) {
   CompiledProgram out;
   LaunchPlan& plan = out.plan;
@@ -179,7 +180,7 @@ TEST(GridCode, MakesTheChoices) {
   device.way_times = {microseconds(1)};
   const CompiledProgram program = program_of(3);
   detail::GridCode code(device, program, "test");
-  code.choose({1, 0, 9});  // there is no ninth way
+  code.choose({1, 0, 9});  // there is no way number 9
   ASSERT_EQ(code.steps().size(), 3U);
   EXPECT_EQ(code.steps()[0].kind, StepKind::kLibrary);
   EXPECT_EQ(code.steps()[1].kind, StepKind::kKernel);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kFile[] = "libcollet_lapack.so";
 
-/// The folder that holds the code of this function.
+/// Returns the folder of the shared library that contains this function.
 std::string own_folder() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&has_lapack), &info) || !info.dli_fname) return {};
@@ -61,11 +61,11 @@ struct Library {
   Lapack<std::complex<float>> c;
   Lapack<std::complex<double>> z;
   bool there = false;
-  /// Calls that may begin.
+  /// The number of calls of the library that may still begin.
   std::unique_ptr<std::counting_semaphore<>> calls;
 
   Library() {
-    void* library = open_library();  // stays open: functions of it are in use until the end
+    void* library = open_library();  // never closed, because its functions are used until the process ends
     calls = std::make_unique<std::counting_semaphore<>>(library ? calls_at_once(library) : 1);
     if (!library) return;
     there = find_all(library, 's', s) && find_all(library, 'd', d) && find_all(library, 'c', c) &&
@@ -77,11 +77,12 @@ struct Library {
   }
 
  private:
-  /// OpenBLAS says whether it was built with threads. It shall use none itself. A library that the user has named may be in use
-  /// elsewhere in the process, and may have memory for fewer calls: there it is one at a time, and its threads stay as they are.
+  /// Returns how many calls may run at the same time. OpenBLAS reports whether it was built with threads; it is told to
+  /// use only the calling thread. A library that the user has named may also be used elsewhere in the process and may
+  /// have work memory for fewer calls: it gets one call at a time, and its number of threads is not changed.
   static std::ptrdiff_t calls_at_once(void* library) {
     if (std::getenv("COLLET_LAPACK")) return 1;
-    constexpr std::ptrdiff_t kMost = 64;  // Debian's OpenBLAS has memory for twice as many
+    constexpr std::ptrdiff_t kMost = 64;  // half of the calls for which Debian's OpenBLAS has work memory
     const auto parallel = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_parallel"));
     const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
     if (!parallel || !set_threads || parallel() == 0) return 1;

@@ -2,8 +2,9 @@
 #pragma once
 
 /// \file
-/// LAPACK and BLAS of a library that is opened at run time, as CUDA's driver is: nothing needs it to be linked. Matrices are
-/// column-major; arguments, work arrays and `info` are as LAPACK's documentation says; 32-bit integers.
+/// The functions of LAPACK and BLAS, from a library that is opened at run time, so that nothing is linked with it.
+/// Matrices are column-major. Arguments, work arrays and `info` are those of LAPACK's documentation, with 32-bit
+/// integers.
 
 #include <complex>
 #include <cstddef>
@@ -20,7 +21,7 @@ struct RealOf<std::complex<T>> {
   using type = T;
 };
 
-/// Functions for numbers of type T. The lengths of strings, which Fortran appends, are all 1.
+/// Functions for numbers of type T. Fortran appends the length of each string argument; it is always 1.
 template <typename T>
 struct Lapack {
   using R = typename RealOf<T>::type;
@@ -35,13 +36,14 @@ struct Lapack {
   void (*orgqr)(Int m, Int n, Int k, T* a, Int lda, const T* tau, T* work, Int lwork, int32_t* info);
   void (*gehrd)(Int n, Int low, Int high, T* a, Int lda, T* tau, T* work, Int lwork, int32_t* info);
 
-  /// Those whose arguments differ between real and complex numbers, with the real work array of the latter. A real number's
-  /// `rwork` is ignored. `lwork` of -1 asks for sizes, which come in work[0], rwork[0] and iwork[0].
+  /// These functions have different arguments for real and complex numbers. They are declared with the arguments of the
+  /// complex form: for real numbers `rwork` is ignored. `lwork` of -1 asks for the sizes of work arrays, which are
+  /// stored in work[0], rwork[0] and iwork[0].
   void syevd(char jobz, char uplo, int32_t n, T* a, R* w, T* work, int32_t lwork, R* rwork, int32_t lrwork,
              int32_t* iwork, int32_t liwork, int32_t& info) const;
   void gesdd(char jobz, int32_t m, int32_t n, T* a, R* s, T* u, int32_t ldu, T* vt, int32_t ldvt, T* work,
              int32_t lwork, R* rwork, int32_t* iwork, int32_t& info) const;
-  /// `w`: n complex numbers, or n real parts and n imaginary parts.
+  /// Computes eigenvalues and eigenvectors. `w` holds n complex numbers, or n real parts followed by n imaginary parts.
   void geev(char jobvl, char jobvr, int32_t n, T* a, T* w, T* vl, T* vr, T* work, int32_t lwork, R* rwork,
             int32_t& info) const;
   void gees(char jobvs, int32_t n, T* a, T* w, T* vs, T* work, int32_t lwork, R* rwork, int32_t& info) const;
@@ -52,16 +54,18 @@ struct Lapack {
   void* gees_ = nullptr;
 };
 
-/// The functions for f32, f64, c64 or c128. Null where there is no library: COLLET_LAPACK names one (a path, or what the loader
-/// finds by name; "" for none); else libcollet_lapack.so, in the folder of this code, the one above, or lib in that.
+/// Returns the functions for f32, f64, c64 or c128, or null if there is no library. The environment variable
+/// COLLET_LAPACK names the library: a path, or a name that the loader searches for; "" for none. If it is not set,
+/// libcollet_lapack.so is searched for in the folder of this code, in the one above, and in that one's lib folder.
 template <typename T>
 const Lapack<T>* lapack();
 
-/// Whether there is a library.
+/// True if a LAPACK library has been found.
 bool has_lapack();
 
-/// Lives as long as a call of the library's functions. One at a time, where the library is a serial build of OpenBLAS, which hands
-/// out its work memory without a lock, or one that does not say what it is; else as many as such memory is sure to be there for.
+/// A guard that a caller holds while it calls functions of the library. Its constructor waits until the call may begin.
+/// A serial build of OpenBLAS, which hands out work memory without a lock, and an unknown library get one call at a
+/// time; others as many as they have work memory for.
 class LapackCall {
  public:
   LapackCall();

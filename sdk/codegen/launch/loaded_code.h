@@ -8,16 +8,16 @@
 
 namespace collet::codegen {
 
-/// Machine code of one program. Released with it.
+/// Machine code of one program. It is freed with this object.
 class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
-  /// Address of a function; null when there is none.
+  /// Returns the address of a function; null if there is none of that name.
   virtual void* find(const std::string& name) const = 0;
   uint64_t bytes() const { return bytes_; }
-  /// The generated files, if they were requested: names and contents.
+  /// Returns the names and contents of the intermediate files, if they were requested.
   const std::vector<std::pair<std::string, std::string>>& artifacts() const { return artifacts_; }
-  /// The object code of its modules, to load it again without compiling.
+  /// Returns the object code of the program's modules, from which it can be loaded again without compiling.
   const std::vector<std::string>& objects() const { return objects_; }
 
  protected:

@@ -126,7 +126,7 @@ void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* add
         break;
       case StepKind::kLibrary:
       case StepKind::kChoice:
-        break;  // only plans for grids have them
+        break;  // only launch plans for grids have these steps
     }
   }
 }

@@ -16,18 +16,20 @@ namespace collet::codegen {
 /// A launch plan with the addresses of its functions, ready to run on the processor of this process.
 class LoadedProgram {
  public:
-  /// The address of a function by its name; null where there is none.
+  /// Returns the address of a function by its name; null if there is none.
   using Find = std::function<void*(const std::string&)>;
 
-  /// Null where a function is missing: `missing` is its name then; or where there is no memory for the constants.
+  /// Returns null if a function is missing, whose name is stored in `missing`, or if there is no memory for the
+  /// constants.
   static std::unique_ptr<LoadedProgram> load(LaunchPlan plan, const Find& find, std::string& missing);
   ~LoadedProgram();
   LoadedProgram(const LoadedProgram&) = delete;
   LoadedProgram& operator=(const LoadedProgram&) = delete;
 
   const LaunchPlan& plan() const { return plan_; }
-  /// Runs it; `bases` has an address for each slot but that of the constants, which is ignored. The first bytes of
-  /// the workspace hold the addresses of all places. Thread-safe, as long as no two calls share memory.
+  /// Runs the program. `bases` has an address for each slot; the one of the constants is ignored. The first bytes of
+  /// the workspace are used for the addresses of all places. May be called by several threads at once if no two calls
+  /// share memory.
   void run(char** bases, Threads& threads) const;
 
  private:
@@ -57,7 +59,7 @@ class LoadedProgram {
   static void run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads);
 
   LaunchPlan plan_;
-  std::vector<void*> addresses_;  ///< of plan_.functions
+  std::vector<void*> addresses_;  ///< addresses of plan_.functions
   std::vector<MatmulRunner> matmuls_;
   std::vector<std::unique_ptr<Routine>> routines_;
   Steps steps_;

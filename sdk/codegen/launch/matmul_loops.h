@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// The loop nest of a MatmulCall, written once: MatmulRunner walks it, and emit_entry writes code that does.
+/// The loop nest of a MatmulCall, as a template, so that it is written only once: MatmulRunner executes it, and
+/// emit_entry generates code for it.
 
 #include <collet/codegen/launch_plan.h>
 
@@ -14,8 +15,9 @@ inline int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-/// A `Machine` has the types Number, Address and Flag, with the operators of int64_t, char* and bool that are used here; the fields of a
-/// Tile, and what is called with it; tables, which are members of MatmulCall; loops and branches.
+/// A `Machine` defines the types Number, Address and Flag, with the operators of int64_t, char* and bool that this
+/// class uses; how to set the fields of a Tile and call functions with it; access to tables, which are members of
+/// MatmulCall; and loops and branches.
 template <typename Machine>
 class MatmulLoops {
  public:
@@ -25,7 +27,7 @@ class MatmulLoops {
 
   MatmulLoops(const MatmulCall& call, Machine& machine) : c_(call), m_(machine) {}
 
-  /// Jobs [begin, end) of call.jobs(), by a worker that has scratch memory of its own.
+  /// Runs jobs [begin, end) of call.jobs(). `worker` selects the scratch memory.
   void jobs(Number begin, Number end, Number worker) {
     m_.put(&Tile::a_step, m_.number(c_.a_depth == 1 ? c_.a_row : c_.a_depth));
     m_.put(&Tile::b_step, m_.number(c_.b_depth));
@@ -42,7 +44,8 @@ class MatmulLoops {
   }
 
  private:
-  /// Most products are not cut, and small ones take no longer than some divisions.
+  /// Returns x / y, without a division if y is 1: most products are not cut into parts, and a small product takes no
+  /// longer than a few divisions.
   static Number quotient(Number x, int64_t y) { return y == 1 ? x : x / y; }
 
   void job(Number number) {
@@ -72,7 +75,7 @@ class MatmulLoops {
     return m_.buffer(c_.a_buffers) + matrix * c_.element_bytes;
   }
 
-  /// Rows of a, for one block of the depth.
+  /// Packs the rows of a, for one block of the depth.
   void pack_rows(Number block) {
     const int64_t units = divide_up(c_.rows, c_.a_pack_rows);
     const Number first = first_tile_ * c_.tile_rows;
@@ -123,7 +126,7 @@ class MatmulLoops {
     });
   }
 
-  /// The tiles of one panel for a part of the depth; after the last they are what they should be.
+  /// Computes the tiles of one panel for a block of the depth. After the last block the results are complete.
   void panel(Number column, Number a_at, Flag is_last_block) {
     const Flag last_column = c_.last_columns == 0 ? m_.no() : column > c_.columns - c_.panel;
     m_.put(&Tile::column, column);

@@ -42,7 +42,7 @@ MatmulRunner::MatmulRunner(const MatmulCall& call, const std::vector<void*>& add
   for (int column = 0; column < 2; ++column) after_[column] = at<MicroFunction>(addresses, call.after[column]);
 }
 
-/// The machine of a MatmulLoops that does what it is told.
+/// A Machine for MatmulLoops that executes the operations immediately.
 class MatmulRunner::Interpreter {
  public:
   using Number = int64_t;
@@ -93,7 +93,7 @@ class MatmulRunner::Interpreter {
 
 [[gnu::flatten]] void MatmulRunner::jobs(void* context, int64_t begin, int64_t end, int worker) {
   const Work& w = *static_cast<const Work*>(context);
-  Tile tile;  // setting all of it first would take as long as a small product
+  Tile tile;  // not initialised: setting all fields would take as long as a small product
   Interpreter interpreter(w.runner, w.buffers, tile);
   MatmulLoops<Interpreter>(w.runner.c_, interpreter).jobs(begin, end, worker);
 }

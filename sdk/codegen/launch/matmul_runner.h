@@ -14,7 +14,7 @@ class MatmulRunner {
   /// `addresses` are those of LaunchPlan::functions.
   MatmulRunner(const MatmulCall& call, const std::vector<void*>& addresses);
 
-  /// `buffers`: the addresses of the step's places.
+  /// Computes the product. `buffers` are the addresses of the step's places.
   void run(char* const* buffers, Threads& threads) const;
 
  private:

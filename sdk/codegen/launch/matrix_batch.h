@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Batches of matrices, shared among threads.
+/// Runs routines on batches of matrices, which threads share.
 
 #include <collet/codegen/array_type.h>
 #include <collet/codegen/threads.h>
@@ -20,8 +20,9 @@ inline int64_t batch_of(const Dims& dims) {
   return batch;
 }
 
-/// Calls body(b, work) for each matrix b of a batch, where one takes `ns`; `work` has `bytes` that no other call uses at the same
-/// time: `own` of the caller, or what is allocated for other threads. Throws std::bad_alloc.
+/// Calls body(b, work) for each matrix b of a batch. `ns` is the estimated time of one call. `work` has `bytes` bytes
+/// that no other call uses at the same time: `own` for the caller, and allocated memory for other threads. Throws
+/// std::bad_alloc.
 template <typename Body>
 void for_each_matrix(int64_t batch, double ns, char* own, int64_t bytes, Threads& threads, Body body) {
   if (batch == 0) return;

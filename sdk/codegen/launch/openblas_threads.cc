@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libcollet_lapack.so has besides OpenBLAS.
+// The part of libcollet_lapack.so that is not OpenBLAS.
 
 /// Returns 1: OpenBLAS computes on the calling thread and starts no threads when it is loaded. The linker replaces OpenBLAS's own
 /// function, which reads the number from the environment, by this one.

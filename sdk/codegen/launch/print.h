@@ -7,10 +7,11 @@
 
 namespace collet::codegen {
 
-/// The call as text: what is computed, of which types. Distances of matrices: batch, row, column.
+/// Returns a library call as text: what is computed, and of which types. The distances of a matrix are printed in the
+/// order batch, row, column.
 std::string print_library_call(const LibraryCall& call);
 
-/// The launch plan as text, for people: sizes, then the steps with their places.
+/// Returns the launch plan as readable text: sizes, then the steps with their places.
 std::string print_launch_plan(const LaunchPlan& plan);
 
 }  // namespace collet::codegen

@@ -19,7 +19,7 @@ namespace {
 template <typename T>
 constexpr bool kComplex = !std::is_same_v<T, typename RealOf<T>::type>;
 
-/// to[c * rows + r] = from[r * columns + c], in blocks.
+/// Transposes a matrix in blocks: to[c * rows + r] = from[r * columns + c].
 template <typename T, typename U>
 void transpose(const T* from, int64_t rows, int64_t columns, U* to) {
   constexpr int64_t kBlock = 16;
@@ -34,7 +34,7 @@ void transpose(const T* from, int64_t rows, int64_t columns, U* to) {
   }
 }
 
-/// All elements of a result become NaN: it could not be computed.
+/// Sets all elements of a result to NaN, because it could not be computed.
 template <typename T>
 void fill_nan(T* x, int64_t n) {
   using R = typename RealOf<T>::type;
@@ -51,7 +51,7 @@ bool all_finite(const T* x, int64_t n) {
   using R = typename RealOf<T>::type;
   const R* p = reinterpret_cast<const R*>(x);
   const int64_t all = n * (kComplex<T> ? 2 : 1);
-  // Infinity and NaN times zero are NaN, so that one sum finds them.
+  // Infinity and NaN times zero are NaN, so a single sum finds all of them.
   R sums[8] = {};
   int64_t i = 0;
   for (; i + 8 <= all; i += 8) {
@@ -65,10 +65,10 @@ int64_t rounded(size_t bytes) {
   return static_cast<int64_t>((bytes + 63) / 64 * 64);
 }
 
-/// Arrays within the work memory of a thread, one after the other.
+/// Allocates arrays one after the other in the work memory of a thread.
 class WorkArrays {
  public:
-  /// Null: their sizes are only counted.
+  /// With a null `begin`, the object only adds up the sizes.
   explicit WorkArrays(char* begin) : begin_(begin) {}
   template <typename T>
   T* take(int64_t n) {
@@ -83,7 +83,8 @@ class WorkArrays {
   int64_t bytes_ = 0;
 };
 
-/// The length of a work array that a query has put into its first element; float may have rounded it down.
+/// Returns the length of a work array, which a query has stored in the array's first element. The conversion to float
+/// may have rounded it down, so it is rounded up.
 template <typename T>
 int32_t work_length(T first) {
   return static_cast<int32_t>(std::real(first) * 1.001) + 16;
@@ -130,7 +131,7 @@ class Factorize : public Routine {
   }
 
  private:
-  /// Asks for the sizes of work arrays.
+  /// Asks LAPACK for the sizes of its work arrays.
   void query() {
     const LapackCall call;
     T first{};
@@ -253,7 +254,7 @@ class Factorize : public Routine {
   void lu(int64_t b, char* const* buffers, T* a) const {
     int32_t* pivots = matrix<int32_t>(buffers[2], b, k_);
     int32_t* order = matrix<int32_t>(buffers[3], b, m_);
-    int32_t info = 0;  // positive where the matrix is singular, which the factors show
+    int32_t info = 0;  // positive for a singular matrix, which needs no error: the factors show it
     lapack_.getrf(&m_, &n_, a, &m_, pivots, &info);
     transpose(a, n_, m_, matrix<T>(buffers[1], b, int64_t{m_} * n_));
     for (int32_t i = 0; i < m_; ++i) order[i] = i;
@@ -312,7 +313,8 @@ class Factorize : public Routine {
     transpose(v, n_, v_rows, v_out);
   }
 
-  /// Vectors in columns, as row-major complex numbers. Real ones come in pairs where the value, `w`, is complex.
+  /// Writes eigenvectors as the columns of a row-major complex matrix. In the real form, a complex eigenvalue in `w`
+  /// has two adjacent columns: the real and the imaginary part of its vector.
   void write_vectors(const T* v, const T* w, C* out) const {
     const int64_t n = n_;
     if constexpr (kComplex<T>) {
@@ -385,12 +387,12 @@ class Factorize : public Routine {
   const Lapack<T>& lapack_;
   int64_t batch_ = 1;
   size_t results_ = 0;
-  size_t places_ = 0;  ///< of operands and results
+  size_t places_ = 0;  ///< number of operands and results
   int32_t m_ = 0;
   int32_t n_ = 0;
   int32_t k_ = 0;
   int32_t factors_ = 0;
-  bool full_ = false;  ///< u and v^H are square
+  bool full_ = false;  ///< true if u and v^H are square
   int32_t lwork_ = 0;
   int32_t lrwork_ = 0;
   int32_t liwork_ = 0;

@@ -19,12 +19,16 @@ namespace {
 using Complex = std::complex<double>;
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kLong = 4096;                   ///< rows from here on are transformed as matrices of two dimensions
-constexpr int64_t kLongest = 16 * kLong;          ///< real rows from here on are not transformed side by side
-constexpr int64_t kMostTurns = int64_t{1} << 20;  ///< elements of longer rows get their roots from two small tables
-constexpr int64_t kAlone = 256;                   ///< the same where there are too few rows for the lanes
+/// Rows from this length on are transformed as matrices of two dimensions.
+constexpr int64_t kLong = 4096;
+/// Real rows from this length on are transformed one by one, not two to a lane.
+constexpr int64_t kLongest = 16 * kLong;
+constexpr int64_t kMostTwiddles = int64_t{1}
+                                  << 20;  ///< most twiddle factors in one table; longer rows use two small tables
+/// The length from which rows are transformed as matrices if there are fewer rows than lanes.
+constexpr int64_t kAlone = 256;
 
-/// e^(-2 pi i k / n), with the angle kept small.
+/// Returns e^(-2 pi i k / n). The angle is reduced first, for accuracy.
 Complex root_of_unity(int64_t k, int64_t n) {
   k %= n;
   const double turn = 2.0 * kPi * static_cast<double>(k) / static_cast<double>(n);
@@ -37,7 +41,7 @@ void append(std::vector<T>& out, Complex x) {
   out.push_back(static_cast<T>(x.imag()));
 }
 
-/// The factors of n, each of which gets a pass; empty where one of its primes is too large, and for 1.
+/// Returns the factors of n, each of which becomes a pass. Empty if a prime factor is too large, and for n = 1.
 std::vector<int64_t> radices_of(int64_t n) {
   std::vector<int64_t> out;
   int64_t twos = 0;
@@ -122,7 +126,7 @@ template <typename T>
 }
 #endif
 
-/// The widest vectors of this processor.
+/// Selects the implementation for the widest vectors of this processor.
 template <typename T>
 struct Lanes {
   LanesFunction<T> function = lanes16<T>;
@@ -142,7 +146,7 @@ struct Lanes {
   }
 };
 
-/// All rows of an array along one dimension: row r begins at (r / inner) * outer_step + r % inner.
+/// The rows of an array along one dimension: row r begins at (r / inner) * outer_step + r % inner.
 template <typename T>
 struct Line {
   FftForm form = FftForm::kComplex;
@@ -156,7 +160,7 @@ struct Line {
 template <typename T>
 class Transform {
  public:
-  /// `complex`: rows are, on both sides.
+  /// `complex`: whether both operands and results are rows of complex numbers.
   Transform(int64_t n, int64_t rows, bool complex) : lanes_(Lanes<T>::get()), n_(n), rows_(rows) {
     const bool small_primes = n == 1 || !radices_of(n).empty();
     if (complex && small_primes && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count())) && split()) return;
@@ -181,19 +185,19 @@ class Transform {
     for (const Complex& c : filter) append(filter_, c);
   }
 
-  /// Returns the scratch memory of each worker.
+  /// Returns the bytes of scratch memory that each worker needs.
   int64_t lane_bytes() const {
     if (inner_) return inner_->lane_bytes();
     const int64_t most = n1_ ? std::max(first_.n, plan_.n) : plan_.n;
     return 4 * most * lanes_.bytes;
   }
-  /// Returns the scratch memory that all workers share.
+  /// Returns the bytes of scratch memory that all workers share.
   int64_t shared_bytes() const {
     if (inner_) return 2 * inner_->n_ * static_cast<int64_t>(sizeof(T)) + inner_->shared_bytes();
     return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0;
   }
 
-  /// `own` and `shared` have that many bytes.
+  /// Runs the transform. `own` has lane_bytes() and `shared` has shared_bytes().
   void run(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
            Threads& threads) const {
     if (inner_) return convolve(from, to, inverse, scale, own, shared, threads);
@@ -212,13 +216,13 @@ class Transform {
     }
     T* between = reinterpret_cast<T*>(shared);
     for (int64_t r = 0; r < rows_; ++r) {
-      // Columns of a matrix [n1, n2], turned, then its rows.
+      // Transforms the columns of a matrix [n1, n2], multiplies by twiddle factors, then transforms the rows.
       FftJob<T> columns;
       columns.plan = &first_;
       columns.length = n1_;
       columns.inverse = inverse;
-      columns.turns = turns_.empty() ? nullptr : turns_.data();
-      columns.turn_step = n2_;
+      columns.twiddles = twiddles_.empty() ? nullptr : twiddles_.data();
+      columns.twiddle_step = n2_;
       columns.coarse = coarse_.data();
       columns.fine = fine_.data();
       columns.fine_size = fine_size_;
@@ -234,7 +238,7 @@ class Transform {
   }
 
  private:
-  /// Row after row as a convolution (Bluestein), with transforms of another length.
+  /// Transforms row after row as a convolution (Bluestein's algorithm), by transforms of another length.
   void convolve(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
                 Threads& threads) const {
     const int64_t size = inner_->n_;
@@ -242,7 +246,8 @@ class Transform {
     char* rest = shared + 2 * size * static_cast<int64_t>(sizeof(T));
     const Line<T> line{FftForm::kComplex, z, 1, size};
     const Line<const T> same{FftForm::kComplex, z, 1, size};
-    const T sign = inverse ? T(-1) : T(1);  // the way back is that of the conjugate
+    // The inverse is computed as the conjugate of the transform of the conjugate.
+    const T sign = inverse ? T(-1) : T(1);
     for (int64_t r = 0; r < rows_; ++r) {
       const T* x = from.data + 2 * from.begin(r);
       T* y = to.data + 2 * to.begin(r);
@@ -263,7 +268,7 @@ class Transform {
     }
   }
 
-  /// The first n complex numbers of x times those of y.
+  /// Multiplies the first n complex numbers of x by those of y.
   static void multiply(T* x, const std::vector<T>& y, int64_t n) {
     const T* f = y.data();
     for (int64_t i = 0; i < n; ++i) {
@@ -274,7 +279,7 @@ class Transform {
     }
   }
 
-  /// Divides n into two factors of similar size; false where there are none.
+  /// Splits n into two factors of similar size. Returns false if there are none.
   bool split() {
     int64_t best = 1;
     for (int64_t d = 2; d * d <= n_; ++d) {
@@ -293,20 +298,21 @@ class Transform {
     for (int64_t k = 0; k * fine_size_ < n_; ++k) coarse.push_back(root_of_unity(k * fine_size_, n_));
     for (const Complex& x : fine) append(fine_, x);
     for (const Complex& x : coarse) append(coarse_, x);
-    if (n_ > kMostTurns) return true;
-    turns_.reserve(static_cast<size_t>(2 * n_));
+    if (n_ > kMostTwiddles) return true;
+    twiddles_.reserve(static_cast<size_t>(2 * n_));
     for (int64_t k = 0; k < n1_; ++k) {
       for (int64_t row = 0; row < n2_; ++row) {
         const Complex x = coarse[static_cast<size_t>(k * row / fine_size_)];
         const Complex y = fine[static_cast<size_t>(k * row % fine_size_)];
-        append(turns_, Complex(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()));
+        append(twiddles_,
+               Complex(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()));
       }
     }
     return true;
   }
 
-  /// Rows whose elements are `step` and `out_step` apart. Their beginnings are those of the lines, or, where a distance is
-  /// given, multiples of it.
+  /// Transforms rows whose elements are `step` and `out_step` apart. They begin where the rows of `from` and `to` begin
+  /// or, if `distance` is not 0, at multiples of `distance` and `out_distance`.
   void rows(const FftJob<T>& job, int64_t count, const Line<const T>& from, int64_t step, const Line<T>& to,
             int64_t out_step, char* own, Threads& threads, int64_t distance = 0, int64_t out_distance = 0) const {
     const bool pairs = from.form != FftForm::kComplex || to.form != FftForm::kComplex;
@@ -319,7 +325,7 @@ class Transform {
     for_each_part(groups, ns, threads, [&](int64_t g, int worker) {
       int64_t begins[2][2 * 64];
       FftJob<T> one = job;
-      // The last group takes some of the rows before, where they are still what they were.
+      // The last group is moved back to a full group, if the rows that it repeats have not been overwritten.
       const bool apart = static_cast<const void*>(from.data) != to.data && count >= together;
       const int64_t first = apart ? std::min(g * together, count - together) : g * together;
       const int64_t n = std::min(together, count - first);
@@ -353,8 +359,9 @@ class Transform {
   int64_t fine_size_ = 1;
   std::vector<T> coarse_;
   std::vector<T> fine_;
-  std::vector<T> turns_;
-  std::unique_ptr<Transform> inner_;  ///< of a few rows whose length has a large prime factor
+  std::vector<T> twiddles_;
+  /// For a length with a large prime factor and few rows: the transform of the convolution's length.
+  std::unique_ptr<Transform> inner_;
 };
 
 template <typename T>
@@ -372,7 +379,7 @@ class Fft : public Routine {
     elements_ = complex.elements;
     const size_t rank = complex.dims.size();
     int64_t inner = 1;
-    for (size_t k = 0; k < lengths_.size(); ++k) {  // the last dimension first
+    for (size_t k = 0; k < lengths_.size(); ++k) {  // runs from the last dimension to the first
       const size_t d = rank - 1 - k;
       const int64_t length = lengths_[lengths_.size() - 1 - k];
       const int64_t size = complex.dims[d];
@@ -433,11 +440,11 @@ class Fft : public Routine {
   }
 
  private:
-  /// A dimension of the complex array.
+  /// A transformed dimension of the complex array.
   struct Axis {
-    int64_t length;  ///< of the transform
-    int64_t size;    ///< of the dimension: length / 2 + 1 where the other side is real
-    int64_t inner;   ///< elements within it
+    int64_t length;  ///< length of the transform
+    int64_t size;    ///< size of the dimension: length / 2 + 1 if the other side is real
+    int64_t inner;   ///< number of elements of the dimensions inside it
     int64_t rows;
   };
   struct Work {
@@ -446,8 +453,9 @@ class Fft : public Routine {
     T* half;
   };
 
-  /// Whether each real row had better be transformed by itself, as a complex one of half the length, than two rows in each lane. That
-  /// takes twice as long, but lanes without rows take as long as others, and the lanes of long rows leave the caches.
+  /// True if it is faster to transform each real row as a complex row of half the length than to put two rows into each
+  /// lane. That takes twice the work for each row, but lanes without rows cost as much as others, and many long rows do
+  /// not fit into the caches.
   static bool is_better_halved(int64_t length, int64_t rows) {
     const int64_t together = 2 * Lanes<T>::get().count();
     const int64_t with_idle = (rows + together - 1) / together * together;
@@ -463,7 +471,7 @@ class Fft : public Routine {
                        threads);
   }
 
-  /// A real row as half as many complex numbers: their transform, taken apart.
+  /// Transforms a real row as a complex row of half the length, and derives the row's transform from it.
   void part(const T* from, T* to, const Work& work, Threads& threads) const {
     const int64_t half = axes_[0].length / 2;
     T* z = work.half;
@@ -486,7 +494,7 @@ class Fft : public Routine {
     }
   }
 
-  /// The way back of part().
+  /// The inverse of part().
   void join(const T* from, T* to, const Work& work, Threads& threads) const {
     const int64_t half = axes_[0].length / 2;
     T* z = work.half;
@@ -515,7 +523,7 @@ class Fft : public Routine {
   bool inverse_ = false;
   bool halved_ = false;  ///< each real row is transformed as a complex one of half the length
   int64_t elements_ = 0;
-  std::vector<Axis> axes_;  ///< the last dimension first
+  std::vector<Axis> axes_;  ///< from the last dimension to the first
   std::vector<Transform<T>> transforms_;
   std::vector<T> halves_;
   int64_t lane_bytes_ = 0;

@@ -34,7 +34,7 @@ T multiply(T x, T y) {
   return x * y;
 }
 
-/// The type in which sums are kept.
+/// The type in which sums are computed.
 template <typename T>
 struct Wide {
   using type = double;
@@ -44,10 +44,10 @@ struct Wide<std::complex<T>> {
   using type = std::complex<double>;
 };
 
-/// Matrices with fewer rows take less time without the library.
+/// For matrices with fewer rows, the code here is faster than the library.
 constexpr int64_t kSmall = 12;
 
-/// L of A = L L^H; A is given by element functions so that both triangles share the code.
+/// Computes L of A = L L^H. Elements of A are read through functions, so that both triangles share the code.
 template <typename T>
 class Cholesky : public Routine {
  public:
@@ -70,7 +70,8 @@ class Cholesky : public Routine {
 
   T& at(T* l, int64_t i, int64_t j) const { return lower_ ? l[i * n_ + j] : l[j * n_ + i]; }
 
-  /// False where LAPACK is not there, or the matrix is not positive definite: that it leaves as it is.
+  /// Returns false if there is no LAPACK, or if the matrix is not positive definite, in which case `l` is to be
+  /// computed by the code below.
   bool factor_in_blocks(const T* a, T* l) const {
     const Lapack<T>* library = lapack<T>();
     if (!library || n_ < kSmall || n_ > INT32_MAX) return false;
@@ -80,7 +81,7 @@ class Cholesky : public Routine {
       std::fill(l + i * n_, l + (i + 1) * n_, T(0));
       std::copy(a + i * n_ + first, a + i * n_ + last, l + i * n_ + first);
     }
-    // By columns a lower triangle is an upper one, and its factor too.
+    // LAPACK reads row-major matrices as their transposes, so a lower triangle is an upper one, and so is its factor.
     const auto n = static_cast<int32_t>(n_);
     int32_t info = 0;
     const LapackCall call;
@@ -117,7 +118,7 @@ class Cholesky : public Routine {
   bool lower_;
 };
 
-/// The form of the triangular system.
+/// The attributes of a triangular system.
 struct Form {
   bool left_side;
   bool lower;
@@ -153,13 +154,13 @@ class TriangularSolve : public Routine {
  private:
   using W = typename Wide<T>::type;
 
-  /// False where BLAS is not there, or more than the operation takes.
+  /// Returns false if there is no BLAS, or if the system is so small that calling it takes longer than solving.
   bool solve_in_blocks(const T* a, const T* b, T* x) const {
     const Lapack<T>* library = lapack<T>();
     const int64_t side = a_.left_side ? m_ : n_;
     if (!library || side < kSmall || m_ > INT32_MAX || n_ > INT32_MAX) return false;
     if (b != x) std::copy(b, b + m_ * n_, x);
-    // By columns all matrices are their transposes: op(A) X = B is X^T op(A)^T = B^T.
+    // BLAS reads row-major matrices as their transposes: op(A) X = B becomes X^T op(A)^T = B^T.
     const char* trans = a_.transpose_a == COLLET_TRANSPOSE_NONE      ? "N"
                         : a_.transpose_a == COLLET_TRANSPOSE_ADJOINT ? "C"
                                                                      : "T";
@@ -177,7 +178,7 @@ class TriangularSolve : public Routine {
     const int64_t side = a_.left_side ? m_ : n_;
     const int64_t others = a_.left_side ? n_ : m_;
     const bool transposed = a_.transpose_a != COLLET_TRANSPOSE_NONE;
-    // X op(A) = B is op(A)^T X^T = B^T.
+    // A system X op(A) = B is solved as op(A)^T X^T = B^T.
     const bool swap = transposed != !a_.left_side;
     auto element = [&](int64_t i, int64_t j) {
       const T v = swap ? a[j * side + i] : a[i * side + j];
@@ -204,7 +205,7 @@ class TriangularSolve : public Routine {
   Form a_;
 };
 
-/// Makes Call<T> for the element type.
+/// Returns Call<T>(args...) for the element type.
 template <template <typename> typename Call, typename... Args>
 std::unique_ptr<Routine> make(uint32_t type, Args... args) {
   switch (type) {

@@ -14,7 +14,7 @@ uint32_t rotate(uint32_t x, int r) {
   return x << r | x >> (32 - r);
 }
 
-/// Threefry2x32, 20 rounds.
+/// Computes a block of the generator Threefry2x32 with 20 rounds.
 uint64_t threefry(uint64_t key, uint64_t counter) {
   const uint32_t k[3] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32),
                          0x1BD11BDA ^ static_cast<uint32_t>(key) ^ static_cast<uint32_t>(key >> 32)};
@@ -32,7 +32,7 @@ uint64_t threefry(uint64_t key, uint64_t counter) {
   return x0 | static_cast<uint64_t>(x1) << 32;
 }
 
-/// Philox4x32, 10 rounds.
+/// Computes a block of the generator Philox4x32 with 10 rounds.
 void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
@@ -83,7 +83,8 @@ class RandomBits : public Routine {
       state[1] += static_cast<uint64_t>(n);
       return;
     }
-    // Halved along the first even dimension, else along the largest; the two words of a block are neighbours there.
+    // The array is halved along the first even dimension, or along the largest if none is even. The two words of a
+    // block become adjacent elements along that dimension.
     size_t dim = 0;
     bool even = false;
     for (size_t d = 0; d < type_.dims.size() && !even; ++d) {
@@ -143,8 +144,8 @@ class RandomBits : public Routine {
   bool threefry_ = false;
 };
 
-/// The state of one source of random numbers: each run goes on where the last one ended. The sources of a program differ
-/// in the upper word, so that they never meet.
+/// The state of one source of random numbers: each run continues where the last one ended. The sources of a program
+/// differ in the upper word of the state, so that their sequences never overlap.
 class RandomState : public Routine {
  public:
   RandomState(int64_t delta, uint64_t source) : delta_(static_cast<uint64_t>(delta)), state_{kSeed, source} {}

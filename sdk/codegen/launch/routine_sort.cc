@@ -10,7 +10,7 @@
 namespace collet::codegen {
 namespace {
 
-/// How rows lie along one dimension.
+/// Strides of the rows along one dimension.
 struct Rows {
   int64_t outer = 1;
   int64_t length = 1;
@@ -59,7 +59,7 @@ void gather(const char* from, int64_t from_step, const Order& order, char* to, i
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step, from + order(i) * from_step, kBytes);
 }
 
-/// Copies n elements that are `step` bytes apart, those that order(0), order(1), ... name.
+/// Copies elements order(0), order(1), ... of `from`, n in total, to places that are `step` bytes apart.
 template <typename Order>
 void gather_elements(const char* from, const Order& order, char* to, int64_t step, int64_t n, size_t bytes) {
   switch (bytes) {
@@ -132,7 +132,7 @@ class Sort : public Routine {
     }
   }
 
-  /// False where the row has what is not a number, and the comparator must say where it goes.
+  /// Sorts a row by key. Returns false if the row contains a NaN and only the comparator can place it.
   template <typename U>
   bool by_key_of(char* const* buffers, int64_t start, char* work) const {
     const Keys<U> keys(rule_);
@@ -156,7 +156,7 @@ class Sort : public Routine {
     return true;
   }
 
-  /// Sorts the only operand, of which equal keys are equal elements; false where they are not.
+  /// Sorts the only operand, by its keys alone. Returns false if elements with equal keys may differ.
   template <typename U>
   bool sort_alone(const Keys<U>& keys, const char* row, char* out, char* work) const {
     const int64_t n = rows_.length;
@@ -196,7 +196,7 @@ class Sort : public Routine {
     write(buffers, start, [order](int64_t i) { return int64_t{order[i]}; });
   }
 
-  /// Bottom-up and stable, whatever the comparator says.
+  /// Sorts indices by the comparator, bottom-up. The sort is stable and ends for any comparator.
   void merge_sort(const std::vector<char*>& row, int32_t* order, int32_t* scratch, int64_t n) const {
     char* const* buffers = row.data();
     int32_t* from = order;
@@ -218,7 +218,7 @@ class Sort : public Routine {
   }
 
   Rows rows_;
-  int64_t needed_;  ///< elements of each row that are read
+  int64_t needed_;  ///< number of elements of each row that are read later
   std::vector<size_t> bytes_;
   size_t row_bytes_ = 0;
   bool keyed_;
@@ -227,7 +227,8 @@ class Sort : public Routine {
   CompareFunction compare_;
 };
 
-/// The k largest or smallest of each row, by total order; of equal ones the first.
+/// Finds the k largest or smallest elements of each row in total order. Of equal elements, those that come first are
+/// chosen.
 class TopK : public Routine {
  public:
   explicit TopK(const RoutineCall& call) {

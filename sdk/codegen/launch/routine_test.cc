@@ -32,7 +32,7 @@ char* bytes(std::vector<T>& v) {
   return reinterpret_cast<char*>(v.data());
 }
 
-/// Numbers of which many are equal, with zeros of both signs, infinities and several forms of what is not a number.
+/// Returns numbers of which many are equal, with zeros of both signs, infinities and NaNs of several encodings.
 std::vector<float> floats(int64_t n) {
   std::mt19937 random(static_cast<unsigned>(n));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -47,7 +47,7 @@ std::vector<float> floats(int64_t n) {
   return out;
 }
 
-/// A number whose order is that of the rule.
+/// Returns a number that is ordered as the rule orders x.
 double rank(float x, const KeyRule& rule) {
   double r = x;
   if (std::isnan(x)) r = std::signbit(x) && !rule.equal_nans ? -1e300 : 1e300;
@@ -110,7 +110,7 @@ TEST(Sort, ButForNaN_AsksTheComparatorWhereOneIs) {
   const KeyRule rule{COLLET_TYPE_F32, false, true, false};
   run(sort_call({2, 4}, 1, rule, kSortEqualZeros | kSortButForNaN, 4, 1), {bytes(keys), bytes(sorted)}, first_is_less);
   EXPECT_EQ(std::vector<float>(sorted.begin(), sorted.begin() + 4), (std::vector<float>{-1, 0, 2, 3}));
-  EXPECT_TRUE(std::isnan(sorted[4]));  // nothing is less, as the comparator has it
+  EXPECT_TRUE(std::isnan(sorted[4]));  // the comparator finds no number less than NaN
   EXPECT_EQ(std::vector<float>(sorted.begin() + 5, sorted.end()), (std::vector<float>{1, 2, 3}));
 }
 
@@ -220,7 +220,7 @@ TEST(Fft, OfManyLengths_IsTheSum) {
   }
 }
 
-// Real rows are transformed two to a lane, or each by itself: where lanes would be idle, and where the rows are very long.
+// Real rows are transformed two to a lane or, if lanes would be unused or the rows are very long, each by itself.
 TEST(Fft, OfRealRowsSideBySideOrHalved_IsTheSum) {
   for (const auto& [n, counts] : std::map<int64_t, std::vector<int64_t>>{
            {510, {9, 24}}, {512, {8, 9, 24}}, {2000, {3, 17, 40}}, {16384, {4, 33}}, {65536, {1, 33}}}) {

@@ -25,7 +25,7 @@ struct Job {
   T* x;
   int32_t* pivots;
   int32_t* order;
-  int64_t count;  ///< matrices in lanes
+  int64_t count;  ///< number of matrices in the lanes
   int64_t m;
   int64_t n;
   bool lower;
@@ -39,7 +39,7 @@ struct SmallLanes {
   typedef T V __attribute__((vector_size(kBytes)));
   typedef S M __attribute__((vector_size(kBytes)));
 
-  /// Lanes beyond `count` repeat the first.
+  /// Loads the matrices of `count` lanes. Other lanes repeat the first matrix.
   COLLET_INLINE static void load(const T* from, int64_t size, int64_t count, V* x) {
     T* to = reinterpret_cast<T*>(x);
     for (int64_t l = 0; l < kLanes; ++l) {
@@ -89,7 +89,7 @@ struct SmallLanes {
     load(job.b, job.m * job.n, job.count, x);
     const int64_t down = form.transposed ? 1 : side;
     const int64_t right = form.transposed ? side : 1;
-    const int64_t step = form.left_side ? job.n : 1;  // between elements of one solution
+    const int64_t step = form.left_side ? job.n : 1;  // distance between the elements of one solution
     const int64_t next = form.left_side ? 1 : job.n;
     for (int64_t at = 0; at < side; ++at) {
       const int64_t i = form.forward ? at : side - 1 - at;
@@ -184,7 +184,7 @@ template <typename T>
 }
 #endif
 
-/// The widest vectors of this processor.
+/// Selects the implementation for the widest vectors of this processor.
 template <typename T>
 struct Chosen {
   void (*function)(const Job<T>&) = run16<T>;
@@ -204,7 +204,7 @@ struct Chosen {
   }
 };
 
-/// Runs the job on all matrices of a batch, of so many elements each.
+/// Runs the job on all matrices of a batch. The sizes are the numbers of elements of one matrix.
 template <typename T>
 void run_batch(const Job<T>& job, int64_t batch, int64_t a_size, int64_t b_size, int64_t x_size, Threads& threads) {
   const Chosen<T> chosen = Chosen<T>::get();

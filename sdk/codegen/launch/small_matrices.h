@@ -10,31 +10,33 @@
 
 namespace collet::codegen {
 
-/// Matrices with more rows or columns are factored one by one.
+/// Most rows and columns of a matrix that is factored in a lane. Larger ones are factored one by one.
 inline constexpr int64_t kMostSmall = 32;
 
-/// Whether a batch is worth the lanes.
+/// True if factoring the batch in lanes is faster than one matrix after the other.
 bool is_small_batch(int64_t batch, int64_t m, int64_t n);
 
-/// L of A = L L^T, or the transpose of it where `lower` is false, in which case the upper triangle of A is read. What stands beyond is
-/// zero; NaN where a matrix is not positive definite. T is float or double.
+/// Computes L of A = L L^T, or L^T if `lower` is false, in which case the upper triangle of A is read. The other
+/// triangle is set to zero; all of the result is NaN for a matrix that is not positive definite. T is float or double.
 template <typename T>
 void factor_small_cholesky(const T* a, T* l, int64_t batch, int64_t n, bool lower, Threads& threads);
 
-/// How a triangular system is solved: op(A) X = B, or X op(A) = B.
+/// The form of a triangular system: op(A) X = B, or X op(A) = B.
 struct SmallTriangle {
   bool left_side;
-  bool forward;     ///< rows of op(A), or of its transpose on the right, from the first to the last
-  bool transposed;  ///< element i, j of what is solved stands at j, i
+  /// Whether rows of op(A) (or of its transpose, if it is on the right) are solved from the first to the last.
+  bool forward;
+  bool transposed;  ///< whether element (i, j) of the system is stored at (j, i)
   bool unit_diagonal;
 };
 
-/// X of m rows and n columns for each matrix of a batch.
+/// Solves for X, of m rows and n columns, for each matrix of a batch.
 template <typename T>
 void solve_small_triangle(const T* a, const T* b, T* x, int64_t batch, int64_t m, int64_t n, const SmallTriangle& form,
                           Threads& threads);
 
-/// L and U with partial pivoting, as LAPACK's getrf; pivots count from 0, `order` is the permutation of the rows.
+/// Computes L and U with partial pivoting, as LAPACK's getrf does. Pivots count from 0; `order` is the permutation of
+/// the rows.
 template <typename T>
 void factor_small_lu(const T* a, T* lu, int32_t* pivots, int32_t* order, int64_t batch, int64_t m, int64_t n,
                      Threads& threads);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Elements as integers whose order is the elements' order, and sorting of such integers.
+/// Converts elements to integer keys that have the elements' order, and sorts such keys.
 
 #include <collet/types.h>
 
@@ -13,15 +13,15 @@
 
 namespace collet::codegen {
 
-/// In what order elements come.
+/// The order of elements.
 struct KeyRule {
   uint32_t type = 0;
   bool descending = false;
-  bool equal_zeros = false;  ///< -0 is 0
-  bool equal_nans = false;   ///< what is not a number comes behind infinity, whatever its sign and payload
+  bool equal_zeros = false;  ///< -0 equals 0
+  bool equal_nans = false;   ///< all NaNs are equal and come after infinity, whatever their signs and payloads
 };
 
-/// Keys of elements of one width, U, an unsigned integer.
+/// Converts elements to keys. U is the unsigned integer type of their width.
 template <typename U>
 class Keys {
  public:
@@ -40,18 +40,18 @@ class Keys {
     const U turned = static_cast<U>(bits & kSign ? ~bits : bits | kSign);
     return static_cast<U>(turned ^ flip_);
   }
-  /// Whether other elements have the same key, so that the element does not follow from it.
+  /// True if other elements have the same key, so that the element cannot be computed from its key.
   bool is_ambiguous(U bits) const {
     return (zeros_ && bits == kSign) || static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_;
   }
   bool is_nan(U bits, uint32_t type) const {
     return is_float_ && static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_of(type);
   }
-  /// Whether each element has a key of its own.
+  /// True if all elements have different keys.
   bool is_plain() const { return !zeros_ && infinity_ == static_cast<U>(~U{0}); }
   bool is_float() const { return is_float_; }
   U flip() const { return flip_; }
-  /// The element of a key, unless it is ambiguous.
+  /// Returns the element with this key. The key must not be ambiguous.
   U element(U key) const {
     const U turned = static_cast<U>(key ^ flip_);
     if (!is_float_) return turned;
@@ -73,13 +73,13 @@ class Keys {
   bool zeros_ = false;
 };
 
-/// A key of up to 64 bits and the number of the element.
+/// A key of up to 64 bits and the number of its element.
 struct KeyAndPlace {
   uint64_t key;
   uint64_t place;
 };
 
-/// The bits of `from[i]` that are sorted by: those from `first` on, or the key.
+/// Returns the bits of an entry that are sorted: the entry itself, or its key.
 inline uint64_t sort_bits(uint8_t x) {
   return x;
 }
@@ -96,8 +96,8 @@ inline uint64_t sort_bits(const KeyAndPlace& x) {
   return x.key;
 }
 
-/// Sorts `from` by kDigits digits of sort_bits from bit `first` on, stably; what is at `to` is overwritten. Returns `from` or
-/// `to`, whichever has the result. Linear: digits are counted, those that are the same everywhere skipped.
+/// Sorts `from` stably by kDigits digits of kDigit bits, beginning with bit `first` of sort_bits. Overwrites `to`.
+/// Returns `from` or `to`, whichever has the result. Runs in linear time; digits that all elements share are skipped.
 template <int kDigit, int kDigits, typename E>
 E* radix_sort(E* from, E* to, int64_t n, int first) {
   constexpr uint64_t kValues = uint64_t{1} << kDigit;
@@ -124,11 +124,12 @@ E* radix_sort(E* from, E* to, int64_t n, int first) {
   return from;
 }
 
-/// As radix_sort, by `bytes` bytes from bit `first` on, in the way that suits the number of elements. Fewer than 2^32.
+/// Like radix_sort, for `bytes` bytes from bit `first` on, with a digit size that suits the number of elements. Sorts
+/// fewer than 2^32 elements.
 template <typename E>
 E* sort_by_bits(E* from, E* to, int64_t n, int first, size_t bytes) {
   if (n < 2) return from;
-  if (n <= 64) {  // insertion
+  if (n <= 64) {  // insertion sort
     for (int64_t i = 1; i < n; ++i) {
       const E x = from[i];
       const uint64_t bits = sort_bits(x) >> first;
@@ -151,7 +152,8 @@ E* sort_by_bits(E* from, E* to, int64_t n, int first, size_t bytes) {
   }
 }
 
-/// Key and place as one number, where the key has at most 32 bits, or as two; in the order of keys, then of places.
+/// A key and the number of its element, ordered by keys and then by numbers. Stored as one 64-bit integer if the key
+/// has at most 32 bits, else as two.
 template <typename U>
 struct Entry {
   using type = uint64_t;
@@ -159,7 +161,7 @@ struct Entry {
   static U key(type x) { return static_cast<U>(x >> 32); }
   static int64_t place(type x) { return static_cast<int64_t>(x & 0xffffffffu); }
   static bool less(type x, type y) { return x < y; }
-  static constexpr int kFirst = 32;  ///< bit of the key
+  static constexpr int kFirst = 32;  ///< lowest bit of the key
 };
 template <>
 struct Entry<uint64_t> {
@@ -171,25 +173,25 @@ struct Entry<uint64_t> {
   static constexpr int kFirst = 0;
 };
 
-/// Finds the first k of a row in the order of keys, without sorting the others.
+/// Finds the first k elements of a row in the order of keys, without sorting the others.
 template <typename U>
 class Selection {
  public:
   using E = typename Entry<U>::type;
   static constexpr int64_t kBlock = 16;
 
-  /// Returns how many entries half of the work array of `run` has, for rows of n elements.
+  /// Returns the number of entries in one half of the work array of `run`, for rows of n elements.
   static int64_t capacity(int64_t n, int64_t k) {
     return k > n / 4 ? n + kBlock : std::min(n, std::max<int64_t>(4 * k, 64)) + kBlock;
   }
 
-  /// `row`: n elements, one after the other. `work`: 2 * capacity(n, k) entries. Returns k entries, in order.
+  /// Returns the first k entries, in order. `row` has n adjacent elements; `work` has 2 * capacity(n, k) entries.
   static const E* run(const Keys<U>& keys, const char* row, int64_t n, int64_t k, E* work) {
     const int64_t most = capacity(n, k);
     const auto less = [](const E& x, const E& y) { return Entry<U>::less(x, y); };
     int64_t count = 0;
     bool limited = false;
-    U limit = 0;  // keys from here on are out: those before it that have been found are k
+    U limit = 0;  // k keys below this limit have been found, so keys from it on are skipped
     int64_t i = 0;
     while (i < n) {
       if (limited) i = skip(keys, row, i, n, limit);
@@ -221,7 +223,8 @@ class Selection {
   /// Returns the next block, from element i on, that may have a key below `limit`.
   static int64_t skip(const Keys<U>& keys, const char* row, int64_t i, int64_t n, U limit) {
     using S = std::make_signed_t<U>;
-    constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(S));  // of vectors that every processor has
+    // Lanes of 128-bit vectors, which every supported processor has.
+    constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(S));
     typedef S Vector __attribute__((vector_size(16)));
     if (!keys.is_plain()) return i;
     const S sign = static_cast<S>(U{1} << (8 * sizeof(U) - 1));

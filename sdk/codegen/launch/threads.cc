@@ -9,7 +9,7 @@ namespace collet::codegen {
 namespace {
 
 constexpr int kSpins = 4000;
-constexpr int64_t kSoonNs = 50000;  ///< in which a worker still spins
+constexpr int64_t kSoonNs = 50000;  ///< ns for which a worker spins before it sleeps
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ Threads::Threads(const Target& target)
   try {
     for (int i = 1; i < target.threads; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error&) {
-    // The system has no more of them to give: those that are there do the work.
+    // The system cannot start more threads; those that exist do the work.
   }
 }
 
@@ -59,7 +59,7 @@ bool Threads::comes_often(double ns) {
   const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
   const int64_t last = last_missed_.exchange(now, std::memory_order_relaxed);
   const double missed = ns + (now - last < kSoonNs ? missed_ns_.load(std::memory_order_relaxed) : 0);
-  // A second thread would have saved half of it, which has to be more than waking takes.
+  // A second thread would have saved half of this work, which must be more than waking it takes.
   const bool often = missed > 2 * wake_ns_;
   missed_ns_.store(often ? 0 : missed, std::memory_order_relaxed);
   return often;
@@ -83,7 +83,7 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
     return;
   }
   std::lock_guard lock(busy_, std::adopt_lock);
-  // The same for each thread, in a few parts, so that one that comes late costs little.
+  // A few parts for each thread, so that a thread that starts late delays the others little.
   const int64_t units = (range + grain - 1) / grain;
   job_.part = std::max<int64_t>(units / (static_cast<int64_t>(count()) * 4), 1) * grain;
   job_.body = body;

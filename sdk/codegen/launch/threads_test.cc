@@ -18,7 +18,8 @@ class ThreadsTest : public ::testing::Test {
     return t;
   }
 
-  /// Waits until the worker sleeps, which one sees in that work is not worthwhile that would be shared with one that spins.
+  /// Waits until the worker sleeps. That is so when worthwhile() refuses work that it would share with a spinning
+  /// worker.
   bool wait_for_sleep() {
     for (int i = 0; i < 1000; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -45,7 +46,8 @@ TEST_F(ThreadsTest, WorkThatComesRarelyDoesNotWake) {
   }
 }
 
-// In a row, small work amounts to more than waking costs. Where this thread is interrupted between two calls, counting begins anew.
+// Small work in quick succession adds up to more than waking costs. If this thread is interrupted between two calls,
+// the sum starts again.
 TEST_F(ThreadsTest, WorkThatComesOftenWakes) {
   ASSERT_EQ(threads_.count(), 2);
   ASSERT_TRUE(wait_for_sleep());

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Loops of routines that threads share, and the memory that each of them works in.
+/// Loops of routines that threads share, with scratch memory for each thread.
 
 #include <collet/codegen/threads.h>
 
@@ -12,7 +12,7 @@
 
 namespace collet::codegen {
 
-/// Calls body(i, worker) for each i below `count`, where one takes `ns`.
+/// Calls body(i, worker) for each i below `count`. `ns` is the estimated time of one call.
 template <typename Body>
 void for_each_part(int64_t count, double ns, Threads& threads, Body body) {
   const auto part = [](void* p, int64_t begin, int64_t end, int worker) {
@@ -25,10 +25,11 @@ void for_each_part(int64_t count, double ns, Threads& threads, Body body) {
   }
 }
 
-/// Scratch memory of each worker: the caller's own, and what others need, which is allocated. Throws std::bad_alloc.
+/// Scratch memory of each worker. The caller's is passed in; that of other workers is allocated. Throws std::bad_alloc.
 class WorkerMemory {
  public:
-  /// `own`: of `bytes`. `count`: parts of the loop; others are needed only where there are several.
+  /// `own` is the caller's memory, of `bytes` bytes. `count` is the number of parts of the loop: memory for other
+  /// workers is allocated only if it is more than 1.
   WorkerMemory(char* own, size_t bytes, int64_t count, const Threads& threads)
       : own_(own), bytes_((bytes + 63) / 64 * 64) {
     const int others = count > 1 ? threads.count() - 1 : 0;

@@ -35,9 +35,9 @@ llvm::Value* BlockProduct::place(const Factor& f, Value* line, Value* x) {
   return b_.CreateGEP(stored_, f.base, b_.CreateAdd(b_.CreateMul(line, number(f.storage.pitch)), x));
 }
 
-// Without matrix instructions.
+// Products without matrix instructions.
 
-/// The first row of this thread's group `g`.
+/// Returns the first row of group `g` of this thread.
 llvm::Value* BlockProduct::group_row(int64_t g) {
   Value* const own = b_.CreateUDiv(thread_, number(shape_.columns / shape_.part_columns));
   return b_.CreateAdd(b_.CreateMul(own, number(kGroup)), number(g * (shape_.rows / row_groups())));
@@ -73,7 +73,7 @@ void BlockProduct::multiply_plain(const Factor& a, const Factor& b, int64_t dept
   });
 }
 
-/// The elements of a step of the depth, kGroup of them from each place on.
+/// Loads the elements of one step of the depth: kGroup elements from each position in `at`.
 std::vector<llvm::Value*> BlockProduct::line_of(const Factor& f, const std::vector<Value*>& at, Value* step) {
   llvm::Type* const t = llvm::FixedVectorType::get(element_, kGroup);
   std::vector<Value*> out;
@@ -84,7 +84,7 @@ std::vector<llvm::Value*> BlockProduct::line_of(const Factor& f, const std::vect
   return out;
 }
 
-// With matrix instructions.
+// Products with matrix instructions.
 
 llvm::Value* BlockProduct::lane() {
   return b_.CreateURem(thread_, number(TileShape::kWarp));
@@ -118,8 +118,9 @@ void BlockProduct::multiply_matrices(const Factor& a, const Factor& b, int64_t d
   }
 }
 
-/// Loads four matrices of eight rows (columns) and four words along the depth: those of `at` and of the eight behind it, from step
-/// `step` and from the four words behind that. `depth_first` tells which of the two comes second.
+/// Loads four 8 x 4 matrices of 32-bit words with one ldmatrix instruction: eight rows (or columns of b) from `at` and
+/// the next eight, each with four words of the depth from `step` and the next four. `depth_first` selects which of the
+/// two dimensions the second matrix advances in.
 std::vector<llvm::Value*> BlockProduct::load_matrices(const Factor& f, Value* at, int64_t step, bool depth_first) {
   const int64_t elements_of_word = 4 / f.storage.element_bytes;
   Value* const in_matrix = b_.CreateAnd(lane(), number(7));
@@ -129,7 +130,8 @@ std::vector<llvm::Value*> BlockProduct::load_matrices(const Factor& f, Value* at
   Value* const by_row = b_.CreateMul(depth_first ? high : odd, number(8));
   Value* const steps = b_.CreateAdd(b_.CreateMul(by_depth, number(4 * elements_of_word)), number(step));
   Value* const rows = b_.CreateAdd(at, by_row);
-  // Each thread gives the address of one line of a matrix. A line is a row or, transposed while it is loaded, a step.
+  // Each thread passes the address of one line of a matrix: a row or, if the matrix is transposed while it is loaded, a
+  // step of the depth.
   const bool transposes = f.storage.lines_of_depth;
   Value* const line = b_.CreateAdd(transposes ? steps : rows, in_matrix);
   Value* const from = place(f, line, transposes ? rows : steps);
@@ -141,7 +143,7 @@ std::vector<llvm::Value*> BlockProduct::load_matrices(const Factor& f, Value* at
   return out;
 }
 
-/// A word in the type that the matrix instruction takes.
+/// Returns a word in the type that the matrix instruction expects.
 llvm::Value* BlockProduct::factor_of(Value* word) {
   if (matrix_type_ == COLLET_TYPE_F16) return b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getHalfTy(), 2));
   if (matrix_type_ != COLLET_TYPE_F32) return word;
@@ -175,7 +177,7 @@ void BlockProduct::matrix_product(const std::vector<Value*>& x, Value* y0, Value
     b_.CreateStore(b_.CreateExtractValue(product, {static_cast<unsigned>(i)}), matrix_sum(row_block, column_block, i));
 }
 
-// Where the sums belong.
+// Positions of the sums in the result.
 
 std::vector<BlockProduct::Held> BlockProduct::held(int64_t part, int64_t parts) {
   std::vector<Held> out;
@@ -183,7 +185,7 @@ std::vector<BlockProduct::Held> BlockProduct::held(int64_t part, int64_t parts) 
   for (int64_t u = 0; u < units; ++u) {
     const int64_t own = part * units + u;
     if (!by_matrix_) {
-      // Rows of a part: by group, then by thread, then within the group.
+      // The rows of a part are numbered by group, then by thread, then within the group.
       const int64_t threads = shape_.rows / shape_.part_rows;
       Value* const thread_row = b_.CreateUDiv(thread_, number(shape_.columns / shape_.part_columns));
       Value* const row =
@@ -192,7 +194,7 @@ std::vector<BlockProduct::Held> BlockProduct::held(int64_t part, int64_t parts) 
         out.push_back({row, b_.CreateAdd(group_column(c / kGroup), number(c % kGroup)), plain_sum(own, c)});
       continue;
     }
-    // Rows of a part: by warp, then by block, then within the block.
+    // The rows of a part are numbered by warp, then by block, then within the block.
     Value* const warps = b_.CreateUDiv(warp_row(), number(shape_.part_rows));
     Value* const in_block = b_.CreateUDiv(lane(), number(4));
     Value* const pair = b_.CreateMul(b_.CreateURem(lane(), number(4)), number(2));
@@ -211,7 +213,7 @@ std::vector<BlockProduct::Held> BlockProduct::held(int64_t part, int64_t parts) 
 llvm::Value* BlockProduct::row_of_product(int64_t part, int64_t parts, Value* row) {
   if (parts == 1) return row;
   if (!by_matrix_) return b_.CreateAdd(row, number(part * shape_.rows / parts));
-  const int64_t rows = shape_.part_rows / parts;  // of a warp, in a part
+  const int64_t rows = shape_.part_rows / parts;  // rows of a warp in a part
   Value* const of_warp = b_.CreateMul(b_.CreateUDiv(row, number(rows)), number(shape_.part_rows));
   return b_.CreateAdd(b_.CreateAdd(of_warp, b_.CreateURem(row, number(rows))), number(part * rows));
 }

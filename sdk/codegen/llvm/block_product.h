@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// The product of two matrices in shared memory, computed by all threads of a block.
+/// Emits the product of two matrices in shared memory, computed by all threads of a block.
 
 #include <llvm/IR/Module.h>
 
@@ -15,8 +15,8 @@
 
 namespace collet::codegen {
 
-/// A matrix product whose factors lie in shared memory. Each thread holds some of the sums in variables. A part of the result
-/// belongs to a thread or, with matrix instructions, to a warp; see TileShape.
+/// A matrix product whose factors are in shared memory. Each thread holds some of the sums in variables. A part of the
+/// result belongs to a thread or, with matrix instructions, to a warp; see TileShape.
 class BlockProduct {
  public:
   using Value = llvm::Value;
@@ -34,35 +34,36 @@ class BlockProduct {
     Value* sum = nullptr;  ///< a variable of type element()
   };
 
-  /// Sums have the type `sum_type`. `thread`: number of the thread in its block, an i64. `slot` makes a variable.
-  /// `contracts`: whether a multiplication and an addition may become one operation.
+  /// `sum_type` is the type of the sums. `thread` is the number of the thread in its block, an i64. `slot` creates a
+  /// local variable. `contracts` allows fusing a multiplication with an addition.
   BlockProduct(Ir& ir, const TileShape& shape, uint32_t matrix_type, uint32_t sum_type, bool contracts, Value* thread,
                const std::function<Value*(llvm::Type*)>& slot);
 
   llvm::Type* element() const { return element_; }
   const std::vector<Value*>& sums() const { return sums_; }
   void clear();
-  /// Adds the product of `a` and `b` over `depth` steps to the sums. `depth` is a multiple of the steps of a matrix instruction or,
-  /// without those, of kStepsTogether.
+  /// Adds the product of `a` and `b` over `depth` steps to the sums. `depth` is a multiple of the depth of a matrix
+  /// instruction or, without those, of kStepsTogether.
   void multiply(const Factor& a, const Factor& b, int64_t depth);
 
-  /// The sums of this thread in part `part` of `parts`. A part has some rows of each thread; `row` counts the rows of the part.
+  /// Returns this thread's sums in part `part` of `parts`. Each part has some rows of each thread; Held::row counts the
+  /// rows of the part.
   std::vector<Held> held(int64_t part = 0, int64_t parts = 1);
-  /// The row of the product that is number `row` in part `part` of `parts`.
+  /// Returns the row of the product that has number `row` in part `part` of `parts`.
   Value* row_of_product(int64_t part, int64_t parts, Value* row);
 
  private:
   static constexpr int64_t kStepsTogether = 4;
-  // Without matrix instructions a thread has part_rows x part_columns sums, in groups of kGroup rows and columns that lie apart, so
-  // that the threads of a warp read neighbouring elements.
+  // Without matrix instructions a thread has part_rows x part_columns sums, in groups of kGroup adjacent rows and
+  // columns. The groups of a thread are spread over the tile, so that the threads of a warp read neighbouring elements.
   static constexpr int64_t kGroup = 4;
-  // With matrix instructions a warp has part_rows x part_columns sums, in products of 16 x 8. Which thread has which element is fixed
-  // by mma.m16n8k* (PTX ISA, "Matrix Fragments"): the same for all types in words of 32 bits along the depth, of which each
-  // instruction takes eight.
+  // With matrix instructions a warp has part_rows x part_columns sums, in products of 16 x 8. mma.m16n8k* fixes which
+  // thread has which element (PTX ISA, "Matrix Fragments"). Counted in 32-bit words along the depth, the mapping is the
+  // same for all types; each instruction takes eight words.
   static constexpr int64_t kRows = 16, kColumns = 8, kWords = 8;
 
   Value* number(int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); }
-  /// The address of element `x` of line `line`.
+  /// Returns the address of element `x` of line `line`.
   Value* place(const Factor& f, Value* line, Value* x);
   int64_t row_units() const { return by_matrix_ ? row_blocks() : shape_.part_rows; }
 
@@ -97,8 +98,8 @@ class BlockProduct {
   const bool by_matrix_;
   const bool contracts_;
   Value* const thread_;
-  llvm::Type* element_;  ///< in which products are added
-  llvm::Type* stored_;   ///< of factors in shared memory
+  llvm::Type* element_;  ///< type in which products are added
+  llvm::Type* stored_;   ///< type of the factors in shared memory
   std::vector<Value*> sums_;
 };
 

@@ -70,7 +70,7 @@ C operator/(C x, C y) {
   F re = math::select(flat, multiply_add(x.im, ratio, x.re), multiply_add(x.re, ratio, x.im));
   F im = math::select(flat, multiply_add(-x.re, ratio, x.im), multiply_add(x.im, ratio, -x.re));
   C q{re / d, im / d};
-  // The C standard's rules for zero and infinite divisors.
+  // Annex G of the C standard defines division by zero and by infinite numbers.
   auto& b = ir.b;
   llvm::Value* zero = b.CreateAnd(y.re == 0.0, y.im == 0.0);
   F inf = with_sign_of(x.re.like(kInfinity), y.re);
@@ -91,7 +91,7 @@ void sin_cos(F x, F& s, F& c) {
   c = {*x.ir, cosine};
 }
 
-/// k * 0 = 0, whatever k.
+/// Returns k * x, but 0 if x is 0, even if k is infinite or NaN.
 F times_unless_zero(F k, F x) {
   return math::select(x == 0.0, x, k * x);
 }
@@ -100,7 +100,7 @@ C exp_of(C x) {
   F s = x.im;
   F c = x.im;
   sin_cos(x.im, s, c);
-  // Half the exponent twice: e^x may overflow where the product does not.
+  // Multiplies by e^(x / 2) twice, because e^x may overflow although the product does not.
   F e = call(math::exp, 0.5 * x.re);
   C y{(e * c) * e, (e * times_unless_zero(e, s))};
   llvm::Value* down = x.re == -kInfinity;
@@ -115,7 +115,7 @@ C log_of(C x) {
   llvm::Value* swap = a < c;
   F big = math::select(swap, c, a);
   F small = math::select(swap, a, c);
-  // Near |x| = 1: log1p((big - 1)(big + 1) + small^2) / 2.
+  // For |x| near 1, log |x| = log1p((big - 1)(big + 1) + small^2) / 2 loses no digits.
   F near = 0.5 * call(math::log1p, multiply_add(big - 1.0, big + 1.0, small * small));
   F far = call(math::log, magnitude(x));
   llvm::Value* is_near = ir.b.CreateAnd(big > 0.5, big < 2.0);
@@ -130,7 +130,7 @@ C sqrt_of(C x) {
   const bool f64 = x.re.wide();
   F a = magnitude(x.re);
   F c = magnitude(x.im);
-  // Scaled by a power of 4 where the squares would leave the range.
+  // Operands whose squares would overflow or underflow are scaled by a power of 4.
   llvm::Value* large = ir.b.CreateOr(a > (f64 ? 1e300 : 1e37), c > (f64 ? 1e300 : 1e37));
   llvm::Value* tiny = ir.b.CreateAnd(a < (f64 ? 1e-290 : 1e-30), c < (f64 ? 1e-290 : 1e-30));
   F scale = math::select(large, 0.0625, math::select(tiny, f64 ? 0x1p200 : 0x1p60, a.like(1.0)));
@@ -197,7 +197,7 @@ C cosh_of(C x) {
   return {ch * c, im};
 }
 
-/// sinh x cosh x + i sin y cos y over sinh^2 x + cos^2 y.
+/// Computes tanh(x + i y) as (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y).
 C tanh_of(C x) {
   F s = x.im;
   F c = x.im;
@@ -214,8 +214,8 @@ C tanh_of(C x) {
   return select(is_far, far, y);
 }
 
-/// Real part and imaginary part of asin and acos by Hull, Fairgrieve and Tang's formulas, without their special cases
-/// for very large arguments, which log covers.
+/// Computes asin and acos by the formulas of Hull, Fairgrieve and Tang. Their special cases for very large arguments
+/// are replaced by log.
 void inverse_sine(C x, C& as, C& ac) {
   Ir& ir = *x.re.ir;
   const bool f64 = x.re.wide();
@@ -244,7 +244,7 @@ void inverse_sine(C x, C& as, C& ac) {
   F near = call(math::log1p, am1 + root(am1 * (p + 1.0)));
   F far = call(math::log, p + root(p * p - 1.0));
   F imag = math::select(p <= 1.5, near, far);
-  // For such large operands p^2 would overflow or the difference would cancel.
+  // For very large operands p^2 would overflow, or the difference would cancel.
   llvm::Value* huge = ir.b.CreateOr(a > 1e150, c > 1e150);
   F huge_imag = call(math::log, F(ir, math::hypot(ir, (0.5 * a).v, (0.5 * c).v))) + 2.0 * kLn2;
   imag = math::select(huge, huge_imag, imag);
@@ -273,13 +273,13 @@ C acos_of(C x) {
   return ac;
 }
 
-/// (log1p(x) - log1p(-x)) / 2, in f64 for f32.
+/// Computes (log1p(x) - log1p(-x)) / 2, in f64 for operands of f32.
 C atanh_of(C x) {
   const bool f64 = x.re.wide();
   C w = f64 ? x : C{math::widen(x.re), math::widen(x.im)};
   F a = w.re;
   F c = w.im;
-  // Re: log1p(4 a / ((1 - a)^2 + c^2)) / 4; Im: atan2(2 c, (1 - a)(1 + a) - c^2) / 2
+  // Real part: log1p(4 a / ((1 - a)^2 + c^2)) / 4. Imaginary part: atan2(2 c, (1 - a)(1 + a) - c^2) / 2.
   F d = (1.0 - a) * (1.0 - a) + c * c;
   F re = 0.25 * call(math::log1p, 4.0 * a / d);
   F other = -0.25 * call(math::log1p, -4.0 * a / ((1.0 + a) * (1.0 + a) + c * c));
@@ -304,7 +304,7 @@ C power_of(C x, C y) {
 Val complex_abs(Ir& ir, const ScalarOp& op) {
   return {magnitude(arg(ir, op)).v};
 }
-// Functions of one and of two complex numbers.
+// Define an op that is a function of one or of two complex numbers.
 #define COLLET_COMPLEX1(name, ...)       \
   Val name(Ir& ir, const ScalarOp& op) { \
     const C x = arg(ir, op);             \
@@ -344,7 +344,7 @@ COLLET_COMPLEX1(complex_asinh, times_minus_i(asin_of(times_i(x))))
 COLLET_COMPLEX1(complex_atanh, atanh_of(x))
 
 Val complex_acosh(Ir& ir, const ScalarOp& op) {
-  C y = acos_of(arg(ir, op));  // turned so that the real part is not negative
+  C y = acos_of(arg(ir, op));  // acosh(x) is acos(x) times i or -i, whichever has a real part that is not negative
   llvm::Value* up = bits(y.im) < 0;
   return val(select(up, times_i(y), times_minus_i(y)));
 }

@@ -5,7 +5,7 @@
 
 namespace collet::codegen {
 
-/// Rows of the table of element-wise ops for complex elements.
+/// Declares a function of elementwise.def for complex elements.
 #define COLLET_COMPLEX_OP(name) Val complex_##name(Ir& ir, const ScalarOp& op);
 COLLET_COMPLEX_OP(abs)
 COLLET_COMPLEX_OP(acos)
@@ -38,7 +38,7 @@ COLLET_COMPLEX_OP(tan)
 COLLET_COMPLEX_OP(tanh)
 #undef COLLET_COMPLEX_OP
 
-/// The lexicographically greater or lesser.
+/// Returns the lexicographically greater or lesser number.
 template <bool kMax>
 Val complex_extreme(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of complex numbers against 60 digits: the error in units in the last place of the result's modulus, above all
-// near zeros, poles and branch points, where formulas cancel.
+// Compares functions of complex numbers with a computation in 60 digits. The error is measured in units in the last
+// place of the result's modulus. Most arguments are near zeros, poles and branch points, where formulas cancel.
 #include <collet/codegen/target.h>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Wide = boost::multiprecision::number<boost::multiprecision::cpp_bin_float<60>, boost::multiprecision::et_off>;
 
-/// A complex number in 60 digits; every function below is written as its definition.
+/// A complex number in 60 digits. The functions below follow the definitions.
 struct Z {
   Wide re, im;
 };
@@ -55,7 +55,7 @@ Z log_of(const Z& z) {
 }
 Z sqrt_of(const Z& z) {
   const Wide m = sqrt(z.re * z.re + z.im * z.im);
-  // The larger part first, the other from the product of both.
+  // The larger part is computed first; the other follows from the product of both, without cancellation.
   if (m == 0) return z;
   const Wide large = sqrt((m + abs(z.re)) / 2);
   const Wide small = z.im / (2 * large);
@@ -98,7 +98,7 @@ Z rsqrt_of(const Z& z) {
   return real(1) / sqrt_of(z);
 }
 Z asinh_of(const Z& z) {
-  // Odd: so that nothing cancels.
+  // asinh is odd; negative arguments are reflected so that the sum does not cancel.
   if (z.re < 0) return real(0) - asinh_of(real(0) - z);
   const Z w = sqrt_of(z * z + real(1));
   return log_of(z + w);
@@ -122,7 +122,8 @@ struct Case {
   uint32_t opcode;
   Z (*truth)(const Z&);
   std::vector<std::complex<double>> points;  ///< zeros, poles and branch points
-  int overflow = 0;  ///< 1: in the real part, 2: in the imaginary part the result grows like e^x
+  /// 1 or 2 if the result grows like e^x in the real (1) or the imaginary (2) part of the argument; else 0
+  int overflow = 0;
 };
 
 constexpr double kPi = std::numbers::pi;
@@ -151,7 +152,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Zeros become tiny numbers of their sign: on a branch cut it tells the side.
+/// Returns x in 60 digits. Zeros become tiny numbers of their sign, which selects the side of a branch cut.
 Wide exact(double x) {
   if (x != 0) return x;
   static const Wide tiny("1e-2000");
@@ -170,7 +171,8 @@ double ulps(const Z& want, T re, T im) {
   return static_cast<double>(std::max(abs(Wide(re) - want.re), abs(Wide(im) - want.im)) / unit);
 }
 
-/// Arguments around the points, at all distances, on the axes too; and some anywhere.
+/// Returns arguments at all distances around the special points, also on the axes through them, and some random
+/// arguments.
 template <typename T>
 void arguments(const Case& c, std::vector<T>& re, std::vector<T>& im) {
   std::mt19937_64 random(11);
@@ -206,7 +208,7 @@ void arguments(const Case& c, std::vector<T>& re, std::vector<T>& im) {
 
 using Loop = void (*)(const void* re, const void* im, void* out_re, void* out_im, int64_t count);
 
-/// A loop over vectors of `lanes` complex numbers.
+/// Emits a loop over vectors of `lanes` complex numbers, which computes the op for each.
 void emit_loop(llvm::Module& module, const Target& target, uint32_t opcode, uint32_t type, int lanes) {
   Ir ir(module, target);
   auto& b = ir.b;
@@ -265,7 +267,7 @@ class ComplexTest : public ::testing::TestWithParam<const char*> {
     for (size_t i = 0; i < re.size(); ++i) {
       const Z want = c.truth({exact(re[i]), exact(im[i])});
       const bool whole = re[i] == std::rint(re[i]) && im[i] == std::rint(im[i]);
-      if (whole && std::isinf(out_re[i])) continue;  // a pole itself
+      if (whole && std::isinf(out_re[i])) continue;  // the argument is a pole
       const double e = ulps(want, out_re[i], out_im[i]);
       if (!(e <= worst)) {
         worst = e;

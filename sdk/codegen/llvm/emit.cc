@@ -10,8 +10,8 @@
 namespace collet::codegen {
 namespace {
 
-/// Whether LLVM may contract this operation into a fused multiply-add, as XLA allows too. f64 is excluded, since programs may
-/// rely on each rounding, and so are the mathematical functions.
+/// True if LLVM may contract this operation into a fused multiply-add, which XLA allows too. False for f64, since
+/// programs may rely on each rounding, and for mathematical functions.
 bool may_contract(const Expr& i) {
   return !is_wide(i.type) &&
          (i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_SUBTRACT || i.opcode == COLLET_OP_MULTIPLY);

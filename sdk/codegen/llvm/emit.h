@@ -12,14 +12,15 @@
 
 namespace collet::codegen {
 
-/// Tells LLVM which processor a function is for.
+/// Sets the attributes that tell LLVM for which processor a function is compiled.
 void set_function_attributes(llvm::Function* function, const Target& target);
 
 /// Adds the kernel to the module as a KernelFunction.
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
 
-/// The body of a comparison or another scalar computation, as
-/// uint8_t name(char* const* buffers, int64_t i, int64_t j): argument 2k is buffer k's element i, 2k + 1 its element j.
+/// Adds a scalar computation, such as the body of a comparison, to the module as a CompareFunction, uint8_t name(char*
+/// const* buffers, int64_t i, int64_t j). Argument 2k of the body is element i of buffer k, and argument 2k + 1 its
+/// element j.
 llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,
                                 const Target& target, const std::string& name);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for scalar bodies: those of reductions, updates and loops over scalars, in one lane or in all lanes of a vector at a time.
+// Emits scalar bodies: those of reductions, updates and loops over scalars. A body is computed for one lane or for all
+// lanes of a vector at once.
 #include <algorithm>
 
 #include "sdk/codegen/llvm/kernel_emitter.h"
@@ -9,7 +10,7 @@ namespace {
 
 using llvm::BasicBlock;
 
-/// Returns the value of an index of a body, which depends on no loop: its constant and its terms.
+/// Returns the value of an index in a body. It depends on no loop, so it is the sum of its constant and its terms.
 llvm::Value* index_of(Ir& ir, const Index& index, const std::vector<Val>& vals) {
   llvm::Value* sum = llvm::ConstantInt::getSigned(ir.b.getInt64Ty(), index.constant);
   for (auto [t, c] : index.terms) {
@@ -69,7 +70,7 @@ Val body_instruction(Ir& ir, const ScalarBody& body, const Expr& i, const std::v
     case ExprOp::kScanned:
       break;
   }
-  return {};  // not reached: a body has no such expressions
+  return {};  // unreachable: a body has no such expressions
 }
 
 }  // namespace
@@ -171,7 +172,8 @@ llvm::Value* emit_divide(Ir& ir, llvm::Value* x, int64_t by, bool modulo) {
 llvm::Value* emit_start(Ir& ir, const Expr& i, llvm::Value* x, uint32_t type) {
   auto& b = ir.b;
   llvm::Type* t = ir.like(x, b.getInt64Ty());
-  if (x->getType()->getScalarSizeInBits() == 32 && i.a <= INT32_MAX) {  // twice the lanes in a register
+  // 32-bit lanes, so that a register holds twice as many
+  if (x->getType()->getScalarSizeInBits() == 32 && i.a <= INT32_MAX) {
     llvm::Value* const limit = ir.constant_int(x->getType(), static_cast<uint64_t>(i.a));
     if (collet_type_kind(type) == COLLET_KIND_SIGNED) {
       x = ir.binary(llvm::Intrinsic::smax, x, llvm::Constant::getNullValue(x->getType()));

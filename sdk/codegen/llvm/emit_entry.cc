@@ -23,7 +23,8 @@ Value* numbers(llvm::Module& module, const std::vector<int64_t>& values) {
   return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
 }
 
-/// void part(char* const* buffers, int64_t begin, int64_t end, int32_t worker): what threads share.
+/// Returns the type of the functions that threads share: void part(char* const* buffers, int64_t begin, int64_t end,
+/// int32_t worker).
 llvm::FunctionType* part_function(llvm::LLVMContext& context) {
   llvm::Type* const number = llvm::Type::getInt64Ty(context);
   return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
@@ -31,12 +32,13 @@ llvm::FunctionType* part_function(llvm::LLVMContext& context) {
                                  false);
 }
 
-/// The machine of a MatmulLoops that writes code: a function of the addresses of a product's places and of a range of its jobs.
+/// A Machine for MatmulLoops that emits code: a function whose parameters are the addresses of a product's places and a
+/// range of its jobs.
 class MatmulWriter {
  public:
   using Functions = std::vector<llvm::Function*>;
   using Table = std::vector<int64_t> MatmulCall::*;
-  /// A number, an address or a flag in the code.
+  /// A number, an address or a flag as an LLVM value, with operators.
   struct Word {
     llvm::IRBuilder<>* b = nullptr;
     Value* v = nullptr;
@@ -111,7 +113,7 @@ class MatmulWriter {
   void finish(Flag is_last_block, Flag last_column) {
     for (int k = 0; k < 2; ++k) call(c_.after[k], is_last_block.v, is(last_column, k));
   }
-  /// Calls a packing kernel with `count` buffers from `from` on, and then `packed`.
+  /// Emits a call of a packing kernel. Its buffers are `count` addresses from place `from` on, followed by `packed`.
   void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
     Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), count + 1));
     for (uint32_t i = 0; i < count; ++i) b_.CreateStore(buffer(from + i).v, w_.at(places, int64_t{8} * i));
@@ -137,7 +139,7 @@ class MatmulWriter {
   std::vector<std::pair<Table, Value*>> tables_;
 };
 
-/// The function of a plan.
+/// Emits the function that runs a launch plan.
 class EntryWriter final : public StepsWriter {
  public:
   EntryWriter(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module, const Target& target)
@@ -151,7 +153,8 @@ class EntryWriter final : public StepsWriter {
       emit_function(source, module, target);
       functions_.push_back(module.getFunction(source.name));
       functions_.back()->setLinkage(llvm::Function::InternalLinkage);
-      functions_.back()->setName("own." + source.name);  // no name that the caller may choose
+      // A name with a dot cannot clash with the C name that the caller chooses.
+      functions_.back()->setName("own." + source.name);
     }
     for (const MatmulCall& call : plan_.matmuls)
       matmuls_.push_back(MatmulWriter(call, functions_, module, target).run());
@@ -166,7 +169,7 @@ class EntryWriter final : public StepsWriter {
     b_.CreateRetVoid();
   }
 
-  /// INVALID_ARGUMENT for the name of a function that the code calls.
+  /// Sets the name of the function. Returns INVALID_ARGUMENT if the code calls a function of that name.
   Status give_name(const std::string& name) {
     if (module_.getNamedValue(name)) return {COLLET_INVALID_ARGUMENT, "'" + name + "' is a function of the C library"};
     function_->setName(name);
@@ -199,7 +202,7 @@ class EntryWriter final : public StepsWriter {
     return most;
   }
 
-  /// The addresses of a step's places, where those of the step before were.
+  /// Stores the addresses of a step's places in a table, which all steps share, and returns it.
   Value* places(const Step& step) {
     if (!table_) table_ = w_.local(llvm::ArrayType::get(b_.getPtrTy(), most_places(plan_.steps)));
     for (uint32_t i = 0; i < step.places; ++i) b_.CreateStore(place(step, i), w_.at(table_, int64_t{8} * i));
@@ -228,7 +231,8 @@ class EntryWriter final : public StepsWriter {
           [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
   }
 
-  /// Lets the caller's threads share [0, range), where that pays and there are any; else it is done by `whole`.
+  /// Emits a parallel loop over [0, range) that the caller's threads share, if the work is large enough and the caller
+  /// has threads. Otherwise the code of `whole` runs.
   void share(double cost_ns, llvm::Function* part, Value* table, int64_t range, int64_t grain,
              const std::function<void()>& whole) {
     if (!threads_ || range < 2 || cost_ns < target_.wake_ns) return whole();
@@ -247,7 +251,7 @@ class EntryWriter final : public StepsWriter {
     b_.SetInsertPoint(after);
   }
 
-  /// A kernel as a part function.
+  /// Returns the part function that runs a kernel.
   llvm::Function* part_of(FunctionId id) {
     llvm::Function*& made = parts_[id];
     if (made) return made;
@@ -265,8 +269,8 @@ class EntryWriter final : public StepsWriter {
   std::vector<llvm::Function*> functions_, matmuls_;
   std::map<FunctionId, llvm::Function*> parts_;
   std::vector<Value*> slots_;
-  Value* table_ = nullptr;    ///< addresses of the places of the step that runs
-  Value* threads_ = nullptr;  ///< address of what the caller shares loops with; may be null in a run
+  Value* table_ = nullptr;    ///< table with the addresses of the current step's places
+  Value* threads_ = nullptr;  ///< address of the caller's SharedLoops; may be null when the program runs
 };
 
 }  // namespace

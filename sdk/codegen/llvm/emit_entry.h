@@ -7,9 +7,9 @@
 
 namespace collet::codegen {
 
-/// Writes a launch plan as one function, see CodeForm::kOneFunction, and all that it calls as functions that only this
-/// module sees. It uses no memory that is written but that of its slots.
-/// UNIMPLEMENTED for a plan with routines: those are code of the launcher.
+/// Emits a launch plan as one function, see CodeForm::kOneFunction, with all functions that it calls as internal
+/// functions of the module. It writes only to the memory of its slots. Returns UNIMPLEMENTED for a plan with routines,
+/// which are functions of the process that interprets the plan.
 Status emit_entry(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module,
                   const Target& target);
 

@@ -119,7 +119,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = fills_vectors(l, w);
   if (passes_.is_straight() && passes_.side_unroll() == 1 && (ranged || !full) && passes_.has_masks()) {
-    // The unrolled body is long, so it is emitted once, with a mask that serves full vectors and the tail.
+    // The unrolled body is long, so it is emitted only once, with a mask that serves full vectors and the tail.
     loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
   }
@@ -186,7 +186,7 @@ void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const 
 
 void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body) {
   Value* const step = ir_.count(width);
-  int64_t within = 1;  // steps of the loops inside of loop l, per iteration of it
+  int64_t within = 1;  // iterations of the loops inside of loop l, per iteration of it
   for (size_t m = l + 1; m < k_.loops.size(); ++m) {
     const int64_t lanes = m == k_.lane_loop && k_.lanes > 1 ? width_ : 1;
     within *= (k_.loops[m].size + lanes - 1) / lanes;

@@ -48,7 +48,7 @@ class MicroEmitter {
     return function_;
   }
 
-  /// The epilogue alone, of a tile that was stored.
+  /// Emits a function that applies only the epilogue, to a tile that was stored.
   llvm::Function* run_epilogue() {
     b_.SetInsertPoint(block("entry"));
     make_mask();
@@ -77,7 +77,8 @@ class MicroEmitter {
     }
   }
 
-  /// What the sums begin with: zeros, or for the first part of the depth the row that goes with b.
+  /// Sets the initial values of the sums: zeros, or for the first block of the depth the row of sums that is packed
+  /// with b.
   void make_first_sums() {
     first_.assign(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
     if (!k_.starts) return;
@@ -104,7 +105,7 @@ class MicroEmitter {
     for (size_t i = 0; i < phis.size(); ++i) llvm::cast<llvm::PHINode>(phis[i])->addIncoming(next[i], from);
   }
 
-  /// Run after run of the depth.
+  /// Emits the loop over the segments of the depth, each of which is contiguous in memory.
   std::vector<Value*> segments() {
     Value* count = field_i64(offsetof(Tile, segments));
     Value* offsets = field_ptr(offsetof(Tile, offsets));
@@ -129,9 +130,9 @@ class MicroEmitter {
     return sums;
   }
 
-  /// All steps of one run of the depth, of which there is at least one; leaves the sums. One step a turn: more, and the
-  /// compiler moves loads about until it runs out of registers. Pointers into a are kept for every third row, so that an
-  /// address is one of them plus nothing, one or two steps.
+  /// Emits the loop over the steps of one segment, which has at least one step, and returns the sums. The loop is not
+  /// unrolled: LLVM would move loads until it runs out of registers. A pointer into a is kept for every third row, so
+  /// that each address is such a pointer plus zero, one or two row steps.
   std::vector<Value*> depth(Value* a, Value* b, const std::vector<Value*>& first_sums) {
     std::vector<Value*> firsts{b, a};
     if (!k_.by_depth) {
@@ -161,7 +162,7 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Asks for what b has in store: its rows may lie far apart.
+  /// Prefetches rows of b that the loop reaches later. Hardware does not prefetch them if they are far apart.
   void prefetch(Value* b) {
     constexpr uint64_t kAhead = 12;
     Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
@@ -172,7 +173,7 @@ class MicroEmitter {
     }
   }
 
-  /// Asks for the lines of the result, which are needed when the sums are there.
+  /// Prefetches the cache lines of the result, which are needed at the end.
   void prefetch_result() {
     each(field_ptr(offsetof(Tile, c)), field_i64(offsetof(Tile, c_step)), [&](Value* p, size_t, int, int) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
@@ -220,7 +221,7 @@ class MicroEmitter {
     return k_.type == COLLET_TYPE_S32 ? b_.CreateAdd(sum, products_of_pairs(x, y)) : ir_.fma(x, y, sum);
   }
 
-  /// x.low * y.low + x.high * y.high of halves of s16, in each lane.
+  /// Returns x.low * y.low + x.high * y.high of the s16 halves of each 32-bit lane.
   Value* products_of_pairs(Value* x, Value* y) {
     const Target& target = ir_.target;
     const int bits = lanes_ * 32;
@@ -261,7 +262,7 @@ class MicroEmitter {
     }
   }
 
-  /// A row of c or of what it becomes.
+  /// Returns the address of row r of c, or of the epilogue's result.
   Value* row_of(Value* first, Value* c_step, int64_t r) {
     return offset(first, b_.CreateMul(c_step, b_.getInt64(static_cast<uint64_t>(r))));
   }
@@ -303,7 +304,7 @@ class MicroEmitter {
     b_.CreateRetVoid();
   }
 
-  /// Emits values that all points of the epilogue share.
+  /// Emits the values that are the same at all points of the epilogue.
   void open_epilogue() {
     row_ = field_i64(offsetof(Tile, row));
     column_ = field_i64(offsetof(Tile, column));
@@ -323,8 +324,8 @@ class MicroEmitter {
                           epilogue_->value);
   }
 
-  /// The epilogue of the registers: all values before the first store, since what they read is the same for all rows
-  /// or columns.
+  /// Applies the epilogue to the sums in registers. All results are computed before the first is stored, so that LLVM
+  /// can share loads that are the same for all rows or columns.
   void finish(std::vector<Value*> sums) {
     Value* c_step = field_i64(offsetof(Tile, c_step));
     Value* d = field_ptr(offsetof(Tile, d));
@@ -335,7 +336,7 @@ class MicroEmitter {
     b_.CreateRetVoid();
   }
 
-  /// Row after row.
+  /// Applies the epilogue row by row.
   void finish_rows() {
     Value* c_step = field_i64(offsetof(Tile, c_step));
     Value* c = field_ptr(offsetof(Tile, c));
@@ -370,8 +371,8 @@ class MicroEmitter {
   Type* vector_ = nullptr;
   int lanes_ = 1;
   Value* mask_ = nullptr;
-  std::vector<Value*> first_;  ///< of the sums
-  std::vector<Value*> loops_;  ///< of the epilogue's point
+  std::vector<Value*> first_;  ///< initial values of the sums
+  std::vector<Value*> loops_;  ///< loop variables at the epilogue's current point
   Value* row_ = nullptr;
   Value* column_ = nullptr;
   Value* a_ = nullptr;

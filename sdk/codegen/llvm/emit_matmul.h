@@ -9,11 +9,11 @@
 
 namespace collet::codegen {
 
-/// Adds a MicroFunction to the module, with an epilogue of its registers unless that is null.
+/// Adds a MicroFunction to the module. Unless `epilogue` is null, it is applied to the sums in registers.
 llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
                                   const Target& target, const std::string& name);
 
-/// Adds a MicroFunction that is the epilogue of a tile of any number of rows.
+/// Adds a MicroFunction that applies the epilogue to a stored tile of any number of rows.
 llvm::Function* emit_epilogue(const MicroKernel& kernel, const Epilogue& epilogue, llvm::Module& module,
                               const Target& target, const std::string& name);
 

@@ -51,7 +51,7 @@ bool in_steps(const Ir& ir, const Lanes& where) {
   return !ir.is_scalable() && !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
 }
 
-/// Addresses of such lanes: that of the first plus constant offsets.
+/// Returns a vector of the addresses of lanes with a constant stride: that of the first lane plus constant offsets.
 Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
   return ir.b.CreateGEP(element, address(ir, base, element, where.scalar),
                         ir.steps(ir.b.getInt32Ty(), where.count, where.stride));
@@ -95,7 +95,7 @@ void store_each(Ir& ir, const std::vector<Value*>& places, Type* element, Value*
   }
 }
 
-constexpr int64_t kNear = 4;  ///< largest stride for which all elements between the lanes are loaded too
+constexpr int64_t kNear = 4;  ///< largest stride for which the elements between the lanes are loaded too
 
 /// Loads lanes with a stride of at most kNear: loads all elements of their range with full vectors and selects the lanes with
 /// shuffles. Lanes in which `mask` is false are not accessed; null means all lanes.

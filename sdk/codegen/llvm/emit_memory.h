@@ -7,9 +7,9 @@ namespace collet::codegen {
 
 /// The elements that the lanes of an access read or write: lane i has element scalar + stride * i + vec[i].
 struct Lanes {
-  llvm::Value* scalar = nullptr;  ///< i64
+  llvm::Value* scalar = nullptr;  ///< i64: index of the first lane's element
   int64_t stride = 0;
-  llvm::Value* vec = nullptr;  ///< null, or i64 per lane
+  llvm::Value* vec = nullptr;  ///< null, or a vector of i64: offsets of the lanes
   int count = 1;
   int64_t aligned = 1;  ///< `scalar` is a multiple of this, and the memory is aligned to as many elements
 
@@ -23,7 +23,7 @@ Val load_lanes(Ir& ir, llvm::Value* base, uint32_t type, const Lanes& where, llv
 /// Stores the lanes in which `mask` is true.
 void store_lanes(Ir& ir, llvm::Value* base, uint32_t type, const Lanes& where, const Val& value, llvm::Value* mask);
 
-/// Index of each lane, as i64.
+/// Returns the element index of each lane, as i64.
 llvm::Value* lane_indices(Ir& ir, const Lanes& where);
 
 }  // namespace collet::codegen

@@ -190,7 +190,7 @@ llvm::Value* KernelEmitter::reduce_scalable(uint32_t combine, uint32_t type, Val
     case COLLET_COMBINE_XOR:
       return b_.CreateXorReduce(x);
     default:
-      return nullptr;  // never: KernelPasses keeps vectors of known length for these
+      return nullptr;  // unreachable: KernelPasses uses vectors of fixed length for these
   }
 }
 

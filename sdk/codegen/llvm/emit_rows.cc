@@ -7,7 +7,9 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kBlockRows =
-    128;  ///< rows per block of a float sum; blocks limit the error, which grows with the terms
+    /// Rows per block of a float sum. The rounding error grows with the number of terms, so blocks are summed
+    /// separately.
+    128;
 
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
@@ -40,7 +42,8 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
   }
   iv_[k_.outer] = first;
   std::vector<Val> sums;
-  std::vector<std::vector<Value*>> extrema(k_.reductions.size());  ///< slots for the extrema of these rows only
+  /// Local variables for the extrema of the current block of rows.
+  std::vector<std::vector<Value*>> extrema(k_.reductions.size());
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     if (count > 1 && is_extremum(k_.reductions[r])) {
       extrema[r] = extremum_slots(k_.reductions[r].types[0], lanes_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads with unit stride along one loop, but not along the lanes: a square of elements is read row by row and transposed in
-// registers.
+// Emits loads whose unit stride is along another loop than the vectorised one: a square of elements is read row by row
+// and transposed in registers.
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
@@ -18,8 +18,8 @@ Value* shuffled(Ir& ir, Value* x, Value* y, int count, const Order& order) {
   return ir.b.CreateShuffleVector(x, y, lanes);
 }
 
-/// Transposes a square whose side is a power of two. Blocks of 128 bits are exchanged first, then the elements within the blocks,
-/// because most shuffle instructions work within parts of 128 bits.
+/// Transposes a square matrix whose side is a power of two. Blocks of 128 bits are exchanged first, then the elements
+/// within the blocks, because most shuffle instructions work within parts of 128 bits.
 Values transposed(Ir& ir, Values rows) {
   constexpr unsigned kPartBits = 128;
   const int n = static_cast<int>(rows.size());
@@ -120,7 +120,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
 }
 
 void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body) {
-  constexpr size_t kMostInstructions = 600;  ///< limit for unrolling all iterations of a square
+  constexpr size_t kMostInstructions = 600;  ///< most instructions for unrolling all iterations of a square
   std::map<size_t, Values> columns;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     if (passes_.is_transposed(k)) columns[k] = read_square(k, l, begin, width);
@@ -163,8 +163,8 @@ void KernelEmitter::emit_squares(size_t l, const std::function<void()>& body) {
   const int64_t whole = size - rest;
   if (whole > 0) {
     loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), unroll, [&](Value* begin) {
-      // All addresses of a square are `begin` and constants. LLVM's loop strength reduction takes long to find that out; it does not
-      // look through this hint, which has no other effect.
+      // All addresses of a square are `begin` plus constants. LLVM's loop strength reduction takes long to analyse
+      // them; the intrinsic hides `begin` from it, and has no other effect.
       Value* const hidden = b_.CreateIntrinsic(llvm::Intrinsic::expect, {begin->getType()}, {begin, b_.getInt64(0)});
       square(l, hidden, unroll, 0, body);
     });

@@ -26,9 +26,9 @@ void StepsWriter::one(const Step& step) {
     case StepKind::kRoutine:
     case StepKind::kLibrary:
     case StepKind::kChoice:
-      return;  // who asks for code has seen that there is none
+      return;  // emits nothing: the caller has checked that such steps do not occur
     case StepKind::kCopy:
-      // Both may be the same memory, which memmove allows.
+      // memmove, because both places may be the same memory.
       b_.CreateMemMove(place(step, 1), llvm::Align(1), place(step, 0), llvm::Align(1), step.bytes);
       return;
     case StepKind::kWhile:
@@ -73,7 +73,7 @@ void StepsWriter::choose(const Step& step) {
 
 namespace {
 
-/// A loop as a function of the addresses of its regions.
+/// Emits a loop of the launch plan as a function whose parameters are the addresses of its memory regions.
 class LoopWriter final : public StepsWriter {
  public:
   LoopWriter(const LoopSource& source, llvm::Module& module, const Target& target, const std::string& name)
@@ -98,7 +98,7 @@ class LoopWriter final : public StepsWriter {
   }
 
  private:
-  static constexpr uint64_t kSmall = 256;  ///< bytes of a region that registers may hold
+  static constexpr uint64_t kSmall = 256;  ///< most bytes of a region that is copied to local memory
 
   static llvm::Function* make(const LoopSource& source, llvm::Module& module, const std::string& name) {
     llvm::LLVMContext& context = module.getContext();
@@ -145,11 +145,11 @@ class LoopWriter final : public StepsWriter {
     b_.CreateCall(functions_.at(call.tail), {rest, w_.number(0), w_.number(call.tail_range)});
   }
 
-  void matmul(const Step&) override {}  // there is none
+  void matmul(const Step&) override {}  // unreachable: a joined loop has no matrix product
 
   const LoopSource& source_;
   std::map<FunctionId, llvm::Function*> functions_;
-  std::vector<Value*> addresses_;  ///< of the regions
+  std::vector<Value*> addresses_;  ///< addresses of the regions
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Steps of a launch plan as code: what LoadedProgram does with them, without a table of steps.
+/// Emits the steps of a launch plan as code that does what LoadedProgram does by interpreting them.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -14,10 +14,10 @@
 
 namespace collet::codegen {
 
-/// void function(pointer)
+/// Returns the type void(pointer).
 llvm::FunctionType* pointer_function(llvm::LLVMContext& context);
 
-/// A function that is being written, with loops and branches.
+/// A function under construction, with helpers for loops and branches.
 class FunctionWriter {
  public:
   FunctionWriter(llvm::Function* function, const Target& target) : b(function->getContext()), function_(function) {
@@ -34,7 +34,7 @@ class FunctionWriter {
   llvm::Value* add(llvm::Value* x, llvm::Value* y) { return b.CreateAdd(x, y); }
   llvm::Value* times(llvm::Value* x, int64_t y) { return b.CreateMul(x, number(y)); }
 
-  /// body(i) for begin <= i < end.
+  /// Emits a loop that runs body(i) for begin <= i < end.
   void loop(llvm::Value* begin, llvm::Value* end, const std::function<void(llvm::Value*)>& body) {
     llvm::BasicBlock *head = block("head"), *inside = block("body"), *after = block("after"),
                      *before = b.GetInsertBlock();
@@ -59,7 +59,7 @@ class FunctionWriter {
     b.SetInsertPoint(after);
   }
 
-  /// Memory of the function's own.
+  /// Allocates local memory of the function.
   llvm::Value* local(llvm::Type* type) {
     llvm::IRBuilder<> first(&function_->getEntryBlock(), function_->getEntryBlock().begin());
     return first.CreateAlloca(type);
@@ -69,7 +69,7 @@ class FunctionWriter {
   llvm::Function* function_;
 };
 
-/// Writes steps, one after the other, with their loops and branches.
+/// Emits steps, one after the other, with their loops and branches.
 class StepsWriter {
  public:
   StepsWriter(llvm::Function* function, const Target& target) : function_(function), w_(function, target), b_(w_.b) {}
@@ -82,7 +82,7 @@ class StepsWriter {
 
   void steps(const StepList& list);
   void one(const Step& step);
-  /// The address of place `i` of a step.
+  /// Returns the address of place `i` of a step.
   virtual Value* place(const Step& step, uint32_t i) = 0;
   virtual void kernel(const Step& step) = 0;
   virtual void matmul(const Step& step) = 0;
@@ -96,7 +96,8 @@ class StepsWriter {
   void choose(const Step& step);
 };
 
-/// Adds the loop to the module as a LoopFunction. What is small it keeps in registers, as far as there are any.
+/// Adds the loop to the module as a LoopFunction. Small memory regions are kept in registers if there are enough of
+/// them.
 void emit_loop(const LoopSource& source, llvm::Module& module, const Target& target, const std::string& name);
 
 }  // namespace collet::codegen

@@ -13,7 +13,8 @@ namespace {
 
 using llvm::Value;
 
-/// Bits of 2 / pi after the point, 64 a word, enough for the largest exponent of a double and 128 bits more.
+/// The first bits of 2 / pi after the binary point, 64 in a word: enough for the largest exponent of a double, and 128
+/// bits more.
 constexpr uint64_t kTwoOverPi[] = {
     0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
     0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4,
@@ -21,7 +22,7 @@ constexpr uint64_t kTwoOverPi[] = {
     0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
 };
 
-/// Writes collet_reduce_quarter.
+/// Emits collet_reduce_quarter, see emit_support.h.
 class QuarterWriter {
  public:
   QuarterWriter(llvm::Function* function, llvm::Module& module)
@@ -55,7 +56,7 @@ class QuarterWriter {
   Value* high(Value* x) { return low(b_.CreateLShr(x, llvm::ConstantInt::get(i128_, 64))); }
   Value* as_real(Value* x) { return b_.CreateUIToFP(x, b_.getDoubleTy()); }
 
-  /// 64 bits of 2 / pi that begin at `bit` after the point; zeros before it.
+  /// Returns 64 bits of 2 / pi, beginning `bit` bits after the binary point. Bits before the point are zero.
   Value* word_at(Value* bit) {
     Value* const safe = b_.CreateSelect(b_.CreateICmpSLT(bit, word(0)), word(0), bit);
     Value* const index = b_.CreateLShr(safe, word(6));
@@ -66,7 +67,7 @@ class QuarterWriter {
     Value* const rest = b_.CreateLShr(b_.CreateLShr(next, word(1)), b_.CreateSub(word(63), shift));
     Value* const joined =
         b_.CreateOr(b_.CreateShl(first, shift), b_.CreateSelect(b_.CreateICmpEQ(shift, word(0)), word(0), rest));
-    // Before the point: the first word, shifted in.
+    // For a negative `bit`, the first word is shifted so that zeros precede it.
     Value* const minus = b_.CreateNeg(bit);
     Value* const small = b_.CreateSelect(b_.CreateICmpSGT(minus, word(63)), word(63), minus);
     Value* const shifted =
@@ -84,7 +85,7 @@ class QuarterWriter {
     Value* const raw = b_.CreateAnd(all, word(0x7fffffffffffffff));
     Value* const finite = b_.CreateICmpULT(raw, word(0x7ff0000000000000));
     Value* const small = b_.CreateFCmpOLT(b_.CreateBitCast(raw, f64), real(0.75));
-    // |x| = m * 2^e; m * (2 / pi) modulo 4, to 192 bits. What is not finite takes any bits that there are.
+    // |x| = m * 2^e. Computes m * (2 / pi) modulo 4 with 192 bits. For infinities and NaNs the value does not matter.
     Value* const exponent = b_.CreateSelect(finite, b_.CreateLShr(raw, word(52)), word(1075));
     Value* const m = wide(b_.CreateOr(b_.CreateAnd(raw, word((uint64_t{1} << 52) - 1)), word(uint64_t{1} << 52)));
     Value* const first = b_.CreateSub(exponent, word(1077));
@@ -115,7 +116,7 @@ class QuarterWriter {
     Value* const flip = b_.CreateICmpNE(negative, sign);
     const auto flipped = [&](Value* v) { return b_.CreateSelect(flip, b_.CreateFNeg(v), v); };
     Value* const quarter = b_.CreateAnd(integer, word(3));
-    Value* const none = b_.CreateFSub(x, x);  // of what is not finite
+    Value* const none = b_.CreateFSub(x, x);  // NaN for infinities and NaNs
     const auto chosen = [&](Value* large, Value* near_zero, Value* not_finite) {
       return b_.CreateSelect(finite, b_.CreateSelect(small, near_zero, large), not_finite);
     };
@@ -132,7 +133,7 @@ class QuarterWriter {
   Value* words_ = nullptr;
 };
 
-/// Writes collet_fmod: long division in binary of the significands, which is exact.
+/// Emits collet_fmod: exact long division of the significands, bit by bit.
 class FmodWriter {
  public:
   FmodWriter(llvm::Function* function, llvm::Module& module)
@@ -194,7 +195,8 @@ class FmodWriter {
     Value* const zeros = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, b_.CreateOr(x, word(1)), b_.getFalse());
     return b_.CreateSub(zeros, word(11));
   }
-  /// The significand, its highest bit at 52, and the exponent as it is stored, which is 0 or less for what is not normal.
+  /// Returns the significand, shifted so that its highest bit is bit 52, and the exponent as it is stored; for
+  /// subnormal numbers the exponent is 0 or less.
   std::pair<Value*, Value*> split(Value* magnitude) {
     Value* const stored = b_.CreateLShr(magnitude, word(52));
     Value* const low = b_.CreateAnd(magnitude, word(kSignificand));
@@ -210,7 +212,7 @@ class FmodWriter {
   llvm::Type* i64_;
 };
 
-/// The function of this name, if it is called, as one of this module.
+/// Returns the declaration of function `name`, made internal, if the module calls it; else null.
 llvm::Function* called(llvm::Module& module, const Target& target, const char* name) {
   llvm::Function* const function = module.getFunction(name);
   if (!function) return nullptr;

@@ -7,11 +7,11 @@
 
 namespace collet::codegen {
 
-/// Defines, for this module alone, these functions where they are called:
+/// Defines, as internal functions of the module, those of the following functions that it calls:
 ///
 ///     void collet_reduce_quarter(const double* x, int64_t count, double* high, double* low, int64_t* quarter)
 ///
-/// reduces `count` doubles modulo pi / 2, whatever their size: x = quarter * pi / 2 + high + low.
+/// reduces `count` doubles of any size modulo pi / 2: x = quarter * pi / 2 + high + low.
 ///
 ///     double collet_fmod(double x, double y)
 ///

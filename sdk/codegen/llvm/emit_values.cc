@@ -23,12 +23,12 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   Type* t = ir_.scalar(k_.exprs[k].type);
   Value*& array = kept_slots_[k];
   if (!array) {
-    int64_t n = passes_.largest_width();  // the last vector is read whole
+    int64_t n = passes_.largest_width();  // the last vector is read as a whole
     int64_t row = 1;
     for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
     array = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
   }
-  Index place;  // the vectorised loop walks it with unit stride
+  Index place;  // index of an array whose unit stride is along the vectorised loop
   int64_t step = k_.lane_loop < k_.loops.size() && k_.lanes > 1 ? k_.loops[k_.lane_loop].size : 1;
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
     if (l == k_.lane_loop && k_.lanes > 1) {
@@ -42,7 +42,8 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
   if (pass > passes_.first_pass(k)) {
-    // The array has room for one vector after the row, but the length of a scalable vector is not known here, so it is masked.
+    // Other arrays are one vector longer than the row, but the length of a scalable vector is not known here, so the
+    // load is masked.
     if (mask_ && ir_.is_scalable()) return {b_.CreateMaskedLoad(vt, p, align, mask_, llvm::Constant::getNullValue(vt))};
     return {b_.CreateAlignedLoad(vt, p, align)};
   }
@@ -80,7 +81,7 @@ Lanes KernelEmitter::lanes(const Index& index) {
       sum = add(sum, v, c);
     }
   }
-  // A grid has lanes only where all accesses along them are aligned.
+  // On a grid a loop has lanes only if all accesses along them are aligned.
   if (ir_.target.has_grid() && where.stride == 1) where.aligned = lanes_;
   Value* constant = llvm::ConstantInt::getSigned(b_.getInt64Ty(), known);
   where.scalar = !sum ? constant : known == 0 ? sum : b_.CreateAdd(sum, constant);
@@ -145,7 +146,7 @@ bool KernelEmitter::is_small(const Index& index) const {
   int64_t reach = std::abs(index.constant);
   for (size_t l = 0; l < index.coefficients.size() && reach < kSmall; ++l) {
     const int64_t c = std::abs(index.coefficients[l]);
-    // A last vector may extend beyond the end of the loop.
+    // The last vector may extend beyond the end of the loop.
     const int64_t size = k_.loops[l].size + 4 * k_.lanes;
     if (c >= kSmall || size >= kSmall) return false;
     reach += c * size;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr uint32_t kF32 = COLLET_TYPE_F32;
 
-/// Attention by blocks that compute the results of some queries each; see AttentionSchedule. The sums of the results stay in registers
-/// while the keys are walked. Logits and weights of a tile go through shared memory, where a few threads share each row.
+/// Emits attention: each block computes the results of some queries, see AttentionSchedule. The sums of the results
+/// stay in registers during the loop over tiles of keys. Logits and weights of a tile are stored in shared memory,
+/// where a few threads share each row.
 class AttentionEmitter final : public ProductEmitter {
  public:
   AttentionEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -74,9 +75,9 @@ class AttentionEmitter final : public ProductEmitter {
 
   Value* minus_infinity() { return ir_.constant(b_.getFloatTy(), -std::numeric_limits<double>::infinity()); }
 
-  /// Takes a tile of keys and their values, one after the other in the same memory.
+  /// Processes a tile of keys and their values, which are loaded one after the other into the same memory.
   void take_keys() {
-    barrier();  // the values before have been read
+    barrier();  // after all threads have read the previous values
     bring_tile(key_, key_at_, first_key_, number(0));
     barrier();
     put_logits();
@@ -87,10 +88,11 @@ class AttentionEmitter final : public ProductEmitter {
     add_results();
   }
 
-  /// Takes a tile of keys, whose copies are under way, and their values. Starts the copies of the next keys.
+  /// Processes a tile of keys whose asynchronous copies have been started, and their values. Starts the copies of the
+  /// next tile of keys.
   void take_copied_keys(Value* key_tile) {
     wait_for_copies(0);
-    barrier();  // the values before have been read, too
+    barrier();  // after all threads have read the previous values, too
     start_copies(value_, value_at_, number(0), first_key_);
     put_logits();
     barrier();
@@ -109,14 +111,14 @@ class AttentionEmitter final : public ProductEmitter {
     commit_copies();
   }
 
-  /// Computes the logits of a tile from the keys in shared memory.
+  /// Computes the logits of a tile from the keys in shared memory, and stores them there.
   void put_logits() {
     scores_->clear();
     scores_->multiply({query_at_, query_.storage}, {key_at_, key_.storage}, a_.score_steps);
     for (const BlockProduct::Held& h : scores_->held()) put_logit(h);
   }
 
-  /// Scales the sums of the results so far, and adds the values of a tile by their weights.
+  /// Scales the sums of the results so far, and adds the values of the tile, multiplied by their weights.
   void add_results() {
     for (const BlockProduct::Held& h : results_->held()) {
       Value* const factor = b_.CreateLoad(b_.getFloatTy(), factor_of(h.row));
@@ -125,7 +127,7 @@ class AttentionEmitter final : public ProductEmitter {
     results_->multiply({weight_at_, weights_}, {value_at_, value_.storage}, a_.scores.columns);
   }
 
-  /// Computes the logit of a score, and stores it. Beyond the keys it is minus infinity, so that the weight is 0.
+  /// Computes the logit of a score, and stores it. Behind the last key it is minus infinity, so that the weight is 0.
   void put_logit(const BlockProduct::Held& h) {
     Value* const key = b_.CreateAdd(first_key_, h.column);
     set_loops(0, k_.loops.size(), a_.query.loops, at_most(b_.CreateAdd(first_row_, h.row), a_.query.count - 1));
@@ -138,7 +140,8 @@ class AttentionEmitter final : public ProductEmitter {
     b_.CreateStore(b_.CreateSelect(inside, val(a_.logit).v, minus_infinity()), logit_of(h.row, h.column));
   }
 
-  /// Turns the logits of a row into weights, by the threads of the row. Sets the row's factor for the sums of the results so far.
+  /// Converts the logits of a row to weights; the threads of the row share the work. Sets the factor by which the row's
+  /// sums so far must be scaled.
   void weigh_row() {
     const int64_t each = a_.scores.columns / row_threads_;
     const auto column = [&](int64_t i) { return b_.CreateAdd(number(i * row_threads_), own_lane_); };
@@ -157,7 +160,7 @@ class AttentionEmitter final : public ProductEmitter {
     Value* const now =
         emit_combine(ir_, COLLET_COMBINE_MAXIMUM, kF32, {before}, over_row(largest, COLLET_COMBINE_MAXIMUM)).v;
     b_.CreateStore(now, maximum_);
-    // Where all logits so far are minus infinity, all weights are 0: not the exponential of a difference of infinities.
+    // If all logits so far are minus infinity, the weights must be 0; the difference of two infinities would give NaN.
     Value* const none = b_.CreateFCmpOEQ(now, minus_infinity());
     Value* const shift = b_.CreateSelect(none, ir_.constant(b_.getFloatTy(), 0), now);
     Val sum{ir_.constant(b_.getFloatTy(), 0)};
@@ -179,7 +182,7 @@ class AttentionEmitter final : public ProductEmitter {
     return val(a_.exponential).v;
   }
 
-  /// The last exponential in the type that is multiplied.
+  /// Returns the weight, computed last by the exponential, in the type in which it is multiplied.
   Value* weight() {
     std::vector<ExprId> conversions;
     for (ExprId e = a_.weight.value; e != a_.exponential; e = k_.exprs[static_cast<size_t>(e)].args[0])
@@ -192,8 +195,8 @@ class AttentionEmitter final : public ProductEmitter {
     return a_.result_type != 0 ? ir_.to_storage(v, a_.result_type) : v.v;
   }
 
-  /// Divides the sums by those of the weights, and stores what follows from that. The sums go through shared memory, so that neighbouring
-  /// threads store neighbouring results.
+  /// Divides the sums of the results by those of the weights, applies the epilogue, and stores the results. The sums go
+  /// through shared memory, so that neighbouring threads store neighbouring results.
   void store_results() {
     std::vector<ExprId> stored;
     for (const Store& s : k_.stores) {
@@ -227,7 +230,7 @@ class AttentionEmitter final : public ProductEmitter {
     });
   }
 
-  /// Sets the expressions that use a reduction, in their own type.
+  /// Sets the values of the expressions that use a reduction, in their own type.
   void set_reduced(int64_t reduction, Value* x) {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
       const Expr& e = k_.exprs[k];
@@ -257,14 +260,14 @@ class AttentionEmitter final : public ProductEmitter {
   std::optional<BlockProduct> scores_;
   std::optional<BlockProduct> results_;
   Value* memory_ = nullptr;  ///< shared memory of the block
-  // Addresses in it.
+  // Addresses in the shared memory.
   Value* query_at_ = nullptr;
   Value* key_at_ = nullptr;
-  Value* value_at_ = nullptr;  ///< the same as key_at_ if copies do not run ahead
+  Value* value_at_ = nullptr;  ///< equals key_at_ unless copies run ahead
   Value* weight_at_ = nullptr;
   Value* logit_at_ = nullptr;
-  Value* factor_at_ = nullptr;  ///< of each row: by what its sums of results change
-  // Of the row that this thread shares with its neighbours.
+  Value* factor_at_ = nullptr;  ///< for each row, the factor by which its sums of results must be scaled
+  // The maximum of the logits and the sum of the weights of the row that this thread shares with its neighbours.
   Value* maximum_ = nullptr;
   Value* sum_ = nullptr;
   Value* own_row_ = nullptr;

@@ -42,7 +42,7 @@ int64_t GridEmitter::size_of(size_t first, size_t last, uint64_t chosen) const {
 }
 
 void GridEmitter::set_loops(size_t first, size_t last, uint64_t chosen, Value* point) {
-  // Division of 32 bits is far cheaper.
+  // Divisions of 32 bits are far faster than those of 64.
   const bool narrow = size_of(first, last, chosen) <= std::numeric_limits<int32_t>::max();
   Type* const t = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* left = narrow ? b_.CreateTrunc(point, t) : point;
@@ -111,7 +111,7 @@ llvm::GlobalVariable* GridEmitter::shared_array(Type* t, int64_t elements) {
 
 namespace {
 
-/// Points of the outer loops by a thread or by a group of threads each.
+/// Computes each point of the outer loops by one thread or by a group of threads.
 class PointsEmitter final : public GridEmitter {
  public:
   PointsEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -120,7 +120,7 @@ class PointsEmitter final : public GridEmitter {
  private:
   void thread() override { rows_ ? all_rows() : all_points(); }
 
-  /// A thread for each point of the parallel loops.
+  /// Emits one thread for each point of the parallel loops.
   void all_points() {
     const int64_t points = size_of(0, k_.outer, schedule_.parallel);
     Value* const first = b_.CreateAdd(b_.CreateMul(block_, number(schedule_.block_threads)), thread_);
@@ -136,7 +136,7 @@ class PointsEmitter final : public GridEmitter {
     }
   }
 
-  /// The outer loops that are not parallel, from loop `l` on.
+  /// Emits the outer loops that are not parallel, from loop `l` on. A thread runs them in order.
   void in_order(size_t l) {
     while (l < k_.outer && (schedule_.parallel >> l & 1) != 0) ++l;
     if (l == k_.outer) return at_point();
@@ -152,7 +152,7 @@ class PointsEmitter final : public GridEmitter {
     k_.scan ? scan() : side_iterations();
   }
 
-  /// A group of threads for each point of the outer loops.
+  /// Emits a group of threads for each point of the outer loops.
   void all_rows() {
     const int64_t rows = size_of(0, k_.outer, schedule_.parallel);
     const int64_t groups = schedule_.block_threads / schedule_.group;
@@ -175,7 +175,7 @@ class PointsEmitter final : public GridEmitter {
     });
   }
 
-  /// Scans a row, as many neighbouring elements at a time as the group has threads.
+  /// Scans a row: in each step the group's threads scan as many adjacent elements.
   void scan_row() {
     const Scan& s = *k_.scan;
     const Reduction& r = s.reduction;
@@ -231,7 +231,7 @@ class PointsEmitter final : public GridEmitter {
     }
   }
 
-  /// Each thread of a warp with all threads before it.
+  /// Computes the inclusive scan over the threads of a warp.
   Val scan_warp(Val x, const std::function<Val(const Val&, const Val&)>& combine) {
     Value* const lane = b_.CreateURem(thread_, number(warp_));
     for (int distance = 1; distance < warp_; distance *= 2) {
@@ -241,7 +241,7 @@ class PointsEmitter final : public GridEmitter {
     return x;
   }
 
-  /// The points of the inner loops that this thread takes.
+  /// Emits the points of the inner loops that this thread computes.
   void inner(size_t l, int pass, std::vector<Accumulator>& accumulators) override {
     if (!rows_ || l != k_.outer) return KernelEmitter::inner(l, pass, accumulators);
     const int64_t points = inner_points(k_);
@@ -270,7 +270,8 @@ class PointsEmitter final : public GridEmitter {
     loop(first, last, 1, body);
   }
 
-  /// The same, written out: what an earlier pass has computed at a point of this thread is still there.
+  /// The same as `inner`, unrolled: values that an earlier pass computed at this thread's points are still in
+  /// registers.
   void inner_in_registers(int pass, int64_t points, std::vector<Accumulator>& accumulators) {
     const bool partial = points % schedule_.group != 0;
     std::vector<std::vector<Val>> values;
@@ -304,7 +305,8 @@ class PointsEmitter final : public GridEmitter {
     }
   }
 
-  /// Of a body: the first element as it is, as a thread begins within the row. Later elements are combined with it.
+  /// For a reduction with a body, the accumulator of a thread starts with its first element, because a thread begins in
+  /// the middle of the row. Later elements are combined with it.
   void accumulate(Accumulator& a) override {
     const Reduction& r = k_.reductions[a.reduction];
     if (!rows_ || r.combine != COLLET_COMBINE_OTHER) return KernelEmitter::accumulate(a);
@@ -348,11 +350,12 @@ class PointsEmitter final : public GridEmitter {
     finish_reduction(a.reduction, std::move(x));
   }
 
-  /// What the threads of a warp have, in their order, by a body; `begun` says who has anything. All threads get it.
+  /// Combines the accumulators of the threads of a warp by a body, in the order of the threads. `begun` is true for a
+  /// thread that has an accumulator. All threads get the result.
   void combine_in_order(const Reduction& r, std::vector<Val>& x, Value*& begun) {
     Value* const lane = b_.CreateURem(thread_, number(warp_));
     for (int distance = 1; distance < warp_; distance *= 2) {
-      // Where a thread is the first of 2 * distance, it takes what the second half has.
+      // A thread whose number is a multiple of 2 * distance combines its value with that of the second half.
       Value* const from = b_.CreateAnd(b_.CreateAdd(lane, number(distance)), number(warp_ - 1));
       std::vector<Val> other;
       for (const Val& v : x) other.push_back(of_thread(v, Exchange::kNumber, from));
@@ -371,18 +374,20 @@ class PointsEmitter final : public GridEmitter {
     return rows_ ? combine_threads(k_.reductions[a.reduction], result, own) : own;
   }
 
-  /// What the threads of a group have, combined: all of them get it. The order is always the same.
+  /// Combines the values of all threads of a group, and gives all of them the result. The order of combination is
+  /// always the same.
   Val combine_threads(const Reduction& r, size_t result, Val x) {
     const uint32_t type = r.types[result];
     const auto combine = [&](const Val& p, const Val& q) { return emit_combine(ir_, r.combine, type, p, q); };
     x = combine_warp(x, combine);
     const int warps = schedule_.group / warp_;
     if (warps == 1) return x;
-    // Each warp combines what all of them left.
+    // Each warp combines the results of all warps.
     return combine_warp(share_totals(x, combine_identity(ir_, r.combine, type)), combine);
   }
 
-  /// Gives what the warps of the block have to all of them: thread `i` of each gets that of warp `i`, or `otherwise` where there is none.
+  /// Shares one value of each warp of the block with all warps: thread `i` of each warp gets the value of warp `i`, or
+  /// `otherwise` if there is no such warp.
   Val share_totals(const Val& x, const Val& otherwise) {
     const int warps = schedule_.group / warp_;
     Value* const lane = b_.CreateURem(thread_, number(warp_));
@@ -419,7 +424,7 @@ class PointsEmitter final : public GridEmitter {
   Val combine_warp(Val x, const std::function<Val(const Val&, const Val&)>& combine) {
     for (int distance = warp_ / 2; distance > 0; distance /= 2) {
       const Val other = of_thread(x, Exchange::kFlipped, number(distance));
-      // Both threads of a pair compute the same: the one with the lower number has the left operand.
+      // Both threads of a pair compute the same value; the operand of the thread with the lower number is the left one.
       Value* const is_low = b_.CreateICmpEQ(b_.CreateAnd(thread_, number(distance)), number(0));
       x = combine(ir_.select(is_low, x, other), ir_.select(is_low, other, x));
     }
@@ -429,14 +434,16 @@ class PointsEmitter final : public GridEmitter {
   Type* stored_type(Value* x) { return x->getType()->isIntegerTy(1) ? b_.getInt8Ty() : x->getType(); }
 
   const bool rows_;
-  Value* lane_ = nullptr;                                             ///< number in its group
-  std::map<std::pair<Type*, size_t>, llvm::GlobalVariable*> totals_;  ///< of share_totals, which leaves them free
-  std::map<size_t, Value*> begun_;  ///< by reduction with a body: whether this thread has an element of the row
+  Value* lane_ = nullptr;  ///< number of the thread in its group
+  /// Shared memory of share_totals, by type and index; reused by later calls.
+  std::map<std::pair<Type*, size_t>, llvm::GlobalVariable*> totals_;
+  /// By number of a reduction with a body: whether this thread has an element of the row.
+  std::map<size_t, Value*> begun_;
 };
 
-constexpr unsigned kSharedSpace = 3;  ///< of NVPTX
+constexpr unsigned kSharedSpace = 3;  ///< NVPTX's number of the address space of shared memory
 
-/// Tells LLVM that `function` is started by the host, in blocks of at most so many threads.
+/// Marks `function` as a kernel that the host starts, in blocks of at most `block_threads` threads.
 void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
   llvm::Module& module = *function->getParent();
   llvm::LLVMContext& context = module.getContext();

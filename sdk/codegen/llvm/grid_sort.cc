@@ -13,7 +13,7 @@ namespace {
 
 using llvm::Value;
 
-/// One kernel of a sort, as the program of a thread, which compares pairs of elements.
+/// Emits one kernel of a bitonic sort as the program of a thread, which compares pairs of elements.
 class SortEmitter {
  public:
   SortEmitter(const GridSort& sort, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -25,7 +25,7 @@ class SortEmitter {
     open();
     Value* const first = b_.CreateMul(emit_block_number(b_), number(s_.block_threads));
     const int64_t pairs = s_.rows << (s_.log_length - 1);
-    // All threads of a block turn alike, as they wait for each other.
+    // All threads of a block run the same number of iterations, because each iteration has barriers.
     loop(first, number(pairs), int64_t{s_.block_threads} * s_.blocks, [&](Value* chunk) {
       Value* const pair = b_.CreateAdd(chunk, thread_);
       inside_ = b_.CreateICmpSLT(pair, number(pairs));
@@ -49,16 +49,16 @@ class SortEmitter {
   void branch(Value* condition, const std::function<void()>& body) { ir_.branch(condition, body); }
   bool is_shared() const { return s_.shares_segments && works_in_segments(s_.part); }
 
-  /// Where the sorted elements are: in the arrays, or in shared memory.
+  /// Sets bases_ for this kernel: the addresses of the arrays, or of their copies in shared memory.
   void open() {
     for (size_t i = 0; i <= arrays(); ++i) {
       const auto bytes = static_cast<int64_t>(collet_type_bytes(type(i)));
-      homes_.push_back(is_shared() ? make_shared_array(function_, b_.getInt8Ty(), 2 * s_.block_threads * bytes)
+      bases_.push_back(is_shared() ? make_shared_array(function_, b_.getInt8Ty(), 2 * s_.block_threads * bytes)
                                    : buffer(i));
     }
   }
 
-  /// The type of a sorted array; behind them that of the numbers.
+  /// Returns the type of sorted array `i`. The array after the last one has the elements' original numbers.
   uint32_t type(size_t i) const { return i < arrays() ? s_.comparator.types[i] : uint32_t{COLLET_TYPE_S32}; }
   Val load(Value* base, size_t i, Value* at) { return load_lanes(ir_, base, type(i), {at, 0, nullptr, 1}, nullptr); }
   void store(Value* base, size_t i, Value* at, const Val& x) {
@@ -68,11 +68,11 @@ class SortEmitter {
   void part() {
     if (is_shared()) {
       each_element([&](Value* in_block, Value* in_row, Value* in_array) {
-        for (size_t i = 0; i < arrays(); ++i) store(homes_[i], i, in_block, load(buffer(i), i, in_array));
+        for (size_t i = 0; i < arrays(); ++i) store(bases_[i], i, in_block, load(buffer(i), i, in_array));
         const bool is_first = s_.part == GridSort::Part::kSegments;
         const Val place =
             is_first ? Val{b_.CreateTrunc(in_row, b_.getInt32Ty())} : load(buffer(arrays()), arrays(), in_array);
-        store(homes_[arrays()], arrays(), in_block, place);
+        store(bases_[arrays()], arrays(), in_block, place);
       });
     } else if (s_.part == GridSort::Part::kSegments) {
       each_element([&](Value*, Value* in_row, Value* in_array) {
@@ -84,7 +84,7 @@ class SortEmitter {
     const bool numbers_are_needed = s_.keeps_numbers || (s_.log_length > s_.log_segment && !s_.only_segments);
     each_element([&](Value* in_block, Value*, Value* in_array) {
       for (size_t i = 0; i < arrays() + (numbers_are_needed ? 1 : 0); ++i)
-        store(buffer(i), i, in_array, load(homes_[i], i, in_block));
+        store(buffer(i), i, in_array, load(bases_[i], i, in_block));
     });
     barrier();  // before the memory is used again
   }
@@ -109,7 +109,7 @@ class SortEmitter {
     }
   }
 
-  /// Distances from 2^longest down to 1.
+  /// Emits compare-exchange steps for the distances 2^longest down to 1.
   void down_from(Value* longest) {
     loop(number(0), b_.CreateAdd(longest, number(1)), 1, [&](Value* i) {
       distance(b_.CreateSub(longest, i));
@@ -117,7 +117,8 @@ class SortEmitter {
     });
   }
 
-  /// The elements that the block's pairs are of, two for each thread: their numbers among those of the block, in the row, in the array.
+  /// Calls `body` for the two elements of each thread's share of the block: with their numbers in the block, in the row
+  /// and in the array.
   void each_element(const std::function<void(Value*, Value*, Value*)>& body) {
     for (int64_t i = 0; i < 2; ++i) {
       Value* const in_block = b_.CreateAdd(thread_, number(i * s_.block_threads));
@@ -136,13 +137,14 @@ class SortEmitter {
                         b_.CreateMul(in_row, number(s_.step)));
   }
 
-  /// Where element `at` of this thread's row is.
+  /// Returns the index of element `at` of this thread's row in bases_.
   Value* element(Value* at) {
     if (!is_shared()) return in_array(row_, at);
     return b_.CreateSub(b_.CreateAdd(b_.CreateShl(row_, number(s_.log_length)), at), first_);
   }
 
-  /// The pairs of each block of 2^length elements: the first with the last, and so on.
+  /// Emits a compare-exchange step for the mirrored pairs of each block of 2^length elements: the first with the last,
+  /// the second with the last but one, and so on.
   void mirror(Value* length) {
     Value* const half = b_.CreateSub(length, number(1));
     Value* const within = b_.CreateAnd(pair_, b_.CreateSub(power(half), number(1)));
@@ -158,7 +160,7 @@ class SortEmitter {
     exchange(low, b_.CreateAdd(low, power(exponent)));
   }
 
-  /// Puts the element that comes first at `low`. What would be at `high` behind the end of the row comes last already.
+  /// Puts the element that comes first at `low`. A `high` behind the end of the row needs no exchange.
   void exchange(Value* low, Value* high) {
     branch(b_.CreateAnd(inside_, b_.CreateICmpSLT(high, number(s_.length))), [&] {
       Value* const first = element(low);
@@ -166,8 +168,8 @@ class SortEmitter {
       std::vector<Val> x;
       std::vector<Val> y;
       for (size_t i = 0; i <= arrays(); ++i) {
-        x.push_back(load(homes_[i], i, first));
-        y.push_back(load(homes_[i], i, second));
+        x.push_back(load(bases_[i], i, first));
+        y.push_back(load(bases_[i], i, second));
       }
       std::vector<Val> forward;
       std::vector<Val> backward;
@@ -178,14 +180,14 @@ class SortEmitter {
       Value* const is_before = emit_body(ir_, s_.comparator.body, forward)[0].v;
       Value* const is_after = emit_body(ir_, s_.comparator.body, backward)[0].v;
       Value* const earlier = b_.CreateICmpSLT(y.back().v, x.back().v);
-      // Equal elements keep their order. With a comparator that is true of them, as LE is, the order is turned round, as by a stable
-      // sort that moves each element before all that it comes before.
+      // Elements that compare as equal keep their order. A comparator that is true for equal elements, such as LE,
+      // reverses their order, as in a stable insertion sort that moves each element before all that it comes before.
       Value* const of_equal = b_.CreateXor(is_after, earlier);
       Value* const swap = b_.CreateSelect(b_.CreateXor(is_before, is_after), is_after, of_equal);
       branch(swap, [&] {
         for (size_t i = 0; i <= arrays(); ++i) {
-          store(homes_[i], i, first, y[i]);
-          store(homes_[i], i, second, x[i]);
+          store(bases_[i], i, first, y[i]);
+          store(bases_[i], i, second, x[i]);
         }
       });
     });
@@ -195,12 +197,14 @@ class SortEmitter {
   Ir ir_;
   llvm::IRBuilder<>& b_;
   llvm::Function* function_;
-  std::vector<Value*> homes_;  ///< where the sorted arrays are while pairs are compared, and the numbers behind them
-  Value* thread_ = nullptr;    ///< its number in the block
-  Value* inside_ = nullptr;    ///< whether there is a pair for this thread
-  Value* row_ = nullptr;       ///< of the pair
-  Value* pair_ = nullptr;      ///< its number in the row
-  Value* first_ = nullptr;     ///< the first element of the block, where each row has 2^log_length
+  /// Addresses of the sorted arrays while pairs are compared, followed by that of the original numbers.
+  std::vector<Value*> bases_;
+  Value* thread_ = nullptr;  ///< number of the thread in its block
+  Value* inside_ = nullptr;  ///< whether the thread has a pair
+  Value* row_ = nullptr;     ///< row of the pair
+  Value* pair_ = nullptr;    ///< number of the pair in its row
+  /// First element of the block's segment, if each row of the block has 2^log_length elements.
+  Value* first_ = nullptr;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace collet::codegen {
 namespace {
 
-/// An elementwise kernel by squares of two loops: see SquareSchedule. Threads first load along the one loop, and put what they have into
-/// shared memory; then each computes points along the other.
+/// Emits an elementwise kernel by square tiles of two loops, see SquareSchedule. Threads first load elements along one
+/// of the loops and store them in shared memory; then each thread computes points along the other.
 class SquaresEmitter final : public GridEmitter {
  public:
   SquaresEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -38,14 +38,14 @@ class SquaresEmitter final : public GridEmitter {
     });
   }
 
-  /// The lines of the square that are this thread's.
+  /// Emits a loop over the lines of the tile that this thread processes.
   template <typename Body>
   void each_line(const Body& body) {
     const int64_t warps = schedule_.block_threads / kSide;
     for (int64_t line = 0; line < kSide; line += warps) body(b_.CreateAdd(warp_number_, number(line)));
   }
 
-  /// A point of the square, if it is one of the loops.
+  /// Runs `body` at a point of the tile, unless the point is outside of the loops.
   template <typename Body>
   void at(Value* first_last, Value* in_last, Value* first_across, Value* in_across, const Body& body) {
     iv_[last_] = b_.CreateAdd(first_last, in_last);
@@ -85,7 +85,7 @@ class SquaresEmitter final : public GridEmitter {
     return x->getType() == type ? x : b_.CreateTrunc(x, type);
   }
 
-  /// A truth value has a byte in memory.
+  /// Returns a value as it is stored in memory, where a pred has one byte.
   Value* stored(Value* x) { return x->getType()->isIntegerTy(1) ? b_.CreateZExt(x, b_.getInt8Ty()) : x; }
 
   Value* place(ExprId k, Value* x, int part, Value* line, Value* column) {
@@ -94,7 +94,8 @@ class SquaresEmitter final : public GridEmitter {
     return element(array, line, column);
   }
 
-  /// Lines are one element longer than they must be: so columns lie in different banks.
+  /// Returns the address of an element of a tile in shared memory. Lines have one element more than needed, so that the
+  /// elements of a column are in different memory banks.
   Value* element(llvm::GlobalVariable* array, Value* line, Value* column) {
     Type* const t = array->getValueType()->getArrayElementType();
     return b_.CreateGEP(t, array, b_.CreateAdd(b_.CreateMul(line, number(kSide + 1)), column));
@@ -105,8 +106,9 @@ class SquaresEmitter final : public GridEmitter {
   const size_t across_;
   Value* in_warp_ = nullptr;
   Value* warp_number_ = nullptr;
-  std::map<std::pair<ExprId, int>, llvm::GlobalVariable*> arrays_;  ///< by load and part: real or imaginary
-  std::map<ExprId, std::pair<Type*, bool>> types_;  ///< of the loads' values, and whether they are complex
+  /// By load and part of a complex number: the tile in shared memory.
+  std::map<std::pair<ExprId, int>, llvm::GlobalVariable*> arrays_;
+  std::map<ExprId, std::pair<Type*, bool>> types_;  ///< by load: the type of its values, and whether they are complex
 };
 
 }  // namespace

@@ -9,13 +9,16 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kBlockDepth = 128;  ///< steps of the depth, a multiple of those of all kinds of rounds
-/// With so many sums of a thread, those of blocks of the depth leave registers for two blocks of a grid on a processor.
+/// Steps of the depth whose products are added in one accumulator; a multiple of the depth of all kinds of rounds.
+constexpr int64_t kBlockDepth = 128;
+/// Most sums of a thread for which a second set of accumulators (see kBlockDepth) is used: with more, the registers
+/// would not suffice for two blocks of the grid on a processor.
 constexpr size_t kFewSums = 32;
 
-/// A matrix product by blocks that compute a tile each. In every round the block multiplies what shared memory has of both operands for
-/// some steps of the depth, and adds the products to what its threads hold; meanwhile a later round is loaded. At the end the tile goes
-/// through shared memory once more, so that neighbouring threads compute and store neighbouring results.
+/// Emits a matrix product in which each block computes a tile. A round covers some steps of the depth: the block
+/// multiplies the slices of both operands that are in shared memory and adds the products to the sums that its threads
+/// hold, while the slices of a later round are loaded. At the end the tile goes through shared memory, so that
+/// neighbouring threads compute and store neighbouring results.
 class TileEmitter final : public ProductEmitter {
  public:
   TileEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -39,8 +42,8 @@ class TileEmitter final : public ProductEmitter {
         int64_t{shape.rows} * shape.columns * static_cast<int64_t>(element_->getScalarSizeInBits() / 8);
     while (tile_bytes / parts_ > bytes) parts_ *= 2;
 
-    // The error of a sum grows with the terms that one accumulator takes: floats are added in blocks of the depth. Of factors that are
-    // rounded to 11 bits or fewer, the products are not worth many registers.
+    // The rounding error of a sum grows with the number of terms of one accumulator, so floats are added in blocks of
+    // the depth. For factors rounded to 11 bits or fewer this would not pay for its registers.
     const std::vector<Value*>& sums = product_->sums();
     const bool in_blocks =
         element_->isFloatingPointTy() && tiles_.depth >= 2 * kBlockDepth && (!by_matrix_ || sums.size() <= kFewSums);
@@ -73,10 +76,10 @@ class TileEmitter final : public ProductEmitter {
     }
   }
 
-  // Rounds.
+  // Rounds of the depth.
 
-  /// All rounds of a tile, with the next ones under way. No thread writes where others may still read: the memory of a round is filled
-  /// again only after the barrier that begins the next round.
+  /// Emits all rounds of a tile, with loads of later rounds in progress. The memory of a round is overwritten only
+  /// after the barrier that begins the next round, so no thread still reads it.
   void all_rounds() {
     const int64_t rounds = (tiles_.depth + tiles_.round - 1) / tiles_.round;
     const int64_t ahead = tiles_.rounds - 1;
@@ -112,14 +115,14 @@ class TileEmitter final : public ProductEmitter {
     if (copies()) commit_copies();
   }
 
-  /// Where the memory of operand 0 or 1 begins in a round.
+  /// Returns the address of the slice of operand 0 or 1 in a round.
   Value* base(Value* round, int operand) {
     Value* const memory = b_.CreateURem(round, number(tiles_.rounds));
     const int64_t offset = operand == 0 ? 0 : a_.storage.bytes();
     return behind(shared_, b_.CreateAdd(b_.CreateMul(memory, number(round_bytes_)), number(offset)));
   }
 
-  /// Starts the copies of a round, and computes what is not copied.
+  /// Starts the asynchronous copies of a round, and computes the elements that cannot be copied.
   void begin_round(Value* round) {
     Value* const depth = b_.CreateMul(round, number(tiles_.round));
     size_t next = 0;
@@ -133,7 +136,7 @@ class TileEmitter final : public ProductEmitter {
     end_tile(b_side_, base(round, 1), computed_, next);
   }
 
-  // Results, in parts_ parts.
+  // Results. The tile goes through shared memory in parts_ parts.
 
   void put(int64_t part) {
     for (const BlockProduct::Held& h : product_->held(part, parts_)) {
@@ -149,7 +152,7 @@ class TileEmitter final : public ProductEmitter {
     return totals_[static_cast<size_t>(std::find(sums.begin(), sums.end(), sum) - sums.begin())];
   }
 
-  /// Computes and stores the results that follow from the elements of a part of the tile.
+  /// Computes the epilogue for the elements of a part of the tile, and stores the results.
   void results(int64_t part) {
     const int64_t columns = tiles_.shape.columns;
     loop(thread_, number(tiles_.shape.rows / parts_ * columns), schedule_.block_threads, [&](Value* i) {
@@ -181,13 +184,14 @@ class TileEmitter final : public ProductEmitter {
   const uint32_t type_;
   const bool by_matrix_;
   std::optional<BlockProduct> product_;
-  Type* element_ = nullptr;  ///< in which products are added
+  Type* element_ = nullptr;  ///< type in which products are added
   Operand a_, b_side_;
   int64_t round_bytes_ = 0;
-  int64_t parts_ = 1;             ///< of the tile, in which it goes through shared memory
-  Value* shared_ = nullptr;       ///< rounds of operands, then a part of the tile
-  std::vector<Value*> computed_;  ///< this thread's elements of a round, until shared memory is free for them
-  std::vector<Value*> totals_;    ///< of the blocks of the depth before; empty where there are no blocks
+  int64_t parts_ = 1;             ///< number of parts in which the tile goes through shared memory
+  Value* shared_ = nullptr;       ///< shared memory: slices of the operands, later a part of the tile
+  std::vector<Value*> computed_;  ///< this thread's computed elements of a round, until shared memory is free for them
+  /// Sums over the blocks of the depth so far; empty if the depth is not cut into blocks.
+  std::vector<Value*> totals_;
   Value* first_row_ = nullptr;
   Value* first_column_ = nullptr;
 };

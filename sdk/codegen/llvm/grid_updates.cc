@@ -6,7 +6,7 @@
 namespace collet::codegen {
 namespace {
 
-/// The kernels of a scatter: see UpdateSchedule.
+/// Emits the kernels of a scatter, see UpdateSchedule.
 class UpdatesEmitter final : public GridEmitter {
  public:
   UpdatesEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
@@ -24,8 +24,8 @@ class UpdatesEmitter final : public GridEmitter {
          [&](Value* point) { writes_keys ? write_key(point) : update_group(point); });
   }
 
-  /// The number of a point: the place that it updates, where all other loops are at their beginning. Places that do not exist may have
-  /// the number of another one: then both are taken by one thread, in their order.
+  /// Writes the key of a point: the index of the element that it updates, with all other loops at their begin. A point
+  /// whose index is out of range may get the key of another element; then one thread processes both, in their order.
   void write_key(Value* point) {
     set_loops(0, k_.outer, updates_.ordered, point);
     const Index& index = k_.updates[0].index;
@@ -38,7 +38,7 @@ class UpdatesEmitter final : public GridEmitter {
     b_.CreateStore(b_.CreateTrunc(lanes(index).scalar, b_.getInt32Ty()), element(keys_, point));
   }
 
-  /// Makes the updates of the group that begins at a place of the sorted keys, if one does.
+  /// Makes all updates of a group of equal keys, if such a group begins at this position of the sorted keys.
   void update_group(Value* point) {
     Value* const begin = b_.CreateUDiv(point, number(updates_.free_points));
     set_loops(0, k_.outer, schedule_.parallel, b_.CreateURem(point, number(updates_.free_points)));
@@ -65,7 +65,7 @@ class UpdatesEmitter final : public GridEmitter {
     });
   }
 
-  /// The body, again and again while the variable `going` is true.
+  /// Emits a loop that runs `body` while the variable `going` is true.
   template <typename Body>
   void while_true(Value* going, const Body& body) {
     llvm::BasicBlock* const head = llvm::BasicBlock::Create(ir_.context(), "group", function_);
@@ -81,8 +81,8 @@ class UpdatesEmitter final : public GridEmitter {
   Value* read(Value* base, Value* at) { return b_.CreateLoad(b_.getInt32Ty(), element(base, at)); }
 
   const UpdateSchedule& updates_;
-  Value* keys_;    ///< s32
-  Value* places_;  ///< s32: which point each of the sorted keys comes from
+  Value* keys_;    ///< the sorted keys, s32
+  Value* places_;  ///< for each sorted key the number of its point, s32
 };
 
 }  // namespace

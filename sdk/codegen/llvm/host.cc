@@ -9,7 +9,7 @@
 namespace collet::codegen {
 namespace {
 
-/// A launch plan whose functions this process calls.
+/// A program whose launch plan is interpreted and whose functions are called in this process.
 class PlanProgram final : public HostProgram {
  public:
   PlanProgram(std::unique_ptr<LoadedCode> code, std::unique_ptr<LoadedProgram> loaded)
@@ -24,7 +24,7 @@ class PlanProgram final : public HostProgram {
   std::unique_ptr<LoadedProgram> loaded_;
 };
 
-/// A program that is one function.
+/// A program that has been compiled to one function.
 class FunctionProgram final : public HostProgram {
  public:
   FunctionProgram(LaunchPlan plan, std::unique_ptr<LoadedCode> code, const std::string& name)

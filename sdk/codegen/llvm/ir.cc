@@ -186,7 +186,7 @@ Val Ir::select(Value* c, const Val& x, const Val& y) {
   return {b.CreateSelect(c, x.v, y.v), x.im ? b.CreateSelect(c, x.im, y.im) : nullptr};
 }
 
-/// Bits of a narrow float, as i32, for an f32: round to nearest even, with the format's own overflow.
+/// Converts an f32 to the bits of a narrow float, as i32. Rounds to nearest even and overflows as the format defines.
 Value* Ir::encode(Value* f32, const FloatFormat& f) {
   const int m = f.mantissa_bits;
   Type* i32 = int_like(f32);
@@ -203,7 +203,8 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
     Value* bad = b.CreateOr(nan, b.CreateOr(b.CreateICmpUGE(rounded, k(255)), b.CreateICmpEQ(sign, k(1))));
     return b.CreateSelect(bad, k(0xff), rounded);
   }
-  // Numbers below the smallest normal are multiples of its last place: adding 1.5 * 2^23 such places rounds them.
+  // Numbers below the smallest normal one are multiples of its unit in the last place: adding 1.5 * 2^23 such units
+  // rounds them.
   Value* result = b.CreateSub(rounded, k(static_cast<uint32_t>(127 - f.bias) << m));
   if (f.bias != 127) {
     Type* ft = f32->getType();
@@ -212,7 +213,7 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
     Value* subnormal = b.CreateICmpULT(mag, k(static_cast<uint32_t>(128 - f.bias) << 23));
     result = b.CreateSelect(subnormal, small, result);
   }
-  const uint32_t top = (1u << (f.exponent_bits + m)) - 1;  // all ones but the sign
+  const uint32_t top = (1u << (f.exponent_bits + m)) - 1;  // all bits set except the sign
   const uint32_t infinity = ((1u << f.exponent_bits) - 1) << m;
   uint32_t largest = f.specials == FloatFormat::IEEE ? infinity - 1 : f.specials == FloatFormat::FN ? top - 1 : top;
   uint32_t overflow = f.specials == FloatFormat::IEEE ? infinity : top;
@@ -233,7 +234,7 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
     return b.CreateSelect(bad, k(1u << sign_shift), result);
   }
   Value* of_nan = k(not_a_number);
-  if (f.specials == FloatFormat::IEEE && f.bias != 127) {  // the bits that it was decoded from
+  if (f.specials == FloatFormat::IEEE && f.bias != 127) {  // keeps the bits of NaN
     Value* payload = b.CreateAnd(b.CreateLShr(mag, k(static_cast<uint32_t>(shift))), k((1u << m) - 1));
     Value* lost = b.CreateICmpEQ(payload, k(0));
     of_nan = b.CreateSelect(lost, of_nan, b.CreateOr(payload, k(infinity)));
@@ -242,7 +243,7 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
   return b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
 }
 
-/// The f32 for bits of a narrow float, given as i32.
+/// Converts the bits of a narrow float, given as i32, to an f32.
 Value* Ir::decode(Value* bits, const FloatFormat& f) {
   Type* i32 = bits->getType();
   Type* ft = like(bits, b.getFloatTy());
@@ -289,8 +290,8 @@ Value* Ir::round_narrow(Value* f32, uint32_t type) {
 }
 
 Value* Ir::round_to_odd(Value* f64) {
-  // A number that f32 cannot hold lies between two f32, one of which is odd. That one is either the nearest or the other one.
-  // The same holds for denormals.
+  // A number that f32 cannot hold is between two f32, one of which has an odd significand. That one is either the
+  // nearest f32 or its neighbour on the other side. The same holds for denormals.
   Value* nearest = b.CreateFPTrunc(f64, like(f64, b.getFloatTy()));
   Value* back = b.CreateFPExt(nearest, f64->getType());
   Value* bits = bits_of(nearest);
@@ -307,7 +308,7 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateZExt(x.v, st);
   if (!is_narrow_float(type)) return x.v;
   if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPTrunc(x.v, st);
-  if (type == COLLET_TYPE_BF16) {  // rounded already
+  if (type == COLLET_TYPE_BF16) {  // the value has been rounded to bf16 already
     return b.CreateTrunc(b.CreateLShr(bits_of(x.v), constant_int(int_like(x.v), 16)), st);
   }
   return b.CreateTrunc(encode(x.v, float_format(type)), st);
@@ -316,7 +317,7 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
 Value* Ir::widen_half(Value* half) {
   Value* const wide = b.CreateFPExt(half, like(half, b.getFloatTy()));
   if (!target.has_grid()) return wide;
-  // A GPU makes one NaN of all; a total order tells them apart.
+  // The conversion instruction of a GPU maps all NaNs to one, but the total order distinguishes them.
   Value* const bits = b.CreateZExt(b.CreateBitCast(half, like(half, b.getInt16Ty())), like(half, b.getInt32Ty()));
   const auto k = [&](uint32_t x) { return constant_int(bits->getType(), x); };
   Value* const magnitude = b.CreateShl(b.CreateAnd(bits, k(0x7fff)), k(13));
@@ -361,7 +362,8 @@ Value* Ir::to_integer(Value* v, Type* to, bool is_signed) {
   return b.CreateIntrinsic(id, {to, v->getType()}, {v});
 }
 
-// InstCombine of LLVM 19 does not end on the negation of a select between zeros and another value, where vectors are scalable.
+// Negates a float. InstCombine of LLVM 19 does not terminate on the negation of a select between zeros and another
+// value in scalable vectors, so those are negated in another way.
 Value* Ir::neg(Value* v) {
   if (!llvm::isa<llvm::ScalableVectorType>(v->getType())) return b.CreateFNeg(v);
   Value* const bits = bits_of(v);
@@ -369,18 +371,20 @@ Value* Ir::neg(Value* v) {
   return b.CreateBitCast(b.CreateXor(bits, sign), v->getType());
 }
 
-// QEMU before 8.0 stops at vfcvt.rtz where no other floating-point instruction stands before it in the same block. Code for the
-// least RISC-V processor converts downward, and what is negative upward, so that it runs there too. LLVM makes rtz of all other
-// ways to say it. Null where nothing special is needed.
+// Converts floats to integers by the RISC-V vector instruction with an explicit rounding mode. QEMU before 8.0 stops at
+// vfcvt.rtz if no other floating-point instruction precedes it in its block, and LLVM emits that instruction for all
+// other conversions. Code for the least RISC-V processor therefore rounds positive numbers downward and negative ones
+// upward. Returns null if this is not needed.
 Value* Ir::riscv_to_integer(Value* v, Type* to, bool is_signed) {
-  constexpr unsigned kLeastBlocks = 2,
-                     kMostBlocks = 8;  // of 64 bits: in a register of the least length, in all of a group
+  // Numbers of 64-bit blocks in one vector register of the least length, and in a whole register group.
+  constexpr unsigned kLeastBlocks = 2, kMostBlocks = 8;
   constexpr uint64_t kDownward = 2, kUpward = 3;
   const bool scalable = llvm::isa<llvm::ScalableVectorType>(v->getType());
   const auto lanes = static_cast<unsigned>(lanes_of(v));
   const bool is_least = target.triple.rfind("riscv64", 0) == 0 && target.cpu == "generic-rv64";
   if (!is_least || !v->getType()->isVectorTy()) return nullptr;
-  if (v->getType()->getScalarSizeInBits() > 2 * to->getScalarSizeInBits()) {  // no instruction narrows as much
+  // No instruction narrows to less than half.
+  if (v->getType()->getScalarSizeInBits() > 2 * to->getScalarSizeInBits()) {
     const unsigned bits = to->getScalarSizeInBits();
     const uint64_t most = ~uint64_t{0} >> (64 - bits + (is_signed ? 1 : 0));
     Value* wider = riscv_to_integer(v, like(v, b.getIntNTy(2 * bits)), is_signed);

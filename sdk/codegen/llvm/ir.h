@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// A builder of LLVM IR whose functions work on scalars and on vectors, so that the emitters need not distinguish them.
+/// \file Ir, a builder of LLVM IR whose functions work on scalars and on vectors, so that the emitters need not
+/// distinguish them.
 
 #include <collet/codegen/target.h>
 
@@ -35,7 +35,7 @@ class Ir {
   const Target& target;
 
   llvm::LLVMContext& context() { return module.getContext(); }
-  /// LLVM type in which one element (one half, for complex) is computed.
+  /// Returns the LLVM type in which one element (one part of a complex one) is computed.
   llvm::Type* scalar(uint32_t type);
   /// Returns `t` if `lanes` is 1, else the type of vectors of `lanes` elements. For scalable vectors, `lanes` here and below is the
   /// number of lanes at the least vector length.
@@ -45,60 +45,60 @@ class Ir {
   /// Makes all vectors scalable from now on. The target must have scalable vectors.
   void use_scalable_vectors() { is_scalable_ = true; }
   bool is_scalable() const { return is_scalable_; }
-  /// An i64: how many lanes a vector of `lanes` has on the machine that runs the code.
+  /// Returns the number of lanes, as i64, that a vector of `lanes` has on the machine that runs the code.
   llvm::Value* count(int lanes);
-  /// The vector 0, stride, 2 * stride and so on, of integers of type `element`.
+  /// Returns the vector 0, stride, 2 * stride and so on, of integers of type `element`.
   llvm::Value* steps(llvm::Type* element, int lanes, int64_t stride);
   /// Returns a mask that is true in lanes whose number is less than `n`, an i32.
   llvm::Value* first_lanes(llvm::Value* n, int lanes);
   /// Interleaves the lanes of `x` and `y` to a vector with twice as many lanes.
   llvm::Value* interleave(llvm::Value* x, llvm::Value* y);
-  /// Returns the lanes with even and those with odd numbers.
+  /// Returns two vectors: the lanes with even numbers and those with odd numbers.
   std::pair<llvm::Value*, llvm::Value*> deinterleave(llvm::Value* both);
   /// Reverses the order of lanes.
   llvm::Value* reversed(llvm::Value* v) { return b.CreateVectorReverse(v); }
-  /// The type with the lanes of `like` and elements of `element`.
+  /// Returns the type with the number of lanes of `v` and elements of type `element`.
   llvm::Type* like(llvm::Value* v, llvm::Type* element) { return wide(element, lanes_of(v)); }
   Val splat(const Val& x, int lanes);
   llvm::Value* splat(llvm::Value* v, int lanes);
 
   llvm::Value* constant(llvm::Type* t, double x);
   llvm::Value* constant_int(llvm::Type* t, uint64_t x);
-  /// A constant of an element type from its bytes.
+  /// Returns a constant of an element type from its bytes.
   Val literal(uint32_t type, const uint64_t bits[2]);
-  /// A zero of an element type.
+  /// Returns a zero of an element type.
   Val zero(uint32_t type, int lanes);
 
-  /// a * b + c, with one rounding if the target has an instruction for it, else with two.
+  /// Returns a * b + c, with one rounding if the target has an instruction for it, else with two.
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  /// a * b + c, rounded once.
+  /// Returns a * b + c, rounded once.
   llvm::Value* exact_fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  /// x * 2^n for a whole n, rounded once, where that is one instruction for vectors of these lanes; else null.
+  /// Returns x * 2^n for an integer n, rounded once, if that is one instruction for vectors of this length; else null.
   llvm::Value* scale_by_power(llvm::Value* x, llvm::Value* n);
   llvm::Value* unary(llvm::Intrinsic::ID id, llvm::Value* x) { return b.CreateUnaryIntrinsic(id, x); }
   llvm::Value* binary(llvm::Intrinsic::ID id, llvm::Value* x, llvm::Value* y) {
     return b.CreateBinaryIntrinsic(id, x, y);
   }
-  /// The integer type as wide as the float `v`, with its lanes.
-  /// A float with the other sign.
+  /// Returns -v by changing the sign bit.
   llvm::Value* neg(llvm::Value* v);
   llvm::Type* int_like(llvm::Value* v);
   llvm::Value* bits_of(llvm::Value* v) { return b.CreateBitCast(v, int_like(v)); }
 
   /// Converts a float to integers of type `to`, rounding toward zero. Values out of range are clamped; NaN becomes 0.
   llvm::Value* to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
-  /// f32 rounded to a narrower float type, held as f32.
+  /// Rounds an f32 to a narrower float type, and returns it as f32.
   llvm::Value* round_narrow(llvm::Value* f32, uint32_t type);
-  /// f64 to f32 so that a second rounding to a type of at most 21 bits is right.
+  /// Converts f64 to f32 by rounding to odd, so that a later rounding to a type with at most 21 bits gives the
+  /// correctly rounded result.
   llvm::Value* round_to_odd(llvm::Value* f64);
   /// Converts a value to its form in memory: i8 for pred and sub-byte types, the bits of narrow floats. Not for complex.
   llvm::Value* to_storage(const Val& x, uint32_t type);
   llvm::Value* from_storage(llvm::Value* v, uint32_t type);
-  /// LLVM type of one element in memory (one half, for complex).
+  /// Returns the LLVM type of one element (one part of a complex one) in memory.
   llvm::Type* storage(uint32_t type);
 
   Val convert(const Val& x, uint32_t from, uint32_t to);
-  /// Wraps an i8 that holds a sub-byte type.
+  /// Sign- or zero-extends the value of a sub-byte type that an i8 holds.
   llvm::Value* wrap_small(llvm::Value* v, uint32_t type);
   Val select(llvm::Value* c, const Val& x, const Val& y);
 

@@ -54,10 +54,12 @@ std::string text_of(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
-// A module for every few functions that are no others' as well: micro-kernels are large.
+// Divides the functions among modules, a few for each, because modules are compiled in parallel. Micro-kernels are
+// large, so their modules have fewer. Functions that other programs share get modules of their own.
 std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources, size_t threads) {
-  constexpr size_t kMost[] = {12, 4, SIZE_MAX, 1};  // by kind of source
-  constexpr size_t kLeast = 3;                      // functions of a module; one costs as much as a small function
+  constexpr size_t kMost[] = {12, 4, SIZE_MAX, 1};  // most functions of a module, by kind of source
+  // Least functions of a module: a module costs as much as compiling a small function.
+  constexpr size_t kLeast = 3;
   std::vector<std::vector<const FunctionSource*>> modules;
   for (size_t kind = 0; kind < std::size(kMost); ++kind) {
     const auto is_mine = [&](const FunctionSource& f) { return !f.shared && f.body.index() == kind; };
@@ -75,7 +77,7 @@ std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<Fun
 
 }  // namespace
 
-/// Code in a library of the JIT's.
+/// Code in a library of the JIT.
 class Jit::Code : public LoadedCode {
  public:
   explicit Code(std::shared_ptr<orc::LLJIT> jit) : jit_(std::move(jit)) {}
@@ -97,7 +99,7 @@ class Jit::Code : public LoadedCode {
   friend class Jit;
   std::shared_ptr<orc::LLJIT> jit_;
   orc::JITDylib* library_ = nullptr;
-  std::map<std::string, void*> shared_;  ///< functions that are kept by the JIT
+  std::map<std::string, void*> shared_;  ///< functions that the JIT keeps for all programs
 };
 
 Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
@@ -116,7 +118,7 @@ Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
   return {};
 }
 
-// Code without modules.
+// Creates a library without code.
 Status Jit::begin(std::unique_ptr<Code>& out) {
   static std::atomic<uint64_t> next{0};
   auto code = std::make_unique<Code>(jit_);
@@ -169,14 +171,16 @@ Status Jit::compile(const std::vector<FunctionSource>& sources, bool keep_artifa
   return add_shared(sources, static_cast<Code&>(*out));
 }
 
-/// How work is launched that may run beside the caller. If the system has no thread for it, the caller runs it.
+/// Returns the launch policy for work that may run beside the caller. If the system has no thread for it, the caller
+/// runs it.
 std::launch Jit::policy() const {
   return target_.threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
 }
 
 Status Jit::make_shared(const std::vector<FunctionSource>& sources) {
   std::lock_guard lock(mutex_);
-  std::vector<const FunctionSource*> missing;  // in one module, since a module costs as much as a small function
+  // Compiled in one module, since a module costs as much as a small function.
+  std::vector<const FunctionSource*> missing;
   for (const FunctionSource& f : sources) {
     if (f.shared && !shared_.contains(f.name)) missing.push_back(&f);
   }

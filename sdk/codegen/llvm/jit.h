@@ -24,20 +24,20 @@ class LLJIT;
 
 namespace collet::codegen {
 
-/// Compiles modules for the host. Any thread.
+/// Compiles modules for the host. May be used from any thread.
 class Jit {
  public:
   static Status create(const Target& target, std::unique_ptr<Jit>& out);
 
-  /// Compiles the functions of a program. Shared ones are compiled when a program first asks for them, and kept as long as
-  /// this.
+  /// Compiles the functions of a program. Functions that programs share are compiled when a program first needs them,
+  /// and kept as long as this object.
   Status compile(const std::vector<FunctionSource>& sources, bool keep_artifacts, std::unique_ptr<LoadedCode>& out);
-  /// The same for modules that `fill` writes.
+  /// Compiles modules, each of which a function of `fill` writes.
   Status compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
                  std::unique_ptr<LoadedCode>& out);
 
-  /// Code of the same functions as it was before: what LoadedCode::objects gave in a process with the same target. The bytes
-  /// are trusted.
+  /// Loads functions from object code that LoadedCode::objects returned in a process with the same target. The bytes
+  /// are not validated, so they must come from a trusted source.
   Status load(const std::vector<FunctionSource>& sources, const std::vector<std::string>& objects,
               std::unique_ptr<LoadedCode>& out);
 
@@ -49,9 +49,9 @@ class Jit {
   Status begin(std::unique_ptr<Code>& out);
   Status add(Code& code, std::string object);
   std::launch policy() const;
-  /// Compiles the shared ones of the functions that were not compiled before.
+  /// Compiles those shared functions among `sources` that have not been compiled yet.
   Status make_shared(const std::vector<FunctionSource>& sources);
-  /// Finds the shared ones of the functions, or compiles them.
+  /// Adds the addresses of the shared functions among `sources` to `code`, and compiles those that are missing.
   Status add_shared(const std::vector<FunctionSource>& sources, Code& code);
   Target target_;
   std::shared_ptr<llvm::orc::LLJIT> jit_;

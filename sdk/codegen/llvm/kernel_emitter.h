@@ -26,7 +26,8 @@ class Contraction {
   llvm::IRBuilderBase::FastMathFlagGuard guard_;
 };
 
-/// Whether the type is f64 or c128. Programs may rely on the rounding of each operation of these types, so they are not contracted.
+/// True if the type is f64 or c128. Programs may rely on the rounding of each operation of these types, so they are not
+/// contracted.
 bool is_wide(uint32_t type);
 Val emit_op(Ir& ir, const Expr& i, const std::vector<Val>& args, const std::vector<uint32_t>& types,
             bool sums_products = false);
@@ -107,7 +108,7 @@ class KernelEmitter {
   void emit_lane_loop(Value* begin, Value* end, const std::function<void()>& body);
   /// Combines `count` rows, from row `first` on, into the `accumulators` of the current columns.
   void combine_rows(Value* first, int count, const std::vector<Value*>& accumulators);
-  /// Emits the loop along which loads are transposed, one square of iterations and lanes at a time.
+  /// Emits the loop along which loads are transposed, one square of iterations times lanes at a time.
   void emit_squares(size_t l, const std::function<void()>& body);
   /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
@@ -118,7 +119,7 @@ class KernelEmitter {
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
-  /// Whether loop `l` needs no tail behind vectors of `width` lanes: parts of loop 0 begin at multiples of the lanes.
+  /// True if loop `l` needs no tail after vectors of `width` lanes. Parts of loop 0 begin at multiples of the lanes.
   bool fills_vectors(size_t l, int width) const;
   /// Rounds `n` down to a multiple of `lanes`.
   Value* whole_vectors(Value* n, int lanes);
@@ -135,8 +136,8 @@ class KernelEmitter {
   Val get(const std::vector<Value*>& slots, size_t r, uint32_t type, int lanes);
   std::vector<Value*> make_slots(const Reduction& r, int lanes);
   Accumulator open_accumulator(size_t reduction, int outer_lanes);
-  /// Whether the reduction is a maximum or minimum of floats. It is computed with the processor's comparison; NaN and signs of
-  /// zeros, which that ignores, are tracked in further slots.
+  /// True if the reduction is a maximum or minimum of floats. It is computed with the processor's comparison, which
+  /// ignores NaN and signs of zeros; further variables track those.
   static bool is_extremum(const Reduction& r);
   std::vector<Value*> extremum_slots(uint32_t type, int lanes);
   void start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes);
@@ -183,9 +184,10 @@ class KernelEmitter {
   Val instruction(const Expr& i);
   Val operation(const Expr& i);
   Value* in_range(const Index& index, int64_t size);
-  /// Whether all values of the index fit in 32 bits.
+  /// True if all values of the index fit in 32 bits.
   bool is_small(const Index& index) const;
-  /// Whether a division is better done by `quotient`: all lanes are divided by the same float, which is not a constant.
+  /// True if a division should be computed by `quotient`: all lanes are divided by the same float, which is not a
+  /// constant.
   bool is_quotient(uint32_t type, const std::vector<Val>& args) const;
   /// Returns x / y with the rounding of a division. It computes x * (1 / y) and corrects it twice by the remainder. Vectors
   /// with very small or large numbers take a branch that divides.
@@ -210,13 +212,14 @@ class KernelEmitter {
   std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
-  int unroll_ = 1;                            ///< interleaved iterations of the side loop at the insertion point
-  std::vector<Accumulator>* open_ = nullptr;  ///< accumulators of the pass that is being emitted
-  int width_ = 1;                             ///< lanes of the vectorised loop in this pass
-  int lanes_ = 1;                             ///< lanes at the insertion point; 1 outside of the vectorised loop
-  Value* mask_ = nullptr;                     ///< mask of a partial last vector; null if all lanes are used
-  Value* counted_ = nullptr;                  ///< with mask_: an i64, the number of lanes that are used
-  std::map<size_t, Value*> squares_;          ///< by transposed load: its vector in the current iteration
+  int unroll_ = 1;  ///< interleaved iterations of the side loop at the insertion point
+  /// Accumulators of the pass that is being emitted; null outside of passes.
+  std::vector<Accumulator>* open_ = nullptr;
+  int width_ = 1;                     ///< lanes of the vectorised loop in this pass
+  int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
+  Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
+  Value* counted_ = nullptr;          ///< with mask_: an i64, the number of lanes that are used
+  std::map<size_t, Value*> squares_;  ///< by transposed load: its vector in the current iteration
 };
 
 }  // namespace collet::codegen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels, from fixed seeds: what generated code leaves in memory is what the evaluator does.
+// Compares compiled random kernels, from fixed seeds, with the evaluator: both must leave the same bytes in memory.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,8 @@ TEST_P(RandomKernelsTest, FoldsOfNothing_GiveTheIdentityOfTheType) {
                                " b0[9*i0 + i1]\n%1 = in_range (i1) below 0\nr0 = reduce " + combine + " " + name +
                                " %0 init identity if %1\n%2 = reduced " + name + " r0 result 0\nstore b1[i0], %2\n}";
       Kernel kernel;
-      if (!parse_kernel(text, kernel).ok() || !verify_kernel(kernel).ok()) continue;  // no such type or combination
+      // The type does not exist, or the combination does not have it.
+      if (!parse_kernel(text, kernel).ok() || !verify_kernel(kernel).ok()) continue;
       choose_lanes(kernel, GetParam());
       cases.push_back({std::string(combine) + " of " + name, kernel, Fill::kSmall, {}});
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code against the evaluator of kernel IR: every elementwise op of every type, and the forms of kernels.
+// Compares generated code with the evaluator of kernel IR: every elementwise op of every type, and all forms of
+// kernels.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace collet::codegen {
 namespace {
 
 constexpr int kWidths[] = {128, 256, 512};
-constexpr int64_t kPoints = 67;  ///< full vectors and a tail, for all widths
+constexpr int64_t kPoints = 67;  ///< several full vectors and a tail, for all vector widths
 
 std::vector<uint32_t> array_types() {
   std::vector<uint32_t> types;
@@ -27,7 +28,7 @@ std::vector<uint32_t> array_types() {
   return types;
 }
 
-/// A kernel of one loop, whose expressions are loaded and stored at its points.
+/// Builds a kernel of one loop whose expressions are loaded and stored at the loop's points.
 class PointKernel {
  public:
   PointKernel() {
@@ -92,7 +93,7 @@ uint32_t unsigned_of(uint32_t bytes) {
   return COLLET_TYPE_U64;
 }
 
-/// Stores the op of loads of `type`, in each of its variants.
+/// Adds loads of `type`, each variant of the op on them, and stores of the results.
 void store_op(PointKernel& kernel, uint32_t opcode, uint32_t type) {
   std::vector<ExprId> args;
   for (size_t i = 0; i < operands_of(opcode); ++i) args.push_back(kernel.load(type));
@@ -153,7 +154,7 @@ std::vector<uint32_t> elementwise_opcodes() {
   };
 }
 
-/// Whether the op is exact or correctly rounded, so that every correct implementation gives the same bits.
+/// True if the op is exact or correctly rounded, so that all correct implementations give the same bits.
 bool is_exact(uint32_t opcode, uint32_t type) {
   if (opcode == COLLET_OP_REMAINDER) return true;
   const bool arithmetic =
@@ -206,7 +207,7 @@ TEST_P(EveryWidth, ElementaryFunctions_AreNearTheEvaluator) {
   compare_with_evaluator(*jit_, cases);
 }
 
-/// Whether the result of some op of the kernel depends on the implementation.
+/// True if the result of some op of the kernel may differ between implementations.
 bool is_approximate(const Kernel& k) {
   return std::any_of(k.exprs.begin(), k.exprs.end(), [&k](const Expr& e) {
     return e.op == ExprOp::kOp && !is_exact(e.opcode, k.exprs[static_cast<size_t>(e.args[0])].type);
@@ -247,7 +248,7 @@ TEST_P(EveryWidth, SumOverTwoLoops_HasTheErrorOfManyAccumulators) {
   ASSERT_TRUE(read.ok()) << read.message();
   choose_lanes(c.kernel, GetParam());
   c.fill = Fill::kTame;
-  c.bound = {4};  // a reference with one accumulator has a larger error
+  c.bound = {4};  // error in units in the last place; with a single accumulator it would be larger
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
   compare_with_evaluator(*jit, {c});

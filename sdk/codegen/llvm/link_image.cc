@@ -22,7 +22,7 @@ llvm::Error failure(const std::string& text) {
   return llvm::make_error<llvm::StringError>(text, llvm::inconvertibleErrorCode());
 }
 
-/// Lays all segments of a graph into one block, which becomes the image.
+/// Allocates all segments of a link graph in one block, which becomes the image.
 class ImageMemory final : public jitlink::JITLinkMemoryManager {
  public:
   ImageMemory(CodeMemory& memory, CodeImage& image, Status& status) : memory_(memory), image_(image), status_(status) {}
@@ -58,7 +58,8 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
   }
 
  private:
-  /// The image is complete as soon as its addresses are patched: nothing is left to be done.
+  /// The handle of an allocation whose contents are final as soon as they are relocated, so that finalizing it does
+  /// nothing.
   class Finished final : public InFlightAlloc {
    public:
     void abandon(OnAbandonedFunction done) override { done(llvm::Error::success()); }
@@ -70,7 +71,7 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
   Status& status_;
 };
 
-/// One link. Everything happens inside of jitlink::link. `status` receives the first error.
+/// The context of one link. All calls happen inside of jitlink::link. `status` receives the first error.
 class Link final : public jitlink::JITLinkContext {
  public:
   Link(CodeMemory& memory, CodeImage& image, Status& status)

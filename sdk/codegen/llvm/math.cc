@@ -82,7 +82,7 @@ llvm::Value* atan2(Ir& ir, llvm::Value* y, llvm::Value* x) {
 llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y) {
   const F base(ir, x), exponent(ir, y);
   if (base.wide() || base.fuses()) return elementary::power(base, exponent).v;
-  // In f64 one product is accurate enough, which costs less than products of twice the precision made by splitting.
+  // In f64 one product is accurate enough, and cheaper than products in twice the precision.
   const F logarithm = elementary::log(widen(magnitude(base)));
   const F inside = elementary::at_least(elementary::at_most(exponent, 1e30), -1e30);
   return elementary::power_specials(base, exponent, narrow(elementary::exp(widen(inside) * logarithm))).v;
@@ -96,14 +96,14 @@ llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y) {
   return select(magnitude(a) == kInfinity || magnitude(c) == kInfinity, kInfinity, r).v;
 }
 
-/// Long division in binary, by a function: exact for every pair.
+/// Computes the exact remainder by calling a function that does long division in binary.
 llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y) {
-  if (ir.target.has_grid()) {  // there LLVM would multiply by the rounded quotient
+  if (ir.target.has_grid()) {  // for grids, LLVM would replace the division by a multiplication with a rounded quotient
     auto& b = ir.b;
     llvm::Type* const f64 = b.getDoubleTy();
     const llvm::FunctionCallee function = ir.module.getOrInsertFunction("collet_fmod", f64, f64, f64);
     llvm::Value* const result = b.CreateCall(function, {b.CreateFPExt(x, f64), b.CreateFPExt(y, f64)});
-    return b.CreateFPTrunc(result, x->getType());  // exact
+    return b.CreateFPTrunc(result, x->getType());  // exact: the remainder has no more bits than its operands
   }
   return ir.b.CreateFRem(x, y);
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// Mathematical functions as IR, for f32 and f64, scalars and vectors. Largest error found: see math_test.cc.
+/// Emits mathematical functions as IR, for f32 and f64, scalars and vectors. The largest error found for each is in
+/// math_test.cc.
 
 #include "sdk/codegen/llvm/ir.h"
 
@@ -32,11 +33,11 @@ llvm::Value* rsqrt(Ir& ir, llvm::Value* x);
 llvm::Value* cbrt(Ir& ir, llvm::Value* x);
 llvm::Value* erf(Ir& ir, llvm::Value* x);
 llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y);
-/// Exact remainder of a division truncated towards zero.
+/// Emits the exact remainder of a division that is truncated towards zero.
 llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y);
-/// sqrt(x * x + y * y) without overflow.
+/// Emits sqrt(x * x + y * y) without overflow.
 llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y);
-/// sine and cosine at once.
+/// Emits sine and cosine together.
 void sincos(Ir& ir, llvm::Value* x, llvm::Value*& sine, llvm::Value*& cosine);
 
 }  // namespace collet::codegen::math

@@ -8,14 +8,15 @@
 #include "sdk/codegen/llvm/ir.h"
 
 /// \file
-/// The arithmetic of LLVM IR in which <collet/elementary.hpp> and the functions of complex numbers are written.
+/// C++ types with operators that emit LLVM IR. <collet/elementary.hpp> and the complex functions are templates over
+/// such types.
 
 namespace collet::codegen::math {
 
 using elementary::kInfinity;
 using elementary::kNaN;
 
-/// Truth values.
+/// Truth values, one for each lane.
 struct Mask {
   Ir* ir;
   llvm::Value* v;
@@ -35,7 +36,7 @@ inline Mask exclusive_or(Mask p, Mask q) {
   return {p.ir, p.ir->b.CreateXor(p.v, q.v)};
 }
 
-/// Integers of a float's width.
+/// Unsigned integers as wide as a float.
 struct Bits {
   Ir* ir;
   llvm::Value* v;
@@ -89,7 +90,7 @@ struct F : elementary::Operators<F> {
   llvm::Value* v;
 
   F(Ir& i, llvm::Value* value) : ir(&i), v(value) {}
-  /// The constant `x`, with this value's type.
+  /// Returns the constant `x` in this value's type.
   F like(double x) const { return {*ir, ir->constant(v->getType(), x)}; }
   bool wide() const { return v->getType()->getScalarType()->isDoubleTy(); }
   bool fuses() const { return ir->target.fma; }
@@ -156,7 +157,7 @@ inline F root(F a) {
 inline F floor(F a) {
   return {*a.ir, a.ir->unary(llvm::Intrinsic::floor, a.v)};
 }
-/// `a`, of any sign, with the sign of `b`.
+/// Returns the magnitude of `a` with the sign of `b`.
 inline F with_sign_of(F a, F b) {
   return {*a.ir, a.ir->binary(llvm::Intrinsic::copysign, a.v, b.v)};
 }
@@ -178,7 +179,8 @@ inline F narrow(F x) {
   return {*x.ir, x.ir->b.CreateFPTrunc(x.v, x.ir->like(x.v, x.ir->b.getFloatTy()))};
 }
 
-/// 2^n for whole n, where that is normal. Converting n by adding a number spares an instruction that many machines lack.
+/// Returns 2^n for an integer n, if the result is a normal number. n is converted by adding a large number, because
+/// many machines have no conversion instruction.
 inline F power_of_two(F n) {
   const int digits = n.wide() ? 52 : 23, bias = n.wide() ? 1023 : 127;
   return from_bits(n, (bits(n + (n.wide() ? 0x1.8p52 : 0x1.8p23)) + bias) << digits);
@@ -190,7 +192,7 @@ inline F scale(F x, F n) {
   return x * power_of_two(half) * power_of_two(n - half);
 }
 
-/// Large arguments are reduced lane by lane, by a function of the module (emit_support.h).
+/// Reduces x modulo pi / 2. Large arguments are reduced lane by lane, by a function of the module (emit_support.h).
 elementary::Quarter<F> reduce_quarter(F x);
 
 }  // namespace collet::codegen::math

@@ -8,7 +8,8 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
   llvm::Function* f = ir.b.GetInsertBlock()->getParent();
   llvm::IRBuilder<> entry(&f->getEntryBlock(), f->getEntryBlock().begin());
   llvm::AllocaInst* slot = entry.CreateAlloca(type);
-  if (!type->isScalableTy()) slot->setAlignment(llvm::Align(64));  // LLVM takes no more for these than their own
+  // LLVM does not accept a larger alignment for scalable types
+  if (!type->isScalableTy()) slot->setAlignment(llvm::Align(64));
   return slot;
 }
 
@@ -41,7 +42,7 @@ elementary::Quarter<F> reduce_quarter(F x) {
   Ir& ir = *x.ir;
   auto& b = ir.b;
   const elementary::Quarter<F> near = elementary::reduce_small(x);
-  // The slow way is taken when any lane is large.
+  // If any lane is large, all lanes are reduced by the function.
   llvm::Value* large = magnitude(x) > elementary::small_limit(x);
   llvm::Value* any = ir.lanes_of(x.v) == 1 ? large : b.CreateOrReduce(large);
   auto& context = ir.context();

@@ -17,14 +17,14 @@ namespace {
 
 using Wide = long double;
 
-/// A function, what it should give, and how far from that it may be, in units in the last place.
+/// A function to test, its reference, and the largest error allowed, in units in the last place.
 struct Case {
   const char* name;
   math::Function function;
   Wide (*truth)(Wide);
   double f32_ulp;
   double f64_ulp;
-  double low;  ///< arguments are drawn from all magnitudes within
+  double low;  ///< arguments of all magnitudes within [low, high] are tested
   double high;
 };
 
@@ -35,7 +35,7 @@ Wide rsqrt(Wide x) {
   return 1 / std::sqrt(x);
 }
 
-// Bounds as for the same functions in sdk/include/tests/elementary_test.cc.
+// The bounds are those of the same functions in sdk/include/tests/elementary_test.cc.
 const Case kCases[] = {
     {"exp", math::exp, std::exp, 1.5, 1.5, -750, 750},
     {"expm1", math::expm1, std::expm1, 2, 2, -60, 720},
@@ -72,7 +72,7 @@ double ulps(T got, Wide want) {
   return static_cast<double>(std::fabs((static_cast<Wide>(got) - want) / unit));
 }
 
-/// Numbers of all magnitudes, in random order, with the special ones first.
+/// Returns numbers of all magnitudes in random order, preceded by special values.
 template <typename T>
 std::vector<T> arguments(double low, double high, size_t count) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -99,7 +99,7 @@ std::vector<T> arguments(double low, double high, size_t count) {
 
 using Loop = void (*)(const void* x, const void* y, void* out, int64_t count);
 
-/// A loop over vectors of `lanes` elements.
+/// Emits a loop that applies `body` to vectors of `lanes` elements.
 void emit_loop(llvm::Module& module, const Target& target, llvm::Type* (*element)(llvm::LLVMContext&), int lanes,
                const std::function<llvm::Value*(Ir&, llvm::Value*, llvm::Value*)>& body) {
   Ir ir(module, target);

@@ -33,7 +33,7 @@
 namespace collet::codegen {
 namespace {
 
-/// Short: the vectors are there already, loops are as they shall be.
+/// Runs a short list of LLVM passes: the code is vectorised and its loops are in order already.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -71,7 +71,7 @@ std::string print(const llvm::Module& module) {
   return text;
 }
 
-/// The text of a module as assembly; empty where the target has none.
+/// Returns a module as assembly text; empty if the target has none.
 std::string assembly_of(const llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
@@ -149,7 +149,7 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   llvm::MCContext* mc = nullptr;
-  if (target_.has_grid()) {  // its driver reads assembly
+  if (target_.has_grid()) {  // the driver of such a device reads assembly text
     if (machine_->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
       return {COLLET_INTERNAL, "LLVM: no assembly for this target"};
   } else if (machine_->addPassesToEmitMC(passes, mc, stream))

@@ -19,18 +19,18 @@ class TargetMachine;
 
 namespace collet::codegen {
 
-/// File names and contents of what a compilation went through: LLVM IR as emitted and as optimised, assembly.
+/// File names and contents of the stages of a compilation: LLVM IR as emitted and as optimised, and assembly.
 using Artifacts = std::vector<std::pair<std::string, std::string>>;
 
-/// Makes object code for one target, which need not be this machine's. One thread at a time.
+/// Makes object code for one target, which may be another machine than this one. One thread may use it at a time.
 class ObjectCompiler {
  public:
-  /// UNIMPLEMENTED where LLVM has no code generator for the target.
+  /// Returns UNIMPLEMENTED if LLVM has no code generator for the target.
   static Status create(const Target& target, std::unique_ptr<ObjectCompiler>& out);
   ~ObjectCompiler();
 
-  /// Lets `fill` write a module of this name, and compiles it to position-independent object code. What it went through is
-  /// added to `artifacts` unless that is null.
+  /// Compiles a module that `fill` writes to position-independent object code. Unless `artifacts` is null, the stages
+  /// of compilation are added to it.
   Status compile(const std::string& name, const std::function<void(llvm::Module&)>& fill, Artifacts* artifacts,
                  std::string& object);
 
@@ -43,7 +43,7 @@ class ObjectCompiler {
   std::unique_ptr<llvm::TargetMachine> machine_;
 };
 
-/// Emits a function of the name and kind that `source` says.
+/// Emits the function that `source` describes.
 void emit_function(const FunctionSource& source, llvm::Module& module, const Target& target);
 
 }  // namespace collet::codegen

@@ -10,7 +10,7 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kPieceBytes = 16;  ///< that a thread copies at a time
+constexpr int64_t kPieceBytes = 16;  ///< bytes that a thread copies at a time
 constexpr unsigned kGlobalSpace = 1;
 
 }  // namespace
@@ -51,7 +51,7 @@ void ProductEmitter::bring_tile(const Operand& o, Value* base, Value* first, Val
     commit_copies();
     return wait_for_copies(0);
   }
-  constexpr int64_t kTogether = 8;  // loads under way
+  constexpr int64_t kTogether = 8;  // loads that are in progress at the same time
   const int64_t all = elements_of_thread(o);
   const int64_t together = std::gcd(all, kTogether);
   // A loop, because addresses of many elements take too many registers.
@@ -74,7 +74,8 @@ void ProductEmitter::wait_for_copies(int64_t later) {
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {b_.getInt32(static_cast<uint32_t>(later))});
 }
 
-/// The row (column) and the step of this thread's element `i`. Neighbouring threads have neighbours in memory.
+/// Returns the row (column of operand b) and the depth of this thread's element `i`. Neighbouring threads get elements
+/// that are neighbours in memory.
 std::pair<llvm::Value*, llvm::Value*> ProductEmitter::point_of_thread(const Operand& o, Value* i) {
   Value* const index = b_.CreateAdd(b_.CreateMul(i, number(schedule_.block_threads)), thread_);
   const int64_t fast = o.of.by_depth ? o.steps : o.length;
@@ -83,18 +84,19 @@ std::pair<llvm::Value*, llvm::Value*> ProductEmitter::point_of_thread(const Oper
   return o.of.by_depth ? std::pair(high, low) : std::pair(low, high);
 }
 
-/// The address of this thread's element `i`.
+/// Returns the address in shared memory of this thread's element `i`.
 llvm::Value* ProductEmitter::place_of_thread(const Operand& o, Value* base, Value* i) {
   const auto [at, step] = point_of_thread(o, i);
   return o.storage.lines_of_depth ? place(o, base, step, at) : place(o, base, at, step);
 }
 
-/// The address of element `x` of line `line`.
+/// Returns the address of element `x` of line `line`.
 llvm::Value* ProductEmitter::place(const Operand& o, Value* base, Value* line, Value* x) {
   return b_.CreateGEP(o.stored, base, b_.CreateAdd(b_.CreateMul(line, number(o.storage.pitch)), x));
 }
 
-/// The operand at a point. Beyond the depth it is 0. Beyond its rows, or columns, it is any element: no result depends on it.
+/// Returns the element of the operand at a point. Beyond the depth it is 0. Beyond the operand's rows (columns) it is
+/// an arbitrary element, because no result depends on it.
 llvm::Value* ProductEmitter::element_of(const Operand& o, Value* at, Value* step) {
   set_loops(0, k_.loops.size(), o.of.loops, at_most(at, o.of.count - 1));
   set_loops(0, k_.loops.size(), o.of.depth_loops, at_most(step, o.of.depth - 1));
@@ -132,7 +134,7 @@ void ProductEmitter::begin_copies(const Operand& o, Value* base, Value* first, V
     branch(b_.CreateNot(inside),
            [&] { b_.CreateAlignedStore(llvm::Constant::getNullValue(words), to, llvm::Align(kPieceBytes)); });
   };
-  constexpr int64_t kMostUnrolled = 4;  // addresses of more take too many registers
+  constexpr int64_t kMostUnrolled = 4;  // more addresses would take too many registers
   const int64_t threads = schedule_.block_threads;
   if (all > kMostUnrolled * threads) return loop(thread_, number(all), threads, one);
   for (int64_t i = 0; i < all; i += threads) {

@@ -10,7 +10,7 @@
 
 namespace collet::codegen {
 
-/// The emitter of a kernel whose blocks multiply matrices: it brings factors to shared memory.
+/// Base class for kernels whose blocks multiply matrices: loads the factors into shared memory.
 class ProductEmitter : public GridEmitter {
  protected:
   using GridEmitter::GridEmitter;
@@ -19,36 +19,38 @@ class ProductEmitter : public GridEmitter {
   struct Operand {
     TileOperand of;
     TileStorage storage;
-    int64_t length = 0;        ///< rows, or columns, of a tile
-    int64_t steps = 0;         ///< of the depth, in a tile
+    int64_t length = 0;        ///< rows (columns) of a tile
+    int64_t steps = 0;         ///< depth of a tile
     Type* stored = nullptr;    ///< the type of its elements in shared memory
-    uint32_t stored_type = 0;  ///< the same as an element type; 0: as it is computed
-    std::vector<bool> needed;  ///< expressions that its value follows from
+    uint32_t stored_type = 0;  ///< element type in shared memory; 0 for the type that the operand is computed in
+    std::vector<bool> needed;  ///< by expression: whether the operand's value depends on it
   };
-  /// The operand of a product with these types; see TileSchedule.
+  /// Describes an operand of a product of these types; see TileSchedule.
   Operand operand(const TileOperand& of, uint32_t matrix_type, uint32_t sum_type, int64_t length, int64_t steps);
 
-  /// Starts to bring the tile from row (column) `first` and step `depth` on to shared memory at `base`. Copies are started; other
-  /// elements are computed and left in variables, which are added to `computed` where it has too few from `next` on.
+  /// Begins to load the tile from row (column) `first` and depth `depth` on into shared memory at `base`. Asynchronous
+  /// copies are started. Elements that cannot be copied are computed into the variables `computed[next]`,
+  /// `computed[next + 1]`, ..., which are added if there are too few.
   void begin_tile(const Operand& o, Value* base, Value* first, Value* depth, std::vector<Value*>& computed,
                   size_t& next);
-  /// Stores what begin_tile computed.
+  /// Stores the elements that begin_tile computed in shared memory.
   void end_tile(const Operand& o, Value* base, const std::vector<Value*>& computed, size_t& next);
-  /// Brings a tile to shared memory at once, a few elements of each thread at a time. Other threads see it after the next barrier.
+  /// Loads a tile into shared memory without overlap with other work, a few elements of each thread at a time. Other
+  /// threads see it after the next barrier.
   void bring_tile(const Operand& o, Value* base, Value* first, Value* depth);
-  /// Starts the copies of a tile whose operand is copied. Beyond the depth its elements are 0.
+  /// Starts the asynchronous copies of a tile. Elements beyond the depth become 0.
   void begin_copies(const Operand& o, Value* base, Value* first, Value* depth);
-  /// Ends a group of copies.
+  /// Ends a group of asynchronous copies.
   void commit_copies();
-  /// Waits for this thread's copies, but for those of the last `later` groups.
+  /// Waits for this thread's copies except those of the last `later` groups.
   void wait_for_copies(int64_t later);
 
   Value* at_most(Value* x, int64_t last) { return ir_.binary(llvm::Intrinsic::smin, x, number(last)); }
-  /// The shared memory that the block uses: declared, or given when it is started.
+  /// Returns the shared memory of the block: declared in the kernel, or given when it is started.
   Value* block_memory(int64_t bytes) {
     return schedule_.shared_bytes == 0 ? shared_array(b_.getInt8Ty(), bytes) : make_given_array(function_);
   }
-  /// The address of `base` plus so many bytes.
+  /// Returns the address that is `bytes` bytes after `base`.
   Value* behind(Value* base, Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), base, bytes); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of reductions over the rows of a matrix that are computed row by row: generated code must leave the same memory as the
-// evaluator of kernels.
+// Tests reductions over the rows of a matrix that are computed row by row: generated code must leave the same memory as
+// the evaluator of kernels.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Kernel kernel_of(const std::string& text) {
   return kernel;
 }
 
-/// A kernel that reduces the rows of `batches` matrices to one row each.
+/// Returns a kernel that reduces the rows of each of `batches` matrices to one row.
 Kernel reduction_of(const std::string& combine, const std::string& type, int64_t batches, int64_t rows,
                     int64_t columns) {
   const auto text = [](int64_t x) { return std::to_string(x); };
@@ -53,7 +53,7 @@ TEST_P(Rows, OfAllTypes_AreFolded) {
     for (const char* combine : {"add", "multiply", "maximum", "minimum", "and", "xor"}) {
       Kernel kernel = reduction_of(combine, type, 1, 45, 300);
       if (!verify_kernel(kernel).ok()) continue;
-      // Inputs of random bits, among them infinities, zeros of both signs and NaN, if the combination rounds nothing.
+      // Inputs are random bits, with infinities, zeros of both signs and NaNs, unless the combination rounds.
       const bool exact =
           kernel.reductions[0].combine != COLLET_COMBINE_ADD && kernel.reductions[0].combine != COLLET_COMBINE_MULTIPLY;
       cases.push_back(
@@ -73,7 +73,7 @@ TEST_P(Rows, OfAllSizes_AreFolded) {
     }
   }
   cases.push_back({"several strips", reduction_of("add", "f32", 1, 35, 4099), Fill::kSmall, {}});
-  // The columns are the first loop, which threads share.
+  // The loop over the columns is the first one, which threads share.
   cases.push_back({"without batches",
                    kernel_of(R"(kernel (2 buffers) {
     outer i0: 1500

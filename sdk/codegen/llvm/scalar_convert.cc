@@ -12,7 +12,8 @@ using llvm::Type;
 using llvm::Value;
 namespace id = llvm::Intrinsic;
 
-/// Magnitude truncated, one more when the fraction exceeds the random number.
+/// Converts with stochastic rounding: the magnitude is truncated, and increased by one if the fraction exceeds the
+/// random number.
 Value* stochastic_to_int(Ir& ir, Value* x, Value* random, uint32_t to) {
   auto& b = ir.b;
   Value* magnitude = ir.unary(id::fabs, x);
@@ -46,7 +47,7 @@ Val scalar_bitcast(Ir& ir, const ScalarOp& op) {
 
 Val scalar_reduce_precision(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
-  // Formats with infinities are cut on their own bits, so that subnormals are what they are there.
+  // Formats with infinities are rounded in their own bits, so that their subnormal numbers are rounded correctly.
   FloatFormat f = op.types[0] == COLLET_TYPE_F64 ? FloatFormat{11, 52, 1023} : FloatFormat{8, 23, 127};
   const bool narrow = op.types[0] != COLLET_TYPE_F32 && op.types[0] != COLLET_TYPE_F64 &&
                       float_format(op.types[0]).specials == FloatFormat::IEEE;
@@ -93,7 +94,7 @@ Val scalar_stochastic_convert(Ir& ir, const ScalarOp& op) {
   if (kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED) {
     return {stochastic_to_int(ir, x, random, op.result_type)};
   }
-  // To a narrower float: add the random bits below the last place and cut.
+  // To a narrower float: add the random bits below the last place, then truncate.
   const unsigned to_mantissa =
       static_cast<unsigned>(op.result_type == COLLET_TYPE_F32 ? 23 : float_format(op.result_type).mantissa_bits);
   const unsigned mantissa = x->getType()->getScalarType()->isDoubleTy() ? 52 : 23;

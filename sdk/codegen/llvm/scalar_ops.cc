@@ -40,7 +40,7 @@ unsigned width_of(uint32_t type) {
   return static_cast<unsigned>(type_bits(type));
 }
 
-/// Adapters: a function of LLVM's builder, an intrinsic, or a function of math.h as a table entry.
+/// Adapters, which make a function of math.h or an LLVM intrinsic an entry of the op table.
 template <Value* (*F)(Ir&, Value*)>
 Val unary(Ir& ir, const ScalarOp& op) {
   return {F(ir, x_of(op))};
@@ -54,7 +54,7 @@ Val intrinsic(Ir& ir, const ScalarOp& op) {
   return {ir.unary(Id, x_of(op))};
 }
 
-// Functions of LLVM's builder as table entries.
+// Makes a function of LLVM's builder an entry of the op table.
 #define COLLET_BUILDS(name, method, ...) \
   Val name(Ir& ir, const ScalarOp& op) { \
     return {ir.method(__VA_ARGS__)};     \
@@ -119,7 +119,7 @@ Val int_extreme(Ir& ir, const ScalarOp& op) {
   id::ID which = is_signed(op) ? (kMax ? id::smax : id::smin) : (kMax ? id::umax : id::umin);
   return {ir.binary(which, x_of(op), y_of(op))};
 }
-/// Not a number wins; -0 is less than +0.
+/// Emits a maximum or minimum where NaN wins and -0 is less than +0.
 template <bool kMax>
 Val float_extreme(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
@@ -135,7 +135,7 @@ Val pred_extreme(Ir& ir, const ScalarOp& op) {
   return kMax ? bit_or(ir, op) : bit_and(ir, op);
 }
 
-/// Amounts are unsigned; too large ones shift everything out.
+/// Emits a shift. Amounts are unsigned; amounts of the type's width or more shift out all bits.
 template <llvm::Instruction::BinaryOps kShift>
 Val shift(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
@@ -144,7 +144,8 @@ Val shift(Ir& ir, const ScalarOp& op) {
   Value* limit = ir.constant_int(x->getType(), width);
   if (kShift == llvm::Instruction::AShr) {
     Value* amount = ir.binary(id::umin, y_of(op), ir.constant_int(x->getType(), width - 1));
-    if (width < 8 && !is_signed(op)) {  // the sign stands in the middle of the byte
+    // The value fills only the low bits of its byte, so the top bit of the byte is not the sign.
+    if (width < 8 && !is_signed(op)) {
       Value* by = ir.constant_int(x->getType(), 8 - width);
       x = b.CreateAShr(b.CreateShl(x, by), by);
     }
@@ -171,7 +172,7 @@ Val float_sign(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
   Value* x = x_of(op);
   Value* one = ir.binary(id::copysign, ir.constant(x->getType(), 1.0), x);
-  Value* keep = b.CreateFCmpUEQ(x, zero_like(x));  // zeros and what is not a number
+  Value* keep = b.CreateFCmpUEQ(x, zero_like(x));  // zeros and NaNs are returned unchanged
   return {b.CreateSelect(keep, x, one)};
 }
 
@@ -269,7 +270,7 @@ llvm::CmpInst::Predicate int_predicate(int64_t direction, bool is_signed) {
 Val int_compare(Ir& ir, const ScalarOp& op) {
   return {ir.b.CreateICmp(int_predicate(op.a, is_signed(op)), x_of(op), y_of(op))};
 }
-/// Bits of a float such that signed comparison of them is the total order.
+/// Returns the bits of a float as integers whose signed order is the total order of floats.
 Value* ordered_bits(Ir& ir, Value* v) {
   auto& b = ir.b;
   Value* bits = ir.bits_of(v);
@@ -296,7 +297,7 @@ constexpr Emit pred_clamp = clamp<bit_and, bit_or>;
 constexpr Emit int_clamp = clamp<int_extreme<false>, int_extreme<true>>;
 constexpr Emit float_clamp = clamp<float_extreme<false>, float_extreme<true>>;
 
-/// One row an op, see kernel/elementwise.def.
+/// A row of kernel/elementwise.def.
 struct Row {
   uint32_t opcode;
   Emit pred;
@@ -344,7 +345,8 @@ Val emit_combine(Ir& ir, uint32_t combine, uint32_t type, const Val& x, const Va
   const Val args[2] = {x, y};
   ScalarOp op{combine_opcode(combine), type, types, args};
   const Row* row = row_of(op.opcode);
-  Val r = of_kind(*row, type)(ir, op);  // narrow floats are rounded once, at the end of the reduction
+  // Not rounded to a narrow float type: that happens once, at the end of the reduction.
+  Val r = of_kind(*row, type)(ir, op);
   return integer_type(type) ? Val{ir.wrap_small(r.v, type)} : r;
 }
 
@@ -353,7 +355,7 @@ Val combine_identity(Ir& ir, uint32_t combine, uint32_t type) {
   Type* t = zero.v->getType();
   const bool real = t->isFloatingPointTy();
   const bool is_signed = collet_type_kind(type) == COLLET_KIND_SIGNED;
-  // Sub-byte types have the range of their own bits.
+  // The identities of sub-byte types are limits of their own range, not of a byte.
   const bool pred = type == COLLET_TYPE_PRED;
   const unsigned bits = real ? 0 : pred ? 1 : width_of(type);
   const uint64_t top = bits == 0 ? 0 : ~uint64_t{0} >> (64 - bits);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Element-wise ops as IR: one row of a table each.
+/// Emits elementwise ops as IR, by the table kernel/elementwise.def.
 
 #include <span>
 
@@ -10,22 +10,22 @@
 
 namespace collet::codegen {
 
-/// One element-wise computation.
+/// An elementwise op on values.
 struct ScalarOp {
   uint32_t opcode = 0;
   uint32_t result_type = 0;
-  std::span<const uint32_t> types;  ///< of the operands
-  std::span<const Val> args;        ///< all of the same number of lanes
-  int64_t a = 0;                    ///< comparison direction; exponent bits of reduce-precision
-  int64_t b = 0;                    ///< comparison type; mantissa bits
+  std::span<const uint32_t> types;  ///< element types of the operands
+  std::span<const Val> args;        ///< the operands, all with the same number of lanes
+  int64_t a = 0;                    ///< comparison direction, or exponent bits of reduce-precision
+  int64_t b = 0;                    ///< comparison type, or mantissa bits of reduce-precision
 };
 
-/// Emits it. The op must be supported: see has_elementwise.
+/// Emits an op. It must be supported, see has_elementwise.
 Val emit_scalar(Ir& ir, const ScalarOp& op);
 
-/// The combination of two elements that COLLET_COMBINE_* stands for.
+/// Emits the combination of two elements that COLLET_COMBINE_* names.
 Val emit_combine(Ir& ir, uint32_t combine, uint32_t type, const Val& x, const Val& y);
-/// The value that leaves the other unchanged.
+/// Returns the identity of a combination: combined with it, another value stays the same.
 Val combine_identity(Ir& ir, uint32_t combine, uint32_t type);
 
 }  // namespace collet::codegen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of loads that are transposed in registers or strided: generated code must leave the same memory as the evaluator of
-// kernels, for all types, for full and partial squares, and for bodies that are unrolled or loops.
+// Tests loads that are transposed in registers or strided: generated code must leave the same memory as the evaluator
+// of kernels, for all types, for full and partial squares, and for bodies that are unrolled or loops.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Kernel kernel_of(const std::string& text) {
   return kernel;
 }
 
-/// y[j, i] = x[i, j] for `rows` times `columns` elements, `batches` of them.
+/// Returns a kernel that computes y[j, i] = x[i, j] for `batches` matrices of `rows` times `columns` elements.
 Kernel transpose_of(const std::string& type, int64_t batches, int64_t rows, int64_t columns) {
   const auto text = [](int64_t x) { return std::to_string(x); };
   return kernel_of("kernel (2 buffers) {\nouter i0: " + text(batches) + "\nouter i1: " + text(columns) +
@@ -147,7 +147,8 @@ TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
   EXPECT_EQ(transposing_loop(kernel), 3U);
 }
 
-// Results that are neighbours in memory follow each other: the loop of lanes is within that of the squares along the other side.
+// Consecutive iterations should write neighbouring results: the loop over lanes is inside the loop over the squares
+// along the other side.
 TEST(Squares, ThatFillASide_GoInTheOrderOfTheResults) {
   Kernel kernel = transpose_of("f32", 1, 96, 64);
   collapse_loops(kernel);
@@ -160,7 +161,7 @@ TEST(Squares, ThatFillASide_GoInTheOrderOfTheResults) {
   EXPECT_EQ(transposing_loop(kernel), 2U);
 }
 
-// Sides that squares do not fill are walked along the rows that are read.
+// If squares do not fill a side, the order of loops follows the rows that are read.
 TEST(Squares, ThatDoNotFillASide_GoInTheOrderOfTheRows) {
   Kernel kernel = transpose_of("f32", 1, 65, 67);
   collapse_loops(kernel);

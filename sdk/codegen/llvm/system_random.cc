@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's archives of Debian 12 ask for arc4random, which older systems' C libraries lack: with this, what links them statically
-// loads there. LLVM uses it for names of temporary files.
+// Defines arc4random. LLVM's archives of Debian 12 need it for names of temporary files, but C libraries of older
+// systems lack it; with this definition a library that links LLVM statically loads on them.
 #include <cstdint>
 #include <random>
 

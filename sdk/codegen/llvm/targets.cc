@@ -23,11 +23,11 @@
 namespace collet::codegen {
 namespace {
 
-/// Features without which LLVM makes no code for x86-64.
+/// Features without which LLVM generates no code for x86-64.
 constexpr std::string_view kNeeded[] = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"};
 
-/// A processor of the architecture that this process runs on, by LLVM's name (empty: the architecture's least one), with these
-/// features; null where LLVM cannot make code for it.
+/// Describes a processor of the architecture that this process runs on. `cpu` is LLVM's name of it; empty for the
+/// architecture's least processor. Returns null if LLVM cannot generate code for it.
 std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& cpu, const std::string& features) {
   initialize_targets();
   std::string ignored;
@@ -70,15 +70,15 @@ Status check_features(const std::string& changes) {
 
 namespace {
 
-/// The highest clock of the first core, in cycles a nanosecond; where the system does not say, that of a common server. Not measured:
-/// the figure is part of the key of cached code, and must be the same each time.
+/// Returns the highest clock of the first core in cycles per nanosecond, or that of a common server if the system does
+/// not report it. It is not measured, because it is part of the key of cached code and must always be the same.
 double clock_per_ns() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   double khz = 0;
   return file >> khz && khz > 0 ? khz / 1e6 : 2.5;
 }
 
-/// Makes the Target that follows from a list of features.
+/// Returns the Target that follows from a list of features.
 Target make_target(std::string cpu, std::map<std::string, bool> on) {
   Target target;
   target.triple = llvm::sys::getProcessTriple();
@@ -99,7 +99,8 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.int8_dot = wide ? on["avx512vnni"] : target.vector_bits == 256 && on["avxvnni"];
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) target.first_cache = bytes;
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) target.second_cache = bytes;
-  // Two units of arithmetic, as nearly all processors with vectors have; those of Zen 4 take a vector of 512 bits in halves.
+  // Assumes two vector units, which nearly all processors have. Those of Zen 4 are 256 bits wide and process a 512-bit
+  // vector in two halves.
   const int lanes = std::min(target.vector_bits, target.cpu == "znver4" ? 256 : 512) / 32;
   target.flops_per_ns = 2 * lanes * (target.fma ? 2 : 1) * clock_per_ns();
   return target;
@@ -112,7 +113,7 @@ Target host_target(const std::string& changes) {
   std::string list;
   for (const auto& entry : llvm::sys::getHostCPUFeatures()) on[entry.getKey().str()] = entry.getValue();
   for (const auto& [feature, value] : on) list += (value ? ",+" : ",-") + feature;
-  // LLVM knows what goes with what: without AVX there is no AVX2.
+  // LLVM switches dependent features off as well: without AVX there is no AVX2.
   if (const auto processor = native_subtarget("", list)) {
     std::stringstream items(changes);
     for (std::string item; std::getline(items, item, ',');) processor->ApplyFeatureFlag(item);
@@ -186,12 +187,12 @@ void initialize_targets() {
 
 namespace {
 
-/// Defaults for an architecture for which code is made ahead of time.
+/// Defaults for an architecture for which code is compiled ahead of time.
 struct Architecture {
   const char* name;
   const char* triple;
-  const char* cpu;       ///< unless another is named
-  const char* features;  ///< besides those of `cpu`
+  const char* cpu;       ///< processor, unless the caller names one
+  const char* features;  ///< features in addition to those of `cpu`
   const char* abi;
   bool masks;
   bool half_conversion;
@@ -239,8 +240,8 @@ Status cross_target(const std::string& name, Target& out) {
     out.vector_bits = 128;
     out.routines = false;
     out.grid.warp = 32;
-    // Half of a processor's shared memory, without the 1 KiB of each block that the system takes (CUDA C++ Programming Guide, "Compute
-    // Capabilities").
+    // Half of a processor's shared memory, minus the 1 KiB per block that the system reserves (CUDA C++ Programming
+    // Guide, "Compute Capabilities").
     constexpr int64_t kKib = 1024;
     if (cpu == "sm_80" || cpu == "sm_87") out.grid.shared_bytes = (164 / 2 - 1) * kKib;
     if (cpu == "sm_90" || cpu == "sm_100") out.grid.shared_bytes = (228 / 2 - 1) * kKib;

@@ -3,7 +3,8 @@
 
 namespace collet::codegen {
 
-/// Registers LLVM's code generators, so that targets can be looked up. Later calls do nothing. Any thread.
+/// Registers LLVM's code generators, so that targets can be looked up. Later calls do nothing. May be called from any
+/// thread.
 void initialize_targets();
 
 }  // namespace collet::codegen

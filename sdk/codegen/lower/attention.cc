@@ -14,9 +14,9 @@
 namespace collet::codegen {
 namespace {
 
-/// Follows the first operand of nodes with these opcodes to the node that defines something else. Null for an argument, and if a value
-/// on the way has another type than f32 and `result`. The kernel computes in f32 and leaves out what is rounded on the way: results of
-/// type `result` do not show that.
+/// Follows the first operand of nodes with these opcodes to the node that defines something else. Returns null for an
+/// argument, and if an intermediate value has another type than f32 or `result`. The kernel computes in f32 and omits
+/// intermediate roundings to `result`, which the result, of the same type, is not precise enough to show.
 const Node* behind(const Graph& graph, ValueId v, uint32_t result, std::initializer_list<uint32_t> opcodes) {
   for (;;) {
     const uint32_t type = graph.type(v).element;
@@ -27,7 +27,7 @@ const Node* behind(const Graph& graph, ValueId v, uint32_t result, std::initiali
   }
 }
 
-/// The value of a float constant, maybe broadcast or converted; NaN if `v` is none.
+/// Returns the value of a float constant that may be broadcast or converted; NaN if `v` is none.
 double constant_of(const Graph& graph, ValueId v) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   while (const Node* node = graph.def(v)) {
@@ -58,16 +58,17 @@ bool is_minus_infinity(const Graph& graph, ValueId v) {
   return constant_of(graph, v) == -std::numeric_limits<double>::infinity();
 }
 
-/// The values of a softmax: quotient = exp(logits - maximum) / sum.
+/// The values that make up a softmax: quotient = exp(logits - maximum) / sum.
 struct Softmax {
   ValueId logits = kNone;
-  ValueId maximum = kNone;  ///< of each row
+  ValueId maximum = kNone;  ///< the maximum of each row
   ValueId sum = kNone;
   ValueId quotient = kNone;
-  size_t row = 0;  ///< the dimension of the logits that a row runs along
+  size_t row = 0;  ///< the dimension of the logits along which a row runs
 };
 
-/// The only dimension that a reduce of one operand reduces, if it combines by `combine`; -1 otherwise.
+/// Returns the dimension that a reduce of one operand with the combination `combine` reduces. Returns -1 if the node is
+/// no such reduce, or reduces several dimensions.
 int64_t reduced_dimension(const Graph& graph, const Node* node, uint32_t combine) {
   if (!node || node->opcode != COLLET_OP_REDUCE || node->results.size() != 1) return -1;
   if (graph.blocks[node->blocks[0]].combine != combine) return -1;
@@ -75,8 +76,8 @@ int64_t reduced_dimension(const Graph& graph, const Node* node, uint32_t combine
   return dims.size() == 1 ? dims[0] : -1;
 }
 
-/// Finds the nodes of a softmax whose last one is `divide`, in a product with results of type `result`. Whether the row's maximum and
-/// sum meet the right elements is not checked.
+/// Finds the nodes of a softmax whose last node is `divide`, in a product with results of type `result`. Does not check
+/// that each element is combined with the maximum and sum of its own row.
 bool find_softmax_nodes(const Graph& graph, const Node& divide, uint32_t result, Softmax& out) {
   const auto converted = [&](ValueId v) { return behind(graph, v, result, {COLLET_OP_CONVERT}); };
   const auto of_row = [&](ValueId v) {
@@ -92,7 +93,7 @@ bool find_softmax_nodes(const Graph& graph, const Node& divide, uint32_t result,
   if (!difference || difference->opcode != COLLET_OP_SUBTRACT) return false;
   const Node* maximum = of_row(difference->operands[1]);
   if (maximum && maximum->opcode == COLLET_OP_MAXIMUM) {
-    // A maximum with minus infinity changes nothing.
+    // A maximum with minus infinity has no effect, so it is skipped.
     const bool first = is_minus_infinity(graph, maximum->operands[0]);
     if (!first && !is_minus_infinity(graph, maximum->operands[1])) return false;
     maximum = of_row(maximum->operands[first ? 1 : 0]);
@@ -109,7 +110,7 @@ bool find_softmax_nodes(const Graph& graph, const Node& divide, uint32_t result,
   return true;
 }
 
-/// Whether each element of the quotient takes the maximum and the sum of its own row.
+/// True if each element of the quotient is computed with the maximum and the sum of its own row.
 bool meets_own_row(const Graph& graph, const Softmax& softmax) {
   const Dims& dims = graph.type(softmax.quotient).dims;
   Kernel kernel;
@@ -130,7 +131,7 @@ bool meets_own_row(const Graph& graph, const Softmax& softmax) {
   });
 }
 
-/// The kernel's only load of `v`; null if there is none or several.
+/// Returns the kernel's only load of `v`; null if there is none or more than one.
 const Expr* only_load(const Kernel& kernel, const std::vector<ValueId>& buffers, ValueId v) {
   const Expr* found = nullptr;
   for (const Expr& e : kernel.exprs) {
@@ -141,7 +142,7 @@ const Expr* only_load(const Kernel& kernel, const std::vector<ValueId>& buffers,
   return found;
 }
 
-/// Whether an index without terms is inside an array of `elements` at all points of the loops.
+/// True if an index without terms is inside an array of `elements` elements at all points of the loops.
 bool is_always_inside(const Kernel& kernel, const Index& index, int64_t elements) {
   int64_t largest = index.constant;
   bool goes_forward = index.constant >= 0;
@@ -179,7 +180,7 @@ class Builder {
   }
 
  private:
-  /// Makes the loops of the result and of the keys.
+  /// Makes the loops over the result and over the keys.
   bool make_loops() {
     const auto a = attributes<collet_dot_attrs>(graph_, product_);
     const Dims keys = integers(graph_, side_ == 0 ? a.lhs_contracting : a.rhs_contracting);
@@ -195,7 +196,8 @@ class Builder {
     return true;
   }
 
-  /// Finds which element of the softmax's result each factor is: it must be that element, maybe converted.
+  /// Finds the element of the softmax's result that is a factor of the second product. The factor must be that element,
+  /// possibly converted.
   bool find_weight(Index& at) const {
     Kernel kernel = loops_;
     ValueId last = product_.operands[side_];
@@ -213,7 +215,7 @@ class Builder {
       return e.op == ExprOp::kLoad || (e.op == ExprOp::kOp && e.opcode == COLLET_OP_CONVERT);
     });
     at = load->index;
-    // The keys are the row of the softmax.
+    // The loop over the keys must run along the row of the softmax.
     const Dims& dims = graph_.type(softmax_.quotient).dims;
     int64_t step = 1;
     for (size_t d = softmax_.row + 1; d < dims.size(); ++d) step *= dims[d];
@@ -229,7 +231,7 @@ class Builder {
     for (ValueId v : builder.buffers()) {
       const Node* const node = graph_.def(v);
       if (!node || node->opcode != COLLET_OP_DOT || !only_load(kernel, builder.buffers(), v)) continue;
-      if (out_.scores != kNone) return false;  // which of them is the product of queries and keys?
+      if (out_.scores != kNone) return false;  // two candidates: the product of queries and keys is ambiguous
       out_.scores = graph_.value(v).def;
     }
     return out_.scores != kNone && is_small_float(graph_.type(graph_.nodes[out_.scores].results[0]).element);
@@ -273,7 +275,7 @@ class Builder {
         allows_tf32(graph_, b.precision, b.algorithm));
     store(builder);
     if (builder.failed()) return false;
-    // The score is not in memory: where it was loaded, the sum takes its place.
+    // The score is not stored in memory: the expression that loaded it becomes the result of the reduction.
     const Expr load_of_score = kernel.exprs[score_expr];
     Expr& e = kernel.exprs[score_expr];
     e = kernel.exprs[static_cast<size_t>(sum)];
@@ -330,12 +332,12 @@ class Builder {
 
   const Graph& graph_;
   const Node& product_;
-  const size_t side_;  ///< the operand of the product that has the weights
+  const size_t side_;  ///< number of the second product's operand that is computed from the weights
   const InputTest& is_input_;
   AttentionKernel& out_;
   Softmax softmax_;
-  uint32_t multiplied_ = 0;  ///< type of the weights in the product
-  Kernel loops_;             ///< those of the result and of the keys
+  uint32_t multiplied_ = 0;  ///< type of the weights as operands of the second product
+  Kernel loops_;             ///< the loops over the result and over the keys
   Position weight_at_;
   Position value_at_;
 };

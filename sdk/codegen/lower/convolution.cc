@@ -23,10 +23,11 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 
 namespace {
 
-/// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
+/// Sums of fewer products of f64 than this, counted over the whole result, round each product and each sum as a program
+/// that is written out would.
 constexpr int64_t kPlainProducts = 4096;
 
-/// Stores the sum of lhs * rhs over the inner loops.
+/// Adds the expressions that sum lhs * rhs over the inner loops and store the result.
 void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprId rhs, ValueId result,
                      const Index& index, uint32_t type, bool tf32) {
   const uint32_t sum = sum_type(type);
@@ -64,7 +65,7 @@ std::pair<Position, Position> dot_positions(const Graph& graph, const Node& node
   const std::pair<Dims, Dims> batch{integers(graph, a.lhs_batch), integers(graph, a.rhs_batch)};
   const std::pair<Dims, Dims> summed{integers(graph, a.lhs_contracting), integers(graph, a.rhs_contracting)};
   std::pair<Position, Position> out;
-  size_t next = batch.first.size();  // of the dimensions of the result
+  size_t next = batch.first.size();  // next dimension of the result
   const auto place = [&](size_t operand, const Dims& batch_dims, const Dims& summed_dims, Position& to) {
     const size_t rank = graph.type(node.operands[operand]).dims.size();
     to.at.resize(rank);
@@ -101,8 +102,9 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
 
 namespace {
 
-/// The loops of a result, and its position in them. Features of several groups, where each has several of its own, are two
-/// loops, the groups and what is in one: then each group is a product.
+/// Adds the loops over a result, and returns the position that they stand for. If there are several groups with several
+/// features each, the features are two loops, over groups and over the features of a group, so that each group is a
+/// matrix product.
 Position result_loops(const collet_convolution_attrs& a, const ArrayType& filter, const Dims& dims, Kernel& k) {
   constexpr int64_t kLeastColumns = 4;
   const int64_t groups = std::max(a.feature_groups, a.batch_groups);
@@ -144,8 +146,8 @@ KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputT
   return plan;
 }
 
-/// Copies an input with the edges of its window: zeros around it, and between its elements where it is dilated.
-/// Afterwards the window needs neither.
+/// Copies an input together with the padding of its window: zeros around it and, for a dilated input, between its
+/// elements. The window of the copy needs neither.
 class Edges {
  public:
   Edges(const Graph& graph, const Node& node)
@@ -176,7 +178,7 @@ class Edges {
     int64_t elements = 1;
     for (int64_t d : dims_) elements *= d;
     products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
-    // A depthwise filter does little arithmetic per input element, so that the copy would take most of the time.
+    // A depthwise filter does little arithmetic per input element, so the copy would take most of the time.
     if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
       return false;
     const Dims to = integers(graph_, a_.labels.output_spatial);
@@ -184,7 +186,7 @@ class Edges {
     return any && suits && elements <= 8 * input.elements && elements * 4 <= products;
   }
 
-  /// The kernels that write the copy; then the window is one without edges.
+  /// Adds the kernels that write the copy, and changes the window to one without padding.
   ValueId copy(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
     const uint32_t type = sum_type(graph_.type(node_.operands[0]).element);
     separate_lines(type);
@@ -203,7 +205,7 @@ class Edges {
  private:
   static constexpr int64_t kLongestSide = int64_t{1} << 24;
 
-  /// The window's number of a dimension of the input, -1 where it has none.
+  /// Returns, for each dimension of the input, its dimension in the window, or -1 if it has none.
   std::vector<int64_t> window_dims() const {
     std::vector<int64_t> r(dims_.size(), -1);
     const Dims spatial = integers(graph_, a_.labels.input_spatial);
@@ -211,8 +213,8 @@ class Edges {
     return r;
   }
 
-  /// One kernel that writes line after line, each with its edges. The dimensions from the last of the window on are one
-  /// line in both arrays.
+  /// Adds one kernel that writes line by line, including the zeros. The dimensions from the window's last one on form
+  /// one line in both arrays. Returns false if they do not.
   bool whole_lines(ValueId copy, uint32_t type, const InputTest& is_input, std::vector<KernelPlan>& out) const {
     const ArrayType& input = graph_.type(node_.operands[0]);
     const std::vector<int64_t> of_window = window_dims();
@@ -300,9 +302,9 @@ class Edges {
   Dims dims_;
 };
 
-/// A convolution whose input is dilated, without the zeros between: of each dimension, results that lie a step apart meet
-/// elements with the same positions of the window. These are a phase; a kernel computes the results of one phase of each
-/// dimension.
+/// Computes a convolution of a dilated input without multiplying by the zeros between its elements. Results that are a
+/// certain step apart in a dimension use the same elements of the window; they form a phase. One kernel computes the
+/// results of one combination of phases.
 class Phases {
  public:
   Phases(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make)
@@ -327,9 +329,9 @@ class Phases {
   }
 
  private:
-  static constexpr size_t kMostPhases = 16;  ///< of all dimensions together
+  static constexpr size_t kMostPhases = 16;  ///< most combinations of phases of all dimensions
 
-  /// Results first, first + step, ... of one dimension, and the positions of the window that they meet.
+  /// A phase of one dimension: the results first, first + step, ..., and the elements of the window that they use.
   struct Phase {
     int64_t first = 0;
     int64_t count = 0;
@@ -383,12 +385,12 @@ class Phases {
     phases_.push_back(std::move(found));
   }
 
-  /// The position in the dilated input of element `tap` of the window of result `result`.
+  /// Returns the position in the dilated input that element `tap` of the window has for result `result`.
   int64_t place(size_t d, int64_t result, int64_t tap) const {
     return result * window_.stride[d] + tap * window_.dilation[d] - window_.low[d];
   }
 
-  /// How far the window reaches beyond the input.
+  /// Computes how far the window reaches beyond the input.
   void find_edges(size_t d, int64_t extent) {
     int64_t before = 0;
     int64_t after = 0;
@@ -409,9 +411,9 @@ class Phases {
     return std::any_of(before_.begin(), before_.end(), is_some) || std::any_of(after_.begin(), after_.end(), is_some);
   }
 
-  /// The input with zeros around it.
+  /// Copies the input with zeros around it.
   void copy_input(std::vector<KernelPlan>& out) {
-    const ArrayType input = graph_.type(node_.operands[0]);  // a copy: make_ may move the graph's values
+    const ArrayType input = graph_.type(node_.operands[0]);  // a copy, because make_ may reallocate the graph's values
     const uint32_t type = sum_type(input.element);
     const ValueId copy = make_(type, dims_);
     KernelPlan plan;
@@ -502,10 +504,11 @@ class Phases {
   const MakeValue& make_;
   collet_convolution_attrs a_;
   Window window_;
-  std::vector<std::vector<Phase>> phases_;  ///< by dimension of the window
-  Dims steps_, tap_steps_;                  ///< between results, and between positions, of a phase
-  Dims before_, after_;                     ///< zeros that the input needs around it
-  Dims dims_;                               ///< of the input with these
+  std::vector<std::vector<Phase>> phases_;  ///< phases by dimension of the window
+  /// Distances between the results, and between the window elements, of a phase.
+  Dims steps_, tap_steps_;
+  Dims before_, after_;  ///< numbers of zeros before and after the input
+  Dims dims_;            ///< dimensions of the input with the zeros
   ValueId input_ = kNone;
 };
 

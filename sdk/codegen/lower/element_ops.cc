@@ -6,7 +6,7 @@
 namespace collet::codegen {
 namespace {
 
-/// Computed from the operands' elements at the same place.
+/// True for ops whose elements are computed from the operands' elements at the same position.
 bool is_pointwise(uint32_t opcode) {
   return (collet_op_traits(opcode) & COLLET_OP_ELEMENTWISE) != 0 || opcode == COLLET_OP_BITCAST_CONVERT;
 }
@@ -81,7 +81,7 @@ ExprId KernelBuilder::compute(const Node& node, ValueId v, const Position& where
   }
   if (frame_) return structured(node, v, at, mask);
   if (node.opcode == COLLET_OP_REDUCE) return reduce(node, graph_.value(v).index, at);
-  return integer(type.element, 0);  // never: supports() knows what is here
+  return integer(type.element, 0);  // unreachable: `supports` accepts only the cases above
 }
 
 ExprId KernelBuilder::elementwise(const Node& node, ValueId v, const Position& at, ExprId mask) {
@@ -198,7 +198,7 @@ ExprId KernelBuilder::reduce(const Node& node, uint32_t result, const Position& 
   NodeId id = static_cast<NodeId>(&node - graph_.nodes.data());
   Dims dims = integers(graph_, attributes<collet_dimensions_attrs>(graph_, node).dimensions);
   Position from;
-  // This is checked for each read: one reduction may be read at the position of its loops and at another one.
+  // Checked for each read, because a reduction may be read at the position of its loops and also at another one.
   if (!match_loops(node, dims, at, from)) failed_ = true;
   auto it = reductions_.find(id);
   if (it == reductions_.end()) {
@@ -225,7 +225,8 @@ ExprId KernelBuilder::reduce(const Node& node, uint32_t result, const Position& 
   return emit(std::move(i));
 }
 
-/// Kept dimensions are the outer loops and reduced ones the inner loops, both in order; loops of size 1 do not count.
+/// The kept dimensions must be the outer loops and the reduced ones the inner loops, both in order. Dimensions of size
+/// 1 need no loop.
 bool KernelBuilder::match_loops(const Node& node, const Dims& reduced, const Position& at, Position& from) const {
   const Dims& dims = graph_.type(node.operands[0]).dims;
   auto next_loop = [&](size_t& l, size_t end) {

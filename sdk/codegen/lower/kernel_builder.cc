@@ -212,7 +212,7 @@ Index KernelBuilder::recombined(Index index) const {
 Position KernelBuilder::delinearize(Index index, const Dims& dims) {
   Position at;
   at.at.resize(dims.size());
-  size_t first = 0;  // the outermost dimension that is not 1 takes what is left
+  size_t first = 0;  // the outermost dimension that is not 1 is the last quotient
   while (first < dims.size() && dims[first] == 1) ++first;
   for (size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 1) continue;

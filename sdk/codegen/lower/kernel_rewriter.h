@@ -8,7 +8,7 @@
 
 namespace collet::codegen {
 
-/// Copies expressions of one kernel to another, with other loops.
+/// Copies expressions of one kernel to another kernel with other loops.
 class KernelRewriter {
  public:
   KernelRewriter(const Kernel& from, const std::vector<ValueId>& buffers, std::vector<Index> loops, KernelBuilder& to,
@@ -34,7 +34,7 @@ class KernelRewriter {
   }
 
  private:
-  /// Quotients and remainders become affine where the new loops allow it.
+  /// Returns expression `t` as an index. Quotients and remainders become affine if the new loops allow it.
   Index as_index(ExprId t) {
     const Expr& i = from_.exprs[static_cast<size_t>(t)];
     if (i.op == ExprOp::kDivide || i.op == ExprOp::kModulo) {

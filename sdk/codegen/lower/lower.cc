@@ -34,7 +34,7 @@ KernelPlan reduce_kernel(const Graph& graph, const Node& node, const InputTest& 
   return plan;
 }
 
-/// Returns the condition under which an update is made at one of its places; kNoExpr if there is none.
+/// Returns the condition under which an update is made at one of its positions; kNoExpr if it is unconditional.
 ExprId guard_of(const Graph& graph, KernelBuilder& builder, const GuardedUpdate& guard, const Position& at,
                 ExprId mask) {
   if (guard.update == kNone) return kNoExpr;
@@ -43,14 +43,14 @@ ExprId guard_of(const Graph& graph, KernelBuilder& builder, const GuardedUpdate&
   return guard.inverted ? builder.op(COLLET_OP_NOT, COLLET_TYPE_PRED, {p}) : p;
 }
 
-/// Whether a kernel may write over `v` while it reads it: all is read before anything is written, or each element only
-/// where it is written.
+/// True if a kernel may write over `v` while it reads it: everything is read before anything is written, or each
+/// element is read only where it is written.
 bool reads_in_step(const KernelPlan& plan, ValueId v) {
   const Kernel& k = plan.kernel;
   const auto found = std::find(plan.buffers.begin(), plan.buffers.end(), v);
   if (found == plan.buffers.end()) return true;
   if (std::all_of(k.loops.begin(), k.loops.end(), [](const Loop& l) { return l.size == 1; })) return true;
-  if (!k.updates.empty()) return false;  // a place may be written twice
+  if (!k.updates.empty()) return false;  // a scatter may write an element twice
   const auto buffer = static_cast<uint32_t>(found - plan.buffers.begin());
   return std::all_of(k.exprs.begin(), k.exprs.end(), [&](const Expr& i) {
     return i.op != ExprOp::kLoad || i.buffer != buffer ||
@@ -58,7 +58,7 @@ bool reads_in_step(const KernelPlan& plan, ValueId v) {
   });
 }
 
-/// `results` lie where what is updated lies, or it is copied there.
+/// Records that `results` share the memory of the array that `update` updates, or that the array is copied there first.
 void update_in_place(KernelPlan& plan, const Node& update, const std::vector<ValueId>& results) {
   for (size_t k = 0; k < results.size(); ++k) {
     plan.copies.emplace_back(update.operands[k], results[k]);
@@ -91,8 +91,8 @@ KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const Inp
   return plan;
 }
 
-/// Whether one kernel that selects an operand at each point makes fewer accesses, to vectors of about a usual length, than one kernel
-/// for each operand, whose vectors would be partly empty.
+/// True if one kernel for the whole concatenation, which selects an operand at each point, makes fewer vector accesses
+/// than one kernel per operand, whose vectors would be partly empty. Assumes vectors of a common length.
 bool is_narrow(const Graph& graph, const Node& node, size_t dim, const InputTest& is_input) {
   constexpr int64_t kVector = 16;
   const auto vectors = [](int64_t n) { return (n + kVector - 1) / kVector; };
@@ -103,14 +103,15 @@ bool is_narrow(const Graph& graph, const Node& node, size_t dim, const InputTest
   for (ValueId o : node.operands) {
     const ArrayType& t = graph.type(o);
     if (t.elements == 0) continue;
-    if (!is_input(o)) return false;  // it would be computed at points that are not its own
+    if (!is_input(o)) return false;  // a computed operand would also be computed at points of the other operands
     apart += 2 * vectors(t.dims[dim]);
     ++operands;
   }
   return operands > 1 && vectors(type.dims[dim]) * (operands + 1) < apart;
 }
 
-/// One kernel an operand, each writing its part, or one for all.
+/// Lowers a concatenation to one kernel per operand, each of which writes its part of the result, or to one kernel for
+/// all.
 void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& is_input, bool masks,
                          std::vector<KernelPlan>& out) {
   const ValueId result = node.results[0];
@@ -141,9 +142,10 @@ void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& 
   }
 }
 
-/// Returns the dimensions of the updates in the order of the loops over them, outermost first. Windows can overlap if the indices
-/// move them along a dimension of which they have several elements. Then one window is written after the other, as the interpreter
-/// does: the dimensions that count windows stand before those of a window. Otherwise the order of the updates in memory is faster.
+/// Returns the dimensions of the updates in the order of the loops over them, outermost first. Windows may overlap if
+/// the indices move them along a dimension in which they have several elements. Then one window is written after the
+/// other, as the interpreter does: the dimensions that number the windows precede those within a window. Otherwise the
+/// order of the updates in memory is faster.
 std::vector<size_t> update_order(const collet_scatter_attrs& a, const Dims& updates, const Dims& window_dims,
                                  const Dims& window_targets, const Dims& to_operand) {
   std::vector<size_t> order(updates.size());
@@ -170,7 +172,7 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   Dims to_operand = integers(graph, a.scatter_dims_to_operand_dims);
   Dims operand_batch = integers(graph, a.input_batching_dims);
   Dims indices_batch = integers(graph, a.scatter_indices_batching_dims);
-  Dims window_targets;  // dimensions of the operand that have the window's
+  Dims window_targets;  // dimensions of the operand along which a window extends
   for (int64_t d = 0; d < static_cast<int64_t>(operand.dims.size()); ++d) {
     if (!contains(inserted, d) && !contains(operand_batch, d)) window_targets.push_back(d);
   }
@@ -190,7 +192,7 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
     if (!contains(window_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
   }
   const auto indices_at = [&](int64_t k) { return index_position(batch, indices.dims, a.index_vector_dim, k); };
-  // Window extents and offsets in the operand.
+  // Computes the element of the operand to which the window's element is written.
   Position target;
   target.at.resize(operand.dims.size());
   Dims extent(operand.dims.size(), 1);
@@ -203,13 +205,13 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   for (size_t k = 0; k < operand_batch.size(); ++k) {
     target[static_cast<size_t>(operand_batch[k])] = indices_at(0)[static_cast<size_t>(indices_batch[k])];
   }
-  // The whole window is dropped unless all of it lies inside.
+  // The whole window is skipped unless all of it is inside the operand.
   ExprId mask = kNoExpr;
   for (size_t k = 0; k < to_operand.size(); ++k) {
     const auto d = static_cast<size_t>(to_operand[k]);
     ExprId x = builder.value(indices_value, indices_at(static_cast<int64_t>(k)));
     if (plan.kernel.exprs[static_cast<size_t>(x)].type == COLLET_TYPE_U64) {
-      // Beyond s64 is beyond the end: halved, it still is.
+      // An unsigned index above the largest s64 is out of range, and so is the largest s64, to which it is clamped.
       x = builder.op(COLLET_OP_MINIMUM, COLLET_TYPE_U64, {x, builder.integer(COLLET_TYPE_U64, INT64_MAX)});
     }
     Index start = builder.term(builder.convert(x, COLLET_TYPE_S64));
@@ -236,7 +238,8 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   return plan;
 }
 
-/// The position of an array of `dims` in loops that walk `shape` at `at`: the same but for dimensions of size 1.
+/// Returns the position in an array of `dims` for point `at` of loops over `shape`: the same position, except that
+/// dimensions of size 1 have index 0. Returns false if the shapes differ otherwise.
 bool place_in(const Dims& dims, const Dims& shape, const Position& at, Position& out) {
   out = {};
   size_t s = 0;
@@ -253,7 +256,7 @@ bool place_in(const Dims& dims, const Dims& shape, const Position& at, Position&
   return s == shape.size();
 }
 
-/// Operands that are read only where the result is written.
+/// Finds the operands that are read only at the position at which the result is written.
 void find_in_place(KernelPlan& plan, const Graph& graph) {
   for (const Store& s : plan.kernel.stores) {
     const ValueId result = plan.buffers[s.buffer];
@@ -286,7 +289,7 @@ KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, co
 bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest& is_input, KernelPlan& plan) {
   Dims kept;
   Dims reduced;
-  Position whole;  // the loop of each dimension of the shape
+  Position whole;  // the position given by one loop per dimension of the shape
   whole.at.resize(values.shape.size());
   size_t inner = static_cast<size_t>(std::count(values.inner.begin(), values.inner.end(), false));
   for (size_t d = 0; d < values.shape.size(); ++d) {
@@ -323,7 +326,7 @@ bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest
 
 namespace {
 
-/// The kernel that writes to each element of `to` what `compute` returns for its position.
+/// Returns the kernel that writes to each element of `to` the expression that `compute` returns for its position.
 template <class Compute>
 KernelPlan kernel_of_elements(const Graph& graph, ValueId to, const Compute& compute) {
   const Dims& dims = graph.type(to).dims;
@@ -375,7 +378,7 @@ KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed
       edge_real = builder.op(COLLET_OP_ADD, part, {halved(real(x)), halved(real(other))});
       edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {halved(imaginary(x)), halved(imaginary(other))});
     }
-    // The columns that are their own mirror images: the first, and that of half the length.
+    // The columns that are their own mirror images: the first one, and column length / 2.
     const ExprId column = builder.index_value(at[rank - 1]);
     const auto is_column = [&](int64_t n) {
       return builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {column, builder.integer(COLLET_TYPE_S64, n)},
@@ -399,7 +402,7 @@ KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId
     const ExprId by = builder.convert(builder.constant(COLLET_TYPE_F64, &factor), part);
     const auto scaled = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {e, by}); };
     if (part == type) return scaled(x);
-    // Part by part: a complex product would make NaN of an infinite part and zero.
+    // Real and imaginary part are scaled separately: a complex product would make NaN of an infinite part times zero.
     return builder.op(COLLET_OP_COMPLEX, type,
                       {scaled(builder.op(COLLET_OP_REAL, part, {x})), scaled(builder.op(COLLET_OP_IMAG, part, {x}))});
   });

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// From ops to kernels: the loop nest of each kind of op, with what is fused into it.
+/// Lowers ops to kernels: builds the loop nest of each kind of op, including the ops that are fused into it.
 
 #include <functional>
 #include <vector>
@@ -12,72 +12,77 @@
 
 namespace collet::codegen {
 
-/// A kernel and what its buffers are.
+/// A kernel and the values that its buffers hold.
 struct KernelPlan {
   Kernel kernel;
-  std::vector<ValueId> buffers;  ///< by buffer number
+  std::vector<ValueId> buffers;  ///< indexed by the number of the buffer
   std::vector<ValueId> writes;
-  /// Pairs (operand, result) that may lie in the same memory.
+  /// Pairs (operand, result) that may share memory.
   std::vector<std::pair<ValueId, ValueId>> in_place;
-  /// Values that must be copied into a result before the kernel runs: (operand, result). Dropped where both lie in the
-  /// same memory.
+  /// Pairs (operand, result): the operand must be copied into the result before the kernel runs, unless both share
+  /// memory.
   std::vector<std::pair<ValueId, ValueId>> copies;
 };
 
-/// Holds for values that are read from memory.
+/// Returns true for values that are read from memory.
 using InputTest = std::function<bool(ValueId)>;
 
-/// Makes a value in memory, for what kernels leave to each other.
+/// Makes a value in memory that one kernel writes and another reads.
 using MakeValue = std::function<ValueId(uint32_t element, Dims dims)>;
 
-/// The kernel that computes `roots`, values of the same shape of element-wise ops and movements.
+/// Returns the kernel that computes `roots`: values of one shape, computed by elementwise ops and ops that only move
+/// elements.
 KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const InputTest& is_input);
 
-/// Values that are computed together: the loops are the dimensions of `shape`, the inner ones those where `inner` holds.
-/// Reductions of the inner dimensions may stand between. A root has the whole shape or its outer dimensions.
+/// Values that one kernel computes together. Its loops are the dimensions of `shape`, and its inner loops those for
+/// which `inner` is true. The values may include reductions over the inner dimensions. A root has the whole shape or
+/// only its outer dimensions.
 struct FusedValues {
   Dims shape;
   std::vector<bool> inner;
-  std::vector<ValueId> own;    ///< computed in place, whatever the is_input test says
-  std::vector<ValueId> roots;  ///< those of them that are stored
+  std::vector<ValueId> own;    ///< values that are computed in the kernel even if is_input is true for them
+  std::vector<ValueId> roots;  ///< those of `own` that are stored
 };
-/// False where these values cannot be computed together.
+/// Builds the kernel of fused values. Returns false if they cannot be computed together.
 bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest& is_input, KernelPlan& out);
 
-/// An update that is taken where a predicate holds: a select between the result of a dynamic-update-slice or scatter and
-/// what that updates. It writes the elements that the update would, where the predicate holds there, and no others.
+/// A conditional update: a select between the result of a dynamic-update-slice or scatter and the array that it
+/// updates. It writes only those elements of the update for which the predicate holds.
 struct GuardedUpdate {
   NodeId update = kNone;
   ValueId predicate = kNone;
-  bool inverted = false;  ///< taken where the predicate does not hold
+  bool inverted = false;  ///< true if the update applies where the predicate is false
 };
-/// The guarded update that a node is; `update` is kNone where it is none. Who else reads the update is not looked at.
+/// Returns the guarded update that a node is; `update` is kNone if it is none. Other readers of the update are not
+/// checked.
 GuardedUpdate guarded_update(const Graph& graph, const Node& node);
 
-/// Whether a while carries scalars alone, and one kernel of one point can run all of it.
+/// True if all variables of a while are scalars, and a kernel with a single point can run the whole loop.
 bool is_scalar_loop(const Graph& graph, const Node& node);
-/// The kernel of an is_scalar_loop.
+/// Returns the kernel of a loop for which is_scalar_loop is true.
 KernelPlan scalar_loop_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
 
-/// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
-/// flow). `masks`: masked loads and stores of all element widths are cheap.
+/// Builds the kernels of a node that loop_kernel does not support. Returns false if there are none for it, as for
+/// library calls and control flow. `masks`: whether masked loads and stores of all element widths are cheap.
 bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make, bool masks,
                   std::vector<KernelPlan>& out);
 
-/// Converts `from` to the type of `to`, of the same shape.
+/// Returns the kernel that converts `from` to the type of `to`, which has the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 
-/// Writes `from` to `to` with its dimensions in another order: dimension i of `to` is dimension order[i] of `from`.
+/// Returns the kernel that transposes `from` to `to`: dimension i of `to` is dimension order[i] of `from`.
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
-/// Copies the operand of a transform of the innermost `transformed` dimensions to real numbers, of which the last has `length` points, so that it is
-/// what the transform of real numbers has: the parts that must be conjugates of each other are replaced by their mean.
+/// Returns the kernel that copies the operand of an inverse transform to real numbers, with Hermitian symmetry:
+/// elements that must be conjugates of each other are replaced by their mean. The innermost `transformed` dimensions
+/// are transformed, and the last of them has `length` real points.
 KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to);
 
-/// Multiplies `from`, floats or complex numbers, by a real number. `to`, of the same type, may lie in the same memory.
+/// Returns the kernel that multiplies `from`, floats or complex numbers, by a real number. `to` has the same type and
+/// may share memory with `from`.
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to);
 
-/// Whether node_kernels knows the node, without building anything.
+/// True if node_kernels supports the node.
 bool has_node_kernel(const Graph& graph, const Node& node);
 
 }  // namespace collet::codegen

@@ -13,14 +13,15 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kFewTaps = 16;  ///< windows of at most so many positions are reduced one by one
-constexpr int64_t kScanCost = 4;  ///< cost of one element in a scan; 1 is an element of a window reduced by itself
-constexpr int64_t kBlockScanCost = 24;  ///< the same for kBlockScans, which has three kernels
+constexpr int64_t kFewTaps = 16;  ///< windows with at most this many positions are reduced one by one
+/// Cost of one element in a scan, in units of an element of a window that is reduced by itself.
+constexpr int64_t kScanCost = 4;
+constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
 constexpr int64_t kManyTaps =
     64;  ///< larger windows of several dimensions are reduced by one dimension after the other
 constexpr int64_t kLongScan = 1 << 17;  ///< least length of a row whose scan threads share
 constexpr int64_t kFewRows = 2;  ///< most rows for which a scan is shared; more rows occupy the threads by themselves
-constexpr int64_t kMostBlocks = 64;  ///< into which such a row is cut
+constexpr int64_t kMostBlocks = 64;  ///< most blocks into which such a row is cut
 constexpr int64_t kFewestBlocks = 16;
 
 /// The type of accumulators for a result of `type`.
@@ -28,7 +29,7 @@ uint32_t accumulator_type(uint32_t type) {
   return is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
 }
 
-/// How result `i` of a body depends on its arguments: one of the combinations, or OTHER.
+/// Returns how result `i` of a body combines its arguments: one of the known combinations, or OTHER.
 uint32_t combine_of(const Graph& graph, const Block& block, size_t i, uint32_t type) {
   const size_t n = block.results.size();
   uint32_t combine = COLLET_COMBINE_OTHER;
@@ -88,9 +89,9 @@ class Folder {
 
   bool known() const { return group_.combine != COLLET_COMBINE_OTHER; }
 
-  // What to do.
+  // Choice of the passes.
 
-  /// Whether the window neither reduces nor moves elements in dimension `d`.
+  /// True if the window neither reduces nor moves elements in dimension `d`.
   bool is_trivial(size_t d) const {
     return window_.size[d] == 1 && window_.stride[d] == 1 && window_.low[d] == 0 && window_.base_dilation[d] == 1 &&
            from_[d] == to_[d];
@@ -134,7 +135,8 @@ class Folder {
     }
     const bool empty = std::find(to_.begin(), to_.end(), 0) != to_.end();
     const size_t dims = passes.size() + direct.dims.size();
-    if (empty || (!known() && dims > 1)) {  // the order of several dimensions is that of the window
+    // A body that need not be associative must be applied in the order of the window's positions.
+    if (empty || (!known() && dims > 1)) {
       direct.dims.resize(from_.size());
       std::iota(direct.dims.begin(), direct.dims.end(), size_t{0});
       return {direct};
@@ -181,7 +183,7 @@ class Folder {
     bool reverse = false;
   };
 
-  /// The loops of a order, and the index of its points in an array with the dimensions from_.
+  /// The loops of an order, and the index of their point in an array with the dimensions from_.
   struct ScanLoops {
     KernelPlan plan;
     Position at;      ///< set for all dimensions but d
@@ -211,7 +213,8 @@ class Folder {
     return n;
   }
 
-  /// The element at a point of a order. Adds to `inside` the condition that the position has one.
+  /// Returns the element at a point of an order. Adds to `inside` the condition that there is an element at the
+  /// position.
   ExprId element(KernelBuilder& builder, const ScanOrder& w, const ScanLoops& n, ValueId v, ExprId& inside) const {
     Index position = add_scaled(n.from_class, n.iteration, w.classes);
     position.constant -= w.offset;
@@ -225,8 +228,8 @@ class Folder {
     return builder.value(v, at, inside);
   }
 
-  /// Scans along a order and writes to `targets`, arrays of from_ with `size` in place of dimension d. `start` gives
-  /// the initial values, or kNoExpr.
+  /// Scans along an order and writes the results to `targets`, arrays that have `size` instead of from_[d] elements in
+  /// dimension d. `start` returns the initial values, or kNoExpr.
   void scan(const ScanOrder& w, const std::vector<ValueId>& targets, int64_t size,
             const std::function<ExprId(KernelBuilder&, const ScanLoops&, size_t)>& start) {
     ScanLoops n = nest(w);
@@ -360,8 +363,8 @@ class Folder {
     plan.writes.push_back(to);
   }
 
-  /// Positions are cut into blocks as long as the window, which so meets two at most: the end of one and the beginning
-  /// of the next. Nothing is ever subtracted.
+  /// Computes kBlockScans. The positions are cut into blocks as long as the window, so that each window consists of the
+  /// end of one block and the begin of the next. Nothing is subtracted.
   void block_scans(size_t d, ValueId target, bool last) {
     const Reach reach = reach_of(window_, d, from_[d], to_[d]);
     ScanOrder w;
@@ -404,7 +407,7 @@ class Folder {
     at[d].constant += w.length - 1;
     const ExprId more = builder.load_at(begun, builder.linear(at, dims), kNoExpr);
     const ExprId both = builder.op(combine_opcode(group_.combine), type, {x, more});
-    const ExprId alone = builder.in_range(begins, 1);  // the window is one block
+    const ExprId alone = builder.in_range(begins, 1);  // the window is exactly one block
     x = alone == kNoExpr ? x : builder.op(COLLET_OP_SELECT, type, {alone, x, both});
     if (last) {
       const ExprId init = builder.convert(builder.value(group_.inits[0], {}), type);
@@ -417,7 +420,7 @@ class Folder {
     out_.push_back(std::move(plan));
   }
 
-  // Position by position.
+  // Windows that are reduced one by one.
 
   void direct(const std::vector<size_t>& which, const Dims& to, const std::vector<ValueId>& targets, bool last) {
     KernelPlan plan;

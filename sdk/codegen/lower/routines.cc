@@ -19,7 +19,7 @@ bool real_or_complex(uint32_t type) {
   return type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_C64 || type == COLLET_TYPE_C128;
 }
 
-/// Values and places of the largest, as a custom call that frontends know.
+/// True for the custom call of frontends that returns the largest elements and their indices.
 bool is_topk_call(const Graph& graph, const Node& node) {
   const auto a = attributes<collet_custom_call_attrs>(graph, node);
   if (std::string_view(collet_string(graph.program, a.target), a.target.count) != "TopK") return false;
@@ -46,7 +46,7 @@ bool is_zero(uint64_t bits, uint32_t) {
   return bits == 0;
 }
 
-/// Not a number, without a sign.
+/// True if the bits are a NaN without a sign bit.
 bool is_nan(uint64_t bits, uint32_t type) {
   switch (type) {
     case COLLET_TYPE_F16:
@@ -60,8 +60,8 @@ bool is_nan(uint64_t bits, uint32_t type) {
   }
 }
 
-/// Whether `v` is the argument, or the argument with -0 made 0 or with one form of what is not a number, as JAX's comparators
-/// have them. Adds kSortEqual* to `flags`.
+/// True if `v` is the argument, possibly with -0 replaced by 0 or with all NaNs replaced by one, as in JAX's
+/// comparators. Adds the corresponding kSortEqual* to `flags`.
 bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flags) {
   if (v == argument) return true;
   const Node* select = graph.def(v);
@@ -89,7 +89,7 @@ bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flag
   return false;
 }
 
-/// The order of a comparator that is one comparison of its first pair, if it is.
+/// Returns true if a comparator only compares its first pair of arguments, and stores the order that it defines.
 bool plain_comparison(const Graph& graph, const Block& block, bool& descending, int64_t& flags) {
   flags = 0;
   if (block.results.size() != 1 || block.arguments.size() < 2) return false;
@@ -115,19 +115,19 @@ bool plain_comparison(const Graph& graph, const Block& block, bool& descending, 
       return false;
     }
     if (a.type != COLLET_COMPARE_TOTALORDER) {
-      flags = kSortEqualZeros | kSortButForNaN;  // what is not a number has no place in this order
+      flags = kSortEqualZeros | kSortButForNaN;  // the comparison defines no position for NaN
     }
   }
   descending = less != straight;
   return true;
 }
 
-/// Whether there is a routine for the factorization that the call stands for, in its types and shapes.
+/// True if there is a routine for the factorization that the call denotes, with its types and shapes.
 bool can_factorize(const Graph& graph, const Node& node) {
-  constexpr int64_t kMost = 16384;  // sizes of work arrays are s32
+  constexpr int64_t kMost = 16384;  // sizes of work arrays, which are s32, must not overflow
   const Factorization kind = factorization_of(graph.program, node.op);
   if (kind == Factorization::kUnknown || node.operands.empty() || node.results.empty() || !has_lapack()) return false;
-  // JAX puts constants of the decomposition before the operands.
+  // JAX passes constants of the decomposition before the actual operands.
   const size_t inputs = kind == Factorization::kReflectors ? 2 : 1;
   if (node.operands.size() < inputs) return false;
   const ValueId* operands = node.operands.data() + (node.operands.size() - inputs);

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// Ops that are no loop nests, which the launcher has routines for: sort, top-k, fft, cholesky and their kind.
+/// Ops that are not loop nests: library routines compute them. These are sort, top-k, fft, cholesky and other
+/// factorizations.
 
 #include <collet/codegen/launch_plan.h>
 
@@ -11,7 +12,7 @@
 
 namespace collet::codegen {
 
-/// A comparator to be compiled: whether its first arguments come before its second ones.
+/// A comparator to be compiled. It returns whether its first arguments come before its second ones.
 struct Comparator {
   ScalarBody body;
   std::vector<uint32_t> types;
@@ -20,20 +21,21 @@ struct Comparator {
   auto operator<=>(const Comparator&) const = default;
 };
 
-/// Whether rows that would be sorted have more elements than a routine's s32 indices can name.
+/// True if rows that are sorted have more elements than the s32 indices of a routine can number.
 bool has_long_rows(const Graph& graph, const Node& node);
 
-/// How many elements at the beginning of each row of a sort are read: few where a top-k is written as a sort and slices.
+/// Returns how many elements at the begin of each row of a sort are read. A top-k written as a sort and a slice reads
+/// only a few.
 int64_t needed_of_sort(const Graph& graph, const Node& node);
 
-/// The comparator of a sort.
+/// Returns the comparator of a sort.
 Comparator comparator_of(const Graph& graph, const Node& node);
 
-/// Whether there is a routine for the node.
+/// True if there is a routine for the node.
 bool has_routine(const Graph& graph, const Node& node);
 
-/// The call of a node that has a routine; its operands are the last of the node's. Where it needs a comparator, that is in `comparator` and its types are not empty;
-/// the caller names its function.
+/// Returns the call of a node that has a routine. The call's operands are the node's last operands. If it needs a
+/// comparator, `comparator` receives it, with types that are not empty, and the caller names its function.
 RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator);
 
 }  // namespace collet::codegen

@@ -12,7 +12,7 @@ bool all_scalars(const Graph& graph, const std::vector<ValueId>& values) {
   return std::all_of(values.begin(), values.end(), [&](ValueId v) { return graph.type(v).elements == 1; });
 }
 
-/// Why the ops of a block cannot be computed element by element.
+/// Returns the reason why the ops of a block cannot be computed inside a kernel; empty if they can.
 std::string refusal_of(const Graph& graph, const Block& block);
 
 std::string refusal_of(const Graph& graph, const Node& node) {

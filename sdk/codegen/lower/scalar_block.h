@@ -7,13 +7,13 @@
 
 namespace collet::codegen {
 
-/// Why a block of scalar arguments and results, the body of a map, reduce or sort, cannot be computed inside a kernel;
-/// empty where it can. It may branch and loop over scalars, and hold small arrays of its own.
+/// Returns the reason why a block with scalar arguments and results, such as the body of a map, reduce or sort, cannot
+/// be computed inside a kernel; empty if it can. The block may contain branches, loops over scalars, and small arrays.
 std::string scalar_block_refusal(const Graph& graph, const Block& block);
 
 bool is_scalar_block(const Graph& graph, const Block& block);
 
-/// Whether a scalar block takes tens of instructions.
+/// True if a scalar block takes tens of instructions.
 bool is_expensive_block(const Graph& graph, const Block& block);
 
 }  // namespace collet::codegen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers scalar blocks into a kernel. An element of an array in them is computed where it is used; both branches of
-// a conditional are computed, and the result is selected; loops stay loops.
+// Lowers scalar blocks into a kernel. An element of a small array is computed where it is used. Both branches of a
+// conditional are computed, and a select chooses the result. Loops become kWhile expressions.
 #include <algorithm>
 #include <utility>
 
@@ -10,13 +10,13 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kWrittenOut = 8;  ///< points of a reduction
+constexpr int64_t kWrittenOut = 8;  ///< most points of a reduction that is unrolled
 
 bool is_constant(const Position& at) {
   return std::all_of(at.at.begin(), at.at.end(), [](const Index& i) { return i.is_constant(); });
 }
 
-/// The position of the only element of an array.
+/// Returns the position of the only element of an array.
 Position origin(const ArrayType& type) {
   Position at;
   at.at.resize(type.dims.size());
@@ -333,7 +333,8 @@ ExprId KernelBuilder::nested_dot(const Node& node, const Position& at) {
   const uint32_t sum = is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
   auto step = [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
     const Position depth = inner.delinearize(point, sizes);
-    size_t next = lhs_batch.size();  // results: batches, then what is left of lhs, then of rhs
+    // Next dimension of the result: batches, then the free dimensions of lhs, then those of rhs.
+    size_t next = lhs_batch.size();
     auto side = [&](ValueId v, const Dims& batch, const Dims& contracting) {
       Position from = origin(graph_.type(v));
       for (size_t d = 0; d < from.size(); ++d) {

@@ -20,9 +20,9 @@ class SelectAndScatter {
         operand_(graph.type(node.operands[0])),
         source_(graph.type(node.operands[1])) {}
 
-  /// Whether the result is best made element by element.
+  /// True if computing the result element by element is fastest.
   bool is_gathered() const {
-    constexpr int64_t kMostWindows = 64;  ///< that meet one element
+    constexpr int64_t kMostWindows = 64;  ///< most windows that cover one element
     const uint32_t kind = collet_type_kind(operand_.element);
     if (kind != COLLET_KIND_FLOAT && kind != COLLET_KIND_SIGNED && kind != COLLET_KIND_UNSIGNED) return false;
     if (graph_.blocks[node_.blocks[1]].combine != COLLET_COMBINE_ADD || operand_.elements > INT32_MAX) return false;
@@ -72,7 +72,7 @@ class SelectAndScatter {
     ExprId place = kNoExpr;
   };
 
-  /// Windows, of one dimension, that may meet an element.
+  /// Returns the largest number of windows, in one dimension, that can cover an element.
   int64_t meeting(size_t d) const { return (window_.size[d] - 1) / window_.stride[d] + 1; }
 
   KernelPlan fill() const {
@@ -89,7 +89,8 @@ class SelectAndScatter {
     return plan;
   }
 
-  /// The loops of all windows and of their elements, and the selection as a reduction of these; places are of type `number`.
+  /// Adds the loops over all windows and over their elements, and the selection as a reduction over the latter. Linear
+  /// indices have type `number`.
   Selection select(KernelBuilder& builder, Kernel& k, uint32_t number) const {
     for (int64_t d : source_.dims) k.loops.push_back({d});
     k.outer = source_.dims.size();
@@ -105,7 +106,7 @@ class SelectAndScatter {
     for (size_t d = 0; d < operand_.dims.size(); ++d) {
       from[d] = tap_index(builder, window_, d, taps[d], at[d], loop_index(k.outer + d), operand_.dims[d], inside);
     }
-    // Held so far: (found, value, place). A new one takes over unless select(held, new).
+    // The accumulator is (found, value, index). A new element replaces it unless select(accumulator, new) is true.
     const ExprId x = builder.value(node_.operands[0], from, inside);
     const ExprId place = builder.convert(builder.index_value(builder.linear(from, operand_.dims)), number);
     const uint32_t type = operand_.element;
@@ -134,7 +135,8 @@ class SelectAndScatter {
     return static_cast<ExprId>(k.exprs.size()) - 1;
   }
 
-  /// The linear index of what each window selects; -1: nothing, all of it is padding.
+  /// Returns the kernel that writes the linear index of the element that each window selects; -1 if the window covers
+  /// only padding.
   KernelPlan selected_places(ValueId places) const {
     KernelPlan plan;
     KernelBuilder builder(graph_, plan.kernel, is_input_);
@@ -192,7 +194,7 @@ class SelectAndScatter {
   const Node& node_;
   const InputTest& is_input_;
   const Window window_;
-  // Copies: what MakeValue adds to the graph may move its values.
+  // Copies, because MakeValue may reallocate the graph's values.
   const ArrayType operand_;
   const ArrayType source_;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Select and scatter: the gradient of pooling by a maximum.
+/// Lowers select-and-scatter, the gradient of max pooling.
 
 #include <vector>
 
@@ -10,9 +10,10 @@
 
 namespace collet::codegen {
 
-/// Where few windows meet an element and sources are added: one kernel writes down which element each window selects, another
-/// adds up for each element what the windows that selected it bring. Else the result is filled with the initial value, and the
-/// sources are combined with it one after the other where their windows point.
+/// Adds the kernels of a select-and-scatter. If few windows cover an element and the sources are added, one kernel
+/// writes the index of the element that each window selects, and another sums for each element the sources of the
+/// windows that selected it. Otherwise the result is filled with the initial value, and the sources are combined with
+/// the selected elements one after the other.
 void select_and_scatter_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
                                 std::vector<KernelPlan>& out);
 

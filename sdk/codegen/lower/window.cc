@@ -8,7 +8,7 @@ namespace {
 
 __extension__ using Int128 = __int128;
 
-/// x / y for positive y, rounded up or down.
+/// Returns x / y for positive y, rounded up or down.
 Int128 quotient_up(Int128 x, Int128 y) {
   return x >= 0 ? (x + y - 1) / y : -(-x / y);
 }
@@ -65,7 +65,7 @@ Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& t
     in.constant += taps.first;
     return window_index(builder, w, d, out, in, extent, inside);
   }
-  Index position;  // of the element in the window, times its dilation
+  Index position;  // position of the element in the window, times the window's dilation
   position.constant = w.low[d];
   position = add_scaled(position, iteration, w.base_dilation[d]);
   position = add_scaled(position, out, -w.stride[d]);

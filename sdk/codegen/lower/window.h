@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// Windows of convolution, reduce-window and select-and-scatter as loops.
+/// Indices of the windows of convolution, reduce-window and select-and-scatter, as expressions of loops.
 
 #include "sdk/codegen/lower/kernel_builder.h"
 
 namespace collet::codegen {
 
-/// A window, one number for each dimension.
+/// The attributes of a window: each list has one number for each dimension.
 struct Window {
   Dims size, stride, low, high, base_dilation, dilation, reversal;
 };
@@ -20,7 +20,7 @@ Window window_of(const Graph& graph, const collet_window& w);
 Index window_index(KernelBuilder& builder, const Window& w, size_t d, const Index& out, const Index& in, int64_t extent,
                    ExprId& inside);
 
-/// The positions of a window that lie on the operand for some of `outputs` results, in one dimension.
+/// The positions of a window, in one dimension, that cover an element of the operand for at least one of the results.
 struct Reach {
   int64_t first = 0;
   int64_t count = 0;
@@ -42,14 +42,14 @@ Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& taps, const Index& out,
                 const Index& iteration, int64_t extent, ExprId& inside);
 
-/// The positions of the two factors of one product of a convolution.
+/// The positions of the two factors of one product in a convolution.
 struct ConvolutionPlaces {
   Position input;
   Position filter;
   ExprId exists = kNoExpr;  ///< false if the position is in the padding; kNoExpr: always true
 };
-/// For a result at `at`; `taps` are the positions in the window, then the number of the input feature within its group.
-/// `dims` are those of the input, which may have been copied with its edges.
+/// Returns the positions for a result at `at`. `taps` are the positions in the window, followed by the number of the
+/// input feature within its group. `dims` are the dimensions of the input, or of its copy with padding.
 ConvolutionPlaces convolution_places(KernelBuilder& builder, const Graph& graph, const Node& node, const Window& w,
                                      const Dims& dims, const Position& at, const Position& taps);
 

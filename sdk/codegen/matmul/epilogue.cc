@@ -8,8 +8,8 @@
 namespace collet::codegen {
 namespace {
 
-/// Which loops of a kernel walk the dimensions of the product: those of size 1 need not be there. False where the
-/// shapes differ.
+/// Finds which loops of a kernel run over the dimensions of the product. Dimensions of size 1 need no loop. Returns
+/// false if the shapes differ.
 bool match_loops(const Kernel& kernel, const Dims& dims, std::vector<size_t>& loop_of) {
   loop_of.assign(dims.size(), SIZE_MAX);
   size_t l = 0;
@@ -23,7 +23,7 @@ bool match_loops(const Kernel& kernel, const Dims& dims, std::vector<size_t>& lo
                      [](const Loop& loop) { return loop.size == 1; });
 }
 
-/// The loops of some dimensions, those of size 1 left out.
+/// Returns the loops of some dimensions, without those of size 1.
 std::vector<size_t> loops_of(const std::vector<size_t>& group, const std::vector<size_t>& loop_of) {
   std::vector<size_t> r;
   for (size_t d : group) {
@@ -51,7 +51,8 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
   out.kernel = plan.kernel;
   out.kernel.stores.clear();
   if (!regroup_loops(out.kernel, groups)) return false;
-  // Tiles know their places: no size matters, and the same epilogue serves products of other sizes.
+  // The calls pass the position of the tile, so the loops' sizes do not matter, and products of other sizes can share
+  // the epilogue.
   constexpr int64_t kAnySize = int64_t{1} << 40;
   for (Loop& l : out.kernel.loops) l.size = kAnySize;
   out.kernel.lane_loop = out.kernel.loops.size() - 1;
@@ -67,8 +68,8 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
 
 bool fits_registers(const Epilogue& epilogue, const Product& product) {
   constexpr int64_t kShallow = 64;
-  constexpr size_t kLight = 8;  // instructions that are worth repeating for each register
-  // Reading memory again that a partial vector has just written is slow.
+  constexpr size_t kLight = 8;  // most instructions that are repeated for each register
+  // Loading memory that a partial vector has just written is slow.
   const bool partial = product.columns % product.lanes != 0 && product.columns <= 4 * product.panel();
   if ((product.depth > kShallow && !partial) || epilogue.kernel.exprs.size() > kLight) return false;
   return std::none_of(epilogue.kernel.exprs.begin(), epilogue.kernel.exprs.end(), [](const Expr& i) {
@@ -80,7 +81,7 @@ bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, K
   Kernel& k = product.kernel;
   if (k.stores.size() != 1 || k.stores[0].mask != kNoExpr || !k.updates.empty() || k.outer != dims.size()) return false;
   if (product.writes != std::vector<ValueId>{result}) return false;
-  // Sums of products may be contracted where the program's own operations may not.
+  // The program's own operations are not contracted, but sums of products may be; one kernel cannot have both.
   const auto contracts = [](const Reduction& r) { return r.contract && compute_bytes(r.types[0]) > 4; };
   if (std::any_of(k.reductions.begin(), k.reductions.end(), contracts)) return false;
   std::vector<size_t> loop_of;
@@ -93,7 +94,8 @@ bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, K
   const uint32_t slot = k.stores[0].buffer;
   product.buffers[slot] = target;
   product.writes = {target};
-  // An operand of the epilogue may be overwritten as before, unless the product reads it, too: at other points.
+  // An operand of the epilogue may be overwritten as before, unless the product reads it too, since it does so at other
+  // positions.
   product.in_place.clear();
   for (const auto& [from, to] : plan.in_place) {
     const bool is_factor = std::find(product.buffers.begin(), product.buffers.end(), from) != product.buffers.end();

@@ -7,14 +7,14 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kDepthBlock = 384;
-constexpr int64_t kDeepest = 1024;  ///< the error of a sum grows with its terms
-constexpr int64_t kStreams = 8;     ///< rows of memory that the processor fetches ahead
+constexpr int64_t kDeepest = 1024;  ///< most terms of one accumulator: the rounding error of a sum grows with its terms
+constexpr int64_t kStreams = 8;     ///< sequences of addresses that the processor prefetches at the same time
 
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-/// The sum of index * step over the loops of the batch, for each batch.
+/// Returns, for each batch, `first` plus the sum of index * step over the loops of the batch.
 std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
   std::vector<int64_t> at{first};
   for (auto [extent, step] : levels) {
@@ -65,7 +65,7 @@ class Maker {
     c_.cost_ns = std::max(arithmetic_ns(), memory_ns(p));
     c_.tail = c_.last_columns % c_.lanes;
     if (c_.a_packed) c_.a_buffers = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
-    // One panel of few elements stays in the first cache however deep it is, and a is read once.
+    // A single small panel stays in the first-level cache whatever its depth, and a is read only once.
     const bool small =
         c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
@@ -75,7 +75,7 @@ class Maker {
       c_.a_blocks = c_.depth_blocks();
     }
     if (p.b.streams) {
-      // The more rows of the result, the longer it takes to load and store it.
+      // With more rows, loading and storing the result takes longer, so a block needs more depth.
       const int64_t least = c_.rows > kStreams ? 2 : 1;
       const int64_t rows_of_b = c_.rows == 1 ? 3 * kStreams : kStreams;
       c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * rows_of_b)) * rows_of_b;
@@ -83,7 +83,8 @@ class Maker {
     }
     if (!c_.segments.empty()) {
       const auto count = static_cast<int64_t>(c_.segments.size());
-      const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;  // rows overlap
+      // Bytes that one segment of a tile spans; its rows overlap.
+      const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;
       c_.run_block = std::clamp<int64_t>(target_.first_cache * 3 / 4 / reach, 1, count);
       c_.run_block = divide_up(count, divide_up(count, c_.run_block));
       c_.depth_block = c_.run_block * c_.run;
@@ -111,8 +112,8 @@ class Maker {
   }
 
  private:
-  /// Chunks of tiles, and parts of the columns: as few as the cache and the threads allow. What is packed for a chunk, and
-  /// what of b or a comes again for another chunk or part, is counted as well.
+  /// Cuts the tiles of rows into chunks and the columns into parts, as few as the caches and threads allow. The cost of
+  /// packing for each chunk, and of reading b or a again for each chunk or part, is included.
   void partition() {
     const int64_t line =
         (c_.a_packed && c_.a_blocks == 1 ? c_.depth : std::min(c_.depth_block, c_.depth)) * c_.element_bytes;
@@ -127,7 +128,7 @@ class Maker {
     const double a_tile = static_cast<double>(c_.tile_rows * c_.depth * c_.element_bytes) / (c_.a_packed ? 4 : 32);
     const bool far = c_.depth * c_.columns * c_.element_bytes > target_.second_cache;
     const double b_panel = static_cast<double>(c_.depth * c_.panel * c_.element_bytes) / (far ? 8 : 32);
-    // Where each matrix of b is packed where it is used, that is not to be done twice.
+    // A matrix b that the call packs itself should not be packed by several threads.
     const bool whole = c_.packs_b && sets >= c_.threads;
     const int64_t enough = 8 * c_.threads;
     const int64_t most = whole ? least : std::min(all, least < enough ? 2 * enough : least + c_.threads);
@@ -149,14 +150,14 @@ class Maker {
   }
 
   double arithmetic_ns() const {
-    const int64_t columns = divide_up(c_.columns, c_.lanes) * c_.lanes;  // lanes that do not count work as well
+    const int64_t columns = divide_up(c_.columns, c_.lanes) * c_.lanes;  // unused lanes take the same time
     return 2.0 * static_cast<double>(c_.rows) * static_cast<double>(columns) * static_cast<double>(c_.depth) *
            static_cast<double>(c_.batches) / (target_.flops_per_ns * 4 / static_cast<double>(c_.element_bytes));
   }
 
-  /// Time to move the operands and the result once, each matrix that several batches share counted once.
+  /// Returns the time to move the operands and the result once. A matrix that several batches share is counted once.
   double memory_ns(const Product& p) const {
-    constexpr double kCacheSpeed = 4;  ///< of the second cache, in times that of memory
+    constexpr double kCacheSpeed = 4;  ///< speed of the second-level cache relative to memory
     const auto matrices = [&](const ProductOperand& o) {
       int64_t n = 1;
       for (auto [extent, step] : o.packed ? o.batch_of : o.batch) n *= step == 0 ? 1 : extent;

@@ -8,7 +8,7 @@
 
 namespace collet::codegen {
 
-/// Blocks a product for the caches and threads of a target. Its functions are left for the caller to name.
+/// Chooses the blocking of a product for the caches and threads of a target. The caller sets the function numbers.
 MatmulCall make_matmul_call(const Product& product, const Target& target);
 
 }  // namespace collet::codegen

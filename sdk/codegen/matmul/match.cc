@@ -22,13 +22,15 @@ constexpr int64_t kMostBatches = 1 << 20;  ///< most batches: the plan stores th
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
 constexpr int64_t kLeastPacked = 192;
-constexpr int64_t kFewTiles = 4;    ///< of rows, for which b may come from memory in time
-constexpr int kWideTile = 4;        ///< vectors of a tile with which panels of b are read as fast as its rows
-constexpr int64_t kNearCaches = 8;  ///< times the second cache: what is larger comes from memory, or may
+constexpr int64_t kFewTiles = 4;  ///< elements of b, including the gaps between its rows, that stay in the cache
+constexpr int kWideTile = 4;      ///< most row tiles for which b is read from memory fast enough
+/// Vectors of a tile for which reading packed panels of b is as fast as reading its rows.
+constexpr int64_t kNearCaches = 8;
 
-constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
+/// Multiples of the second-level cache's size beyond which an array is assumed to be in memory.
+constexpr int kShortVector = 16;
 
-/// A run of loops that act as one: outermost first.
+/// Bytes of the shortest vector that is used.
 using Group = std::vector<size_t>;
 
 int64_t extent(const Kernel& k, const Group& g) {
@@ -37,7 +39,8 @@ int64_t extent(const Kernel& k, const Group& g) {
   return n;
 }
 
-/// The step with which an index walks the loops of a group as one; false where it does not.
+/// Finds the step with which an index moves when the loops of a group count like one loop. Returns false if there is no
+/// such step.
 bool step_of(const Kernel& k, const Index& index, const Group& g, int64_t& step) {
   step = 0;
   int64_t inside = 1;
@@ -59,8 +62,8 @@ bool step_of(const Kernel& k, const Index& index, const Group& g, int64_t& step)
 
 struct Side {
   ExprId value = kNoExpr;
-  const Expr* load = nullptr;    ///< where the value is a plain load
-  const Expr* source = nullptr;  ///< where it is one, or a conversion of one
+  const Expr* load = nullptr;    ///< the load, if the value is a plain load; else null
+  const Expr* source = nullptr;  ///< the load, if the value is a load or a conversion of one; else null
   uint64_t deps = 0;
 };
 
@@ -98,7 +101,7 @@ class Finder {
     return s;
   }
 
-  /// Whether the kernel has one store, of one sum of products.
+  /// True if the kernel has a single store, of a single sum of products.
   bool match() {
     if (k_.reductions.size() != 1 || k_.stores.size() != 1 || !k_.updates.empty()) return false;
     store_ = &k_.stores[0];
@@ -124,13 +127,13 @@ class Finder {
     return true;
   }
 
-  /// The type that a value is converted from; 0 where it is not converted.
+  /// Returns the type that a value is converted from; 0 if it is not converted.
   uint32_t converted_from(ExprId t) const {
     const Expr& e = at(t);
     return e.op == ExprOp::kOp && e.opcode == COLLET_OP_CONVERT ? at(e.args[0]).type : 0;
   }
 
-  /// Whether expression `t` converts an integer of at most 8 bits to a wider one.
+  /// True if expression `t` converts an integer of at most 8 bits to a wider one.
   bool is_small(ExprId t) const {
     const uint32_t from = converted_from(t);
     const uint32_t kind = collet_type_kind(from);
@@ -158,10 +161,11 @@ class Finder {
     return true;
   }
 
-  /// Whether 128 is added to each element of a: the instruction for four bytes takes unsigned bytes of one operand. start_panels makes up for it.
+  /// True if 128 is added to each element of a: the instruction for four bytes takes unsigned bytes of one operand.
+  /// start_panels corrects the sums.
   bool raises() const { return out_.packs == 4 && is_signed(lhs_); }
 
-  /// Sets `out` to a load of a packed element, as s32. Returns false if its parts are not side by side in memory.
+  /// Sets `out` to a load of a packed element, as s32. Returns false if its parts are not adjacent in memory.
   bool pack_load(const Side& s, Expr& out) const {
     if (!s.source || static_cast<int>(collet_type_bytes(s.source->type)) * out_.packs != 4) return false;
     if (type_bits(s.source->type) * out_.packs != 32) return false;
@@ -182,12 +186,12 @@ class Finder {
 
   /// Sorts the loops into rows, columns, depth and batches.
   bool group() {
-    // Columns are on the side whose loop is contiguous in the result.
+    // The loop that is contiguous in the result belongs to the columns.
     size_t unit = k_.loops.size();
     for (size_t l = 0; l < k_.outer; ++l) {
       if (k_.loops[l].size > 1 && store_->index.coefficient(l) == 1) unit = l;
     }
-    if (unit == k_.loops.size()) {  // one column, or none contiguous
+    if (unit == k_.loops.size()) {  // there is one column, or no loop is contiguous
       for (size_t l = 0; l < k_.outer; ++l) {
         if (k_.loops[l].size > 1) return false;
       }
@@ -334,7 +338,7 @@ class Finder {
   void choose_tile() {
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     out_.lanes = target_.vector_bits / 8 / bytes;
-    // Few columns: shorter vectors, of which more are computed at a time.
+    // With few columns, shorter vectors are used, and more of them at a time.
     while (out_.lanes * bytes > kShortVector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
     const bool many = target_.vector_bits >= 512;  // 32 registers
     const int room = many ? 28 : 12;
@@ -389,7 +393,7 @@ class Finder {
     return true;
   }
 
-  /// Whether cache lines `step` elements apart are placed in the same cache set.
+  /// True if cache lines that are `step` elements apart map to the same cache set.
   bool clashes(int64_t step) const {
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     return step * bytes % 2048 == 0 && out_.depth > 64;
@@ -511,7 +515,8 @@ class Finder {
   void operand_b() {
     ProductOperand& b = out_.b;
     if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
-      // Reading it in place is best where it is read once or twice, or stays in the cache as it is.
+      // Reading the operand in place is fastest if it is read only once or twice, or if it fits into the cache as it
+      // is.
       int64_t rows = out_.rows;
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
       if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) {
@@ -528,13 +533,15 @@ class Finder {
     }
   }
 
-  /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the processor prefetches it, and
-  /// not in panels. Several rows then get tiles of few columns; one row keeps the widest tile. Several rows whose tiles are kWideTile vectors
-  /// wide read panels: these arrive as fast.
+  /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the
+  /// processor prefetches it, and not in panels. Several rows then get tiles of few columns; a single row keeps the
+  /// widest tile. If the tiles of several rows are kWideTile vectors wide, panels are kept, because they are read as
+  /// fast.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
-    // With more rows it must be farther away: the result is loaded and stored for each few rows of b.
+    // With more tiles of rows, b must be larger for this to pay, because the result is loaded and stored for every few
+    // rows of b.
     if (tiles > kFewTiles || runs_ != SIZE_MAX || bytes < tiles * kNearCaches * target_.second_cache) return;
     if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
     out_.b.streams = true;
@@ -612,7 +619,8 @@ class Finder {
     if (raises()) start_panels(used, width, panels);
   }
 
-  /// Writes the initial value of each column behind its panel: -128 times the sum of the column, since 128 was added to a (see raises).
+  /// Adds the kernel that writes the initial values of the result's columns after each panel: -128 times the sum of
+  /// each column of b, because 128 is added to a (see raises).
   void start_panels(const Group& used, int64_t width, int64_t panels) {
     KernelPlan& plan = out_.b.start;
     Kernel& k = plan.kernel;
@@ -649,7 +657,7 @@ class Finder {
     k.buffers = static_cast<uint32_t>(plan.buffers.size());
   }
 
-  /// A packed element, as s32, from its parts.
+  /// Returns a packed element, as s32, that is composed of its parts.
   ExprId packed(KernelBuilder& builder, const Side& s, std::vector<Index> loops, Kernel& to) const {
     constexpr uint32_t kBits = COLLET_TYPE_S32;
     const int width = 32 / out_.packs;
@@ -659,7 +667,7 @@ class Finder {
       loops[depth_.back()] = first;
       loops[depth_.back()].constant += i;
       ExprId part = KernelRewriter(k_, plan_.buffers, loops, builder, to).value(s.value);
-      if (type_ == COLLET_TYPE_F32) {  // its upper half is the bf16
+      if (type_ == COLLET_TYPE_F32) {  // the upper half of an f32 is the bf16
         part = builder.op(COLLET_OP_BITCAST_CONVERT, kBits, {part});
         part = builder.op(COLLET_OP_SHIFT_RIGHT_LOGICAL, kBits, {part, builder.integer(kBits, width)});
       }
@@ -698,7 +706,7 @@ class Finder {
   }
 
   const KernelPlan& plan_;
-  Kernel k_;  ///< the last loop of the depth takes packed elements, once pack_neighbours has chosen them
+  Kernel k_;  ///< the kernel; once pack_neighbours has succeeded, its last loop of the depth counts packed elements
   const Graph& graph_;
   const Target& target_;
   Product& out_;
@@ -710,7 +718,7 @@ class Finder {
   Group columns_;
   Group depth_;
   Group batch_;
-  size_t runs_ = SIZE_MAX;  ///< where a is read run by run: the loops of the depth outside of a run
+  size_t runs_ = SIZE_MAX;  ///< number of depth loops outside of a segment, if a is read in segments; else SIZE_MAX
   Expr wide_;               ///< the load of packed elements of a
   bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
 };

@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// Matrix products: a kernel that sums products of two loads is a product of matrices, whatever op it came from. Rows,
-/// columns and the depth are found from how the loops move through the operands; operands that do not lie as the
-/// micro-kernel wants them are packed by kernels of their own, with their producers fused in.
+/// Matrix products. A kernel that sums products of two loads is a matrix product, whatever op it came from. Rows,
+/// columns and the depth are derived from how the loops index the operands. Operands whose layout does not suit the
+/// micro-kernel are packed by kernels of their own, into which their producers are fused.
 
 #include <collet/codegen/target.h>
 #include <collet/types.h>
@@ -19,79 +19,91 @@
 
 namespace collet::codegen {
 
-/// The innermost function: rows x (vectors * lanes) elements of the result in registers.
+/// The parameters of a micro-kernel, the innermost function: it computes rows x (vectors * lanes) elements of the
+/// result in registers.
 struct MicroKernel {
-  uint32_t type = 0;  ///< of the sums: COLLET_TYPE_F32, F64 or S32
-  /// Neighbours of the depth that one element of a or b is, as large as an element of the sums, the first one in the lowest bits. F32: 1,
-  /// or 2 of bf16. S32: 2 of s16; or 4, of u8 in a and of s8 in b.
+  uint32_t type = 0;  ///< element type of the sums: COLLET_TYPE_F32, F64 or S32
+  /// Number of neighbours along the depth that are packed into one element of a or b. The element is as large as one of
+  /// the sums, and its first part is in the lowest bits. F32: 1, or 2 of bf16. S32: 2 of s16; or 4, of u8 in a and of
+  /// s8 in b.
   int packs = 1;
   int rows = 1;
   int vectors = 1;
-  int lanes = 1;             ///< of a vector
-  bool masked = false;       ///< the last vector may be partial
-  bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
-  bool accumulates = false;  ///< the depth may come in several parts
-  bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
-  bool streams = false;      ///< ProductOperand::streams of b: nothing is asked for beforehand
-  bool starts = false;       ///< the first part of the depth is added to Tile::start
+  int lanes = 1;        ///< lanes of a vector
+  bool masked = false;  ///< the last vector may be partial
+  /// true: the rows of a are adjacent, and its depth steps are a_step apart; false: the reverse
+  bool by_depth = false;
+  bool accumulates = false;  ///< true if the depth may be computed in several blocks
+  bool segmented = false;    ///< true if a is read in segments of `depth` steps each, at arbitrary addresses
+  bool streams = false;      ///< ProductOperand::streams of b: b is not prefetched by instructions
+  bool starts = false;       ///< true if the first block of the depth is added to Tile::start
   auto operator<=>(const MicroKernel&) const = default;
 };
 
-/// A name that no other micro-kernel has.
+/// Returns a name that no other micro-kernel has.
 std::string name_of(const MicroKernel& kernel);
 
 /// The computation on each element of a product before it is stored: a kernel over its batches, rows and columns.
 struct Epilogue {
-  Kernel kernel;  ///< loops: one for each of the batch, then rows, columns
+  Kernel kernel;  ///< its loops are those of the batch, then rows, then columns
   uint32_t product = 0;
   ExprId value = kNoExpr;
   std::vector<ValueId> buffers;
   ValueId target = kNone;
 };
 
-/// An operand of a product: where it is read from.
+/// Describes where an operand of a product is read from. Fields marked "packed" or "direct" are used for operands that
+/// are, or are not, packed.
 struct ProductOperand {
   bool packed = false;
-  KernelPlan pack;  ///< writes row (or panel) after row; loop 0 is the row or panel over all batches. It has at most
-                    ///< kMostPackBuffers buffers
-  uint32_t pack_output = 0;  ///< its buffer that is the packed memory
-  ValueId value = kNone;     ///< read directly: the value, and where its first element is
+  /// Writes the packed rows or panels one after the other; loop 0 counts them over all batches. It has at most
+  /// kMostPackBuffers buffers.
+  KernelPlan pack;
+  uint32_t pack_output = 0;  ///< number of the buffer with the packed memory
+  ValueId value = kNone;     ///< direct: the value that is read, and the offset of its first element
   int64_t offset = 0;
-  int64_t row = 0;                ///< a: elements from one row to the next; 1 where rows are neighbours. b: 1
-  int64_t depth = 0;              ///< elements from one step of the depth to the next; of a, 1 unless `row` is
-  int64_t tile = 0;               ///< a: elements from one tile of rows to the next
-  int64_t depth_block = 0;        ///< a, packed: by so many steps of the depth at a time; 0: all of it
-  int64_t pack_rows = 1;          ///< a, packed: rows that one iteration of loop 0 writes
-  std::vector<int64_t> segments;  ///< a, direct: where each run of the depth begins, where it is not one; `run` long
+  int64_t row = 0;  ///< a: distance in elements from one row to the next; 1 if rows are adjacent. b: 1
+  /// Distance in elements from one step of the depth to the next; for a, 1 unless `row` is 1.
+  int64_t depth = 0;
+  int64_t tile = 0;         ///< a: distance in elements from one tile of rows to the next
+  int64_t depth_block = 0;  ///< a, packed: steps of the depth that are packed at a time; 0 for all
+  int64_t pack_rows = 1;    ///< a, packed: rows that one iteration of loop 0 writes
+  /// a, direct: offsets of the segments of the depth, each of `run` steps; empty if the depth is one segment.
+  std::vector<int64_t> segments;
   int64_t run = 0;
-  std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step), outermost first
+  std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step) of each batch loop, outermost first
   int64_t batches = 1;                             ///< packed: number of different matrices
-  int64_t matrix = 0;                              ///< b, packed: elements of one
-  bool panels = false;                             ///< b, packed: panel after panel, each by depth; else row after row
-  bool streams = false;  ///< b, direct: it comes from memory, and is read by a few whole rows at a time
+  int64_t matrix = 0;                              ///< b, packed: elements of one matrix
+  /// b, packed: true if it consists of panels, each ordered by depth; false if it consists of rows.
+  bool panels = false;
+  bool streams = false;  ///< b, direct: true if it is read from memory, a few whole rows at a time
   KernelPlan
-      start;  ///< b, packed in panels: writes the row behind each panel, see Product::starts. No buffers: there is none
-  std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)
+      /// b, packed in panels: the kernel that writes the row of sums after each panel, see Product::starts; without
+      /// buffers if there is no such row.
+      start;
+  std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices) of each batch loop
 };
 
 /// A product of matrices for each batch.
 struct Product {
-  uint32_t type = 0;      ///< in which it is computed
-  int packs = 1;          ///< MicroKernel::packs; `depth` and all steps are in elements of so many neighbours
-  bool converts = false;  ///< the result is of another type: it is computed aside and converted
+  uint32_t type = 0;  ///< type in which it is computed
+  int packs = 1;      ///< MicroKernel::packs; `depth` and all steps count packed elements
+  /// True if the result has another type: the product is computed in temporary memory and converted.
+  bool converts = false;
   ValueId result = kNone;
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
   int64_t ldc = 0;
   int64_t c_offset = 0;
-  std::vector<std::pair<int64_t, int64_t>> batch;  ///< (extent, step in the result), outermost first
+  std::vector<std::pair<int64_t, int64_t>> batch;  ///< (extent, step in the result) of each batch loop, outermost first
   ProductOperand a;
   ProductOperand b;
   int tile_rows = 1;
   int vectors = 1;
   int lanes = 1;
-  /// Loops of the result that each is made of, outermost first, and the sizes of them all.
+  /// The loops of the result that form the batch, the rows and the columns, outermost first, and the sizes of all
+  /// loops.
   std::vector<size_t> batch_loops;
   std::vector<size_t> row_loops;
   std::vector<size_t> column_loops;
@@ -102,25 +114,27 @@ struct Product {
     for (auto& level : batch) n *= level.first;
     return n;
   }
-  /// Whether the result begins with a row of sums that goes with b: where a of s8 is computed with as u8, 128 larger.
+  /// True if the sums start with a row of values that is packed with b. This corrects the sums if 128 is added to
+  /// elements of a to make s8 u8.
   bool starts() const { return !b.start.buffers.empty(); }
-  /// The function for a tile of that many rows and columns.
+  /// Returns the micro-kernel for a tile of that many rows and columns.
   MicroKernel micro(int64_t tile, int64_t tile_columns) const;
 };
 
-/// Finds the product in a kernel whose loops have not been collapsed; false where it is none, or better left as it is.
+/// Finds the product in a kernel whose loops have not been collapsed. Returns false if there is none, or if a plain
+/// kernel is faster.
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out);
 
-/// Whether `plan`, a kernel that reads the product's result at each point and stores one value there, can run with the
-/// product.
+/// Makes `plan`, a kernel that reads the product's result at each point and stores one value there, the product's
+/// epilogue. Returns false if that is not possible.
 bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out);
 
-/// Whether an epilogue is best applied to the registers of a tile: it is short, and so is the depth. Else it runs on the
-/// tile after that was stored, which is less code.
+/// True if an epilogue should be applied to the registers of a tile: if it is short and the depth is small. Otherwise
+/// it runs on the stored tile, which takes less code.
 bool fits_registers(const Epilogue& epilogue, const Product& product);
 
-/// make_epilogue for a product that is a kernel of its own, over `dims` and what is summed: `plan` becomes its last part.
-/// False, and nothing is changed, where that is not possible.
+/// Like make_epilogue, for a product that is a plain kernel over `dims` and the summed loops: appends `plan` to that
+/// kernel. Returns false and changes nothing if that is not possible.
 bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, KernelPlan& product);
 
 }  // namespace collet::codegen

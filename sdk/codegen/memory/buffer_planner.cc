@@ -7,8 +7,8 @@
 namespace collet::codegen {
 namespace {
 
-/// BufferPlanner by when they are alive. A interval lies in the shortest aligned stretch of time that holds it, of lengths that
-/// are powers of two: who asks for a stretch looks at those few that can meet it.
+/// Intervals of time, indexed for overlap queries. An interval is stored at the shortest aligned stretch of time that
+/// contains it, whose length is a power of two. A query searches only the few stretches that can overlap it.
 class LiveIntervals {
  public:
   void add(int def, int last, uint32_t storage) {
@@ -138,7 +138,7 @@ uint64_t BufferPlanner::assign_offsets(uint64_t first) {
   LiveIntervals placed;
   uint64_t end = first;
   for (const Interval& interval : intervals) {
-    // Gaps between what is alive at the same time, lowest first.
+    // Gaps between the memory of buffers that are live at the same time, lowest first.
     std::vector<std::pair<uint64_t, uint64_t>> busy;
     placed.each(interval.def, interval.last, [&](uint32_t other) {
       busy.emplace_back(buffers_[other].offset, buffers_[other].offset + buffers_[other].bytes);

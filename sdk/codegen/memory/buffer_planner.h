@@ -16,7 +16,8 @@ namespace collet::codegen {
 
 using RangeId = uint32_t;
 
-/// Assigns live ranges to buffers, and buffers to offsets in the workspace.
+/// Assigns live ranges to buffers, and buffers to offsets in the workspace. A live range has one buffer; ranges that do
+/// not overlap may share it.
 class BufferPlanner {
  public:
   enum class Kind : uint8_t { kWorkspace, kArgument, kResult, kConstant };
@@ -27,19 +28,19 @@ class BufferPlanner {
   RangeId add_in(RangeId like, int def);
   void use(RangeId range, int time);
   int last_use(RangeId range) const { return ranges_[range].last; }
-  /// The range is not live after `from` and before `to`, unless it is live after `end`: the steps between are those of other
-  /// branches of a conditional, which do not run where those that use it do.
+  /// Declares that the range is not live after `from` and before `to`, unless it is live after `end`. The steps between
+  /// belong to other branches of a conditional, which do not run if the branch that uses the range does.
   void add_gap(RangeId range, int from, int to, int end) { ranges_[range].gaps.push_back({from, to, end}); }
-  /// At `time` a step may write `to` over `from` while it reads it.
+  /// Declares that a step at `time` may write `to` over `from` while it reads it.
   void allow(RangeId from, RangeId to, int time) { allowed_.insert({from, to, time}); }
-  /// A result that may lie in the memory of an argument.
+  /// Declares that a result may share the memory of an argument.
   void may_alias(RangeId result, RangeId argument);
-  /// Puts both ranges in one buffer if they do not overlap; returns whether they share one now.
+  /// Puts both ranges in one buffer if they do not overlap. Returns whether they share a buffer now.
   bool coalesce(RangeId a, RangeId b);
   uint64_t bytes(RangeId range) const { return buffers_[ranges_[range].storage].bytes; }
   bool is_argument(RangeId range) const { return buffers_[ranges_[range].storage].kind == Kind::kArgument; }
   bool same(RangeId a, RangeId b) const { return ranges_[a].storage == ranges_[b].storage; }
-  /// Gives every buffer of the workspace its offset from `first`; returns the end.
+  /// Assigns each buffer of the workspace an offset, beginning at `first`, and returns the end of the last one.
   uint64_t assign_offsets(uint64_t first);
   Place place(RangeId range, const LaunchPlan& plan) const;
 
@@ -61,11 +62,11 @@ class BufferPlanner {
     uint64_t offset;
     uint64_t bytes;
     std::vector<RangeId> ranges;
-    std::vector<uint32_t> aliases;  ///< buffers that may be the same memory at run time
+    std::vector<uint32_t> aliases;  ///< buffers that may have the same memory at run time
   };
 
   bool clash(RangeId a, RangeId b) const;
-  /// Whether all of the life of `inner` lies in a gap of the life of `outer`.
+  /// True if the whole of range `inner` is in a gap of range `outer`.
   bool in_gap(RangeId outer, RangeId inner) const;
   bool buffers_clash(uint32_t a, uint32_t b) const;
 

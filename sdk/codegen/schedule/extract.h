@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Copies parts of a kernel to other kernels.
+/// Extract copies parts of a kernel to another kernel.
 
 #include <algorithm>
 #include <functional>
@@ -13,14 +13,15 @@
 
 namespace collet::codegen {
 
-/// Copies expressions, and those that they need, to a kernel with other loops.
+/// Copies expressions, with all expressions that they depend on, to a kernel with other loops.
 class Extract {
  public:
-  /// `loops` translates an index from the loops of `from` to those of `to`; it keeps the terms, which Extract then replaces.
+  /// `loops` translates an index from the loops of `from` to those of `to`. It keeps the index's terms, which Extract
+  /// replaces afterwards.
   Extract(const KernelPlan& from, KernelPlan& to, std::function<Index(const Index&)> loops)
       : from_(from), to_(to), loops_(std::move(loops)), done_(from.kernel.exprs.size(), kNoExpr) {}
 
-  /// The copy of an expression, with all that it needs.
+  /// Returns the copy of an expression; copies it, and all that it depends on, if needed.
   ExprId value(ExprId t) {
     if (t == kNoExpr) return kNoExpr;
     ExprId& r = done_[static_cast<size_t>(t)];
@@ -35,7 +36,7 @@ class Extract {
 
   /// Uses `copy` as the copy of `t` from now on.
   void replace(ExprId t, ExprId copy) { done_[static_cast<size_t>(t)] = copy; }
-  /// Forgets all copies. Needed when `loops` gives another translation than before.
+  /// Forgets all copies. Must be called when the translation by `loops` changes.
   void forget() { std::fill(done_.begin(), done_.end(), kNoExpr); }
 
   Index index(const Index& old) {

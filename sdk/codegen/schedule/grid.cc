@@ -13,15 +13,17 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int kPointThreads = 256;           ///< threads of a block whose threads do not exchange data
-constexpr int kRowThreads = 128;             ///< threads of a block in which each warp computes rows of its own
-constexpr int64_t kBlocksPerProcessor = 32;  ///< most blocks that are started; each of them loops over its work
-constexpr int64_t kShortRow = 256;  ///< up to so many elements, a row is computed by one warp, which needs no barrier
-/// Points of a row that all threads of a block keep in registers together: 8 of each of 1,024 threads.
+constexpr int kPointThreads = 256;  ///< threads of a block whose threads do not exchange data
+constexpr int kRowThreads = 128;    ///< threads of a block in which each warp computes rows of its own
+/// Most blocks that are started per processor; each block loops over its share of the work.
+constexpr int64_t kBlocksPerProcessor = 32;
+/// Rows of at most this many elements are computed by one warp, which needs no barrier.
+constexpr int64_t kShortRow = 256;
+/// Most points of a row that all threads of a block together keep in registers: 8 for each of 1,024 threads.
 constexpr int64_t kKeptOfBlock = 8192;
 constexpr int64_t kUsualPoints = 4;  ///< points of a row that each thread computes, if the row is not short
 
-/// Whether the inner loops lie side by side in memory, rather than the points of the last outer loop.
+/// True if the points of the inner loops are adjacent in memory, rather than those of the last outer loop.
 bool reads_along_rows(const Kernel& kernel) {
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
   uint64_t inner = 0;
@@ -40,11 +42,11 @@ bool reads_along_rows(const Kernel& kernel) {
 /// Returns how many points of the inner loops a thread may keep in registers: 16, or fewer if the kernel has many expressions.
 int64_t most_kept_points(const Kernel& kernel) {
   constexpr int64_t kMostPoints = 16;
-  constexpr int64_t kMostInstructions = 384;  ///< of the unrolled code for all points
+  constexpr int64_t kMostInstructions = 384;  ///< most instructions of the unrolled code for all points
   return std::min(kMostPoints, kMostInstructions / static_cast<int64_t>(kernel.exprs.size() + 1));
 }
 
-/// Whether the scan of a kernel may be taken in any order.
+/// True if the elements of the kernel's scan may be combined in any order.
 bool scans_in_groups(const Kernel& kernel) {
   return kernel.scan && kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && !kernel.sequential &&
          kernel.outer + 1 == kernel.loops.size();
@@ -54,7 +56,7 @@ bool combines_threads(const Kernel& kernel) {
   if (kernel.reductions.empty() || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
   return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [&](const Reduction& r) {
     if (r.combine != COLLET_COMBINE_OTHER) return true;
-    // A body combines what two threads have if it takes its own results for inputs.
+    // A body can combine the results of two threads if it accepts its own results as inputs.
     if (r.inputs.size() != r.types.size()) return false;
     for (size_t i = 0; i < r.inputs.size(); ++i) {
       if (kernel.exprs[static_cast<size_t>(r.inputs[i])].type != r.types[i] || r.inits[i] == kNoExpr) return false;
@@ -77,7 +79,8 @@ int64_t few_rows(const Kernel& kernel, const GridLimits& limits) {
 
 namespace {
 
-/// How many neighbours of the last loop a thread can take with one access of 16 bytes each, all of them aligned; 1 where it cannot.
+/// Returns how many adjacent points of the last loop a thread can load and store with aligned accesses of 16 bytes; 1
+/// if it cannot.
 int lanes_of_points(const Kernel& kernel) {
   constexpr int kAccessBytes = 16;
   if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential || kernel.outer == 0 ||
@@ -153,7 +156,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     out.parallel = outer;
     out.in_order = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                                [](const Reduction& r) { return r.combine == COLLET_COMBINE_OTHER; });
-    // Short rows take a warp, which needs no barrier; but few rows are shared by more threads.
+    // A short row is computed by a warp, which needs no barrier. If there are few rows, more threads share each.
     const bool few = rows < limits.processors && inner > 8 * limits.warp;
     const int64_t most_kept = kernel.scan || out.in_order ? 0 : most_kept_points(kernel);
     const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / kUsualPoints)));

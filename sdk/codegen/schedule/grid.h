@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// How a machine with grids of threads computes a kernel: which loops become threads, and which thread walks what is left.
+/// Schedules for machines with grids of threads: which loops of a kernel become threads, and which loops each thread
+/// runs.
 
 #include <collet/codegen/target.h>
 
@@ -20,31 +21,35 @@ namespace collet::codegen {
 /// The schedule of one kernel.
 struct GridSchedule {
   enum class Form : uint8_t {
-    /// A thread takes a point of the parallel outer loops, and walks the other loops in their order.
+    /// Each thread computes points of the parallel outer loops, and runs the other loops in their order.
     kPoints,
-    /// A group of threads takes a point of the outer loops; each of them takes some points of the inner loops, and what they
-    /// reduce is combined among them.
+    /// A group of threads computes a point of the outer loops. Each thread computes some points of the inner loops, and
+    /// the group combines the threads' partial reductions.
     kRows,
-    /// A block takes a tile of the result of a matrix product: `tiles`.
+    /// Each block computes a tile of a matrix product's result, see `tiles`.
     kTiles,
-    /// A block takes squares of two loops: `squares`.
+    /// Each block computes square tiles of two loops and transposes them through shared memory, see `squares`.
     kSquares,
-    /// A thread takes updates of the same elements: `updates`. Only schedule_updates makes it.
+    /// Each thread makes all updates of some elements, see `updates`. Only schedule_updates chooses this form.
     kUpdates,
-    /// A block computes the results of some queries of an attention: `attention`. Only schedule_attention makes it.
+    /// Each block computes the results of some queries of an attention, see `attention`. Only schedule_attention
+    /// chooses this form.
     kAttention,
   };
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
-  int group = 1;          ///< of kRows: threads of a group, those of a warp or of the whole block
-  /// For kRows: points of the inner loops that each thread takes, whose values it keeps in registers from one pass to the
-  /// next. 0: there are too many, and every pass computes them anew.
+  int group = 1;          ///< for kRows: number of threads of a group, either a warp or the whole block
+  /// For kRows: number of points of the inner loops per thread whose values the thread keeps in registers from one pass
+  /// to the next. 0 if there are too many, so that every pass computes them again.
   int kept = 0;
   bool in_order =
-      false;  ///< of kRows: a thread takes neighbouring points, and what threads have is combined in their order
+      /// For kRows: each thread computes adjacent points, and the partial results are combined in the order of the
+      /// threads.
+      false;
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
-  uint32_t shared_bytes = 0;  ///< that a block gets when it is started; 0: the kernel declares what it needs
+  /// Bytes of shared memory that a block gets when it is started; 0 if the kernel declares its shared memory.
+  uint32_t shared_bytes = 0;
   TileSchedule tiles;
   SquareSchedule squares;
   UpdateSchedule updates;
@@ -59,20 +64,20 @@ struct GridKernel {
   GridSchedule schedule;
 };
 
-/// Chooses the schedule of a kernel whose loops are collapsed and have no lanes. Where a thread can read and write neighbours of the last
-/// loop at once, the kernel gets lanes along it.
+/// Chooses the schedule of a kernel whose loops are collapsed and have no lanes. If a thread can load and store
+/// adjacent points of the last loop with one access, the kernel gets lanes along it.
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
 
-/// The schedule of one of the two kernels that choose_updates tells of.
+/// Returns the schedule of one of the two kernels that choose_updates describes.
 GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const GridLimits& limits);
 
-/// The schedule of an attention that choose_attention has accepted.
+/// Returns the schedule of an attention that choose_attention has accepted.
 GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention, const GridLimits& limits);
 
-/// So few rows leave processors idle: a reduction to fewer is better done in parts.
+/// Returns the number of rows below which processors would be idle, so that a reduction should be split into parts.
 int64_t few_rows(const Kernel& kernel, const GridLimits& limits);
 
-/// The schedule as text: "rows, 32 threads each, 100 blocks of 128 threads".
+/// Returns the schedule as text, such as "rows, 32 threads each, 100 blocks of 128 threads".
 std::string print_schedule(const GridSchedule& schedule);
 
 }  // namespace collet::codegen

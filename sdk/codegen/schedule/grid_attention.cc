@@ -14,19 +14,21 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLeastRows = 16;     ///< with fewer queries, most of a tile would be empty
-constexpr int64_t kMostColumns = 128;  ///< of the results
-constexpr int kMatrixRows = 16;        ///< that a warp computes with matrix instructions; also the least columns
-constexpr int kMostSums = 80;          ///< of scores and results that a thread holds: more do not fit the registers
-constexpr int kPlainSums = 16;         ///< scores of a thread without matrix instructions
+constexpr int64_t kMostColumns = 128;  ///< most columns of the results
+/// Rows that a warp computes with matrix instructions; also the least number of columns.
+constexpr int kMatrixRows = 16;
+constexpr int kMostSums = 80;   ///< most sums of scores and results that a thread can hold in registers
+constexpr int kPlainSums = 16;  ///< scores that a thread computes without matrix instructions
 
 int rounded_up(int64_t x, int64_t to) {
   return static_cast<int>((x + to - 1) / to * to);
 }
 
-/// Finds rows, columns, keys and depth.
+/// Finds the loops that are rows, columns, keys and depth.
 bool find_loops(const AttentionKernel& attention, AttentionSchedule& out) {
   const Kernel& kernel = attention.plan.kernel;
-  // What is computed from a reduction does not depend on all outer loops here.
+  // Values that are computed from a reduction do not depend on all outer loops here, so reductions are treated as
+  // constants.
   Kernel without_reductions = kernel;
   for (Expr& e : without_reductions.exprs) {
     if (e.op == ExprOp::kReduced) e.op = ExprOp::kConstant;
@@ -48,7 +50,7 @@ bool find_loops(const AttentionKernel& attention, AttentionSchedule& out) {
   const uint64_t logit = of(attention.logit);
   const uint64_t value = of(attention.value);
   if ((logit & depth) != 0 || (value & depth) != 0) return false;
-  // The score is a reduction, on whose operands the logit depends too.
+  // The logit depends also on the operands of the score, which is a reduction.
   const uint64_t weights = outer & (logit | query | key);
   out.query.loops = weights & ~value & ~key;
   out.value.loops = outer & value & ~weights;
@@ -70,12 +72,12 @@ bool find_loops(const AttentionKernel& attention, AttentionSchedule& out) {
   out.logit = attention.logit;
   out.exponential = attention.exponential;
   if (out.batch_count > std::numeric_limits<int32_t>::max() / out.query.count)
-    return false;  // more blocks than a grid has
+    return false;  // more blocks than a grid may have
   return depth != 0 && out.query.count >= kLeastRows && out.value.count <= kMostColumns;
 }
 
-/// Chooses the type that matrix instructions multiply, for two factors of a product; then their values are those before a conversion
-/// to f32.
+/// Returns the type in which matrix instructions multiply the two factors of a product, 0 if they cannot. If factors
+/// are converted to f32, the values before the conversion become the factors.
 uint32_t choose_type(const Kernel& kernel, TileOperand& a, TileOperand& b, bool tf32) {
   const ExprId x = before_conversion(kernel, a.value, COLLET_TYPE_F32);
   const ExprId y = before_conversion(kernel, b.value, COLLET_TYPE_F32);
@@ -142,16 +144,16 @@ bool choose_attention(const AttentionKernel& attention, const GridLimits& limits
   AttentionSchedule by_matrix = out;
   by_matrix.score_type = choose_type(kernel, by_matrix.query, by_matrix.key, kernel.reductions[0].tf32);
   by_matrix.result_type = choose_type(kernel, by_matrix.weight, by_matrix.value, kernel.reductions[3].tf32);
-  // Both products are computed by the same threads, in parts of the same kind.
+  // The same threads compute both products, so both use matrix instructions or neither does.
   if (by_matrix.score_type != 0 && by_matrix.result_type != 0) out = by_matrix;
   find_direction(kernel, out.query);
   find_direction(kernel, out.key);
   find_direction(kernel, out.value);
   out.weight.by_depth = true;
-  constexpr int kStepsOfInstruction = 32;  // bytes
+  constexpr int kStepsOfInstruction = 32;  // bytes of the depth that the loop over instructions needs at a time
   const int step_bytes = out.score_type != 0 ? static_cast<int>(collet_type_bytes(out.score_type)) : 8;
   out.score_steps = rounded_up(out.query.depth, kStepsOfInstruction / step_bytes);
-  // Larger tiles read the keys less often, but leave processors idle where there are few queries.
+  // Larger tiles read the keys less often, but leave processors idle if there are few queries.
   std::optional<AttentionSchedule> chosen;
   for (const auto& [rows, keys] : {std::pair{64, 64}, std::pair{64, 32}, std::pair{32, 32}}) {
     choose_shapes(rows, keys, out);

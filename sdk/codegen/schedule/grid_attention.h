@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// How the blocks of a grid compute attention in one pass over the keys.
+/// Schedules attention for the blocks of a grid, in one pass over the keys.
 
 #include <collet/codegen/target.h>
 
@@ -13,25 +13,26 @@
 
 namespace collet::codegen {
 
-/// Each block computes the results of some queries. It takes the keys a tile at a time, and keeps the maximum of each row's logits, the sum
-/// of the exponentials and the sums of the results so far. If a tile has a larger maximum, both sums are scaled (M. Milakov and N.
-/// Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao et al., "FlashAttention", 2022).
+/// Each block computes the results of some queries. It processes the keys tile by tile, and keeps the maximum of each
+/// row's logits, the sum of the exponentials and the sums of the results so far. If a tile has a larger maximum, both
+/// sums are scaled (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao et al.,
+/// "FlashAttention", 2022).
 struct AttentionSchedule {
   TileOperand query;  ///< its loops are the rows
-  TileOperand key;    ///< its loop is that of the keys
+  TileOperand key;    ///< its loop runs over the keys
   TileOperand weight;
   TileOperand value;  ///< its loops are the columns of the result
   uint64_t batch = 0;
   int64_t batch_count = 1;
-  uint32_t score_type = 0;   ///< that matrix instructions multiply in the first product, or 0; see TileSchedule
-  uint32_t result_type = 0;  ///< in the second
-  TileShape scores;          ///< rows x keys of a tile
-  TileShape results;         ///< rows x columns
-  int score_steps = 0;       ///< of the depth of the first product
+  uint32_t score_type = 0;   ///< type that matrix instructions multiply in the first product, or 0; see TileSchedule
+  uint32_t result_type = 0;  ///< the same type for the second product
+  TileShape scores;          ///< rows x keys of a tile of the first product
+  TileShape results;         ///< rows x columns of the second product
+  int score_steps = 0;       ///< steps of the first product's depth that are in shared memory at a time
   ExprId logit = kNoExpr;
   ExprId exponential = kNoExpr;
-  /// Keys and values have memory of their own: copies of the next keys run while the results of a tile are multiplied, and those of the
-  /// values while its scores are. Otherwise the values take the memory of the keys.
+  /// True if keys and values have separate memory: the next keys are copied while the results of a tile are multiplied,
+  /// and the values while the scores are. Otherwise the values overwrite the keys.
   bool copies_ahead = false;
 
   int block_threads() const { return scores.threads(score_type); }
@@ -42,19 +43,22 @@ struct AttentionSchedule {
   TileStorage key_storage() const;
   TileStorage weight_storage() const;
   TileStorage value_storage() const;
-  /// Whether the logits of a tile, in f32, have memory of their own. Otherwise weights of the same type take their place.
+  /// True if the logits of a tile, in f32, have their own memory. Otherwise the weights, which then have the same type,
+  /// overwrite them.
   bool has_own_logits() const { return result_type != 0; }
   int64_t logit_pitch() const { return scores.columns + 4; }
-  /// Bytes of the results of a tile on their way to memory. They take the place of all but the factors.
+  /// Returns the bytes of shared memory through which the results of a tile are stored. They overwrite everything
+  /// except the factors.
   int64_t result_bytes() const { return int64_t{results.rows} * results.columns * 4; }
-  /// Bytes of shared memory that a block uses: the queries, the keys, the values, the weights, and the logits, or the results; and a
-  /// factor of each row.
+  /// Returns the bytes of shared memory that a block uses: the queries, keys, values, weights and logits, or the
+  /// results if they are larger, and a factor for each row.
   int64_t shared_bytes() const;
 
   bool operator==(const AttentionSchedule&) const = default;
 };
 
-/// Chooses how attention is computed. Returns false if it has too few queries, or rows that are too long for shared memory.
+/// Chooses how attention is computed. Returns false if there are too few queries, or if rows are too long for shared
+/// memory.
 bool choose_attention(const AttentionKernel& attention, const GridLimits& limits, AttentionSchedule& out);
 
 }  // namespace collet::codegen

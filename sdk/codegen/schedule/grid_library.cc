@@ -12,7 +12,7 @@
 namespace collet::codegen {
 namespace {
 
-/// Loops of the rows, the columns, the depth and the batches; -1 where there is one point only.
+/// The loops over rows, columns, depth and batches; -1 if there is only one.
 struct ProductLoops {
   int rows = -1;
   int columns = -1;
@@ -20,13 +20,13 @@ struct ProductLoops {
   int batch = -1;
 };
 
-/// The only loop of a set, or -1 if it is empty. False if there are several.
+/// Stores the only loop of a set in `out`, or -1 if the set is empty. Returns false if there are several.
 bool only_loop(uint64_t loops, int& out) {
   out = loops == 0 ? -1 : std::countr_zero(loops);
   return std::popcount(loops) <= 1;
 }
 
-/// The loops that an index moves along.
+/// Returns the loops with which an index changes.
 uint64_t loops_of(const Kernel& kernel, const Index& index) {
   uint64_t loops = 0;
   for (size_t l = 0; l < kernel.loops.size(); ++l) {
@@ -44,13 +44,13 @@ LibraryMatrix matrix_of(uint32_t type, const Index& index, int batch, int row, i
   return {type, index.constant, distance(batch), distance(row), distance(column)};
 }
 
-/// The array that `e` reads without a condition; null where it is anything else.
+/// Returns `e` if it is an unconditional load; else null.
 const Expr* plain_load(const Kernel& kernel, ExprId e) {
   const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
   return expr.op == ExprOp::kLoad && expr.mask == kNoExpr && expr.index.terms.empty() ? &expr : nullptr;
 }
 
-/// Whether the sum begins with zero.
+/// True if the initial value of the sum is zero.
 bool begins_with_zero(const Kernel& kernel, const Reduction& r) {
   if (r.inits[0] == kNoExpr) return true;
   const Expr& init = kernel.exprs[static_cast<size_t>(r.inits[0])];
@@ -87,7 +87,7 @@ bool match_product(const Kernel& original, ProductMatch& out) {
                           only_loop(outer & of_b & ~of_a, loops.columns) &&
                           only_loop(outer & of_a & of_b, loops.batch) && only_loop(inner, loops.depth);
   if (!is_product) return false;
-  // Libraries write results row by row: the rows are those along which neighbours in memory lie apart.
+  // Libraries write results row by row, so the loop that is contiguous in the result must be the columns.
   if (loops.rows >= 0 && loops.columns >= 0 && store.index.coefficient(static_cast<size_t>(loops.rows)) == 1) {
     std::swap(a, b);
     std::swap(loops.rows, loops.columns);
@@ -111,7 +111,7 @@ bool match_product(const Kernel& original, ProductMatch& out) {
 
 namespace {
 
-/// Whether the dimensions of an array lie in this order.
+/// True if the dimensions of an array are in this order in memory.
 bool is_ordered(const std::vector<size_t>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i] != i) return false;
@@ -164,7 +164,7 @@ bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& o
     features_last.push_back(static_cast<size_t>(of_filter[d]));
   }
   features_last.push_back(static_cast<size_t>(a.labels.kernel_input_feature));
-  // cuDNN is fast if the filter has its input features innermost exactly when the input has.
+  // cuDNN is fast if the filter has its input features innermost whenever the input has, and only then.
   c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
   const std::vector<size_t>& order = c.filter_has_features_last ? features_last : features_first;
   out.filter_order = is_ordered(order) ? std::vector<size_t>() : order;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Kernels that a library of the device has, too.
+/// Recognises kernels and ops that a library of the device can compute instead.
 
 #include <collet/codegen/launch_plan.h>
 
@@ -13,7 +13,7 @@
 
 namespace collet::codegen {
 
-/// A matrix product that a kernel computes and nothing else, and the kernel's buffers that hold its matrices.
+/// A matrix product that a kernel computes, and the numbers of the buffers that hold its matrices.
 struct ProductMatch {
   LibraryProduct product;
   uint32_t a = 0;
@@ -21,19 +21,19 @@ struct ProductMatch {
   uint32_t c = 0;
 };
 
-/// Whether a kernel only multiplies two matrices, or batches of them, that are in memory with constant distances between rows, columns and
-/// batches: nothing is fused to it. The kernel's loops are not scheduled yet.
+/// True if a kernel does nothing but multiply two matrices, or batches of matrices, which are in memory with constant
+/// distances between rows, columns and batches. The kernel's loops must not be scheduled yet.
 bool match_product(const Kernel& kernel, ProductMatch& out);
 
-/// A convolution that libraries have.
+/// A convolution that libraries can compute.
 struct ConvolutionMatch {
   LibraryConvolution convolution;
-  /// The dimensions of the filter in the order in which the library wants them; empty if it has that order.
+  /// The dimensions of the filter in the order in which the library needs them; empty if they have that order.
   std::vector<size_t> filter_order;
 };
 
-/// Whether libraries have the convolution `node`: no holes in the input, the same padding on both sides, a window that is walked forwards,
-/// one type.
+/// True if libraries can compute the convolution `node`: the input is not dilated, the padding is the same on both
+/// sides, the window is not reversed, and all arrays have one type.
 bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& out);
 
 }  // namespace collet::codegen

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Sets of a kernel's loops, for schedules of grids.
+/// Functions on sets of a kernel's loops, for schedules of grids.
 
 #include <cstdint>
 #include <vector>
@@ -11,18 +11,18 @@
 
 namespace collet::codegen {
 
-/// The outer loops, as a bit set.
+/// Returns the outer loops as a bit set.
 inline uint64_t outer_loops(const Kernel& kernel) {
   return kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
 }
 
-/// The inner loops, as a bit set.
+/// Returns the inner loops as a bit set.
 inline uint64_t inner_loops(const Kernel& kernel) {
   const size_t n = kernel.loops.size();
   return (n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1) & ~outer_loops(kernel);
 }
 
-/// Points of those loops that are in the set.
+/// Returns the product of the sizes of the loops in a set.
 inline int64_t points_of(const Kernel& kernel, uint64_t loops) {
   int64_t n = 1;
   for (size_t l = 0; l < kernel.loops.size(); ++l) {
@@ -31,7 +31,8 @@ inline int64_t points_of(const Kernel& kernel, uint64_t loops) {
   return n;
 }
 
-/// The loops that the terms of an index depend on. `dependencies`: of the kernel's expressions, see loop_dependencies.
+/// Returns the loops that the terms of an index depend on. `dependencies` is the result of loop_dependencies for the
+/// kernel.
 inline uint64_t term_dependencies(const Index& index, const std::vector<uint64_t>& dependencies) {
   uint64_t d = 0;
   for (const auto& [term, scale] : index.terms) d |= dependencies[static_cast<size_t>(term)];

@@ -2,9 +2,10 @@
 #pragma once
 
 /// \file
-/// How a machine with grids sorts rows: by a bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) in which
-/// every comparison puts the element that comes first at the lower place, so that a row of any length is one whose end is missing. Equal
-/// elements keep their order: an array of the elements' numbers is sorted with them, and decides.
+/// Sorts rows on a machine with grids, by a bitonic network (K. E. Batcher, "Sorting networks and their applications",
+/// 1968). Every comparison puts the element that comes first at the lower index, so a row of any length is sorted like
+/// a longer row whose end is missing. Equal elements keep their order: an array with the elements' numbers is sorted
+/// along with them, and decides between equal elements.
 
 #include <collet/codegen/target.h>
 
@@ -15,28 +16,33 @@
 
 namespace collet::codegen {
 
-/// A block sorts segments of 2^kLogSegment elements without help.
+/// A block sorts segments of 2^kLogSegment elements by itself, in shared memory.
 inline constexpr int kLogSegment = 10;
 
-/// A kernel of a sort. Its buffers are the sorted arrays, then that of numbers, of type s32 and the same shape.
+/// One kernel of a sort. Its buffers are the sorted arrays, followed by the array of the elements' numbers, which has
+/// type s32 and the same shape.
 struct GridSort {
   enum class Part : uint8_t {
     kSegments,  ///< writes the numbers, and sorts each segment of a row
-    kMirror,  ///< compares the elements of each block of 2^p, from its two ends inwards; p is a parameter of the kernel
-    kDistance,  ///< compares elements that lie 2^p apart
-    kMerge,     ///< compares elements of a segment, at all its distances from the longest down
+    /// Compares the elements of each block of 2^p, the first with the last and so on inwards; p is a parameter of the
+    /// kernel.
+    kMirror,
+    kDistance,  ///< compares elements that are 2^p apart
+    kMerge,     ///< compares elements of a segment at distances from half a segment down to 1
   };
   Part part = Part::kSegments;
   Comparator comparator;
   int64_t rows = 1;
-  int64_t length = 1;  ///< of a row
+  int64_t length = 1;  ///< elements of a row
   int64_t step =
-      1;  ///< elements from one of a row to the next, in memory; rows whose numbers differ by less lie side by side
-  int log_length = 0;            ///< of the least power of two that is no less
-  int log_segment = 0;           ///< elements that a block sorts without help
-  bool only_segments = false;    ///< each segment is sorted, and no more
-  bool keeps_numbers = false;    ///< somebody reads the sorted numbers afterwards
-  bool shares_segments = false;  ///< the block has them in shared memory meanwhile
+      /// Distance in elements from one element of a row to the next; rows whose numbers differ by less than this are
+      /// interleaved in memory.
+      1;
+  int log_length = 0;            ///< logarithm of `length`, rounded up
+  int log_segment = 0;           ///< logarithm of the elements that a block sorts by itself
+  bool only_segments = false;    ///< true if only the segments are sorted, each by itself
+  bool keeps_numbers = false;    ///< true if the sorted numbers are read afterwards
+  bool shares_segments = false;  ///< true if the block sorts segments in shared memory
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
 
@@ -44,21 +50,21 @@ struct GridSort {
   auto operator<=>(const GridSort&) const = default;
 };
 
-/// Whether a kernel of a sort compares elements of one segment only.
+/// True if a kernel of a sort compares elements of one segment only.
 inline bool works_in_segments(GridSort::Part part) {
   return part == GridSort::Part::kSegments || part == GridSort::Part::kMerge;
 }
 
-/// A kernel of a sort and its parameter behind the buffers, -1: none.
+/// A kernel of a sort and its integer parameter; -1 if it has none.
 struct GridSortLaunch {
   GridSort::Part part;
   int64_t power = -1;
 };
 
-/// A sort of `rows` rows, all but for its parts. `step`: see GridSort.
+/// Returns a sort of `rows` rows; its `part` is set for each launch. `step`: see GridSort.
 GridSort schedule_sort(Comparator comparator, int64_t rows, int64_t length, int64_t step, const GridLimits& limits);
 
-/// The kernels that sort, one after the other.
+/// Returns the kernels that sort, in the order in which they must run.
 std::vector<GridSortLaunch> launches_of_sort(const GridSort& sort);
 
 }  // namespace collet::codegen

@@ -15,9 +15,9 @@ int64_t in_squares(int64_t points) {
   return (points + SquareSchedule::kSide - 1) / SquareSchedule::kSide;
 }
 
-/// Whether neighbours in memory are neighbours along loop `across`, and far apart along the last one.
+/// True if neighbours along loop `across` are adjacent in memory and neighbours along the last loop are far apart.
 bool is_turned(const Kernel& kernel, const Expr& e, size_t across) {
-  constexpr int64_t kFar = 8;  ///< elements
+  constexpr int64_t kFar = 8;  ///< elements between neighbours that count as far apart
   return e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(across) == 1 &&
          std::abs(e.index.coefficient(kernel.outer - 1)) >= kFar;
 }
@@ -25,7 +25,8 @@ bool is_turned(const Kernel& kernel, const Expr& e, size_t across) {
 }  // namespace
 
 bool choose_squares(const Kernel& kernel, const GridLimits& limits, SquareSchedule& out) {
-  constexpr int64_t kLeast = SquareSchedule::kSide / 2;  ///< points: with fewer, most threads would have nothing to do
+  /// Least size of the loops: with fewer points, most threads would be idle.
+  constexpr int64_t kLeast = SquareSchedule::kSide / 2;
   if (!kernel.reductions.empty() || kernel.scan || kernel.sequential || !kernel.updates.empty() || kernel.outer < 2 ||
       kernel.outer != kernel.loops.size() || limits.warp != SquareSchedule::kSide)
     return false;

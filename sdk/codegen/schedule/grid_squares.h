@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// How the blocks of a grid transpose: an elementwise kernel that reads arrays along one loop and writes them along another.
+/// Schedules elementwise kernels that transpose on a grid: those that read arrays along one loop and write along
+/// another.
 
 #include <collet/codegen/target.h>
 
@@ -13,22 +14,23 @@
 
 namespace collet::codegen {
 
-/// A block computes squares of kSide points of the last loop by as many of loop `across`. What is loaded along `across` goes through
-/// shared memory, so that neighbouring threads read neighbours and write neighbours.
+/// A block computes square tiles of kSide points of the last loop times kSide points of loop `across`. Values that are
+/// contiguous along `across` are loaded along that loop and transposed through shared memory, so that neighbouring
+/// threads load and store adjacent elements.
 struct SquareSchedule {
-  static constexpr int kSide = 32;  ///< threads of a warp
+  static constexpr int kSide = 32;  ///< equals the number of threads of a warp
   static constexpr int kThreads = 256;
 
-  uint32_t across = 0;         ///< a loop
-  std::vector<ExprId> turned;  ///< the loads that go through shared memory
+  uint32_t across = 0;         ///< number of the loop along which elements are loaded
+  std::vector<ExprId> turned;  ///< the loads that are transposed through shared memory
 
   bool operator==(const SquareSchedule&) const = default;
 };
 
-/// Finds the loop along which a kernel should be transposed; false where there is none.
+/// Finds the loop along which a kernel should load. Returns false if there is none.
 bool choose_squares(const Kernel& kernel, const GridLimits& limits, SquareSchedule& out);
 
-/// Squares of a kernel.
+/// Returns the number of tiles of a kernel.
 int64_t count_squares(const Kernel& kernel, const SquareSchedule& squares);
 
 }  // namespace collet::codegen

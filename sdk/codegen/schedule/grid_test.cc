@@ -24,7 +24,7 @@ GridLimits limits() {
   return out;
 }
 
-/// The schedule of a kernel that is written as text, as text.
+/// Parses a kernel and returns its schedule as text.
 std::string schedule_of(const std::string& text) {
   Kernel kernel;
   const Status parsed = parse_kernel(text, kernel);
@@ -172,7 +172,7 @@ TEST(GridSchedule, Transpose_IsComputedInSquares) {
             "squares of the last loop and loop 1, 480 blocks of 256 threads");
 }
 
-/// A scatter: row by row, in the order of its indices.
+/// Returns a scatter as kernel text: it updates row by row, in the order of its indices.
 std::string scatter(const std::string& index, const std::string& start = "b0[i0]") {
   return "kernel (3 buffers) sequential {\n"
          "  outer i0: 1000\n"
@@ -202,17 +202,17 @@ TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
     updates.part = UpdateSchedule::Part::kUpdates;
     return print_schedule(schedule_updates(kernel, updates, GridLimits{}).schedule);
   };
-  // Rows of 768 elements: only which row is updated matters.
+  // Rows have 768 elements, and all elements of a row are updated together, so only the row's number matters.
   EXPECT_EQ(grouped(scatter("768*%1 + i1")),
             "grouped updates of 1000 points and 768 beside, 3000 blocks of 256 threads");
   EXPECT_EQ(grouped(scatter("100*%1 + i1")),
             "grouped updates of 768000 points and 1 beside, 3000 blocks of 256 threads");
-  // A start that depends on no loop moves all updates alike.
+  // A start index that depends on no loop shifts all updates by the same distance.
   EXPECT_EQ(grouped(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "no");
   EXPECT_EQ(schedule_of(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "points of loops 0, 1, 3000 blocks of 256 threads");
 }
 
-/// Sorts a row as the kernels of a sort do, one pair after the other.
+/// Sorts a row by the launches of a grid's sort, simulating one pair after the other.
 std::vector<int> sorted_by_network(std::vector<int> row) {
   const GridSort sort = schedule_sort({}, 1, static_cast<int64_t>(row.size()), 1, limits());
   const size_t pairs = size_t{1} << (sort.log_length - 1);

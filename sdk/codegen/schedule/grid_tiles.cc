@@ -12,26 +12,27 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int kPieceBytes = 16;    ///< that one instruction copies to shared memory
-constexpr int kPaddingBytes = 16;  ///< behind each line in shared memory
-constexpr int kMostRounds = 4;     ///< in shared memory: enough to hide the latency of memory
+constexpr int kPieceBytes = 16;  ///< bytes that one instruction copies to shared memory
+/// Bytes after each line in shared memory, so that its columns are in different banks.
+constexpr int kPaddingBytes = 16;
+constexpr int kMostRounds = 4;  ///< most rounds in shared memory at a time: enough to hide the latency of memory
 
 // Products of 128 x 128 read each operand half as often as those of 64 x 64, but take four times as much work to fill the machine.
 constexpr TileShape kLargeMatrices{128, 128, 64, 32};
 constexpr TileShape kSmallMatrices{64, 64, 32, 32};
 constexpr TileShape kLargePlain{128, 128, 8, 8};
 constexpr TileShape kSmallPlain{64, 64, 4, 4};
-constexpr int kMatrixRoundBytes = 64;  ///< of a row or column in each round: two matrix instructions
-constexpr int kPlainRound = 16;        ///< steps
+constexpr int kMatrixRoundBytes = 64;  ///< bytes of a row or column in each round: two matrix instructions
+constexpr int kPlainRound = 16;        ///< steps of the depth in a round without matrix instructions
 
-/// The last loop of a set.
+/// Returns the number of the last loop in a set.
 size_t last_loop(uint64_t loops) {
   return static_cast<size_t>(std::bit_width(loops)) - 1;
 }
 
-/// Finds rows, columns and depth.
+/// Finds the loops that are rows, columns and depth.
 bool find_product(const Kernel& kernel, TileSchedule& out) {
-  constexpr int64_t kLeast = 16;  ///< rows, and columns: with less, most of a tile would be empty
+  constexpr int64_t kLeast = 16;  ///< least number of rows and of columns: with fewer, most of a tile would be empty
   constexpr int64_t kLeastDepth = 8;
   const Expr* const product = summed_product(kernel);
   if (!product) return false;
@@ -112,7 +113,7 @@ void find_direction(const Kernel& kernel, TileOperand& o) {
   for (size_t k = static_cast<size_t>(o.value) + 1; k-- > 0;) {
     if (!read[k]) continue;
     const Expr& expr = kernel.exprs[k];
-    // Neighbours along the depth are neighbours in memory.
+    // True if neighbours along the depth are adjacent in memory.
     if (expr.op == ExprOp::kLoad && expr.index.coefficient(last) == 1) o.by_depth = true;
     for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
   }
@@ -122,7 +123,8 @@ TileStorage tile_storage(uint32_t matrix_type, uint32_t sum_type, bool by_depth,
   TileStorage out;
   const bool by_matrix = matrix_type != 0;
   out.element_bytes = by_matrix ? static_cast<int>(collet_type_bytes(matrix_type)) : compute_bytes(sum_type);
-  // Matrix instructions read pairs of elements along the depth; only those of 16 bits can be brought together from two lines.
+  // Matrix instructions read pairs of elements along the depth. Only for 16-bit elements can ldmatrix combine pairs
+  // from two lines.
   out.lines_of_depth = !by_matrix || (out.element_bytes == 2 && !by_depth);
   out.lines = out.lines_of_depth ? steps : length;
   out.pitch = (out.lines_of_depth ? length : steps) + kPaddingBytes / out.element_bytes;
@@ -153,14 +155,14 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
     return 2 * out.round_bytes(sum_type) <= limits.shared_bytes &&
            shape.threads(out.matrix_type) <= limits.block_threads;
   };
-  const bool is_wide = compute_bytes(sum_type) > 4;  // too many registers for large tiles
+  const bool is_wide = compute_bytes(sum_type) > 4;  // large tiles would take too many registers
   const bool is_large =
       !is_wide && take(out.matrix_type != 0 ? kLargeMatrices : kLargePlain) && out.tiles() >= limits.processors;
   if (!is_large && !take(out.matrix_type != 0 ? kSmallMatrices : kSmallPlain)) return false;
   out.a.is_copied = is_copied(kernel, out.a, storage(out.a, out.shape.rows), stored_type);
   out.b.is_copied = is_copied(kernel, out.b, storage(out.b, out.shape.columns), stored_type);
   const bool all_copied = out.a.is_copied && out.b.is_copied;
-  // What is computed is kept in registers for a while, an element in each.
+  // Elements that are computed and not copied are kept in registers for a while, each in its own.
   if (!all_copied && matrix_bytes == 1) out.round /= 2;
   const auto fitting = static_cast<uint64_t>(limits.shared_bytes / out.round_bytes(sum_type));
   if (all_copied) out.rounds = std::min(static_cast<int>(std::bit_floor(fitting)), kMostRounds);

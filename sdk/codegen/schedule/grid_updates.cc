@@ -23,8 +23,9 @@ uint64_t independent_loops(const Kernel& kernel) {
           e.op == ExprOp::kLoad && std::find(u.buffers.begin(), u.buffers.end(), e.buffer) != u.buffers.end();
       if (reads) return 0;
     }
-    // An address is fixed + sum of coefficient * loop + sum of scale * term. A term that depends on no loop is fixed too. The chosen
-    // loops, least coefficient first, are digits of a number below what all other summands are multiples of.
+    // An address is a constant + sum of coefficient * loop + sum of scale * term, where terms that depend on no loop
+    // count as constant. The chosen loops, in the order of their coefficients, are like the digits of a number that is
+    // less than a common divisor of all other summands. Then different points of them have different addresses.
     std::vector<std::pair<int64_t, size_t>> digits;
     int64_t others = 0;
     for (const auto& [term, scale] : u.index.terms) {
@@ -41,7 +42,7 @@ uint64_t independent_loops(const Kernel& kernel) {
     }
     std::sort(digits.begin(), digits.end());
     uint64_t chosen = 0;
-    for (size_t n = digits.size(); n > 0; --n) {  // with the n least, what is above them belongs to the others
+    for (size_t n = digits.size(); n > 0; --n) {  // with the n least ones; the others belong to the other summands
       int64_t above = others;
       for (size_t i = n; i < digits.size(); ++i) above = std::gcd(above, digits[i].first);
       int64_t reach = 0;
@@ -60,7 +61,7 @@ uint64_t independent_loops(const Kernel& kernel) {
 }
 
 bool choose_updates(const Kernel& kernel, UpdateSchedule& out) {
-  constexpr int64_t kLeast = 64;  ///< points: fewer are quickly updated one after the other
+  constexpr int64_t kLeast = 64;  ///< least number of points: fewer are updated fast enough one after the other
   if (!kernel.sequential || kernel.updates.size() != 1 || !kernel.stores.empty() || !kernel.reductions.empty() ||
       kernel.scan || kernel.outer != kernel.loops.size())
     return false;

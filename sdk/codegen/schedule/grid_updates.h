@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// How a grid runs a kernel that updates an array in the order of its loops, such as a scatter.
+/// Schedules kernels that update an array in the order of their loops, such as scatters, on a grid.
 
 #include <collet/codegen/target.h>
 
@@ -12,27 +12,31 @@
 
 namespace collet::codegen {
 
-/// Updates of the same element keep their order, others need not: so the points of the loops are grouped by what they update. A first
-/// kernel writes for every point of the ordered loops a number that is the same where the updates meet. The numbers are sorted, equal ones
-/// in their order. Then a thread takes a group of equal numbers, for one point of the other loops, and makes its updates in their order.
+/// Only updates of the same element must keep their order, so the points of the loops are grouped by the element that
+/// they update. A first kernel writes a key for every point of the ordered loops; points that update the same elements
+/// have equal keys. The keys are sorted stably. Then a second kernel runs a thread for each group of equal keys and
+/// each point of the other loops, which makes the group's updates in their order.
 struct UpdateSchedule {
   enum class Part : uint8_t {
-    kKeys,  ///< writes the numbers, of type s32, to the buffer behind those of the kernel
-    kUpdates,  ///< makes the updates; behind the kernel's buffers it has the sorted numbers and the points that they come from
+    kKeys,  ///< writes the keys, of type s32, to the buffer that follows those of the kernel
+    /// Makes the updates; after the kernel's buffers it has those of the sorted keys and of the points that they belong
+    /// to.
+    kUpdates,
   };
   Part part = Part::kKeys;
-  uint64_t ordered = 0;  ///< outer loops, as a bit set
+  uint64_t ordered = 0;  ///< the ordered outer loops, as a bit set
   int64_t ordered_points = 1;
-  int64_t free_points = 1;  ///< of the other loops, different points of which never update the same element
+  /// Number of points of the other loops, of which different ones never update the same element.
+  int64_t free_points = 1;
 
   bool operator==(const UpdateSchedule&) const = default;
 };
 
-/// The outer loops of a kernel whose order matters that may be taken in any order all the same: different points of them never write
-/// to the same place, whatever the other loops do.
+/// Returns those outer loops of an ordered kernel that may be run in any order nevertheless: different points of them
+/// never write the same element, whatever the values of the other loops.
 uint64_t independent_loops(const Kernel& kernel);
 
-/// Whether a kernel's updates should be grouped, and by which loops.
+/// Decides whether a kernel's updates should be grouped, and by which loops.
 bool choose_updates(const Kernel& kernel, UpdateSchedule& out);
 
 }  // namespace collet::codegen

@@ -8,7 +8,7 @@
 namespace collet::codegen {
 namespace {
 
-/// How well loop `loop` serves as the vectorised one: unit strides are good, gathers are bad.
+/// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it.
 int64_t lane_score(const Kernel& kernel, size_t loop) {
   int64_t score = 0;
   auto access = [&](const Index& index, int64_t weight) {
@@ -24,7 +24,8 @@ int64_t lane_score(const Kernel& kernel, size_t loop) {
   return score + std::min<int64_t>(kernel.loops[loop].size, 64) * 20 + static_cast<int64_t>(loop);
 }
 
-/// Whether all reductions may be split among lanes. Reductions that skip points, as windows do, may only if the row is long.
+/// True if all reductions may be split among lanes. Reductions that skip points, such as those of windows, may only be
+/// split if the row is long.
 bool lanes_may_reduce(const Kernel& kernel) {
   constexpr int64_t kLongRow = 256;
   const bool is_long = kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= kLongRow;
@@ -98,7 +99,7 @@ size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
   return best;
 }
 
-/// Bytes of the widest element that is computed with along a loop.
+/// Returns the bytes of the widest element that is computed with along a loop.
 int widest(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
   int bytes = 1;
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
@@ -121,23 +122,23 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   if (kernel.lane_loop == kernel.loops.size()) return;
   kernel.lanes = lanes_of(kernel.lane_loop);
   if (kernel.lane_loop == kernel.outer || kernel.scan->reduction.combine == COLLET_COMBINE_OTHER) return;
-  for (int times = 4; times >= 2; times /= 2) {  // a strip of columns: several lines of the cache at each step
+  for (int times = 4; times >= 2; times /= 2) {  // a strip of columns is several cache lines wide
     if (kernel.loops[kernel.lane_loop].size < static_cast<int64_t>(kernel.lanes) * times) continue;
     kernel.lanes *= times;
     return;
   }
 }
 
-/// Whether the points of a kernel may be computed in any order, a block of one loop at a time.
+/// True if the points of a kernel may be computed in any order, so also a block of one loop at a time.
 bool is_plain(const Kernel& kernel) {
   return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
          kernel.outer == kernel.loops.size();
 }
 
-/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As many iterations of
-/// it as there are lanes make a square; squares whose results are neighbours in memory come one after the other, because results that are
-/// a power of two apart would push each other out of the caches. The loop that comes first must have enough iterations for threads to
-/// share.
+/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As
+/// many iterations of it as there are lanes form a square. Squares whose results are adjacent in memory are computed
+/// one after the other, because results that are a power of two apart would evict each other from the caches. The first
+/// loop must have enough iterations for threads to share.
 void transpose_lanes(Kernel& kernel, size_t first) {
   constexpr int64_t kManyTurns = 8;
   if (!is_plain(kernel) || kernel.lanes == 1) return;
@@ -206,7 +207,7 @@ size_t transposing_loop(const Kernel& kernel) {
 }
 
 bool reduces_rows(const Kernel& kernel) {
-  constexpr int64_t kFewVectors = 4;  ///< accumulators of so many vectors of columns are held in registers
+  constexpr int64_t kFewVectors = 4;  ///< most vectors of columns whose accumulators are held in registers
   constexpr int64_t kFewRows = 32;
   if (kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
   if (kernel.outer == 0 || kernel.outer + 1 != kernel.loops.size() || kernel.lane_loop + 1 != kernel.outer)
@@ -247,7 +248,7 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   size_t last = kernel.loops.size();
   if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
   if (kernel.sequential) {
-    // Lanes of one vector must not touch the same element: only a loop that walks the target with unit stride.
+    // Lanes of one vector must not update the same element, so the loop must have unit stride in the target.
     for (size_t l = first; l < last; ++l) {
       bool unit = !kernel.updates.empty() || !kernel.stores.empty();
       for (const Update& u : kernel.updates) unit = unit && u.index.coefficient(l) == 1;

@@ -7,15 +7,15 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 /// \file
-/// The vectors of a processor: which loop is computed in lanes, and how many.
+/// Vectorisation for processors: chooses which loop is computed in lanes, and how many lanes there are.
 
 namespace collet::codegen {
 
-/// Inner loops are unrolled where their points, times the number of expressions, are at most so many.
+/// Inner loops are unrolled if their points, times the number of expressions, are at most this many.
 inline constexpr int64_t kMostStraight = 400;
 
-/// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`. Where loads
-/// would be gathered, loops from `first` on may change places, so that transposing_loop gives one.
+/// Chooses the loop to vectorise, not among the loops before `first`, and its width for registers of `vector_bits`. To
+/// avoid gathers, loops from `first` on may be reordered, so that transposing_loop returns one.
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 
 /// Returns the loop along which loads are transposed; the number of loops if there is none. Such loads have unit stride along
@@ -23,11 +23,12 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 /// of a block by rows and transposes it in registers. It is the last loop, and not the first.
 size_t transposing_loop(const Kernel& kernel);
 
-/// Whether a scheduled kernel reduces the rows of a matrix with more columns than registers can hold. It is then computed row by
-/// row, with the accumulators in memory. Its only inner loop is over the rows, its last outer loop, in lanes, over the columns.
+/// True if a scheduled kernel reduces the rows of a matrix with more columns than registers can hold. It is then
+/// computed row by row, with the accumulators in memory. Its only inner loop runs over the rows; its last outer loop
+/// runs over the columns, in lanes.
 bool reduces_rows(const Kernel& kernel);
 
-/// Whether expression `k` is a load that is transposed along `loop`, see transposing_loop.
+/// True if expression `k` is a load that is transposed along `loop`, see transposing_loop.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);
 
 }  // namespace collet::codegen

@@ -44,7 +44,7 @@ void pack_value(KernelPlan& plan, ExprId value, const std::vector<size_t>& loops
 }
 
 bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack) {
-  constexpr int64_t kReads = 32;  ///< of an element, for which packing pays
+  constexpr int64_t kReads = 32;  ///< least reads of each element for which packing pays
   constexpr int64_t kMostElements = int64_t{1} << 16;
   const Kernel& k = plan.kernel;
   if (k.reductions.empty() || k.sequential || k.scan || !k.updates.empty() || !plan.copies.empty()) return false;

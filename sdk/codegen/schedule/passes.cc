@@ -10,7 +10,8 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLongestKeptRow = 8192;
-constexpr int64_t kMostKeptBytes = 128 << 10;  ///< of one call's stack, which a host's thread may have little of
+/// Most bytes of values that are kept on the stack: threads of the host may have small stacks.
+constexpr int64_t kMostKeptBytes = 128 << 10;
 
 bool is_costly(const Expr& i) {
   return is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE;
@@ -46,7 +47,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   needed_.assign(static_cast<size_t>(last_stage_) + 1, std::vector<bool>(k_.exprs.size(), false));
   first_pass_.assign(k_.exprs.size(), -1);
   kept_.assign(k_.exprs.size(), false);
-  // A thread of a grid has no memory of its own for a row.
+  // A thread of a grid has no memory of its own in which to keep a row.
   costly_.assign(k_.exprs.size(), false);
   if (!target.has_grid()) find_costly(deps);
   find_straight(deps, target.vector_bits);
@@ -127,7 +128,7 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     if (!shares) continue;
     side_loop_ = l;
     side_unroll_ = std::clamp(available / registers, 1, 4);
-    // The largest factor that divides the loop: remaining iterations would need code of their own.
+    // The unrolling factor divides the loop's size, because remaining iterations would need code of their own.
     for (int unroll = side_unroll_; unroll > 1; --unroll) {
       if (k_.loops[l].size % unroll != 0) continue;
       side_unroll_ = unroll;
@@ -149,11 +150,11 @@ void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {
 }
 
 void KernelPasses::find_rows(const Target& target) {
-  constexpr size_t kMostInstructions = 96;  ///< of all rows that are taken at a time
+  constexpr size_t kMostInstructions = 96;  ///< most instructions of all rows that are computed at a time
   if (!reduces_rows(k_)) return;
   rows_ = 8;
   while (rows_ > 1 && k_.exprs.size() * static_cast<size_t>(rows_) > kMostInstructions) rows_ /= 2;
-  int64_t bytes = 0;  // of a column: what is folded, twice for sums
+  int64_t bytes = 0;  // bytes of a column: its accumulators, which sums have two of
   for (const Reduction& r : k_.reductions) bytes += 2 * compute_bytes(r.types[0]);
   strip_ = std::max<int64_t>(target.first_cache / 2 / bytes / k_.lanes, 4) * k_.lanes;
 }
@@ -161,9 +162,10 @@ void KernelPasses::find_rows(const Target& target) {
 void KernelPasses::find_scalable(const Target& target) {
   masks_ = target.masks;
   if (target.scalable_bits == 0 || k_.lanes == 1 || transposing_ || is_row_by_row() || k_.scan) return;
-  // A scalable vector has at least one lane for each of its multiples.
+  // A vector must have at least one lane for each multiple of the scalable unit.
   if (k_.lanes * target.scalable_bits < target.vector_bits) return;
-  // Loops of lanes hold several values in one; LLVM's remainder of floats is computed lane by lane.
+  // A kWhile returns several values packed in one, which scalable vectors cannot do. LLVM computes the remainder of
+  // floats lane by lane.
   const auto unsuited = [](const Expr& e) {
     return e.op == ExprOp::kWhile || (e.op == ExprOp::kOp && e.opcode == COLLET_OP_REMAINDER);
   };

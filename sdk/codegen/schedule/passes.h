@@ -10,7 +10,7 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 /// \file
-/// The passes of a kernel over its inner loops, and what each of them computes.
+/// KernelPasses divides a kernel into passes over its inner loops, and decides what each pass computes.
 
 namespace collet::codegen {
 
@@ -26,53 +26,54 @@ class KernelPasses {
   size_t level_of(ExprId t) const { return t == kNoExpr ? 0 : level_[static_cast<size_t>(t)]; }
   int stage_of(ExprId t) const { return t == kNoExpr ? 0 : stage_[static_cast<size_t>(t)]; }
 
-  /// The number of the last pass.
+  /// Returns the number of the last pass.
   int last() const { return last_stage_; }
-  /// The pass that computes reduction `r`.
+  /// Returns the pass that computes reduction `r`.
   int reduction_pass(size_t r) const { return reduction_stage_[r]; }
-  /// The pass that stores `s`.
+  /// Returns the pass that stores `s`.
   int pass_of(const Store& s) const;
-  /// Whether `s` is inside of the inner loops.
+  /// True if `s` is inside of the inner loops.
   bool is_inner(const Store& s) const;
-  /// Whether a pass needs expression `k` at each point of the inner loops.
+  /// True if a pass needs expression `k` at each point of the inner loops.
   bool needs(int pass, size_t k) const { return needed_[static_cast<size_t>(pass)][k]; }
 
-  /// Lanes of a pass. It may be several vectors, which hides the latency of a reduction that does little else.
+  /// Returns the number of lanes of a pass. They may fill several vectors, to hide the latency of a reduction that does
+  /// little else.
   int width(int pass) const { return widths_[static_cast<size_t>(pass)]; }
   int largest_width() const;
-  /// Whether the vectorised loop is an inner one.
+  /// True if the vectorised loop is an inner one.
   bool lanes_inside() const { return k_.lanes > 1 && k_.lane_loop >= k_.outer; }
 
-  /// Whether the first pass stores expression `k` to a local array, from which later passes load it.
+  /// True if the first pass stores expression `k` to a local array, from which later passes load it.
   bool is_kept(size_t k) const { return kept_[k]; }
   int first_pass(size_t k) const { return first_pass_[k]; }
 
-  /// Whether the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop side_loop() are
-  /// interleaved, so that they share loads.
+  /// True if the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop
+  /// side_loop() are interleaved, so that they share loads.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
 
-  /// Whether the kernel is computed row by row, see reduces_rows: rows() rows at a time, in strips of strip() columns.
+  /// True if the kernel is computed row by row, see reduces_rows: rows() rows at a time, in strips of strip() columns.
   bool is_row_by_row() const { return rows_ > 0; }
   int rows() const { return rows_; }
   int64_t strip() const { return strip_; }
 
-  /// Whether loads are transposed along the side loop, see transposing_loop; is_transposed() says which loads. They are read in
-  /// squares, before the iterations of the square are computed.
+  /// True if loads are transposed along the side loop, see transposing_loop; is_transposed() says which loads. They are
+  /// read in squares, before the iterations of the square are computed.
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
-  /// Whether vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
+  /// True if vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
   bool is_scalable() const { return scalable_; }
-  /// Whether the tail is computed as one masked vector instead of one element at a time.
+  /// True if the tail is computed as one masked vector instead of one element at a time.
   bool has_masks() const { return masks_ || scalable_; }
 
  private:
   size_t level_of_index(const Index& index) const;
   int stage_of_index(const Index& index) const;
   void find_stages(const std::vector<uint64_t>& deps);
-  /// Values worth keeping from one pass over a row to the next: they cost more than a load.
+  /// Finds values that are worth keeping from one pass over a row to the next, because they cost more than a load.
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
   void find_rows(const Target& target);
@@ -88,14 +89,14 @@ class KernelPasses {
   std::vector<size_t> level_;
   std::vector<int> stage_;
   std::vector<int> reduction_stage_;
-  std::vector<std::vector<bool>> needed_;  ///< by pass
-  std::vector<int> widths_;                ///< by pass
+  std::vector<std::vector<bool>> needed_;  ///< by pass and expression: see `needs`
+  std::vector<int> widths_;                ///< by pass: see `width`
   std::vector<bool> costly_;
   std::vector<bool> kept_;
   std::vector<int> first_pass_;
   int last_stage_ = 0;
-  int64_t row_ = 1;         ///< elements of all the inner loops
-  int64_t kept_bytes_ = 0;  ///< of the kept values' rows
+  int64_t row_ = 1;         ///< product of the sizes of the inner loops
+  int64_t kept_bytes_ = 0;  ///< bytes of all kept rows
   bool straight_ = false;
   int rows_ = 0;
   int64_t strip_ = 0;

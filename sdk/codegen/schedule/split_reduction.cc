@@ -13,11 +13,12 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLeastPoints = int64_t{1} << 16;
-constexpr int64_t kLeastChoices = int64_t{1} << 11;  ///< of a reduction with a body: only parts of it are vectorised
+/// Least elements of a split reduction with a body: an unsplit one is not vectorised at all.
+constexpr int64_t kLeastChoices = int64_t{1} << 11;
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 16;
 
-/// Returns the bits of the operation's neutral element in this type; false if it has none.
+/// Returns the bits of the operation's neutral element in this type. Returns false if there is none.
 bool identity_of(uint32_t combine, uint32_t type, std::array<uint64_t, 2>& bits) {
   const bool f32 = type == COLLET_TYPE_F32;
   if (!f32 && type != COLLET_TYPE_F64) return false;
@@ -83,8 +84,8 @@ class Splitter {
     });
   }
 
-  /// Whether parts of a reduction may be computed by themselves. A part begins with the identity of a known combination; with a body, it begins
-  /// with its first element.
+  /// True if parts of a reduction may be computed separately. The accumulator of a part starts with the identity of a
+  /// known combination; with a body, it starts with the part's first element.
   bool may_be_split(const Reduction& r) {
     std::array<uint64_t, 2> bits;
     if (r.combine != COLLET_COMBINE_OTHER) {
@@ -98,7 +99,7 @@ class Splitter {
 
   int64_t points() const { return product(k_.loops, 0, k_.loops.size()); }
 
-  /// The loop that is split, and in how many parts.
+  /// Chooses the loop that is split, and the number of parts.
   bool choose() {
     rows_ = product(k_.loops, 0, k_.outer);
     if (points() < (has_body_ ? kLeastChoices : kLeastPoints)) return false;
@@ -106,7 +107,7 @@ class Splitter {
     if (limits_.vector_bits != 0) choose_lanes(scheduled, limits_.vector_bits);
     const int64_t lanes = scheduled.lane_loop < k_.outer ? scheduled.lanes : 1;
     if (rows_ / lanes >= limits_.few_rows) return false;
-    const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // a body folds in the order of the loops
+    const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // the order of the loops must be kept for a body
     for (size_t l = k_.outer; l < last; ++l) {
       const int64_t size = k_.loops[l].size;
       // A maximum or a choice may combine elements twice, so its parts may overlap; a sum or a product may not.
@@ -121,7 +122,7 @@ class Splitter {
     return parts_ >= kFewestParts;
   }
 
-  /// The number of a row, where the loops of rows begin at `loop`.
+  /// Returns the linear number of a row, if the loops over rows begin at loop `loop`.
   Index row(size_t loop) const {
     Index r;
     int64_t step = 1;
@@ -132,7 +133,7 @@ class Splitter {
     return r;
   }
 
-  /// Part by part: loop 0 is the part.
+  /// Builds the kernel that reduces each part; loop 0 counts the parts.
   void first(KernelPlan& out) {
     Kernel& k = out.kernel;
     const int64_t step = k_.loops[loop_].size / parts_;
@@ -147,7 +148,8 @@ class Splitter {
       return r;
     };
     Extract extract(plan_, out,
-                    [&](const Index& old) { return add_scaled(part(old), {}, 1); });  // without zeros at the end
+                    // Adding zero removes trailing zero coefficients.
+                    [&](const Index& old) { return add_scaled(part(old), {}, 1); });
     Extract begin(plan_, out, [&](const Index& old) {
       Index r = part(old);
       if (r.coefficients.size() > k.outer) r.coefficients.resize(k.outer);
@@ -179,7 +181,8 @@ class Splitter {
     }
   }
 
-  /// All parts' results, and what was done with the whole ones.
+  /// Builds the kernel that combines the results of all parts and then computes what the original kernel did with the
+  /// results.
   void second(KernelPlan& out) {
     Kernel& k = out.kernel;
     k.loops.assign(k_.loops.begin(), k_.loops.begin() + static_cast<int64_t>(k_.outer));
@@ -218,7 +221,7 @@ class Splitter {
   size_t loop_ = 0;
   bool has_body_ = false;
   bool has_sums_ = false;
-  std::vector<std::vector<ValueId>> partial_;  ///< by reduction and result
+  std::vector<std::vector<ValueId>> partial_;  ///< partial results by reduction and result
 };
 
 }  // namespace

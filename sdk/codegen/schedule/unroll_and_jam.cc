@@ -77,12 +77,13 @@ bool find_shape(const Kernel& k, Shape& out) {
   return false;
 }
 
-/// Whether rows that are `step` elements apart map to the same sets of the first cache and so evict each other.
+/// True if rows that are `step` elements apart map to the same sets of the first-level cache and so evict each other.
 bool clash(int64_t step, uint32_t type) {
   return step * compute_bytes(type) % 2048 == 0;
 }
 
-/// Whether the few rows are read in place instead of packed: they are contiguous and do not evict each other from the first cache.
+/// True if the few rows are read in place instead of packed: they are contiguous and do not evict each other from the
+/// first-level cache.
 bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape) {
   constexpr int64_t kFewLines = 3;
   if (!contiguous(k, deps)[static_cast<size_t>(shape.own)]) return false;
@@ -113,7 +114,7 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
     r.constant += old.coefficient(shape.rows) * (begin + row) + old.coefficient(shape.loop) * iteration;
     if (shape.rows < r.coefficients.size()) r.coefficients[shape.rows] *= each;
     if (shape.loop < r.coefficients.size()) r.coefficients[shape.loop] = 0;
-    return add_scaled(r, {}, 1);  // without zeros at the end
+    return add_scaled(r, {}, 1);  // adding zero removes trailing zero coefficients
   });
   const auto each_copy = [&](const auto& visit) {
     int64_t number = 0;
@@ -160,7 +161,7 @@ bool can_unroll_and_jam(const Kernel& kernel) {
 
 bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                     std::vector<KernelPlan>& out) {
-  constexpr int64_t kMostRows = 8;  // processors prefetch about so many streams
+  constexpr int64_t kMostRows = 8;  // processors prefetch about this many streams
   Shape shape;
   if (!find_shape(plan.kernel, shape)) return false;
   KernelPlan from = plan;
@@ -168,7 +169,8 @@ bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& ma
   if (!is_read_in_place(plan.kernel, deps, shape))
     pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], make, pack);
   const int64_t rows = plan.kernel.loops[shape.rows].size;
-  const int64_t accumulators = vector_bits >= 512 ? 24 : 12;  // that the registers hold beside operands
+  // Accumulators that fit into the registers besides the operands.
+  const int64_t accumulators = vector_bits >= 512 ? 24 : 12;
   const int64_t each = std::clamp<int64_t>(accumulators / plan.kernel.loops[shape.loop].size, 1, kMostRows);
   const int64_t whole = rows / each;
   out.push_back(some_rows(from, shape, 0, whole, each));

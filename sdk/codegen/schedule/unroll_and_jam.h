@@ -11,14 +11,15 @@
 
 namespace collet::codegen {
 
-/// Whether this schedule suits a kernel. It must have one inner loop and reduce products of two factors along it. One factor (the
-/// long rows) must not depend on a short outer loop, the other (the few rows) must not depend on the other outer loops.
+/// True if this schedule suits a kernel. It must have one inner loop and reduce products of two factors along it. One
+/// factor (the long rows) must not depend on a short outer loop; the other (the few rows) must not depend on the other
+/// outer loops.
 bool can_unroll_and_jam(const Kernel& kernel);
 
-/// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The first of
-/// `out` is the kernel for most rows, the second that for the remaining ones, if any. If the few rows are not contiguous in memory,
-/// `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must have been collapsed.
-/// Returns false, and makes nothing, if can_unroll_and_jam does.
+/// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The
+/// first kernel of `out` computes most rows, the second one the remaining rows, if any. If the few rows are not
+/// contiguous in memory, `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must
+/// have been collapsed. Returns false and makes nothing if can_unroll_and_jam returns false.
 bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                     std::vector<KernelPlan>& out);
 

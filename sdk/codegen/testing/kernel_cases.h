@@ -19,14 +19,15 @@
 #include "sdk/codegen/kernel/scalar.h"
 
 /// \file
-/// Kernels with buffers for them, and what they should leave there: by the evaluator. For tests of generated code, of any machine.
+/// Buffers for kernels and their expected contents, which the evaluator computes. For tests of generated code, for any
+/// machine.
 
 namespace collet::codegen {
 
-/// The elements of buffers before the kernel runs.
+/// The contents of buffers before a kernel runs.
 enum class Fill {
-  kSmall,  ///< whole numbers of few bits: sums and products of floats are exact in any order
-  kBits,   ///< any bits, infinities and what is not a number among them
+  kSmall,  ///< small integers, so that sums and products of floats are exact in any order
+  kBits,   ///< random bits, including infinities and NaNs
   kTame,   ///< floats between 1/4 and 4, of both signs
 };
 
@@ -64,7 +65,8 @@ class Buffers {
   std::vector<size_t> bytes_;
 };
 
-/// The element type of each buffer, 0 where the kernel does not use it, and how many elements its accesses may reach.
+/// For each buffer the element type, 0 if the kernel does not use it, and the number of elements that its accesses may
+/// reach.
 struct Extents {
   std::vector<uint32_t> types;
   std::vector<int64_t> elements;
@@ -109,7 +111,7 @@ inline Element random_element(uint32_t type, Fill fill, std::mt19937_64& random)
       return {random() % 2, 0};
     case COLLET_KIND_SIGNED:
     case COLLET_KIND_UNSIGNED: {
-      // The last one is just above the middle of two numbers of bf16, and f64 cannot hold what is above.
+      // The last one is slightly more than the middle of two bf16 numbers, by less than f64 can hold.
       constexpr uint64_t kSpecial[] = {0,    1, ~uint64_t{0},      uint64_t{1} << 63, ~uint64_t{0} >> 1,
                                        0x80, 2, 0x1010000000000001};
       if (fill == Fill::kSmall) return element_of_integer(type, random() % 7);
@@ -147,8 +149,8 @@ inline Buffers make_buffers(const Extents& x, Fill fill, uint64_t seed) {
   return buffers;
 }
 
-/// How far generated code may be from the evaluator: 0, or so many units in the last place of the type, in numbers of at
-/// least one.
+/// The largest error allowed, relative to the evaluator: 0, or a number of units in the last place of the type, where
+/// magnitudes below 1 count as 1.
 struct Bound {
   double ulp = 0;
 };
@@ -171,7 +173,7 @@ inline bool is_near(uint32_t type, const Element& x, const Element& y, Bound bou
   return near(p.real(), q.real()) && near(p.imag(), q.imag());
 }
 
-/// A kernel and its code.
+/// A kernel and how to test it.
 struct KernelCase {
   std::string name;
   Kernel kernel;
@@ -179,7 +181,8 @@ struct KernelCase {
   Bound bound;
 };
 
-/// Runs a kernel by `run`, which gets its number among the cases and its buffers, and by the evaluator.
+/// Runs a kernel by `run`, which receives the number of the case and its buffers, and by the evaluator. Compares the
+/// buffers.
 inline void compare_with_evaluator(const KernelCase& c, size_t number,
                                    const std::function<void(size_t number, Buffers& buffers)>& run) {
   const Extents extents = extents_of(c.kernel);

@@ -14,11 +14,12 @@
 #include "sdk/codegen/testing/kernel_cases.h"
 
 /// \file
-/// Runs kernels as code of this machine and by the evaluator, and compares what they leave in the buffers. For tests.
+/// Runs kernels as code of this machine and by the evaluator, and compares the contents of the buffers. For tests.
 
 namespace collet::codegen {
 
-/// Registers of 128, 256 and 512 bits; machines with masks and without.
+/// Returns a target with registers of 128, 256 or 512 bits: the features that are switched off leave machines with and
+/// without masks.
 inline Target machine_of(int vector_bits) {
   const char* changes = vector_bits >= 512 ? "" : vector_bits >= 256 ? "-avx512f" : "-avx";
   Target target = host_target(check_features(changes).ok() ? changes : "");
@@ -26,7 +27,7 @@ inline Target machine_of(int vector_bits) {
   return target;
 }
 
-/// Runs each of the kernels, which have their lanes, on the machine of `jit` and by the evaluator.
+/// Runs each of the kernels, whose lanes have been chosen, on the machine of `jit` and by the evaluator, and compares.
 inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& cases) {
   std::vector<FunctionSource> sources;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -48,7 +49,7 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
       const std::vector<char*> addresses = buffers.addresses();
       if (k.sequential || k.outer == 0) {
         f(addresses.data(), 0, iterations);
-      } else {  // as threads share it
+      } else {  // runs parts of the range, as threads do
         const int64_t middle = iterations / 2 / k.lanes * k.lanes;
         f(addresses.data(), 0, middle);
         f(addresses.data(), middle, iterations);

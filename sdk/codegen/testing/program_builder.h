@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Programs made by hand, for tests of backends: regions within regions, attributes, constants, aliases.
+/// Builds programs in code, for tests of backends: nested regions, attributes, constants, aliases.
 
 #include <collet/program.h>
 
@@ -21,14 +21,14 @@ class ProgramBuilder;
 struct Handle {
   uint32_t element = 0;
   std::vector<int64_t> dims;
-  uint32_t id = 0;  ///< of the builder
+  uint32_t id = 0;  ///< number that the builder has given to the value
 };
 
-/// A region under construction: arguments first, then ops.
+/// A region under construction. Its arguments must be added before its ops.
 class RegionBuilder {
  public:
   Handle argument(uint32_t element, std::vector<int64_t> dims = {}, uint32_t flags = 0);
-  /// An op with one result.
+  /// Adds an op with one result.
   Handle op(uint32_t opcode, uint32_t element, std::vector<int64_t> dims, const std::vector<Handle>& operands,
             const std::vector<RegionBuilder*>& regions = {});
   template <typename Record>
@@ -38,7 +38,7 @@ class RegionBuilder {
     set_record(&record, sizeof record);
     return h;
   }
-  /// An op with several results, of the types of `like`.
+  /// Adds an op with several results, which have the types of `like`.
   template <typename Record>
   std::vector<Handle> ops(uint32_t opcode, const std::vector<Handle>& like, const std::vector<Handle>& operands,
                           const Record& record, const std::vector<RegionBuilder*>& regions) {
@@ -54,13 +54,13 @@ class RegionBuilder {
   Handle scalar(uint32_t element, T x) {
     return constant_bytes(element, {}, &x, sizeof x);
   }
-  /// The operand's elements in `dims`, its dimension i at `at[i]`.
+  /// Broadcasts the operand to `dims`: its dimension i becomes dimension `at[i]`.
   Handle broadcast(const Handle& x, std::vector<int64_t> dims, std::vector<int64_t> at = {});
   Handle reshape(const Handle& x, std::vector<int64_t> dims);
-  /// Element-wise, of the type of the first operand.
+  /// Add an elementwise op whose result has the type of the first operand.
   Handle unary(uint32_t opcode, const Handle& x) { return op(opcode, x.element, x.dims, {x}); }
   Handle binary(uint32_t opcode, const Handle& x, const Handle& y) { return op(opcode, x.element, x.dims, {x, y}); }
-  /// Folds `dims` of `x` by one opcode.
+  /// Reduces the dimensions `dims` of `x` by one opcode.
   Handle reduce(uint32_t opcode, uint32_t combine, const Handle& x, const Handle& init, std::vector<int64_t> dims);
   void results(std::vector<Handle> handles) { results_ = std::move(handles); }
 
@@ -88,22 +88,22 @@ class RegionBuilder {
   std::vector<Handle> results_;
 };
 
-/// Collects regions and writes the block.
+/// Collects regions and writes the program.
 class ProgramBuilder {
  public:
   ProgramBuilder() { regions_.push_back(std::unique_ptr<RegionBuilder>(new RegionBuilder(this))); }
   RegionBuilder& entry() { return *regions_[0]; }
-  /// A region to be called by an op.
+  /// Adds a region that an op can refer to.
   RegionBuilder& region() {
     regions_.push_back(std::unique_ptr<RegionBuilder>(new RegionBuilder(this)));
     return *regions_.back();
   }
-  /// A list of integers for an attribute record.
+  /// Returns a list of integers for an attribute record.
   collet_range list(const std::vector<int64_t>& integers);
   void alias(uint32_t result, uint32_t argument, uint32_t kind = COLLET_ALIAS_MAY) {
     aliases_.push_back({result, argument, kind, 0});
   }
-  /// The program. It lives as long as this.
+  /// Returns the program, which lives as long as this object.
   const collet_program* finish();
 
  private:
@@ -123,7 +123,7 @@ class ProgramBuilder {
   std::vector<int64_t> integers_;
   std::vector<char> records_;
   std::vector<char> data_;
-  std::vector<uint32_t> value_of_;  ///< by handle
+  std::vector<uint32_t> value_of_;  ///< number of the program's value, by handle
   uint32_t next_handle_ = 0;
   std::vector<uint64_t> block_;
 };

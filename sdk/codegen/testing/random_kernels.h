@@ -14,7 +14,7 @@
 
 namespace collet::codegen {
 
-/// Writes kernels that the verifier accepts. Values are small whole numbers, so that no sum of floats is rounded.
+/// Generates random kernels that the verifier accepts. Values are small integers, so that no sum of floats is rounded.
 class RandomKernels {
  public:
   explicit RandomKernels(uint64_t seed) : random_(seed) {}
@@ -67,7 +67,7 @@ class RandomKernels {
     return add(std::move(e));
   }
 
-  /// An affine index over some of the first `loops` loops that is never negative.
+  /// Returns an affine index over some of the first `loops` loops that is never negative.
   Index affine(size_t loops) {
     Index index;
     int64_t stride = 1;
@@ -81,7 +81,8 @@ class RandomKernels {
     return index;
   }
 
-  /// Row-major over the first `loops` loops, in their order or another: no two points write the same element.
+  /// Returns the row-major index over the first `loops` loops in some order, so that no two points write the same
+  /// element.
   Index injective(size_t loops) {
     std::vector<size_t> order;
     for (size_t l = 0; l < loops; ++l) order.push_back(l);
@@ -115,7 +116,7 @@ class RandomKernels {
     return add(std::move(e));
   }
 
-  /// The start of a slice, read from memory.
+  /// Returns the start of a slice, read from memory.
   ExprId start(size_t loops) {
     constexpr uint32_t kTypes[] = {COLLET_TYPE_S32, COLLET_TYPE_S64, COLLET_TYPE_U8, COLLET_TYPE_S8};
     const ExprId x = load(kTypes[pick(4)], affine(loops));
@@ -136,7 +137,7 @@ class RandomKernels {
     return add(std::move(e));
   }
 
-  /// A value of the kernel's type that does not depend on loops from `loops` on.
+  /// Returns a value of the kernel's type that does not depend on loops from `loops` on.
   ExprId leaf(size_t loops) {
     Index index = affine(loops);
     switch (pick(6)) {
@@ -160,7 +161,7 @@ class RandomKernels {
       case 3: {
         const uint32_t kind = collet_type_kind(type_);
         if (kind == COLLET_KIND_COMPLEX || type_ == COLLET_TYPE_F8E5M2) break;
-        // Small enough that no type rounds it.
+        // The value is small enough for every type to hold it exactly.
         const ExprId x = op(COLLET_OP_AND, COLLET_TYPE_S64, {quotient(loops), number(COLLET_TYPE_S64, 3)});
         return type_ == COLLET_TYPE_S64 ? x : op(COLLET_OP_CONVERT, type_, {x});
       }
@@ -179,7 +180,7 @@ class RandomKernels {
     return add(std::move(e));
   }
 
-  /// An op of two values of the kernel's type, of which sums and products stay small.
+  /// Returns an op of two values of the kernel's type. Sums and products stay small.
   ExprId combined(ExprId x, ExprId y) {
     const uint32_t kind = collet_type_kind(type_);
     if (kind == COLLET_KIND_COMPLEX) return op(chance(2) ? COLLET_OP_ADD : COLLET_OP_SUBTRACT, type_, {x, y});
@@ -210,7 +211,7 @@ class RandomKernels {
     }
   }
 
-  /// Values of the kernel's type; `outer`: those without inner loops alone.
+  /// Returns the values of the kernel's type; with `outer`, only those that do not depend on inner loops.
   std::vector<ExprId> values(bool outer) const {
     const auto deps = loop_dependencies(k_);
     std::vector<ExprId> out;
@@ -221,7 +222,8 @@ class RandomKernels {
   }
 
   ScalarBody sum_body(size_t n) {
-    // Accumulators, then inputs: each accumulator with its input, the first by a sum, others by the larger one.
+    // The arguments are the accumulators, then the inputs. The first accumulator is combined with its input by a sum,
+    // the others by the larger value.
     ScalarBody b;
     b.arguments = static_cast<uint32_t>(2 * n);
     for (size_t i = 0; i < 2 * n; ++i) {
@@ -340,7 +342,7 @@ class RandomKernels {
     const std::vector<ExprId> all = values(false);
     Update u;
     const size_t n = chance(3) ? 2 : 1;
-    // Rows that are chosen by the first loop; where there is another, it walks them.
+    // The first loop selects rows; if there is another loop, it runs over the elements of a row.
     const size_t last = k_.loops.size() - 1;
     const ExprId row = start(last == 0 ? 1 : last);
     if (last > 0) u.index = loop_index(last);

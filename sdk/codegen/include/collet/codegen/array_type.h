@@ -10,7 +10,7 @@ namespace collet::codegen {
 
 using Dims = std::vector<int64_t>;
 
-/// An array type: dense, row-major, static.
+/// The type of an array: dense, row-major, with static dimensions.
 struct ArrayType {
   uint32_t element = 0;
   Dims dims;
@@ -23,7 +23,7 @@ struct ArrayType {
 /// Makes a type; `elements` is the product of `dims`.
 ArrayType make_type(uint32_t element, Dims dims);
 
-/// Row-major strides, in elements.
+/// Returns the row-major strides of an array, in elements.
 Dims strides_of(const Dims& dims);
 
 }  // namespace collet::codegen

@@ -98,7 +98,8 @@ class LoadedFunction final : public kernel::DeviceProgram {
   }
 
  private:
-  /// The memory that link_image asks for. An exception of the device is kept until link_image has returned.
+  /// Allocates device memory for link_image. An exception of the device is stored and rethrown when link_image has
+  /// returned.
   class CodeAllocation final : public CodeMemory {
    public:
     explicit CodeAllocation(CodeDevice& device) : device_(device) {}
@@ -133,7 +134,7 @@ class LoadedFunction final : public kernel::DeviceProgram {
   uint64_t function_ = 0;
 };
 
-/// A program of machine code.
+/// A program that has been compiled to machine code.
 class CodeProgram final : public kernel::WholeProgram {
  public:
   CodeProgram(CompiledProgram program, std::string symbol, std::string name)

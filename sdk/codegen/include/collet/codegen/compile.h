@@ -16,20 +16,23 @@
 
 namespace collet::codegen {
 
-/// File names and contents.
+/// A list of pairs: name of a file, its contents.
 using Artifacts = std::vector<std::pair<std::string, std::string>>;
 
-/// Answers `supports` of backend.h: which of `count` ops of `program`, by number, can be compiled for `target`. Fills answers and
-/// reasons of `verdicts`. OUT_OF_RANGE where there is no such op; the error of a program that is not as program.h says.
+/// Answers `supports` of backend.h: which of `count` ops of `program`, by number, can be compiled for `target`. Fills
+/// answers and reasons of `verdicts`. Returns OUT_OF_RANGE if a number is no op of the program, and another error if
+/// the program breaks a rule of program.h.
 Status answer_ops(const collet_program* program, const Target& target, const uint32_t* ops, uint32_t count,
                   collet_verdict* verdicts);
 
-/// Names for the optional table "patterns" of a backend whose target has `routines`: composites that run as routines, such as
-/// "collet.eigh". Null past the last. None where this process finds no LAPACK: see docs/building.md.
+/// Returns names for the optional table "patterns" of a backend whose target has `routines`: composites that run as
+/// library routines, such as "collet.eigh". Returns null past the last name. There are no names if this process finds
+/// no LAPACK library, see docs/building.md.
 const char* routine_composite(uint32_t index);
 
-/// OK if all ops of the program's entry can be compiled for `target`; else UNIMPLEMENTED with the first reason. Numbers of up to
-/// rejection->count refused ops are put into `rejection`, unless it is null; then count is how many there are.
+/// Returns OK if all ops of the program's entry can be compiled for `target`, else UNIMPLEMENTED with the first reason.
+/// Unless `rejection` is null, the numbers of the first `rejection->count` refused ops are stored in it, and `count`
+/// becomes the number of refused ops.
 Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection);
 
 /// Forms of the code of a program.
@@ -41,7 +44,7 @@ enum class CodeForm {
   /// functions of C's <math.h>.
   /// UNIMPLEMENTED for programs with routines: compile for a target with `routines` false, so that they are not accepted.
   kOneFunction,
-  /// The functions of the launch plan, by their names; whoever runs the plan calls them.
+  /// The functions of the launch plan, under their names. The caller interprets the plan and calls them.
   kFunctions
 };
 
@@ -58,11 +61,13 @@ struct SharedLoops {
 struct CompileOptions {
   bool fuse = true;             ///< false: one kernel for each op
   bool keep_artifacts = false;  ///< fill CompiledProgram::artifacts
-  /// Checks each kernel after lowering and after scheduling, INTERNAL where one breaks a rule: for tests of this library.
+  /// Checks each kernel after lowering and after scheduling, and returns INTERNAL if one breaks a rule. Meant for tests
+  /// of this library.
   bool verify = false;
   CodeForm form = CodeForm::kOneFunction;
-  std::string name = "program";  ///< of the function, in C
-  bool embed_constants = true;   ///< of kOneFunction: they stand in the object code; else they are a slot of their own
+  std::string name = "program";  ///< C name of the function of kOneFunction
+  /// For kOneFunction: true stores the constants in the object code, false passes them in an additional slot.
+  bool embed_constants = true;
 };
 
 /// Object code and how to launch it.
@@ -73,44 +78,46 @@ struct CompiledProgram {
   Artifacts artifacts;
 };
 
-/// Compiles a program of which check_program approves. Artifacts are there after an error, too.
+/// Compiles a program that check_program accepts. `out.artifacts` is filled after an error, too.
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out);
 
-/// `name` as an identifier of C: other characters become '_'. "program" where nothing is left; words of C and functions of its
-/// library get "_program" at their end.
+/// Returns `name` as an identifier of C: other characters become '_'. Returns "program" if nothing is left. "_program"
+/// is appended to keywords of C and functions of its library.
 std::string c_identifier(const std::string& name);
 
-/// The header of a program that was compiled ahead of time as one function, `options.name` + "_slots": structs of its arguments
-/// and results, the size of its workspace, and the function. C99 and C++.
+/// Returns the C header of a program that was compiled ahead of time as one function. It declares structs of the
+/// arguments and results, the size of the workspace, and the function `options.name` + "_slots". It is valid C99 and
+/// C++.
 std::string c_header(const collet_program* program, const LaunchPlan& plan, const CompileOptions& options,
                      const Target& target);
 
-/// A static library with one object file, which is called `name` in it.
+/// Makes a static library with one object file, whose member name is `name`.
 Status make_archive(const std::string& object, const std::string& name, std::string& archive);
 
-/// Machine code as it stands in a device's memory.
+/// Machine code as it is laid out in a device's memory.
 struct CodeImage {
   std::string bytes;
-  uint64_t address = 0;                                   ///< where it must lie
+  uint64_t address = 0;                                   ///< address for which the code is linked
   std::vector<std::pair<std::string, uint64_t>> symbols;  ///< names and addresses of its functions
 
-  /// The address of a function; 0 where there is none.
+  /// Returns the address of a function; 0 if the image has none of that name.
   uint64_t find(const std::string& name) const;
 };
 
-/// The addresses of an image, and the functions that it may call.
+/// Provides memory for an image, and the addresses of the functions that it may call.
 class CodeMemory {
  public:
   virtual ~CodeMemory() = default;
   /// Allocates memory for an image and returns its address, a multiple of `alignment`. Returns 0 if there is not enough.
   virtual uint64_t allocate(uint64_t bytes, uint64_t alignment) = 0;
-  /// The address of a function that the device has, such as memcpy; 0: it has none of that name.
+  /// Returns the address of a function that the device has, such as memcpy; 0 if it has none of that name.
   virtual uint64_t find(const std::string& name) const = 0;
 };
 
-/// Links an object file, of any architecture, for the address that `memory` gives. The image is one block: instructions, then
-/// data that they only read. RESOURCE_EXHAUSTED if `memory` cannot allocate it; NOT_FOUND, with its name, where a function is missing.
+/// Links an object file, of any architecture, for the address that `memory` gives. The image is one block:
+/// instructions, then data that they only read. Returns RESOURCE_EXHAUSTED if `memory` cannot allocate the image, and
+/// NOT_FOUND with the name of a function that is missing.
 Status link_image(const std::string& object, CodeMemory& memory, CodeImage& out);
 
 }  // namespace collet::codegen

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// A backend for a device that runs kernels as grids of blocks of threads, such as a GPU. The vendor writes a Target with grids and a
-/// GridDevice: memory, copies, and what the device's driver does with modules and kernels. This header walks the launch plan on the host:
-/// it starts one kernel after the other, and reads from the device only what decides about a loop or a branch.
+/// \file A backend for a device that runs kernels as grids of blocks of threads, such as a GPU. The vendor writes a
+/// Target with grids and a GridDevice: memory, copies, and what the device's driver does with modules and kernels. This
+/// header interprets the launch plan on the host: it starts one kernel after the other, and reads from the device only
+/// conditions of loops and indices of branches.
 ///
 ///     collet::kernel::Backend describe() {
 ///       collet::kernel::Backend backend;
@@ -35,7 +35,7 @@ namespace detail {
 /// The code of a program with its constants on a device; runs its launch plan.
 class LoadedGrid final : public kernel::DeviceProgram {
  public:
-  /// What `code` was made of must outlive this.
+  /// The program and target from which `code` was made must outlive this object.
   LoadedGrid(GridDevice& device, std::unique_ptr<GridCode> code) : device_(device), code_(std::move(code)) {
     const std::vector<char>& constants = code_->plan().constants;
     try {
@@ -63,16 +63,17 @@ class LoadedGrid final : public kernel::DeviceProgram {
   }
 
  private:
-  /// What is known of steps in a row that the host has nothing to do with. From the second time on they are one sequence.
+  /// Consecutive steps that the device can run without the host, and what has been recorded about them. From their
+  /// second run on they start as one sequence.
   struct Segment {
-    std::mutex mutex;  ///< of what follows
+    std::mutex mutex;  ///< guards the fields below
     bool has_run = false;
     bool is_refused = false;
     GridDevice::Handle handle = 0;
     GridDevice::Sequence sequence;
   };
 
-  /// A step, or several in a row that may start as one.
+  /// A step, or several consecutive steps that may start as one sequence.
   struct Part {
     const Step* first = nullptr;
     size_t count = 1;
@@ -180,7 +181,8 @@ class LoadedGrid final : public kernel::DeviceProgram {
   static bool is_straight(const Step& step) {
     return step.kind == StepKind::kKernel || (step.kind == StepKind::kCopy && step.bytes != 0);
   }
-  /// Starts a part as one sequence. False: its steps are to be started one by one, as they are when each is to be recorded.
+  /// Starts a part as one sequence. Returns false if its steps must be started one by one, as they are when each of
+  /// them is to be recorded.
   bool start(const Part& part, const Launcher& launcher) {
     if (device_.wants_records()) return false;
     Segment& segment = *part.segment;
@@ -230,10 +232,10 @@ class LoadedGrid final : public kernel::DeviceProgram {
   GridDevice& device_;
   std::unique_ptr<GridCode> code_;
   kernel::Memory constants_ = kernel::no_memory;
-  Parts parts_;  ///< of the code's steps
+  Parts parts_;  ///< parts of the code's list of steps
 };
 
-/// A program of grids.
+/// A program that has been compiled to kernels for grids.
 class GridProgram final : public kernel::WholeProgram {
  public:
   GridProgram(CompiledProgram program, const std::string&, std::string name)
@@ -269,7 +271,7 @@ class GridProgram final : public kernel::WholeProgram {
   CompiledProgram program_;
   std::string name_;
   std::vector<uint32_t> choices_;
-  std::unique_ptr<GridCode> tuned_;  ///< for tuned_on_, until it is loaded there
+  std::unique_ptr<GridCode> tuned_;  ///< code that was tuned for device tuned_on_, until it is loaded there
   const kernel::Device* tuned_on_ = nullptr;
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// The code of a program of grids on a device, and the choice between its kernels and the device's libraries. Included by
-/// grid_backend.hpp. C++17.
+/// GridCode holds the kernels and prepared library calls of a launch plan on a device; GridTuner chooses between the
+/// two by measuring them. Included by grid_backend.hpp. C++17.
 
 #include <collet/codegen/compile.h>
 #include <collet/codegen/grid_device.hpp>
@@ -23,7 +23,7 @@ namespace collet::codegen::detail {
 /// The kernels and the library calls of a launch plan on a device.
 class GridCode {
  public:
-  /// Loads the kernels. `program` must outlive this. `name` is for messages.
+  /// Loads the kernels. `program` must outlive this object. `name` is used in error messages.
   GridCode(GridDevice& device, const CompiledProgram& program, const std::string& name)
       : device_(device), plan_(program.plan), ways_(plan_.libraries.size(), 0) {
     try {
@@ -38,17 +38,18 @@ class GridCode {
   GridCode& operator=(const GridCode&) = delete;
   ~GridCode() { give_back(); }
 
-  /// Makes the choices of the plan, once: for each the number of a way, 0 the kernels, from 1 on those of the library. The kernels are taken
-  /// where a number is missing, or the library does not have that way. UNIMPLEMENTED where only a library could compute something
-  /// and none does.
+  /// Replaces each choice of the plan by one of its alternatives. Called once. `choices` has a number for each choice:
+  /// 0 selects the kernels, n > 0 the library's way number n. The kernels are also used where a number is missing or
+  /// the library does not have that way. Throws UNIMPLEMENTED if something that only a library computes, such as an
+  /// fft, is computed by none.
   void choose(const std::vector<uint32_t>& choices) { steps_ = chosen(plan_.steps, choices); }
 
   const LaunchPlan& plan() const { return plan_; }
-  /// The steps of the plan, with those of the chosen way in place of each choice.
+  /// Returns the plan's steps, with the steps of the selected alternative in place of each choice.
   const StepList& steps() const { return steps_; }
   const std::vector<GridDevice::Handle>& kernels() const { return kernels_; }
 
-  /// The library call of a choice.
+  /// Returns the number of the library call in a choice.
   static uint32_t library_call(const Step& choice) {
     const StepList& steps = choice.children[1];
     const auto found =
@@ -56,13 +57,13 @@ class GridCode {
     return found == steps.end() ? 0 : found->call;
   }
 
-  /// The first library call of the plan that is equal to this one.
+  /// Returns the number of the plan's first library call that equals call number `call`.
   uint32_t first_equal(uint32_t call) const {
     const std::vector<LibraryCall>& all = plan_.libraries;
     return static_cast<uint32_t>(std::find(all.begin(), all.end(), all[call]) - all.begin());
   }
 
-  /// The parameters of a step that follow the addresses of its places.
+  /// Appends the numeric parameters of a step, which follow the addresses of its places.
   static void append_numbers(const Step& step, std::vector<uint64_t>* to) {
     if (step.kind != StepKind::kKernel) return;
     for (const int64_t number : step.kernel.numbers) to->push_back(static_cast<uint64_t>(number));
@@ -112,7 +113,8 @@ class GridCode {
     }
     return out;
   }
-  /// Prepares a library call, unless an equal one has the same way already, and keeps the way with this number. False if there is none.
+  /// Prepares a library call and stores its way number `number`. An equal call that uses the same way shares it.
+  /// Returns false if the library does not have that way.
   bool keep_way(uint32_t call, uint32_t number) {
     const std::pair<uint32_t, uint32_t> key{first_equal(call), number};
     if (const auto known = kept_.find(key); known != kept_.end()) {
@@ -137,19 +139,22 @@ class GridCode {
   const LaunchPlan& plan_;
   GridDevice::Handle module_ = 0;
   std::vector<GridDevice::Handle> kernels_;
-  std::vector<GridDevice::Handle> ways_;  ///< of each library call: the way that is used; 0: it is not used
-  /// The ways that are used, by the first of equal calls and the number of the way.
+  /// By number of a library call: the way that it uses; 0 if the call is not used.
+  std::vector<GridDevice::Handle> ways_;
+  /// The prepared ways, indexed by the first of the equal calls and the number of the way.
   std::map<std::pair<uint32_t, uint32_t>, GridDevice::Handle> kept_;
   StepList steps_;
 };
 
-/// Makes the choices of a launch plan: each distinct one is run on the device, in memory of its own, and timed.
+/// Makes the choices of a launch plan by measuring: each distinct choice is run on the device, in scratch memory, and
+/// timed.
 class GridTuner {
  public:
   GridTuner(GridDevice& device, const GridCode& code)
       : device_(device), code_(code), choices_(code.plan().choices, 0) {}
 
-  /// Takes the choices from the text of an earlier tuner; false, and nothing is changed, where it is not for this plan.
+  /// Reads the choices that `text` of an earlier tuner returned. Returns false and changes nothing if the text does not
+  /// fit this plan.
   bool read(const std::string& text) {
     std::istringstream in(text);
     std::vector<uint32_t> found;
@@ -169,23 +174,24 @@ class GridTuner {
     }
     free_scratch();
   }
-  /// By the number of each choice: 0 the kernels, from 1 on the ways of the library.
+  /// Returns, by the number of each choice, 0 for the kernels or the number of a library's way, from 1 on.
   const std::vector<uint32_t>& choices() const { return choices_; }
-  /// The choices, for `read`.
+  /// Returns the choices as text that `read` accepts.
   std::string text() const {
     std::string out;
     for (const uint32_t way : choices_) out += (out.empty() ? "" : " ") + std::to_string(way);
     return out;
   }
-  /// What was measured, for people.
+  /// Returns a readable report of what was measured.
   const std::string& report() const { return report_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kRounds = 3;          ///< of which the best counts
-  static constexpr double kRoundNs = 200e3;  ///< least time of a round
-  static constexpr int kMostRuns = 1000;     ///< in a round
-  /// A library is taken if it needs less than this share of the kernels' time.
+  static constexpr int kRounds = 3;  ///< rounds of a measurement; the shortest one counts
+  /// Least duration of a round in ns, so that the clock's resolution does not matter.
+  static constexpr double kRoundNs = 200e3;
+  static constexpr int kMostRuns = 1000;  ///< most runs in a round
+  /// A library is chosen only if it needs less than this share of the kernels' time, so that noise does not decide.
   static constexpr double kMostOfKernelTime = 0.97;
 
   void find_choices(const StepList& list) {
@@ -199,7 +205,8 @@ class GridTuner {
   }
   void choose(const Step& step) {
     const uint32_t call = GridCode::library_call(step);
-    std::vector<uint32_t> same{code_.first_equal(call)};  // and kernels: what decides about the time
+    // The key of a choice that has been measured: the library call, then the kernels.
+    std::vector<uint32_t> same{code_.first_equal(call)};
     for (const StepList& steps : step.children) {
       for (const Step& one : steps) {
         if (one.kind == StepKind::kKernel) same.push_back(one.kernel.function);
@@ -221,7 +228,7 @@ class GridTuner {
     for (const GridDevice::Handle way : ways) device_.drop_prepared(way);
     return best;
   }
-  /// The fastest of the kernels and the library's ways.
+  /// Returns the fastest alternative: 0 for the kernels, or the number of a library's way, from 1 on.
   uint32_t compare(const Step& step, uint32_t call, const std::vector<GridDevice::Handle>& ways) {
     try {
       make_scratch(step);
@@ -244,14 +251,14 @@ class GridTuner {
     report_ += " ns\n";
     return best;
   }
-  /// Waits for what was started, whose memory is about to be freed.
+  /// Waits for all work that was started, because its memory is about to be freed.
   void finish() noexcept {
     try {
       device_.finish();
-    } catch (...) {  // the device reports what is wrong with it by the error that is on its way
+    } catch (...) {  // the device reports its failure through the exception that is being handled
     }
   }
-  /// Time of a way of the library; infinite if the library refuses it after all.
+  /// Returns the time of one way of the library; infinity if starting it fails.
   double time_of_way(const Step& step, GridDevice::Handle way) {
     try {
       return time_of(step.children[1], way);
@@ -265,7 +272,7 @@ class GridTuner {
     report_ += "library " + std::to_string(call) + ": way 0, there is no memory to measure\n";
     return 0;
   }
-  /// Time of one run of the steps, of several that are started one behind the other.
+  /// Returns the time of one run of the steps, measured over several runs that are started one after the other.
   double time_of(const StepList& steps, GridDevice::Handle way) {
     const double once = time_of(steps, way, 1);
     const int runs = static_cast<int>(std::clamp(kRoundNs / std::max(once, 1.0), 1.0, double{kMostRuns}));
@@ -289,7 +296,7 @@ class GridTuner {
     code_.start(step, arguments_, 0);
   }
 
-  /// Gives each place of a choice an offset in memory of the tuner's own, filled with zeros.
+  /// Gives each place of a choice an offset in the scratch memory, which is filled with zeros.
   void make_scratch(const Step& choice) {
     offsets_.clear();
     for (const StepList& steps : choice.children) {
@@ -330,7 +337,7 @@ class GridTuner {
   GridDevice& device_;
   const GridCode& code_;
   std::vector<uint32_t> choices_;
-  std::map<std::vector<uint32_t>, uint32_t> known_;  ///< choices that were measured
+  std::map<std::vector<uint32_t>, uint32_t> known_;  ///< choices by the keys that were measured
   std::string report_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> offsets_;
   std::vector<uint64_t> arguments_;

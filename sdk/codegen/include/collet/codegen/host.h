@@ -9,7 +9,7 @@
 #include <vector>
 
 /// \file
-/// Programs that run in this process.
+/// Compiles programs for the processor of this process and runs them in it.
 
 namespace collet::codegen {
 
@@ -20,12 +20,14 @@ class HostProgram {
   HostProgram(const HostProgram&) = delete;
   HostProgram& operator=(const HostProgram&) = delete;
 
-  /// Runs it. `slots` holds the address of each argument, of each result and of the workspace; its last element, for the
-  /// constants, is ignored. The workspace is overwritten. From any thread, several at once as long as they share no memory.
+  /// Runs the program. `slots` holds the address of each argument, of each result and of the workspace; its last
+  /// element, for the constants, is ignored. The workspace is overwritten. May be called from any thread, and from
+  /// several at once if they share neither results nor workspace.
   virtual void run(char** slots, Threads& threads) const = 0;
 
   virtual const LaunchPlan& plan() const = 0;
-  /// The object code of its modules, from which HostCompiler::load makes the same program without compiling.
+  /// Returns the object code of the program's modules, from which HostCompiler::load makes the same program without
+  /// compiling.
   virtual const std::vector<std::string>& objects() const = 0;
   /// Returns the size of the machine code in bytes.
   virtual uint64_t code_bytes() const = 0;
@@ -34,10 +36,10 @@ class HostProgram {
   HostProgram() = default;
 };
 
-/// Compiles for the processor of this process. Any thread. Outlives its programs.
+/// Compiles for the processor of this process. May be used from any thread. Must outlive its programs.
 class HostCompiler {
  public:
-  /// INTERNAL if LLVM cannot generate code for the target in this process.
+  /// Returns INTERNAL if LLVM cannot generate code for the target in this process.
   static Status create(const Target& target, std::unique_ptr<HostCompiler>& out);
   ~HostCompiler();
   HostCompiler(const HostCompiler&) = delete;
@@ -45,12 +47,12 @@ class HostCompiler {
 
   const Target& target() const;
 
-  /// Compiles a program of which check_program approves. If `artifacts` is not null it receives the intermediate forms, even
-  /// after an error; options.keep_artifacts is ignored.
+  /// Compiles a program that check_program accepts. Unless `artifacts` is null, it receives the intermediate forms,
+  /// even after an error; options.keep_artifacts is ignored.
   Status compile(const collet_program* program, const CompileOptions& options, Artifacts* artifacts,
                  std::unique_ptr<HostProgram>& out);
-  /// The same program from its object code: HostProgram::objects of a process with the same target and options. The bytes
-  /// are trusted.
+  /// Loads a program from its object code: HostProgram::objects of a process with the same target and options. The
+  /// bytes are not validated, so they must come from a trusted source.
   Status load(const collet_program* program, const CompileOptions& options, const std::vector<std::string>& objects,
               std::unique_ptr<HostProgram>& out);
 

@@ -22,39 +22,42 @@ inline constexpr FunctionId kNoFunction = UINT32_MAX;
 struct Place {
   uint32_t slot = 0;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  ///< of the buffer that begins there
+  uint64_t bytes = 0;  ///< size of the buffer that begins at this place
   bool operator==(const Place& o) const { return slot == o.slot && offset == o.offset; }
 };
 
-/// A loop over the range of a kernel's first loop, which threads may share; then, perhaps, a second kernel.
+/// A kernel whose first loop is cut into parts that threads may share. A second kernel, the tail, may follow.
 struct KernelCall {
   FunctionId function = kNoFunction;  ///< a KernelFunction
-  int64_t range = 1;                  ///< of the kernel's first loop
-  int64_t grain = 1;                  ///< a part of the range is a multiple of this
-  double cost_ns = 0;                 ///< estimate of the whole step
-  bool parallel = false;              ///< parts of the range may run at the same time
-  FunctionId tail = kNoFunction;      ///< a KernelFunction that runs after all of the kernel, whole
-  uint32_t tail_place = 0;            ///< the first of its places in the step's
+  int64_t range = 1;                  ///< trip count of the kernel's first loop
+  int64_t grain = 1;                  ///< parts of the range are multiples of this
+  double cost_ns = 0;                 ///< estimated time of the whole step
+  bool parallel = false;              ///< true if parts of the range may run at the same time
+  FunctionId tail = kNoFunction;      ///< a KernelFunction that runs once after all parts of the first
+  uint32_t tail_place = 0;            ///< index of the tail's first place among the places of the step
   int64_t tail_range = 1;
-  /// For a target with grids: how many blocks of how many threads compute all of the kernel. Its function takes the addresses of its
-  /// buffers; `range` and what follows it have no meaning.
+  /// For a target with grids: the number of blocks and of threads per block that compute the kernel. Its function takes
+  /// the addresses of its buffers; `range` and the fields after it are not used.
   uint32_t blocks = 0;
   uint32_t block_threads = 0;
-  uint32_t shared_bytes = 0;     ///< shared memory that each block gets beside what the kernel declares
-  std::vector<int64_t> numbers;  ///< parameters behind the addresses
+  uint32_t shared_bytes = 0;     ///< bytes of shared memory for each block, in addition to what the kernel declares
+  std::vector<int64_t> numbers;  ///< integer parameters that follow the addresses
 };
 
-/// A matrix product for each batch, computed tile by tile with micro-kernels. Places of the step: a and b, or what their
-/// packing kernels read, the result, scratch; then the target and the buffers of the epilogue, where there is one.
+/// A batch of matrix products, computed tile by tile with micro-kernels. The step's places are: a and b, or the buffers
+/// that their packing kernels read; the result; scratch memory; then the target and the buffers of the epilogue, if
+/// there is one.
 ///
-/// Batches that share b and lie next to each other are one matrix of many rows: their tiles are walked together, so that
-/// each block of b is read once for all of them. Distances are in elements.
+/// Consecutive batches that share b are treated as one matrix with many rows, so that each block of b is read once for
+/// all of them. Distances and offsets are in elements.
 struct MatmulCall {
-  FunctionId micro[2][2] = {{kNoFunction, kNoFunction}, {kNoFunction, kNoFunction}};  ///< [last rows][last columns]
-  FunctionId after[2] = {kNoFunction, kNoFunction};  ///< [last columns]: the epilogue as a function of its own
+  /// Indexed by [is the last tile of rows][is the last panel of columns].
+  FunctionId micro[2][2] = {{kNoFunction, kNoFunction}, {kNoFunction, kNoFunction}};
+  /// The epilogue as a separate function, indexed by [is the last panel of columns].
+  FunctionId after[2] = {kNoFunction, kNoFunction};
   FunctionId pack_a = kNoFunction;
   FunctionId pack_b = kNoFunction;
-  bool epilogue = false;  ///< in the micro-kernels or in `after`
+  bool epilogue = false;  ///< true if the micro-kernels or `after` apply an epilogue
   int64_t element_bytes = 4;
   int64_t rows = 0;
   int64_t columns = 0;
@@ -62,27 +65,28 @@ struct MatmulCall {
   int64_t ldc = 0;
   int64_t c_offset = 0;
   int64_t tile_rows = 1;
-  int64_t tiles = 0;  ///< of one matrix, in rows
+  int64_t tiles = 0;  ///< number of row tiles of one matrix
   int64_t lanes = 1;
-  int64_t panel = 1;  ///< columns of a panel
+  int64_t panel = 1;  ///< number of columns of a panel
   int64_t panels = 0;
-  int64_t last_rows = 0;  ///< rows of a last, smaller tile; 0: there is none
+  int64_t last_rows = 0;  ///< rows of the last tile if it is smaller; 0 if it is not
   int64_t last_columns = 0;
-  int64_t tail = 0;  ///< lanes of the last vector that count
+  int64_t tail = 0;  ///< number of valid lanes in the last vector of a row
   int64_t depth_block = 0;
-  int64_t run = 0;        ///< elements of a segment of the depth
+  int64_t run = 0;        ///< steps of the depth (K) in a segment; within one, the elements of a are equally far apart
   int64_t run_block = 0;  ///< segments in a depth block
   std::vector<int64_t> segments;
-  int64_t chunks = 1;        ///< into which the tiles of one set of batches are cut
-  int64_t column_parts = 1;  ///< into which the panels are cut
+  int64_t chunks = 1;        ///< number of parts into which the row tiles of batches that share b are cut for threads
+  int64_t column_parts = 1;  ///< number of parts into which the column panels are cut for threads
   int64_t batches = 1;
-  int64_t shared = 1;  ///< batches that use the same b, one after the other
+  int64_t shared = 1;  ///< number of consecutive batches that use the same b
   bool a_packed = false;
   bool b_packed = false;
   bool b_in_panels = false;
-  int64_t b_matrix = 0;  ///< elements of a packed b
-  int64_t b_starts = 0;  ///< 1: behind each panel of b lies a row of sums that its columns of the result begin with
-  bool packs_b = false;  ///< b is packed here, matrix by matrix, and not by a step before
+  int64_t b_matrix = 0;  ///< elements of a packed matrix b
+  /// 1 if each packed panel of b is followed by a row of sums, the initial values of its columns of the result
+  int64_t b_starts = 0;
+  bool packs_b = false;  ///< true if the call packs each matrix b itself; false if an earlier step has packed it
   uint32_t a_buffers = 1;
   uint32_t b_buffers = 1;
   int64_t a_offset = 0;
@@ -90,45 +94,52 @@ struct MatmulCall {
   int64_t a_depth = 0;
   int64_t a_tile = 0;
   int64_t a_pack_rows = 1;
-  int64_t a_blocks = 1;  ///< of the depth, into which a is packed; 1: all of it at once
+  int64_t a_blocks = 1;  ///< number of depth blocks in which a is packed one at a time; 1 packs all of it at once
   int64_t b_offset = 0;
   int64_t b_depth = 0;
-  int threads = 1;  ///< that it is cut for
+  int threads = 1;  ///< number of threads for which the work is cut
   double cost_ns = 0;
-  std::vector<int64_t> a_at, b_at, c_at;  ///< of each batch: elements, or matrices where packed
-  std::vector<int64_t> positions;         ///< of each batch, in each of its loops
+  std::vector<int64_t> a_at, b_at, c_at;  ///< offset of each batch: in elements, or in matrices for a packed operand
+  std::vector<int64_t> positions;         ///< for each batch its index in each of the batch loops
   uint64_t batch_rank = 0;
 
-  /// Parts that threads may compute at the same time.
+  /// Returns the number of parts that threads may compute at the same time.
   int64_t jobs() const;
-  /// Number of blocks in which the depth is taken.
+  /// Returns the number of blocks into which the depth is cut.
   int64_t depth_blocks() const;
-  /// Scratch bytes of one thread for packed a, and for packed b.
+  /// Return the bytes of scratch memory that one thread needs for packed a, and for packed b.
   int64_t a_scratch() const;
   int64_t b_scratch() const;
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(threads * (a_scratch() + b_scratch())); }
 };
 
-/// An op that is no loop nest: sort, top-k, fft, cholesky, triangular solve, other factorizations, random bits. Places of the step: operands,
-/// results, scratch.
+/// An op that is computed by a library routine and not by a loop nest: sort, top-k, fft, cholesky, triangular solve,
+/// other factorizations, random bits. The step's places are its operands, results and scratch memory.
 struct RoutineCall {
   uint32_t opcode = 0;
   std::vector<ArrayType> operands;
   std::vector<ArrayType> results;
-  /// By opcode. SORT: dimension, by key, descending, flags of the order, elements of a row that are read. TOPK: smallest. FFT: type, lengths. CHOLESKY: lower.
-  /// TRIANGULAR_SOLVE: left side, lower, unit diagonal, transpose. RNG_BIT_GENERATOR: algorithm.
-  /// RNG_GET_AND_UPDATE_STATE: delta, number of the source. CALL, the other factorizations: which one.
+  /// Parameters of the op, by opcode.
+  /// SORT: dimension, 1 to sort by the key alone, 1 for descending, flags of the order, number of elements of a row
+  /// that are read later.
+  /// TOPK: 1 for the smallest elements.
+  /// FFT: type, lengths.
+  /// CHOLESKY: 1 for the lower triangle.
+  /// TRIANGULAR_SOLVE: left side, lower, unit diagonal, transpose.
+  /// RNG_BIT_GENERATOR: algorithm.
+  /// RNG_GET_AND_UPDATE_STATE: delta, number of the source.
+  /// CALL, for other factorizations: the Factorization.
   std::vector<int64_t> numbers;
-  FunctionId compare = kNoFunction;  ///< of SORT, unless by key alone: a CompareFunction
+  FunctionId compare = kNoFunction;  ///< for SORT with a general comparator: its CompareFunction
 };
 
-/// One of the matrices of a LibraryProduct. Distances are in elements.
+/// A matrix operand or result of a LibraryProduct. Distances are in elements.
 struct LibraryMatrix {
   uint32_t type = 0;
-  int64_t offset = 0;  ///< of its first element from the start of its place
-  int64_t batch = 0;   ///< from one batch to the next
-  int64_t row = 0;     ///< from one row to the next
-  int64_t column = 0;  ///< from one column to the next
+  int64_t offset = 0;  ///< offset of the first element from the start of its place
+  int64_t batch = 0;   ///< distance from one batch to the next
+  int64_t row = 0;     ///< distance from one row to the next
+  int64_t column = 0;  ///< distance from one column to the next
   bool operator==(const LibraryMatrix& o) const {
     return type == o.type && offset == o.offset && batch == o.batch && row == o.row && column == o.column;
   }
@@ -151,34 +162,37 @@ struct LibraryProduct {
   }
 };
 
-/// A convolution as the op defines it (a correlation: the window is not reversed), with the same padding on both sides of each dimension and
-/// no holes in the input. Places of the step: input, filter, result. Distances are in elements.
+/// A convolution as the op defines it (a correlation: the window is not reversed), with the same padding on both sides
+/// of each dimension and without dilation of the input. The step's places are input, filter and result. Distances are
+/// in elements.
 struct LibraryConvolution {
-  /// A spatial dimension.
+  /// The sizes of one spatial dimension.
   struct Dimension {
     int64_t input = 0;
     int64_t window = 0;
     int64_t output = 0;
     int64_t stride = 1;
     int64_t padding = 0;
-    int64_t dilation = 1;  ///< of the window
+    int64_t dilation = 1;  ///< dilation of the window
     bool operator==(const Dimension& o) const {
       return input == o.input && window == o.window && output == o.output && stride == o.stride &&
              padding == o.padding && dilation == o.dilation;
     }
   };
-  uint32_t type = 0;      ///< of all arrays
+  uint32_t type = 0;      ///< type of the elements of all arrays
   uint32_t sum_type = 0;  ///< the type in which products are added
   bool tf32 = false;      ///< factors of f32 may be rounded to tf32
   int64_t batch = 0;
   int64_t groups = 1;
   int64_t input_features = 0;
   int64_t output_features = 0;
-  std::vector<Dimension> dims;  ///< 1 to 3
-  /// Distances of the input and of the result: from one batch to the next, one feature to the next, then along each of `dims`.
+  std::vector<Dimension> dims;  ///< 1 to 3 spatial dimensions
+  /// Distances in the input and in the result from one batch to the next, from one feature to the next, then along each
+  /// of `dims`.
   std::vector<int64_t> input_strides;
   std::vector<int64_t> output_strides;
-  /// The filter is dense: output features, `dims`, input features of a group. If false: output features, input features, `dims`.
+  /// The order of dimensions of the dense filter, outermost first. True: output features, `dims`, input features of a
+  /// group. False: output features, input features of a group, `dims`.
   bool filter_has_features_last = false;
   bool operator==(const LibraryConvolution& o) const {
     return type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch && groups == o.groups &&
@@ -188,13 +202,14 @@ struct LibraryConvolution {
   }
 };
 
-/// Discrete Fourier transforms of the innermost dimensions, as the op fft defines them but for the scale: inverse transforms are
-/// not divided by the number of points. Places of the step: operand, result. The library may overwrite the operand.
+/// Discrete Fourier transforms of the innermost dimensions. They differ from the op fft in that inverse transforms are
+/// not divided by the number of points. The step's places are operand and result. The library may overwrite the
+/// operand.
 struct LibraryFft {
   uint32_t operand_type = 0;  ///< F32, F64, C64 or C128
   uint32_t result_type = 0;
   bool inverse = false;
-  std::vector<int64_t> lengths;  ///< of the transform, outermost first, in real or complex points: at most 3
+  std::vector<int64_t> lengths;  ///< lengths of the transformed dimensions in points, outermost first: at most 3
   int64_t batches = 1;
   bool operator==(const LibraryFft& o) const {
     return operand_type == o.operand_type && result_type == o.result_type && inverse == o.inverse &&
@@ -202,10 +217,11 @@ struct LibraryFft {
   }
 };
 
-/// What a library of the device computes, see GridDevice::prepare.
+/// A computation that a library of the device may do, see GridDevice::prepare.
 using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft>;
 
-/// kLibrary: call a library of the device. kChoice: one of several lists of steps, which compute the same in different ways.
+/// The kinds of steps. kLibrary calls a library of the device. kChoice has several lists of steps that compute the same
+/// in different ways, one of which runs.
 enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional, kLibrary, kChoice };
 
 struct Step;
@@ -213,34 +229,37 @@ using StepList = std::vector<Step>;
 
 struct Step {
   StepKind kind = StepKind::kKernel;
-  uint32_t first_place = 0;  ///< in LaunchPlan::places
+  uint32_t first_place = 0;  ///< index in LaunchPlan::places
   uint32_t places = 0;
   KernelCall kernel;  ///< kKernel
-  /// kMatmul, kRoutine, kLibrary: its number in LaunchPlan::matmuls, routines or libraries. kChoice: its number among all choices.
+  /// For kMatmul, kRoutine and kLibrary: index in LaunchPlan::matmuls, routines or libraries. For kChoice: number of
+  /// the choice among all choices.
   uint32_t call = 0;
-  uint64_t bytes = 0;        ///< kCopy: from the first place to the second
-  uint32_t index_bytes = 0;  ///< kConditional: width of the branch number; 0: a pred, true is branch 0
-  /// kWhile: condition, body; kConditional: branches; kChoice: what can be chosen, of which the first calls no library.
+  uint64_t bytes = 0;  ///< for kCopy: number of bytes copied from the first place to the second
+  /// For kConditional: bytes of the branch index; 0 if it is a pred, where true selects branch 0.
+  uint32_t index_bytes = 0;
+  /// For kWhile: the condition, then the body. For kConditional: the branches. For kChoice: the alternatives, of which
+  /// the first calls no library.
   std::vector<StepList> children;
-  /// kWhile, for a target with grids: how often the body runs, and then there is no condition, no place, and children[0] is empty;
-  /// -1: the condition decides.
+  /// For kWhile on a target with grids: the trip count; then there is no condition, no place, and children[0] is empty.
+  /// -1 if the condition decides.
   int64_t trips = -1;
-  /// kWhile: a LoopFunction that runs all of the loop, which then has no children; kNoFunction: there is none.
+  /// For kWhile: a LoopFunction that runs the whole loop, which then has no children; kNoFunction if there is none.
   FunctionId loop = kNoFunction;
 };
 
-/// A compiled program but for its code.
+/// A compiled program without its machine code.
 struct LaunchPlan {
   StepList steps;
   std::vector<Place> places;
-  std::vector<std::string> functions;  ///< names, as the code has them
+  std::vector<std::string> functions;  ///< names of the functions in the object code
   std::vector<MatmulCall> matmuls;
   std::vector<RoutineCall> routines;
   std::vector<LibraryCall> libraries;
-  uint32_t choices = 0;         ///< steps of kind kChoice
+  uint32_t choices = 0;         ///< number of steps of kind kChoice
   std::vector<char> constants;  ///< to be placed at a multiple of 64 bytes
   uint64_t workspace_bytes = 0;
-  uint64_t traffic_bytes = 0;  ///< estimate of what all steps read and write, each loop body once
+  uint64_t traffic_bytes = 0;  ///< estimated bytes that all steps read and write; each loop body counts once
   uint32_t kernels = 0;
   uint32_t arguments = 0;
   uint32_t results = 0;
@@ -248,7 +267,7 @@ struct LaunchPlan {
   std::vector<uint64_t> result_bytes;
 };
 
-/// Slots of a plan: arguments, results, workspace, constants.
+/// These functions return the numbers of a plan's slots: arguments, results, workspace, constants.
 inline uint32_t result_slot(const LaunchPlan& plan, uint32_t i) {
   return plan.arguments + i;
 }

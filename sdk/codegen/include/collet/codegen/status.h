@@ -8,7 +8,7 @@
 
 namespace collet::codegen {
 
-/// Success, or a code of collet/types.h with a message for people.
+/// Success, or an error code of collet/types.h with a readable message.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -23,7 +23,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// Leaves the calling function with the status of `expression` unless that is OK.
+/// Returns from the calling function with the status of `expression` unless that is OK.
 #define COLLET_CODEGEN_TRY(expression)                                     \
   do {                                                                     \
     if (::collet::codegen::Status status_ = (expression); !status_.ok()) { \

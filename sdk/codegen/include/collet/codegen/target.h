@@ -7,17 +7,19 @@
 #include <string>
 
 /// \file
-/// Targets: the machines for which code is generated. They are this machine, others of its architecture, and other architectures.
+/// Describes the machines for which code is generated: this machine, other processors of its architecture, other
+/// architectures and GPUs.
 
 namespace collet::codegen {
 
-/// What libraries of a device compute: see GridDevice::prepare.
+/// The ops that libraries of a device compute, see GridDevice::prepare.
 struct GridLibraries {
-  bool products = false;  ///< matrix products. They are an alternative to kernels, for GridDevice to choose.
-  /// Multiplications of a product or convolution for which a library is asked: with fewer, starting it is all that counts.
+  bool products = false;  ///< matrix products; the device's measurements choose between kernels and the library
+  /// Least number of multiplications of a product or convolution for which a library is considered: below it the time
+  /// to start the work dominates.
   int64_t least_product = int64_t{1} << 15;
-  bool convolutions = false;  ///< convolutions, likewise
-  bool fft = false;           ///< fft, of which there are no kernels: without a library, the SDK expands it
+  bool convolutions = false;  ///< convolutions, chosen in the same way
+  bool fft = false;           ///< fft, for which there are no kernels: without a library, the SDK expands the op
 };
 
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
@@ -25,10 +27,11 @@ struct GridLibraries {
 struct GridLimits {
   int warp = 0;              ///< threads per warp: 32, or 0 if the machine runs no grids
   int block_threads = 1024;  ///< most threads of a block, at least 512
-  /// Shared memory that a block may use. Half of a processor's lets two blocks run on it at a time.
+  /// Bytes of shared memory that a block may use. With half of the memory that a processor has, two blocks can run on
+  /// it at a time.
   int64_t shared_bytes = int64_t{48} << 10;
-  /// Most shared memory that a kernel declares. A kernel that uses more declares none: it gets all of its shared memory when it is
-  /// started, see GridDevice::Launch.
+  /// Most bytes of shared memory that a kernel declares. A kernel that uses more declares none: it gets all of its
+  /// shared memory when it is started, see GridDevice::Launch.
   int64_t declared_bytes = int64_t{48} << 10;
   int processors = 100;          ///< number of processors, each of which runs several blocks at a time
   int processor_threads = 2048;  ///< threads that one processor runs at a time
@@ -38,61 +41,66 @@ struct GridLimits {
   GridLibraries libraries;
 };
 
-/// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows of a
-/// processor, and then set what LLVM does not know: caches, speeds, threads.
+/// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows
+/// of a processor, and then set the fields that LLVM does not know: caches, speeds, threads.
 struct Target {
   std::string triple;
   std::string cpu;
   std::string features;   ///< LLVM's list: "+avx2,-avx512f"
   std::string abi;        ///< calling convention, if the architecture has several: "lp64d"
   int vector_bits = 128;  ///< width of the vectors that Collet emits; LLVM may use every instruction of `cpu`
-  /// Not 0: vectors are scalable, in multiples of so many bits (64 in RISC-V's V, 128 in SVE). vector_bits is then the least length
-  /// that the processor has; loops take as many elements at a time as it really has. Kernels that rearrange lanes do not.
+  /// If not 0, vectors are scalable, and their length is a multiple of this many bits (64 in RISC-V's V, 128 in SVE).
+  /// vector_bits is then the least length that the processor has, and loops process as many elements at a time as the
+  /// vectors really hold. Kernels that rearrange lanes use vectors of vector_bits instead.
   int scalable_bits = 0;
   bool masks = false;            ///< masked loads and stores of all element widths are cheap
   bool fma = false;              ///< fused multiply-add is one instruction
-  bool scales = false;           ///< AVX-512: multiplying by a power of two is one instruction
-  bool half_conversion = false;  ///< f16 converts in hardware
-  bool bf16_dot = false;  ///< AVX512-BF16: two products of bf16 are added to an f32 by one instruction, in full vectors
-  bool int8_dot = false;  ///< AVX-VNNI, AVX512-VNNI: four products of u8 by s8 are added to an s32, likewise
-  bool routines = true;   ///< whether the runner of the launch plan has the routines of RoutineCall
-  int threads = 1;        ///< number of threads that share the work of one program
-  int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
-  int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core
-  /// Peak f32 rate of one core; f64 has half of it. It decides how many threads pay. host_target derives it from vectors and clock.
+  bool scales = false;           ///< multiplying by a power of two is one instruction (AVX-512)
+  bool half_conversion = false;  ///< the processor converts f16 in hardware
+  bool bf16_dot = false;         ///< one instruction adds two products of bf16 to an f32, in full vectors (AVX512-BF16)
+  /// One instruction adds four products of u8 by s8 to an s32, in full vectors (AVX-VNNI, AVX512-VNNI).
+  bool int8_dot = false;
+  bool routines = true;                     ///< whether the program that runs the launch plan implements RoutineCall
+  int threads = 1;                          ///< number of threads that share the work of one program
+  int64_t first_cache = int64_t{32} << 10;  ///< bytes of one core's first-level cache
+  int64_t second_cache = int64_t{1} << 20;  ///< bytes of one core's second-level cache
+  /// Peak f32 operations per ns of one core; f64 has half of it. It decides how many threads a step uses. host_target
+  /// derives it from vectors and clock.
   double flops_per_ns = 60;
   double memory_bytes_per_ns = 20;  ///< memory bandwidth of one core; a default, since no system reports it
-  double awake_ns = 6000;           ///< least time of work that is shared with threads that are spinning for work
-  double wake_ns = 20000;           ///< least time of work for which sleeping threads are woken
+  /// Least duration in ns of work that is shared while the other threads are spinning.
+  double awake_ns = 6000;
+  double wake_ns = 20000;  ///< least duration in ns of work for which sleeping threads are woken
 
   GridLimits grid;  ///< limits of a machine that runs kernels as grids; warp is 0 for others
 
   /// Whether kernels are launched as grids. Such a program consists of assembly text for the device's driver and a host launch plan.
   bool has_grid() const { return grid.warp != 0; }
-  /// Everything that generated code depends on, as a string; part of cache keys.
+  /// Returns a string of everything that generated code depends on; it is part of cache keys.
   std::string fingerprint() const;
 };
 
-/// INVALID_ARGUMENT unless `changes` is empty or what host_target takes: features that LLVM tells of this machine's
-/// processor, each behind + or -. What the processor lacks cannot be switched on, nor what every processor of its kind has
-/// be switched off.
+/// Checks a list of feature changes for host_target: features that LLVM reports for this machine's processor, each
+/// after + or -. Returns OK for an empty list, and INVALID_ARGUMENT for an unknown feature, for one to be switched on
+/// that the processor lacks, and for one to be switched off that every processor of the architecture has.
 Status check_features(const std::string& changes);
 
-/// Describes a processor by LLVM's name ("x86-64-v3", "znver4"). It has this machine's architecture, but need not be its own.
-/// NOT_FOUND for a name that LLVM does not know.
+/// Describes a processor by LLVM's name ("x86-64-v3", "znver4"). It has this machine's architecture, but may be another
+/// processor. NOT_FOUND for a name that LLVM does not know.
 Status named_target(const std::string& name, Target& out);
 
-/// FAILED_PRECONDITION unless code for `target` runs on this machine: it names a feature that is missing.
+/// Returns FAILED_PRECONDITION, with the name of a missing feature, unless code for `target` runs on this machine.
 Status check_runs_here(const Target& target);
 
-/// The machine that this runs on. `changes` is a comma-separated list such as "-avx512f"; switching a feature off
-/// also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.
+/// Returns the target of the machine that this process runs on. `changes` is a comma-separated list such as "-avx512f";
+/// switching a feature off also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.
 Target host_target(const std::string& changes = {});
 
-/// A target for code that runs elsewhere: "x86_64", "aarch64", "riscv64" or "nvptx64", and perhaps ":" and a processor by LLVM's
-/// name. Without one: the least that hosts of that architecture have today, x86-64-v2, ARMv8-A, RV64GCV; of GPUs, sm_80. One thread.
-/// Caches and speeds are the same whatever the processor: set those that you know. NOT_FOUND for other names, UNIMPLEMENTED where
-/// this build of LLVM makes no such code.
+/// Describes a target for code that runs elsewhere. `name` is "x86_64", "aarch64", "riscv64" or "nvptx64", optionally
+/// followed by ":" and a processor by LLVM's name. Without a processor, it is the least that such hosts have today
+/// (x86-64-v2, ARMv8-A, RV64GCV), or sm_80 for GPUs. The target has one thread. Its caches and speeds do not depend on
+/// the processor: set those that you know. Returns NOT_FOUND for other names, and UNIMPLEMENTED if this build of LLVM
+/// generates no such code.
 Status cross_target(const std::string& name, Target& out);
 
 }  // namespace collet::codegen

@@ -14,17 +14,18 @@
 
 namespace collet::codegen {
 
-/// A few threads that share the work of one loop. A worker spins for a while after each loop and then sleeps; small
-/// loops never come here.
+/// Threads that share the iterations of one loop. A worker spins for a while after each loop and then sleeps. Loops too
+/// short to be shared are not passed to this class.
 class Threads {
  public:
-  /// target.threads with the caller of loop(); fewer where the system has not so many to give.
+  /// Starts target.threads - 1 workers, which share loops with the caller of loop(); fewer if the system has fewer to
+  /// give.
   explicit Threads(const Target& target);
   ~Threads();
   Threads(const Threads&) = delete;
 
-  /// Whether sharing so much work costs less than it saves, as things are. Sleeping workers are woken for work that is not worth
-  /// that by itself where such work comes so often that they will not sleep again before the next of it.
+  /// True if sharing work of `ns` nanoseconds among threads costs less than it saves. If the workers sleep, they are
+  /// woken for short work only if such work comes in quick succession, so that they will stay awake for the next of it.
   bool worthwhile(double ns) {
     if (ns > wake_ns_) return true;
     if (ns <= awake_ns_) return false;
@@ -34,9 +35,9 @@ class Threads {
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last. Returns
-  /// when all are done. Each worker has a span of its own, the same in each loop of that range, so that it finds in its
-  /// cache what it has left there; who is done with its own helps the others. `worker`, below count(), is never used twice at once. When the threads are busy with another loop
-  /// the caller does it all.
+  /// when all parts are done. In each loop of the same range a worker gets the same span, so that its data may still be
+  /// in its cache; a worker that has finished its span helps the others. `worker`, below count(), is never used twice
+  /// at once. While another loop runs, the caller does all iterations itself.
   using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
   void loop(int64_t range, int64_t grain, Body body, void* context);
 
@@ -46,7 +47,7 @@ class Threads {
     void* context = nullptr;
     int64_t part = 0;
   };
-  /// The iterations that are left of one worker's part of the loop.
+  /// The remaining iterations of one worker's span of the loop.
   struct alignas(64) Span {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -57,19 +58,19 @@ class Threads {
   bool enter();
   void leave();
 
-  const double awake_ns_;  ///< of work that pays while the workers wait for it
-  const double wake_ns_;   ///< and while they sleep
+  const double awake_ns_;  ///< least work in ns that is shared while the workers spin
+  const double wake_ns_;   ///< least work in ns that is shared while the workers sleep
   std::vector<std::thread> workers_;
   std::unique_ptr<Span[]> spans_;
-  std::mutex busy_;  ///< held by the thread whose loop runs
+  std::mutex busy_;  ///< held by the thread whose loop is running
   std::mutex sleep_;
   std::condition_variable wake_;
   Job job_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> sleeping_{0};
-  std::atomic<int64_t> last_missed_{0};  ///< when work was last not shared because the workers slept
-  std::atomic<double> missed_ns_{0};     ///< how much of it came in short succession
-  /// Twice the number of workers in the loop, and 1 while it is open to more.
+  std::atomic<int64_t> last_missed_{0};  ///< time at which work was last not shared because the workers slept
+  std::atomic<double> missed_ns_{0};     ///< sum of such work in quick succession, in ns
+  /// Twice the number of workers in the loop, plus 1 while further workers may enter.
   std::atomic<int> gate_{0};
   std::atomic<bool> stop_{false};
 };
