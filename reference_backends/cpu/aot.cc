@@ -15,8 +15,8 @@ constexpr char kMagic[8] = {'C', 'L', 'T', 'C', 'P', 'U', '2', '\n'};
 
 struct Head {
   char magic[8];
-  uint64_t size;      // of what follows
-  uint64_t checksum;  // of what follows
+  uint64_t size;      // size of the bytes after the head
+  uint64_t checksum;  // checksum of the bytes after the head
 };
 
 uint64_t checksum(std::string_view bytes) {

@@ -28,7 +28,7 @@ struct collet_backend_buffer {
 
 struct collet_backend_instance {
   collet::codegen::Target target;
-  std::unique_ptr<collet::codegen::HostCompiler> compiler;  ///< null where code is made for elsewhere
+  std::unique_ptr<collet::codegen::HostCompiler> compiler;  ///< null if code is only compiled for another machine
   std::unique_ptr<collet::codegen::Threads> threads;
   collet::cpu::Memory memory;
   std::string fingerprint;
@@ -36,8 +36,8 @@ struct collet_backend_instance {
   std::vector<collet_type_support> types;
   collet_memory_space space{};
   bool fuse = true;
-  bool is_virtual = false;  ///< its processor need not be there
-  bool is_ahead = false;    ///< makes functions for C programs: there is no JIT
+  bool is_virtual = false;  ///< compiles only; the processor need not be this machine's
+  bool is_ahead = false;    ///< compiles functions for C programs ahead of time; there is no JIT
   bool as_function = false;
   bool verify = false;
   collet::cpu::OpenOptions::Ahead ahead;
@@ -47,11 +47,11 @@ struct collet_backend_instance {
 
 struct collet_backend_executable {
   collet_backend_instance* instance;
-  std::unique_ptr<collet::codegen::HostProgram> program;  ///< null where it was made to run elsewhere
-  collet::codegen::LaunchPlan plan;                       ///< of one that runs elsewhere
-  /// Stages of the compilation, where they were asked for; files that are made ahead of time.
+  std::unique_ptr<collet::codegen::HostProgram> program;  ///< null if the program was compiled for another machine
+  collet::codegen::LaunchPlan plan;                       ///< launch plan of a program for another machine
+  /// The stages of the compilation, if they were requested, or the files that are compiled ahead of time.
   collet::codegen::Artifacts artifacts;
-  collet::cpu::ProgramBlock block;  ///< what it was made from
+  collet::cpu::ProgramBlock block;  ///< the program from which it was compiled
 };
 
 namespace collet::cpu {
@@ -70,7 +70,7 @@ collet_status fail(collet_error* error, const Status& status) {
   return fail(error, status.code(), status.message());
 }
 
-/// Runs `body`, which returns a status code; no exception leaves.
+/// Runs `body`, which returns a status code, and converts exceptions to errors.
 template <typename Body>
 collet_status guarded(collet_error* error, Body body) {
   try {
@@ -83,7 +83,7 @@ collet_status guarded(collet_error* error, Body body) {
 }
 
 constexpr char kVersion[] = "0.1.0";
-constexpr uint32_t kMostDevices = 1024;  ///< they are all the same processor
+constexpr uint32_t kMostDevices = 1024;  ///< all of them are the same processor
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
@@ -201,7 +201,7 @@ char* address(const collet_place& place) {
   return (place.buffer ? place.buffer->data : static_cast<char*>(place.host)) + place.offset;
 }
 
-/// Whether a buffer has `bytes` bytes from `offset` on.
+/// True if a buffer has `bytes` bytes from `offset` on.
 bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
   return collet_has_range(buffer->bytes, offset, bytes) != 0;
 }
@@ -237,7 +237,7 @@ const LaunchPlan& plan_of(const collet_backend_executable& executable) {
   return executable.program ? executable.program->plan() : executable.plan;
 }
 
-/// Fills a field of a struct only where the caller's is long enough.
+/// Sets a field of a struct if the caller's struct is long enough to have it.
 #define COLLET_SET(info, field, value)                                                                      \
   do {                                                                                                      \
     if (info->struct_size >= offsetof(std::remove_pointer_t<decltype(info)>, field) + sizeof info->field) { \
@@ -257,7 +257,8 @@ CompileOptions options_of(const collet_backend_instance& instance, const collet_
   return options;
 }
 
-/// Files for C programs: a header, an object file, a library, and the weights where they are not in the code.
+/// Makes the files for C programs: a header, an object file, a library, and the weights unless they are in the object
+/// file.
 Status make_files(const collet_backend_instance& instance, const collet_program* program, bool keep_artifacts,
                   collet_backend_executable& executable) {
   for (uint32_t i = 0; i < program->constants.count; ++i) {
@@ -286,7 +287,7 @@ Status make_files(const collet_backend_instance& instance, const collet_program*
   return {};
 }
 
-/// `objects`: code that was made before, or null.
+/// `objects` is object code of an earlier compilation, or null.
 collet_status make_executable(collet_backend_instance* instance, const collet_program* program,
                               const collet_compile_options* options, const std::vector<std::string>* objects,
                               collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
@@ -329,7 +330,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
   return refused != COLLET_OK ? refused : make_executable(instance, program, options, nullptr, out, info, error);
 }
 
-/// All that code depends on, the program aside.
+/// Returns everything that code depends on except the program.
 std::string target_of(const collet_backend_instance& instance) {
   return std::string("cpu ") + kVersion + " " + instance.fingerprint;
 }
@@ -366,7 +367,7 @@ char* base_of(const collet_argument& a) {
   return a.buffer ? a.buffer->data + a.offset : nullptr;
 }
 
-/// Whether the first `bytes` bytes of an argument are there.
+/// True if an argument's buffer has at least `bytes` bytes.
 bool has_bytes(const collet_argument& a, uint64_t bytes) {
   if (bytes == 0) return true;
   if (a.flags & COLLET_ARG_IMMEDIATE) return bytes <= sizeof a.immediate;
@@ -454,7 +455,7 @@ constexpr collet_aot_table kAot = {sizeof(collet_aot_table), 0, serialize, load}
 constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
 constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
 
-/// Composites that the SDK is to offer.
+/// Returns the names of the composites that the SDK should offer as patterns.
 const char* pattern(collet_backend_instance* instance, uint32_t, uint32_t index) {
   return instance->target.routines ? codegen::routine_composite(index) : nullptr;
 }

@@ -10,10 +10,10 @@ namespace collet::cpu {
 namespace {
 
 constexpr uint64_t kHuge = uint64_t{2} << 20;
-constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< smaller blocks are left to malloc
-constexpr uint64_t kKept = uint64_t{2} << 30;     ///< idle memory beyond this goes back to the system
+constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< bytes; smaller blocks come from malloc
+constexpr uint64_t kKept = uint64_t{2} << 30;     ///< bytes; idle memory beyond this is returned to the system
 
-/// Sizes of pooled blocks: multiples of 1/8 of the power of two below, so that little is lost.
+/// Rounds up to the size of a pooled block: a multiple of 1/8 of the next lower power of two, so that little is wasted.
 uint64_t rounded(uint64_t bytes) {
   if (bytes < kPooled) return (bytes + 63) / 64 * 64;
   uint64_t power = uint64_t{1} << (63 - __builtin_clzll(bytes));
@@ -49,7 +49,7 @@ void* Memory::allocate(uint64_t bytes, uint64_t alignment) {
     idle_bytes_ -= size;
   } else {
     p = fresh(size, alignment);
-    if (!p && idle_bytes_ > 0) {  // give back what is idle, then try once more
+    if (!p && idle_bytes_ > 0) {  // return idle memory to the system, then try again
       for (auto& [s, blocks] : idle_) {
         for (void* b : blocks) std::free(b);
         blocks.clear();

@@ -9,13 +9,14 @@
 
 namespace collet::cpu {
 
-/// Blocks of memory, of which large ones are kept for the next who asks: fresh pages cost more than most kernels.
+/// Allocates memory. Large blocks are kept when they are released and reused, because touching fresh pages takes longer
+/// than most kernels.
 class Memory {
  public:
   ~Memory();
-  /// At least `bytes` at a multiple of `alignment`; null when there is no room.
+  /// Returns at least `bytes` bytes at a multiple of `alignment`; null if there is no memory.
   void* allocate(uint64_t bytes, uint64_t alignment);
-  /// `bytes` as it was asked for.
+  /// `bytes` must be the size that was requested.
   void release(void* block, uint64_t bytes);
 
   struct Statistics {
@@ -29,7 +30,7 @@ class Memory {
   void* fresh(uint64_t size, uint64_t alignment);
 
   mutable std::mutex mutex_;
-  std::map<uint64_t, std::vector<void*>> idle_;  ///< by size
+  std::map<uint64_t, std::vector<void*>> idle_;  ///< idle blocks by size
   uint64_t idle_bytes_ = 0;
   Statistics statistics_;
 };

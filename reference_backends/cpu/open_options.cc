@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kMostThreads = 256;
 
-/// Processors that this process may use: hardware_concurrency() counts those of the machine, and threads that share a processor
-/// wait for each other.
+/// Returns the number of processors that this process may use. hardware_concurrency() returns that of the machine, and
+/// threads that share a processor wait for each other.
 int usable_processors() {
 #if defined(__linux__)
   cpu_set_t set;
@@ -54,7 +54,7 @@ Status read_fuse(const std::string& value, OpenOptions& out) {
 
 Status read_cpu(const std::string& value, OpenOptions& out) {
   codegen::Target target;
-  // As of every option, a value that means nothing is wrong usage.
+  // An unknown name is an invalid argument, as for every option.
   if (const Status s = codegen::named_target(value, target); !s.ok()) return {COLLET_INVALID_ARGUMENT, s.message()};
   out.cpu = value;
   return codegen::check_runs_here(target);
@@ -83,13 +83,13 @@ Status read_weights(const std::string& value, OpenOptions& out) {
                                              : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not embed or pass"};
 }
 
-/// The targets of code that is made ahead of time.
+/// True for the names of targets for which code can be compiled ahead of time.
 bool is_architecture(const std::string& target) {
   const std::string name = target.substr(0, target.find(':'));
   return name == "x86_64" || name == "aarch64" || name == "riscv64";
 }
 
-/// An option of open, and the variable of the environment that says the same where the option is not given.
+/// An option of open, and the environment variable that sets it if the option is not given.
 struct KnownOption {
   const char* key;
   const char* variable;
@@ -126,7 +126,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (!s.ok()) return {s.code(), "cpu: target: " + s.message() + "; \"host\" is this machine's own"};
     out.cpu = given->target;
     out.is_virtual = true;
-    if (out.is_ahead) out.threads = 1;  // unless an option says otherwise
+    if (out.is_ahead) out.threads = 1;  // default, which an option may change
   }
   for (uint32_t i = 0; i < given->pairs; ++i) {
     const std::string key = given->keys[i];

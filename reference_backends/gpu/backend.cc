@@ -14,14 +14,14 @@ namespace collet::gpu {
 
 namespace {
 
-constexpr int kOldest = 80;  ///< compute capability 8.0: asynchronous copies, bf16 in the matrix units
+constexpr int kOldest = 80;  ///< compute capability 8.0 has asynchronous copies, and bf16 in its matrix instructions
 
 std::string text(const kernel::Options& options, const std::string& key) {
   const auto found = options.values.find(key);
   return found == options.values.end() ? std::string() : found->second;
 }
 
-/// A library beside this one.
+/// Returns the path of a library in the folder of this one.
 std::string beside(const std::string& name) {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&beside), &info) == 0 || !info.dli_fname) return name;
@@ -30,18 +30,19 @@ std::string beside(const std::string& name) {
   return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
 }
 
-/// What is given to dlopen for the option `driver`.
+/// Returns the name for dlopen that the option `driver` stands for.
 std::string library_of(const std::string& driver) {
   if (driver == "cuda") return {};
   return driver == "emulator" ? beside("libcollet_cuda_emulator.so") : driver;
 }
 
-/// The newest architecture that code is made for and that the device runs. Newer devices run the code of older ones.
+/// Returns the newest architecture among those that code is compiled for and the device runs. Newer devices run the
+/// code of older ones.
 std::string architecture(int capability) {
   return capability >= 90 ? "sm_90" : "sm_80";
 }
 
-/// An option that is 0 or 1.
+/// Returns the value of an option that is 0 or 1, and `otherwise` if it is not given.
 bool flag(const kernel::Options& options, const char* key, bool otherwise) {
   const std::string given = text(options, key);
   if (given.empty()) return otherwise;
@@ -60,7 +61,7 @@ enum class UseOfLibraries { kNone, kMeasured, kAlways };
 
 UseOfLibraries use_of_libraries(const kernel::Options& options) {
   const std::string given = text(options, "libraries");
-  // The emulator's libraries are for tests: times on it say nothing.
+  // The emulator's libraries are for tests of correctness; measuring them makes no sense.
   if (given.empty()) return text(options, "driver") == "emulator" ? UseOfLibraries::kNone : UseOfLibraries::kMeasured;
   if (given == "0") return UseOfLibraries::kNone;
   if (given == "1") return UseOfLibraries::kMeasured;
@@ -115,7 +116,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     target.grid.libraries.convolutions = device_options.libraries->has_convolutions();
     target.grid.libraries.fft = device_options.libraries->has_fft();
     if (device_options.prefers_libraries) target.grid.libraries.least_product = 0;
-    // What was measured with one version, or not measured, is not taken for another.
+    // Choices that were measured with one version of the libraries are not reused for another.
     const std::string versions = device_options.libraries->versions();
     if (!versions.empty()) mine->fingerprint += ";" + versions + (device_options.prefers_libraries ? ";always" : "");
   }
@@ -141,7 +142,7 @@ kernel::Backend describe() {
   backend.link_latency_ns = 10000;
   backend.link_bytes_per_ns = 20;
   backend.flops_per_ns = 20000;
-  // "cuda", "emulator", or a library's path; options of the emulator; 0 or 1; 0, 1 or "always"; 0 or 1
+  // The values are: "cuda", "emulator" or a library's path; options of the emulator; 0 or 1; 0, 1 or "always"; 0 or 1.
   backend.options = {"driver", "emulator", "graphs", "libraries", "tf32"};
   backend.targets = {"sm_80", "sm_90"};
   backend.configure = configure;

@@ -13,7 +13,7 @@ namespace collet::gpu {
 
 namespace {
 
-/// Errors after which a context serves no more.
+/// Errors after which a context cannot be used any more.
 bool is_lost(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -91,7 +91,7 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
   out.grid.shared_bytes = std::max(out.grid.declared_bytes, std::min(half, most));
   out.grid.processors = read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   out.grid.processor_threads = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-  // Two transfers a cycle; the clock is in kHz, the width in bits.
+  // There are two transfers in a cycle; the clock is in kHz, the bus width in bits.
   const double clock = read(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
   out.memory_bytes_per_ns = 2 * clock * 1e-6 * read(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
   return out;
@@ -109,7 +109,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
     for (CUstream* stream : {&compute_.stream, &upload_.stream, &download_.stream, &memory_}) *stream = make_stream();
     most_shared_bytes_ = attribute(driver_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device_);
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
-    uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
+    uint64_t keep = UINT64_MAX;  // freed memory stays in the pool, for the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
     library_calls_ = std::make_unique<LibraryCalls>(*options_.libraries, compute_.stream,
                                                     [this](uint64_t bytes) { return allocate(bytes, 1); });
@@ -147,7 +147,7 @@ void Device::close() noexcept {
   }
   if (origin_) driver_.cuEventDestroy_v2(origin_);
   staging_.release();
-  if (pool_) {  // the process may have other users of it
+  if (pool_) {  // other users in the process may share the pool, so only unused memory is released
     uint64_t usual = 0;
     driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &usual);
     driver_.cuMemPoolTrimTo(pool_, 0);
@@ -199,7 +199,7 @@ void Device::timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!origin_) {
       CUevent const origin = timing_event();
-      spare_timing_events_.push_back(origin);  // until it is recorded
+      spare_timing_events_.push_back(origin);  // kept as spare until it is recorded
       check(driver_.cuEventRecord(origin, memory_), "cuEventRecord");
       check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
       spare_timing_events_.pop_back();
@@ -231,7 +231,7 @@ void Device::drain() {
       if (ended == CUDA_ERROR_NOT_READY) break;
       float before_ms = 0;
       float own_ms = 0;
-      // What failed is reported by the call that waits for it, and has no record.
+      // Work that failed is reported by the call that waits for it, and gets no record.
       if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin_, one.begin) == CUDA_SUCCESS &&
           driver_.cuEventElapsedTime(&own_ms, one.begin, one.end) == CUDA_SUCCESS) {
         one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
@@ -277,7 +277,7 @@ void Device::free(kernel::Memory memory) noexcept {
 void Device::send(CUstream stream, CUdeviceptr to, const char* from, uint64_t bytes) {
   while (bytes != 0) {
     Staging::Block* const block = staging_.take(bytes);
-    if (!block) {  // the driver has its own way, and waits
+    if (!block) {  // the driver copies from unpinned memory in its own way, and waits for it
       check(driver_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream), "cuMemcpyHtoDAsync_v2");
       return synchronize(stream);
     }
@@ -295,7 +295,7 @@ void Device::land(const Landing& one) {
   staging_.give_back(one.block);
 }
 
-// While a piece is copied on by the host, the next ones are on their way.
+// While the host copies one piece from pinned memory, the device copies the next ones.
 void Device::fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes) {
   constexpr size_t kAhead = 4;
   std::deque<Landing> landings;
@@ -316,7 +316,7 @@ void Device::fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t 
         check(driver_.cuEventSynchronize(landings.front().block->event), "cuEventSynchronize");
         land(landings.front());
         landings.pop_front();
-      } else {  // others hold all blocks
+      } else {  // all blocks are in use
         check(driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, stream), "cuMemcpyDtoHAsync_v2");
         return synchronize(stream);
       }
@@ -434,7 +434,8 @@ uint64_t Device::start_download(kernel::Memory from, uint64_t offset, void* to, 
   use();
   const bool is_direct = is_pinned(to, bytes);
   Staging::Block* const block = is_direct ? nullptr : staging_.take(bytes);
-  if (!is_direct && (!block || block->bytes < bytes)) {  // in several pieces: the host has to see to them
+  // Several pieces are needed, which the host must copy one by one.
+  if (!is_direct && (!block || block->bytes < bytes)) {
     if (block) staging_.give_back(block);
     download(from, offset, to, bytes);
     return 0;
@@ -466,7 +467,7 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
 
 void Device::add_host_memory(void* host, uint64_t bytes) {
   use();
-  // For all devices of the process, of which each is told.
+  // The memory is registered for all devices of the process; each of them is told.
   const CUresult added = driver_.cuMemHostRegister_v2(host, bytes, kMemHostRegisterPortable);
   const bool is_ours = added != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (is_ours) check(added, "cuMemHostRegister_v2");
@@ -521,7 +522,7 @@ codegen::GridDevice::Handle Device::find_kernel(Handle module, const std::string
   CUfunction function = nullptr;
   check(driver_.cuModuleGetFunction(&function, reinterpret_cast<CUmodule>(module), name.c_str()),
         "cuModuleGetFunction");
-  // Without this a block gets no more than a kernel may declare.
+  // Without this attribute, a block cannot get more shared memory than a kernel may declare.
   int declared = 0;
   check(driver_.cuFuncGetAttribute(&declared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), "cuFuncGetAttribute");
   if (declared == 0)
@@ -531,7 +532,7 @@ codegen::GridDevice::Handle Device::find_kernel(Handle module, const std::string
 }
 
 void Device::launch(const Launch& what) {
-  thread_local std::vector<void*> parameters;  // kept: launches are many
+  thread_local std::vector<void*> parameters;  // kept to save allocations, because launches are frequent
   parameters.clear();
   for (uint32_t i = 0; i < what.argument_count; ++i) parameters.push_back(const_cast<uint64_t*>(what.arguments + i));
   timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
@@ -542,7 +543,7 @@ void Device::launch(const Launch& what) {
 }
 
 codegen::GridDevice::Handle Device::keep_sequence(const Sequence& what) {
-  constexpr size_t kLeast = 3;  // fewer are started as fast by themselves
+  constexpr size_t kLeast = 3;  // shorter sequences are started as fast one by one
   if (!options_.graphs || what.items.size() < kLeast) return 0;
   use();
   auto graph = std::make_unique<Graph>(
@@ -575,7 +576,7 @@ void Device::launch_library(const LibraryLaunch& what) {
     try {
       library_calls_->launch(what.way, what.addresses);
     } catch (const kernel::Error&) {
-      // A library does not tell that the device is lost; the driver does.
+      // A library does not report that the device is lost, but the driver does.
       const CUresult state = driver_.cuStreamQuery(compute_.stream);
       if (state != CUDA_ERROR_NOT_READY) check(state, "cuStreamQuery");
       throw;

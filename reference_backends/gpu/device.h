@@ -17,8 +17,8 @@
 
 namespace collet::gpu {
 
-/// Throws kernel::Error unless `result` is success. RESOURCE_EXHAUSTED where memory is missing, UNAVAILABLE where the device is lost,
-/// which it then stays; else INTERNAL. `what` is the driver's function.
+/// Throws kernel::Error unless `result` is success: RESOURCE_EXHAUSTED if memory is missing, UNAVAILABLE if the device
+/// is lost (it then stays lost), else INTERNAL. `what` is the name of the driver's function.
 void check(const Driver& driver, CUresult result, const char* what);
 
 /// Facts about a device, from the driver.
@@ -26,22 +26,23 @@ struct DeviceFacts {
   std::string name;
   int capability = 0;  ///< 10 * major + minor
   uint64_t memory_bytes = 0;
-  double memory_bytes_per_ns = 0;  ///< 0: unknown
+  double memory_bytes_per_ns = 0;  ///< memory bandwidth; 0 if unknown
   codegen::GridLimits grid;
 };
 
-/// Reads them; throws as check does.
+/// Reads the facts about a device. Throws as `check` does.
 DeviceFacts read_facts(const Driver& driver, int ordinal);
 
-/// A GPU behind a CUDA driver. Kernels and what belongs in their order run on one stream, uploads and downloads on two others. Copies
-/// from and to memory of the host that is not pinned go through pieces of pinned memory.
+/// A GPU that is used through a CUDA driver. Kernels, and all work that must be in order with them, run on one stream;
+/// uploads and downloads run on two others. Copies from and to host memory that is not pinned go through pieces of
+/// pinned memory.
 class Device final : public codegen::GridDevice {
  public:
   /// The options of a device.
   struct Options {
-    bool graphs = true;              ///< sequences of kernels become graphs of the driver's
+    bool graphs = true;              ///< sequences of kernels become CUDA graphs
     bool prefers_libraries = false;  ///< see codegen::GridDevice
-    std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< none, unless they were opened
+    std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< empty unless libraries were opened
   };
   Device(std::shared_ptr<const Driver> driver, int ordinal, Options options);
   Device(std::shared_ptr<const Driver> driver, int ordinal) : Device(std::move(driver), ordinal, Options()) {}
@@ -80,27 +81,27 @@ class Device final : public codegen::GridDevice {
   bool prefers_libraries() const override { return options_.prefers_libraries; }
 
  private:
-  /// The function of the same name, for this device. One that was lost stays lost, whatever the driver says later.
+  /// Like the function `check`, for this device. Once the device is lost, all later calls report that.
   void check(CUresult result, const char* what) const;
-  void use() const;  ///< makes the context that of the calling thread; throws where the device is lost
+  void use() const;  ///< makes the context current in the calling thread; throws if the device is lost
   void close() noexcept;
   CUstream make_stream() const;
   void synchronize(CUstream stream) const;
   CUevent take_event();
 
-  /// A kernel or a copy between two events.
+  /// A kernel or a copy between two events that measure its time.
   struct Timed {
     CUevent begin;
     CUevent end;
     kernel::Record record;
   };
-  /// A stream, and what of it is to be recorded, in its order.
+  /// A stream, and its work that is to be recorded, in order.
   struct Lane {
     const char* name;
     CUstream stream = nullptr;
     std::deque<Timed> timed{};
   };
-  /// Part of a copy to the host that ends in memory of ours; the rest of the way is left to who waits for it.
+  /// A part of a copy to the host that has reached pinned memory. The thread that waits for the copy copies it on.
   struct Landing {
     Staging::Block* block;
     char* to;
@@ -110,16 +111,16 @@ class Device final : public codegen::GridDevice {
     CUevent event;
     std::vector<Landing> landings;
   };
-  /// Runs `start`, which puts work on the lane's stream; its record is made when the work has ended.
+  /// Calls `start`, which puts work on the lane's stream. The record of the work is made when it has ended.
   template <class Start>
   void timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes, const Start& start);
-  /// Makes records of what has ended.
+  /// Makes the records of all work that has ended.
   void drain();
   CUevent timing_event();
 
-  /// Puts a copy on a stream. Of `from` nothing is needed afterwards.
+  /// Puts a copy to the device on a stream. `from` may be overwritten when this returns.
   void send(CUstream stream, CUdeviceptr to, const char* from, uint64_t bytes);
-  /// Copies behind what is on the lane; returns when the data are there.
+  /// Copies to the host after all work on the lane. Returns when the data have arrived.
   void fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes);
   void fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes);
   void land(const Landing& one);
@@ -131,29 +132,30 @@ class Device final : public codegen::GridDevice {
   const Driver& driver_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
-  int most_shared_bytes_ = 0;                         ///< of a block
-  mutable std::atomic<CUresult> lost_{CUDA_SUCCESS};  ///< what ended it
-  CUmemoryPool pool_ = nullptr;                       ///< the device's default one
+  int most_shared_bytes_ = 0;                         ///< most shared memory of a block, in bytes
+  mutable std::atomic<CUresult> lost_{CUDA_SUCCESS};  ///< the error by which the device was lost
+  CUmemoryPool pool_ = nullptr;                       ///< the device's default memory pool
   Lane compute_{"compute"};
   Lane upload_{"upload"};
   Lane download_{"download"};
-  CUstream memory_ = nullptr;  ///< of allocations: nothing else runs there, so that they are there at once
+  /// Stream of allocations: nothing else runs on it, so that they are available immediately.
+  CUstream memory_ = nullptr;
   Staging staging_;
   std::unique_ptr<LibraryCalls> library_calls_;
-  std::mutex mutex_;  ///< of what follows, and of what lanes are to record
+  std::mutex mutex_;  ///< guards the fields below, and the lanes' work to be recorded
   struct Pinned {
     uint64_t bytes;
-    bool is_ours;  ///< registered by this device, and not by another one before
+    bool is_ours;  ///< true if this device has registered the memory; false if it was registered before
   };
-  std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory
+  std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory, by address
   std::map<kernel::Memory, CUdeviceptr>
-      bases_;  ///< of memory that is aligned to more than the driver does: what the driver gave
+      bases_;  ///< for memory with a larger alignment than the driver's: the address that the driver returned
   uint64_t last_mark_ = 0;
   std::map<uint64_t, Mark> marks_;
   std::vector<CUevent> spare_events_;
   std::vector<CUevent> spare_timing_events_;
-  CUevent origin_ = nullptr;  ///< recorded when records were first wanted
-  uint64_t origin_ns_ = 0;    ///< the system's clock then
+  CUevent origin_ = nullptr;  ///< event that is recorded when records are first requested
+  uint64_t origin_ns_ = 0;    ///< time of origin_ on the system's clock
 };
 
 }  // namespace collet::gpu

@@ -10,13 +10,14 @@
 
 namespace collet::gpu {
 
-/// A sequence of kernels and copies as a graph of the driver's: started by one call. Where arguments differ from those of the time
-/// before, their nodes are changed first; launches that have not run keep theirs. One thread at a time, with the context current.
+/// A sequence of kernels and copies as a CUDA graph, which one call starts. Nodes whose arguments differ from those of
+/// the previous start are changed first; launches that have not run yet keep their arguments. May be used by one thread
+/// at a time, with the context current.
 class Graph {
  public:
   using Check = std::function<void(CUresult, const char*)>;
 
-  /// Throws by `check`.
+  /// Makes the graph. Errors of the driver are thrown by `check`.
   Graph(const Driver& driver, Check check, CUcontext context, const codegen::GridDevice::Sequence& sequence);
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -34,9 +35,9 @@ class Graph {
   const Check check_;
   const CUcontext context_;
   const std::vector<Item> items_;
-  std::vector<uint64_t> arguments_;  ///< of the nodes as they are
-  std::vector<void*> pointers_;      ///< to the arguments of a kernel; scratch
-  CUgraph graph_ = nullptr;          ///< kept: it owns the nodes
+  std::vector<uint64_t> arguments_;  ///< current arguments of the nodes
+  std::vector<void*> pointers_;      ///< scratch: pointers to the arguments of a kernel
+  CUgraph graph_ = nullptr;          ///< kept because it owns the nodes
   CUgraphExec executable_ = nullptr;
   std::vector<CUgraphNode> nodes_;
 };

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Artifact = std::pair<std::string, std::string>;
 
-/// A program of the CUDA toolkit; empty where there is none.
+/// Returns the path of a program of the CUDA toolkit; empty if it is not found.
 std::string find_tool(const char* name) {
   const char* const path = std::getenv("PATH");
   std::string folders = (path ? std::string(path) : std::string()) + ":/usr/local/cuda/bin";
@@ -32,7 +32,7 @@ std::string find_tool(const char* name) {
   return {};
 }
 
-/// What a command writes to stdout and stderr, and whether it ended well. `words` go to no shell.
+/// Runs a command without a shell. Returns its output to stdout and stderr, and whether it succeeded.
 std::pair<std::string, bool> run(const std::vector<std::string>& words) {
   int ends[2];
   if (pipe(ends) != 0) return {"no pipe", false};
@@ -60,7 +60,7 @@ std::pair<std::string, bool> run(const std::vector<std::string>& words) {
   return {std::move(text), ended && WIFEXITED(status) && WEXITSTATUS(status) == 0};
 }
 
-/// A folder of its own that goes with this.
+/// A temporary folder, which the destructor removes.
 class Scratch {
  public:
   Scratch() {
@@ -80,7 +80,7 @@ class Scratch {
   std::string path_;
 };
 
-/// What is known of the machine code of a text named `name`.ptx.
+/// Returns artifacts that describe the machine code of a PTX text, which is called `name`.ptx.
 std::vector<Artifact> describe(const std::string& name, const std::string& ptx, const std::string& architecture) {
   const std::string sass = name + ".sass";
   const std::string ptxas = find_tool("ptxas");

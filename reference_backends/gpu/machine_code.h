@@ -8,9 +8,9 @@
 
 namespace collet::gpu {
 
-/// The compiler `inner` with more artifacts where these are kept: of each PTX text what NVIDIA's ptxas says of its registers and spills, and
-/// its machine code as text by nvdisasm or cuobjdump, for `architecture` ("sm_90"). The tools are those of PATH or of
-/// /usr/local/cuda/bin; an artifact says which one was missing.
+/// Wraps the compiler `inner`: if artifacts are kept, it adds for each PTX text the report of NVIDIA's ptxas on
+/// registers and spills, and the machine code as disassembled by nvdisasm or cuobjdump, for `architecture`, such as
+/// "sm_90". The tools are searched for in PATH and in /usr/local/cuda/bin; if one is missing, an artifact says so.
 std::shared_ptr<const kernel::ProgramCompiler> with_machine_code(std::shared_ptr<const kernel::ProgramCompiler> inner,
                                                                  const std::string& architecture);
 

@@ -7,7 +7,7 @@ Staging::Size& Staging::size_of(const Block* block) {
   return block->bytes == small_.bytes ? small_ : large_;
 }
 
-/// Under the mutex. False where the driver has no more pinned memory.
+/// Allocates more blocks. The caller must hold the mutex. Returns false if the driver has no more pinned memory.
 bool Staging::make_more(Size& size) {
   void* slab = nullptr;
   if (driver_.cuMemHostAlloc(&slab, size.bytes * size.each, kMemHostAllocPortable) != CUDA_SUCCESS) return false;
@@ -43,7 +43,7 @@ Staging::Block* Staging::take(uint64_t bytes) {
   if (size.made < size.most && make_more(size)) return pop_spare();
   if (!is_pending) return nullptr;
   Block* const block = pop_pending();
-  lock.unlock();  // others need not wait for this copy
+  lock.unlock();  // other threads need not wait for this copy
   const CUresult waited = driver_.cuEventSynchronize(block->event);
   if (waited == CUDA_SUCCESS) return block;
   give_back(block);

@@ -8,7 +8,7 @@
 
 namespace collet::gpu {
 
-/// A device without hardware: programs are compiled for it, and none of them runs.
+/// A device without hardware. Programs can be compiled for it, but do not run.
 class VirtualDevice final : public codegen::GridDevice {
  public:
   kernel::Memory allocate(uint64_t, uint64_t) override { return 256; }

@@ -69,7 +69,8 @@ Expected<std::vector<hlo::Literal>> Executable::arguments(const collet_launch& l
 Status Executable::store(const hlo::Literal& result, const collet_launch& launch) const {
   std::vector<hlo::Literal> leaves = hlo::flatten(result);
   if (leaves.size() != results_.size()) return internal_error("the evaluator gave another number of results");
-  // An argument passed through is a view of memory that another result may take over.
+  // A result that is an unchanged argument is a view of the argument's memory, which another result may overwrite, so
+  // it is copied first.
   for (hlo::Literal& leaf : leaves)
     for (uint32_t i = 0; i < launch.argument_count && leaf.byte_size() > 0; ++i)
       if (launch.arguments[i].buffer && leaf.bytes() == address(launch.arguments[i])) {

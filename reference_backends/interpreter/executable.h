@@ -15,7 +15,7 @@
 
 namespace collet::interpreter {
 
-/// Memory of the interpreter: the host's.
+/// Memory of the interpreter, which is host memory.
 struct Buffer {
   char* data = nullptr;
   uint64_t bytes = 0;
@@ -23,7 +23,7 @@ struct Buffer {
   bool has_range(uint64_t offset, uint64_t size) const { return collet_has_range(bytes, offset, size) != 0; }
 };
 
-/// A program read back into a module, and run by the evaluator.
+/// A program that has been read back into an HLO module, which the evaluator runs.
 class Executable {
  public:
   static Expected<std::unique_ptr<Executable>> make(const collet_program* program, hlo::EvalOptions options,
@@ -41,7 +41,7 @@ class Executable {
   std::unique_ptr<hlo::Evaluator> evaluator_;
   std::vector<hlo::Shape> arguments_, results_;
   uint32_t participants_ = 1;
-  uint32_t devices_ = 1;  ///< of the instance
+  uint32_t devices_ = 1;  ///< number of the instance's devices
 };
 
 }  // namespace collet::interpreter

@@ -19,7 +19,8 @@
 #include "reference_backends/interpreter/executable.h"
 
 /// \file
-/// The evaluator as a backend: every op and type, computed wide and rounded once. The measure for others, never fast.
+/// The evaluator as a backend. It supports every op and type and computes with more precision, rounding once at the
+/// end. Other backends are compared with it; it is not meant to be fast.
 
 namespace collet::interpreter {
 namespace {
@@ -167,7 +168,7 @@ collet_status copy(collet_backend_instance*, const collet_copy_region* regions, 
   return COLLET_OK;
 }
 
-// Ops that need a partner whom the interface does not know.
+// Infeed and outfeed exchange data with a program on the host, for which the interface has no queues.
 bool runs(uint32_t opcode) {
   return opcode != COLLET_OP_INFEED && opcode != COLLET_OP_OUTFEED;
 }
@@ -210,7 +211,7 @@ void release(collet_backend_executable* executable) {
   delete of(executable);
 }
 
-// An executable as bytes is the program that it was made from.
+// The serialized form of an executable is the program block from which it was made.
 collet_status serialize(collet_backend_executable* executable, void* out, uint64_t capacity, uint64_t* out_bytes,
                         collet_error*) {
   const hlo::Block& program = of(executable)->program();

@@ -5,7 +5,8 @@
 
 #include "reference_backends/cpu/tests/plugin.h"
 
-// Serialized executables can be loaded, also in another instance. Damaged ones and those for other processors are refused.
+// Tests that serialized executables can be loaded, also in another instance, and that damaged ones and those for other
+// processors are refused.
 
 namespace collet::cpu::testing {
 namespace {
@@ -29,7 +30,7 @@ class AotTest : public ::testing::Test {
     options_.participants = 1;
     ProgramBuilder b;
     const Handle x = b.entry().argument(kF32, {1000});
-    // A body with a table, which is data of the code's own.
+    // The body looks up a table, so that the code contains constant data.
     RegionBuilder& body = b.region();
     const Handle at = body.op(COLLET_OP_CONVERT, COLLET_TYPE_S32, {}, {body.argument(kF32)});
     const float table[] = {3, 1, 4, 1, 5};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of map, reduce, reduce-window, scatter, sort and select-and-scatter that branch, loop and hold arrays.
+// Tests bodies of map, reduce, reduce-window, scatter, sort and select-and-scatter that branch, loop and use arrays.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -23,7 +23,7 @@ Handle compare(RegionBuilder& r, const Handle& x, const Handle& y, uint32_t dire
   return r.op(COLLET_OP_COMPARE, kPred, {}, {x, y}, collet_compare_attrs{direction, COLLET_COMPARE_SIGNED});
 }
 
-/// A loop that triples what is above 0 until it is 100; of anything else it would never end.
+/// Adds a loop that triples a positive number until it is at least 100. For other numbers the loop would not end.
 Handle triple(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
   RegionBuilder& condition = b.region();
   Handle c = condition.argument(kS32);
@@ -47,7 +47,7 @@ Handle counting(ProgramBuilder&, RegionBuilder& r, int64_t n) {
   return r.op(COLLET_OP_IOTA, kS32, {n}, {}, collet_iota_attrs{0});
 }
 
-/// A function of one number: what a body does with it, and the same in C++.
+/// A function of one number: a part of a body, and the same in C++.
 struct Function {
   const char* name;
   Handle (*emit)(ProgramBuilder& b, RegionBuilder& r, const Handle& x);
@@ -111,12 +111,13 @@ Handle emit_nested_loops(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
   });
 }
 
-Handle emit_array(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {  // more points than are written out
+Handle emit_array(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {  // more points than are unrolled
   Handle all = r.binary(COLLET_OP_MULTIPLY, r.broadcast(x, {20}), counting(b, r, 20));
   return sum_of(b, r, all);
 }
 
-/// The branches make arrays; what is folded of them is computed before the fold where it does not depend on its points.
+/// The branches compute arrays. Parts of the reduced values that do not depend on the reduction's points must be
+/// computed before the reduction.
 Handle emit_array_branch(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
   RegionBuilder& yes = b.region();
   Handle p = yes.argument(kS32, {20});
@@ -182,7 +183,7 @@ const Function kFunctions[] = {
     {"product", emit_product, [](int32_t x) { return 2 * x * 435; }},
 };
 
-/// max(a, f(b))
+/// Returns the body max(a, f(b)).
 RegionBuilder& folding(ProgramBuilder& b, const Function& f) {
   RegionBuilder& r = b.region();
   Handle p = r.argument(kS32);
@@ -198,7 +199,7 @@ class BodyTest : public ::testing::TestWithParam<const char*> {
     for (size_t i = 0; i < in_.size(); ++i) in_[i] = static_cast<int32_t>(i * 7 % 23) - 9;
   }
 
-  /// Runs what `entry` writes on `in_`.
+  /// Runs a program with argument in_, whose ops `entry` adds.
   Numbers run(const std::function<Handle(ProgramBuilder&, RegionBuilder&, const Handle&)>& entry) {
     ProgramBuilder b;
     Handle x = b.entry().argument(kS32, {kCount});
@@ -249,7 +250,7 @@ TEST_P(BodyTest, Reduce) {
   }
 }
 
-/// The padding must not be given to a loop that would not end for it.
+/// The body must not be run on the padding, for which its loop would not end.
 TEST_P(BodyTest, ReduceWindow) {
   for (const Function& f : kFunctions) {
     for (const bool scan : {false, true}) {
@@ -340,7 +341,7 @@ TEST_P(BodyTest, SelectAndScatter) {
   }
 }
 
-/// The reason of a refusal names the op.
+/// The message of a refusal must name the op.
 TEST_P(BodyTest, WhatABodyCannotHoldIsNamed) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();

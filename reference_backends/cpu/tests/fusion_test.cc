@@ -25,7 +25,7 @@ std::vector<float> numbers(size_t n, unsigned seed, float scale = 1) {
   return v;
 }
 
-/// exp(x - max) / sum along the rows, as frontends write it.
+/// Adds exp(x - max) / sum along the rows, in the form in which frontends write a softmax.
 Handle softmax(RegionBuilder& e, const Handle& x) {
   const int64_t rows = x.dims[0];
   Handle max = e.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, x, e.scalar(kF32, -INFINITY), {1});
@@ -35,7 +35,7 @@ Handle softmax(RegionBuilder& e, const Handle& x) {
   return e.binary(COLLET_OP_DIVIDE, shifted, e.broadcast(sum, x.dims, {0}));
 }
 
-/// Runs `body` on a thread whose stack has so many bytes.
+/// Runs `body` on a thread with a stack of `bytes` bytes.
 void on_small_stack(size_t bytes, const std::function<void()>& body) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -81,8 +81,8 @@ TEST_P(FusionTest, SoftmaxIsOneKernelThatReadsAndWritesOnce) {
   }
 }
 
-/// A product and the sum that reads it share one rounding wherever the limits of a kernel fall: what a value is does not
-/// depend on how much is computed before it.
+/// A product and a sum that reads it are rounded once, wherever the limit on the size of a kernel falls: a value must
+/// not depend on how much is computed before it.
 TEST_P(FusionTest, SumsStayWithTheirProducts) {
   constexpr int64_t n = 16;
   const std::vector<float> x = numbers(n, 1), y = numbers(n, 2), z{1.7f};
@@ -103,7 +103,7 @@ TEST_P(FusionTest, SumsStayWithTheirProducts) {
   }
 }
 
-/// Forty costly values of a row, all of which two passes need, on a thread with little room.
+/// Computes forty costly values of a row that two passes need, on a thread with a small stack.
 TEST_P(FusionTest, LongRowsOfManyCostlyValuesNeedLittleStack) {
   constexpr int64_t rows = 2;
   constexpr int64_t columns = 8192;
@@ -116,7 +116,7 @@ TEST_P(FusionTest, LongRowsOfManyCostlyValuesNeedLittleStack) {
     Handle scale = e.broadcast(e.scalar(COLLET_TYPE_F64, 1.0 / (1 + i)), {rows, columns});
     values.push_back(e.unary(COLLET_OP_EXPONENTIAL, e.binary(COLLET_OP_MULTIPLY, x, scale)));
   }
-  auto sum_of = [&](bool squares) {  // two sums of all of them, so that neither alone is worth keeping
+  auto sum_of = [&](bool squares) {  // two sums of all values: without the second, it would not pay to keep them
     Handle sum = values[0];
     for (int i = 1; i < terms; ++i) {
       const Handle& v = values[static_cast<size_t>(i)];
@@ -192,12 +192,13 @@ TEST_P(FusionTest, ValuesWithSeveralReadersAreComputedOnce) {
   }
 }
 
-/// Were `last` computed with `third`, that kernel would wait for the second's, that for the first's, and that for it.
+/// If `last` were computed in the kernel of `third`, that kernel would wait for the second's, the second's for the
+/// first's, and the first's for `last`.
 TEST_P(FusionTest, KernelsDoNotWaitForEachOtherInACircle) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
   auto exp = [&](const Handle& x) { return e.unary(COLLET_OP_EXPONENTIAL, x); };
-  // Dimensions 2, 3, 5 in one order, and turned by one.
+  // Arrays with dimensions 2, 3, 5 in one order, and rotated by one.
   auto turned = [&](const Handle& x) {
     return e.op(COLLET_OP_TRANSPOSE, kF32, {x.dims[1], x.dims[2], x.dims[0]}, {x},
                 collet_dimensions_attrs{b.list({1, 2, 0})});

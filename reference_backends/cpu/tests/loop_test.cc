@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of short iterations, which run as one function: scalars and small arrays that change places, loops and branches within,
-// arrays that are too large for registers.
+// Tests loops with short iterations, which run as one function: scalars and small arrays that are permuted, nested
+// loops and branches, and arrays that are too large for registers.
 #include <cmath>
 #include <functional>
 
@@ -20,7 +20,7 @@ using Numbers = std::vector<int32_t>;
 using Handles = std::vector<Handle>;
 using Iteration = std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>;
 
-/// for (i = first; i < iterations; ++i) state = iteration(i, state)
+/// Adds the loop for (i = first; i < iterations; ++i) state = iteration(i, state).
 Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Handle& iterations, const Handles& state,
              const Iteration& iteration) {
   Handles all{first, iterations};
@@ -42,7 +42,7 @@ Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Han
   return {out.begin() + 2, out.end()};
 }
 
-/// Arguments: how many iterations, then the state. Results: the state after them.
+/// Runs a loop. Its arguments are the number of iterations and the initial state; its results are the final state.
 std::vector<Numbers> run(
     Plugin& plugin, int32_t iterations, const std::vector<Numbers>& state,
     const std::function<Handles(ProgramBuilder&, RegionBuilder&, const Handle&, const Handles&)>& iteration,
@@ -131,7 +131,8 @@ TEST(LoopTest, LoopsAndBranchesWithin_RunAsTheyShould) {
   Plugin plugin;
   const auto got = run(plugin, 40, {{1}, {0}, Numbers(8, 0)},
                        [](ProgramBuilder& b, RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-                         // As many iterations as the last bits of i: a sum of what they count, in the place of their number.
+                         // A nested loop runs i % 8 times and sums its counter; the sum replaces the number of
+                         // iterations.
                          Handle few = r.binary(COLLET_OP_AND, i, r.scalar(kS32, 7));
                          Handle sum = loop(b, r, r.scalar(kS32, 0), few, {s[0]},
                                            [](RegionBuilder& inner, const Handle& k, const Handles& t) -> Handles {

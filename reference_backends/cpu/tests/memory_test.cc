@@ -40,7 +40,7 @@ TEST(MemoryTest, ArgumentsReturnedUnchangedAndTwice) {
   EXPECT_EQ(out[1], out[2]);
 }
 
-/// Orders of rows are 32 bits wide.
+/// Indices within rows are 32 bits wide, so longer rows cannot be sorted.
 TEST(MemoryTest, RowsTooLongToSortAreRefused) {
   Plugin plugin;
   for (int64_t length : {int64_t{1} << 10, (int64_t{1} << 31) + 8}) {
@@ -59,7 +59,7 @@ TEST(MemoryTest, RowsTooLongToSortAreRefused) {
   }
 }
 
-/// Results in the memory of arguments, in every way that the launch may choose.
+/// Tests results that share memory with arguments, in all ways that a launch may choose.
 TEST(MemoryTest, SwappedArgumentsInEachOthersMemory) {
   Plugin plugin;
   ProgramBuilder b;
@@ -106,7 +106,7 @@ TEST(MemoryTest, AResultMustNotOverwriteWhatIsStillRead) {
   EXPECT_EQ(elements_of<float>(s.get())[0], 63 * 64 / 2);
 }
 
-/// while (i < n) { i += 1; (a, b, c) = (b, a + b, c with a put at i) }
+/// The loop while (i < n) { i += 1; (a, b, c) = (b, a + b, c with a written at i) }.
 TEST(MemoryTest, LoopStatesChangePlaces) {
   Plugin plugin;
   ProgramBuilder b;
@@ -154,7 +154,8 @@ TEST(MemoryTest, LoopStatesChangePlaces) {
   }
 }
 
-/// while (i < n) h = h w^T: w is read where it lies, packed once, and handed on; the last h goes into w's memory.
+/// The loop while (i < n) h = h w^T. w must be read in place, packed once, and returned; the final h is written to the
+/// memory of w.
 TEST(MemoryTest, LoopsReadInPlaceWhatTheyDoNotChange) {
   Plugin plugin;
   ProgramBuilder b;
@@ -214,7 +215,7 @@ TEST(MemoryTest, LoopsReadInPlaceWhatTheyDoNotChange) {
   }
 }
 
-/// A branch that writes into its operand, which is still needed afterwards.
+/// A branch writes to its operand, which is still needed afterwards.
 TEST(MemoryTest, BranchesDoNotSpoilTheirOperands) {
   Plugin plugin;
   ProgramBuilder b;

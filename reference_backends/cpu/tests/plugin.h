@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// The plugin, loaded as any host loads it, and programs run through it.
+/// Loads the plugin as a host does, and runs programs through it.
 
 #include <collet/backend.h>
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ std::vector<T> elements_of(const Bytes& b) {
 /// An open instance of the backend.
 class Plugin {
  public:
-  /// `features` as the option of that name: "-avx512f" and the like. `threads`: empty to leave the number to the backend.
+  /// `features` is the option of that name, such as "-avx512f". `threads` is empty to use the backend's default.
   explicit Plugin(const std::string& features = "", const std::string& threads = "2", const std::string& fuse = "1") {
     const char* folder = std::getenv("COLLET_BACKEND_PATH");
     std::string path = std::string(folder ? folder : ".") + "/libcollet_backend_cpu.so";
@@ -66,7 +66,7 @@ class Plugin {
   collet_error error{};
 };
 
-/// Memory of the backend's.
+/// A buffer of the backend.
 class Memory {
  public:
   Memory(Plugin& plugin, uint64_t bytes) : plugin_(plugin), bytes_(bytes) {
@@ -115,7 +115,7 @@ class Compiled {
   }
   Compiled(const Compiled&) = delete;
 
-  /// Runs with fresh buffers.
+  /// Runs the program with new buffers.
   std::vector<Bytes> run(const std::vector<Bytes>& arguments) {
     std::vector<std::unique_ptr<Memory>> in;
     std::vector<std::unique_ptr<Memory>> out;

@@ -15,7 +15,7 @@ using codegen::testing::Handle;
 using codegen::testing::ProgramBuilder;
 using codegen::testing::RegionBuilder;
 
-/// Small integers, so that every sum is exact.
+/// Returns small integers, so that every sum is exact.
 template <typename T>
 std::vector<T> integers(size_t n, unsigned seed) {
   std::mt19937 random(seed);
@@ -82,7 +82,7 @@ TEST_P(ProductTest, EveryShapeAndLayout) {
   }
 }
 
-/// Products of 8-bit integers, the smallest and the largest among them, are exact.
+/// Products of 8-bit integers, including the smallest and the largest, must be exact.
 TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
   const int64_t sizes[][3] = {{14, 32, 64},  {15, 33, 66}, {13, 5, 10}, {29, 70, 401},
                               {64, 16, 514}, {5, 7, 2},    {1, 40, 40}};
@@ -114,7 +114,7 @@ TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
   }
 }
 
-/// u8 by s8, and s8 by u8, convert inside of the product.
+/// For u8 times s8 and s8 times u8, the conversions are part of the product.
 TEST_P(ProductTest, SumsOfMixedIntegersAreExact) {
   for (const bool swapped : {false, true}) {
     const int64_t m = 29, n = 70, k = 404;
@@ -147,7 +147,7 @@ TEST_P(ProductTest, SumsOfMixedIntegersAreExact) {
   }
 }
 
-/// Small integers as bf16, whose sums f32 holds; operands in any order, computed first, and of several matrices.
+/// Small integers as bf16, whose sums f32 holds exactly; operands are also transposed, computed, and batched.
 TEST_P(ProductTest, SumsOfBf16AreExact) {
   const int64_t sizes[][3] = {{14, 32, 64}, {15, 33, 66}, {13, 5, 10}, {29, 70, 401}, {64, 16, 514}, {30, 66, 2048}};
   const auto halves = [](const std::vector<float>& x) {
@@ -197,7 +197,7 @@ TEST_P(ProductTest, PowersOfTwoThatArePacked) {
   dot<float>(COLLET_TYPE_F32, 1, 1024, 70, 128, true, false);
 }
 
-/// Larger than the caches: b is read by whole rows.
+/// The matrix is larger than the caches, so b is read by whole rows.
 TEST_P(ProductTest, DeepOnesThatArePackedInBlocks) {
   for (const bool turned : {false, true}) {
     dot<float>(COLLET_TYPE_F32, 2, 60, 66, 2048, turned, false);
@@ -214,8 +214,8 @@ TEST_P(ProductTest, FewRowsOfALargeMatrix) {
   dot<double>(COLLET_TYPE_F64, 1, 3, 1100, 1031, true, false);
 }
 
-/// Long rows that are each read once for all of a few others: with rows left over, of several matrices, and where the few do not
-/// lie in memory as rows.
+/// Long rows that are each read once and multiplied with all of a few other rows: with remaining rows, with batches,
+/// and with few rows that are not contiguous in memory.
 TEST_P(ProductTest, LongRowsWithAFewOthers) {
   const int64_t sizes[][3] = {{1000, 2, 300}, {37, 3, 513}, {16, 4, 1024}, {41, 5, 256}, {45, 8, 400}, {17, 2, 4096}};
   for (auto [m, n, k] : sizes) {
@@ -228,8 +228,8 @@ TEST_P(ProductTest, LongRowsWithAFewOthers) {
   }
 }
 
-/// An operand of another order and a narrower type is read where it lies, whatever its size: one kernel, and one more for what
-/// is packed for all rows.
+/// A transposed operand of a narrower type must be read in place, whatever its size: there is one kernel, and another
+/// one if an operand is packed for all rows.
 TEST_P(ProductTest, OperandsInAnotherOrder) {
   Plugin one(GetParam(), "1");
   const int64_t sizes[][3] = {{1, 70, 300}, {4, 100, 130}, {5, 1000, 40}, {33, 47, 129}, {64, 128, 256}, {200, 3, 90}};
@@ -267,7 +267,7 @@ TEST_P(ProductTest, OperandsInAnotherOrder) {
 struct Convolution {
   int64_t batch, height, width, in, out, kernel, stride, pad, base, dilation, groups;
   bool channels_last;
-  bool filters_first = false;  ///< of a filter beside channels that come last
+  bool filters_first = false;  ///< the filter's output features come first, while the channels of the input come last
 };
 
 void PrintTo(const Convolution& c, std::ostream* out) {
@@ -381,8 +381,8 @@ TEST_P(ProductTest, Convolutions) {
   }
 }
 
-/// A convolution with a bias, another image and a function after it, channels last and first: one kernel each, but for
-/// the copy of an image with its edges.
+/// A convolution with a bias, the addition of another image, and a function after it, with channels last and first: all
+/// in one kernel, plus one for the padded copy of an image.
 TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
   Plugin one(GetParam(), "1");
   struct Case {
@@ -476,7 +476,7 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
   }
 }
 
-/// max(x y + bias + more, 0), and what reads the product elsewhere or needs rows whole.
+/// max(x y + bias + more, 0), also with other readers of the product, and with readers that need whole rows.
 TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   Plugin one(GetParam(), "1");
   const int64_t sizes[][3] = {{5, 40, 30},    {64, 64, 64},   {33, 100, 17},  {200, 48, 400}, {300, 7, 90},
@@ -507,7 +507,7 @@ TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
         Compiled c(*plugin, program);
         ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
         if (plugin == &one && !read_twice) {
-          // Few columns are packed as rows first, and the row that is left over has a kernel of its own.
+          // Few columns are packed as rows first; the remaining row has its own kernel.
           EXPECT_EQ(c.info.kernels, n == 3 ? 3U : 1U) << m << "x" << n << "x" << k;
         }
         const auto got = c.run({bytes_of(p), bytes_of(q), bytes_of(r), bytes_of(t)});
@@ -530,8 +530,8 @@ TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   }
 }
 
-/// w - rate / n * (x y): the quotient, which comes later in the program, is computed first. And where it depends on the
-/// product, it is not.
+/// In w - rate / n * (x y), the quotient must be computed before the product although it comes later in the program. If
+/// it depends on the product, it must not.
 TEST_P(ProductTest, WhatAnEpilogueReadsIsComputedBefore) {
   Plugin one(GetParam(), "1");
   constexpr int64_t m = 70, n = 40, k = 90;
@@ -583,7 +583,7 @@ TEST_P(ProductTest, WhatAnEpilogueReadsIsComputedBefore) {
   }
 }
 
-/// (x0 + x1 + ...) y written with broadcasts: the sum is taken while the operand is packed, however many terms it has.
+/// (x0 + x1 + ...) y with broadcasts: the sum must be computed while the operand is packed, however many terms it has.
 TEST_P(ProductTest, AnOperandOfManyTerms) {
   constexpr int64_t m = 64, n = 32, k = 64;
   for (int terms : {3, 60, 63, 64, 90}) {

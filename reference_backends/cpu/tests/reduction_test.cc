@@ -19,7 +19,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class ReductionTest : public ::testing::TestWithParam<const char*> {
  protected:
-  /// The extremum of a row of that many numbers.
+  /// Returns the extremum of a row.
   float extremum(bool largest, const std::vector<float>& row) {
     ProgramBuilder b;
     RegionBuilder& e = b.entry();
@@ -57,7 +57,7 @@ TEST_P(ReductionTest, ExtremaKnowZerosOfBothSignsAndNan) {
 }
 
 TEST_P(ReductionTest, LongReductionsToFewElementsAreOneStepOfManyParts) {
-  // Rows first, columns first, and everything; with what follows fused in.
+  // Reduces rows, columns, and everything; elementwise ops on the results are fused.
   for (const std::vector<int64_t>& reduced : {std::vector<int64_t>{0, 1}, {0}, {1}}) {
     const std::vector<int64_t> dims = reduced == std::vector<int64_t>{0}   ? std::vector<int64_t>{20000, 7}
                                       : reduced == std::vector<int64_t>{1} ? std::vector<int64_t>{3, 60000}
@@ -94,12 +94,13 @@ TEST_P(ReductionTest, LongReductionsToFewElementsAreOneStepOfManyParts) {
     ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
     const auto first = elements_of<float>(a.run({bytes_of(in), bytes_of(more)})[0]);
     const auto second = elements_of<float>(c.run({bytes_of(in), bytes_of(more)})[0]);
-    EXPECT_EQ(first, second);  // whatever the number of threads
+    EXPECT_EQ(first, second);  // for any number of threads
     for (size_t r = 0; r < rows; ++r) EXPECT_NEAR(first[r], want[r], 1e-5 * want[r]) << r;
   }
 }
 
-/// The place of the first of the largest elements, or of the first that is not a number, in rows that are too long for one lane.
+/// Computes the index of the first of the largest elements, or of the first NaN, in rows that are too long for one
+/// lane.
 TEST_P(ReductionTest, PlacesOfTheLargestAreTheFirst) {
   for (const int64_t length : {100, 2048, 4099, 50257}) {
     for (const int64_t rows : {1, 3}) {
@@ -142,7 +143,7 @@ TEST_P(ReductionTest, PlacesOfTheLargestAreTheFirst) {
   }
 }
 
-/// Divisions of a row by one number are products with its inverse, and are rounded as divisions.
+/// Divisions of a row by one number are computed by its inverse, and must be rounded like divisions.
 TEST_P(ReductionTest, RowsDividedByTheirSumAreRoundedOnce) {
   const int64_t columns = 96;
   std::mt19937 random(11);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that change a little of a large array in each iteration: the array stays where it is, whatever of it is read before.
+// Tests loops that change a small part of a large array in each iteration: the array must be updated in place, whatever
+// parts of it are read before.
 #include <chrono>
 #include <functional>
 
@@ -16,7 +17,7 @@ constexpr uint32_t kS32 = COLLET_TYPE_S32;
 constexpr uint32_t kPred = COLLET_TYPE_PRED;
 constexpr int64_t kLength = int64_t{1} << 20;
 constexpr int32_t kIterations = 20000;
-constexpr double kSeconds = 2;  ///< to copy the array in each iteration takes several times as long
+constexpr double kSeconds = 2;  ///< time limit in s; copying the array in each iteration takes several times as long
 
 using Numbers = std::vector<int32_t>;
 using Handles = std::vector<Handle>;
@@ -38,7 +39,7 @@ Handle compare(RegionBuilder& r, const Handle& x, const Handle& y, uint32_t dire
   return r.op(COLLET_OP_COMPARE, kPred, x.dims, {x, y}, collet_compare_attrs{direction, COLLET_COMPARE_SIGNED});
 }
 
-/// x[at] += with, for several places.
+/// Adds a scatter of x[at] += with for several indices.
 Handle scatter_add(ProgramBuilder& b, RegionBuilder& r, const Handle& x, const Handle& at, const Handle& with) {
   RegionBuilder& body = b.region();
   Handle p = body.argument(kS32);
@@ -51,7 +52,7 @@ Handle scatter_add(ProgramBuilder& b, RegionBuilder& r, const Handle& x, const H
   return r.op(COLLET_OP_SCATTER, kS32, x.dims, {x, at, with}, a, {&body});
 }
 
-/// for (i = 8; i < iterations; ++i) state = iteration(i, state)
+/// Adds the loop for (i = 8; i < iterations; ++i) state = iteration(i, state).
 Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& iterations, const Handles& state,
              const std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>& iteration) {
   Handles all{e.scalar(kS32, 8), iterations};
@@ -76,7 +77,7 @@ size_t at(int32_t i) {
   return static_cast<size_t>(i);
 }
 
-/// One iteration, as ops and in C++.
+/// One iteration of a loop, as ops and in C++.
 struct Case {
   const char* name;
   std::function<Handles(ProgramBuilder&, RegionBuilder&, const Handle& i, const Handles&)> emit;
@@ -250,7 +251,8 @@ TEST(UpdateTest, LargeArraysStayInPlace) {
   }
 }
 
-/// Windows that overlap, with their own dimension before the one that counts them. The window written last counts.
+/// Windows overlap, and the dimension within a window precedes the one that counts windows. The window that is written
+/// last must determine the result.
 TEST(UpdateTest, ScatteredWindowsAreWrittenOneAfterTheOther) {
   constexpr int64_t kWindow = 40;
   constexpr int64_t kWindows = 3;
@@ -283,7 +285,7 @@ TEST(UpdateTest, ScatteredWindowsAreWrittenOneAfterTheOther) {
   EXPECT_EQ(elements_of<int32_t>(c.run({in, bytes_of(first), bytes_of(updates)})[0]), want);
 }
 
-/// Many updates, which several threads may make because the program says that no two meet.
+/// Many updates whose indices are unique, as the program declares, so that several threads may make them.
 TEST(UpdateTest, UniqueUpdatesAreAllMade) {
   constexpr int64_t kUpdates = 1 << 18;
   Plugin plugin;
@@ -309,7 +311,7 @@ TEST(UpdateTest, UniqueUpdatesAreAllMade) {
   Numbers to(kUpdates);
   Numbers updates(kUpdates);
   for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = static_cast<int32_t>((i * 7919 + 5) % (kLength + 1000));  // some lie beyond the end
+    to[i] = static_cast<int32_t>((i * 7919 + 5) % (kLength + 1000));  // some indices are out of range
     updates[i] = static_cast<int32_t>(3 * i);
     if (to[i] < kLength) want[at(to[i])] = updates[i] - want[at(to[i])];
   }
@@ -346,7 +348,7 @@ TEST(UpdateTest, WhatIsReadLaterIsKept) {
   EXPECT_TRUE(elements_of<int32_t>(got[2]) == in);
 }
 
-/// An array that is also read as one of another shape: what is written over must not be read under that name.
+/// An array is also read through a reshape: an update must not overwrite elements that are still to be read through it.
 TEST(UpdateTest, OtherShapesOfAnArrayAreTheSameMemory) {
   constexpr int64_t kRows = 1 << 10;
   constexpr int64_t kColumns = kLength / kRows;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of all shapes against one element after the other: few taps, scans from either edge, long windows.
+// Compares windows of all shapes with a computation one element after the other: small windows, scans from either edge,
+// long windows.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -75,7 +76,7 @@ std::string text_of(const Dimensions& dims) {
   return s;
 }
 
-/// Calls `visit` with the linear index of each element that result `at` folds, in the order of the window.
+/// Calls `visit` with the linear index of each element that result `at` combines, in the order of the window.
 void walk(const Dimensions& dims, const std::vector<int64_t>& at, size_t d, int64_t index,
           const std::function<void(int64_t)>& visit) {
   if (d == dims.size()) return visit(index);
@@ -105,7 +106,7 @@ std::vector<T> folded(const Dimensions& dims, const std::vector<T>& x, T init, c
 /// A way to combine two s32, as a body and in C++.
 struct Combiner {
   const char* name;
-  uint32_t opcode;  ///< 0: the second, unless it is 0
+  uint32_t opcode;  ///< 0: a body that returns its second argument unless that is 0
   uint32_t combine;
   int32_t init;
   int32_t (*of)(int32_t, int32_t);
@@ -118,7 +119,7 @@ const Combiner kCombiners[] = {
      [](int32_t a, int32_t b) { return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b)); }},
     {"maximum", COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, -5, [](int32_t a, int32_t b) { return std::max(a, b); }},
     {"xor", COLLET_OP_XOR, COLLET_COMBINE_XOR, 1, [](int32_t a, int32_t b) { return a ^ b; }},
-    // Associative, but its operands must keep their order.
+    // The combination is associative but not commutative.
     {"last", 0, COLLET_COMBINE_OTHER, 0, [](int32_t a, int32_t b) { return b != 0 ? b : a; }},
 };
 
@@ -277,7 +278,7 @@ TEST_P(WindowTest, SelectionAmongPaddingWithoutEnd) {
   EXPECT_EQ(elements_of<int32_t>(c.run({bytes_of(in), bytes_of(from)})[0]), want);
 }
 
-/// Windows that overlap, leave elements out or lie in the padding alone; equal elements among them.
+/// Windows that overlap, that leave elements out, or that cover only padding, also with equal elements.
 TEST_P(WindowTest, SelectionsAreAddedToTheirElements) {
   const Dimensions cases[] = {
       {{.input = 9, .size = 3, .stride = 2, .low = 1, .high = 1}, {.input = 37, .size = 2, .stride = 3}},
@@ -319,7 +320,8 @@ TEST_P(WindowTest, SelectionsAreAddedToTheirElements) {
   }
 }
 
-/// Two operands whose results do not meet are folded apart; others together, as here a value and its place.
+/// Two operands whose results do not depend on each other are reduced separately; others together, as here a value and
+/// its index.
 TEST_P(WindowTest, SeveralOperands) {
   const int64_t n = 200;
   const Dimensions dims{{.input = n, .size = n, .low = n - 1}};
@@ -366,7 +368,7 @@ TEST_P(WindowTest, SeveralOperands) {
   }
 }
 
-/// Against f64: no further off than as many additions of f32.
+/// Compares with sums in f64. The error must not exceed that of as many additions in f32.
 TEST_P(WindowTest, SumsOfFloatsStayWithinTheirBound) {
   for (const Dimensions& dims : {Dimensions{{.input = 1 << 18, .size = 1 << 18, .low = (1 << 18) - 1}},
                                  Dimensions{{.input = 1 << 18, .size = 1 << 18, .high = (1 << 18) - 1}},
@@ -388,7 +390,7 @@ TEST_P(WindowTest, SumsOfFloatsStayWithinTheirBound) {
     std::vector<float> in(static_cast<size_t>(product(inputs(dims))));
     for (float& v : in) v = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
     const auto got = elements_of<float>(c.run({bytes_of(in)})[0]);
-    // Sums of prefixes, in f64: their differences are exact enough here.
+    // Prefix sums in f64, whose differences are accurate enough here.
     const int64_t columns = dims.size() == 2 ? dims[1].input : 1;
     const int64_t n = dims[0].input;
     std::vector<double> sums(static_cast<size_t>((n + 1) * columns), 0);

@@ -64,7 +64,7 @@ class Script(unittest.TestCase):
         (code,) = dump.rglob("*.sass")
         self.assertRegex(code.read_text(), r"skipped: there is n|EXIT")
         logs = list(dump.rglob("*.ptxas.txt"))
-        if logs:  # there is a ptxas
+        if logs:  # ptxas was found
             self.assertRegex(logs[0].read_text(), r"Used \d+ registers")
         else:
             self.assertIn("no ptxas", code.read_text())

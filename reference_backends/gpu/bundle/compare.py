@@ -225,7 +225,7 @@ def compare(options):
         rows.append(row)
         try:
             row["other_ns"] = median_ns(prepare(family, kind, shapes), options.repeat)
-        except Exception as problem:  # of any kind: the next case may run
+        except Exception as problem:  # of any kind, so that the next case runs
             row["error"] = f"{type(problem).__name__}: {problem}"[:300]
         if row["collet_ns"] and row.get("other_ns"):
             row["ratio"] = row["other_ns"] / row["collet_ns"]

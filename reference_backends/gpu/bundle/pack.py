@@ -37,7 +37,7 @@ def fill(installed, folder):
     plugins.append(wheel.library(installed, "collet/backends/libcollet_cuda_emulator.so"))
     for path in plugins:
         shutil.copy2(path, backends)
-    # What the system need not have. LLVM in a shared library is refused.
+    # Copies the shared libraries that the target system may lack. pack.py refuses LLVM as a shared library.
     for name, path in wheel.companions(files + plugins, None).items():
         shutil.copy2(path, folder / "lib" / name)
     shutil.copytree(ROOT / "sdk/pjrt/python/jax_plugins", folder / "python/jax_plugins", ignore=shutil.ignore_patterns("__pycache__"))

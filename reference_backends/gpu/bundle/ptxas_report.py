@@ -14,13 +14,13 @@ import tempfile
 
 import compare
 
-# Chip -> what --target of the backend makes its PTX, and bytes of shared memory of a multiprocessor.
+# By chip: the --target of the backend that makes its PTX, and the bytes of shared memory of a multiprocessor.
 CHIPS = {"sm_80": ("sm_80", 164 << 10), "sm_90": ("sm_90", 228 << 10), "sm_100": ("sm_90", 228 << 10)}
 WARPS, REGISTERS, BLOCKS, RESERVED_SHARED = 64, 65536, 32, 1024
 
 
 def occupancy(registers, shared, threads, most_shared):
-    """The share of a multiprocessor's warps that run at a time."""
+    """Returns the share of a multiprocessor's warps that can be active at the same time."""
     warps = -(-threads // 32)
     by_registers = REGISTERS // (-(-max(registers, 1) * 32 // 256) * 256) // warps
     by_shared = most_shared // (shared + RESERVED_SHARED)
@@ -34,7 +34,7 @@ def given_memory(folder):
 
 
 def kernels_of(log, ptx, chip, given):
-    """What ptxas -v says of each kernel. `given`: see given_memory."""
+    """Returns what ptxas -v reports for each kernel. `given` is the result of given_memory."""
     threads = {name: max(int(x), 1) for name, x in
                re.findall(r"\.entry\s+([\w$.]+)\s*\([^)]*\)\s*(?:\.\w+[^\n{]*\s*)*?\.(?:maxntid|reqntid)\s+(\d+)", ptx)}
     name, row, rows = None, {}, []
@@ -55,7 +55,7 @@ def kernels_of(log, ptx, chip, given):
 
 
 def modules(options, program, scratch):
-    """(chip, PTX file) of a program."""
+    """Yields (chip, PTX file) for a program."""
     if program.suffix == ".ptx":
         yield from ((chip, program) for chip in options.chips)
         return
@@ -74,7 +74,7 @@ def modules(options, program, scratch):
 
 
 def assemble(options, chip, ptx):
-    """ptxas' log, and whether it took the module."""
+    """Returns the log of ptxas, and whether it accepted the module."""
     command = [options.ptxas, "-v", f"-arch={chip}", "-o", "/dev/null", ptx]
     done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
     return done.stdout + done.stderr, done.returncode == 0

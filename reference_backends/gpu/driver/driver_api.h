@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-/// Our own declarations of the part of the CUDA driver's interface that we use, so that no CUDA toolkit is needed to build.
-/// driver_api_test.cc compares them with <cuda.h> where that exists. Names and numbers are the driver's.
+/// Declares the part of the CUDA driver's interface that the gpu backend uses, so that no CUDA toolkit is needed to
+/// build it. driver_api_test.cc compares them with <cuda.h> where that exists. Names and numbers are the driver's.
 namespace collet::gpu {
 
 using CUdeviceptr = unsigned long long;
@@ -26,7 +26,7 @@ struct CUuuid {
   char bytes[16];
 };
 
-/// The results of the driver's functions; others than these exist.
+/// Results of the driver's functions. The driver may return others, too.
 enum CUresult : unsigned int {
 #define COLLET_CUDA_ERROR(name, number, text) name = number,
 #include "reference_backends/gpu/driver/driver_errors.def"
@@ -45,7 +45,7 @@ enum CUevent_flags : unsigned int {};
 #define COLLET_CUDA_VALUE(type, name, number) inline constexpr type name = static_cast<type>(number);
 #include "reference_backends/gpu/driver/driver_values.def"
 
-/// A kernel of a graph.
+/// Parameters of a kernel node of a graph.
 struct CUDA_KERNEL_NODE_PARAMS_v2 {
   CUfunction func = nullptr;
   unsigned int gridDimX = 1, gridDimY = 1, gridDimZ = 1;
@@ -57,7 +57,7 @@ struct CUDA_KERNEL_NODE_PARAMS_v2 {
   CUcontext ctx = nullptr;
 };
 
-/// A copy of a graph.
+/// Parameters of a copy node of a graph.
 struct CUDA_MEMCPY3D_v2 {
   size_t srcXInBytes = 0, srcY = 0, srcZ = 0, srcLOD = 0;
   CUmemorytype srcMemoryType{};

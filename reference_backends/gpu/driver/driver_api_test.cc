@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares our declarations with those of the CUDA toolkit, where there is one.
+// Compares the declarations of driver_api.h with those of the CUDA toolkit, if there is one.
 #include "reference_backends/gpu/driver/driver_api.h"
 
 #include <gtest/gtest.h>
 
 #ifdef COLLET_HAS_CUDA_TOOLKIT
-// With this, <cuda.h> declares functions by the names that the driver exports.
+// With this macro, <cuda.h> declares functions under the names that the driver exports.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// The toolkit's type in place of ours.
+/// Maps a type of driver_api.h to the toolkit's type.
 template <typename T>
 struct Theirs {
   using Type = T;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked accesses to memory.
+// Checks and performs the accesses of the emulated threads to memory.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -30,12 +30,13 @@ std::string access_text(bool is_write, uint64_t address, uint32_t bytes) {
   return (is_write ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes at " + hex(address);
 }
 
-/// Half of a record of global memory: the launch (12 bits), the block (19 bits), whether it was atomic.
+/// Packs one half (reads or writes) of a record of global memory: the launch (12 bits), the block (19 bits), and
+/// whether the access was atomic.
 uint32_t record_of(const Worker& w, const Launch& launch, bool atomic) {
   return launch.tag << 20 | static_cast<uint32_t>(w.block_index() % 0x7ffff) << 1 | atomic;
 }
 
-/// True where a record is that of another block of the same launch, and not both are atomic.
+/// True if a record is of another block of the same launch, unless both accesses are atomic.
 bool is_conflict(uint32_t record, uint32_t own) {
   return (record ^ own) >> 20 == 0 && ((record ^ own) & 0xffffe) != 0 && !(record & own & 1);
 }
@@ -54,7 +55,7 @@ void note_global(Thread& t, uint64_t address, uint32_t bytes, bool is_write, boo
   if (launch.grid[0] == 1 && launch.blocks() == 1) return;
   const uint32_t own = record_of(w, launch, strong);
   DeviceMemory& memory = *launch.machine->memory;
-  // Records are of four bytes: a smaller access must not meet its neighbour's.
+  // Records cover four bytes, so a smaller access might seem to conflict with one of its neighbour.
   if (bytes < 4) return;
   for (uint64_t at = address; at < address + bytes; at += 4) {
     std::atomic<uint64_t>& cell = *memory.record(at);
@@ -88,7 +89,7 @@ uint8_t* global(Thread& t, uint64_t address, AccessKind kind, uint32_t bytes, ui
   }
   if (!(all & kByteAllocated) || (reads(kind) && w.checks_initialised() && !(any & kByteWritten))) {
     std::string problem = memory.problem_of(address, bytes, writes(kind), w.checks_initialised());
-    // Another thread may have written the bytes just now.
+    // Checked after the read, because another thread may have written the bytes just now.
     if (problem.empty()) problem = access_text(writes(kind), address, bytes) + ": nobody wrote these bytes before";
     w.fail(t, line, CUDA_ERROR_ILLEGAL_ADDRESS, std::move(problem));
   }

@@ -18,7 +18,7 @@ namespace {
 
 namespace context = boost::context::detail;
 
-constexpr size_t kStack = 128 << 10;  ///< of a thread of a block
+constexpr size_t kStack = 128 << 10;  ///< bytes of the stack of a thread of a block
 constexpr size_t kGuard = 4096;
 constexpr int32_t kPoll = 4096;
 constexpr uint32_t kBlockBarrier = UINT32_MAX;
@@ -50,7 +50,7 @@ void Worker::enter(Fiber& f) {
   f.context = failed_ ? nullptr : back.fctx;
 }
 
-// A fiber runs one thread of a block, or all of them in turn, and then waits for the next block.
+// A fiber runs one thread of a block, or all of them one after the other, and then waits for the next block.
 void Worker::fiber_main(context::transfer_t from) {
   auto* const worker = static_cast<Worker*>(from.data);
   worker->scheduler_ = from.fctx;
@@ -98,7 +98,7 @@ void Worker::run(Launch& launch) {
       launch.fail(CUDA_ERROR_LAUNCH_TIMEOUT, "kernel " + kernel.name + " ran out of time");
       return;
     }
-    // Blocks come in any order.
+    // Blocks run in random order.
     uint64_t index = i;
     if (options.seed && blocks > 2) {
       const uint64_t turn = options.seed % blocks;
@@ -177,7 +177,8 @@ void Worker::run_block(uint64_t index) {
     for (Fiber& f : fibers_) {
       f.context = nullptr;
 #ifdef __SANITIZE_ADDRESS__
-      ASAN_UNPOISON_MEMORY_REGION(f.stack + kGuard, kStack);  // the frames that were left
+      // Allows access to the stack frames of a thread that was abandoned.
+      ASAN_UNPOISON_MEMORY_REGION(f.stack + kGuard, kStack);
 #endif
     }
     ready_.clear();
@@ -193,7 +194,7 @@ void Worker::run_together() {
   live_ = count_;
   fiber(count_ - 1);
   ready_.clear();
-  // Warps begin in any order, and each with any lane.
+  // Warps start in random order, and each with a random lane.
   const uint64_t seed = launch_->machine->options.seed;
   const uint32_t first = seed ? static_cast<uint32_t>(next_random(random_) % count_) : 0;
   const bool backward = seed && (next_random(random_) & 1);
@@ -257,12 +258,12 @@ std::string Worker::place_of(const Thread& t, uint32_t line) const {
 
 void Worker::fail(Thread& t, uint32_t line, CUresult result, std::string message) {
   launch_->fail(result, place_of(t, line) + ": " + message);
-  std::string().swap(message);  // nobody will destroy it
+  std::string().swap(message);  // frees its memory, since the stack is abandoned and no destructor runs
   abandon();
 }
 
 void Worker::report_divergence() {
-  // No thread can go on: say where some of them are.
+  // All threads wait, so none can continue. The message says where some of them wait.
   uint32_t exited = 0;
   const Thread* waiting = nullptr;
   const Thread* other = nullptr;
@@ -363,9 +364,9 @@ uint32_t Worker::arrive(Thread& t, uint32_t index, uint32_t count, bool predicat
   return t.result;
 }
 
-// The last thread has arrived, or one that nobody needs to wait for any more has exited.
+// Called when the last thread has arrived, or when the last thread that others waited for has exited.
 void Worker::complete_barrier(Thread& last, Barrier& b, uint32_t) {
-  // bar.sync is for whole warps: all lanes of one wait at the same place.
+  // bar.sync is for whole warps: all lanes of a warp must wait at the same instruction.
   if (launch_->machine->options.checks) {
     uint32_t lines[32] = {};
     for (const Thread* t : b.waiting) {
@@ -406,7 +407,7 @@ bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_a
   if (!(a.bytes & mask) || a.thread == t.linear || (is_atomic && a.is_atomic)) return false;
   const Warp& mine = warps_[t.warp];
   const uint32_t other = a.thread / 32u;
-  if (other >= warps_.size()) return false;  // of an earlier block
+  if (other >= warps_.size()) return false;  // record of an earlier block
   if (other != t.warp) return a.stamp > mine.seen[other];
   if (a.stamp < mine.clock) return false;
   const uint32_t lane = a.thread % 32u;
@@ -442,7 +443,7 @@ void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_wri
   }
 }
 
-// A copy takes place as late as it may: when its thread waits for it.
+// A copy is done as late as PTX allows, when its thread waits for it, so that reads without a wait are noticed.
 void Worker::finish_copies(Thread& t, size_t open_groups) {
   while (t.groups.size() > open_groups) {
     for (const Thread::AsyncCopy& c : t.groups.front()) {

@@ -14,46 +14,48 @@ namespace collet::gpu::emulator {
 
 class Worker;
 
-/// One thread of a block. Generated code reads the first members.
+/// One thread of a block. Generated code reads the members up to `shared_end` at fixed offsets.
 struct Thread {
   uint32_t tid[3] = {0, 0, 0};
   uint32_t ntid[3] = {1, 1, 1};
   uint32_t ctaid[3] = {0, 0, 0};
   uint32_t nctaid[3] = {1, 1, 1};
   uint32_t lane = 0, warp = 0, warps = 1;
-  int32_t poll = 0;             ///< backward branches until the next call of collet_emu_poll
-  uint32_t dynamic_shared = 0;  ///< the offset of the launch's shared memory
-  uint32_t shared_end = 0;      ///< one past the last valid offset
+  int32_t poll = 0;             ///< backward branches until collet_emu_poll is called again
+  uint32_t dynamic_shared = 0;  ///< offset of the dynamic shared memory of the launch
+  uint32_t shared_end = 0;      ///< one past the last valid offset of shared memory
   const uint8_t* parameters = nullptr;
   Worker* worker = nullptr;
 
-  // Of the runtime alone.
+  // Members that only the runtime uses.
   uint8_t* local = nullptr;
   uint32_t linear = 0;
   enum class State : uint8_t { kReady, kWaiting, kExited } state = State::kReady;
-  uint32_t line = 0;     ///< where it waits
-  uint32_t result = 0;   ///< what it waits for
-  uint32_t barrier = 0;  ///< the one where it waits
+  uint32_t line = 0;     ///< line of the PTX text at which the thread waits
+  uint32_t result = 0;   ///< result of the operation that the thread waits for
+  uint32_t barrier = 0;  ///< number of the barrier at which the thread waits
   struct AsyncCopy {
     uint64_t from;
     uint32_t to, bytes, from_bytes, line;
   };
-  std::vector<std::vector<AsyncCopy>> groups;  ///< of cp.async, oldest first; the last one is open
+  /// Groups of cp.async, oldest first; the last group is not committed yet.
+  std::vector<std::vector<AsyncCopy>> groups;
 };
 
-/// One access of four bytes of shared memory.
+/// One access to four bytes of shared memory, for the detection of races.
 struct Access {
-  uint32_t stamp = 0;  ///< of the warp's clock; 0: none
-  uint32_t meet = 0;   ///< of the warp's count of meetings
+  uint32_t stamp = 0;  ///< value of the warp's clock at the access; 0 if there was none
+  uint32_t meet = 0;   ///< value of the warp's count of meetings at the access
   uint16_t thread = 0;
-  uint8_t bytes = 0;  ///< a mask
+  uint8_t bytes = 0;  ///< mask of the bytes that were accessed
   bool is_atomic = false;
 };
 struct SharedRecord {
   Access write, read, other_read;
 };
 
-/// Lanes of a warp that wait for each other.
+/// A synchronisation of some lanes of a warp, such as that of a shuffle: all lanes of `mask` must arrive with the same
+/// key.
 struct Meeting {
   uint32_t key = 0, mask = 0, arrived = 0, line = 0;
   void* data[32] = {};
@@ -64,31 +66,31 @@ struct Meeting {
 struct Warp {
   uint32_t present = 0, exited = 0;
   std::vector<Meeting> meetings;
-  // The order between accesses.
+  // Vector clock, from which follows whether one access happens before another.
   uint32_t clock = 0;
-  uint32_t seen[32] = {};  ///< accesses of these warps up to these clocks come before
-  uint32_t meets = 1;      ///< how many times lanes met
-  uint32_t all_met = 0;    ///< when all lanes met last
-  uint32_t met[32] = {};   ///< by lane: when it met others last
+  uint32_t seen[32] = {};  ///< accesses of each warp up to this clock happen before those of this warp
+  uint32_t meets = 1;      ///< number of meetings of lanes so far, plus 1
+  uint32_t all_met = 0;    ///< value of `meets` when all lanes met last
+  uint32_t met[32] = {};   ///< by lane: value of `meets` when it last met other lanes
   uint32_t met_mask[32] = {};
 };
 
 struct Barrier {
   uint32_t arrived = 0, expected = 0, line = 0;
-  uint32_t counted = 0;  ///< true predicates
+  uint32_t counted = 0;  ///< number of threads whose predicate is true
   std::vector<Thread*> waiting;
   uint32_t warps = 0;
 };
 
-/// Runs blocks, one after the other, on one host thread.
+/// Runs blocks on one host thread, one after the other.
 class Worker {
  public:
   Worker() = default;
   ~Worker();
-  /// Takes blocks of the launch until there are none.
+  /// Runs blocks of the launch until there are none left.
   void run(Launch& launch);
 
-  // For the functions that generated code calls.
+  // Used by the functions that generated code calls.
   Launch& launch() { return *launch_; }
   Thread& thread(uint32_t linear) { return threads_[linear]; }
   Warp& warp(uint32_t index) { return warps_[index]; }
@@ -98,21 +100,21 @@ class Worker {
   uint64_t block_index() const { return block_; }
   bool checks_races() const { return checks_races_; }
   bool checks_initialised() const { return checks_initialised_; }
-  bool has_fenced = false;  ///< some thread of the block executed a fence
+  bool has_fenced = false;  ///< true if a thread of the block has executed a fence
 
-  /// Ends the launch with a finding about this thread. Never returns: its stack is abandoned.
+  /// Ends the launch with an error that this thread has caused. Never returns: the thread's stack is abandoned.
   [[noreturn]] void fail(Thread& t, uint32_t line, CUresult result, std::string message);
-  /// The same where the launch has failed already.
+  /// Abandons the thread's stack, for a launch that has failed already.
   [[noreturn]] void abandon();
-  /// Lets others run until this thread is made ready.
+  /// Runs other threads until this thread is made ready.
   void wait(Thread& t, uint32_t line);
   void make_ready(Thread& t);
   void yield(Thread& t);
-  /// Waits until all lanes of the mask are here with the same key; the last one calls `complete`.
+  /// Waits until all lanes of the mask have arrived with the same key. The last lane to arrive calls `complete`.
   void meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&), uint32_t line);
   uint32_t arrive(Thread& t, uint32_t index, uint32_t count, bool predicate, bool waits, uint32_t line);
 
-  /// Notes an access of shared memory and fails where it conflicts with another one.
+  /// Records an access to shared memory, and fails if it conflicts with another access.
   void note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line);
   void finish_copies(Thread& t, size_t open_groups);
 
@@ -154,7 +156,7 @@ class Worker {
   std::unique_ptr<uint8_t[]> shared_, shared_states_;
   std::vector<SharedRecord> shared_records_;
   std::vector<uint8_t> local_;
-  uint32_t clock_ = 1;  ///< larger than all stamps of earlier blocks
+  uint32_t clock_ = 1;  ///< larger than all clock values of earlier blocks
 };
 
 }  // namespace collet::gpu::emulator

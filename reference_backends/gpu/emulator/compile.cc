@@ -29,14 +29,14 @@ namespace {
 
 namespace orc = llvm::orc;
 
-/// The one JIT of the process.
+/// The JIT, of which the process has one.
 struct Jit {
   std::unique_ptr<orc::LLJIT> jit;
   std::optional<orc::JITTargetMachineBuilder> machine;
   std::string problem;
 };
 
-/// What LLVM may make of its intrinsics.
+/// Functions that LLVM may call when it lowers its intrinsics.
 const std::pair<const char*, void*> kSupport[] = {
     {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(&std::fma))},
     {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(&std::fma))},
@@ -76,7 +76,7 @@ Jit make_jit() {
 }
 
 Jit& the_jit() {
-  // Never destroyed: code may run until the process ends.
+  // Never destroyed, because generated code may run until the process ends.
   static Jit& jit = *new Jit(make_jit());
   return jit;
 }
@@ -89,7 +89,7 @@ class JitModule : public CompiledModule {
   orc::JITDylib* library = nullptr;
 };
 
-/// Short: the text was optimised before.
+/// Runs a short list of passes, because the compiler that wrote the PTX text has optimised it already.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

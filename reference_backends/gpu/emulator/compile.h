@@ -13,7 +13,7 @@
 
 namespace collet::gpu::emulator {
 
-/// A module as host code. Its variables lie in device memory that its owner frees.
+/// A PTX module, compiled to host code. Its variables are in device memory, which the owner of the module frees.
 class CompiledModule {
  public:
   virtual ~CompiledModule() = default;
@@ -25,17 +25,17 @@ class CompiledModule {
   std::map<std::string, Global> globals;
   std::vector<uint64_t> allocations;
   unsigned ptx_version = 0;
-  unsigned target = 0;  ///< 80 for sm_80
+  unsigned target = 0;  ///< compute capability of the .target directive, 80 for sm_80
 };
 
 struct DeviceVariables {
-  /// Room for a variable; 0 where there is none.
+  /// Allocates device memory for a variable; returns 0 if there is none.
   std::function<uint64_t(uint64_t bytes)> allocate;
   std::function<void(uint64_t address, const void* bytes, uint64_t size)> write;
 };
 
-/// Compiles a PTX text for the host. Null and a message that names the line where the text is wrong or has what the emulator
-/// does not know; what was allocated stays in `allocations`.
+/// Compiles a PTX text for the host. If the text is invalid or has an unsupported instruction, returns null and sets
+/// `problem` to a message with the line. The memory that was allocated is added to `allocations` in any case.
 std::unique_ptr<CompiledModule> compile_module(std::string_view text, const DeviceVariables& variables,
                                                std::vector<uint64_t>& allocations, std::string& problem);
 

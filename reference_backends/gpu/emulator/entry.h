@@ -6,13 +6,14 @@
 
 #include "reference_backends/gpu/emulator/state.h"
 
-/// The first steps of every function that the library exports.
+/// \file
+/// Entry, with which every function that the library exports begins: it locks the state and finds the current device.
 namespace collet::gpu::emulator {
 
-/// The device of the calling thread's context, or -1.
+/// Returns a reference to the device of the calling thread's context; -1 if there is no context.
 int& current_device();
 
-/// The state of the driver, locked, and the device of the current context.
+/// Holds the locked state of the driver and the device of the current context.
 struct Entry {
   State* state = nullptr;
   Device* device = nullptr;
@@ -22,14 +23,15 @@ struct Entry {
   Options& options() const { return state->machine.options; }
   DeviceMemory& memory() const { return *state->machine.memory; }
   Scheduler& scheduler() const { return *state->scheduler; }
-  /// The stream of a handle, where null is the device's own; null where there is none.
+  /// Returns the stream of a handle, where a null handle is the device's null stream. Returns null for an invalid
+  /// handle.
   std::shared_ptr<StreamState> stream(CUstream handle) const {
     if (!handle) return device->null_stream;
     return state->streams.count(handle) ? handle->state : nullptr;
   }
 };
 
-/// Runs a function with an Entry. It wants a current context that has not failed.
+/// Runs a function with an Entry. There must be a current context whose device has not failed.
 template <typename F>
 CUresult in_context(F&& function) noexcept {
   try {
@@ -51,7 +53,7 @@ CUresult in_context(F&& function) noexcept {
   }
 }
 
-/// The same without a context.
+/// Like in_context, but needs no current context.
 template <typename F>
 CUresult in_driver(F&& function) noexcept {
   try {
@@ -64,7 +66,7 @@ CUresult in_driver(F&& function) noexcept {
   }
 }
 
-/// Ends what a handle of `all` stands for.
+/// Destroys the object of a handle that is in `all`.
 template <typename Handle>
 CUresult destroy(std::set<Handle> State::* all, Handle handle) {
   return in_context([&](Entry& e) -> CUresult {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuBLASLt that the gpu backend calls, computed on the host in the order of the stream.
+// Implements the functions of cuBLASLt that the gpu backend calls. They compute on the host, in the order of the
+// stream.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -18,7 +19,7 @@ struct cublasLtContext {
 struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute{};
   cudaDataType_t scale{};
-  int32_t operations[2] = {CUBLAS_OP_N, CUBLAS_OP_N};  ///< of a, of b
+  int32_t operations[2] = {CUBLAS_OP_N, CUBLAS_OP_N};  ///< operations on a and on b
 };
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type{};
@@ -26,7 +27,7 @@ struct cublasLtMatrixLayoutOpaque_t {
   uint64_t columns = 0;
   int64_t leading = 0;
   int32_t batches = 1;
-  int64_t distance = 0;  ///< elements from one batch to the next
+  int64_t distance = 0;  ///< distance in elements from one batch to the next
 };
 struct cublasLtMatmulPreferenceOpaque_t {
   uint64_t workspace_bytes = 0;
@@ -44,7 +45,7 @@ using emulator::in_context;
 using emulator::mark_written;
 using emulator::problem_of;
 
-constexpr int kAlgorithms = 2;  ///< of each product: they add in different orders
+constexpr int kAlgorithms = 2;  ///< number of algorithms for each product; they add in different orders
 
 /// A matrix of a product, in device memory.
 struct Matrix {
@@ -56,7 +57,7 @@ struct Matrix {
         batch * layout.distance + static_cast<int64_t>(column) * layout.leading + static_cast<int64_t>(row);
     return address + static_cast<uint64_t>(element) * bytes_of(layout.type);
   }
-  /// What is wrong with access to one of its columns; empty where nothing is.
+  /// Returns what is wrong with the access to one of the matrix's columns; empty if nothing is.
   std::string problem(const emulator::State& s, const char* name, bool is_write) const {
     for (int64_t batch = 0; batch < layout.batches; ++batch) {
       for (uint64_t column = 0; column < layout.columns; ++column) {
@@ -73,7 +74,7 @@ struct Product {
   Matrix a, b, c;
   bool transposes_a = false;
   bool transposes_b = false;
-  bool is_backward = false;  ///< the sum begins at its end
+  bool is_backward = false;  ///< true if the sum is computed from its last term to its first
   int device = 0;
 
   uint64_t depth() const { return transposes_a ? a.layout.rows : a.layout.columns; }
@@ -128,7 +129,7 @@ cublasStatus_t cublas_status(CUresult result) {
   }
 }
 
-/// Whether the library has a product with these types. `c`: of c and d.
+/// True if the library can compute a product of these types. `c` is the type of c and d.
 bool has_product(const cublasLtMatmulDescOpaque_t& operation, cudaDataType_t a, cudaDataType_t b, cudaDataType_t c) {
   if (a != b) return false;
   switch (operation.compute) {
@@ -147,7 +148,7 @@ bool has_product(const cublasLtMatmulDescOpaque_t& operation, cudaDataType_t a, 
   }
 }
 
-/// Whether shapes and batches of a product fit together.
+/// True if the shapes and batches of a product match.
 bool fits(const cublasLtMatmulDescOpaque_t& operation, const cublasLtMatrixLayoutOpaque_t& a,
           const cublasLtMatrixLayoutOpaque_t& b, const cublasLtMatrixLayoutOpaque_t& c) {
   const bool ta = operation.operations[0] == CUBLAS_OP_T, tb = operation.operations[1] == CUBLAS_OP_T;
@@ -240,7 +241,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     size_t bytes) {
   if (!preference) return CUBLAS_STATUS_INVALID_VALUE;
   if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return set(preference->workspace_bytes, value, bytes);
-  uint32_t ignored = 0;  // there is one algorithm for all alignments and schemes
+  uint32_t ignored = 0;  // the emulator has one algorithm for all alignments and reduction schemes
   return set(ignored, value, bytes);
 }
 

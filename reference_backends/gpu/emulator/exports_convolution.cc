@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuDNN that the gpu backend calls, computed on the host in the order of the stream.
+// Implements the functions of cuDNN that the gpu backend calls. They compute on the host, in the order of the stream.
 #include <algorithm>
 #include <functional>
 #include <new>
@@ -18,12 +18,12 @@ struct cudnnContext {
 };
 struct cudnnTensorStruct {
   cudnnDataType_t type{};
-  std::vector<int64_t> dims;  ///< batch, features, space
+  std::vector<int64_t> dims;  ///< batch, features, spatial dimensions
   std::vector<int64_t> strides;
 };
 struct cudnnFilterStruct {
   cudnnDataType_t type{};
-  std::vector<int64_t> dims;  ///< output features, input features, space
+  std::vector<int64_t> dims;  ///< output features, input features, spatial dimensions
   std::vector<int64_t> strides;
 };
 struct cudnnConvolutionStruct {
@@ -61,7 +61,7 @@ cudaDataType_t data_type(cudnnDataType_t type) {
   }
 }
 
-/// The strides of a dense array whose dimensions lie in the given order, the outermost first.
+/// Returns the strides of a dense array whose dimensions are in the given order, the outermost first.
 std::vector<int64_t> dense_strides(const std::vector<int64_t>& dims, const std::vector<size_t>& order) {
   std::vector<int64_t> out(dims.size(), 1);
   int64_t stride = 1;
@@ -72,7 +72,7 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& dims, const std::
   return out;
 }
 
-/// Elements from the first one of an array to the end of its last one.
+/// Returns the number of elements from the first element of an array to its last, including both.
 uint64_t extent(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
   int64_t last = 0;
   for (size_t d = 0; d < dims.size(); ++d) last += (dims[d] - 1) * strides[d];
@@ -152,7 +152,7 @@ struct Convolution {
   }
 };
 
-// Status numbers of cuDNN differ between versions; all but success mean the same to its users.
+// Status codes of cuDNN differ between versions. The backend only distinguishes success from errors.
 constexpr auto kBadParameter = static_cast<cudnnStatus_t>(2000);
 constexpr auto kNotSupported = static_cast<cudnnStatus_t>(3000);
 constexpr auto kExecutionFailed = static_cast<cudnnStatus_t>(5000);
@@ -174,7 +174,7 @@ bool is_positive(const std::vector<int64_t>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](int64_t x) { return x > 0; });
 }
 
-/// Whether the arrays fit together, and the library has that convolution.
+/// Returns success if the shapes of the arrays match and the library has the convolution.
 cudnnStatus_t fits(const cudnnTensorStruct& x, const cudnnFilterStruct& w, const cudnnConvolutionStruct& c,
                    const cudnnTensorStruct& y) {
   const size_t rank = x.dims.size();
@@ -294,7 +294,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
   if (!handle || !x || !w || !convolution || !y || wanted < 1 || !count || !found) return kBadParameter;
   const cudnnStatus_t status = fits(*x, *w, *convolution, *y);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  // One that is not deterministic comes first: it is not to be taken.
+  // A non-deterministic algorithm comes first, to test that the backend does not use it.
   const std::pair<cudnnConvolutionFwdAlgo_t, cudnnDeterminism_t> all[] = {
       {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_NON_DETERMINISTIC},
       {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_DETERMINISTIC}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and contexts.
+// Implements the driver's functions for devices and contexts.
 #include <algorithm>
 #include <cstring>
 
@@ -45,7 +45,7 @@ int attribute_of(const Options& o, CUdevice device, unsigned attribute) {
       return 65536;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-      return 1000000;  // kHz
+      return 1000000;  // clock rate in kHz
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       return 128;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
@@ -224,7 +224,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   });
 }
 
-// The last release ends all that belongs to the device, and says what was forgotten.
+// The last release frees everything that belongs to the device, and reports allocations that were not freed.
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return in_driver([&](emulator::State& s) {
     if (!is_device(s, device)) return CUDA_ERROR_INVALID_DEVICE;

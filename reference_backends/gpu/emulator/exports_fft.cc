@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuFFT that the gpu backend calls, computed on the host in the order of the stream.
+// Implements the functions of cuFFT that the gpu backend calls. They compute on the host, in the order of the stream.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ using emulator::is_complex;
 using emulator::mark_written;
 using emulator::problem_of;
 
-/// The discrete Fourier transform of `n` points, by the prime factors of n.
+/// Computes the discrete Fourier transform of `n` points, recursively by the prime factors of n.
 void transform(Complex* x, uint64_t n, double sign) {
   if (n < 2) return;
   uint64_t p = 2;
@@ -51,12 +51,12 @@ void transform(Complex* x, uint64_t n, double sign) {
 
 struct FftPlan {
   int device = 0;
-  std::vector<uint64_t> lengths;  ///< empty: not made yet
+  std::vector<uint64_t> lengths;  ///< lengths of the transformed dimensions; empty until the plan has been made
   cudaDataType_t in{};
   cudaDataType_t out{};
   uint64_t batches = 1;
   CUstream stream = nullptr;
-  bool allocates = true;  ///< the work area is the library's, and not the caller's
+  bool allocates = true;  ///< true if the library allocates the work area, false if the caller does
   uint64_t area = 0;
 
   uint64_t points() const {
@@ -64,7 +64,7 @@ struct FftPlan {
     for (const uint64_t length : lengths) n *= length;
     return n;
   }
-  /// The work area that a plan wants: as large as a line of complex numbers. It is not used.
+  /// Returns the size of the work area that a plan asks for: a row of complex numbers. The emulator does not use it.
   uint64_t work_bytes() const { return lengths.back() * sizeof(Complex); }
   bool is_real() const { return !is_complex(in) || !is_complex(out); }
   uint64_t last_half() const { return lengths.back() / 2 + 1; }
@@ -88,7 +88,7 @@ struct FftPlan {
       std::vector<Complex> x = load(of_in, source);
       along_all(x, sign);
       store(of_out, target, x);
-      // The library may use the operand of such a transform for itself.
+      // The library may overwrite the operand of such a transform, so the emulator does.
       if (!is_complex(out)) std::memset(source, 0xFF, elements(in) * bytes_of(in));
     }
     mark_written(s, to, out_bytes);
@@ -109,8 +109,9 @@ struct FftPlan {
     }
     return x;
   }
-  /// The library may give anything if the columns that are their own mirror images are not those of a transform of real numbers. What rounding
-  /// explains is allowed.
+  /// Sets results to NaN if the operand lacks the Hermitian symmetry of a transform of real numbers, because the
+  /// library's result is then undefined. Only the columns that are their own mirror images are checked. Differences by
+  /// rounding are allowed.
   void poison_contradictions(std::vector<Complex>& x) const {
     constexpr double kRounding = 1e-4;
     const uint64_t last = lengths.back(), rows = points() / last;
@@ -124,7 +125,7 @@ struct FftPlan {
       }
     }
   }
-  /// The row at the negative indices of a row.
+  /// Returns the row whose indices are the negative ones (modulo the lengths) of a row.
   uint64_t mirrored(uint64_t row) const {
     uint64_t out_row = 0, scale = 1;
     for (size_t d = lengths.size() - 1; d-- > 0;) {
@@ -157,7 +158,7 @@ struct FftPlan {
   }
 };
 
-/// The plans that exist, by their handles, under the scheduler's lock.
+/// Returns the existing plans by their handles. The caller must hold the scheduler's lock.
 std::map<cufftHandle, FftPlan>& fft_plans() {
   static auto* const plans = new std::map<cufftHandle, FftPlan>;
   return *plans;

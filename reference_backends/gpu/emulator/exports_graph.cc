@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: from captures, or node by node.
+// Implements graphs, which are captured from streams or built node by node.
 #include <algorithm>
 
 #include "reference_backends/gpu/emulator/operations.h"
@@ -12,7 +12,7 @@ using emulator::in_context;
 
 namespace {
 
-/// Of all copies that a graph may have, those of a row of bytes in device memory.
+/// Makes a copy node of a graph. Only copies of one row of bytes within device memory are supported.
 CUresult make_copy(Entry& e, const CUDA_MEMCPY3D_v2& what, std::function<void()>& out) {
   const bool is_row = what.srcMemoryType == CU_MEMORYTYPE_DEVICE && what.dstMemoryType == CU_MEMORYTYPE_DEVICE &&
                       what.Height == 1 && what.Depth == 1 && what.WidthInBytes != 0 && !what.reserved0 &&
@@ -59,7 +59,8 @@ CUresult change_node(CUgraphExec executable, CUgraphNode node, bool is_kernel, c
     }
     std::function<void()> run;
     if (const CUresult result = make(e, run); result != CUDA_SUCCESS) return result;
-    if (executable->nodes.use_count() > 1) {  // launches that have not run keep what they were
+    // Launches that have not run yet keep the nodes that they were started with.
+    if (executable->nodes.use_count() > 1) {
       executable->nodes = std::make_shared<std::vector<Capture::Node>>(*executable->nodes);
     }
     (*executable->nodes)[node->index].run = std::move(run);

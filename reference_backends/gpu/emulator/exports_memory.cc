@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device and host memory, copies.
+// Implements allocation of device and host memory, and copies.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -14,7 +14,8 @@ using emulator::in_context;
 
 namespace {
 
-/// A piece of device memory that a copy reads or writes: a finding where it may not. Not under the lock.
+/// Checks a piece of device memory that a copy reads or writes. Returns false, and reports an error, if the copy may
+/// not access it. The caller must not hold the lock.
 bool may_access(emulator::State& s, int device, const char* what, uint64_t address, uint64_t bytes, bool is_write) {
   const emulator::DeviceMemory& memory = *s.machine.memory;
   std::string problem;
@@ -43,7 +44,7 @@ void to_host(emulator::State& s, int device, void* to, CUdeviceptr from, size_t 
   std::memcpy(to, s.machine.memory->host(from), bytes);
 }
 
-/// Copies within device memory carry along which bytes were written.
+/// Copies within device memory, including the states that tell which bytes have been written.
 void on_device(emulator::State& s, int device, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   if (has_failed(s, device)) return;
   if (!may_access(s, device, "a copy from device to device", from, bytes, false)) return;
@@ -73,7 +74,7 @@ CUresult set_memory(CUdeviceptr to, T value, size_t count, CUstream stream_handl
   });
 }
 
-/// A copy on a stream; one of pageable memory is over when the call returns, as in CUDA.
+/// Puts a copy on a stream. A copy of pageable memory has ended when the call returns, as in CUDA.
 template <typename F>
 CUresult copy(CUdeviceptr address, const void* host, size_t bytes, CUstream stream_handle, bool waits, F&& function) {
   return in_context([&](Entry& e) -> CUresult {
@@ -136,7 +137,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream_han
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     uint64_t made = allocate(e, bytes);
-    if (!made) {  // what is to be freed on streams may do
+    if (!made) {  // waits for frees that are queued on streams, then tries again
       e.scheduler().wait_for_device(e.lock, e.index);
       made = allocate(e, bytes);
     }
@@ -199,7 +200,7 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags) {
 CUresult cuMemFreeHost(void* memory) {
   return in_context([&](Entry& e) -> CUresult {
     uint64_t bytes = 0;
-    // As in CUDA, everything that may use it is over first.
+    // As in CUDA, all work that may use the memory ends first.
     e.scheduler().wait_for_device(e.lock, e.index);
     if (!e.state->machine.host.remove(memory, true, &bytes)) return CUDA_ERROR_INVALID_VALUE;
     munmap(memory, bytes);

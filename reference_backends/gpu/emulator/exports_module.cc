@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules, kernels and their launches.
+// Implements modules, kernels and their launches.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ using emulator::in_context;
 
 namespace {
 
-/// The options of cuModuleLoadDataEx that the emulator answers.
+/// The options of cuModuleLoadDataEx that the emulator supports: buffers for messages.
 struct Logs {
   char* error = nullptr;
   void** error_size = nullptr;
@@ -56,7 +56,7 @@ CUresult read_logs(unsigned int count, const CUjit_option* options, void** value
   return CUDA_SUCCESS;
 }
 
-/// Runs one launch on the device; a failure ends the use of the device.
+/// Runs one launch on the device. After a failure the device cannot be used any more.
 void run_launch(emulator::State& s, int device, emulator::Launch& launch) {
   s.pool->run(launch);
   if (launch.result != CUDA_SUCCESS) s.fail_device(device, launch.result, launch.message);
@@ -342,7 +342,7 @@ CUresult cuLaunchHostFunc(CUstream stream_handle, CUhostFn function, void* data)
     e.scheduler().enqueue(
         stream,
         [=] {
-          // As in CUDA: not called once the device has failed.
+          // As in CUDA, the function is not called if the device has failed.
           if (!has_failed(*s, device)) function(data);
         },
         true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, captures, events.
+// Implements streams, captures and events.
 #include <algorithm>
 
 #include "reference_backends/gpu/emulator/entry.h"
@@ -92,7 +92,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     const std::shared_ptr<Capture> capture = stream->capture;
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    // Every node must come before the end of the stream that began.
+    // Every captured node must precede the end of the stream on which the capture began.
     std::vector<bool> joined(capture->nodes.size(), false);
     for (const size_t n : stream->tail) joined[n] = true;
     for (size_t n = capture->nodes.size(); n-- > 0;) {

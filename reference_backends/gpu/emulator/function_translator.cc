@@ -113,14 +113,14 @@ void FunctionTranslator::run() {
   }
   b_.CreateRetVoid();
   if (scratch_words_) {
-    // Its size is known only now.
+    // The size of the buffer is known only after all instructions have been translated.
     b_.SetInsertPoint(entry_, entry_->getFirstInsertionPt());
     auto* const memory = b_.CreateAlloca(b_.getInt32Ty(), i32(scratch_words_));
     memory->setAlignment(llvm::Align(16));
     scratch_->replaceAllUsesWith(memory);
     scratch_->eraseFromParent();
   }
-  // The entry block goes to where the code begins.
+  // The entry block branches to the block of the first instruction.
   b_.SetInsertPoint(entry_);
   b_.CreateBr(entry_->getNextNode());
 }
@@ -191,7 +191,8 @@ llvm::BasicBlock* FunctionTranslator::label(const Instruction& in, const std::st
   return found->second;
 }
 
-// A loop gives way to others now and then, and ends where the launch has failed or takes too long.
+// A backward branch calls the runtime now and then, so that other threads can run, and so that the loop ends when the
+// launch has failed or takes too long.
 void FunctionTranslator::poll(int line) {
   V at = b_.CreateConstGEP1_64(b_.getInt8Ty(), thread_, offsetof(Thread, poll));
   V left = b_.CreateSub(b_.CreateLoad(b_.getInt32Ty(), at), i32(1));
@@ -404,7 +405,7 @@ FunctionTranslator::V FunctionTranslator::intrinsic(llvm::Intrinsic::ID id, llvm
   return b_.CreateIntrinsic(id, types, arguments);
 }
 
-// A buffer for what functions of ours read and write; nothing in it outlives one instruction.
+// Returns a buffer that functions of the runtime read and write. Its contents are needed only within one instruction.
 FunctionTranslator::V FunctionTranslator::scratch(unsigned words) {
   scratch_words_ = std::max(scratch_words_, words);
   if (!scratch_) {

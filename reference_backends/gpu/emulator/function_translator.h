@@ -18,20 +18,21 @@
 
 namespace collet::gpu::emulator {
 
-/// The modifiers of an instruction, taken one by one: what is left at the end is an error.
+/// The modifiers of an instruction. The translator takes them one by one; a modifier that is left at the end is an
+/// error.
 class Modifiers {
  public:
   explicit Modifiers(const Instruction& in) : in_(in), used_(in.modifiers.size(), false) {}
   bool take(std::string_view name);
-  /// Takes all of these.
+  /// Removes all of these modifiers.
   void ignore(std::initializer_list<std::string_view> names);
-  /// The first of these names that is there, by its place in the list, or -1.
+  /// Takes the first of these modifiers that the instruction has, and returns its index in the list, or -1.
   int take_any(std::initializer_list<std::string_view> names);
-  /// The next modifier that is a type; kNone where there is none.
+  /// Takes the next modifier that is a type; kNone if there is none.
   Type take_type();
   Type need_type();
   Space take_space();
-  /// An error where a modifier is left.
+  /// Throws an error if a modifier is left.
   void finish() const;
 
  private:
@@ -39,8 +40,8 @@ class Modifiers {
   std::vector<bool> used_;
 };
 
-/// Translates one function. Registers are variables of the LLVM function, as integers of their size; LLVM makes values of
-/// them.
+/// Translates one PTX function to an LLVM function. PTX registers become local variables, as integers of their size,
+/// which LLVM then converts to SSA values.
 class FunctionTranslator {
  public:
   FunctionTranslator(const Module& module, const Function& function, const ModuleLayout& layout, llvm::Module& out,
@@ -61,7 +62,7 @@ class FunctionTranslator {
   void branch_to(llvm::BasicBlock* to, bool backward, int line);
   llvm::BasicBlock* label(const Instruction& in, const std::string& name);
   void poll(int line);
-  /// Begins a block for what follows an instruction that ends one.
+  /// Begins a block for the code after an instruction that ends a block.
   void begin_block();
 
   // Values.
@@ -74,9 +75,9 @@ class FunctionTranslator {
   void want_operands(const Instruction& in, size_t least, size_t most) const;
   llvm::AllocaInst* register_at(int index);
   Type register_type(int index) const { return f_.registers[static_cast<size_t>(index)].type; }
-  /// An operand as an integer of n bits. A register may be wider where `truncates`.
+  /// Returns an operand as an integer of n bits. A register may be wider if `truncates`.
   V read_bits(const Instruction& in, const Operand& o, unsigned n, bool truncates = false);
-  /// As float or double for f32 and f64, else as an integer.
+  /// Returns an operand as float or double for f32 and f64, else as an integer.
   V read(const Instruction& in, const Operand& o, Type t, bool truncates = false);
   V read(const Instruction& in, size_t i, Type t) { return read(in, operand(in, i), t); }
   V read_predicate(const Instruction& in, const Operand& o);
@@ -90,7 +91,7 @@ class FunctionTranslator {
   V as_bits(V value);
   V as(V value, Type t) { return b_.CreateBitCast(value, type(t)); }
 
-  /// Calls a function of ours by its address.
+  /// Emits a call of a runtime function by its address.
   V call(llvm::Type* result, const void* address, llvm::ArrayRef<V> arguments);
   template <typename F>
   V call(llvm::Type* result, F* function, llvm::ArrayRef<V> arguments) {
@@ -104,7 +105,7 @@ class FunctionTranslator {
   V saturate(V value);
   V is_nan(V value) { return b_.CreateFCmpUNO(value, value); }
   V convert_format(V bits, const Conversion& c);
-  /// f16 and bf16 as f32.
+  /// Converts f16 or bf16 to f32.
   V widen(V value, Type t);
   V half_op(Type t, HalfOp op, uint32_t flags, V a, V b = nullptr, V c = nullptr);
   V float_minmax(Type t, bool is_max, bool nan, bool xor_sign, V a, V b);
@@ -119,7 +120,8 @@ class FunctionTranslator {
   void atomic(const Instruction& in, Modifiers& m, bool returns);
   V atomic_value(const Instruction& in, const std::string& op, Type t, V p, V value, V other);
 
-  // Instructions, by files: arithmetic, floats, conversions, memory, control, warp.
+  // One handler for each instruction. They are in several files: arithmetic, floats, conversions, memory, control flow,
+  // warps.
 #define COLLET_EMU_HANDLER(name) void op_##name(const Instruction& in, Modifiers& m);
 #include "reference_backends/gpu/emulator/opcodes.def"
 
@@ -143,7 +145,8 @@ class FunctionTranslator {
   V thread_ = nullptr;
   V carry_ = nullptr;
   std::vector<llvm::AllocaInst*> registers_;
-  std::map<const Variable*, V> parameter_memory_;  ///< of a device function, and of its calls
+  /// Memory of the parameters of a device function, and of the calls in it.
+  std::map<const Variable*, V> parameter_memory_;
   std::map<std::string, llvm::BasicBlock*, std::less<>> labels_;
   std::set<std::string, std::less<>> passed_labels_;
   std::map<std::string, const std::vector<std::string>*, std::less<>> targets_;

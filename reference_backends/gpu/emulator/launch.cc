@@ -11,7 +11,7 @@ namespace collet::gpu::emulator {
 namespace {
 
 constexpr uint32_t kTags = 4095;
-constexpr uint64_t kWorthThreads = 2048;  ///< threads of a launch from which on others are woken
+constexpr uint64_t kWorthThreads = 2048;  ///< least threads of a launch for which further host threads are woken
 
 }  // namespace
 

@@ -9,7 +9,8 @@
 #include "reference_backends/gpu/emulator/state.h"
 #include "reference_backends/gpu/library/library_api.h"
 
-/// What the functions of the emulated libraries have in common: elements of NVIDIA's data types, and accesses to device memory.
+/// \file
+/// Helpers of the emulated libraries: elements of NVIDIA's data types, and checked accesses to device memory.
 namespace collet::gpu::emulator {
 
 using Complex = std::complex<double>;
@@ -18,7 +19,8 @@ size_t bytes_of(cudaDataType_t type);
 bool is_complex(cudaDataType_t type);
 Format format_of(cudaDataType_t type);
 
-/// Reads and writes elements of one type as complex numbers. Integers wrap; their sums are exact as long as a double is.
+/// Reads and writes elements of one type as complex numbers. Integers wrap around; their sums are exact as long as a
+/// double can hold them.
 class Elements {
  public:
   explicit Elements(cudaDataType_t type);
@@ -35,10 +37,10 @@ class Elements {
   Format format_;
 };
 
-/// A finding about an access of a library; empty where it is right.
+/// Returns what is wrong with an access that a library function makes; empty if it is valid.
 std::string problem_of(const State& s, const char* what, uint64_t address, uint64_t bytes, bool is_write);
 
-/// Marks bytes as written.
+/// Marks bytes of device memory as written.
 void mark_written(State& s, uint64_t address, uint64_t bytes);
 
 }  // namespace collet::gpu::emulator

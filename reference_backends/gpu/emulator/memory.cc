@@ -11,9 +11,10 @@ namespace collet::gpu::emulator {
 namespace {
 
 constexpr uint64_t kAlign = 256;
-constexpr uint64_t kGap = 256;  ///< between allocations, so that no access past an end meets another
+/// Unused bytes between allocations, so that an access past the end of one does not reach the next.
+constexpr uint64_t kGap = 256;
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kNull = 1 << 20;  ///< addresses below are likely those of null pointers
+constexpr uint64_t kNull = 1 << 20;  ///< invalid addresses below this are probably null pointers plus an offset
 
 std::string hex(uint64_t value) {
   char text[24];
@@ -80,7 +81,8 @@ DeviceMemory* DeviceMemory::create(unsigned devices, uint64_t bytes_each, uint64
   void* const records = map(m->size_ * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (!range || !host || !states || !records) return fail("reserve addresses");
   close(file);
-  madvise(states, m->size_, MADV_HUGEPAGE);  // a large allocation marks all of its bytes
+  // Huge pages, because a large allocation marks the states of all of its bytes.
+  madvise(states, m->size_, MADV_HUGEPAGE);
   m->base_ = reinterpret_cast<uint64_t>(range);
   m->host_ = static_cast<uint8_t*>(host);
   m->states_ = static_cast<uint8_t*>(states);
@@ -136,7 +138,7 @@ void DeviceMemory::finish_free(uint64_t address) {
   Block& b = blocks_.at(address);
   b.state = Block::State::kFreed;
   used_[device_of(address)] -= b.bytes;
-  // Bytes that are not allocated have state 0. Whole pages go back to the system.
+  // Bytes that are not allocated have state 0. Whole pages are returned to the system.
   uint64_t held = b.bytes;
   const uint64_t first = (address + kPage - 1) / kPage * kPage, last = (address + b.bytes) / kPage * kPage;
   if (last > first && last - first >= 16 * kPage) {
@@ -149,7 +151,7 @@ void DeviceMemory::finish_free(uint64_t address) {
   } else {
     std::memset(states(address), 0, b.bytes);
   }
-  held = std::max(held, kAlign);  // what we note about it counts, too
+  held = std::max(held, kAlign);  // the emulator's own data about the allocation counts, too
   quarantine_.push_back({address, held});
   quarantined_ += held;
   while (quarantined_ > most_quarantined_) release_oldest();

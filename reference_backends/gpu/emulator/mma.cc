@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small matrices by the 32 threads of a warp, and the loads that feed them. The PTX manual's figures of the
-// fragments, in one formula: a register holds `per` elements that are neighbours along k; with group = lane / 4 and
-// member = lane % 4, register r of A has row group + 8 * (r & 1) and k = (r / 2) * 4 * per + member * per, register r of B
-// has column group and k = r * 4 * per + member * per. Element i of C has row group + 8 * (i / 2) and column
-// 2 * member + (i & 1).
+// Implements mma and ldmatrix: products of small matrices by the 32 threads of a warp, and the loads of their operands.
+// The figures of fragments in the PTX manual reduce to one formula: a register holds `per` elements that are neighbours
+// along k; with group = lane / 4 and member = lane % 4, register r of A has row group + 8 * (r & 1) and k = (r / 2) * 4
+// * per + member * per, register r of B has column group and k = r * 4 * per + member * per. Element i of C has row
+// group + 8 * (i / 2) and column 2 * member + (i & 1).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,8 @@
 namespace collet::gpu::emulator {
 namespace {
 
-constexpr uint32_t kLdmatrix = 64;  ///< a topic beside those of warp.cc; keys of mma are its codes
+/// Kind of a meeting in addition to those of warp.cc; meetings for mma use the instruction's code as kind.
+constexpr uint32_t kLdmatrix = 64;
 
 struct LdmatrixData {
   uint64_t address;
@@ -135,7 +136,7 @@ void multiply_all(Worker& w, Meeting& m) {
       }
     }
   }
-  // Products of all types but f64 are exact; their sum is rounded once more than the hardware needs.
+  // Products of all types except f64 are exact. Their sum is rounded once more than in hardware.
   for (unsigned row = 0; row < s.m; ++row) {
     for (unsigned k = 0; k < s.k; ++k) {
       for (unsigned n = 0; n < 8; ++n) {

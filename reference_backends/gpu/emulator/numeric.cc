@@ -9,7 +9,7 @@
 namespace collet::gpu::emulator {
 namespace {
 
-/// A binary floating-point format. Without infinities, the number after the largest one is NaN.
+/// A binary floating-point format. In a format without infinities, the number after the largest one is NaN.
 struct Layout {
   int bits, mantissa, bias;
   bool has_infinity;
@@ -43,7 +43,7 @@ int integer_bits(Format format) {
   return kBits[static_cast<int>(format) - static_cast<int>(Format::kS8)];
 }
 
-/// What a number is: (-1)^negative * significand * 2^exponent.
+/// A decoded number: (-1)^negative * significand * 2^exponent.
 struct Number {
   enum class Kind : uint8_t { kFinite, kInfinity, kNan };
   Kind kind = Kind::kFinite;
@@ -62,7 +62,7 @@ Number decode(uint64_t bits, Format format) {
     n.significand = n.negative ? (0 - bits) & mask : bits;
     return n;
   }
-  if (format == Format::kTf32) bits >>= 13;  // it stands in the upper bits of a register
+  if (format == Format::kTf32) bits >>= 13;  // tf32 is in the upper bits of a 32-bit register
   const Layout l = layout_of(format);
   const uint64_t fraction = bits & ((uint64_t{1} << l.mantissa) - 1);
   const int top = (1 << (l.bits - 1 - l.mantissa)) - 1;
@@ -94,7 +94,7 @@ uint64_t canonical_nan(Format format) {
   }
 }
 
-/// Bits of the format; those of tf32 as a number of 19 bits.
+/// Returns the bits of a number in the format, rounded. Those of tf32 are returned as a 19-bit number.
 uint64_t encode(const Number& n, Format format, Rounding rounding, bool finite) {
   const Layout l = layout_of(format);
   const uint64_t sign = uint64_t{n.negative} << (l.bits - 1);
@@ -105,13 +105,13 @@ uint64_t encode(const Number& n, Format format, Rounding rounding, bool finite) 
   if (n.significand == 0) return sign;
   const int shift_up = std::countl_zero(n.significand);
   const uint64_t m = n.significand << shift_up;
-  const int top_exponent = n.exponent - shift_up + 63;  // of the leading bit
+  const int top_exponent = n.exponent - shift_up + 63;  // exponent of the leading bit
   const int lowest = 1 - l.bias;
   const int exponent = top_exponent < lowest ? lowest : top_exponent;
-  const int drop = exponent - l.mantissa - (n.exponent - shift_up);  // bits of m below the last place; at least 11
+  const int drop = exponent - l.mantissa - (n.exponent - shift_up);  // bits of m below the last place, at least 11
   uint64_t kept = drop >= 64 ? 0 : m >> drop;
   const bool exact = drop < 64 && (m << (64 - drop)) == 0;
-  // Compared with half of the last place: -1, 0, 1.
+  // Compares the discarded bits with half a unit in the last place: -1, 0 or 1.
   const uint64_t half = uint64_t{1} << 63;
   const uint64_t rest = drop > 64 ? 0 : drop == 64 ? m : m << (64 - drop);
   const int half_order = drop > 64 ? -1 : rest < half ? -1 : rest == half ? 0 : 1;
@@ -232,7 +232,8 @@ int mode_of(Rounding rounding) {
   }
 }
 
-/// Computes under another rounding mode; volatile keeps the compiler from moving the arithmetic out.
+/// Computes an operation under another rounding mode. The operands are volatile, so that the compiler does not move the
+/// arithmetic out of the region in which the mode is set.
 template <typename T>
 T rounded(uint32_t code, T a_value, T b_value, T c_value) {
   const int before = std::fegetround();
@@ -322,7 +323,8 @@ double fma_to_odd(double a, double b, double c) {
   if (error == 0) return s;
   uint64_t bits = std::bit_cast<uint64_t>(s);
   if (bits & 1) return s;
-  // The sum lies between s and its neighbour in the error's direction; of the two, that one is odd.
+  // The exact sum is between s and its neighbour in the direction of the error. Of the two, the one with the odd
+  // significand is the result.
   bits += (error > 0) == (s > 0) ? 1 : -1;
   return std::bit_cast<double>(bits);
 }

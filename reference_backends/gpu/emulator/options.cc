@@ -49,10 +49,10 @@ bool read_options(const std::string& text, Options& out, std::string& problem) {
     } else if (key == "sm") {
       if (!within(70, 129)) return false;
       out.sm = static_cast<unsigned>(number);
-    } else if (key == "memory") {  // MiB
+    } else if (key == "memory") {  // in MiB
       if (!within(1, 1u << 20)) return false;
       out.memory = number << 20;
-    } else if (key == "quarantine") {  // MiB
+    } else if (key == "quarantine") {  // in MiB
       if (!within(0, 1u << 20)) return false;
       out.quarantine = number << 20;
     } else {

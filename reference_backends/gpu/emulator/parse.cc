@@ -28,21 +28,21 @@ constexpr TypeInfo kTypes[] = {
 };
 static_assert(std::size(kTypes) == static_cast<size_t>(Type::kE5m2x2) + 1);
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 32;  ///< of one variable
-constexpr int kDeepest = 64;                        ///< nested braces
+constexpr uint64_t kMostBytes = uint64_t{1} << 32;  ///< most bytes of one variable
+constexpr int kDeepest = 64;                        ///< deepest nesting of braces
 
 const TypeInfo& info(Type type) {
   return kTypes[static_cast<size_t>(type)];
 }
 
-/// What a name means inside braces.
+/// The meanings of the names declared between two braces.
 struct Scope {
   std::map<std::string, int, std::less<>> registers;
   struct Set {
     Type type;
     uint64_t count;
   };
-  std::map<std::string, Set, std::less<>> sets;  ///< `%r<5>`
+  std::map<std::string, Set, std::less<>> sets;  ///< sets of registers, declared as `%r<5>`
   std::map<std::string, const Variable*, std::less<>> variables;
 };
 
@@ -170,7 +170,7 @@ class Parser {
     return type;
   }
 
-  /// `.align 4 .v2 .b8 name[3][4] = {...}` after its space.
+  /// Parses a declarator after its state space: `.align 4 .v2 .b8 name[3][4] = {...}`.
   Variable parse_declarator(Space space, bool is_extern) {
     Variable v;
     v.space = space;
@@ -185,7 +185,7 @@ class Parser {
         vector = 2;
       } else if (take_dot("v4")) {
         vector = 4;
-      } else if (take_dot("ptr")) {  // says what a parameter points to
+      } else if (take_dot("ptr")) {  // attribute that describes what a parameter points to
         while (is_dot("global") || is_dot("const") || is_dot("shared") || is_dot("local")) next();
       } else {
         break;
@@ -193,7 +193,7 @@ class Parser {
     }
     v.type = parse_type();
     if (v.type == Type::kPred) fail("a predicate has no address");
-    // After a type: `.param .u64 .ptr .global .align 16 name`
+    // The attribute may also follow the type: `.param .u64 .ptr .global .align 16 name`.
     while (take_dot("ptr") || take_dot("global") || take_dot("const") || take_dot("shared") || take_dot("local")) {
     }
     if (take_dot("align")) expect_integer();
@@ -272,7 +272,7 @@ class Parser {
     for (size_t i = 0; i < size; ++i) v.initial.push_back(static_cast<uint8_t>(i < 8 ? bits >> (8 * i) : 0));
   }
 
-  /// Variables of the module, or of a function's body.
+  /// Parses variables of the module, or of a function's body.
   void parse_variables(bool is_extern, Function* function) {
     Space space;
     if (take_dot("global")) {
@@ -302,7 +302,7 @@ class Parser {
   }
 
   std::vector<Variable> parse_parameters() {
-    constexpr uint64_t kMostParameterBytes = 4352;  // of PTX before 8.1
+    constexpr uint64_t kMostParameterBytes = 4352;  // limit of PTX before 8.1
     uint64_t bytes = 0;
     std::vector<Variable> parameters;
     expect("(");
@@ -446,7 +446,7 @@ class Parser {
     f.body.push_back(std::move(s));
   }
 
-  /// The register of this name, or -1.
+  /// Returns the number of the register with this name, or -1.
   int find_register(Function& f, std::string_view name) {
     size_t digits = name.size();
     while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1]))) --digits;

@@ -9,10 +9,11 @@
 #include <string_view>
 #include <vector>
 
+/// \file
 /// A PTX text as data. Names are resolved: an operand is a register, a variable, or the name of a label or function.
 namespace collet::gpu::emulator {
 
-/// A defect of a PTX text. Stays inside the emulator: compile_module() turns it into a message.
+/// An error in a PTX text. It does not leave the emulator: compile_module() converts it to a message.
 class PtxError : public std::runtime_error {
  public:
   PtxError(int line, const std::string& message)
@@ -51,7 +52,7 @@ enum class Type : uint8_t {
 /// The type that a suffix such as ".u32" names (given without its dot), or kNone.
 Type type_of_name(std::string_view name);
 const char* name_of(Type type);
-/// As a register or in memory; a predicate has 1.
+/// Returns the bits of a type in a register or in memory; 1 for a predicate.
 unsigned bits_of(Type type);
 inline unsigned bytes_of(Type type) {
   return (bits_of(type) + 7) / 8;
@@ -62,7 +63,7 @@ bool is_signed(Type type);
 enum class Space : uint8_t { kGeneric, kGlobal, kConst, kShared, kLocal, kParam };
 const char* name_of(Space space);
 
-/// An address inside an initialiser.
+/// The address of a variable inside an initialiser.
 struct Relocation {
   uint64_t offset = 0;
   std::string symbol;
@@ -76,12 +77,12 @@ struct Variable {
   Type type = Type::kNone;
   uint64_t align = 1;
   uint64_t bytes = 0;
-  bool is_unsized = false;  ///< `.extern .shared .b8 x[]`: as long as the launch says
+  bool is_unsized = false;  ///< `.extern .shared .b8 x[]`: the launch determines the size
   bool is_extern = false;
-  std::vector<uint8_t> initial;  ///< shorter than `bytes`: zeros follow
+  std::vector<uint8_t> initial;  ///< the first bytes; the remaining ones up to `bytes` are zeros
   std::vector<Relocation> relocations;
   int line = 0;
-  int index = 0;  ///< in its function, or in the module
+  int index = 0;  ///< number in its function, or in the module
 };
 
 struct Operand {
@@ -98,22 +99,22 @@ struct Operand {
     kSink
   };
   Kind kind = Kind::kNone;
-  bool is_negated = false;             ///< `!%p`
-  int reg = -1;                        ///< kRegister, and kAddress with a register as its base
-  int second = -1;                     ///< the register after '|'
-  const Variable* variable = nullptr;  ///< kVariable, and kAddress with a variable as its base
-  uint64_t integer = 0;                ///< kInteger; kFloat: the bits of a double
-  int64_t offset = 0;                  ///< kAddress, kVariable
-  bool is_f32 = false;                 ///< kFloat written as 0f...: `f32` has the bits
+  bool is_negated = false;             ///< written as `!%p`
+  int reg = -1;                        ///< for kRegister, and for kAddress with a register as base
+  int second = -1;                     ///< the register after '|', or -1
+  const Variable* variable = nullptr;  ///< for kVariable, and for kAddress with a variable as base
+  uint64_t integer = 0;                ///< kInteger: the value; kFloat: the bits of a double
+  int64_t offset = 0;                  ///< for kAddress and kVariable
+  bool is_f32 = false;                 ///< for kFloat: true if it is written as 0f...; `f32` has its bits
   uint32_t f32 = 0;
-  bool is_list = false;           ///< kVector in (), as of call
-  std::string name;               ///< kName, kSpecial
-  std::vector<Operand> elements;  ///< kVector
+  bool is_list = false;           ///< for kVector: true for a list in (), as in calls
+  std::string name;               ///< for kName and kSpecial
+  std::vector<Operand> elements;  ///< for kVector
 };
 
 struct Instruction {
   int line = 0;
-  int guard = -1;  ///< a register, or -1
+  int guard = -1;  ///< register of the guard predicate, or -1
   bool guard_negated = false;
   std::string opcode;
   std::vector<std::string> modifiers;  ///< without dots
@@ -126,7 +127,7 @@ struct Statement {
   Instruction instruction;
   int line = 0;
   std::string label;
-  std::vector<std::string> targets;  ///< of .branchtargets
+  std::vector<std::string> targets;  ///< labels of .branchtargets
 };
 
 struct Register {
@@ -142,22 +143,23 @@ struct Function {
   std::vector<Variable> parameters;
   std::vector<Variable> results;
   std::vector<Register> registers;
-  std::vector<std::unique_ptr<Variable>> variables;  ///< of its body: local, shared, param; and global, const
+  /// Variables of the body in any state space: local, shared, param, global, const.
+  std::vector<std::unique_ptr<Variable>> variables;
   std::vector<Statement> body;
-  unsigned max_threads = 0;                  ///< of .maxntid or .reqntid; 0: not said
-  unsigned required_threads[3] = {0, 0, 0};  ///< of .reqntid
+  unsigned max_threads = 0;                  ///< limit of .maxntid or .reqntid; 0 if it is not declared
+  unsigned required_threads[3] = {0, 0, 0};  ///< block size of .reqntid; 0 if it is not declared
 };
 
 struct Module {
-  unsigned version = 0;  ///< 78 for 7.8
-  std::string target;    ///< "sm_80"
+  unsigned version = 0;  ///< version of PTX, 78 for 7.8
+  std::string target;    ///< target as written, such as "sm_80"
   std::vector<std::unique_ptr<Variable>> variables;
   std::vector<std::unique_ptr<Function>> functions;
 
   const Function* find_function(std::string_view name) const;
 };
 
-/// Reads a PTX text. Throws PtxError.
+/// Parses a PTX text. Throws PtxError.
 Module parse_ptx(std::string_view text);
 
 }  // namespace collet::gpu::emulator

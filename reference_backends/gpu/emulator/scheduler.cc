@@ -8,7 +8,7 @@
 namespace collet::gpu::emulator {
 
 Scheduler::Scheduler(uint64_t seed) : seed_(seed), random_(seed) {
-  // They run until the process ends.
+  // The threads run until the process ends.
   std::thread([this] { run(); }).detach();
   std::thread([this] { run_host_functions(); }).detach();
 }
@@ -27,7 +27,7 @@ std::shared_ptr<StreamState> Scheduler::create_stream(int device, bool is_null, 
 }
 
 void Scheduler::remove_stream(const std::shared_ptr<StreamState>& stream) {
-  // What is in it still runs.
+  // The operations of the stream still run.
   if (!stream->operations.empty()) {
     enqueue(stream, [this, stream] {
       std::lock_guard lock(mutex);
@@ -49,7 +49,7 @@ void Scheduler::enqueue(const std::shared_ptr<StreamState>& stream, std::functio
   op.on_host = on_host;
   op.events = std::move(stream->waits);
   stream->waits.clear();
-  // The null stream and the others of the device that do not say otherwise wait for each other.
+  // The null stream and the device's blocking streams wait for each other.
   for (const auto& other : streams_) {
     if (other == stream || other->device != stream->device || other->operations.empty()) continue;
     if ((stream->is_null && other->is_blocking) || (other->is_null && stream->is_blocking)) {
@@ -88,7 +88,8 @@ bool Scheduler::wait_event(const std::shared_ptr<StreamState>& stream, const std
     stream->tail.erase(std::unique(stream->tail.begin(), stream->tail.end()), stream->tail.end());
     return true;
   }
-  if (stream->capture) return event->completed == event->recorded;  // over already: nothing to wait for
+  // The event has completed, so there is nothing to wait for.
+  if (stream->capture) return event->completed == event->recorded;
   if (event->completed < event->recorded) stream->waits.emplace_back(event, event->recorded);
   return true;
 }

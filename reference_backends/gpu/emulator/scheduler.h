@@ -15,21 +15,21 @@ namespace collet::gpu::emulator {
 
 struct Capture;
 
-/// A point in a stream that others can wait for.
+/// An event: a point in a stream that other streams can wait for.
 struct EventState {
-  uint64_t recorded = 0;   ///< how many times
-  uint64_t completed = 0;  ///< the last of them that is over
+  uint64_t recorded = 0;   ///< number of times that it was recorded
+  uint64_t completed = 0;  ///< number of the last recording that has completed
   std::chrono::steady_clock::time_point time;
-  std::shared_ptr<Capture> capture;  ///< where it was recorded last, if in a capture
-  std::vector<size_t> nodes;         ///< there
+  std::shared_ptr<Capture> capture;  ///< the capture in which it was last recorded; null if it was not in a capture
+  std::vector<size_t> nodes;         ///< the nodes that precede it in the capture
 };
 
-/// Work in order.
+/// A stream: operations that run in order.
 struct StreamState {
   struct Operation {
     std::function<void()> run;
-    bool on_host = false;  ///< a host function: it may take long, and gets a thread of its own
-    /// The work that must be over before: positions in other streams, events.
+    bool on_host = false;  ///< true for a host function, which may take long and runs on a separate thread
+    /// The work that must end first: positions in other streams, and events.
     std::vector<std::pair<std::shared_ptr<StreamState>, uint64_t>> after;
     std::vector<std::pair<std::shared_ptr<EventState>, uint64_t>> events;
   };
@@ -38,12 +38,13 @@ struct StreamState {
   std::deque<Operation> operations;
   uint64_t enqueued = 0, completed = 0;
   bool busy = false;
-  std::vector<std::pair<std::shared_ptr<EventState>, uint64_t>> waits;  ///< of the next operation
+  /// Events that the next operation must wait for.
+  std::vector<std::pair<std::shared_ptr<EventState>, uint64_t>> waits;
   std::shared_ptr<Capture> capture;
-  std::vector<size_t> tail;  ///< nodes of the capture that the next one comes after
+  std::vector<size_t> tail;  ///< in a capture: the nodes that precede the next one
 };
 
-/// Work that is recorded and not run.
+/// Operations of streams that are recorded instead of run.
 struct Capture {
   struct Node {
     std::function<void()> run;
@@ -55,28 +56,29 @@ struct Capture {
   bool is_valid = true;
 };
 
-/// Runs the operations of all streams, one at a time but for host functions. Which stream goes on is drawn by the seed.
+/// Runs the operations of all streams. Only host functions run beside others. A random generator with the option's seed
+/// chooses the stream that continues.
 class Scheduler {
  public:
   explicit Scheduler(uint64_t seed);
 
-  /// Everything below wants this lock held, unless it says otherwise.
+  /// Callers of all functions below must hold this lock, except where noted.
   std::mutex mutex;
 
   std::shared_ptr<StreamState> create_stream(int device, bool is_null, bool is_blocking);
   void remove_stream(const std::shared_ptr<StreamState>& stream);
-  /// Adds to a stream, or to its capture.
+  /// Adds an operation to a stream, or to its capture.
   void enqueue(const std::shared_ptr<StreamState>& stream, std::function<void()> run, bool on_host = false);
   void record(const std::shared_ptr<StreamState>& stream, const std::shared_ptr<EventState>& event);
-  /// False where it would tie two captures together.
+  /// Makes the stream wait for an event. Returns false if that would connect two captures.
   bool wait_event(const std::shared_ptr<StreamState>& stream, const std::shared_ptr<EventState>& event);
-  /// Until everything in the stream up to now is over. Releases the lock meanwhile.
+  /// Waits until all operations that the stream has now are done. Releases the lock while it waits.
   void wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<StreamState>& stream);
   void wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EventState>& event);
   void wait_for_device(std::unique_lock<std::mutex>& lock, int device);
   bool is_idle(const StreamState& stream) const { return stream.operations.empty() && stream.waits.empty(); }
 
-  /// The nodes of a graph in some order that it allows. Without the lock.
+  /// Returns the nodes of a graph in a random order that respects its dependences. Called without the lock.
   std::vector<size_t> order_of(const std::vector<Capture::Node>& nodes, uint64_t draw) const;
   uint64_t draw();
 

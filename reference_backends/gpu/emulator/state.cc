@@ -16,7 +16,7 @@ std::string& finding() {
   static std::string& text = *new std::string;
   return text;
 }
-/// Options that the process was told, beside those of the environment.
+/// Returns options that the process has set in addition to those of the environment.
 std::string& told() {
   static std::string& text = *new std::string;
   return text;

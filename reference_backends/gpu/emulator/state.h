@@ -14,7 +14,8 @@
 #include "reference_backends/gpu/emulator/launch.h"
 #include "reference_backends/gpu/emulator/scheduler.h"
 
-/// The objects behind the handles of the driver's interface.
+/// \file
+/// The objects that the handles of the driver's interface point to.
 namespace collet::gpu {
 
 struct CUctx_st {
@@ -33,7 +34,7 @@ struct CUevent_st {
 };
 struct CUfunc_st {
   CUmodule module = nullptr;
-  std::shared_ptr<emulator::CompiledModule> code;  ///< alive while a launch needs it
+  std::shared_ptr<emulator::CompiledModule> code;  ///< kept alive while a launch needs it
   const emulator::Kernel* kernel = nullptr;
   uint32_t most_dynamic = 0;
   bool was_raised = false;
@@ -43,7 +44,7 @@ struct CUmod_st {
   std::shared_ptr<emulator::CompiledModule> code;
   std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
 };
-/// A node that was added by name, so that it can be changed in what was made of its graph.
+/// A node that was added explicitly, so that the parameters of its copies in executable graphs can be changed.
 struct CUgraphNode_st {
   CUgraph graph = nullptr;
   size_t index = 0;
@@ -55,8 +56,10 @@ struct CUgraph_st {
   int device = 0;
 };
 struct CUgraphExec_st {
-  std::shared_ptr<std::vector<emulator::Capture::Node>> nodes;  ///< launches have it too: what they were is not changed
-  CUgraph graph = nullptr;                                      ///< that it was made of, null when that has gone
+  /// Shared with launches that have not run, which keep the nodes that they were started with.
+  std::shared_ptr<std::vector<emulator::Capture::Node>> nodes;
+  /// The graph from which it was instantiated; null if that was destroyed.
+  CUgraph graph = nullptr;
   int device = 0;
 };
 
@@ -67,19 +70,19 @@ struct Device {
   CUmemPoolHandle_st pool;
   unsigned retained = 0;
   std::shared_ptr<StreamState> null_stream;
-  CUresult failure = CUDA_SUCCESS;  ///< sticky
+  CUresult failure = CUDA_SUCCESS;  ///< first failure of the device; all later calls return it
   std::set<uint64_t> module_memory;
   std::array<int, 16> peers{};
 };
 
-/// Everything of the process. Made by cuInit, never destroyed.
+/// The state of the process. cuInit creates it, and it is never destroyed.
 struct State {
   Machine machine;
   std::unique_ptr<Pool> pool;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Device> devices;
 
-  // Handles that are alive, under the scheduler's lock.
+  // Valid handles, guarded by the scheduler's lock.
   std::set<CUstream> streams;
   std::set<CUevent> events;
   std::set<CUmodule> modules;
@@ -88,20 +91,21 @@ struct State {
   std::set<CUgraphNode> nodes;
   std::set<CUgraphExec> executables;
 
-  /// Notes a finding: for colletCudaEmulatorLastError() and stderr. Any thread, no lock.
+  /// Records a message of a check, for colletCudaEmulatorLastError() and stderr. May be called from any thread, without
+  /// a lock.
   void report(const std::string& message);
-  /// A finding that ends the use of a device. Any thread, no lock of the scheduler.
+  /// Records a message and makes the device fail. May be called from any thread, without the scheduler's lock.
   void fail_device(int device, CUresult result, const std::string& message);
 };
 
-/// Null before cuInit.
+/// Returns the state, or null before cuInit.
 State* state();
-/// Sets options over those of the environment. They count when nobody has called cuInit before.
+/// Sets options, which override those of the environment. They take effect only if they are set before cuInit.
 CUresult configure(const char* options);
-/// Makes it, or says why not.
+/// Creates the state, or returns why that is not possible.
 CUresult initialise();
 
-/// The last finding, for people; empty where there is none.
+/// Returns the message of the last finding; empty if there is none.
 const char* last_finding();
 
 }  // namespace emulator

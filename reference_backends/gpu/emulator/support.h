@@ -6,36 +6,42 @@
 #include "reference_backends/gpu/emulator/block.h"
 #include "reference_backends/gpu/emulator/ptx.h"
 
-/// The functions that generated code calls, by address. A finding ends the launch and does not return.
+/// \file
+/// Runtime functions that generated code calls by their addresses. If a check fails, they end the launch and do not
+/// return.
 namespace collet::gpu::emulator {
 
-/// Strong accesses are those that other threads may make at the same time: volatile, relaxed, acquire, release.
+/// Kinds of accesses. Strong accesses are those that other threads may make at the same time: volatile, relaxed,
+/// acquire, release.
 enum class AccessKind : uint8_t { kRead, kWrite, kStrongRead, kStrongWrite, kAtomic };
 
-/// Checks an access of `bytes` (1, 2, 4, 8, 16) and says where the memory is for the host.
+/// Returns a function that checks an access of `bytes` bytes (1, 2, 4, 8 or 16) and returns the host's address of the
+/// memory.
 using AccessFunction = uint8_t* (*)(Thread* thread, uint64_t address, uint32_t line);
 AccessFunction access_function(Space space, AccessKind kind, unsigned bytes);
-/// The same for any number of bytes.
+/// Checks an access of any number of bytes, and returns the host's address of the memory.
 uint8_t* check_access(Thread& thread, uint64_t address, Space space, AccessKind kind, uint32_t bytes, uint32_t line);
 
 extern "C" {
-/// From time to time at backward branches.
+/// Called at backward branches from time to time, see Thread::poll.
 void collet_emu_poll(Thread* thread, uint32_t line);
 void collet_emu_trap(Thread* thread, uint32_t line);
 void collet_emu_fence(Thread* thread);
 
-/// `mode`: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or. `count`: UINT32_MAX for all threads of the block.
+/// Arrives at a barrier. `mode`: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or. `count`: the number of threads;
+/// UINT32_MAX for all threads of the block.
 uint32_t collet_emu_barrier(Thread* thread, uint32_t index, uint32_t count, uint32_t mode, uint32_t predicate,
                             uint32_t line);
 void collet_emu_warp_barrier(Thread* thread, uint32_t mask, uint32_t line);
-/// `mode`: 0 up, 1 down, 2 bfly, 3 idx. Bit 32 of the result is the predicate; `wants`: somebody uses it.
+/// Shuffles. `mode`: 0 up, 1 down, 2 bfly, 3 idx. Bit 32 of the result is the predicate; `wants` tells whether it is
+/// used.
 uint64_t collet_emu_shuffle(Thread* thread, uint32_t mode, uint32_t value, uint32_t b, uint32_t c, uint32_t mask,
                             uint32_t line);
-/// `mode`: 0 all, 1 any, 2 uni, 3 ballot.
+/// Votes. `mode`: 0 all, 1 any, 2 uni, 3 ballot.
 uint32_t collet_emu_vote(Thread* thread, uint32_t mode, uint32_t predicate, uint32_t mask, uint32_t line);
-/// `mode`: 0 any, 1 all; bit 32 of the result is the predicate of all.
+/// Matches values. `mode`: 0 any, 1 all. Bit 32 of the result is the predicate of match.all.
 uint64_t collet_emu_match(Thread* thread, uint32_t mode, uint64_t value, uint32_t mask, uint32_t line);
-/// `mode`: 0 add, 1 min.u, 2 max.u, 3 min.s, 4 max.s, 5 and, 6 or, 7 xor.
+/// Reduces over the warp. `mode`: 0 add, 1 min.u, 2 max.u, 3 min.s, 4 max.s, 5 and, 6 or, 7 xor.
 uint32_t collet_emu_redux(Thread* thread, uint32_t mode, uint32_t value, uint32_t mask, uint32_t line);
 
 /// `groups`: how many committed groups may be under way; UINT32_MAX commits first and waits for all.
@@ -44,17 +50,18 @@ void collet_emu_copy_async(Thread* thread, uint32_t to, uint64_t from, uint32_t 
 void collet_emu_copy_commit(Thread* thread);
 void collet_emu_copy_wait(Thread* thread, uint32_t groups);
 
-/// `code`: count (1, 2, 4) | 8 for .trans. `out`: as many registers as count.
+/// Loads matrices. `code`: their number (1, 2 or 4) | 8 for .trans. `out` receives one register for each matrix.
 void collet_emu_ldmatrix(Thread* thread, uint32_t code, uint64_t address, uint32_t* out, uint32_t line);
-/// Takes the registers of a, b and c one after the other, and gives those of d. `code` is MmaShape::code().
+/// Multiplies matrices. `in` has the registers of a, b and c one after the other; `out` receives those of d. `code` is
+/// MmaShape::code().
 void collet_emu_mma(Thread* thread, uint32_t code, const uint32_t* in, uint32_t* out, uint32_t line);
 
-/// Pairs of f16 or bf16 in memory; see collet_emu_half for `code`.
+/// Computes an atomic operation on a pair of f16 or bf16 in memory. `code`: see collet_emu_half.
 uint32_t collet_emu_atomic_half(uint8_t* memory, uint32_t code, uint32_t value);
 float collet_emu_atomic_f32_add(uint8_t* memory, float value);
 }
 
-/// A product of small matrices, by all threads of a warp.
+/// The shape and types of an mma instruction, a matrix product by all threads of a warp.
 struct MmaShape {
   unsigned m = 16, n = 8, k = 16;
   Type a = Type::kNone, b = Type::kNone, accumulator = Type::kNone, result = Type::kNone;
@@ -75,7 +82,7 @@ struct MmaShape {
     s.saturate = code >> 29 & 1;
     return s;
   }
-  /// Of one thread, in registers of 32 bits.
+  /// Returns the number of 32-bit registers of one thread that hold the matrix 'a', 'b', 'c' or 'd'.
   unsigned registers(char matrix) const;
 };
 

@@ -10,7 +10,7 @@
 namespace collet::gpu::emulator {
 namespace {
 
-/// The variables and functions that a function names.
+/// Calls `visit` for all operands, including nested ones.
 void for_each_operand(const std::vector<Operand>& operands, const std::function<void(const Operand&)>& visit) {
   for (const Operand& o : operands) {
     visit(o);
@@ -37,7 +37,8 @@ uint32_t place(uint64_t& at, const Variable& v, uint64_t most, const char* what)
 ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Variable&)>& allocate) {
   constexpr uint64_t kMostLocal = 512 << 10;
   ModuleLayout layout;
-  // Who uses which shared variable of the module: one that a single kernel uses takes no memory in the others.
+  // Finds the kernels that use each shared variable of the module. A variable that a single kernel uses takes no memory
+  // in the others.
   std::map<const Variable*, std::set<const Function*>> users;
   for (const auto& f : module.functions) {
     for (const Statement& s : f->body) {
@@ -130,7 +131,7 @@ std::map<std::string, FunctionFacts> translate(const Module& module, const Modul
     m.facts.symbol = symbol;
     m.callees = translator.callees();
   }
-  // What a callee does, its callers do.
+  // Facts about a callee, such as waiting for other threads, hold for its callers, too.
   for (size_t round = 0; round <= made.size(); ++round) {
     bool changed = false;
     for (auto& [f, m] : made) {
@@ -143,7 +144,7 @@ std::map<std::string, FunctionFacts> translate(const Module& module, const Modul
     }
     if (!changed) break;
   }
-  // Recursion would need local memory for each call.
+  // Recursion is refused, because each call would need its own local memory.
   std::map<const Function*, int> state;
   const std::function<void(const Function*)> visit = [&](const Function* f) {
     state[f] = 1;

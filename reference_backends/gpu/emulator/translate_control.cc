@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches, calls, and what threads do together.
+// Translates branches, calls, and instructions in which threads wait for each other.
 #include <llvm/IR/Intrinsics.h>
 
 #include <cstddef>
@@ -28,7 +28,7 @@ void FunctionTranslator::op_brx(const Instruction& in, Modifiers& m) {
   if (list.kind != Operand::Kind::kName || found == targets_.end()) fail(in, "a .branchtargets list is expected");
   V index = read_i32(in, 0);
   poll(in.line);
-  // An index beyond the list is undefined in PTX.
+  // An index beyond the list of targets is undefined in PTX, so it ends the launch.
   auto* const wrong = llvm::BasicBlock::Create(out_.getContext(), "", &code_);
   auto* const choice = b_.CreateSwitch(index, wrong, static_cast<unsigned>(found->second->size()));
   for (size_t i = 0; i < found->second->size(); ++i) {
@@ -42,7 +42,7 @@ void FunctionTranslator::op_brx(const Instruction& in, Modifiers& m) {
 
 void FunctionTranslator::op_call(const Instruction& in, Modifiers& m) {
   m.take("uni");
-  // (results), function, (arguments); lists may be left out
+  // The operands are (results), function, (arguments). The lists may be omitted.
   size_t at = 0;
   std::vector<Operand> results, arguments;
   if (operand(in, at).kind == Operand::Kind::kVector) results = operand(in, at++).elements;
@@ -188,7 +188,7 @@ void FunctionTranslator::op_match(const Instruction& in, Modifiers& m) {
   }
 }
 
-// Which lanes are together is up to the hardware; a thread alone is the one answer that holds in any schedule.
+// Which lanes are active together depends on the hardware. A mask of this lane only is possible in any schedule.
 void FunctionTranslator::op_activemask(const Instruction& in, Modifiers& m) {
   want_operands(in, 1, 1);
   if (m.need_type() != Type::kB32) fail(in, "the type is .b32");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions, moves, comparisons, selections.
+// Translates conversions, moves, comparisons and selections.
 #include <llvm/IR/Intrinsics.h>
 
 #include "reference_backends/gpu/emulator/function_translator.h"
@@ -91,7 +91,7 @@ void FunctionTranslator::op_cvt(const Instruction& in, Modifiers& m) {
       const unsigned n = bits_of(from) / 2;
       low = b_.CreateTrunc(v, bits(n));
       high = b_.CreateTrunc(b_.CreateLShr(v, n), bits(n));
-    } else {  // the first operand goes to the upper half
+    } else {  // the first operand becomes the upper half
       want_operands(in, 3, 3);
       high = read(in, 1, from);
       low = read(in, 2, from);
@@ -106,7 +106,7 @@ void FunctionTranslator::op_cvt(const Instruction& in, Modifiers& m) {
     V v = read(in, operand(in, 1), from, true);
     const unsigned n = bits_of(to), w = bits_of(from);
     if (sat) {
-      // Compared in a width that holds both.
+      // Compares in a width that holds the values of both types.
       const unsigned wide = std::max(n, w) + 1;
       v = is_signed(from) ? b_.CreateSExt(v, bits(wide)) : b_.CreateZExt(v, bits(wide));
       const llvm::APInt least = is_signed(to) ? llvm::APInt::getSignedMinValue(n).sext(wide) : llvm::APInt(wide, 0);
@@ -172,7 +172,7 @@ void FunctionTranslator::op_mov(const Instruction& in, Modifiers& m) {
   const Operand &to = operand(in, 0), &from = operand(in, 1);
   if (t == Type::kPred) return write(in, read_predicate(in, from));
   const unsigned n = bits_of(t);
-  if (from.kind == Operand::Kind::kVector) {  // {a, b} become one register
+  if (from.kind == Operand::Kind::kVector) {  // {a, b} are packed into one register
     const unsigned count = static_cast<unsigned>(from.elements.size());
     if (count != 2 && count != 4) fail(in, "a vector has 2 or 4 elements");
     V r = llvm::ConstantInt::get(bits(n), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic.
+// Translates floating-point arithmetic.
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ bool is_half(Type t) {
   return t == Type::kF16 || t == Type::kF16x2 || t == Type::kBf16 || t == Type::kBf16x2;
 }
 
-// The approximate functions, computed in f64 and rounded once: at least as exact as the hardware's.
+// Approximate functions are computed in f64 and rounded once, so they are at least as accurate as in hardware.
 float reciprocal_root(float x) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(x)));
 }
@@ -38,7 +38,7 @@ float hyperbolic_tangent(float x) {
 
 }  // namespace
 
-/// Subnormal numbers of f32 become zeros of their sign.
+/// Replaces subnormal numbers of f32 by zeros of their sign.
 FunctionTranslator::V FunctionTranslator::flush(V value) {
   if (!value->getType()->isFloatTy()) return value;
   V pattern = as_bits(value);
@@ -46,7 +46,7 @@ FunctionTranslator::V FunctionTranslator::flush(V value) {
   return b_.CreateBitCast(b_.CreateSelect(is_small, b_.CreateAnd(pattern, i32(0x80000000)), pattern), b_.getFloatTy());
 }
 
-/// To [0, 1]; NaN becomes +0.
+/// Clamps to [0, 1]; NaN becomes +0.
 FunctionTranslator::V FunctionTranslator::saturate(V value) {
   auto* const zero = llvm::ConstantFP::get(value->getType(), 0.0);
   auto* const one = llvm::ConstantFP::get(value->getType(), 1.0);
@@ -71,7 +71,7 @@ FunctionTranslator::V FunctionTranslator::float_minmax(Type t, bool is_max, bool
     a = intrinsic(llvm::Intrinsic::fabs, {a->getType()}, {a});
     b = intrinsic(llvm::Intrinsic::fabs, {b->getType()}, {b});
   }
-  // -0 is less than +0.
+  // The intrinsics treat -0 as less than +0, as PTX does.
   V r = intrinsic(is_max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, {a->getType()}, {a, b});
   V either = b_.CreateFCmpUNO(a, b);
   if (nan) {
@@ -96,7 +96,7 @@ FunctionTranslator::V FunctionTranslator::rounded(Type t, RoundedOp op, int roun
   return call(type(t), &collet_emu_rounded_f32, {code, a, b, c});
 }
 
-/// `op`: 0 add, 1 sub, 2 mul, 3 fma, 4 div.
+/// Translates an arithmetic instruction. `op`: 0 add, 1 sub, 2 mul, 3 fma, 4 div.
 void FunctionTranslator::float_arithmetic(const Instruction& in, Modifiers& m, Type t, int op) {
   want_operands(in, op == 3 ? 4 : 3, op == 3 ? 4 : 3);
   const int rounding = std::max(m.take_any({"rn", "rz", "rm", "rp"}), 0);
@@ -218,7 +218,7 @@ void FunctionTranslator::op_tanh(const Instruction& in, Modifiers& m) {
   approximate(in, m, "tanh");
 }
 
-// The sign comes from the first operand.
+// The first operand provides the sign, the second the magnitude.
 void FunctionTranslator::op_copysign(const Instruction& in, Modifiers& m) {
   want_operands(in, 3, 3);
   const Type t = m.need_type();

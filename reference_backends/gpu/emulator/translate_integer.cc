@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers and bits.
+// Translates integer arithmetic and bit operations.
 #include <llvm/IR/Intrinsics.h>
 
 #include "reference_backends/gpu/emulator/function_translator.h"
@@ -11,7 +11,7 @@ bool is_half(Type t) {
   return t == Type::kF16 || t == Type::kF16x2 || t == Type::kBf16 || t == Type::kBf16x2;
 }
 
-/// Selects bytes of two words.
+/// Computes prmt: selects bytes of two words.
 uint32_t permute(uint32_t a, uint32_t b, uint32_t selector, uint32_t mode) {
   const uint64_t both = a | uint64_t{b} << 32;
   const uint32_t c = selector & 3;
@@ -50,7 +50,8 @@ uint32_t permute(uint32_t a, uint32_t b, uint32_t selector, uint32_t mode) {
   return result;
 }
 
-/// Bits of a 32- or 64-bit number; beyond its end comes the field's sign, or 0. Bit 8 of `kind` says signed.
+/// Computes bfe: extracts a bit field of a number with `kind & 255` bits (32 or 64). Bits beyond the number are the
+/// field's sign if bit 8 of `kind` is set, else 0.
 uint64_t extract_field(uint64_t a, uint32_t from, uint32_t count, uint32_t kind) {
   const uint32_t n = kind & 255;
   from &= 255;
@@ -199,7 +200,7 @@ void FunctionTranslator::op_sad(const Instruction& in, Modifiers& m) {
   write(in, b_.CreateAdd(read(in, 3, t), b_.CreateSelect(less, b_.CreateSub(b, a), b_.CreateSub(a, b))));
 }
 
-// PTX leaves a division by 0 open; the host's would stop the process.
+// A division by 0 is undefined in PTX, but it must not trap on the host.
 void FunctionTranslator::op_div(const Instruction& in, Modifiers& m) {
   want_operands(in, 3, 3);
   const Type t = m.need_type();

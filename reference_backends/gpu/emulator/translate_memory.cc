@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads, stores, atomic operations, copies, and matrices in registers.
+// Translates loads, stores, atomic operations, asynchronous copies, and matrix products.
 #include <llvm/IR/Intrinsics.h>
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace collet::gpu::emulator {
 
-/// An address as an integer of 64 bits.
+/// Returns an address as a 64-bit integer.
 FunctionTranslator::V FunctionTranslator::address(const Instruction& in, const Operand& o) {
   if (o.kind != Operand::Kind::kAddress) fail(in, "an address in [] is expected");
   if (o.variable) return address_of(in, *o.variable, o.offset);
@@ -19,14 +19,14 @@ FunctionTranslator::V FunctionTranslator::address(const Instruction& in, const O
   return o.offset ? b_.CreateAdd(base, i64(static_cast<uint64_t>(o.offset))) : base;
 }
 
-/// Where the memory of an operand is for the host; checked at run time.
+/// Returns the host's address of an operand's memory. The emitted code checks the access.
 FunctionTranslator::V FunctionTranslator::pointer(const Instruction& in, const Operand& o, Space space, AccessKind kind,
                                                   unsigned bytes) {
   if (bytes > 16) fail(in, "an access has at most 16 bytes");
   note_space(space);
   V at = address(in, o);
   if (space == Space::kGeneric && o.variable) {
-    // A variable of another space, by its own address.
+    // The address of a variable in another state space is converted to a generic address.
     if (o.variable->space == Space::kShared) at = b_.CreateAdd(at, i64(kSharedWindow));
     if (o.variable->space == Space::kLocal) at = b_.CreateAdd(at, i64(kLocalWindow));
   }
@@ -35,7 +35,7 @@ FunctionTranslator::V FunctionTranslator::pointer(const Instruction& in, const O
   return call(b_.getPtrTy(), reinterpret_cast<const void*>(function), {thread_, at, line_of(in)});
 }
 
-/// Parameters by their names need no check at run time.
+/// Returns the address of a parameter that is accessed by name, which needs no check at run time.
 FunctionTranslator::V FunctionTranslator::parameter_pointer(const Instruction& in, const Operand& o, unsigned bytes,
                                                             bool is_write) {
   if (o.kind != Operand::Kind::kAddress) fail(in, "an address in [] is expected");
@@ -151,7 +151,7 @@ FunctionTranslator::V FunctionTranslator::atomic_value(const Instruction& in, co
 }
 
 void FunctionTranslator::atomic(const Instruction& in, Modifiers& m, bool returns) {
-  // Acquire and release order other accesses too.
+  // Acquire and release also order other accesses, so a fence is emitted.
   if (m.take_any({"acquire", "release", "acq_rel"}) >= 0) call(b_.getVoidTy(), &collet_emu_fence, {thread_});
   m.ignore({"relaxed", "cta", "cluster", "gpu", "sys", "noftz", "L2::cache_hint"});
   const Space space = m.take_space();
@@ -234,7 +234,7 @@ void FunctionTranslator::op_fence(const Instruction& in, Modifiers& m) {
   call(b_.getVoidTy(), &collet_emu_fence, {thread_});
 }
 
-// cp.async in its forms; bulk copies are others.
+// Supports the forms of cp.async, but not bulk copies.
 void FunctionTranslator::op_cp(const Instruction& in, Modifiers& m) {
   if (!m.take("async")) fail(in, "unknown instruction");
   if (m.take("commit_group")) {

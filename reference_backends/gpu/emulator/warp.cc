@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads do together: barriers, shuffles, votes; and copies that finish later.
+// Runtime functions for what threads do together: barriers, shuffles, votes; and for asynchronous copies.
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kPoll = 4096;
 
-/// What meetings are about; the low byte of a key. Modes stand above it.
+/// The kind of a meeting, in the low byte of its key. The mode of the instruction is in the bits above.
 enum Topic : uint32_t { kWarpBarrier = 1, kShuffle, kVote, kMatch, kRedux };
 
 struct ShuffleData {
@@ -135,7 +135,7 @@ void redux_all(Worker&, Meeting& m) {
   });
 }
 
-// Of all meetings, only these order accesses to memory.
+// Among all meetings, only warp barriers order accesses to memory.
 void warp_barrier_all(Worker& w, Meeting& m) {
   Warp& warp = w.warp(m.warp);
   ++warp.meets;
@@ -231,7 +231,8 @@ void collet_emu_copy_async(Thread* t, uint32_t to, uint64_t from, uint32_t bytes
   check_access(*t, to, Space::kShared, AccessKind::kWrite, bytes, line);
   if (from_bytes > bytes) w.fail(*t, line, CUDA_ERROR_LAUNCH_FAILED, "cp.async reads more than it writes");
   if (from_bytes) check_access(*t, from, Space::kGlobal, AccessKind::kRead, from_bytes, line);
-  std::memset(w.shared_states() + to, kByteAllocated, bytes);  // nothing to be read before it is waited for
+  // Until the thread waits for the copy, the bytes count as not written.
+  std::memset(w.shared_states() + to, kByteAllocated, bytes);
   if (t->groups.empty()) t->groups.emplace_back();
   t->groups.back().push_back({from, to, bytes, from_bytes, line});
 }

@@ -8,7 +8,7 @@
 namespace collet::gpu {
 namespace {
 
-/// The first of these that can be opened; null if none can.
+/// Opens the first of these libraries that can be opened, and returns it; null if none can.
 void* open_first(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -68,7 +68,7 @@ std::string Libraries::versions() const {
 Libraries open_libraries(const std::string& path) {
   const auto names = [&](std::vector<std::string> usual) { return path.empty() ? usual : std::vector{path}; };
   Libraries out;
-  // Of CUDA 13, 12 and 11.
+  // The library names of CUDA 13, 12 and 11.
   open_into<CublasFunctions>(out, names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}));
   open_into<CudnnFunctions>(out, names({"libcudnn.so.9", "libcudnn.so.8"}));
   open_into<CufftFunctions>(out, names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"}));

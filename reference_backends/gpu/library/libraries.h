@@ -7,7 +7,8 @@
 
 namespace collet::gpu {
 
-// The functions of each library, by their exported names. `find` looks all of them up in an opened library; false if one is missing.
+// The functions of each library, by their exported names. `find` looks up all of them in an opened library, and returns
+// false if one is missing.
 struct CublasFunctions {
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
 #include "reference_backends/gpu/library/cublas_functions.def"
@@ -24,17 +25,19 @@ struct CufftFunctions {
   bool find(void* library);
 };
 
-/// The functions of NVIDIA's libraries that were found. All functions of a library are there, or none.
+/// The functions of NVIDIA's libraries that were found. Either all functions of a library are set, or none.
 struct Libraries : CublasFunctions, CudnnFunctions, CufftFunctions {
   bool has_products() const { return cublasLtMatmul != nullptr; }
   bool has_convolutions() const { return cudnnConvolutionForward != nullptr; }
   bool has_fft() const { return cufftXtExec != nullptr; }
-  /// Names and versions of the libraries, for cache keys: "cublasLt 130002, cudnn 91002, cufft 12003". Empty if there are none.
+  /// Returns names and versions of the libraries, for cache keys, such as "cublasLt 130002, cudnn 91002, cufft 12003".
+  /// Empty if there are none.
   std::string versions() const;
 };
 
-/// Opens cuBLASLt, cuDNN and cuFFT, the newest that dlopen finds, or all of them in the library `path` unless it is empty. What is missing, or lacks a
-/// function, stays null. They stay open for the life of the process.
+/// Opens the newest versions of cuBLASLt, cuDNN and cuFFT that dlopen finds, or the library `path` for all of them
+/// unless it is empty. The functions of a library that is missing or lacks a function stay null. The libraries stay
+/// open until the process ends.
 Libraries open_libraries(const std::string& path = {});
 
 }  // namespace collet::gpu

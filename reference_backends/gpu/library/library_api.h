@@ -6,8 +6,9 @@
 
 #include "reference_backends/gpu/driver/driver_api.h"
 
-/// Our own declarations of those parts of cuBLASLt, cuDNN and cuFFT that we use, so that no CUDA toolkit is needed to build.
-/// library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the libraries'.
+/// Declares the parts of cuBLASLt, cuDNN and cuFFT that the gpu backend uses, so that no CUDA toolkit is needed to
+/// build it. library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the
+/// libraries'.
 namespace collet::gpu {
 
 using cublasLtHandle_t = struct cublasLtContext*;
@@ -69,7 +70,7 @@ enum cublasLtMatmulPreferenceAttributes_t : unsigned int {
 };
 
 enum cublasLtReductionScheme_t : unsigned int {
-  /// Partial sums of one result are added in the type of the sum, not in that of the result.
+  /// Partial sums of a result are added in the type of the sum, not in that of the result.
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
 };
 
@@ -95,7 +96,7 @@ enum cufftResult : unsigned int {
   CUFFT_INVALID_SIZE = 8,
 };
 
-enum cudnnStatus_t : unsigned int { CUDNN_STATUS_SUCCESS = 0 };  // other numbers differ between versions
+enum cudnnStatus_t : unsigned int { CUDNN_STATUS_SUCCESS = 0 };  // other codes differ between versions
 
 enum cudnnDataType_t : unsigned int {
   CUDNN_DATA_FLOAT = 0,
@@ -109,7 +110,7 @@ enum cudnnTensorFormat_t : unsigned int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NH
 enum cudnnConvolutionMode_t : unsigned int { CUDNN_CROSS_CORRELATION = 1 };
 
 enum cudnnMathType_t : unsigned int {
-  CUDNN_DEFAULT_MATH = 0,  ///< f32 is rounded to tf32 where the hardware has it
+  CUDNN_DEFAULT_MATH = 0,  ///< f32 is rounded to tf32 if the hardware supports it
   CUDNN_TENSOR_OP_MATH = 1,
   CUDNN_FMA_MATH = 3,
 };
@@ -133,7 +134,7 @@ struct cudnnConvolutionFwdAlgoPerf_t {
   int reserved[3];
 };
 
-// The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros there.
+// The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros in cuFFT's header.
 inline constexpr int kFftForward = -1;
 inline constexpr int kFftInverse = 1;
 

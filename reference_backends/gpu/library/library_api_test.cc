@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares our declarations with those of the CUDA toolkit, where there is one.
+// Compares the declarations of library_api.h with those of the CUDA toolkit, if there is one.
 #include "reference_backends/gpu/library/library_api.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// The toolkit's type in place of ours.
+/// Maps a type of library_api.h to the toolkit's type.
 template <typename T>
 struct Theirs {
   using Type = T;

@@ -11,9 +11,9 @@
 namespace collet::gpu {
 namespace {
 
-constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< as NVIDIA recommends for Hopper
-constexpr size_t kMostAlgorithms = 4;                     ///< of a call, to be compared
-constexpr uint64_t kAlignment = 64;                       ///< of each array in device memory, at least
+constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< the size that NVIDIA recommends for Hopper
+constexpr size_t kMostAlgorithms = 4;                     ///< most algorithms of a call that are compared
+constexpr uint64_t kAlignment = 64;                       ///< least alignment of arrays in device memory, in bytes
 
 void check(cublasStatus_t status, const char* function) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -56,7 +56,8 @@ std::optional<cudaDataType_t> data_type(uint32_t type) {
   }
 }
 
-/// How cuBLASLt adds products with these types; none where it has no such product, or rounds in other places than the program.
+/// Returns the type in which cuBLASLt adds products of these types. Empty if it has no such product, or if it rounds at
+/// other places than the op.
 std::optional<cublasComputeType_t> compute_type(const codegen::LibraryProduct& p) {
   const uint32_t in = p.a.type, out = p.c.type;
   if (p.b.type != in) return std::nullopt;
@@ -82,17 +83,17 @@ std::optional<cublasComputeType_t> compute_type(const codegen::LibraryProduct& p
   }
 }
 
-/// A matrix as cuBLASLt sees it, column by column.
+/// A matrix in the column-major order that cuBLASLt expects.
 struct ColumnMajor {
   cublasOperation_t operation = CUBLAS_OP_N;
-  uint64_t rows = 0;     ///< of the array as it lies in memory
-  uint64_t columns = 0;  ///< of the array as it lies in memory
-  int64_t leading = 0;   ///< elements from one column to the next
+  uint64_t rows = 0;     ///< rows of the array in memory, before `operation`
+  uint64_t columns = 0;  ///< columns of the array in memory, before `operation`
+  int64_t leading = 0;   ///< distance in elements from one column to the next
 };
 
-/// The transpose of `m`, which has `rows` and `columns`; none where neither of its distances is 1.
+/// Returns the transpose of `m`, which has `rows` and `columns`. Empty if neither of its distances is 1.
 std::optional<ColumnMajor> transposed(const codegen::LibraryMatrix& m, int64_t rows, int64_t columns) {
-  const bool by_rows = columns == 1 || m.column == 1;  // a row is a column of the transpose
+  const bool by_rows = columns == 1 || m.column == 1;  // row-major, so that a row is a column of the transpose
   const bool by_columns = rows == 1 || m.row == 1;
   const auto make = [](cublasOperation_t operation, int64_t inner, int64_t outer,
                        int64_t distance) -> std::optional<ColumnMajor> {
@@ -106,7 +107,7 @@ std::optional<ColumnMajor> transposed(const codegen::LibraryMatrix& m, int64_t r
   return out;
 }
 
-/// Bytes that divide the addresses of all batches of a matrix.
+/// Returns the largest number of bytes that divides the addresses of all batches of a matrix.
 uint32_t alignment_of(const codegen::LibraryMatrix& m) {
   uint64_t bytes = kAlignment;
   for (const int64_t elements : {m.offset, m.batch}) {
@@ -116,7 +117,7 @@ uint32_t alignment_of(const codegen::LibraryMatrix& m) {
   return static_cast<uint32_t>(bytes);
 }
 
-/// One and zero in the type of the sum.
+/// The factors one and zero, in the type of the sum.
 struct Scale {
   alignas(16) std::array<char, 16> one{};
   alignas(16) std::array<char, 16> zero{};
@@ -135,10 +136,11 @@ struct Scale {
 
 }  // namespace
 
-/// A product with one algorithm. The library computes the transpose: what is row by row for us is column by column for it.
+/// A product with one algorithm. The library computes the transposed product, because its matrices are column-major and
+/// ours row-major.
 class LibraryCalls::ProductWay final : public Way {
  public:
-  /// Descriptors of the library, shared by all algorithms of a product.
+  /// The library's descriptors, which all algorithms of a product share.
   struct Product {
     explicit Product(const Libraries& from, const codegen::LibraryProduct& product)
         : libraries(from), what(product), scale(product.sum_type) {}
@@ -154,7 +156,8 @@ class LibraryCalls::ProductWay final : public Way {
     const codegen::LibraryProduct what;
     const Scale scale;
     cublasLtMatmulDesc_t operation = nullptr;
-    std::array<cublasLtMatrixLayout_t, 3> layouts{};  ///< of b, a and c: the library's first factor is our second
+    /// Layouts of b, a and c: the factors are exchanged for the transposed product.
+    std::array<cublasLtMatrixLayout_t, 3> layouts{};
   };
 
   ProductWay(const LibraryCalls& calls, std::shared_ptr<const Product> product, const cublasLtMatmulAlgo_t& algorithm)
@@ -183,7 +186,7 @@ class LibraryCalls::ProductWay final : public Way {
 /// A convolution with one algorithm.
 class LibraryCalls::ConvolutionWay final : public Way {
  public:
-  /// Descriptors of the library, shared by all algorithms of a convolution.
+  /// The library's descriptors, which all algorithms of a convolution share.
   struct Convolution {
     explicit Convolution(const Libraries& from) : libraries(from) {}
     Convolution(const Convolution&) = delete;
@@ -242,7 +245,7 @@ class LibraryCalls::FftWay final : public Way {
   const Libraries& libraries_;
   const cufftHandle plan_;
   const int direction_;
-  std::mutex mutex_;  ///< a plan is one thread's at a time
+  std::mutex mutex_;  ///< one thread at a time may use a plan
 };
 
 LibraryCalls::LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate)
@@ -259,7 +262,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCa
     if (const auto* convolution = std::get_if<codegen::LibraryConvolution>(&what))
       return prepare_convolution(*convolution);
   } catch (const kernel::Error& error) {
-    // Kernels do what a library cannot do now. A lost device is an error in any case.
+    // If the library fails now, kernels are used instead. A lost device is always an error.
     if (error.code() == COLLET_UNAVAILABLE) throw;
     return {};
   }
@@ -372,7 +375,8 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
         preference, static_cast<int>(kMostAlgorithms), found.data(), &count);
   }
   libraries_.cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS) count = 0;  // NOT_SUPPORTED, or INVALID_VALUE where the shape is none of its
+  // NOT_SUPPORTED, or INVALID_VALUE for a shape that it does not support
+  if (status != CUBLAS_STATUS_SUCCESS) count = 0;
   std::vector<Handle> out;
   for (int i = 0; i < count; ++i) {
     if (found[static_cast<size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
@@ -399,7 +403,7 @@ std::optional<cudnnDataType_t> cudnn_type(uint32_t type) {
   }
 }
 
-/// Numbers as cuDNN takes them; none where one does not fit an int.
+/// Converts numbers to int for cuDNN. Empty if one does not fit.
 std::optional<std::vector<int>> to_ints(const std::vector<int64_t>& from) {
   std::vector<int> out;
   for (const int64_t x : from) {
@@ -409,12 +413,13 @@ std::optional<std::vector<int>> to_ints(const std::vector<int64_t>& from) {
   return out;
 }
 
-/// Algorithms that multiply and add as the op says: not those that transform input and filter first, whose errors are larger.
+/// True for algorithms that multiply and add as the op defines it. Algorithms that transform input and filter first
+/// have larger errors.
 bool is_direct(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
 }
 
-/// The dimensions of a convolution's arrays in cuDNN's order: batch, features, space.
+/// The dimensions of a convolution's arrays in cuDNN's order: batch, features, spatial dimensions.
 struct ConvolutionDims {
   std::vector<int64_t> input;
   std::vector<int64_t> input_strides;
@@ -443,7 +448,7 @@ ConvolutionDims dims_of(const codegen::LibraryConvolution& c) {
     d.strides.push_back(s.stride);
     d.dilation.push_back(s.dilation);
   };
-  // cuDNN has no convolution of one dimension: another one of length 1 stands before it.
+  // cuDNN has no convolution of one dimension, so a dimension of size 1 is added before it.
   if (c.dims.size() == 1)
     add({1, 1, 1, 1, 0, 1}, c.input_strides[2] * c.dims[0].input, c.output_strides[2] * c.dims[0].output);
   for (size_t i = 0; i < c.dims.size(); ++i) add(c.dims[i], c.input_strides[i + 2], c.output_strides[i + 2]);
@@ -460,7 +465,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
              output = to_ints(d.output), output_strides = to_ints(d.output_strides), padding = to_ints(d.padding),
              strides = to_ints(d.strides), dilation = to_ints(d.dilation);
   if (!input || !input_strides || !filter || !output || !output_strides || !padding || !strides || !dilation) return {};
-  // The library indexes arrays by ints.
+  // The library uses int indices into arrays.
   for (const std::vector<int64_t>* dims : {&d.input, &d.filter, &d.output}) {
     double elements = 1;
     for (const int64_t size : *dims) elements *= static_cast<double>(size);
@@ -479,7 +484,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                                     : CUDNN_DEFAULT_MATH;
   std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found{};
   int count = 0;
-  // What it refuses from here on is a convolution that it does not have.
+  // From here on, an error means that the library does not support the convolution.
   const bool is_there =
       libraries_.cudnnSetTensorNdDescriptor(made->input, *type, rank, input->data(), input_strides->data()) ==
           CUDNN_STATUS_SUCCESS &&
@@ -498,7 +503,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                                      made->output, static_cast<int>(found.size()),
                                                                      &count, found.data()) != CUDNN_STATUS_SUCCESS)
     return {};
-  std::set<cudnnConvolutionFwdAlgo_t> known;  // the library lists an algorithm once for each kind of arithmetic
+  std::set<cudnnConvolutionFwdAlgo_t> known;  // the library lists an algorithm once for each math type
   std::vector<Handle> out;
   for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
     const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
@@ -520,7 +525,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
   std::vector<long long> lengths(fft.lengths.begin(), fft.lengths.end());
   const bool is_real_in = collet_type_kind(fft.operand_type) == COLLET_KIND_FLOAT;
   const bool is_real_out = collet_type_kind(fft.result_type) == COLLET_KIND_FLOAT;
-  // Of complex values of a real transform, the last dimension has half.
+  // The complex side of a real transform has only half of the last dimension.
   const auto stored = [&](bool is_real) {
     std::vector<long long> dims = lengths;
     if (!is_real && (is_real_in || is_real_out)) dims.back() = dims.back() / 2 + 1;

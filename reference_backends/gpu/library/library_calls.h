@@ -14,14 +14,15 @@
 
 namespace collet::gpu {
 
-/// Calls of cuBLASLt, cuDNN and cuFFT on one stream of a device. Any thread, with the device's context current. Throws kernel::Error.
+/// Calls cuBLASLt, cuDNN and cuFFT on one stream of a device. May be used from any thread with the device's context
+/// current. Throws kernel::Error.
 class LibraryCalls {
  public:
   using Handle = codegen::GridDevice::Handle;
-  /// Memory of the device; throws where there is not enough.
+  /// Allocates device memory; throws if there is not enough.
   using Allocate = std::function<CUdeviceptr(uint64_t bytes)>;
 
-  /// `libraries` must outlive this.
+  /// `libraries` must outlive this object.
   LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate);
   LibraryCalls(const LibraryCalls&) = delete;
   LibraryCalls& operator=(const LibraryCalls&) = delete;
@@ -31,7 +32,7 @@ class LibraryCalls {
   std::vector<Handle> prepare(const codegen::LibraryCall& what);
   void drop(Handle way) noexcept;
   void launch(Handle way, const uint64_t* addresses);
-  /// Memory that was allocated for the libraries; the owner of this frees it afterwards.
+  /// Returns the memory that was allocated for the libraries. The owner of this object frees it afterwards.
   std::vector<CUdeviceptr> areas() const {
     std::vector<CUdeviceptr> out;
     for (const auto& [bytes, area] : areas_) out.push_back(area);
@@ -39,7 +40,7 @@ class LibraryCalls {
   }
 
  private:
-  /// A way to compute a call.
+  /// A prepared way to compute a call, such as an algorithm.
   class Way {
    public:
     virtual ~Way() = default;
@@ -52,22 +53,23 @@ class LibraryCalls {
   std::vector<Handle> prepare_product(const codegen::LibraryProduct& product);
   std::vector<Handle> prepare_convolution(const codegen::LibraryConvolution& convolution);
   std::vector<Handle> prepare_fft(const codegen::LibraryFft& fft);
-  /// The handles of the libraries, and the workspace, made when they are first needed.
+  /// Return the handles of the libraries, and the workspace. They are created when they are first needed.
   cublasLtHandle_t cublas();
   cudnnHandle_t cudnn();
   void make_workspace();
-  /// Memory of at least so many bytes, which all calls use one after the other.
+  /// Returns memory of at least `bytes` bytes, which all transforms use one after the other.
   CUdeviceptr fft_area(uint64_t bytes);
 
   const Libraries& libraries_;
   const CUstream stream_;
   const Allocate allocate_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< guards the fields below
   cublasLtHandle_t cublas_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
-  CUdeviceptr workspace_ = 0;                   ///< of products and convolutions: they run one behind the other
-  std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all memory, by bytes
-  std::mutex cudnn_mutex_;                      ///< one thread at a time uses cuDNN's handle
+  /// Memory of products and convolutions, which share it because they run one after the other.
+  CUdeviceptr workspace_ = 0;
+  std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all allocated memory, by size in bytes
+  std::mutex cudnn_mutex_;                      ///< held while a thread uses cuDNN's handle
 };
 
 }  // namespace collet::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's copies, marks and errors, on the driver emulator, whose streams run in an order that is drawn.
+// Tests the device's copies, marks and errors on the driver emulator, whose streams run in random order.
 #include "reference_backends/gpu/device.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// p[i] += 1 for 32 threads; and what takes a while.
+/// A kernel of 32 threads that computes p[i] += 1, and a kernel that takes long.
 constexpr char kIncrement[] = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -109,7 +109,7 @@ TEST_F(DeviceTest, CopiesOfAllSizesArrive) {
   }
 }
 
-// The copies run later, and the host's value is another one by then. There are more of them than pieces of pinned memory.
+// The copies run later, when the host's variable has another value. There are more copies than pieces of pinned memory.
 TEST_F(DeviceTest, AWriteNeedsTheHostsDataNoMore) {
   constexpr uint32_t kCount = 1000;
   const kernel::Memory at = device.allocate(kCount * 4, 256);
@@ -138,7 +138,8 @@ TEST_F(DeviceTest, ManyDownloadsAreUnderWayAtOnce) {
   device.free(at);
 }
 
-// What an upload and a download need runs beside 300 kernels: both end long before the last of these begins.
+// The events that an upload and a download wait for do not depend on the 300 kernels: both copies end long before the
+// last kernel begins.
 TEST_F(DeviceTest, CopiesOverlapKernels) {
   List list;
   device.set_recorder(&list);
@@ -211,7 +212,8 @@ TEST_F(DeviceTest, PinnedMemoryIsCopiedDirectly) {
   for (Device* one : {&device, &second}) one->remove_host_memory(memory.data());
 }
 
-// Twice increment, and a copy of the sum; other arguments each time, while what was started before has not run.
+// The sequence increments twice and copies the sum. It is started again with other arguments before earlier starts have
+// run.
 TEST_F(DeviceTest, SequencesRunWithTheArgumentsOfTheirStart) {
   const auto module = device.load_module(kIncrement, "test");
   const auto increment = device.find_kernel(module, "increment");
@@ -242,7 +244,7 @@ TEST_F(DeviceTest, SequencesRunWithTheArgumentsOfTheirStart) {
 
 TEST_F(DeviceTest, ALostDeviceStaysLost) {
   const auto module = device.load_module(kIncrement, "test");
-  launch(device.find_kernel(module, "increment"), 4096);  // no memory is there
+  launch(device.find_kernel(module, "increment"), 4096);  // an invalid address
   const auto refused = [](const std::function<void()>& call) {
     try {
       call();
@@ -263,7 +265,7 @@ TEST_F(DeviceTest, ALostDeviceStaysLost) {
   EXPECT_TRUE(refused([&] { device.finish(); }));
 }
 
-/// A device with the emulator's cuBLASLt and cuFFT.
+/// A fixture with a device that uses the emulator's cuBLASLt and cuFFT.
 class LibraryTest : public ::testing::Test {
  protected:
   static Device::Options options() {
@@ -295,7 +297,7 @@ class LibraryTest : public ::testing::Test {
   Device device{emulator(), 0, options()};
 };
 
-/// Distances of a batch of matrices that lie row by row, or column by column.
+/// Returns the distances in a batch of row-major or column-major matrices.
 codegen::LibraryMatrix matrix(int64_t rows, int64_t columns, bool by_columns) {
   return {COLLET_TYPE_F32, 0, rows * columns, by_columns ? 1 : columns, by_columns ? rows : 1};
 }

@@ -17,7 +17,7 @@
 #include "sdk/codegen/testing/kernel_cases.h"
 
 /// \file
-/// Kernel IR on the driver emulator: a device, PTX of kernels, and kernels as text. For tests.
+/// Runs kernel IR on the driver emulator, for tests: a device, compilation to PTX, and kernels as text.
 
 namespace collet::gpu {
 
@@ -38,7 +38,7 @@ class Emulated {
     check(driver_.cuCtxSetCurrent(context_));
   }
 
-  /// Gives the context back and takes a new one: after a kernel that failed.
+  /// Releases the context and retains a new one, which is needed after a kernel has failed.
   void reopen() {
     driver_.cuDevicePrimaryCtxRelease_v2(device_);
     open();
@@ -54,12 +54,12 @@ class Emulated {
     return false;
   }
 
-  /// Runs a kernel with its buffers on the device; a failure of the test where it fails.
+  /// Runs a kernel with its buffers on the device. If the kernel fails, the test fails.
   void run(CUfunction function, const codegen::GridSchedule& schedule, codegen::Buffers& buffers) const {
     if (!try_run(function, schedule, buffers)) check(failed_);
   }
 
-  /// The same; false where it fails.
+  /// Like `run`, but returns false if the kernel fails.
   bool try_run(CUfunction function, const codegen::GridSchedule& schedule, codegen::Buffers& buffers) const {
     std::vector<CUdeviceptr> memory(buffers.size(), 0);
     std::vector<void*> parameters;
@@ -103,11 +103,11 @@ inline codegen::Target target() {
   codegen::Target out;
   const codegen::Status found = codegen::cross_target("nvptx64:sm_80", out);
   EXPECT_TRUE(found.ok()) << found.message();
-  out.grid.processors = 2;  // few blocks, so that threads walk several points
+  out.grid.processors = 2;  // few processors give few blocks, so that each thread computes several points
   return out;
 }
 
-/// Kernels as PTX.
+/// Compiled kernels.
 struct Compiled {
   std::string ptx;
   std::vector<std::string> names;
@@ -146,7 +146,7 @@ inline KernelCase from_text(const std::string& name, const std::string& text,
   return out;
 }
 
-/// The combination of each row of an array.
+/// Returns the text of a kernel that combines the elements of each row of an array.
 inline std::string sum_kernel(const std::string& type, const std::string& combine, int64_t rows, int64_t columns) {
   const std::string n = std::to_string(columns);
   return "kernel (2 buffers) {\nouter i0: " + std::to_string(rows) + "\ninner i1: " + n + "\n%0 = load " + type +
@@ -154,14 +154,14 @@ inline std::string sum_kernel(const std::string& type, const std::string& combin
          " r0 result 0\nstore b1[i0], %1\n}";
 }
 
-/// Products of matrices, to which a row is added.
+/// Parameters of a kernel that computes a matrix product and adds a row to it.
 struct ProductCase {
-  std::string type;  ///< of the factors; sums of halves are f32, of bytes s32
+  std::string type;  ///< type of the factors; sums of 16-bit floats are f32, of bytes s32
   int64_t batch, rows, columns, depth;
-  bool a_by_depth = true;  ///< rows of the first factor lie side by side in memory, not its columns
-  bool b_by_depth = true;  ///< columns of the second one do
-  bool computed = false;   ///< the factors are negated first
-  bool tf32 = false;       ///< factors of f32 may be rounded
+  bool a_by_depth = true;  ///< whether the depth is contiguous in the first factor; else its rows are
+  bool b_by_depth = true;  ///< whether the depth is contiguous in the second factor; else its columns are
+  bool computed = false;   ///< whether the factors are negated before the product
+  bool tf32 = false;       ///< whether f32 factors may be rounded to tf32
 };
 
 inline std::string product_kernel(const ProductCase& p) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as a grid of threads runs them, on the driver emulator: what they leave in memory is what the evaluator does.
+// Compares kernels that a grid of threads runs on the driver emulator with the evaluator: both must leave the same
+// values in memory.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,8 @@ void compare(const std::vector<KernelCase>& cases) {
   device().check(driver.cuModuleUnload(module));
 }
 
-/// Sums of narrow floats by a body: even of small numbers they are rounded, and threads add in another order than the evaluator.
+/// True for sums of narrow floats by a body. They are rounded even for small numbers, and threads add in another order
+/// than the evaluator.
 bool is_rounded_in_another_order(const codegen::Kernel& kernel) {
   return std::any_of(kernel.reductions.begin(), kernel.reductions.end(), [](const codegen::Reduction& r) {
     return r.combine == COLLET_COMBINE_OTHER && codegen::is_narrow_float(r.types[0]);
@@ -82,7 +84,7 @@ TEST(GpuKernels, Products_InTiles) {
                              (p.computed ? " computed" : "") + (p.tf32 ? " tf32" : "");
     cases.push_back(from_text(name, product_kernel(p)));
   };
-  // Small and large tiles, whole ones and not; copied operands and computed ones; all layouts.
+  // Small and large tiles, with full and partial tiles, copied and computed operands, and all layouts.
   for (const char* type : {"f32", "bf16"}) {
     for (const bool by_depth : {false, true}) {
       add({type, 2, 70, 65, 40, by_depth, !by_depth});

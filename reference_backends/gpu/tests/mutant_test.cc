@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that the code generator writes, each with one fault: the emulator's checks or the results must show it.
+// Injects faults into the kernels that the code generator writes. The emulator's checks or the results must reveal each
+// fault.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ constexpr const char* kBarrier = "barrier removed";
 
 struct Mutant {
   std::string kind;
-  std::string line;  ///< that was changed
+  std::string line;  ///< the line that was changed
   std::string ptx;
 };
 
@@ -30,7 +31,7 @@ std::string replaced(const std::string& line, const std::smatch& match, const st
          line.substr(static_cast<size_t>(match.position(1) + match.length(1)));
 }
 
-/// All that come from one change of one line.
+/// Returns all mutants of a PTX text that differ from it in one change of one line.
 std::vector<Mutant> mutants_of(const std::string& ptx) {
   static const std::regex barrier("^\\s*bar\\.sync"), shuffle("shfl\\.sync.*, (\\d+), 31, -1;"),
       bound("^\\s*setp\\.(?:gt|ge|lt|le)\\.[us]\\d+\\s.*, (\\d+);"), shared_store("^\\s*st\\.shared"),
@@ -64,7 +65,7 @@ std::vector<Mutant> mutants_of(const std::string& ptx) {
   return out;
 }
 
-/// Whether the driver refuses the module, a check finds something, or a result differs.
+/// True if the driver refuses the module, a check reports an error, or a result differs.
 bool is_caught(const KernelCase& c, codegen::Buffers& expected, const Compiled& compiled, const std::string& ptx) {
   const Driver& driver = device().driver();
   CUmodule module = nullptr;
@@ -90,14 +91,14 @@ TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
                                  "\ninner i1: 700\n%0 = load f32 b0[700*i0 + i1]\nscan add f32 %0 init identity\n"
                                  "%1 = scanned f32 result 0\nstore b1[700*i0 + i1], %1\n}");
   };
-  // Where a block takes several rows or tiles, and reads something of each part of a tile, each barrier counts.
+  // Each block computes several rows or tiles, and every part of a tile is read, so that every barrier is necessary.
   const std::vector<KernelCase> large = {
       from_text("sum of rows", sum_kernel("f32", "add", 140, 700)),
       scan("140"),
       from_text("product", product_kernel({"f32", 66, 80, 17, 24, false, false})),
       from_text("product of halves", product_kernel({"f16", 66, 80, 17, 40})),
   };
-  // Whole tiles and rounds, so that each element in shared memory counts.
+  // All tiles and rounds are full, so that each element in shared memory is used.
   const std::vector<KernelCase> small = {
       from_text("sum of rows", sum_kernel("f32", "add", 5, 700)),
       scan("3"),
@@ -107,7 +108,7 @@ TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
                 "kernel (3 buffers) {\nouter i0: 1001\n%0 = load f32 b0[i0]\n%1 = load f32 b1[i0 + 4]\n"
                 "%2 = add f32 %0, %1\nstore b2[i0], %2\n}"),
   };
-  std::map<std::string, std::pair<int, int>> kinds;  // made, caught
+  std::map<std::string, std::pair<int, int>> kinds;  // by kind of fault: numbers of mutants that were made and caught
   std::string survivors;
   const auto test = [&](const KernelCase& c, bool barriers) {
     const Compiled compiled = compile_kernels({c});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations, in global and in shared memory; the ways to load and store.
+// Tests atomic operations in global and in shared memory, and all forms of loads and stores.
 #include <bit>
 #include <functional>
 
@@ -26,8 +26,8 @@ T from(U v) {
 }
 
 struct Case {
-  const char* op;    ///< after the space: "add.u32"
-  const char* type;  ///< of the registers
+  const char* op;    ///< instruction after the state space, such as "add.u32"
+  const char* type;  ///< type of the registers
   int bytes;
   U before, operand, other;
   U after;
@@ -61,7 +61,8 @@ const Case kCases[] = {
     {"dec.u32", "b32", 4, 12, 9, 0, 9},
 };
 
-/// Loads *p, does the operation on memory of a space, stores the old value to p[1] and the new one to p[2].
+/// Returns a kernel that loads *p, does the operation on memory of a state space, and stores the old value to p[1] and
+/// the new one to p[2].
 std::string text_of(const Case& c, const std::string& space, int sm) {
   const bool cas = std::string(c.op).starts_with("cas");
   const std::string t = c.type, n = std::to_string(c.bytes);

@@ -11,10 +11,12 @@
 
 #include "reference_backends/gpu/driver/driver.h"
 
-/// The emulator as a user of a driver sees it.
+/// \file
+/// A test fixture that uses the emulator as a program uses a driver.
 namespace collet::gpu::testing_only {
 
-/// The driver of the process, with these options of COLLET_CUDA_EMULATOR; those of the first call count.
+/// Returns the driver, which the first call opens with these options of COLLET_CUDA_EMULATOR. Later calls ignore their
+/// options.
 inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,timeout=2,threads=2,sm=90") {
   static const Driver driver = [&] {
     setenv("COLLET_CUDA_EMULATOR", options, 0);
@@ -35,7 +37,7 @@ inline std::string ptx_header(int sm = 80) {
          "\n.address_size 64\n";
 }
 
-/// A context, and what belongs to it.
+/// A test with a context and helpers for modules, launches and memory.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -48,7 +50,7 @@ class GpuTest : public ::testing::Test {
     d.cuDevicePrimaryCtxRelease_v2(0);
   }
 
-  /// The kernel of this name; null and `log` where the text is refused.
+  /// Loads a module and returns its kernel of this name. If the text is refused, returns null and sets `log`.
   CUfunction load(const std::string& text, const char* name) {
     char buffer[512] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -84,7 +86,7 @@ class GpuTest : public ::testing::Test {
     return values;
   }
 
-  /// Launches and waits.
+  /// Launches a kernel and waits for it.
   template <typename... A>
   CUresult run(CUfunction f, unsigned blocks, unsigned threads, unsigned shared, A... arguments) {
     void* parameters[] = {static_cast<void*>(&arguments)..., nullptr};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each instruction alone, on numbers that matter, against the host's arithmetic.
+// Tests each instruction by itself on special and random numbers, and compares with the host's arithmetic.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -43,7 +43,7 @@ U low(int64_t v) {
   return static_cast<uint32_t>(v);
 }
 
-/// f16 and bf16 by a table of all their values: independent of the emulator's conversions.
+/// Returns the value of an f16 or bf16 number from a table of all values, independently of the emulator's conversions.
 double half_value(uint32_t bits, bool is_bf16) {
   const int mantissa = is_bf16 ? 7 : 10, bias = is_bf16 ? 127 : 15, top = is_bf16 ? 255 : 31;
   const int exponent = static_cast<int>(bits >> mantissa) & top;
@@ -54,13 +54,13 @@ double half_value(uint32_t bits, bool is_bf16) {
   return sign * std::ldexp(fraction + (1 << mantissa), exponent - bias - mantissa);
 }
 
-/// The nearest one of all, found by trying; ties go to the even one.
+/// Returns the nearest f16 or bf16 number, which is found by bisection over all of them; ties go to the even one.
 uint32_t nearest_half(double value, bool is_bf16) {
   if (std::isnan(value)) return 0x7fff;
   const uint32_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::fabs(value);
   const uint32_t infinity = is_bf16 ? 0x7f80 : 0x7c00;
-  uint32_t below = 0, above = infinity;  // values grow with their bits
+  uint32_t below = 0, above = infinity;  // values increase with their bits
   while (above - below > 1) {
     const uint32_t middle = (below + above) / 2;
     (half_value(middle, is_bf16) <= magnitude ? below : above) = middle;
@@ -81,7 +81,7 @@ double f8_value(uint32_t bits, bool is_e4m3) {
   return sign * (exponent ? std::ldexp(1 + fraction / 8, exponent - 7) : std::ldexp(fraction, -9));
 }
 
-/// The nearest finite one of all; ties go to the even one.
+/// Returns the nearest finite f8 number of all; ties go to the even one.
 uint32_t nearest_f8(double value, bool is_e4m3) {
   if (std::isnan(value)) return 0x7f;
   const uint32_t largest = is_e4m3 ? 0x7e : 0x7b;
@@ -95,12 +95,14 @@ uint32_t nearest_f8(double value, bool is_e4m3) {
   return best | (std::signbit(value) ? 0x80 : 0);
 }
 
-/// One instruction: its text with $d, $a, $b, $c, the types of those registers, and what it computes.
+/// An instruction to test: its text with $d, $a, $b, $c for registers, the types of those registers, and a function
+/// that computes the expected result.
 struct Case {
   const char* text;
-  const char* types;  ///< "d a b c"
+  const char* types;  ///< types of the registers in the order "d a b c"
   std::function<U(U, U, U)> expected;
-  double tolerance = 0;  ///< in units of the last place of f32; 0: the same bits, or NaN for NaN
+  /// Largest error in units in the last place of f32; 0: the bits must be equal, except that any NaN equals any other.
+  double tolerance = 0;
   const char* group = "all";
 };
 
@@ -306,7 +308,8 @@ const std::vector<Case>& cases() {
        [](U a, U b, U) { return U{nearest_half(half_value(a & 0xffff, false) * half_value(b & 0xffff, false), false)}; }},
       {"fma.rn.bf16 $d, $a, $b, $c;", "b16 b16 b16 b16",
        [](U a, U b, U c) {
-         // Exact in long double's 64 bits where the exponents are near; where not, the smaller part only breaks ties.
+         // long double with its 64 bits is exact if the exponents are close; otherwise the smaller summand only breaks
+         // ties.
          const long double p = static_cast<long double>(half_value(a & 0xffff, true)) * half_value(b & 0xffff, true);
          const long double s = p + half_value(c & 0xffff, true);
          const auto d = static_cast<double>(s);
@@ -334,7 +337,7 @@ const std::vector<Case>& cases() {
        }},
       {"{ .reg .pred p; setp.lt.f16 p, $a, $b; selp.b32 $d, 1, 0, p; }", "b32 b16 b16",
        [](U a, U b, U) { return U{half_value(a & 0xffff, false) < half_value(b & 0xffff, false)}; }},
-      // The formats of 8 bits.
+      // The 8-bit floating-point formats.
       {"cvt.rn.satfinite.e4m3x2.f32 $d, $a, $b;", "b16 f32 f32",
        [](U a, U b, U) { return U{nearest_f8(f32(b), true)} | U{nearest_f8(f32(a), true)} << 8; }, 0, "f8"},
       {"cvt.rn.satfinite.e5m2x2.f32 $d, $a, $b;", "b16 f32 f32",
@@ -423,7 +426,7 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-/// A module with a kernel for each case of a group: out[t] = f(in[3 t], in[3 t + 1], in[3 t + 2]).
+/// Returns a module with a kernel for each case of a group: out[t] = f(in[3 t], in[3 t + 1], in[3 t + 2]).
 std::string module_text(const std::string& group, int sm) {
   std::string text = ptx_header(sm);
   for (size_t i = 0; i < cases().size(); ++i) {

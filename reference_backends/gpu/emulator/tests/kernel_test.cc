@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole kernels: memory, control flow, functions, barriers.
+// Tests whole kernels: memory, control flow, functions, barriers.
 #include <cmath>
 #include <numeric>
 
@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 using KernelTest = GpuTest;
 
-// As LLVM's NVPTX backend writes it.
+// A kernel as LLVM's NVPTX backend writes it.
 const std::string kAxpy = ptx_header() + R"(
 .visible .entry axpy(
 	.param .u64 .ptr .global .align 4 axpy_param_0,
@@ -64,7 +64,7 @@ TEST_F(KernelTest, Elementwise) {
   for (int i = 0; i < n; ++i) EXPECT_EQ(result[i], std::fma(3.f, x[i], y[i])) << i;
 }
 
-// The sum of each block, through shared memory and shuffles.
+// A kernel that sums the elements of each block, through shared memory and shuffles.
 const std::string kSum = ptx_header() + R"(
 .visible .entry sum(.param .u64 in, .param .u64 out)
 {
@@ -129,7 +129,8 @@ TEST_F(KernelTest, ReductionThroughSharedMemory) {
   for (int b = 0; b < 4; ++b) EXPECT_EQ(sums[b], 256.f * (256.f * static_cast<float>(b) + 127.5f));
 }
 
-// Functions, local memory, vectors, constants, switch-like branches; made by llc from LLVM IR.
+// A module with functions, local memory, vectors, constants, and switch-like branches. llc has compiled it from LLVM
+// IR.
 const std::string kMixed = ptx_header() + R"(
 .extern .shared .align 16 .b8 dyn[];
 .const .align 16 .b8 tab[16] = {0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Correct kernels, and the same with one fault each: the checks must find every fault, and nothing in the correct ones.
+// Tests the emulator's checks: correct kernels must pass them, and each mutant, which is such a kernel with one fault,
+// must be caught.
 #include <numeric>
 
 #include "reference_backends/gpu/emulator/tests/gpu.h"
@@ -10,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A transpose of 32 x 32 elements through a tile of shared memory, by 32 x 8 threads, for each block.
+/// Each block transposes 32 x 32 elements through a tile in shared memory, with 32 x 8 threads.
 const std::string kTranspose = ptx_header() + R"(
 .visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
 	.reg .pred done;
@@ -54,7 +55,8 @@ $store:
 }
 )";
 
-/// A sum in shared memory by halves: a tree with a barrier at each step. n elements for each block of 128 threads.
+/// A tree reduction in shared memory, with a barrier after each step. Each block of 128 threads sums up to 128
+/// elements.
 const std::string kTree = ptx_header() + R"(
 .extern .shared .align 4 .b8 part[];
 .visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
@@ -97,7 +99,7 @@ $skip:
 }
 )";
 
-/// Warps that hand values on between their lanes through shared memory.
+/// The lanes of each warp pass values to each other through shared memory.
 const std::string kWarp = ptx_header() + R"(
 .visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
 	.reg .b32 i, s, o, v;
@@ -122,7 +124,7 @@ const std::string kWarp = ptx_header() + R"(
 }
 )";
 
-/// The last block to finish adds up what all blocks left in memory.
+/// The last block to finish adds the partial results that all blocks have stored in memory.
 const std::string kLast = ptx_header() + R"(
 .visible .global .align 4 .u32 count = 0;
 .visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
@@ -195,13 +197,13 @@ constexpr char kRace[] = "race in shared memory";
 struct Mutant {
   const char* what;
   const std::string* kernel;
-  const char* from;  ///< the text that is replaced, at its first place; empty: nothing
+  const char* from;  ///< the text of which the first occurrence is replaced; empty to replace nothing
   const char* to;
   const char* finding;
   uint32_t n = 512;
   unsigned shared = 512;
-  size_t output = 4 * 4096;  ///< bytes
-  bool clears = false;       ///< the output is set to 0 first
+  size_t output = 4 * 4096;  ///< size of the output in bytes
+  bool clears = false;       ///< whether the output is set to 0 before the launch
 };
 
 const Mutant kCorrect[] = {
@@ -303,7 +305,7 @@ TEST_F(MutantTest, EachIsFound) {
   for (const Mutant& m : kMutants) {
     const CUresult result = run_mutant(m);
     EXPECT_NE(result, CUDA_SUCCESS) << m.what;
-    // A read that comes too early may also find that nobody wrote the bytes yet.
+    // A read before the write may be reported as a read of bytes that nobody has written.
     const bool early =
         std::string(m.finding) == kRace && finding().find("nobody wrote these bytes before") != std::string::npos;
     if (!early) {
@@ -368,7 +370,7 @@ TEST_F(MutantTest, UseAfterFreeBehindManyFrees) {
   EXPECT_THAT(finding(), HasSubstr("use after free"));
 }
 
-// Freed memory is bounded: of 4 GiB in small pieces, 512 MiB are there.
+// Allocates 4 GiB in small pieces on a device of 512 MiB, so freed memory must be reused.
 TEST_F(MutantTest, FreedMemoryIsUsedAgain) {
   for (int i = 0; i < 100000; ++i) {
     CUdeviceptr p = 0;

@@ -11,7 +11,7 @@
 
 namespace collet::gpu::testing_only {
 
-/// The toolkit's assembler, or empty.
+/// Returns the path of the CUDA toolkit's assembler, or an empty string.
 inline std::string find_ptxas() {
   for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
     if (access(path, X_OK) == 0) return path;
@@ -19,7 +19,7 @@ inline std::string find_ptxas() {
   return {};
 }
 
-/// Assembles a text: what ptxas complains about, or empty.
+/// Assembles a text and returns the errors of ptxas; empty if there are none.
 inline std::string assemble(const std::string& text, int sm = 80) {
   char name[] = "/tmp/collet_ptxas_XXXXXX";
   const int file = mkstemp(name);

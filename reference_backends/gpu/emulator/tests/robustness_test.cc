@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that are wrong in every way: an error with a line, and never a crash or a hang.
+// Tests that invalid PTX texts give an error with a line, and never a crash or a hang.
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -85,7 +85,7 @@ TEST_F(RobustnessTest, NestingIsBounded) {
   EXPECT_EQ(load_result, CUDA_ERROR_INVALID_PTX);
 }
 
-/// Texts to start from: kernels with most of what LLVM writes.
+/// Returns the texts that are mutated: kernels with most of the constructs that LLVM writes.
 std::vector<std::string> seeds() {
   std::vector<std::string> list;
   for (const char* name : {"mixed", "rows"}) {
@@ -129,7 +129,7 @@ TEST_F(RobustnessTest, MutatedTextsNeverCrash) {
           if (!line.empty()) line.erase(random() % line.size(), 1 + random() % 4);
           break;
         default: {
-          // One number for another.
+          // Changes a digit of a number.
           const size_t at = line.find_first_of("0123456789");
           if (at != std::string::npos) line[at] = static_cast<char>('0' + random() % 10);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, graphs, host functions, pools.
+// Tests streams, events, graphs, host functions and memory pools.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// *p = *p * a + b, by one thread.
+/// A kernel of one thread: *p = *p * a + b.
 const std::string kStep = ptx_header() + R"(
 .visible .entry step(.param .u64 to, .param .u32 factor, .param .u32 term) {
 	.reg .b32 v, a, b;
@@ -48,7 +48,7 @@ class StreamTest : public GpuTest {
     void* parameters[] = {&p, &a, &b};
     return d.cuLaunchKernel(step, 1, 1, 1, 1, 1, 1, 0, s, parameters, nullptr);
   }
-  /// Keeps a stream busy until it is told otherwise.
+  /// Keeps a stream busy until it is opened.
   struct Gate {
     std::atomic<bool> open{false};
     static void wait(void* data) {
@@ -106,7 +106,7 @@ TEST_F(StreamTest, EventsOrderStreams) {
   }
 }
 
-// Without an event, the seed decides: both orders come up.
+// Without an event, the order depends on the seed, and both orders must occur.
 TEST_F(StreamTest, StreamsWithoutOrderRunInAnyOrder) {
   bool first = false, second = false;
   for (int round = 0; round < 100 && !(first && second); ++round) {
@@ -257,7 +257,7 @@ TEST_F(StreamTest, PinnedCopiesAreAsynchronous) {
   Gate gate;
   ASSERT_EQ(d.cuLaunchHostFunc(s, &Gate::wait, &gate), CUDA_SUCCESS);
   ASSERT_EQ(d.cuMemcpyHtoDAsync_v2(p, host, 64, s), CUDA_SUCCESS);
-  words[0] = 2;  // too early: the copy has not run
+  words[0] = 2;  // changes the source before the copy has run, which must read the new value
   gate.open = true;
   ASSERT_EQ(d.cuStreamSynchronize(s), CUDA_SUCCESS);
   EXPECT_EQ(value(p), 2u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a warp do together: shuffles, votes, matrices; and copies that finish later.
+// Tests what the threads of a warp do together: shuffles, votes, matrix products; and asynchronous copies.
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -12,7 +12,7 @@ namespace {
 
 using WarpTest = GpuTest;
 
-/// A kernel of 32 threads: `body` computes %r9 from the lane %r1; out[lane] gets it.
+/// Returns a kernel for 32 threads: `body` computes %r9 from the lane number %r1, and %r9 is stored to out[lane].
 std::string lane_kernel(const std::string& body, int sm = 80) {
   return ptx_header(sm) +
          ".visible .entry k(.param .u64 to) {\n.reg .pred %p<8>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<9>;\n"
@@ -32,7 +32,7 @@ const std::vector<LaneCase>& lane_cases() {
        [](uint32_t l) { return l + 5 < 32 ? l + 5 : 99; }},
       {"shfl.sync.bfly.b32 %r9, %r1, 16, 31, -1;", [](uint32_t l) { return l ^ 16; }},
       {"shfl.sync.idx.b32 %r9, %r1, 7, 31, -1;", [](uint32_t) { return 7u; }},
-      // Segments of 8 lanes: c has 0x1800 | clamp.
+      // Segments of 8 lanes: operand c is 0x1800 | clamp.
       {"shfl.sync.idx.b32 %r9, %r1, 2, 6175, -1;", [](uint32_t l) { return (l & 24) + 2; }},
       {"shfl.sync.up.b32 %r9|%p1, %r1, 1, 6144, -1;\n@!%p1 mov.u32 %r9, 77;",
        [](uint32_t l) { return l % 8 ? l - 1 : 77; }},
@@ -50,7 +50,7 @@ const std::vector<LaneCase>& lane_cases() {
       {"redux.sync.xor.b32 %r9, %r1, -1;", [](uint32_t) { return 0u; }},
       {"mov.u32 %r2, %lanemask_lt;\npopc.b32 %r9, %r2;", [](uint32_t l) { return l; }},
       {"mov.u32 %r9, %lanemask_ge;", [](uint32_t l) { return UINT32_MAX << l; }},
-      // Half of the warp meets alone.
+      // Only the lower half of the warp takes part.
       {"mov.u32 %r9, 5;\nsetp.ge.u32 %p1, %r1, 16;\n@%p1 bra $skip;\nshfl.sync.bfly.b32 %r9, %r1, 1, 31, 0xffff;\n"
        "$skip:\nbar.warp.sync -1;",
        [](uint32_t l) { return l < 16 ? l ^ 1 : 5; }},
@@ -78,20 +78,20 @@ TEST_F(WarpTest, TextsAreLegal) {
   for (const LaneCase& c : lane_cases()) EXPECT_EQ(assemble(lane_kernel(c.body)), "") << c.body;
 }
 
-/// Where element i of a lane lies, as the PTX manual's tables say.
+/// The position in a matrix of element i of a lane, from the tables in the PTX manual.
 struct Place {
   int row, column;
 };
 struct Mma {
-  const char* name;  ///< "m16n8k16.row.col.f32.bf16.bf16.f32"
+  const char* name;  ///< modifiers, such as "m16n8k16.row.col.f32.bf16.bf16.f32"
   int m, k;
-  int element_bits;  ///< of a and b
+  int element_bits;  ///< bits of an element of a and b
   bool is_bf16, is_float, f16_result;
   Place (*a)(int i, int lane);
   Place (*b)(int i, int lane);
 };
 
-// Figures for .f16 and .bf16, m16n8k16.
+// Positions for .f16 and .bf16, m16n8k16.
 Place a_half16(int i, int lane) {
   const int group = lane >> 2, member = lane % 4;
   return {(i < 2 || (i >= 4 && i < 6)) ? group : group + 8, i < 4 ? member * 2 + (i & 1) : member * 2 + (i & 1) + 8};
@@ -105,14 +105,14 @@ Place a_half8(int i, int lane) {
 Place b_half8(int i, int lane) {
   return {(lane % 4) * 2 + i, lane >> 2};
 }
-// .tf32, m16n8k8.
+// Positions for .tf32, m16n8k8.
 Place a_tf32(int i, int lane) {
   return {(i == 0 || i == 2) ? lane >> 2 : (lane >> 2) + 8, i < 2 ? lane % 4 : lane % 4 + 4};
 }
 Place b_tf32(int i, int lane) {
   return {i == 0 ? lane % 4 : lane % 4 + 4, lane >> 2};
 }
-// .s8, m16n8k32.
+// Positions for .s8, m16n8k32.
 Place a_s8(int i, int lane) {
   return {(i < 4 || (i >= 8 && i < 12)) ? lane >> 2 : (lane >> 2) + 8,
           i < 8 ? (lane % 4) * 4 + (i & 3) : (lane % 4) * 4 + (i & 3) + 16};
@@ -120,7 +120,7 @@ Place a_s8(int i, int lane) {
 Place b_s8(int i, int lane) {
   return {i < 4 ? (lane % 4) * 4 + (i & 3) : (lane % 4) * 4 + (i & 3) + 16, lane >> 2};
 }
-// .f64, m8n8k4.
+// Positions for .f64, m8n8k4.
 Place a_f64(int, int lane) {
   return {lane >> 2, lane % 4};
 }
@@ -139,7 +139,7 @@ const Mma kMma[] = {
     {"m8n8k4.row.col.f64.f64.f64.f64", 8, 4, 64, false, true, false, a_f64, b_f64},
 };
 
-/// A small whole number in the bits of an element.
+/// Returns a small integer as the bits of an element.
 uint64_t encode(const Mma& m, int value) {
   switch (m.element_bits) {
     case 8:
@@ -252,7 +252,7 @@ TEST_F(WarpTest, MatricesAreMultiplied) {
   }
 }
 
-/// Copies 16 bytes per thread to shared memory by cp.async, then reads it by ldmatrix.
+/// Returns a kernel that copies 16 bytes per thread to shared memory by cp.async, and then reads them by ldmatrix.
 std::string ldmatrix_text(bool transposed, const std::string& wait) {
   return ptx_header() + R"(
 .visible .entry k(.param .u64 from, .param .u64 to) {
