@@ -46,11 +46,11 @@ COLLET_API const char* collet_version(void);
 
 /** @name Blobs */
 /**@{*/
-/** Its bytes; ended by a zero byte that is not counted. */
+/** Returns the blob's bytes. A zero byte that is not counted follows them. */
 COLLET_API const char* collet_blob_data(const collet_blob* blob);
-/** Their number. */
+/** Returns the number of the blob's bytes. */
 COLLET_API uint64_t collet_blob_size(const collet_blob* blob);
-/** Frees it; null does nothing. */
+/** Frees a blob; null does nothing. */
 COLLET_API void collet_blob_release(collet_blob* blob);
 /**@}*/
 
@@ -62,7 +62,7 @@ struct collet_client_options {
   uint32_t struct_size;
   uint32_t device_count; /**< virtual devices wanted where the backend makes them; 0: its own choice */
   /** A name ("cpu"), looked up in COLLET_BACKEND_PATH (folders, separated by colons) and the installed folder, or a path
-   * to a shared library. Null: the environment's COLLET_BACKEND, else "cpu". */
+   * to a shared library. Null: the value of the environment variable COLLET_BACKEND, or "cpu" if it is not set. */
   const char* backend;
   /** The backend that runs the ops that the chosen one declines: null for the usual one (cpu, or the interpreter if cpu was not
    * built); "none" for no fallback. The reference backends have none. */
@@ -87,7 +87,7 @@ struct collet_client_options {
  * is no backend or of another ABI. */
 COLLET_API collet_status collet_client_open(const struct collet_client_options* options, collet_client** out_client,
                                             struct collet_error* error);
-/** Closes it; its executables, buffers and events must have been released. */
+/** Closes a client; its executables, buffers and events must have been released. */
 COLLET_API void collet_client_close(collet_client* client);
 
 /** Facts about a client. */
@@ -96,9 +96,9 @@ struct collet_client_info {
   uint32_t device_count;
   const char* backend; /**< name */
   const char* backend_version;
-  const char* backend_path; /**< of the library */
+  const char* backend_path; /**< path of the backend's library */
   const char* fallback;     /**< name; empty for none */
-  uint32_t opset;           /**< of the backend */
+  uint32_t opset;           /**< the opset of the backend */
   uint32_t functions;       /**< how many functions of the core table the backend supplies */
 };
 /** Fills `info`, whose struct_size the caller has set. */
@@ -114,14 +114,15 @@ struct collet_client_device_info {
   uint32_t space_count;
   uint32_t default_space;
   int32_t coordinates[4];
-  uint64_t bytes_in_use; /**< by this client, in all spaces of the device */
+  uint64_t bytes_in_use; /**< bytes in use by this client, in all spaces of the device */
   uint64_t peak_bytes;
-  uint64_t capacity; /**< of the default space; 0: unknown */
-  /* What the backend says of the default space, for all who use it ("memory_stats" of tables.h); zeros: nothing. */
+  uint64_t capacity; /**< capacity of the default space; 0: unknown */
+  /* Statistics of the default space for all its users, as the backend's table "memory_stats" reports them (tables.h);
+   * zeros if it has no such table. */
   uint64_t device_bytes_in_use;
   uint64_t device_peak_bytes;
   uint64_t device_bytes_limit; /**< 0: unknown */
-  uint64_t device_allocations; /**< alive now */
+  uint64_t device_allocations; /**< number of live allocations */
 };
 /** Fills `info` for device number `device`. */
 COLLET_API collet_status collet_client_device_info_get(collet_client* client, uint32_t device,
@@ -138,17 +139,17 @@ COLLET_API void collet_client_trim(collet_client* client);
  * where the backend has no table "host_memory". */
 COLLET_API collet_status collet_client_register_host_memory(collet_client* client, void* host, uint64_t bytes,
                                                             struct collet_error* error);
-/** Undoes it, by the same address. Every buffer whose data comes from there or goes there is ready. NOT_FOUND where it is not
- * registered. */
+/** Undoes collet_client_register_host_memory for the same address. All copies from and to that memory must have ended.
+ * Returns NOT_FOUND if it is not registered. */
 COLLET_API collet_status collet_client_unregister_host_memory(collet_client* client, void* host,
                                                               struct collet_error* error);
 
 /** How one device reaches another. */
 struct collet_client_link {
   uint32_t struct_size;
-  uint32_t hops;       /**< devices and switches on the way, at least 1; 0: no way but by the host, or unknown */
-  double latency_ns;   /**< of one copy; 0: unknown */
-  double bytes_per_ns; /**< 0: unknown */
+  uint32_t hops;       /**< devices and switches on the way, at least 1; 0: only by the host, or unknown */
+  double latency_ns;   /**< latency of one copy; 0: unknown */
+  double bytes_per_ns; /**< bandwidth; 0: unknown */
 };
 /** Fills `link` for two different devices. All is 0 where the backend has no table "links". */
 COLLET_API collet_status collet_client_link_get(collet_client* client, uint32_t from, uint32_t to,
@@ -160,7 +161,7 @@ COLLET_API collet_status collet_client_link_get(collet_client* client, uint32_t 
 
 /** Forms of a program. */
 enum {
-  COLLET_FORMAT_AUTO = 0, /**< told by its content */
+  COLLET_FORMAT_AUTO = 0, /**< the format is detected from the content */
   COLLET_FORMAT_HLO_TEXT = 1,
   COLLET_FORMAT_HLO_PROTO = 2, /**< HloModuleProto or HloProto, binary */
   COLLET_FORMAT_STABLEHLO_TEXT = 3,
@@ -192,34 +193,34 @@ struct collet_read_options {
 COLLET_API collet_status collet_module_read(const void* bytes, uint64_t size, const struct collet_read_options* options,
                                             collet_module** out_module, collet_blob** out_messages,
                                             struct collet_error* error);
-/** Another reference. */
+/** Adds a reference. */
 COLLET_API void collet_module_retain(collet_module* module);
 /** Drops a reference; null does nothing. */
 COLLET_API void collet_module_release(collet_module* module);
-/** Writes it in one of the forms. */
+/** Writes a module in one of the formats. */
 COLLET_API collet_status collet_module_write(collet_module* module, uint32_t format, collet_blob** out_blob,
                                              struct collet_error* error);
 
-/** An array type as an embedder sees it. `dims` lives as long as what it was asked of. */
+/** An array type as an embedder sees it. `dims` lives as long as the object that returned the type. */
 struct collet_array_type {
   uint32_t element; /**< COLLET_TYPE_* */
   uint32_t rank;
   const int64_t* dims;
 };
-/** Its name, as it was read. */
+/** Returns the module's name as it was read. */
 COLLET_API const char* collet_module_name(const collet_module* module);
-/** Number of entry parameters, tuples flattened. */
+/** Returns the number of entry parameters, with tuples flattened. */
 COLLET_API uint32_t collet_module_parameter_count(const collet_module* module);
-/** Type of a flattened parameter. */
+/** Returns the type of a flattened parameter. */
 COLLET_API struct collet_array_type collet_module_parameter(const collet_module* module, uint32_t index);
-/** Number of entry results, tuples flattened. */
+/** Returns the number of entry results, with tuples flattened. */
 COLLET_API uint32_t collet_module_result_count(const collet_module* module);
-/** Type of a flattened result. */
+/** Returns the type of a flattened result. */
 COLLET_API struct collet_array_type collet_module_result(const collet_module* module, uint32_t index);
-/** How a flattened parameter is spread over devices, as HLO text has it: "{devices=[2,1]<=[2]}". Null where the program
- * says nothing, and past the last. */
+/** Returns the sharding of a flattened parameter in the form of HLO text, such as "{devices=[2,1]<=[2]}". Null if the
+ * program has none for it, and past the last. */
 COLLET_API const char* collet_module_parameter_sharding(const collet_module* module, uint32_t index);
-/** Likewise for a flattened result. */
+/** Returns the sharding of a flattened result, likewise. */
 COLLET_API const char* collet_module_result_sharding(const collet_module* module, uint32_t index);
 /**@}*/
 
@@ -232,25 +233,26 @@ struct collet_host_call {
   uint32_t participant; /**< replica * partition_count + partition */
   uint32_t operand_count;
   uint32_t result_count;
-  const void* const* operands; /**< only to be read */
-  void* const* results;        /**< to be filled */
+  const void* const* operands; /**< the operands, which must not be changed */
+  void* const* results;        /**< the results, which the function fills */
   const struct collet_array_type* operand_types;
   const struct collet_array_type* result_types;
   uint64_t run_id;
-  const char* target; /**< of the custom call */
+  const char* target; /**< target of the custom call */
   const char* config; /**< its backend_config, ended by a zero byte that is not counted */
   uint64_t config_size;
 };
 
-/** A function of the embedder's that programs may call: what a custom-call with this target stands for. With the target
- * "infeed" or "outfeed" it is what those ops do: results of the one are the array (a tuple's elements, each by itself)
- * that the host gives, operands of the other the one that it takes, and in both the token; `config` is the op's own. They
- * are called in the order of the program's tokens, in loops too, once for each participant. */
+/** A function of the embedder that programs may call: it implements custom-calls with this target. With the target
+ * "infeed" or "outfeed" it implements those ops: for infeed, the results are the arrays (a tuple's elements, each by
+ * itself) that the host provides, for outfeed, the operands are the arrays that the host receives; both also have the
+ * token, and `config` is the op's own. They are called in the order of the program's tokens, in loops too, once for each
+ * participant. */
 struct collet_host_function {
   const char* target;
   void* user;
-  /** Called by a thread of the library's, which waits for it: other work for the device may have to wait too. Or, for a
-   * short run of one participant, by the one that asks for the run. An error fails the run. */
+  /** Called by a thread of the library, which waits for it; other work for the device may have to wait too. For a short
+   * run of one participant, it may be called by the thread that starts the run. An error fails the run. */
   collet_status (*call)(void* user, const struct collet_host_call* call, struct collet_error* error);
 };
 
@@ -287,9 +289,9 @@ struct collet_compile_request {
 COLLET_API collet_status collet_compile(collet_client* client, collet_module* module,
                                         const struct collet_compile_request* request,
                                         collet_executable** out_executable, struct collet_error* error);
-/** Another reference. */
+/** Adds a reference. */
 COLLET_API void collet_executable_retain(collet_executable* executable);
-/** Drops a reference; null does nothing. Running work is waited for by the library. */
+/** Drops a reference; null does nothing. The library waits for running work. */
 COLLET_API void collet_executable_release(collet_executable* executable);
 
 /** Writes an executable as bytes: its program, how it was compiled, and what its backends hand out of compiled code
@@ -309,22 +311,22 @@ COLLET_API collet_status collet_executable_load(collet_client* client, const voi
 /** Facts about an executable. */
 struct collet_executable_facts {
   uint32_t struct_size;
-  uint32_t argument_count;  /**< flattened */
-  uint32_t result_count;    /**< flattened */
-  uint32_t participants;    /**< replica_count * partition_count */
-  uint32_t device_ops;      /**< ops that run on the backend's devices */
-  uint32_t fallback_ops;    /**< ops that run on the fallback */
-  uint32_t host_ops;        /**< control flow that the runtime runs itself */
-  uint32_t clusters;        /**< programs that were compiled; equal ones count once */
-  uint32_t kernels;         /**< of one execution without loops, as far as the backends say */
-  uint32_t from_cache;      /**< 1: nothing was compiled */
-  uint64_t traffic_bytes;   /**< likewise; 0: unknown */
-  uint64_t workspace_bytes; /**< of one execution */
+  uint32_t argument_count; /**< flattened */
+  uint32_t result_count;   /**< flattened */
+  uint32_t participants;   /**< replica_count * partition_count */
+  uint32_t device_ops;     /**< ops that run on the backend's devices */
+  uint32_t fallback_ops;   /**< ops that run on the fallback */
+  uint32_t host_ops;       /**< control flow that the runtime runs itself */
+  uint32_t clusters;       /**< programs that were compiled; equal ones count once */
+  uint32_t kernels;    /**< kernels of one execution, each loop body counted once, as far as the backends report them */
+  uint32_t from_cache; /**< 1: nothing was compiled */
+  uint64_t traffic_bytes;   /**< estimated bytes that kernels read and write, counted likewise; 0: unknown */
+  uint64_t workspace_bytes; /**< workspace of one execution */
   uint64_t crossing_bytes;  /**< copied between device and fallback in one execution */
   uint64_t compile_ns;
   uint64_t flops;          /**< arithmetic of one participant's execution, estimated; unknown loops count ten trips */
-  uint64_t code_bytes;     /**< of all clusters, as far as the backends say */
-  uint64_t resident_bytes; /**< device memory that the executable itself holds; as far as the backends say */
+  uint64_t code_bytes;     /**< machine code of all clusters, as far as the backends report it */
+  uint64_t resident_bytes; /**< device memory that the executable itself holds, as far as the backends report it */
 };
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,
@@ -332,7 +334,8 @@ COLLET_API collet_status collet_executable_facts_get(collet_executable* executab
 /** Kinds of questions that a compilation asks a device. */
 enum {
   COLLET_QUESTION_OP = 0,
-  COLLET_QUESTION_PATTERN = 1, /**< also those that the device named and that the program does not have */
+  /** The question is about a pattern; patterns that the device named but the program does not contain are listed, too. */
+  COLLET_QUESTION_PATTERN = 1,
   COLLET_QUESTION_FUSION = 2
 };
 /** The answers for all ops of one name and element type that a device was asked about. */
@@ -340,43 +343,44 @@ struct collet_question {
   uint32_t struct_size;
   uint32_t kind;     /**< COLLET_QUESTION_* */
   uint32_t element;  /**< COLLET_TYPE_* of the first result; COLLET_TYPE_INVALID for a pattern that was not there */
-  uint32_t asked;    /**< 1: it was asked about */
-  uint32_t accepted; /**< 1: the device took one at some time; the program may have changed since */
-  uint32_t placed;   /**< how many the executable runs on the device */
+  uint32_t asked;    /**< 1: the device was asked */
+  uint32_t accepted; /**< 1: the device accepted at least one such op, even if the program has changed since */
+  uint32_t placed;   /**< number of such ops that run on the device */
   const char* name;  /**< "add"; of a pattern its name; of a fusion the ops in it. Lives as long as the executable */
 };
 /** Fills `question`, whose struct_size the caller has set, with number `index` of what the compilation asked the device.
  * OUT_OF_RANGE past the last; none where the executable was loaded from bytes. */
 COLLET_API collet_status collet_executable_question(collet_executable* executable, uint32_t index,
                                                     struct collet_question* question, struct collet_error* error);
-/** Type of a flattened argument. */
+/** Returns the type of a flattened argument. */
 COLLET_API struct collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index);
-/** Type of a flattened result. */
+/** Returns the type of a flattened result. */
 COLLET_API struct collet_array_type collet_executable_result(const collet_executable* executable, uint32_t index);
-/** Number of the memory space in which a flattened result comes to lie, on each participant's device; COLLET_NONE past
+/** Returns the number of the memory space that receives a flattened result on each participant's device; COLLET_NONE past
  * the last. */
 COLLET_API uint32_t collet_executable_result_space(const collet_executable* executable, uint32_t index);
-/** 1 where the argument is donated by the program (input_output_alias, buffer_donor). */
+/** Returns 1 if the program donates the argument (input_output_alias, buffer_donor). */
 COLLET_API uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index);
-/** How a flattened argument is spread over the partitions, as HLO text has it, with the devices listed:
- * "{devices=[2,1]0,1}", "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}" or "{replicated}". Null where the program was not
+/** Returns the sharding of a flattened argument over the partitions, in the form of HLO text with a list of the devices:
+ * "{devices=[2,1]0,1}", "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}" or "{replicated}". Null if the program was not
  * partitioned, and past the last. */
 COLLET_API const char* collet_executable_argument_sharding(const collet_executable* executable, uint32_t index);
-/** Likewise for a flattened result. */
+/** Returns the sharding of a flattened result, likewise. */
 COLLET_API const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index);
-/** The order that the program's source states for a flattened argument, dimensions from the fastest on: "{0,1}". Null for
- * row-major, where nothing is stated, and past the last. Arrays that this library takes and gives are row-major whatever it
- * is; a frontend that promises the order to its caller has it from here. */
+/** Returns the layout that the program's source states for a flattened argument: its dimensions from the fastest on, such
+ * as "{0,1}". Null for row-major, if nothing is stated, and past the last. This library always exchanges row-major
+ * arrays; a frontend that has promised the layout to its caller must transpose. */
 COLLET_API const char* collet_executable_argument_layout(const collet_executable* executable, uint32_t index);
-/** Likewise for a flattened result. */
+/** Returns the layout of a flattened result, likewise. */
 COLLET_API const char* collet_executable_result_layout(const collet_executable* executable, uint32_t index);
-/** Target of the index-th function of the embedder's that the program calls; null past the last. */
+/** Returns the target of the index-th function of the embedder that the program calls; null past the last. */
 COLLET_API const char* collet_executable_host_function(const collet_executable* executable, uint32_t index);
-/** The program that each participant runs, written in a format as collet_module_write does it: as it was read, or, where
- * that was written for whole arrays, what was made of it for the partitions. */
+/** Writes the program that each participant runs in a format of collet_module_write: the program as it was read or, if
+ * that was written for whole arrays, the partitioned program. */
 COLLET_API collet_status collet_executable_program(collet_executable* executable, uint32_t format,
                                                    collet_blob** out_blob, struct collet_error* error);
-/** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
+/** Describes the execution plan for readers: what runs where, why, in which order, and how many bytes are copied between
+ * device and fallback. `json`: 1 for JSON, 0 for text. */
 COLLET_API collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
                                                    struct collet_error* error);
 /**@}*/
@@ -411,37 +415,37 @@ struct collet_host_array {
 COLLET_API collet_status collet_buffer_from_host(collet_client* client, uint32_t device, uint32_t space,
                                                  const struct collet_host_array* array, collet_buffer** out_buffer,
                                                  struct collet_error* error);
-/** Another reference. */
+/** Adds a reference. */
 COLLET_API void collet_buffer_retain(collet_buffer* buffer);
 /** Drops a reference; null does nothing. */
 COLLET_API void collet_buffer_release(collet_buffer* buffer);
-/** Its type. */
+/** Returns the element type and dimensions. */
 COLLET_API struct collet_array_type collet_buffer_type(const collet_buffer* buffer);
-/** Bytes of its data, dense. */
+/** Returns the bytes of the dense data. */
 COLLET_API uint64_t collet_buffer_bytes(const collet_buffer* buffer);
-/** Its device. */
+/** Returns the number of the buffer's device. */
 COLLET_API uint32_t collet_buffer_device(const collet_buffer* buffer);
-/** Its memory space. */
+/** Returns the number of the buffer's memory space. */
 COLLET_API uint32_t collet_buffer_space(const collet_buffer* buffer);
-/** Ready, or failed: a new reference. */
+/** Returns a new reference to the event that comes when the buffer is ready or has failed. */
 COLLET_API collet_event* collet_buffer_ready(collet_buffer* buffer);
-/** 1 once it was donated or deleted: every further use is an error. */
+/** Returns 1 if the buffer has been donated or deleted; every further use is an error. */
 COLLET_API uint32_t collet_buffer_is_deleted(const collet_buffer* buffer);
-/** Frees its memory as soon as running work allows, whatever references there are. */
+/** Frees the buffer's memory as soon as running work allows, even if there are references to it. */
 COLLET_API void collet_buffer_delete(collet_buffer* buffer);
-/** Copies its data, dense and row-major, to `out`, of `size` bytes (at least collet_buffer_bytes). With `out_event` null
- * it returns when done; else *out_event tells. */
+/** Copies the buffer's data, dense and row-major, to `out`, which has `size` bytes (at least collet_buffer_bytes). With
+ * `out_event` null it returns when done; else *out_event tells. */
 COLLET_API collet_status collet_buffer_to_host(collet_buffer* buffer, void* out, uint64_t size,
                                                collet_event** out_event, struct collet_error* error);
-/** Copies `bytes` from `offset` on. */
+/** Copies `bytes` bytes of the buffer's data, from `offset` on, as collet_buffer_to_host does. */
 COLLET_API collet_status collet_buffer_to_host_range(collet_buffer* buffer, uint64_t offset, uint64_t bytes, void* out,
                                                      collet_event** out_event, struct collet_error* error);
-/** A copy on another device or in another space (COLLET_NONE: the default one). */
+/** Makes a copy of the buffer on another device or in another space (COLLET_NONE: the default one). */
 COLLET_API collet_status collet_buffer_copy(collet_buffer* buffer, uint32_t device, uint32_t space,
                                             collet_buffer** out_buffer, struct collet_error* error);
-/** A buffer whose data comes later: collet_buffer_write and collet_buffer_fulfil bring it, collet_buffer_fail says that it
- * never comes. Until then it is used like any other: what uses it waits, and keeps no other work waiting. Released for
- * the last time before that, it fails with COLLET_CANCELLED. */
+/** Makes a buffer whose data comes later: collet_buffer_write and collet_buffer_fulfil provide it, collet_buffer_fail
+ * reports that it never comes. Until then it can be used like any other buffer: work that uses it waits, without
+ * delaying other work. If its last reference is released before that, it fails with COLLET_CANCELLED. */
 COLLET_API collet_status collet_buffer_promise(collet_client* client, uint32_t device, uint32_t space,
                                                const struct collet_array_type* type, collet_buffer** out_buffer,
                                                struct collet_error* error);
@@ -449,13 +453,15 @@ COLLET_API collet_status collet_buffer_promise(collet_client* client, uint32_t d
  * any order; from several threads for parts that do not overlap. FAILED_PRECONDITION once it was fulfilled or failed. */
 COLLET_API collet_status collet_buffer_write(collet_buffer* buffer, uint64_t offset, uint64_t bytes, const void* data,
                                              struct collet_error* error);
-/** Fulfils the promise: with what was written, parts that were not are undefined; or with a copy of `source` (of the same
- * client and type, on any device), as soon as that is ready, or its failure. */
+/** Fulfils the promise. With `source` null, the data is what was written, and other parts are undefined. Otherwise it is
+ * a copy of `source` (of the same client and type, on any device), made when that is ready; a failure of `source` is
+ * passed on. */
 COLLET_API collet_status collet_buffer_fulfil(collet_buffer* buffer, collet_buffer* source, struct collet_error* error);
-/** Breaks the promise: what uses the buffer fails with this code, which is not COLLET_OK, and message. */
+/** Breaks the promise: all work that uses the buffer fails with this code, which is not COLLET_OK, and message. */
 COLLET_API collet_status collet_buffer_fail(collet_buffer* buffer, collet_status code, const char* message,
                                             struct collet_error* error);
-/** Returns the address of its data if the host may read it there once it is ready; null otherwise. */
+/** Returns the address at which the host may read the buffer's data once it is ready; null if the host cannot read it
+ * directly. */
 COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 /**@}*/
 
@@ -466,7 +472,7 @@ COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 struct collet_execute_options {
   uint32_t struct_size;
   uint32_t keep_donated;         /**< 1: arguments that the program donates are copied and stay alive */
-  uint64_t run_id;               /**< same for all processes of one run; 0: the library counts */
+  uint64_t run_id;               /**< the same for all processes of one run; 0: the library assigns a number */
   const uint32_t* non_donatable; /**< arguments that must stay alive although the program donates them */
   uint32_t non_donatable_count;
   uint32_t synchronous; /**< 1: return when the results are there */
@@ -475,10 +481,10 @@ struct collet_execute_options {
   collet_event** out_done;
 };
 
-/** Runs. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;
- * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted. When the call fails `results` is
- * untouched and donated arguments are intact, unless a part of the program had run by then and had overwritten one of
- * them: then they are deleted all the same. */
+/** Runs a program. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;
+ * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted. When the call fails, `results` is
+ * untouched and donated arguments are intact, unless a part of the program has run and overwritten one of them: then
+ * they are deleted nevertheless. */
 COLLET_API collet_status collet_execute(collet_executable* executable, const struct collet_execute_options* options,
                                         collet_buffer* const* arguments, collet_buffer** results,
                                         struct collet_error* error);
@@ -486,15 +492,15 @@ COLLET_API collet_status collet_execute(collet_executable* executable, const str
 
 /** @name Events */
 /**@{*/
-/** Another reference. */
+/** Adds a reference. */
 COLLET_API void collet_event_retain(collet_event* event);
 /** Drops a reference; null does nothing. */
 COLLET_API void collet_event_release(collet_event* event);
-/** 1 when it has come, with success or failure. */
+/** Returns 1 if the event has come, with success or failure. */
 COLLET_API uint32_t collet_event_is_ready(collet_event* event);
-/** Blocks until it has come; then its outcome. */
+/** Blocks until the event has come, and returns its outcome. */
 COLLET_API collet_status collet_event_wait(collet_event* event, struct collet_error* error);
-/** Likewise, but gives up after `timeout_ns` with COLLET_DEADLINE_EXCEEDED; the event may still come. */
+/** Like collet_event_wait, but gives up after `timeout_ns` with COLLET_DEADLINE_EXCEEDED; the event may still come. */
 COLLET_API collet_status collet_event_wait_for(collet_event* event, uint64_t timeout_ns, struct collet_error* error);
 /** Calls `done` once when it has come: at once on this thread, or later on a thread of the library's, where it must not
  * block. The message lives during the call. */
@@ -508,33 +514,34 @@ COLLET_API void collet_event_on_ready(collet_event* event,
 /** Kinds of spans. */
 enum {
   COLLET_SPAN_COMPILE = 1,    /**< collet_compile, or collet_executable_load */
-  COLLET_SPAN_RUN = 2,        /**< an execution, on the thread that does it; what follows lies within it */
-  COLLET_SPAN_LAUNCH = 3,     /**< one call of a backend's execute; the name tells what the launched program holds */
+  COLLET_SPAN_RUN = 2,        /**< an execution, on the thread that runs it; the spans of its parts lie within it */
+  COLLET_SPAN_LAUNCH = 3,     /**< one call of a backend's execute; the name describes the launched program */
   COLLET_SPAN_COPY = 4,       /**< one call of a backend's copy */
-  COLLET_SPAN_COLLECTIVE = 5, /**< a collective that the runtime does itself */
-  COLLET_SPAN_HOST_CALL = 6,  /**< a function of the embedder's */
-  COLLET_SPAN_DEVICE = 7      /**< what a device recorded of itself; handed out when the listener or its client goes */
+  COLLET_SPAN_COLLECTIVE = 5, /**< a collective that the runtime computes itself */
+  COLLET_SPAN_HOST_CALL = 6,  /**< a call of a function of the embedder */
+  COLLET_SPAN_DEVICE = 7 /**< something that a device recorded; reported when the listener or its client is removed */
 };
 
-/** Something that took time. Lives during the call that hands it out. */
+/** An interval of time. The struct lives during the call that hands it out. */
 struct collet_span {
   uint32_t struct_size;
   uint32_t kind; /**< COLLET_SPAN_* */
   const char* name;
-  uint64_t start_ns; /**< since 1970, by the system's clock */
+  uint64_t start_ns; /**< start, in nanoseconds since 1970 by the system's clock */
   uint64_t duration_ns;
   uint64_t thread;      /**< the system's number of the thread */
-  uint64_t run_id;      /**< of the execution; 0: of none */
-  uint64_t bytes;       /**< copied; 0: not a copy */
-  uint32_t device;      /**< COLLET_NONE: of no certain one */
+  uint64_t run_id;      /**< run_id of the execution; 0: of none */
+  uint64_t bytes;       /**< bytes copied; 0: not a copy */
+  uint32_t device;      /**< COLLET_NONE: not of one device */
   uint32_t on_fallback; /**< 1: the fallback did it */
   const char* engine;   /**< of COLLET_SPAN_DEVICE: the part of the device that it ran on; else null */
 };
 /** Called at each span's end, on the thread on which it ended; it must not block, nor call the library. */
 typedef void (*collet_trace_fn)(void* user, const struct collet_span* span);
-/** Tells `listener` of all spans of this process that begin from now on; null ends it. Of several calls the last one
- * holds. When it returns, an earlier listener is not called again. While somebody listens, devices of backends with the
- * table "profile" record what they do; the earlier listener gets what they recorded for it before the call returns. */
+/** Registers `listener` for all spans of this process that begin from now on; null unregisters it. There is one listener:
+ * a later call replaces the earlier one. When it returns, an earlier listener is not called again. While a listener is
+ * registered, devices of backends with the table "profile" record what they do; the earlier listener gets what they
+ * recorded for it before the call returns. */
 COLLET_API void collet_trace(collet_trace_fn listener, void* user);
 /**@}*/
 

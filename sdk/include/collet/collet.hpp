@@ -2,8 +2,8 @@
 #ifndef COLLET_COLLET_HPP
 #define COLLET_COLLET_HPP
 
-/** \file
- * collet.h for C++17: owners instead of handles, Result instead of codes. Header only; throws nothing of its own.
+/** \file C++17 wrapper of collet.h: classes that own references instead of handles, and Result instead of status codes.
+ * Header only; it throws no exceptions of its own.
  *
  *     auto client = collet::Client::open("cpu");
  *     auto module = collet::Module::read(text);
@@ -13,7 +13,8 @@
  *     auto results = executable->run({*x});
  *     auto numbers = (*results)[0].to_vector<float>();
  *
- * Owners are cheap to copy (they count references), except Client. A default-constructed one owns nothing.
+ * All these classes except Client can be copied, which only counts references. A default-constructed object owns
+ * nothing.
  */
 
 #include <string>
@@ -36,26 +37,26 @@ struct Error {
 template <typename T>
 class Result {
  public:
-  /** Success. */
+  /** Makes a success. */
   Result(T value) : state_(std::move(value)) {}
-  /** Failure. */
+  /** Makes a failure. */
   Result(Error error) : state_(std::move(error)) {}
   /** True on success. */
   explicit operator bool() const { return state_.index() == 0; }
-  /** The value; only on success. */
+  /** Returns the value. Requires success. */
   T& operator*() { return *std::get_if<0>(&state_); }
-  /** The value; only on success. */
+  /** Returns the value. Requires success. */
   const T& operator*() const { return *std::get_if<0>(&state_); }
-  /** The value; only on success. */
+  /** Returns the value. Requires success. */
   T* operator->() { return std::get_if<0>(&state_); }
-  /** The error; only on failure. */
+  /** Returns the error. Requires a failure. */
   const Error& error() const { return *std::get_if<1>(&state_); }
 
  private:
   std::variant<T, Error> state_;
 };
 
-/** Success of what gives nothing. */
+/** The value of a Result of functions that return nothing. */
 struct Done {};
 
 namespace detail {
@@ -78,7 +79,7 @@ class Owner {
   ~Owner() {
     if (handle_) Release(handle_);
   }
-  /** The handle; still owned here. */
+  /** Returns the handle, which this object still owns. */
   T* get() const { return handle_; }
   /** True unless it owns nothing. */
   explicit operator bool() const { return handle_ != nullptr; }
@@ -87,7 +88,7 @@ class Owner {
   T* handle_ = nullptr;
 };
 
-/** The element type that stands for a C++ type. */
+/** Maps a C++ type to its element type. */
 template <typename T>
 struct Element;
 template <>
@@ -141,13 +142,13 @@ inline Error failure(collet_status code, const collet_error& error) {
 
 }  // namespace detail
 
-/** A moment that comes once. */
+/** An event that comes once, with success or failure. */
 class Event : public detail::Owner<collet_event, collet_event_retain, collet_event_release> {
  public:
   using Owner::Owner;
-  /** It has come. */
+  /** True if the event has come. */
   bool is_ready() const { return collet_event_is_ready(handle_) != 0; }
-  /** Blocks until it has come. */
+  /** Blocks until the event has come, and returns its outcome. */
   Result<Done> wait() const {
     collet_error error;
     const collet_status code = collet_event_wait(handle_, &error);
@@ -160,24 +161,24 @@ class Event : public detail::Owner<collet_event, collet_event_retain, collet_eve
 class Buffer : public detail::Owner<collet_buffer, collet_buffer_retain, collet_buffer_release> {
  public:
   using Owner::Owner;
-  /** Element type and dimensions; the latter live as long as the buffer. */
+  /** Returns element type and dimensions; the dimensions live as long as the buffer. */
   collet_array_type type() const { return collet_buffer_type(handle_); }
-  /** Bytes of its data. */
+  /** Returns the bytes of the buffer's data. */
   uint64_t bytes() const { return collet_buffer_bytes(handle_); }
-  /** Number of its device. */
+  /** Returns the number of the buffer's device. */
   uint32_t device() const { return collet_buffer_device(handle_); }
-  /** It was donated or deleted. */
+  /** True if the buffer has been donated or deleted. */
   bool is_deleted() const { return collet_buffer_is_deleted(handle_) != 0; }
-  /** Comes when its data is there. */
+  /** Returns the event that comes when the data is available. */
   Event ready() const { return Event(collet_buffer_ready(handle_)); }
-  /** Copies its data out; `size` bytes of room. Blocks. */
+  /** Copies the data to `out`, which has `size` bytes. Blocks. */
   Result<Done> to_host(void* out, uint64_t size) const {
     collet_error error;
     const collet_status code = collet_buffer_to_host(handle_, out, size, nullptr, &error);
     if (code != COLLET_OK) return detail::failure(code, error);
     return Done{};
   }
-  /** Its elements. INVALID_ARGUMENT where they are not T. Blocks. */
+  /** Returns the elements. INVALID_ARGUMENT if their type is not T. Blocks. */
   template <typename T>
   Result<std::vector<T>> to_vector() const {
     if (type().element != detail::Element<T>::value)
@@ -193,14 +194,14 @@ class Buffer : public detail::Owner<collet_buffer, collet_buffer_retain, collet_
 class Module : public detail::Owner<collet_module, collet_module_retain, collet_module_release> {
  public:
   using Owner::Owner;
-  /** Reads any form; `file` is for messages. */
+  /** Reads a program in any format; `file` is its name in messages. */
   static Result<Module> read(std::string_view bytes, const char* file = nullptr) {
     collet_read_options options{};
     options.struct_size = sizeof options;
     options.file = file;
     return read(bytes, options);
   }
-  /** Reads as `options` say. */
+  /** Reads a program with the given options. */
   static Result<Module> read(std::string_view bytes, const collet_read_options& options) {
     collet_error error;
     collet_module* out = nullptr;
@@ -208,13 +209,13 @@ class Module : public detail::Owner<collet_module, collet_module_retain, collet_
     if (code != COLLET_OK) return detail::failure(code, error);
     return Module(out);
   }
-  /** Number of flattened parameters. */
+  /** Returns the number of flattened parameters. */
   uint32_t parameter_count() const { return collet_module_parameter_count(handle_); }
-  /** Type of a flattened parameter. */
+  /** Returns the type of a flattened parameter. */
   collet_array_type parameter(uint32_t index) const { return collet_module_parameter(handle_, index); }
-  /** Number of flattened results. */
+  /** Returns the number of flattened results. */
   uint32_t result_count() const { return collet_module_result_count(handle_); }
-  /** Type of a flattened result. */
+  /** Returns the type of a flattened result. */
   collet_array_type result(uint32_t index) const { return collet_module_result(handle_, index); }
 };
 
@@ -222,14 +223,14 @@ class Module : public detail::Owner<collet_module, collet_module_retain, collet_
 class Executable : public detail::Owner<collet_executable, collet_executable_retain, collet_executable_release> {
  public:
   using Owner::Owner;
-  /** Facts about it. */
+  /** Returns facts about the executable. */
   collet_executable_facts facts() const {
     collet_executable_facts out{};
     out.struct_size = sizeof out;
     collet_executable_facts_get(handle_, &out, nullptr);
     return out;
   }
-  /** The plan for people, or as JSON. */
+  /** Returns the execution plan as readable text, or as JSON. */
   std::string explain(bool json = false) const {
     collet_blob* blob = nullptr;
     if (collet_executable_explain(handle_, json ? 1 : 0, &blob, nullptr) != COLLET_OK) return {};
@@ -237,7 +238,7 @@ class Executable : public detail::Owner<collet_executable, collet_executable_ret
     collet_blob_release(blob);
     return out;
   }
-  /** As bytes, for Client::load. */
+  /** Returns the executable as bytes, which Client::load reads. */
   Result<std::string> serialize() const {
     collet_error error;
     collet_blob* blob = nullptr;
@@ -247,7 +248,7 @@ class Executable : public detail::Owner<collet_executable, collet_executable_ret
     collet_blob_release(blob);
     return out;
   }
-  /** Runs; results are buffers to come. See collet_execute. */
+  /** Runs the program. The results are buffers whose data may come later. See collet_execute. */
   Result<std::vector<Buffer>> run(const std::vector<Buffer>& arguments, collet_execute_options options = {}) const {
     options.struct_size = sizeof options;
     const collet_executable_facts f = facts();
@@ -265,10 +266,10 @@ class Executable : public detail::Owner<collet_executable, collet_executable_ret
   }
 };
 
-/** A backend, opened. Moves, but is not copied. */
+/** An opened backend. It can be moved, but not copied. */
 class Client {
  public:
-  /** See collet_client_options for both names; null is the usual. */
+  /** Opens a backend. See collet_client_options for both names; null selects the default. */
   static Result<Client> open(const char* backend = nullptr, const char* fallback = nullptr) {
     collet_client_options options{};
     options.struct_size = sizeof options;
@@ -276,7 +277,7 @@ class Client {
     options.fallback = fallback;
     return open(options);
   }
-  /** Opens as `options` say. */
+  /** Opens a backend with the given options. */
   static Result<Client> open(const collet_client_options& options) {
     collet_error error;
     collet_client* out = nullptr;
@@ -293,16 +294,16 @@ class Client {
   }
   ~Client() { collet_client_close(handle_); }
 
-  /** The handle; still owned here. */
+  /** Returns the handle, which this object still owns. */
   collet_client* get() const { return handle_; }
-  /** Facts about it. */
+  /** Returns facts about the client. */
   collet_client_info info() const {
     collet_client_info out{};
     out.struct_size = sizeof out;
     collet_client_info_get(handle_, &out, nullptr);
     return out;
   }
-  /** See collet_compile. */
+  /** Compiles a module, see collet_compile. */
   Result<Executable> compile(const Module& module, collet_compile_request request = {}) const {
     request.struct_size = sizeof request;
     collet_error error;
@@ -311,7 +312,7 @@ class Client {
     if (code != COLLET_OK) return detail::failure(code, error);
     return Executable(out);
   }
-  /** See collet_executable_load. */
+  /** Loads an executable, see collet_executable_load. */
   Result<Executable> load(std::string_view bytes, collet_compile_request request = {}) const {
     request.struct_size = sizeof request;
     collet_error error;
@@ -334,7 +335,7 @@ class Client {
     if (code != COLLET_OK) return detail::failure(code, error);
     return Buffer(out);
   }
-  /** Copies an array of T; `data` has as many elements as the dimensions say. */
+  /** Copies an array of T to a device; `data` has the product of `dims` elements. */
   template <typename T>
   Result<Buffer> upload(const std::vector<int64_t>& dims, const T* data, uint32_t device = 0) const {
     return upload({detail::Element<T>::value, static_cast<uint32_t>(dims.size()), dims.data()}, data, device);

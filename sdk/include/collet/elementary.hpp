@@ -73,31 +73,31 @@ struct Operators {
   friend auto operator==(V x, double c) { return x == x.like(c); }
 };
 
-/** select(p, c, x) */
+/** Returns select(p, c, x) for a number c. */
 template <class V>
 V select_number(typename V::Mask p, double c, V x) {
   return select(p, x.like(c), x);
 }
 
-/** The lesser of x and c; x where it is not a number. */
+/** Returns the lesser of x and c; x if it is NaN. */
 template <class V>
 V at_most(V x, double c) {
   return select(x > c, x.like(c), x);
 }
-/** The greater of x and c; x where it is not a number. */
+/** Returns the greater of x and c; x if it is NaN. */
 template <class V>
 V at_least(V x, double c) {
   return select(x < c, x.like(c), x);
 }
 
-/** c[0] + c[1] x + c[2] x^2 + ... */
+/** Returns c[0] + c[1] x + c[2] x^2 + ... */
 template <class V, size_t N>
 V polynomial(V x, const double (&c)[N]) {
   V sum = x.like(c[N - 1]);
   for (size_t i = N - 1; i-- > 0;) sum = multiply_add(sum, x, x.like(c[i]));
   return sum;
 }
-/** The one of two polynomials that is made for the width of x. */
+/** Evaluates the polynomial for the width of x. */
 template <class V, size_t N, size_t M>
 V polynomial(V x, const double (&f32)[N], const double (&f64)[M]) {
   return x.wide() ? polynomial(x, f64) : polynomial(x, f32);
@@ -109,25 +109,25 @@ struct Sum {
   V high, low;
 };
 
-/** x + y exactly. */
+/** Returns x + y exactly. */
 template <class V>
 Sum<V> two_sum(V x, V y) {
   const V s = x + y, t = s - x;
   return {s, (x - (s - t)) + (y - t)};
 }
-/** x + y exactly, where |x| >= |y|. */
+/** Returns x + y exactly, provided that |x| >= |y|. */
 template <class V>
 Sum<V> fast_two_sum(V x, V y) {
   const V s = x + y;
   return {s, y - (s - x)};
 }
-/** x as a sum of two numbers with half the digits. */
+/** Returns x as a sum of two numbers with half the digits each. */
 template <class V>
 Sum<V> split(V x) {
   const V high = from_bits(x, bits(x) & (x.wide() ? ~int64_t{0x7FFFFFF} : ~int64_t{0xFFF}));
   return {high, x - high};
 }
-/** x * y exactly, without overflow or underflow. */
+/** Returns x * y exactly, unless it overflows or underflows. */
 template <class V>
 Sum<V> two_product(V x, V y) {
   const V p = x * y;
@@ -138,12 +138,13 @@ Sum<V> two_product(V x, V y) {
 
 namespace detail {
 
-/** 1.5 times the power of two whose last place is 1: a number of less than half that size becomes whole when it is added. */
+/** Returns 1.5 times the power of two whose unit in the last place is 1. Adding it to a number of less than half its size
+ * rounds that number to an integer. */
 template <class V>
 double rounder(V x) {
   return x.wide() ? 0x1.8p52 : 0x1.8p23;
 }
-/** x * c, rounded to a whole number. */
+/** Returns x * c, rounded to an integer. */
 template <class V>
 V whole_product(V x, double c) {
   return multiply_add(x, x.like(c), x.like(rounder(x))) - rounder(x);
@@ -152,13 +153,13 @@ template <class V>
 typename V::Mask is_negative(V x) {
   return bits(x) < 0;
 }
-/** The least normal number. */
+/** Returns the least normal number. */
 template <class V>
 double least_normal(V x) {
   return x.wide() ? 0x1p-1022 : 0x1p-126;
 }
 
-/** ln 2 in two parts, the first short enough that its product with an exponent is exact. */
+/** ln 2 as a sum of two parts. The first part is so short that its product with an exponent is exact. */
 struct Ln2 {
   double high, low;
 };
@@ -167,7 +168,7 @@ Ln2 ln2(V x) {
   return x.wide() ? Ln2{0.69314718036912381649, 1.9082149292705878161e-10} : Ln2{0.693359375, -2.12194440054690583e-4};
 }
 
-/** (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. */
+/** Coefficients of (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. */
 constexpr double kExp32[] = {0.500000008410019122,   0.166666668302451582,   0.0416662506576570879,
                              0.00833327047601589234, 0.00139473876322791808, 0.000199154017865253426};
 constexpr double kExp64[] = {0.5,
@@ -183,7 +184,7 @@ constexpr double kExp64[] = {0.5,
                              2.09253748303601046e-9,
                              1.60948530518053979e-10};
 
-/** x = n ln 2 + r, n whole, |r| <= ln(2) / 2. x is finite and of moderate size. */
+/** The decomposition x = n ln 2 + r with an integer n and |r| <= ln(2) / 2, for finite x of moderate size. */
 template <class V>
 struct Reduced {
   V r, n;
@@ -194,21 +195,21 @@ Reduced<V> reduce_exponential(V x) {
   const V r = multiply_add(n, x.like(-ln2(x).low), multiply_add(n, x.like(-ln2(x).high), x));
   return {r, n};
 }
-/** e^r - 1 for |r| <= ln(2) / 2. */
+/** Returns e^r - 1 for |r| <= ln(2) / 2. */
 template <class V>
 V small_expm1(V r) {
   return multiply_add(r * r, polynomial(r, kExp32, kExp64), r);
 }
-/** e^x 2^offset. */
+/** Returns e^x 2^offset. */
 template <class V>
 V exponential(V x, int offset) {
-  // Beyond these bounds the result is infinite or zero; what is not a number passes through.
+  // Beyond these bounds the result is infinite or zero; NaN passes through.
   const V inside = at_least(at_most(x, x.wide() ? 711 : 90), x.wide() ? -746 : -105);
   const Reduced<V> d = reduce_exponential(inside);
   return scale(small_expm1(d.r) + 1, offset == 0 ? d.n : d.n + offset);
 }
 
-/** x = 2^n m with sqrt(1/2) <= m < sqrt(2), for finite x > 0. */
+/** The decomposition x = 2^n m with sqrt(1/2) <= m < sqrt(2), for finite x > 0. */
 template <class V>
 struct Parts {
   V m, n;
@@ -225,14 +226,14 @@ Parts<V> take_apart(V x) {
   return {from_bits(x, i - (n << digits)), select(tiny, exponent - (wide ? 54 : 25), exponent)};
 }
 
-/** (log(1 + f) - f + f^2 / 2) / f^3. */
+/** Coefficients of (log(1 + f) - f + f^2 / 2) / f^3. */
 constexpr double kLog32[] = {3.3333331174e-1,  -2.4999993993e-1, 2.0000714765e-1,  -1.6668057665e-1, 1.4249322787e-1,
                              -1.2420140846e-1, 1.1676998740e-1,  -1.1514610310e-1, 7.0376836292e-2};
-/** R(z) / z with log((1 + s) / (1 - s)) = 2 s + s R(s^2). */
+/** Coefficients of R(z) / z, where log((1 + s) / (1 - s)) = 2 s + s R(s^2). */
 constexpr double kLog64[] = {0.66666666666666661,  0.400000000000062634, 0.285714285690807628, 0.222222226475574736,
                              0.181817756050884637, 0.153870933887738851, 0.132500589162971481, 0.132518673160795569};
 
-/** n ln 2 + log(1 + f) + extra, where `extra` is small and sqrt(1/2) <= 1 + f < sqrt(2). */
+/** Returns n ln 2 + log(1 + f) + extra, where `extra` is small and sqrt(1/2) <= 1 + f < sqrt(2). */
 template <class V>
 V log_of_parts(V f, V n, V extra) {
   const V low = multiply_add(n, f.like(ln2(f).low), extra);
@@ -245,7 +246,7 @@ V log_of_parts(V f, V n, V extra) {
   const V tail = multiply_add(s, half + z * polynomial(z, kLog64), low);
   return multiply_add(n, f.like(ln2(f).high), f - (half - tail));
 }
-/** The logarithm's special values: it has a pole at `pole` and is not defined below. */
+/** Returns `result`, or the logarithm's special values: it has a pole at `pole` and is NaN below. */
 template <class V>
 V log_specials(V result, V x, double pole) {
   const V at_pole = select_number(x == pole, -kInfinity, result);
@@ -260,7 +261,7 @@ template <class V>
 V exp(V x) {
   return detail::exponential(x, 0);
 }
-/** e^x / 2, where e^x itself may overflow. */
+/** Returns e^x / 2, also if e^x would overflow. */
 template <class V>
 V half_exp(V x) {
   return detail::exponential(x, -1);
@@ -301,19 +302,19 @@ V logistic(V x) {
 
 namespace detail {
 
-/** (R(z) / z - 2/3) / z, R as for kLog64. */
+/** Coefficients of (R(z) / z - 2/3) / z, with R as for kLog64. */
 constexpr double kLogTail32[] = {0.3999999817461559, 0.285718739650849195, 0.221850047435047003, 0.194680113671598382};
 constexpr double kLogTail64[] = {0.399999999999999774, 0.285714285714451474, 0.222222222175292425,
                                  0.181818188710652753, 0.153845568267793525, 0.133363189162003471,
                                  0.116747912547640499, 0.119892204216709727};
 
-/** log(x) to half again the precision, for finite x > 0. */
+/** Returns log(x) with half again as many digits, for finite x > 0. */
 template <class V>
 Sum<V> long_log(V x) {
   const Parts<V> p = take_apart(x);
   const bool wide = x.wide();
   const V f = p.m - 1;
-  // s = f / (2 + f), twice as long.
+  // s = f / (2 + f) with twice the digits.
   const Sum<V> below = fast_two_sum(x.like(2), f);
   const V s = f / below.high;
   const Sum<V> back = two_product(s, below.high);
@@ -330,19 +331,19 @@ Sum<V> long_log(V x) {
   const Sum<V> q = fast_two_sum(zc.high, zc.low + (z * c.low + z_low * c.high));
   const Sum<V> sq = two_product(s, q.high);
   const V sq_low = sq.low + (s * q.low + s_low * q.high);
-  // n ln 2 + 2 s + s q; n times ln 2's first part is exact.
+  // n ln 2 + 2 s + s q, where n times the first part of ln 2 is exact.
   const Sum<V> sum = two_sum(p.n * ln2(x).high, s * 2);
   const Sum<V> all = two_sum(sum.high, sq.high);
   const V low = (all.low + sum.low) + (sq_low + (s_low * 2 + p.n * ln2(x).low));
   return fast_two_sum(all.high, low);
 }
 
-/** |x|^y for finite x that is not 0. */
+/** Returns |x|^y for finite x other than 0. */
 template <class V>
 V positive_power(V x, V y) {
   const bool wide = x.wide();
   const Sum<V> l = long_log(magnitude(x));
-  // y log|x|; y is cut to where the result has long been 0, 1 or infinite, so that products stay finite.
+  // y log|x|. y is clamped to the range beyond which the result is 0, 1 or infinite, so that products stay finite.
   const V exponent = at_least(at_most(y, wide ? 0x1p80 : 0x1p40), wide ? -0x1p80 : -0x1p40);
   const Sum<V> product = two_product(exponent, l.high);
   const Sum<V> e = fast_two_sum(product.high, product.low + exponent * l.low);
@@ -355,7 +356,7 @@ V positive_power(V x, V y) {
 
 }  // namespace detail
 
-/** x^y, where `positive` is |x|^y for finite x other than 0. */
+/** Returns x^y, where `positive` is |x|^y for finite x other than 0. */
 template <class V>
 V power_specials(V x, V y, V positive) {
   const double whole_from = x.wide() ? 0x1p53 : 0x1p24;
@@ -390,14 +391,14 @@ V cbrt(V x) {
   const V size = magnitude(x);
   const auto tiny = size < detail::least_normal(x);
   const V a = select(tiny, size * (wide ? 0x1p54 : 0x1p24), size);
-  // A third of the exponent, and of the mantissa as far as a straight line goes.
+  // First guess: divides the exponent by 3, and the mantissa by a linear approximation.
   V t = from_bits(x, divide(bits(a), 3) + (wide ? 0x2A9F7893782DA1CE : 0x2A5137A0));
   const auto halley = [&](V guess) {
     const V r = a / (guess * guess);
     return guess + guess * ((r - guess) / (guess + guess + r));
   };
   for (int i = 0; i < (wide ? 2 : 1); ++i) t = halley(t);
-  // With half the digits its square is exact, and one more step leaves only the last rounding.
+  // With half the digits, the square of t is exact, so after one more step only the last rounding remains.
   t = halley(split(t).high);
   const V y = with_sign_of(select(tiny, t * (wide ? 0x1p-18 : 0x1p-8), t), x);
   return select(x == 0 || size == kInfinity || is_nan(x), x, y);
@@ -413,7 +414,7 @@ V tanh(V x) {
   }
   constexpr double kNear[] = {-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2,
                               -5.70498872745e-3};
-  // Where 1 - 2 / (e^2a + 1) is taken, what e^2a lacks is worth less than in itself: a term less of its polynomial will do.
+  // In 1 - 2 / (e^2a + 1), the error of e^2a counts less than in e^2a itself, so its polynomial needs one term less.
   constexpr double kExp[] = {0.499999934321292902, 0.166665203990425301, 0.0416683907835479131, 0.00836874510894259065,
                              0.00138145401768013064};
   const detail::Reduced<V> d = detail::reduce_exponential(at_most(a, 10) * 2);
@@ -471,7 +472,8 @@ constexpr double kErf64[] = {1.12837916709551257,     -0.376126389031837524,    
                              0.000120553329037933065, -0.000014925647593949453, 1.64620459698696681e-6,
                              -1.63646494082378219e-7, 1.47924683469481918e-8,   -1.21649610242405086e-9,
                              8.7104394319938564e-11,  -4.2330903898170792e-12};
-/** erfc(x) e^(x^2) about 2.5 on [1, 4]; about 1.5, 2.75 and 4.75 on [1, 2], [2, 3.5] and [3.5, 6]. */
+/** Coefficients of erfc(x) e^(x^2): one polynomial about 2.5 on [1, 4] for f32; three about 1.5, 2.75 and 4.75 on [1, 2],
+ * [2, 3.5] and [3.5, 6] for f64. */
 constexpr double kErfTail32[] = {0.210806333686086496,     -0.0743493851609759654,   0.0249295445458966971,
                                  -0.00800012798822531572,  0.00252082730581896915,   -0.000649142265918282836,
                                  0.000223497676372293974,  -0.000136423402860000474, -0.0000578800768822307804,
@@ -508,28 +510,28 @@ V erf(V x) {
   return with_sign_of(select(a < 1, small, large), x);
 }
 
-/** x = quarter * pi/2 + r + low, |r| <= pi/4 or little more. */
+/** The reduction x = quarter * pi/2 + r + low, with |r| at most slightly more than pi/4. */
 template <class V>
 struct Quarter {
   V r, low;
-  typename V::Bits quarter; /**< the last two bits count */
+  typename V::Bits quarter; /**< only the last two bits are used */
 };
 
-/** Largest |x| that reduce_small is for. */
+/** Returns the largest |x| for which reduce_small can be used. */
 template <class V>
 double small_limit(V x) {
   return x.fuses() ? 0x1p20 : x.wide() ? 0x1p19 : 256;
 }
 
-/** The quarter turn of x, |x| <= small_limit(x), by subtracting a multiple of pi/2 in three parts (Cody and Waite). Without
- * a fused multiplication the parts are short enough that their products with the multiple are exact. */
+/** Reduces x with |x| <= small_limit(x) by subtracting a multiple of pi/2 in three parts (Cody and Waite). Without a
+ * fused multiply-add, the parts are short enough that their products with the multiple are exact. */
 template <class V>
 Quarter<V> reduce_small(V x) {
   const bool wide = x.wide();
   const double rounder = detail::rounder(x);
   const V shifted = multiply_add(x, x.like(0.63661977236758134), x.like(rounder));
   const V n = shifted - rounder;
-  const auto quarter = bits(shifted);  // its last bits are those of the whole number
+  const auto quarter = bits(shifted);  // the low bits are those of the integer
   if (x.fuses()) {
     const V c1 = x.like(wide ? 1.5707963267948966 : 1.57079637050628662109375);
     const V c2 = x.like(wide ? 6.123233995736766e-17 : -4.37113882867379e-8);
@@ -548,7 +550,7 @@ Quarter<V> reduce_small(V x) {
 
 namespace detail {
 
-/** (sin x - x) / x^3 and (cos x - 1 + x^2 / 2) / x^4 in x^2, for |x| <= pi / 4. */
+/** Coefficients of (sin x - x) / x^3 and (cos x - 1 + x^2 / 2) / x^4 as polynomials in x^2, for |x| <= pi / 4. */
 constexpr double kSin32[] = {-0.166666666396565154, 0.0083333291556026602, -0.000198392602112503972,
                              2.71759618093908482e-6};
 constexpr double kSin64[] = {-0.166666666666666666,   0.00833333333333332149,  -0.000198412698412535978,
@@ -572,7 +574,7 @@ V small_cosine(V r, V low) {
   return w + (((1 - w) - half) + (z * z * polynomial(z, kCos32, kCos64) - r * low));
 }
 
-/** The sine of an angle of `quarter` quarter turns and a rest with this sine and cosine. */
+/** Returns the sine of an angle of `quarter` quarter turns plus a remainder with this sine and cosine. */
 template <class V>
 V turned(typename V::Bits quarter, V sine, V cosine) {
   const V y = select((quarter & 1) == 0, sine, cosine);
@@ -586,7 +588,7 @@ template <class V>
 struct SineAndCosine {
   V sine, cosine;
 };
-/** The sine and the cosine, at little more than the cost of one. */
+/** Returns sine and cosine, at little more than the cost of one of them. */
 template <class V>
 SineAndCosine<V> sine_and_cosine(V x) {
   const Quarter<V> d = reduce_quarter(x);
@@ -618,7 +620,7 @@ V tan(V x) {
 
 namespace detail {
 
-/** pi in two parts. */
+/** Returns pi * turns as a sum of two parts. */
 template <class V>
 Sum<V> pi(V x, double turns) {
   return {
@@ -626,7 +628,7 @@ Sum<V> pi(V x, double turns) {
       x.like(turns * (x.wide() ? 1.2246467991473532e-16 : 3.14159265358979323846 - static_cast<double>(3.14159274f)))};
 }
 
-/** (asin(x) - x) / x for x^2 = z <= 1/4. */
+/** Returns (asin(x) - x) / x for x^2 = z <= 1/4. */
 template <class V>
 V asin_tail(V z) {
   constexpr double kP32[] = {1.6666586697e-01, -4.2743422091e-02, -8.6563630030e-03};
@@ -638,7 +640,7 @@ V asin_tail(V z) {
   return z * polynomial(z, kP32, kP64) / polynomial(z, kQ32, kQ64);
 }
 
-/** The arguments of asin and acos: |x| < 1/2 itself, else sqrt((1 - |x|) / 2); s + w is the arc sine of it. */
+/** The reduced argument s of asin and acos: s is x if |x| < 1/2, else sqrt((1 - |x|) / 2). s + w is the arc sine of s. */
 template <class V>
 struct Arc {
   typename V::Mask small;
@@ -694,19 +696,20 @@ V atan2(V y, V x) {
   const V a = magnitude(y), c = magnitude(x);
   const auto steep = a > c;
   const V most = select(steep, a, c), least = select(steep, c, a);
-  // Both infinite: as if both were one. Both zero: 0 / 1. Very large or small: the same ratio within the range.
+  // If both are infinite, both are replaced by one; if both are zero, by 0 / 1; very large or small ones are scaled
+  // into the range.
   const auto infinite = least == kInfinity;
   const auto high = most > (wide ? 0x1p1000 : 0x1p120), deep = most < (wide ? 0x1p-900 : 0x1p-100);
   const V factor =
       select(high, x.like(wide ? 0x1p-60 : 0x1p-24), select(deep, x.like(wide ? 0x1p120 : 0x1p48), x.like(1)));
   const V top = select_number(infinite, 1, least * factor);
   const V below = select_number(infinite || most == 0, 1, most * factor);
-  // atan(t) = pi/4 + atan((t - 1) / (t + 1)) for t > tan(pi/8), both from numerator and denominator.
+  // atan(t) = pi/4 + atan((t - 1) / (t + 1)) for t > tan(pi/8). Both forms are computed from numerator and denominator.
   const auto far = top > below * 0.41421356237309503;
   const V t = select(far, top - below, top) / select(far, top + below, below);
   const V z = t * t;
   const V small = t * (z * polynomial(z, kAtan32, kAtan64));
-  // The angle is a multiple of pi/4, and t + small, added or subtracted.
+  // The angle is a multiple of pi/4 plus or minus (t + small).
   const V base = select(far, x.like(0.25), x.like(0));
   const V folded = select(steep, 0.5 - base, base);
   const auto left = detail::is_negative(x);
@@ -720,7 +723,7 @@ V atan2(V y, V x) {
   return select_number(is_nan(x) || is_nan(y), kNaN, with_sign_of(magnitude(angle), y));
 }
 
-/** sqrt(x^2 + y^2), without overflow on the way. */
+/** Returns sqrt(x^2 + y^2) without intermediate overflow. */
 template <class V>
 V hypot(V x, V y) {
   const V a = magnitude(x), c = magnitude(y);

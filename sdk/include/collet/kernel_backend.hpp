@@ -2,10 +2,9 @@
 #ifndef COLLET_KERNEL_BACKEND_HPP
 #define COLLET_KERNEL_BACKEND_HPP
 
-/** \file
- * A backend that is a table of kernels. The vendor writes a Device (memory, copies) and a list of Kernel rows (opcode, element
- * types, function); this header makes of them the whole of backend.h: it answers `supports`, plans a program, launches the
- * kernels in order, keeps handles, catches exceptions. C++17, header only, nothing to link.
+/** \file A backend that is a table of kernels. The vendor writes a Device (memory, copies) and a list of Kernel rows
+ * (opcode, element types, function); this header implements all of backend.h with them: it answers `supports`, plans a
+ * program, launches the kernels in order, manages handles and catches exceptions. C++17, header only, nothing to link.
  *
  *     collet::kernel::Backend describe() {
  *       collet::kernel::Backend backend;
@@ -17,9 +16,9 @@
  *     }
  *     COLLET_KERNEL_BACKEND(describe)
  *
- * These need no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches; with
- * Backend::collectives, what devices exchange.
- * More than one device, queues, prepared weights, layouts, patterns, options: see the fields of Backend and Kernel.
+ * No kernel is needed for constants, copies and reshape, for loops and branches with Backend::control_flow, and for
+ * collectives with Backend::collectives. More than one device, queues, prepared weights, layouts, patterns, options: see
+ * the fields of Backend and Kernel.
  */
 
 #include <new>
@@ -34,11 +33,12 @@ namespace kernel {
 
 namespace detail {
 
-/** The functions of the core table. `describe` is the vendor's. */
+/** The functions of the core table. The vendor supplies `describe`. */
 template <Backend (*describe)()>
 struct Table {
   static const Backend& backend() {
-    static const Backend* const made = new Backend(describe());  // lives as long as the process, as the table does
+    // Never destroyed, because the table may be used until the process ends.
+    static const Backend* const made = new Backend(describe());
     return *made;
   }
 
@@ -251,7 +251,7 @@ struct Table {
     return out;
   }
 
-  /** Opens the devices of an instance that has its description. */
+  /** Opens the devices of an instance whose description is set. */
   static void fill(Instance* instance) {
     const Backend& mine = instance->backend;
     for (const collet_type_support& type : mine.types) instance->known = instance->known | TypeSet{type.type};
@@ -291,7 +291,7 @@ struct Table {
   }
 };
 
-/** Implements collet_backend_entry of such a backend. */
+/** Implements collet_backend_entry for a backend that `describe` describes. */
 template <Backend (*describe)()>
 collet_status enter(const collet_host* host, const collet_backend** out, collet_error* error) {
   return guarded(error, [&] {

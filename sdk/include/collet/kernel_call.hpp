@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_CALL_HPP
 #define COLLET_KERNEL_CALL_HPP
 
-/** \file
- * The arguments of a kernel: a device, an op, and the arrays that it reads and writes. First of the headers for backends that are a
- * table of kernels; kernel_backend.hpp is the one to include.
+/** \file The arguments of a kernel: a device, an op, and the arrays that it reads and writes. A part of
+ * kernel_backend.hpp, which backends include.
  */
 
 #include <any>
@@ -24,9 +23,9 @@ namespace kernel {
 /** The exception that a backend's own code throws. At the ABI boundary it becomes a status and a message. */
 class Error : public std::runtime_error {
  public:
-  /** `code` is one of COLLET_*, not COLLET_OK. */
+  /** `code` is a COLLET_* status other than COLLET_OK. */
   Error(collet_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  /** The status. */
+  /** Returns the status. */
   collet_status code() const { return code_; }
 
  private:
@@ -37,13 +36,13 @@ class Error : public std::runtime_error {
 class TypeSet {
  public:
   constexpr TypeSet() = default;
-  /** The types listed. */
+  /** Makes the set of the listed types. */
   constexpr TypeSet(std::initializer_list<uint32_t> types) {
     for (uint32_t type : types) bits_ |= UINT64_C(1) << (type % COLLET_TYPE_LIMIT);
   }
-  /** Is `type` in it? */
+  /** True if `type` is in the set. */
   constexpr bool has(uint32_t type) const { return type < COLLET_TYPE_LIMIT && (bits_ >> type & 1) != 0; }
-  /** Both together. */
+  /** Returns the union of two sets. */
   constexpr TypeSet operator|(TypeSet other) const {
     other.bits_ |= bits_;
     return other;
@@ -57,13 +56,14 @@ class TypeSet {
 constexpr TypeSet index_types{COLLET_TYPE_S8, COLLET_TYPE_S16, COLLET_TYPE_S32, COLLET_TYPE_S64,
                               COLLET_TYPE_U8, COLLET_TYPE_U16, COLLET_TYPE_U32, COLLET_TYPE_U64};
 
-/** A piece of device memory, by the name that the device gave it: a number, never an address that anyone else follows. */
+/** A piece of device memory: a number that the device chose for it. The helper never uses it as an address. */
 using Memory = uint64_t;
 
 /** No memory: that of arrays without elements. */
 constexpr Memory no_memory = 0;
 
-/** A dense, row-major array in device memory. While an op is only asked about, `memory` is no_memory. */
+/** A dense, row-major array in device memory. `memory` is no_memory while the kernel is only asked whether it takes an
+ * op. */
 struct Array {
   Memory memory = no_memory;
   uint64_t offset = 0;           /**< bytes from the start of the memory */
@@ -71,31 +71,31 @@ struct Array {
   uint32_t rank = 0;             /**< number of dimensions */
   const int64_t* dims = nullptr; /**< extents, outermost first */
   uint64_t elements = 0;         /**< product of the extents */
-  uint64_t bytes = 0;            /**< of its data */
-  /** Its data on the host, where they are known there: a constant of the program, a scalar that came by value, or what follows
-   * from those. Else null. Good until Kernel::run returns. */
+  uint64_t bytes = 0;            /**< bytes of its data */
+  /** The array's data on the host if they are known there: for a constant of the program, a scalar that is passed by
+   * value, or scalars computed from those. Otherwise null. Valid until Kernel::run returns. */
   const void* host = nullptr;
-  bool packed = false;                   /**< the memory holds what Kernel::packing made of it */
-  const collet_layout* layout = nullptr; /**< as Kernel::layout asked for it; null: dense and row-major */
+  bool packed = false;                   /**< true if the memory holds the form that Kernel::packing made */
+  const collet_layout* layout = nullptr; /**< the layout that Kernel::layout asked for; null: dense and row-major */
 };
 
-/** Something that a device did, for Device::record. */
+/** Something that a device did, with its time, for Device::record. */
 struct Record {
-  std::string name;      /**< what ran, for people */
-  std::string engine;    /**< what it ran on: "compute 0", "dma" */
-  uint64_t start_ns = 0; /**< since 1970, by the system's clock */
+  std::string name;      /**< name of the work, for readers */
+  std::string engine;    /**< the part of the device on which it ran, such as "compute 0" or "dma" */
+  uint64_t start_ns = 0; /**< start in nanoseconds since 1970, by the system's clock */
   uint64_t duration_ns = 0;
   uint64_t run_id = 0; /**< Op::run_id, or 0 */
-  uint64_t bytes = 0;  /**< moved, or 0 */
+  uint64_t bytes = 0;  /**< bytes moved, or 0 */
 };
 
-/** Takes the records of a device. The helper makes one for each device. */
+/** Receives the records of a device. The helper makes one for each device. */
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  /** Does anyone want records now? */
+  /** True if records are wanted at this time. */
   virtual bool is_on() const = 0;
-  /** Keeps a record. From any thread. */
+  /** Stores a record. May be called from any thread. */
   virtual void add(const Record& record) = 0;
 };
 
@@ -104,46 +104,49 @@ class Recorder {
 class Device {
  public:
   virtual ~Device() = default;
-  /** New memory of `bytes` (at least 1), its start a multiple of `alignment`. Never no_memory. */
+  /** Allocates `bytes` (at least 1) of memory at a multiple of `alignment`. Never returns no_memory. */
   virtual Memory allocate(uint64_t bytes, uint64_t alignment) = 0;
-  /** Gives it back. */
+  /** Frees memory. */
   virtual void free(Memory memory) noexcept = 0;
-  /** Copies from the host to `to`, behind all that was started before. The host's data may go away when it returns. */
+  /** Copies from the host to `to`, after all work that was started before. The host's data may be freed when it returns. */
   virtual void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) = 0;
-  /** Copies to the host, behind all that was started before; returns when the data are there. */
+  /** Copies to the host, after all work that was started before. Returns when the data have arrived. */
   virtual void read(Memory from, uint64_t offset, void* to, uint64_t bytes) = 0;
-  /** Copies within the device, behind all that was started before. The two pieces do not overlap. */
+  /** Copies within the device, after all work that was started before. The two ranges do not overlap. */
   virtual void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) = 0;
-  /** Returns when all that was started is done. Devices whose kernels block need not override it. What it throws ends the call
-   * that waits, unless that has failed already: then it waits alone. Called by the thread of an execution or copy that
-   * blocks, by threads of the queues, and while a program is compiled. */
+  /** Returns when all work that was started has ended. Devices whose kernels block need not override it. An exception
+   * from it fails the call that waits, unless that call has failed already. Called by the thread of an execution or copy
+   * that blocks, by threads of the queues, and while a program is compiled. */
   virtual void finish() {}
 
   /** \name Queues
-   * Used where Backend::queues is set. Right as they are; a device overrides them to do several things at once.
+   * Used if Backend::queues is set. The defaults are correct; a device overrides them to run several things at the same
+   * time.
    * @{ */
-  /** Puts a mark behind all kernels and copies that were started, and returns its number, not 0. Or waits for them itself,
-   * throws what went wrong with them, and returns 0. The helper ends calls that block in this way, too. Called by the thread
-   * that started the work: that of the call, or the queue's. */
+  /** Puts a mark after all kernels and copies that were started, and returns its number, which is not 0. Alternatively
+   * waits for them, throws their errors, and returns 0. The helper also ends blocking calls in this way. Called by the
+   * thread that started the work: that of the call, or the queue's. */
   virtual uint64_t mark() {
     finish();
     return 0;
   }
-  /** Returns when all that was started before the mark has ended. Throws what went wrong with what the thread that called `mark`
-   * started since it called `mark` before, each time that it is asked: several threads may have got the same mark. Called by
-   * that thread, or, of a queue, by a second one, which does nothing else. */
+  /** Returns when all work that was started before the mark has ended. Throws the error of work that the thread that
+   * called `mark` has started since its previous call of `mark`, every time that it is called for the mark: several
+   * threads may have received the same mark. Called by that thread or, for a queue, by a second thread that does nothing
+   * else. */
   virtual void wait(uint64_t mark) { static_cast<void>(mark); }
-  /** Like write, but beside kernels and other copies: none of them uses this memory. Returns when the data are there. */
+  /** Like `write`, but independent of kernels and other copies, none of which uses this memory. Returns when the data
+   * have arrived. */
   virtual void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) { write(to, offset, from, bytes); }
-  /** Like read, but beside kernels and other copies: none of them writes to this memory. */
+  /** Like `read`, but independent of kernels and other copies, none of which writes to this memory. */
   virtual void download(Memory from, uint64_t offset, void* to, uint64_t bytes) { read(from, offset, to, bytes); }
-  /** Like upload, but need not wait for the copy: `wait` of the mark that it returns does. 0: the data are there. The host's data
-   * stay until then. */
+  /** Like `upload`, but may return before the copy has ended; then `wait` for the returned mark waits for it. Returns 0
+   * if the copy has ended. The host's data stay valid until then. */
   virtual uint64_t start_upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) {
     upload(to, offset, from, bytes);
     return 0;
   }
-  /** Like download, in the same way. */
+  /** Like `download`, with the same rules as start_upload. */
   virtual uint64_t start_download(Memory from, uint64_t offset, void* to, uint64_t bytes) {
     download(from, offset, to, bytes);
     return 0;
@@ -152,7 +155,7 @@ class Device {
 
   /** \name More memory
    * @{ */
-  /** Memory in space number `space`, from 1: those of Backend::more_spaces. */
+  /** Allocates memory in space number `space`, from 1 on: a space of Backend::more_spaces. */
   virtual Memory allocate_in(uint32_t space, uint64_t bytes, uint64_t alignment) {
     static_cast<void>(bytes), static_cast<void>(alignment);
     throw Error(COLLET_OUT_OF_RANGE, "there is no memory space " + std::to_string(space));
@@ -162,17 +165,17 @@ class Device {
     static_cast<void>(memory);
     return nullptr;
   }
-  /** Copies to another device of the backend, behind all that was started here; returns when it is done. False: there is no
-   * way, and the helper goes by the host. */
+  /** Copies to another device of the backend, after all work that was started on this one; returns when the copy has
+   * ended. Returns false if the devices cannot reach each other; then the helper copies through the host. */
   virtual bool copy_to(Device& other, Memory to, uint64_t to_offset, Memory from, uint64_t from_offset,
                        uint64_t bytes) {
     static_cast<void>(other), static_cast<void>(to), static_cast<void>(to_offset);
     static_cast<void>(from), static_cast<void>(from_offset), static_cast<void>(bytes);
     return false;
   }
-  /** Prepares host memory for copies ("host_memory" of tables.h), where Backend::host_memory is set. */
+  /** Prepares host memory for copies ("host_memory" of tables.h). Called if Backend::host_memory is set. */
   virtual void add_host_memory(void* host, uint64_t bytes) { static_cast<void>(host), static_cast<void>(bytes); }
-  /** Undoes that. */
+  /** Undoes add_host_memory. */
   virtual void remove_host_memory(void* host) { static_cast<void>(host); }
   /** @} */
 
@@ -180,15 +183,15 @@ class Device {
    * The records that Backend::profile returns. The helper records kernels and copies by the host's clock, from call to return, unless
    * the device records better ones itself.
    * @{ */
-  /** Does the device call `record` itself? */
+  /** True if the device calls `record` itself. */
   virtual bool records_itself() const { return false; }
-  /** Keeps a record if anyone wants it. From any thread. */
+  /** Stores a record if records are wanted. May be called from any thread. */
   void record(const Record& one) {
     if (recorder_ && recorder_->is_on()) recorder_->add(one);
   }
-  /** Does anyone want records now? */
+  /** True if records are wanted at this time. */
   bool wants_records() const { return recorder_ && recorder_->is_on(); }
-  /** Used by the helper. */
+  /** Called by the helper only. */
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
   /** @} */
 
@@ -196,7 +199,7 @@ class Device {
   Recorder* recorder_ = nullptr;
 };
 
-/** The inputs of an op besides its arrays. */
+/** The inputs of an op other than its arrays. */
 struct OpContext {
   Array scratch;
   const std::any* state = nullptr;
@@ -205,29 +208,29 @@ struct OpContext {
 
 /** An op with its arrays. In `takes` and its like the arrays have types and no memory; in `run` they have both.
  *
- * It is a view, as are its arrays: good until the function that got it returns. A kernel that runs later copies what it needs
- * of them (memory, offset, what Array::host points to), or keeps an OwnedOp (kernel_later.hpp). In `run` and Packing::make
- * program(), raw(), what `dims` and `layout` of arrays point to, and the state live as long as the executable, hence until all
- * that was started has ended; so does the memory. */
+ * It is a view, as are its arrays: valid until the function that received it returns. A kernel that runs later copies
+ * what it needs of them (memory, offset, what Array::host points to), or keeps an OwnedOp (kernel_later.hpp). In `run`
+ * and Packing::make, program(), raw(), the targets of `dims` and `layout` of arrays, and the state live as long as the
+ * executable, and thus until all work that was started has ended; so does the memory. */
 class Op {
  public:
-  /** Operands first, then results, in `arrays`, which must outlive this. */
+  /** `arrays` has the operands, then the results, and must outlive this object. */
   Op(const collet_program* program, const collet_op* op, const Array* arrays, OpContext context = {})
       : program_(program), op_(op), arrays_(arrays), rest_(context) {}
 
   /** COLLET_OP_*. */
   uint32_t opcode() const { return op_->opcode; }
-  /** How many operands. */
+  /** Returns the number of operands. */
   uint32_t operand_count() const { return op_->operands.count; }
-  /** How many results. */
+  /** Returns the number of results. */
   uint32_t result_count() const { return op_->results.count; }
   /** Operand number `i`. */
   const Array& operand(uint32_t i) const { return arrays_[i]; }
   /** Result number `i`. */
   const Array& result(uint32_t i = 0) const { return arrays_[op_->operands.count + i]; }
-  /** Operands, then results. */
+  /** Returns the operands, followed by the results. */
   const Array* arrays() const { return arrays_; }
-  /** Its inputs besides its arrays, for those who make another Op of it. */
+  /** Returns the inputs other than arrays, for code that makes another Op from this one. */
   const OpContext& context() const { return rest_; }
   /** Device memory for the kernel's own use, of the size that Kernel::scratch asked for. */
   const Array& scratch() const { return rest_.scratch; }
@@ -238,30 +241,30 @@ class Op {
     if (!out) throw Error(COLLET_INTERNAL, name() + " has no state of this type");
     return *out;
   }
-  /** Number of the execution, for records; 0 where there is none. */
+  /** Returns the number of the execution, for records; 0 if there is none. */
   uint64_t run_id() const { return rest_.run_id; }
 
-  /** The attribute record, such as attributes<collet_dot_attrs>(). */
+  /** Returns the attribute record, such as attributes<collet_dot_attrs>(). */
   template <class Attributes>
   Attributes attributes() const {
     Attributes out;
     collet_read_attributes(program_, op_, &out, sizeof out);
     return out;
   }
-  /** The integers of a list attribute; list.count of them. */
+  /** Returns the list.count integers of a list attribute. */
   const int64_t* list(collet_range list) const { return collet_integers(program_, list); }
-  /** How many regions. */
+  /** Returns the number of regions. */
   uint32_t region_count() const { return op_->regions.count; }
   /** Returns how region `i` combines its two scalars: COLLET_COMBINE_*. */
   uint32_t combine(uint32_t i = 0) const { return collet_region_at(program_, op_->regions.first + i)->combine; }
-  /** The name of the pattern or composite that a call stands for; else empty. */
+  /** Returns the name of the pattern or composite that a call stands for; empty for other ops. */
   std::string pattern() const {
     if (op_->opcode != COLLET_OP_CALL) return {};
     const collet_range name = attributes<collet_call_attrs>().name;
     return std::string(collet_string(program_, name), name.count);
   }
-  /** Attribute `key` of a pattern or composite, as text without quotes and type: "1e-05" of {epsilon = 1e-05 : f64}. Empty
-   * where there is none. */
+  /** Returns attribute `key` of a pattern or composite as text without quotes and type: "1e-05" for {epsilon = 1e-05 :
+   * f64}. Empty if there is none. */
   std::string pattern_attribute(const std::string& key) const {
     if (op_->opcode != COLLET_OP_CALL) return {};
     const collet_range range = attributes<collet_call_attrs>().attributes;
@@ -280,16 +283,16 @@ class Op {
     }
     return {};
   }
-  /** The same as a number; `otherwise` where there is none. */
+  /** Returns the attribute as a number, or `otherwise` if there is none. */
   double pattern_number(const std::string& key, double otherwise) const {
     const std::string text = pattern_attribute(key);
     return text.empty() ? otherwise : std::strtod(text.c_str(), nullptr);
   }
-  /** Its name in the program, for messages. */
+  /** Returns the op's name in the program, for messages. */
   std::string name() const { return std::string(collet_string(program_, op_->name), op_->name.count); }
-  /** The program, for what has no shortcut here: the ops in a region, say. */
+  /** Returns the program, for data that has no accessor here, such as the ops in a region. */
   const collet_program* program() const { return program_; }
-  /** The op in the program. */
+  /** Returns the op in the program. */
   const collet_op& raw() const { return *op_; }
 
  private:

@@ -2,9 +2,7 @@
 #ifndef COLLET_KERNEL_CHECK_HPP
 #define COLLET_KERNEL_CHECK_HPP
 
-/** \file
- * Looks for mistakes in a description. Included by kernel_backend.hpp.
- */
+/** \file Checks a description of a backend for mistakes. Included by kernel_backend.hpp. */
 
 #include "kernel_describe.hpp"
 
@@ -19,7 +17,7 @@ inline std::string row_name(size_t number, const Kernel& row) {
   return out + ")";
 }
 
-/** Throws what cannot be in a description, with the field and the row. Nothing is opened or called. */
+/** Throws an error for a description that is invalid, with the field and the row. Opens and calls nothing. */
 inline void check_description(const Backend& backend) {
   const auto wrong = [](const std::string& text) { throw Error(COLLET_FAILED_PRECONDITION, text); };
   const auto check_alignment = [&](const std::string& field, uint32_t alignment) {

@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_COLLECTIVE_HPP
 #define COLLET_KERNEL_COLLECTIVE_HPP
 
-/** \file
- * Collectives of a backend that is a table of kernels: who works with whom, what is copied from one device to another, and
- * which rows of the table combine it. Included by kernel_backend.hpp.
+/** \file Collectives of a backend that is a table of kernels: finds the groups of participants, copies data from one
+ * device to another, and combines it with rows of the table. Included by kernel_backend.hpp.
  */
 
 #include <functional>
@@ -16,7 +15,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** Collectives that the helper runs. */
+/** True for collectives that the helper runs. */
 inline bool is_collective(uint32_t opcode) {
   switch (opcode) {
     case COLLET_OP_ALL_REDUCE:
@@ -33,15 +32,16 @@ inline bool is_collective(uint32_t opcode) {
 
 /** The attributes of a collective, in one form for all of them. */
 struct CollectiveSpec {
-  /** Participants that work together, each in the order of its group; all of the program are in one of them. */
+  /** Groups of participants that work together, each in the order of the op's group. Every participant of the program is
+   * in one group. */
   std::vector<std::vector<uint32_t>> groups;
-  std::vector<uint32_t> group_of; /**< participant -> group */
-  std::vector<char> listed;       /**< participant -> does the op name it? */
-  int64_t dimension = -1;         /**< of gather, scatter and all-to-all; -1: none */
-  std::vector<int64_t> pairs;     /**< of permute: places in the group, source and target */
+  std::vector<uint32_t> group_of; /**< group of each participant */
+  std::vector<char> listed;       /**< for each participant: whether the op names it */
+  int64_t dimension = -1;         /**< dimension of gather, scatter and all-to-all; -1: none */
+  std::vector<int64_t> pairs;     /**< for permute: positions in the group, source and target alternating */
 };
 
-/** Reads it. */
+/** Reads the attributes of a collective. */
 inline CollectiveSpec collective_of(const collet_program* p, const collet_op* op) {
   collet_range ids{};
   int64_t group_size = 0, channel = 0;
@@ -73,7 +73,8 @@ inline CollectiveSpec collective_of(const collet_program* p, const collet_op* op
   out.group_of.assign(all, COLLET_NONE);
   out.listed.assign(all, 0);
   const bool flattened = over_both && channel != 0 && global, both = over_both && channel != 0 && !global;
-  // Without a channel the numbers are replicas, of each partition; with one they are both at once, or partitions of each replica.
+  // Without a channel, the ids are replicas, and there is a group for each partition. With a channel they are flattened
+  // ids or, if both is false, partitions of each replica.
   const bool by_partition = !over_both && channel != 0;
   const uint32_t lines = flattened || both ? 1 : by_partition ? replicas : partitions;
   const uint32_t numbers = flattened ? all : by_partition ? partitions : replicas;
@@ -114,7 +115,7 @@ inline CollectiveSpec collective_of(const collet_program* p, const collet_op* op
   return out;
 }
 
-/** The op that COLLET_COMBINE_* stands for; COLLET_NONE where there is none. */
+/** Returns the op that a combination COLLET_COMBINE_* applies; COLLET_NONE if there is none. */
 inline uint32_t opcode_of_combine(uint32_t combine) {
   switch (combine) {
     case COLLET_COMBINE_ADD:
@@ -136,7 +137,7 @@ inline uint32_t opcode_of_combine(uint32_t combine) {
   }
 }
 
-/** A program of one op of two arrays, as a row of the table wants to see it. */
+/** Returns a program of a single op on two arrays, in the form that a row of the table expects. */
 inline std::vector<uint64_t> program_of_two(uint32_t opcode, uint32_t type, uint64_t elements) {
   struct Layout {
     collet_program head;
@@ -195,13 +196,13 @@ struct Combiner {
   const collet_program* program() const { return reinterpret_cast<const collet_program*>(block.data()); }
 };
 
-/** A part of an array: `rows` pieces of `bytes`, each `pitch` behind the one before. */
+/** A part of an array: `rows` pieces of `bytes` bytes, each `pitch` bytes after the one before. */
 struct Part {
   uint64_t start, rows, bytes, pitch;
   bool is_dense() const { return rows <= 1 || pitch == bytes; }
 };
 
-/** Part number `index` of `count` along a dimension. */
+/** Returns part `index` of `count` parts along a dimension. */
 inline Part part_of(const Array& whole, int64_t dimension, uint64_t index, uint64_t count) {
   uint64_t rows = 1, bytes = collet_type_bytes(whole.type);
   for (uint32_t d = 0; d < whole.rank; ++d) {
@@ -211,16 +212,16 @@ inline Part part_of(const Array& whole, int64_t dimension, uint64_t index, uint6
   return {index * piece, rows, piece, bytes};
 }
 
-/** Runs a collective for one group. Its members' devices are called from one thread, while their own wait. */
+/** Runs a collective for one group. One thread calls the devices of all members, while the members' own threads wait. */
 class GroupRun {
  public:
-  /** `states`: for each member, what Kernel::prepare made of each combiner. */
+  /** `states` has, for each member, the result of Kernel::prepare for each combiner. */
   GroupRun(const Backend& backend, const CollectiveSpec& spec, const std::vector<Combiner>& combiners,
            const std::vector<uint32_t>& numbers, const std::vector<Member>& members,
            const std::vector<const std::vector<std::any>*>& states)
       : backend_(backend), spec_(spec), combiners_(combiners), numbers_(numbers), members_(members), states_(states) {}
 
-  /** Bytes of scratch memory that each member needs. */
+  /** Returns the bytes of scratch memory that each member needs. */
   static uint64_t scratch_bytes(const collet_op* op, const std::vector<Array>& arrays, uint64_t members,
                                 uint64_t alignment) {
     if (members == 1) return 0;
@@ -242,7 +243,7 @@ class GroupRun {
       return;
     }
     for (uint32_t k = 0; k < op.operand_count(); ++k) {
-      settle_all();  // operands are there, and nothing reads the scratch memory any more
+      settle_all();  // operands are complete, and the scratch memory is no longer read
       if (op.result(k).bytes == 0) continue;
       for (uint32_t to = 0; to < count(); ++to) give(k, to);
     }
@@ -258,7 +259,7 @@ class GroupRun {
     }
   }
 
-  /** What member `to` has of operand `k`. */
+  /** Copies to member `to` the parts of operand `k` that it receives. */
   void give(uint32_t k, uint32_t to) {
     const Op& op = members_[to].op;
     switch (op.opcode()) {
@@ -298,7 +299,7 @@ class GroupRun {
     members_[to].device.write(result.memory, result.offset, zeros.data(), zeros.size());
   }
 
-  /** Brings what the others have, and combines all in the order of the group. */
+  /** Copies the operands of the other members, and combines all of them in the order of the group. */
   void reduce(uint32_t k, uint32_t to) {
     const Member& me = members_[to];
     const Array& result = me.op.result(k);
@@ -350,7 +351,7 @@ class GroupRun {
     copy_part(from, source, {0, 1, source.bytes, 0}, to, target, {0, 1, target.bytes, 0});
   }
 
-  /** Copies a part of an array to another member. Rows that lie apart are brought together first, where the backend has a
+  /** Copies a part of an array to another member. Rows that are not adjacent are gathered first, if the backend has a
    * move. */
   void copy_part(uint32_t from, const Array& source, const Part& read, uint32_t to, const Array& target,
                  const Part& write) {
@@ -371,7 +372,8 @@ class GroupRun {
       return;
     }
     if (&here == &there) return move(here, source, read.start, from_pitch, target, write.start, to_pitch, rows, row);
-    // Slot 0 is for the way out; the target's slot 1, or place, for the way in.
+    // Slot 0 of the scratch memory holds gathered rows of the source. Slot 1 of the target, or the result itself,
+    // receives them.
     Array out = source, in = target;
     uint64_t out_start = read.start, in_start = write.start;
     if (!read.is_dense()) {
@@ -390,7 +392,7 @@ class GroupRun {
     if (!write.is_dense()) move(there, in, 0, row, target, write.start, to_pitch, rows, row);
   }
 
-  /** Waits for what uses a slot from the time before. */
+  /** Waits until the previous use of a slot has ended. */
   static void settle(Device& device) {
     const uint64_t mark = device.mark();
     if (mark != 0) device.wait(mark);

@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_COMPILER_HPP
 #define COLLET_KERNEL_COMPILER_HPP
 
-/** \file
- * A compiler of whole programs in place of a table of kernels: see Backend::compiler. The vendor's own, or that of
- * <collet/codegen/code_backend.hpp>. Included by kernel_backend.hpp.
+/** \file The interface of a compiler of whole programs, which replaces the table of kernels: see Backend::compiler. The
+ * compiler is the vendor's own, or that of <collet/codegen/code_backend.hpp>. Included by kernel_backend.hpp.
  */
 
 #include <memory>
@@ -18,9 +17,9 @@
 namespace collet {
 namespace kernel {
 
-/** The place of an array of a launch. */
+/** The memory of an array of a launch. */
 struct Piece {
-  Memory memory = no_memory; /**< no_memory where it has no bytes */
+  Memory memory = no_memory; /**< no_memory if the array has no bytes */
   uint64_t offset = 0;       /**< bytes from the start of the memory */
 };
 
@@ -37,10 +36,10 @@ class DeviceProgram {
 class WholeProgram {
  public:
   virtual ~WholeProgram() = default;
-  /** Measures on `device` what decides between several ways to compute the same, and settles on the fastest. Called by compile, once,
-   * before `load`, unless the devices are virtual; other work may run on the device at the same time. Returns what it found out, which is kept
-   * with the executable in caches: there `known` is what it returned before, and it measures nothing if that is enough. Empty: nothing was
-   * to be found out, or to be kept. */
+  /** Measures on `device` which of several ways to compute the same is the fastest, and selects it. Called by compile,
+   * once, before `load`, unless the devices are virtual; other work may run on the device at the same time. Returns the
+   * result of the measurements as text, which is stored with the executable in caches. When the executable comes from a
+   * cache, `known` is that text, and nothing is measured if it is sufficient. Empty if nothing was measured. */
   virtual std::string tune(Device& device, const std::string& known) {
     static_cast<void>(device), static_cast<void>(known);
     return {};
@@ -49,23 +48,23 @@ class WholeProgram {
    * result before the device. */
   virtual std::unique_ptr<DeviceProgram> load(Device& device) = 0;
 
-  uint64_t workspace_bytes = 0; /**< of device memory that a launch uses for itself */
-  uint64_t resident_bytes = 0;  /**< of device memory that it holds on each device */
-  uint64_t code_bytes = 0;      /**< for people */
-  uint64_t traffic_bytes = 0;   /**< that a launch reads and writes; 0: unknown */
-  uint32_t kernels = 0;         /**< that a launch runs; 0: unknown */
-  /** File names and contents of what the compiler went through, where they were asked for. */
+  uint64_t workspace_bytes = 0; /**< device memory that a launch needs as workspace */
+  uint64_t resident_bytes = 0;  /**< memory that the program holds on each device */
+  uint64_t code_bytes = 0;      /**< bytes of machine code, for information */
+  uint64_t traffic_bytes = 0;   /**< bytes that a launch reads and writes; 0: unknown */
+  uint32_t kernels = 0;         /**< kernels that a launch runs; 0: unknown */
+  /** File names and contents of the stages of compilation, if they were requested. */
   std::vector<std::pair<std::string, std::string>> artifacts;
 };
 
-/** A compiler of whole programs. Any thread, several at once. Throws Error or std::bad_alloc. */
+/** A compiler of whole programs. May be called from several threads at once. Throws Error or std::bad_alloc. */
 class ProgramCompiler {
  public:
   virtual ~ProgramCompiler() = default;
-  /** Answers `supports` of backend.h: fills answer, reason and perhaps cost of each verdict. */
+  /** Answers `supports` of backend.h: fills in the answer, the reason and optionally the cost of each verdict. */
   virtual void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
                       collet_verdict* verdicts) const = 0;
-  /** Compiles. Null, with their ids in `rejected`, where it cannot take some ops after all. */
+  /** Compiles a program. Returns null, with the ids of ops in `rejected`, if it cannot compile these ops in this program. */
   virtual std::unique_ptr<WholeProgram> compile(const collet_program* program, bool keep_artifacts,
                                                 std::vector<uint32_t>* rejected) const = 0;
 };

@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_DESCRIBE_HPP
 #define COLLET_KERNEL_DESCRIBE_HPP
 
-/** \file
- * The data that a vendor fills in: rows of a kernel table, and the description of a backend. All of it is optional but for a name,
- * types and a way to open a device. Included by kernel_backend.hpp.
+/** \file The data that a vendor fills in: rows of a kernel table, and the description of a backend. Everything is
+ * optional except a name, types and a function that opens a device. Included by kernel_backend.hpp.
  */
 
 #include <functional>
@@ -20,34 +19,34 @@
 namespace collet {
 namespace kernel {
 
-/** The opset that these headers were written for. What is newer is declined, whatever Backend::opset says. */
+/** The opset for which these headers were written. Newer ops are declined, whatever Backend::opset is. */
 constexpr uint32_t header_opset = 1;
 
 struct Move;
 
-/** The answer of Kernel::takes: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op that no
- * row takes goes to the fallback as it is, if that takes it; `return Taken::expand();` has it rewritten into simpler ops, which
- * the table is asked about in turn. */
+/** The answer of Kernel::takes: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op
+ * that no row takes runs on the fallback, if that supports it. With `return Taken::expand();` the SDK rewrites it into
+ * simpler ops, for which the table is asked in turn. */
 class Taken {
  public:
-  /** Yes or no. */
+  /** Makes the answer true or false. */
   Taken(bool yes) : yes_(yes) {}
-  /** No, for a reason. */
+  /** Makes the answer false, with a reason. */
   Taken(const char* reason) : yes_(false), reason_(reason) {}
-  /** No, for a reason. */
+  /** Makes the answer false, with a reason. */
   Taken(std::string reason) : yes_(false), reason_(std::move(reason)) {}
-  /** No: rewrite the op into simpler ones (COLLET_EXPAND). It is declined where the SDK has no expansion of it, and a row below
-   * that takes it goes before. */
+  /** Makes the answer false, and asks the SDK to rewrite the op into simpler ones (COLLET_EXPAND). If the SDK has no
+   * expansion of it, the op is declined. A later row that takes the op has precedence. */
   static Taken expand(std::string reason = {}) {
     Taken out(std::move(reason));
     out.expand_ = true;
     return out;
   }
-  /** Is it yes? */
+  /** True if the op is taken. */
   explicit operator bool() const { return yes_; }
-  /** Why not; may be empty. */
+  /** Returns the reason why it is not taken; may be empty. */
   const std::string& reason() const { return reason_; }
-  /** Is it expand()? */
+  /** True if the answer is expand(). */
   bool wants_expansion() const { return expand_; }
 
  private:
@@ -56,51 +55,53 @@ class Taken {
   std::string reason_;
 };
 
-/** An operand that a kernel wants in a form of its own, made once and kept: weights. Used where the operand is a constant of the
- * program, then it is made at compile; or an argument that nothing else reads ("residency" of tables.h), then it is made at the
- * second run in a row that gets the same array, and anew for another array. The kernel must take both forms:
- * Array::packed says which one it got. The records of a device ("pack dot ...") show when it is made. */
+/** An operand, typically weights, for which a kernel needs its own form, which is made once and kept. It is used if the
+ * operand is a constant of the program; then the form is made during compile. It is also used for an argument that
+ * nothing else reads ("residency" of tables.h); then it is made at the second consecutive run with the same array, and
+ * again for another array. The kernel must accept both forms: Array::packed tells which one it received. The records of
+ * a device ("pack dot ...") show when the form is made. */
 struct Packing {
   uint32_t operand = 0;
-  /** Bytes of the packed form; 0: not this one. Empty: the kernel packs nothing. */
+  /** Returns the bytes of the packed form; 0 if this operand is not packed. If the function is empty, the kernel packs
+   * nothing. */
   std::function<uint64_t(const Op& op)> bytes = nullptr;
-  /** Makes it: reads op.operand(operand), the only array of the op with memory, and writes `packed`. */
+  /** Makes the packed form: reads op.operand(operand), the only array of the op with memory, and writes `packed`. */
   std::function<void(Device& device, const Op& op, const Array& packed)> make = nullptr;
 };
 
 /** A row of the kernel table. The first row that takes an op runs it. */
 struct Kernel {
   uint32_t opcode;  /**< COLLET_OP_* */
-  TypeSet operands; /**< the type of every operand is in this set */
-  TypeSet results;  /**< the type of every result is in this one */
-  /** Runs the op. It need not wait: what comes later runs behind it. */
+  TypeSet operands; /**< the types that operands may have */
+  TypeSet results;  /**< the types that results may have */
+  /** Runs the op. It may return before the work has ended; later work runs after it. */
   std::function<void(Device& device, const Op& op)> run;
-  /** Looks at attributes, shapes and regions. Empty: any, but an op with regions needs one that looked at them. */
+  /** Checks attributes, shapes and regions. If empty, the row takes all ops with its types, except ops with regions. */
   std::function<Taken(const Op& op)> takes = nullptr;
-  /** Bytes of scratch memory that run wants. Empty: none. */
+  /** Returns the bytes of scratch memory that `run` needs. Empty: none. */
   std::function<uint64_t(const Op& op)> scratch = nullptr;
-  /** Estimate of its time in nanoseconds. Empty: unknown. */
+  /** Returns the estimated time in nanoseconds. Empty: unknown. */
   std::function<double(const Op& op)> cost_ns = nullptr;
-  /** Called once for each device when a program is compiled: what `run` would otherwise work out each time (loops, command
-   * lists, tables). `run` finds the result in op.state<T>(). Arrays have no memory yet, but Array::host where they are
-   * constants. */
+  /** Called once for each device when a program is compiled, for work that `run` would otherwise repeat (loops, command
+   * lists, tables). `run` finds the result in op.state<T>(). Arrays have no memory yet, but constants have Array::host. */
   std::function<std::any(Device& device, const Op& op)> prepare = nullptr;
-  /** With COLLET_OP_CALL: the pattern (docs/patterns.md) or composite that it runs. The SDK then asks for it. */
+  /** For COLLET_OP_CALL: the name of the pattern (docs/patterns.md) or composite that the row implements. The SDK then
+   * searches programs for the pattern. */
   std::string pattern = {};
-  /** An operand to be kept in a form of its own. */
+  /** An operand that is kept in a packed form. */
   Packing packing = {};
-  /** Fills `layout` with how operand number `index`, or result `index - operand_count`, should lie; all zero: dense. It is
-   * what the array has where nothing else in the program reads or writes it (then Array::layout is set), so that the kernel
-   * must take dense arrays, too. `layout` is zeroed before. */
+  /** Fills `layout` with the preferred layout of operand `index`, or of result `index - operand_count`; all zero: dense.
+   * An array gets it if nothing else in the program reads or writes the array (then Array::layout is set), so the kernel
+   * must accept dense arrays, too. `layout` is zeroed before the call. */
   std::function<void(const Op& op, uint32_t index, collet_layout* layout)> layout = nullptr;
-  /** Replaces `run` for a collective, with Backend::collectives. Called once for each group of participants, in the order of
-   * the group, when all of them have come to the op; it may call all of their devices. What was started on them before may
-   * still be running. When it returns they go on: what it has started need not have ended, as long as what each device starts
-   * later runs behind it. */
+  /** Replaces `run` for a collective, with Backend::collectives. Called once for each group of participants, in the order
+   * of the group, when all members have reached the op. It may call all of their devices; work that was started on them
+   * before may still be running. When it returns, the members continue: work that it has started need not have ended, as
+   * long as each device runs its later work after it. */
   std::function<void(const std::vector<Member>& group)> run_together = nullptr;
 };
 
-/** A row for ops that are to come to the device in simpler parts: Taken::expand(). */
+/** Returns a row for ops that the SDK should rewrite into simpler ones: Taken::expand(). */
 inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
   Kernel row{opcode, operands, results,
              [](Device&, const Op& op) { throw Error(COLLET_INTERNAL, op.name() + " was to be expanded"); }};
@@ -110,12 +111,13 @@ inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
 
 /** The options of open. */
 struct Options {
-  uint32_t device_count = 0;                 /**< devices wanted, where the backend can make them; 0: its own choice */
-  std::string target;                        /**< one of Backend::targets, or empty: the machine's own devices */
-  std::map<std::string, std::string> values; /**< by key, each one of Backend::options */
+  /** Number of devices requested, if the backend can make virtual ones; 0: the backend's choice. */
+  uint32_t device_count = 0;
+  std::string target;                        /**< one of Backend::targets; empty: the machine's own devices */
+  std::map<std::string, std::string> values; /**< values of options by key; each key is in Backend::options */
 };
 
-/** A memory space besides the default one. */
+/** A memory space in addition to the default one. */
 struct Space {
   std::string kind;        /**< "pinned_host", or a name of the backend's own; at most 31 characters */
   uint64_t bytes = 0;      /**< capacity; 0: unknown */
@@ -123,66 +125,70 @@ struct Space {
   uint32_t flags = 0;      /**< COLLET_SPACE_HOST_VISIBLE, or 0 */
 };
 
-/** Everything that the SDK needs to know of a device maker's work. Zeros mean "unknown", and the SDK then estimates; it takes a
- * link without figures for free. */
+/** Describes a backend to the SDK. Zeros mean "unknown"; the SDK then estimates, and treats a link without figures as
+ * free. */
 struct Backend {
   std::string name;          /**< short, lower case: "acme" */
   std::string version = "0"; /**< part of every cache key: change it with the code */
-  /** The opset that the kernels were written for. Raise it when `takes` of every row has been read again with the attributes
-   * and types that came since in mind; until then newer ops are never offered. */
+  /** The opset for which the kernels were written. Raise it after checking `takes` of every row against the attributes
+   * and types that were added since; until then newer ops are never offered. */
   uint32_t opset = 1;
   std::string device_kind;                /**< the model: "Acme T1" */
-  std::string fingerprint;                /**< what compiled code depends on: revision, firmware */
-  uint32_t device_count = 1;              /**< devices present */
+  std::string fingerprint;                /**< everything that compiled code depends on: revision, firmware */
+  uint32_t device_count = 1;              /**< number of devices */
   uint32_t traits = 0;                    /**< COLLET_TRAIT_SERIAL, ..._FLUSHES_DENORMALS */
   std::vector<collet_type_support> types; /**< what is not listed is never offered */
   uint64_t memory_bytes = 0;
-  uint32_t alignment = 64; /**< of every array; a power of two */
+  uint32_t alignment = 64; /**< alignment of every array; a power of two */
   double link_latency_ns = 0;
   double link_bytes_per_ns = 0;
   double launch_ns = 0;
   double memory_bytes_per_ns = 0;
   double flops_per_ns = 0;
   uint32_t smallest_cluster = 0;
-  bool fusions = false; /**< take a fusion whose ops all have kernels, and run them one by one */
-  /** Take while, conditional and call whose ops all have kernels: the helper goes through them itself, so that nothing leaves the
-   * device between iterations. What a loop carries is not copied: results of the body are written over what they replace, or the
-   * two exchange their memory. A condition that follows from scalars that the host knows, or a known number of trips, costs
-   * no wait; else its one byte is read when what was started has ended, and a failure ends the loop. */
+  bool fusions = false; /**< accept a fusion whose ops all have kernels, and run them one by one */
+  /** Accept while, conditional and call whose ops all have kernels. The helper interprets them itself, so that no data
+   * leaves the device between iterations. Loop variables are not copied: a result of the body overwrites the value that
+   * it replaces, or the two exchange their memory. If a condition can be computed from scalars that the host knows, or
+   * if the trip count is known, there is no wait. Otherwise the condition's byte is read when all started work has
+   * ended, and a failure ends the loop. */
   bool control_flow = false;
-  /** Take arithmetic of single integers and pred for which there is no row: the host computes it, from what it knows, or else
-   * from what it reads from the device when what was started has ended. Loop counters and start indices of a device without
-   * integers. Their types must be among `types`. */
+  /** Accept arithmetic on single integers and pred for which there is no row. The host computes it from values that it
+   * knows, or from values that it reads from the device after all started work has ended. This serves loop counters and
+   * start indices on a device without integers. The types must be among `types`. */
   bool host_scalars = false;
-  /** Run all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute and collective-broadcast between the devices
-   * of the instance, and replica-id and partition-id. What is to be combined is copied by Device::copy_to, or by the host
-   * where that returns false, and combined by the rows of the table for add, maximum and so on: a collective of a type and
-   * combination that has no such row is declined. A row with `run_together` does it in another way. */
+  /** Accept all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute and collective-broadcast between the
+   * devices of the instance, and replica-id and partition-id. Data is copied by Device::copy_to, or through the host if
+   * that returns false, and combined by the rows of the table for add, maximum and so on: a collective whose type and
+   * combination have no such row is declined. A row with `run_together` replaces this. */
   bool collectives = false;
-  /** Makes a move within a device, as for add_moves, or returns false where it makes none of such elements. Collectives along an
-   * inner dimension bring what lies apart together by it; else they copy row by row. */
+  /** Makes a move within a device, as for add_moves. Returns false if it does not support such elements. Collectives
+   * along an inner dimension use it to gather rows that are not adjacent; without it they copy row by row. */
   std::function<bool(Device& device, const Move& move, const Array& from, const Array& to)> move;
   std::vector<Kernel> kernels;
-  /** Compiles programs as a whole, in place of `kernels` and of all that the helper does for them: control flow, fusions,
-   * collectives, layouts, prepared weights. Memory, copies, queues, checks, records and statistics stay as they are. */
+  /** Compiles whole programs, in place of `kernels` and everything that the helper does with them: control flow, fusions,
+   * collectives, layouts, packed weights. The helper still provides memory, copies, queues, checks, records and
+   * statistics. */
   std::shared_ptr<const ProgramCompiler> compiler;
-  /** Makes device number `number`, from 0 to device_count - 1. */
+  /** Opens device number `number`, from 0 to device_count - 1. */
   std::function<std::unique_ptr<Device>(uint32_t number)> open_device;
 
-  bool queues = false; /**< work of queues runs on threads of the helper's: see Device::mark */
-  /** For tests: each piece of work of a queue begins late, and its end is told late, by random times of up to so many
-   * nanoseconds, so that work which does not wait for what it needs shows. 0: as soon as possible. */
+  bool queues = false; /**< run the work of queues on threads of the helper: see Device::mark */
+  /** For tests: delays the begin of each piece of work of a queue, and the report of its end, by random times of up to
+   * this many nanoseconds, so that missing waits become visible. 0: no delay. */
   uint64_t queue_jitter_ns = 0;
-  bool host_visible = false; /**< the default space is COLLET_SPACE_HOST_VISIBLE: Device::host_pointer says where */
+  /** The default space is COLLET_SPACE_HOST_VISIBLE: Device::host_pointer returns the address. */
+  bool host_visible = false;
   std::vector<Space> more_spaces;   /**< numbers 1, 2, ...: see Device::allocate_in */
-  bool profile = false;             /**< hand out records of what ran: see Device::record */
-  bool host_memory = false;         /**< Device::add_host_memory is there */
+  bool profile = false;             /**< provide records of what ran: see Device::record */
+  bool host_memory = false;         /**< Device::add_host_memory is implemented */
   std::vector<std::string> options; /**< keys that open accepts; others are refused */
-  std::vector<std::string> targets; /**< names of targets that can be compiled for without hardware */
-  /** Called by open with this instance's copy of the description, which it may change: device_count, open_device, kernels.
-   * Throws Error where an option has a value that cannot be. */
+  std::vector<std::string> targets; /**< names of targets for which programs can be compiled without hardware */
+  /** Called by open with this instance's copy of the description, in which it may change device_count, open_device and
+   * kernels. Throws Error if the value of an option is invalid. */
   std::function<void(const Options& options, Backend* backend)> configure;
-  /** Describes the way from one device to another ("links" of tables.h). Empty: devices reach each other by the host. */
+  /** Describes the link from one device to another ("links" of tables.h). Empty: devices reach each other through the
+   * host. */
   std::function<void(uint32_t from, uint32_t to, collet_link* link)> link;
 };
 

@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_EXECUTABLE_HPP
 #define COLLET_KERNEL_EXECUTABLE_HPP
 
-/** \file
- * A planned program that runs on devices that are a table of kernels. Included by kernel_backend.hpp.
+/** \file Executes a planned program on the devices of a backend that is a table of kernels. Included by
+ * kernel_backend.hpp.
  */
 
 #include "kernel_planner.hpp"
@@ -13,7 +13,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** A launch that outlives the call that brought it. */
+/** A copy of a launch that outlives the call that passed it. */
 struct OwnedLaunch {
   explicit OwnedLaunch(const collet_launch& from)
       : launch(from),
@@ -30,10 +30,10 @@ struct OwnedLaunch {
   std::vector<collet_argument> arguments, results;
 };
 
-/** A program, planned, with its constants on each device that it may run on. */
+/** A planned program with its constants on each device on which it may run. */
 class Executable {
  public:
-  /** `tuning`: what WholeProgram::tune returned for this program before; empty where it is new. */
+  /** `tuning` is what WholeProgram::tune returned when this program was compiled before; empty for a new program. */
   Executable(Instance* instance, const collet_program* program, const collet_compile_options& options,
              std::vector<uint32_t>* rejected, const std::string& tuning = {})
       : instance_(instance), block_((program->total_bytes + 7) / 8) {
@@ -56,7 +56,7 @@ class Executable {
       scalars_ = HostScalars(this->program(), plan_);
       if (keep_artifacts) write_text();
     }
-    // Shared code may come to any device.
+    // A program with shared code may run on any device.
     const bool everywhere = (backend().traits & COLLET_TRAIT_SHARED_CODE) != 0 || !options.assignment;
     if (!everywhere) {
       for (uint32_t i = 0; i < options.participants; ++i) instance->device(options.assignment[i]);
@@ -82,16 +82,16 @@ class Executable {
   const std::vector<uint64_t>& block() const { return block_; }
   const collet_program* program() const { return reinterpret_cast<const collet_program*>(block_.data()); }
 
-  /** File names and contents, for people; none where nobody asked for them. */
+  /** Returns file names and contents of the artifacts; empty if they were not requested. */
   const std::vector<std::pair<std::string, std::string>>& artifacts() const {
     return whole_ ? whole_->artifacts : artifacts_;
   }
-  /** What was found out by measuring, see WholeProgram::tune. */
+  /** Returns the result of measurements, see WholeProgram::tune. */
   const std::string& tuning() const { return tuning_; }
   /** Bytes of machine code; 0: unknown. */
   uint64_t code_bytes() const { return whole_ ? whole_->code_bytes : 0; }
 
-  /** Runs, or puts on queues. */
+  /** Runs the launches, or puts them on their queues. */
   void execute(const collet_launch* launches, uint32_t count, uint64_t run_id,
                std::unique_lock<std::mutex>* serial_lock) const {
     for (uint32_t i = 0; i < count; ++i) check(launches[i]);
@@ -119,10 +119,10 @@ class Executable {
     }
   }
 
-  /** Does it want entry argument `index` in a form of its own? */
+  /** True if a kernel has its own form of entry argument `index`. */
   bool wants_packed(uint32_t index) const { return find_packed(index) != nullptr; }
 
-  /** The form of its own that it wants of an argument; null where it wants none. */
+  /** Returns the packed form of an argument that a kernel needs; null if none does. */
   const Packed* find_packed(uint32_t index) const {
     for (const Packed& one : plan_.packed) {
       if (one.argument == index && index != COLLET_NONE) return &one;
@@ -130,7 +130,7 @@ class Executable {
     return nullptr;
   }
 
-  /** Makes it. */
+  /** Makes the packed form of an argument. */
   OwnedMemory pack(uint32_t number, uint32_t index, const collet_argument& value) const {
     const Packed* one = find_packed(index);
     if (!one) throw Error(COLLET_INVALID_ARGUMENT, "this argument is not to be prepared");
@@ -168,7 +168,7 @@ class Executable {
     return at.kind == Place::kNowhere ? out : out + std::to_string(numbered ? at.index : at.offset);
   }
 
-  /** One line for each step: what runs, and where its arrays lie. */
+  /** Writes the plan as text, one line for each step: what runs, and where its arrays are. */
   void write_text() {
     std::string indent, lines;
     const auto line = [&](const std::string& what) { lines += indent + what + "\n"; };
@@ -245,7 +245,7 @@ class Executable {
       try {
         out.states[s] = step.kernel->prepare(*device, Op(program(), op_of(step), &arrays_[first_array_[s]]));
       } catch (...) {
-        settle(device);  // what was started uses memory that goes now
+        settle(device);  // waits, because work that was started uses memory that is freed now
         throw;
       }
     }
@@ -346,14 +346,14 @@ class Executable {
     }
   }
 
-  /** Highest number of a participant, and one. */
+  /** Returns the highest number of a participant plus one. */
   static uint32_t participants(const collet_launch* launches, uint32_t count) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < count; ++i) most = std::max(most, launches[i].participant + 1);
     return most;
   }
 
-  /** Those that are not there will not come. */
+  /** Returns a rendezvous for the participants of the launches. Participants that have no launch have left it. */
   static std::shared_ptr<Rendezvous> rendezvous_of(const collet_launch* launches, uint32_t count) {
     auto out = std::make_shared<Rendezvous>(participants(launches, count));
     for (uint32_t p = 0; p < participants(launches, count); ++p) {
@@ -364,7 +364,7 @@ class Executable {
     return out;
   }
 
-  /** Participants that wait for each other: each on a thread of its own. */
+  /** Runs participants that wait for each other, each on its own thread. */
   void run_together(const collet_launch* launches, uint32_t count, uint64_t run_id,
                     std::unique_lock<std::mutex>* serial_lock, bool* spoilt) const {
     const std::shared_ptr<Rendezvous> rendezvous = rendezvous_of(launches, count);
@@ -392,7 +392,7 @@ class Executable {
       for (uint32_t i = 1; i < count; ++i) threads.emplace_back(one, i);
     });
     for (auto i = static_cast<uint32_t>(threads.size()) + 1; i < count; ++i) {
-      rendezvous->leave(launches[i].participant, &error);  // there was no thread for it
+      rendezvous->leave(launches[i].participant, &error);  // no thread could be started for it
     }
     one(0);
     for (std::thread& thread : threads) thread.join();
@@ -453,7 +453,7 @@ class Executable {
              [&] { on_devices_[launch.device]->program->launch(device, pieces, run_id); });
   }
 
-  /** Starts all steps. */
+  /** Starts all steps of a launch. */
   void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt,
            Rendezvous* rendezvous, std::unique_lock<std::mutex>* serial_lock) const {
     if (whole_) return start_whole(launch, run_id, spoilt);
@@ -463,16 +463,17 @@ class Executable {
   }
 
   Instance* instance_;
-  std::vector<uint64_t> block_;  // the program, which is valid during compile alone
-  std::string name_;             // of the program, for records
+  std::vector<uint64_t> block_;  // copy of the program, which is valid only during compile
+  std::string name_;             // name of the program, for records
   Plan plan_;
-  std::vector<Array> arrays_;  // of all steps, operands then results, without memory
+  std::vector<Array> arrays_;  // arrays of all steps, operands then results, without memory
   std::vector<size_t> first_array_;
   HostScalars scalars_;
-  std::vector<std::pair<std::string, std::string>> artifacts_;  // of a plan
-  std::unique_ptr<WholeProgram> whole_;                         // in place of a plan
-  std::string tuning_;                                          // of whole_
-  std::vector<std::unique_ptr<OnDevice>> on_devices_;           // null where it was not compiled for the device
+  std::vector<std::pair<std::string, std::string>> artifacts_;  // artifacts of a plan
+  // The compiled program, if there is a compiler; else null.
+  std::unique_ptr<WholeProgram> whole_;
+  std::string tuning_;                                 // result of measurements for whole_
+  std::vector<std::unique_ptr<OnDevice>> on_devices_;  // null if it was not compiled for the device
 };
 
 }  // namespace detail

@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_FLOATS_HPP
 #define COLLET_KERNEL_FLOATS_HPP
 
-/** \file
- * Elements of arrays as C++ types: bf16 and f16 with correct rounding, and which C++ type stands for which element type. For
- * kernels that run on the host, in a simulator or a first version.
+/** \file C++ types for elements of arrays: bf16 and f16 with correct rounding, and the mapping from C++ types to element
+ * types. For kernels that run on the host, in a simulator or a first version.
  */
 
 #include <cmath>
@@ -30,8 +29,8 @@ inline float float_of(uint32_t bits) {
   return x;
 }
 
-/** A float with which a second rounding, to a narrower format, gives what one rounding of `x` would: the last bit is set where
- * something was cut off. */
+/** Rounds x to odd: the last bit is set if bits were cut off. Rounding the result again, to a narrower format, gives the
+ * same as rounding x once. */
 inline float to_odd(double x) {
   const float near = static_cast<float>(x);
   if (std::isnan(x) || static_cast<double>(near) == x) return near;
@@ -53,7 +52,7 @@ struct bfloat16 {
     bits = std::isnan(x) ? static_cast<uint16_t>(all >> 16 | 0x40)
                          : static_cast<uint16_t>((all + 0x7fff + (all >> 16 & 1)) >> 16);
   }
-  /** Exact. */
+  /** The conversion is exact. */
   operator float() const { return detail::float_of(static_cast<uint32_t>(bits) << 16); }
 };
 
@@ -77,7 +76,7 @@ struct half {
     }
     bits = static_cast<uint16_t>(sign | out);
   }
-  /** Exact. */
+  /** The conversion is exact. */
   operator float() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, size = bits & 0x7fff;
     if (size >= 0x7c00) return detail::float_of(sign | 0x7f800000 | (size & 0x3ff) << 13);
@@ -87,7 +86,7 @@ struct half {
   }
 };
 
-/** The element type that a C++ type stands for, and the type in which its arithmetic is done. */
+/** Maps a C++ type to its element type, and to the type in which its arithmetic is done. */
 template <class T>
 struct Element;
 /** \cond */
@@ -117,7 +116,7 @@ COLLET_KERNEL_ELEMENT(double, F64, double)
 template <class T>
 using Wide = typename Element<T>::Wide;
 
-/** Is T a floating-point type, bf16 and f16 included? */
+/** True if T is a floating-point type, including bf16 and f16. */
 template <class T>
 constexpr bool is_float = std::is_floating_point_v<Wide<T>>;
 
@@ -132,8 +131,8 @@ T narrow(From x) {
   }
 }
 
-/** convert: what the op gives for one element. Floats to integers are cut off and saturate, NaN is 0; to pred: is it not 0?
- * Integers wrap around. */
+/** Converts one element as the op convert does. Floats are truncated to integers and saturate, and NaN becomes 0. The
+ * result for pred is whether the number is not 0. Integers wrap around. */
 template <class To, class From>
 To converted(From stored) {
   const Wide<From> x = stored;
@@ -141,7 +140,7 @@ To converted(From stored) {
     return x != Wide<From>(0);
   } else if constexpr (is_float<To>) {
     if constexpr (std::is_integral_v<Wide<From>> && sizeof(From) >= 4 && sizeof(To) == 2) {
-      // In 53 bits, the last one set where something was cut off.
+      // Rounds to 53 bits; the last bit is set if bits were cut off.
       constexpr bool wide = sizeof(From) == 8;
       double exact = static_cast<double>(x);
       if constexpr (wide) {

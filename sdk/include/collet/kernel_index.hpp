@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_INDEX_HPP
 #define COLLET_KERNEL_INDEX_HPP
 
-/** \file
- * Translates gather, scatter and convolution into strides and loops that a kernel can execute. Like kernel_shapes.hpp, it
- * only looks at shapes and attributes. Strides and offsets count elements.
+/** \file Translates gather, scatter and convolution into strides and loops that a kernel can execute. Like
+ * kernel_shapes.hpp, it uses only shapes and attributes. Strides and offsets count elements.
  */
 
 #include "kernel_shapes.hpp"
@@ -19,19 +18,19 @@ namespace kernel {
 struct IndexedWindows {
   /** A dimension of the array in which the window's start is read from the indices. */
   struct Start {
-    int64_t stride; /**< of the array */
-    int64_t extent; /**< of the array in this dimension */
-    int64_t window; /**< extent of the window in it */
+    int64_t stride; /**< stride of the array */
+    int64_t extent; /**< size of the array in this dimension */
+    int64_t window; /**< size of the window in this dimension */
   };
   /** A loop over a dimension of the slices that is not a dimension of the window. */
   struct Batch {
     int64_t extent;
     int64_t indices; /**< step in the indices */
     int64_t slices;  /**< step in the slices */
-    int64_t array;   /**< step in the array: a batching dimension; else 0 */
+    int64_t array;   /**< step in the array for a batching dimension; else 0 */
   };
   std::vector<Start> starts;
-  int64_t vector_stride = 0; /**< from one index of a vector to the next */
+  int64_t vector_stride = 0; /**< distance from one index of an index vector to the next */
   std::vector<Batch> batch;
   std::vector<Loop> window; /**< from: the array; to: the slices */
 };
@@ -92,8 +91,8 @@ inline IndexedWindows gather_of(const Op& op) {
                                   a.start_indices_batching_dims, a.index_vector_dim});
 }
 
-/** The windows of scatter with one array: the result is the array, which begins as operand 0; operand 1 the indices, operand
- * 2 the slices, which are combined with what is there. A window that does not lie inside is dropped. */
+/** The windows of scatter with one array: the result is the array, which begins as operand 0; operand 1 the indices,
+ * operand 2 the slices, which are combined with what is there. A window that is not inside the array is dropped. */
 inline IndexedWindows scatter_of(const Op& op) {
   const auto a = op.attributes<collet_scatter_attrs>();
   return detail::indexed_windows(op, op.result(), op.operand(1), op.operand(2),
@@ -101,7 +100,7 @@ inline IndexedWindows scatter_of(const Op& op) {
                                   a.input_batching_dims, a.scatter_indices_batching_dims, a.index_vector_dim});
 }
 
-/** Is `op` a scatter into one array by a simple combination? For Kernel::takes. */
+/** True if `op` is a scatter into one array by a simple combination. For Kernel::takes. */
 inline bool is_simple_scatter(const Op& op) {
   return op.opcode() == COLLET_OP_SCATTER && op.operand_count() == 3 && op.combine() >= COLLET_COMBINE_ADD &&
          op.combine() <= COLLET_COMBINE_SECOND;
@@ -114,28 +113,29 @@ struct Convolution {
   struct Dimension {
     int64_t input, kernel, output; /**< extents */
     int64_t stride, padding, input_dilation, kernel_dilation;
-    bool reversed;                                /**< kernel element k stands at `kernel - 1 - k` */
+    bool reversed; /**< if true, element k of the window is `kernel - 1 - k` of the kernel */
     int64_t input_step, kernel_step, output_step; /**< strides of the arrays */
-    /** Returns the input that kernel element `k` meets for output element `p`; -1: none. */
+    /** Returns the input index that kernel element `k` is multiplied with for output element `p`; -1 if it is padding. */
     int64_t meets(int64_t p, int64_t k) const {
       const int64_t at = p * stride + k * kernel_dilation - padding;
       return at < 0 || at % input_dilation != 0 || at / input_dilation >= input ? -1 : at / input_dilation;
     }
-    /** The kernel's element for place `k` of the window. */
+    /** Returns the kernel's index for position `k` of the window. */
     int64_t kernel_index(int64_t k) const { return reversed ? kernel - 1 - k : k; }
   };
-  int64_t batch, outputs, inputs; /**< of the result; features of the result; input features that each of them reads */
+  /** Batch of the result, features of the result, and input features that each of those reads. */
+  int64_t batch, outputs, inputs;
   int64_t feature_groups, batch_groups;
   int64_t input_batch_step, input_feature_step, kernel_input_step, kernel_output_step;
   int64_t output_batch_step, output_feature_step;
   std::vector<Dimension> dimensions;
-  /** The first input feature that output feature `o` reads. */
+  /** Returns the first input feature that output feature `o` reads. */
   int64_t first_input(int64_t o) const { return o / (outputs / feature_groups) * inputs; }
-  /** The batch element of the input for `n` and output feature `o`. */
+  /** Returns the batch element of the input for batch element `n` and feature `o` of the output. */
   int64_t input_batch(int64_t n, int64_t o) const { return o / (outputs / batch_groups) * batch + n; }
 };
 
-/** The strides of a convolution. */
+/** Returns the strides of a convolution. */
 inline Convolution convolution_of(const Op& op) {
   const auto a = op.attributes<collet_convolution_attrs>();
   const Array &in = op.operand(0), &kernel = op.operand(1), &out = op.result();

@@ -35,7 +35,7 @@ inline collet_status describe_exception(collet_error* error) noexcept {
   return error->code;
 }
 
-/** Runs `body`; an exception becomes a status. */
+/** Runs `body`, and converts an exception to a status. */
 template <class Body>
 collet_status guarded(collet_error* error, const Body& body) noexcept {
   try {
@@ -52,7 +52,7 @@ inline uint64_t clock_ns() {
           .count());
 }
 
-/** The records of a device, until they are read. */
+/** Stores the records of a device until they are read. */
 class Records final : public Recorder {
  public:
   bool is_on() const override { return on_.load(std::memory_order_relaxed); }
@@ -70,7 +70,7 @@ class Records final : public Recorder {
   void enable(bool on) { on_ = on; }
   uint32_t read(collet_profile_record* out, uint32_t capacity) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // Work ends on several engines: what began first is handed out first.
+    // Work ends on several engines in any order; records are sorted by their start.
     std::sort(records_.begin(), records_.end(),
               [](const collet_profile_record& a, const collet_profile_record& b) { return a.start_ns < b.start_ns; });
     const auto count = static_cast<uint32_t>(std::min<size_t>(capacity, records_.size()));
@@ -85,7 +85,7 @@ class Records final : public Recorder {
   std::deque<collet_profile_record> records_;
 };
 
-/** Memory of one space of a device that the SDK holds. */
+/** The memory of one space of a device that the SDK has allocated. */
 struct Usage {
   uint64_t bytes = 0, peak = 0, pieces = 0;
 };
@@ -95,20 +95,20 @@ struct Instance {
   Backend backend;
   TypeSet known;
   std::vector<collet_memory_space> spaces;
-  std::vector<std::unique_ptr<Records>> records;  // one for each device, and outlives it
+  std::vector<std::unique_ptr<Records>> records;  // one for each device, which it must outlive
   std::vector<std::unique_ptr<Device>> devices;
-  std::vector<std::vector<uint32_t>> peers;  // of each device
-  std::mutex serial;                         // of all calls of devices, where the backend has COLLET_TRAIT_SERIAL
+  std::vector<std::vector<uint32_t>> peers;  // peers of each device
+  std::mutex serial;                         // held during all calls of devices if the backend has COLLET_TRAIT_SERIAL
   std::mutex usage_mutex;
   std::vector<std::vector<Usage>> usage;  // by device and space
   std::mutex host_mutex;
-  std::map<uintptr_t, uint64_t> host_memory;  // that is registered: address and bytes
-  std::mutex queue_mutex;                     // of what follows, and of the state of all queues
+  std::map<uintptr_t, uint64_t> host_memory;  // registered host memory: bytes by address
+  std::mutex queue_mutex;                     // guards the fields below, and the state of all queues
   std::vector<class Queue*> queues;
   std::condition_variable queue_changed;
-  std::mutex together;  // held while an execution of several participants is put on their queues
+  std::mutex together;  // held while an execution with several participants is put on their queues
 
-  /** To be held while devices are called. */
+  /** Returns the lock to hold while devices are called. */
   std::unique_lock<std::mutex> lock_serial() {
     return (backend.traits & COLLET_TRAIT_SERIAL) != 0 ? std::unique_lock<std::mutex>(serial)
                                                        : std::unique_lock<std::mutex>();
@@ -133,7 +133,7 @@ struct Instance {
 
 struct Buffer {
   Instance* instance;
-  uint32_t number;  // of the device
+  uint32_t number;  // number of the device
   uint32_t space;
   Device* device;
   Memory memory;
@@ -147,7 +147,7 @@ inline Instance* unwrap(collet_backend_instance* instance) {
   return reinterpret_cast<Instance*>(instance);
 }
 
-/** Memory that goes when its owner goes. */
+/** Device memory that is freed with this object. */
 class OwnedMemory {
  public:
   OwnedMemory(Device* device, uint64_t bytes, uint64_t alignment)
@@ -172,7 +172,7 @@ class OwnedMemory {
   Memory memory_;
 };
 
-/** Records what `body` does on a device, from call to return. */
+/** Runs `body`, and records it as work of a device from call to return. */
 template <class Body>
 void recorded(Device& device, const char* name, const char* engine, uint64_t run_id, uint64_t bytes, const Body& body) {
   if (!device.wants_records() || device.records_itself()) return body();
@@ -187,7 +187,7 @@ void recorded(Device& device, const char* name, const char* engine, uint64_t run
   device.record(one);
 }
 
-/** One end of a copy, as the backend knows it. */
+/** Checks one end of a copy: it must be inside a buffer of the instance. */
 inline void check_place(const Instance* instance, const collet_place& place, uint64_t bytes) {
   if (!place.buffer) {
     if (!place.host && bytes != 0) throw Error(COLLET_INVALID_ARGUMENT, "a copy from or to nowhere");
@@ -208,8 +208,9 @@ inline void check_regions(const Instance* instance, const collet_copy_region* re
   }
 }
 
-/** Makes one copy. `ordered`: the device whose started work comes first; others have none that uses this memory. `marks`: gets
- * those of copies between the host and `starts` that have not ended; null: there are none. */
+/** Makes one copy. `ordered` is the device after whose started work the copy comes; other devices have no work that uses
+ * this memory. `marks` receives the marks of copies between the host and device `starts` that have not ended; null if
+ * all copies must have ended. */
 inline void copy_region(const collet_copy_region& region, const Device* ordered, bool all_ordered,
                         const Device* starts = nullptr, std::vector<uint64_t>* marks = nullptr) {
   if (region.bytes == 0) return;
@@ -258,13 +259,13 @@ inline void copy_region(const collet_copy_region& region, const Device* ordered,
   }
 }
 
-/** Waits for what was started on a device; throws what went wrong with it. */
+/** Waits for all work that was started on a device. Throws its errors. */
 inline void complete(Device* device) {
   const uint64_t mark = device->mark();
   if (mark != 0) device->wait(mark);
 }
 
-/** Waits for a device, whatever went wrong on it. */
+/** Waits for a device, and ignores errors of its work. */
 inline void settle(Device* device) noexcept {
   try {
     device->finish();
@@ -272,7 +273,7 @@ inline void settle(Device* device) noexcept {
   }
 }
 
-/** Makes copies and returns when they are done. Where one fails, nothing is running afterwards. */
+/** Makes copies, and returns when they are done. If one fails, the others have ended, too. */
 inline void copy_now(const std::vector<collet_copy_region>& regions) {
   const auto finish = [&](bool quietly) {
     for (const collet_copy_region& region : regions) {

@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_LATER_HPP
 #define COLLET_KERNEL_LATER_HPP
 
-/** \file
- * Kernels that run after Kernel::run has returned, on a thread or queue of the device's own. Included by kernel_backend.hpp.
+/** \file Makes kernels run after Kernel::run has returned, on a thread or queue of the device. Included by
+ * kernel_backend.hpp.
  *
  *     for (Kernel& row : backend.kernels) {
  *       row = later(std::move(row), [](Device& device, const Op&, std::function<void()> work) {
@@ -22,11 +22,12 @@
 namespace collet {
 namespace kernel {
 
-/** An op that may be kept after the function that got the Op has returned: its arrays are copied, and the values of scalars
- * that the host knows. Cheap to copy. Good until the work of the execution has ended, as are Op::program() and the state. */
+/** An Op that may be kept after the function that received it has returned: its arrays, and the values of scalars that
+ * the host knows, are copied. It is cheap to copy. Valid until the work of the execution has ended, as are Op::program()
+ * and the state. */
 class OwnedOp {
  public:
-  /** A copy of what `op` shows. `op` is that of Kernel::run or Packing::make. */
+  /** Copies `op`, which is that of Kernel::run or Packing::make. */
   explicit OwnedOp(const Op& op) {
     auto kept = std::make_shared<Kept>();
     const uint32_t count = op.operand_count() + op.result_count();
@@ -37,14 +38,14 @@ class OwnedOp {
     kept->values.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
       Array& array = kept->arrays[i];
-      // Scalars come from the launch. What is larger is a constant of the program, which stays.
+      // Scalars belong to the launch, so they are copied. Larger data are constants of the program, which stay valid.
       if (!array.host || array.bytes > sizeof(Value)) continue;
       std::memcpy(kept->values[i].bytes, array.host, static_cast<size_t>(array.bytes));
       array.host = kept->values[i].bytes;
     }
     kept_ = std::move(kept);
   }
-  /** The op: a view, good as long as this or a copy of it. */
+  /** Returns the op: a view that is valid as long as this object or a copy of it. */
   Op op() const { return Op(kept_->program, kept_->op, kept_->arrays.data(), kept_->context); }
 
  private:
@@ -61,13 +62,13 @@ class OwnedOp {
   std::shared_ptr<const Kept> kept_;
 };
 
-/** Puts `work` behind all that was started on `device`, and returns. `op` is for records; it is good until this returns. What
- * `work` throws is what went wrong on the device: Device::mark or wait throws it. */
+/** Queues `work` after all work that was started on `device`, and returns. `op` is for records, and valid until this
+ * returns. Errors that `work` throws are thrown by Device::mark or wait. */
 using Submit = std::function<void(Device& device, const Op& op, std::function<void()> work)>;
 
-/** `row`, made to run later: its `run` and its `packing` are given to `submit`. The rest of the row is as before. On the device's
- * own thread `run` must not wait for that thread: it calls no Device::read, unless that knows the thread. The rows of
- * kernel_rows.hpp call nothing but their `address`. */
+/** Makes a row run later: its `run` and its `packing` are passed to `submit`. The rest of the row is unchanged. On the
+ * device's own thread `run` must not wait for that thread, so it must not call Device::read, unless that handles the
+ * case. The rows of kernel_rows.hpp call only their `address`. */
 inline Kernel later(Kernel row, Submit submit) {
   if (row.run) {
     row.run = [run = std::move(row.run), submit](Device& device, const Op& op) {

@@ -42,7 +42,7 @@ void for_each_index(const std::vector<Loop>& loops, const Visit& visit) {
 
 namespace detail {
 
-/** The move, for one size of element. Elements are copied as bytes: their type does not matter. */
+/** Makes the move for one size of element. Elements are copied as bytes: their type does not matter. */
 template <size_t element_bytes>
 void move_elements(const Move& move, const char* from, char* to) {
   std::vector<Loop> outer = move.loops;
@@ -87,8 +87,8 @@ inline void loop_move(const Move& move, const void* from, void* to) {
   }
 }
 
-/** maximum of two elements, as the op and reductions by it have it: a NaN wins whatever the other is, and +0 is greater than
- * -0. std::max and fmax do neither. For bf16 and f16 in the type of their arithmetic, float. */
+/** Returns the maximum of two elements, as the op and reductions by it define it: NaN wins, and +0 is greater than -0.
+ * std::max and fmax do neither. bf16 and f16 are passed as float. */
 template <class T>
 T maximum(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -98,7 +98,7 @@ T maximum(T x, T y) {
   return x > y ? x : y;
 }
 
-/** minimum: a NaN wins here, too, and -0 is less than +0. */
+/** Returns the minimum: NaN wins, too, and -0 is less than +0. */
 template <class T>
 T minimum(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -108,19 +108,19 @@ T minimum(T x, T y) {
   return x < y ? x : y;
 }
 
-/** out[i] = f(x[i]). */
+/** Computes out[i] = f(x[i]). */
 template <class In, class Out, class F>
 void loop_unary(uint64_t elements, const In* x, Out* out, const F& f) {
   for (uint64_t i = 0; i < elements; ++i) out[i] = f(x[i]);
 }
 
-/** out[i] = f(x[i], y[i]). */
+/** Computes out[i] = f(x[i], y[i]). */
 template <class In, class Out, class F>
 void loop_binary(uint64_t elements, const In* x, const In* y, Out* out, const F& f) {
   for (uint64_t i = 0; i < elements; ++i) out[i] = f(x[i], y[i]);
 }
 
-/** out[kept] = f(... f(f(init, x), x) ..., x), accumulated as Sum. */
+/** Computes out[kept] = f(... f(f(init, x), x) ..., x), accumulated as Sum. */
 template <class Sum, class T, class F>
 void loop_reduce(const Reduction& reduction, const T* x, T init, T* out, const F& f) {
   for_each_index(reduction.kept, [&](int64_t from, int64_t to) {
@@ -131,7 +131,7 @@ void loop_reduce(const Reduction& reduction, const T* x, T init, T* out, const F
   });
 }
 
-/** The product, accumulated as Sum. */
+/** Computes the product, accumulated as Sum. */
 template <class Sum, class T>
 void loop_product(const MatrixProduct& p, const T* lhs, const T* rhs, T* out) {
   std::vector<Sum> row(static_cast<size_t>(p.n));

@@ -2,9 +2,9 @@
 #ifndef COLLET_KERNEL_MATCH_HPP
 #define COLLET_KERNEL_MATCH_HPP
 
-/** \file
- * Looking at programs: which op makes a value and who uses it, and whether a region computes something that a kernel knows.
- * A shape to look for is an expression; it is found by structure, whatever the order of ops and of commutative operands:
+/** \file Analyses programs: finds the op that defines a value and its users, and matches regions against patterns. A
+ * pattern, called a shape here, is an expression. It is matched by structure, for any order of ops and of commutative
+ * operands:
  *
  *     using namespace collet::kernel::shape;
  *     const Shape gate = multiply(input(0), logistic(input(1)));
@@ -23,10 +23,10 @@
 namespace collet {
 namespace kernel {
 
-/** Who makes and who uses each value of a region. For matchers, and for compilers that build a graph of their own. */
+/** The definition and the users of each value of a region, for matchers and for compilers that build their own graph. */
 class Walker {
  public:
-  /** Walks region number `region` of a program; 0 is the entry. Both must outlive this. */
+  /** Analyses region number `region` of a program; 0 is the entry. The program must outlive this object. */
   explicit Walker(const collet_program* program, uint32_t region = 0)
       : program_(program), region_(collet_region_at(program, region)), users_(program->values.count) {
     for (uint32_t i = 0; i < region_->ops.count; ++i) {
@@ -39,36 +39,37 @@ class Walker {
 
   /** The program. */
   const collet_program* program() const { return program_; }
-  /** How many ops the region has. */
+  /** Returns the number of ops of the region. */
   uint32_t op_count() const { return region_->ops.count; }
-  /** Op number `i` of the region, in the order of its schedule. */
+  /** Returns op number `i` of the region, in the order of its schedule. */
   const collet_op* op(uint32_t i) const { return collet_op_at(program_, region_->ops.first + i); }
-  /** How many arguments. */
+  /** Returns the number of arguments. */
   uint32_t argument_count() const { return region_->arguments.count; }
-  /** How many results. */
+  /** Returns the number of results. */
   uint32_t result_count() const { return region_->results.count; }
-  /** The value that is result number `i`. */
+  /** Returns the value that is result number `i`. */
   uint32_t result(uint32_t i = 0) const { return collet_ref_at(program_, region_->results.first + i); }
-  /** The number of the argument that `value` is; COLLET_NONE where an op makes it. */
+  /** Returns the number of the argument that `value` is; COLLET_NONE if an op defines it. */
   uint32_t argument(uint32_t value) const {
     const uint32_t first = region_->arguments.first;
     return value >= first && value - first < region_->arguments.count ? value - first : COLLET_NONE;
   }
-  /** The op that makes `value`; null for an argument. */
+  /** Returns the op that defines `value`; null for an argument. */
   const collet_op* producer(uint32_t value) const {
     return argument(value) != COLLET_NONE ? nullptr
                                           : collet_op_at(program_, collet_value_at(program_, value)->definition);
   }
-  /** The ops that read `value`, by id; one that reads it twice is there twice. */
+  /** Returns the ids of the ops that read `value`; an op that reads it twice is listed twice. */
   const std::vector<uint32_t>& users(uint32_t value) const { return users_[value]; }
-  /** The arrays of an op, operands first, then results; without memory. With them, Op looks at an op inside a region. */
+  /** Returns the arrays of an op, operands first, then results, without memory. They can be passed to Op for an op inside
+   * a region. */
   std::vector<Array> arrays(const collet_op* op) const {
     std::vector<Array> out;
     for (uint32_t i = 0; i < op->operands.count; ++i) out.push_back(array(collet_operand(program_, op, i)));
     for (uint32_t i = 0; i < op->results.count; ++i) out.push_back(array(op->results.first + i));
     return out;
   }
-  /** Type and dimensions of a value. */
+  /** Returns type and dimensions of a value. */
   Array array(uint32_t value) const {
     const collet_type* type = collet_value_type(program_, value);
     Array out;
@@ -79,7 +80,7 @@ class Walker {
     out.bytes = type->bytes;
     return out;
   }
-  /** visit(op) for each op, and for all in the regions of each, before the op itself. */
+  /** Calls visit(op) for each op, after all ops in its regions. */
   template <class Visit>
   static void for_each_op(const collet_program* program, const Visit& visit, uint32_t region = 0) {
     const collet_region* here = collet_region_at(program, region);
@@ -96,14 +97,14 @@ class Walker {
   std::vector<std::vector<uint32_t>> users_;
 };
 
-/** The result of a match. True if it matched. */
+/** The result of a match; it converts to true if the shape matched. */
 class Matched {
  public:
-  /** Did it match? */
+  /** True if the shape matched. */
   explicit operator bool() const { return matched_; }
-  /** The operand of the op that stands for input number `i` of the shape. */
+  /** Returns the number of the operand that matched input number `i` of the shape. */
   uint32_t operand(uint32_t i) const { return i < operands_.size() ? operands_[i] : COLLET_NONE; }
-  /** The number that stands for number `i` of the shape. */
+  /** Returns the value of the constant that matched number `i` of the shape. */
   double number(uint32_t i) const { return i < numbers_.size() ? numbers_[i] : std::nan(""); }
 
  private:
@@ -113,87 +114,88 @@ class Matched {
   std::vector<double> numbers_;
 };
 
-/** Expressions to look for. */
+/** Expressions that are matched with regions. */
 namespace shape {
 
-/** An expression. Cheap to copy. */
+/** An expression. It is cheap to copy. */
 struct Shape {
   /** Kinds of nodes. */
   enum Kind { kInput, kOp, kNumber, kAnyNumber, kReduce, kSpread };
   Kind kind = kInput;
-  uint32_t index = 0; /**< of an input or a number; the opcode of an op; the combination of a reduction */
-  double number = 0;  /**< that it must be */
+  uint32_t index = 0; /**< number of an input or a constant; opcode of an op; combination of a reduction */
+  double number = 0;  /**< value of a constant */
   std::vector<std::shared_ptr<const Shape>> parts;
 };
 
-/** Operand number that Matched::operand(i) tells; the same i twice: the same value. */
+/** Matches an operand, whose number Matched::operand(i) returns. Two inputs with the same i must be the same value. */
 inline Shape input(uint32_t i) {
   return {Shape::kInput, i, 0, {}};
 }
-/** A constant whose elements are all this, perhaps broadcast, to the precision of its type. */
+/** Matches a constant, possibly broadcast, whose elements all have this value, to the precision of its type. */
 inline Shape number(double value) {
   return {Shape::kNumber, 0, value, {}};
 }
-/** A constant whose elements are all equal; Matched::number(i) tells what. */
+/** Matches a constant whose elements are all equal; Matched::number(i) returns their value. */
 inline Shape any_number(uint32_t i) {
   return {Shape::kAnyNumber, i, 0, {}};
 }
-/** An op with these operands; commutative ones in any order. Attributes are not looked at: not for ops whose attributes
- * change what they compute. */
+/** Matches an op with these operands; commutative operands match in any order. Attributes are ignored, so do not use this
+ * for ops whose attributes change what they compute. */
 template <class... Parts>
 Shape op(uint32_t opcode, const Parts&... parts) {
   return {Shape::kOp, opcode, 0, {std::make_shared<const Shape>(parts)...}};
 }
-/** A reduce of the last dimension by COLLET_COMBINE_*, beginning with the neutral element. */
+/** Matches a reduce of the last dimension by COLLET_COMBINE_* whose initial value is the identity. */
 inline Shape reduce_last(uint32_t combine, const Shape& what) {
   return {Shape::kReduce, combine, 0, {std::make_shared<const Shape>(what)}};
 }
-/** `what` repeated along the last dimension, or along all but the last with `last` false. A reshape may come before. */
+/** Matches a broadcast of `what` along the last dimension or, if `last` is false, along all but the last. A reshape may
+ * precede it. */
 inline Shape spread(const Shape& what, bool last = true) {
   return {Shape::kSpread, last ? 1u : 0u, 0, {std::make_shared<const Shape>(what)}};
 }
-/** x + y. */
+/** Matches x + y. */
 inline Shape add(const Shape& x, const Shape& y) {
   return op(COLLET_OP_ADD, x, y);
 }
-/** x - y. */
+/** Matches x - y. */
 inline Shape subtract(const Shape& x, const Shape& y) {
   return op(COLLET_OP_SUBTRACT, x, y);
 }
-/** x * y. */
+/** Matches x * y. */
 inline Shape multiply(const Shape& x, const Shape& y) {
   return op(COLLET_OP_MULTIPLY, x, y);
 }
-/** x / y. */
+/** Matches x / y. */
 inline Shape divide(const Shape& x, const Shape& y) {
   return op(COLLET_OP_DIVIDE, x, y);
 }
-/** exp(x). */
+/** Matches exp(x). */
 inline Shape exponential(const Shape& x) {
   return op(COLLET_OP_EXPONENTIAL, x);
 }
-/** tanh(x). */
+/** Matches tanh(x). */
 inline Shape tanh(const Shape& x) {
   return op(COLLET_OP_TANH, x);
 }
-/** 1 / (1 + exp(-x)). */
+/** Matches 1 / (1 + exp(-x)). */
 inline Shape logistic(const Shape& x) {
   return op(COLLET_OP_LOGISTIC, x);
 }
-/** 1 / sqrt(x). */
+/** Matches 1 / sqrt(x). */
 inline Shape rsqrt(const Shape& x) {
   return op(COLLET_OP_RSQRT, x);
 }
 
 }  // namespace shape
 
-/** Looks for shapes in a region. */
+/** Matches shapes with a region. */
 class Matcher {
  public:
-  /** `region`: its number in the program. */
+  /** `region` is the number of the region in the program. */
   Matcher(const collet_program* program, uint32_t region) : walker_(program, region) {}
 
-  /** Does the region's only result have this shape? All ops of the region need to be part of it. */
+  /** Matches the region's only result with a shape. All ops of the region must be part of the match. */
   Matched match(const shape::Shape& what) const {
     Matched out;
     if (walker_.result_count() != 1) return out;
@@ -215,7 +217,7 @@ class Matcher {
   struct State {
     std::vector<uint32_t> operands;
     std::vector<double> numbers;
-    std::vector<uint32_t> ops;  // that are part of the match
+    std::vector<uint32_t> ops;  // ids of the ops that are part of the match
   };
   using Next = std::function<bool(State*)>;
 
@@ -224,7 +226,7 @@ class Matcher {
   void take(State* state, uint32_t value) const { state->ops.push_back(collet_value_at(program(), value)->definition); }
   uint32_t operand(const collet_op* op, uint32_t i) const { return collet_operand(program(), op, i); }
 
-  /** Matches `value`, then all that `next` looks for. */
+  /** Matches `value`, and then, through `next`, the rest of the shape. Backtracks if that fails. */
   bool visit(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
     using shape::Shape;
     if (what.kind == Shape::kInput) return visit_input(what, value, state, next);
@@ -269,7 +271,7 @@ class Matcher {
     double found = 0;
     if (!is_number(value, &found, &now)) return false;
     if (what.kind == shape::Shape::kNumber) {
-      // To the precision of bf16, which has the fewest digits of those that constants come in.
+      // Constants may have been rounded to bf16, so the tolerance is its precision.
       const bool same = found == what.number || std::fabs(found - what.number) <= std::fabs(what.number) / 200;
       return same && !(std::isinf(what.number) && found != what.number) && next(&now);
     }
@@ -280,7 +282,7 @@ class Matcher {
     return next(&now);
   }
 
-  /** A broadcast along the last dimension, or along all but the last. */
+  /** Matches a broadcast along the last dimension, or along all but the last. */
   bool visit_spread(const shape::Shape& what, const collet_op* op, State* state, const Next& next) const {
     if (op->opcode != COLLET_OP_BROADCAST) return false;
     collet_broadcast_attrs attributes;
@@ -323,7 +325,7 @@ class Matcher {
     return init == neutral;
   }
 
-  /** Is `value` a constant with equal elements, perhaps broadcast? */
+  /** True if `value` is a constant with equal elements, possibly broadcast. */
   bool is_number(uint32_t value, double* out, State* state) const {
     const collet_op* op = walker_.producer(value);
     if (!op) return false;
@@ -381,26 +383,27 @@ class Matcher {
   Walker walker_;
 };
 
-/** Does the first region of `op` (a fusion, or a call that stands for a pattern) compute `what`? */
+/** Matches the first region of `op`, a fusion or a call of a pattern, with `what`. */
 inline Matched match(const Op& op, const shape::Shape& what) {
   if (op.region_count() == 0) return {};
   return Matcher(op.program(), op.raw().regions.first).match(what);
 }
 
-/** x * y + z: operands 0, 1 and 2, all of the result's shape. */
+/** Matches x * y + z. Its inputs are 0, 1 and 2, all with the result's shape. */
 inline Matched match_multiply_add(const Op& op) {
   using namespace shape;
   return match(op, add(multiply(input(0), input(1)), input(2)));
 }
 
-/** exp(x - max(x)) / sum(exp(x - max(x))) along the last dimension: operand 0. */
+/** Matches exp(x - max(x)) / sum(exp(x - max(x))) along the last dimension. Input 0 is x. */
 inline Matched match_softmax(const Op& op) {
   using namespace shape;
   const Shape shifted = exponential(subtract(input(0), spread(reduce_last(COLLET_COMBINE_MAXIMUM, input(0)))));
   return match(op, divide(shifted, spread(reduce_last(COLLET_COMBINE_ADD, shifted))));
 }
 
-/** x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))): operand 0, with the products in any of the usual orders. */
+/** Matches x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), with the products in any of the usual orders. Input
+ * 0 is x. */
 inline Matched match_gelu(const Op& op) {
   using namespace shape;
   const Shape x = input(0);
@@ -416,8 +419,8 @@ inline Matched match_gelu(const Op& op) {
   return {};
 }
 
-/** (x - mean) * rsqrt(mean((x - mean)^2) + epsilon) * scale + shift along the last dimension: operands 0, 1 and 2; number 0 is
- * the count by which sums are divided or multiplied, number 1 epsilon. */
+/** Matches (x - mean) * rsqrt(mean((x - mean)^2) + epsilon) * scale + shift along the last dimension. Inputs 0, 1 and 2
+ * are x, scale and shift; number 0 is the count by which sums are divided, or its inverse, and number 1 is epsilon. */
 inline Matched match_layer_norm(const Op& op) {
   using namespace shape;
   for (const bool by_product : {false, true}) {
@@ -434,8 +437,8 @@ inline Matched match_layer_norm(const Op& op) {
   return {};
 }
 
-/** (x w) * scale, with w converted from integers: operands 0, 1 and 2; scale for each column. The dot's dimensions are the
- * caller's to look at: its op is the only one of its opcode in the region. */
+/** Matches (x w) * scale, with w converted from integers and a scale for each column. Inputs 0, 1 and 2 are x, w and
+ * scale. The caller must check the dimensions of the dot, which is the only op of its opcode in the region. */
 inline Matched match_quantized_dot(const Op& op) {
   using namespace shape;
   const Shape product = shape::op(COLLET_OP_DOT, input(0), shape::op(COLLET_OP_CONVERT, input(1)));

@@ -2,9 +2,7 @@
 #ifndef COLLET_KERNEL_MOVES_HPP
 #define COLLET_KERNEL_MOVES_HPP
 
-/** \file
- * Rows for all ops that only move elements, from one kernel. Included by kernel_backend.hpp.
- */
+/** \file Makes kernel rows for all ops that only move elements, from a single kernel. Included by kernel_backend.hpp. */
 
 #include "kernel_describe.hpp"
 #include "kernel_shapes.hpp"
@@ -12,11 +10,12 @@
 namespace collet {
 namespace kernel {
 
-/** Makes one Move between two arrays of a device. */
+/** A kernel that makes one Move between two arrays of a device. */
 using MoveFunction = std::function<void(Device& device, const Move& move, const Array& from, const Array& to)>;
 
-/** Rows for broadcast, concatenate, dynamic-slice, dynamic-update-slice, pad, reverse, slice and transpose on `types`: all of
- * them from one kernel that makes a Move. What does not depend on start indices is worked out at compile. */
+/** Adds rows for broadcast, concatenate, dynamic-slice, dynamic-update-slice, pad, reverse, slice and transpose on
+ * `types`. All of them use one kernel that makes a Move. Everything that does not depend on start indices is computed
+ * during compile. */
 inline void add_moves(std::vector<Kernel>* kernels, TypeSet types, const MoveFunction& run_move) {
   for (uint32_t opcode :
        {COLLET_OP_BROADCAST, COLLET_OP_CONCATENATE, COLLET_OP_DYNAMIC_SLICE, COLLET_OP_DYNAMIC_UPDATE_SLICE,

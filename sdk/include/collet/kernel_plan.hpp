@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_PLAN_HPP
 #define COLLET_KERNEL_PLAN_HPP
 
-/** \file
- * A planned program: which kernel runs each op, and where every value lies. Included by kernel_backend.hpp.
+/** \file The plan of a program: which kernel runs each op, and where every value is stored. Included by
+ * kernel_backend.hpp.
  */
 
 #include <algorithm>
@@ -20,16 +20,17 @@ namespace kernel {
 
 namespace detail {
 
-/** The place of a value. A slot is a place that changes in a loop: the run looks up what it holds. */
+/** The place of a value. A slot is a place that changes in a loop; the run stores which memory it stands for at each
+ * time. */
 struct Place {
   enum Kind : uint32_t { kNowhere, kArgument, kResult, kWorkspace, kConstant, kSlot };
   Kind kind = kNowhere;
-  uint32_t index = 0;  /**< of the argument, result or slot */
-  uint64_t offset = 0; /**< in the workspace or among the constants */
+  uint32_t index = 0;  /**< number of the argument, result or slot */
+  uint64_t offset = 0; /**< offset in the workspace or in the constants */
   bool operator==(const Place& o) const { return kind == o.kind && index == o.index && offset == o.offset; }
 };
 
-/** A value that takes over another's contents: of a loop or branch. */
+/** A value that receives the contents of another one, in a loop or branch. */
 struct Transfer {
   uint32_t to;
   uint32_t from;
@@ -52,15 +53,18 @@ struct Step {
   Kind kind = kKernel;
   const Kernel* kernel = nullptr;
   uint32_t op = COLLET_NONE;
-  std::vector<uint32_t> operands; /**< values */
+  std::vector<uint32_t> operands; /**< ids of values */
   std::vector<uint32_t> results;
-  size_t end = 0;                                 /**< of a loop or branch: the first step behind it */
-  std::vector<size_t> parts = {};                 /**< of a branch: the first step of each; of a loop: of the body */
-  std::vector<Transfer> transfers = {};           /**< all at once */
-  std::vector<Transfer> copies = {};              /**< what of them is not done by cycles, or by being in place */
-  std::vector<std::vector<uint32_t>> cycles = {}; /**< of a kRepeat: slots, each of which gets what the next one held */
-  int64_t trips = -1;                             /**< of a loop; -1: as long as its condition holds */
-  /** Is it a launch, which reads arrays and writes arrays? */
+  size_t end = 0; /**< for a loop or branch: the first step after it */
+  /** For a branch: the first step of each alternative; for a loop: the first step of the body. */
+  std::vector<size_t> parts = {};
+  std::vector<Transfer> transfers = {}; /**< values that are transferred, all at the same time */
+  /** The transfers that need a copy, because neither cycles nor shared memory implement them. */
+  std::vector<Transfer> copies = {};
+  /** For a kRepeat: groups of slots, each of which receives the memory of the next one. */
+  std::vector<std::vector<uint32_t>> cycles = {};
+  int64_t trips = -1; /**< trip count of a loop; -1: the condition decides */
+  /** True for a launch, which reads and writes arrays. */
   bool is_launch() const { return kind <= kCollective; }
 };
 
@@ -68,43 +72,43 @@ struct Step {
 struct FinalCopy {
   uint32_t value;
   uint32_t result;
-  bool staged = false; /**< by way of `stage`, since other final copies may overwrite the source */
+  bool staged = false; /**< copied through `stage`, because other final copies may overwrite the source */
   uint64_t stage = 0;
 };
 
-/** A constant to be put on the device once. */
+/** A constant that is copied to the device once. */
 struct Resident {
   uint64_t offset;
   uint64_t bytes;
-  const void* data; /**< in the program block */
+  const void* data; /**< address in the program block */
 };
 
-/** An operand of a step that is kept in a form of its own. */
+/** An operand of a step that is kept in a packed form. */
 struct Packed {
   size_t step;
-  uint32_t argument; /**< the entry argument that it is; COLLET_NONE: a constant of the program */
-  uint64_t bytes;    /**< of the packed form */
+  uint32_t argument; /**< number of the entry argument; COLLET_NONE for a constant of the program */
+  uint64_t bytes;    /**< bytes of the packed form */
 };
 
-/** The data of a collective besides its step. */
+/** The data of a collective in addition to its step. */
 struct CollectiveStep {
   CollectiveSpec spec;
-  std::vector<Combiner> combiners; /**< by operand; of reductions */
+  std::vector<Combiner> combiners; /**< for reductions: one for each operand */
 };
 
-/** The result of compile, which execute follows. */
+/** The result of compile, which execute interprets. */
 struct Plan {
   std::vector<Step> steps;
-  std::vector<Place> places;     /**< one per value of the program */
-  std::vector<Place> slots;      /**< what they are when a run begins */
-  std::vector<uint32_t> results; /**< values */
+  std::vector<Place> places;     /**< one for each value of the program */
+  std::vector<Place> slots;      /**< what each slot stands for when a run begins */
+  std::vector<uint32_t> results; /**< ids of the values that are results */
   std::vector<FinalCopy> final_copies;
   std::vector<Resident> residents;
   std::vector<std::pair<uint32_t, uint64_t>>
-      immediates; /**< argument, and its place in the workspace if it comes by value */
+      immediates; /**< arguments that may be passed by value, with their places in the workspace */
   std::vector<Packed> packed;
-  std::map<size_t, CollectiveStep> collectives; /**< by step */
-  /** Layouts of entry arguments and results; `bytes` 0: dense. Empty if all are dense. */
+  std::map<size_t, CollectiveStep> collectives; /**< data of collectives by step */
+  /** Layouts of entry arguments and results; `bytes` is 0 for a dense one. Empty if all are dense. */
   std::vector<collet_layout> argument_layouts, result_layouts;
   uint64_t workspace_bytes = 0;
   uint64_t resident_bytes = 0;
@@ -113,7 +117,7 @@ struct Plan {
   uint64_t traffic_bytes = 0;
   uint32_t kernels = 0;
 
-  /** The layout of an argument or result; null: dense. */
+  /** Returns the layout of an argument or result; null if it is dense. */
   const collet_layout* layout_of(bool is_result, uint32_t index) const {
     const std::vector<collet_layout>& all = is_result ? result_layouts : argument_layouts;
     return index < all.size() && all[index].bytes != 0 ? &all[index] : nullptr;
@@ -140,7 +144,7 @@ inline Array array_of(const collet_program* program, uint32_t value) {
   return array;
 }
 
-/** Operands, then results. */
+/** Returns the arrays of an op: operands, then results. */
 inline std::vector<Array> arrays_of(const collet_program* program, const collet_op* op) {
   std::vector<Array> arrays;
   for (uint32_t i = 0; i < op->operands.count; ++i) arrays.push_back(array_of(program, collet_operand(program, op, i)));
@@ -148,13 +152,13 @@ inline std::vector<Array> arrays_of(const collet_program* program, const collet_
   return arrays;
 }
 
-/** Ops that are a copy of bytes, or nothing at all. */
+/** True for ops that only copy bytes, or do nothing. */
 inline bool keeps_bytes(uint32_t opcode) {
   return opcode == COLLET_OP_COPY || opcode == COLLET_OP_BITCAST || opcode == COLLET_OP_RESHAPE ||
          opcode == COLLET_OP_OPT_BARRIER;
 }
 
-/** Control flow: not a call that stands for a pattern. */
+/** True for control flow. A call of a pattern is none. */
 inline bool is_control_flow(const collet_program* program, const collet_op* op) {
   if (op->opcode == COLLET_OP_WHILE || op->opcode == COLLET_OP_CONDITIONAL) return true;
   if (op->opcode != COLLET_OP_CALL) return false;
@@ -167,7 +171,7 @@ inline bool is_elementwise(uint32_t opcode) {
   return (collet_op_traits(opcode) & COLLET_OP_ELEMENTWISE) != 0;
 }
 
-/** Why a program cannot be read at all; empty when it can. */
+/** Returns why a program cannot be read; empty if it can. */
 inline std::string program_complaint(const collet_program* p) {
   if (p->magic != COLLET_PROGRAM_MAGIC) return "this is not a program";
   if (p->struct_size < sizeof(collet_program)) return "the program's head is too short";
@@ -198,23 +202,23 @@ inline std::string program_complaint(const collet_program* p) {
   return p->regions.count == 0 ? "the program has no entry" : "";
 }
 
-/** The answer about an op. */
+/** The answer about an op: the row that takes it, or why there is none. */
 struct Answer {
   const Kernel* kernel = nullptr;
   bool taken = false;
   std::string reason = {};
-  bool expand = false; /**< not taken: to be rewritten into simpler ops */
+  bool expand = false; /**< true if the op should be rewritten into simpler ops */
 };
 
-/** The opset of a backend: what both the vendor and this header know. */
+/** Returns the opset that both the backend and this header support. */
 inline uint32_t opset_of(const Backend& backend) {
   return std::min(backend.opset, header_opset);
 }
 
-/** Types of scalars that the host can work out. */
+/** Types of scalars that the host can compute. */
 constexpr TypeSet host_scalar_types = index_types | TypeSet{COLLET_TYPE_PRED};
 
-/** Can the host compute it, where it knows the operands? */
+/** True if the host can compute the op when it knows the operands. */
 inline bool is_host_scalar(const collet_op* op, const std::vector<Array>& arrays) {
   for (const Array& array : arrays) {
     if (array.elements != 1 || !host_scalar_types.has(array.type)) return false;
@@ -243,13 +247,13 @@ inline bool is_host_scalar(const collet_op* op, const std::vector<Array>& arrays
   }
 }
 
-/** Numbers of the participant, which the host knows. */
+/** True for ops that return the participant's number, which the host knows. */
 inline bool is_participant_number(uint32_t opcode) {
   return opcode == COLLET_OP_REPLICA_ID || opcode == COLLET_OP_PARTITION_ID;
 }
 
-/** Asks the table. `known`: the device's types. A fusion whose ops all have kernels is run op by op where the backend wants
- * that, and control flow where all that is in it has kernels. */
+/** Selects the row for each op. `known` is the device's types. If the backend allows it, a fusion is taken and run op by
+ * op, and control flow is taken, if all ops inside have kernels. */
 class KernelSelector {
  public:
   KernelSelector(const Backend& backend, TypeSet known)
@@ -269,7 +273,7 @@ class KernelSelector {
     const std::vector<Array> arrays = arrays_of(program, op);
     if (const char* complaint = array_complaint(program, op, arrays)) return {nullptr, false, complaint};
     const Op view(program, op, arrays.data());
-    // The strongest refusal of all rows: one by `takes` that gives a reason, the first of those.
+    // The most specific refusal among all rows is reported; the first one with a reason from `takes` wins.
     enum Refusal { kNoRow, kTypes, kUnsaid, kSaid } refusal = kNoRow;
     std::string reason = "no kernel";
     bool expand = false;
@@ -330,7 +334,7 @@ class KernelSelector {
     return nullptr;
   }
 
-  /** A row for a call is one for a pattern, by its name, or its name, "@" and its version. */
+  /** True if a row for a call is for this pattern, by the pattern's name, or by its name, "@" and its version. */
   static bool is_pattern(const Kernel& kernel, const Op& op, const std::string& name) {
     if (op.opcode() != COLLET_OP_CALL) return true;
     if (name.empty()) return kernel.pattern.empty();
@@ -362,7 +366,7 @@ class KernelSelector {
     return {nullptr, true, {}};
   }
 
-  /** Why the helper cannot run it; empty where it can. */
+  /** Returns why the helper cannot run a collective; empty if it can. */
   std::string collective_complaint(const collet_program* program, const collet_op* op,
                                    const std::vector<Array>& arrays) const {
     if (op->operands.count != op->results.count) return "results that are no operands";
@@ -385,7 +389,7 @@ class KernelSelector {
   }
 
  public:
-  /** The rows that combine what a reduction brings together; why there are none, or empty. */
+  /** Finds the rows that combine the operands of a reduction. Returns why there are none; empty if they were found. */
   std::string find_combiners(const collet_program* program, const collet_op* op, const std::vector<Array>& arrays,
                              std::vector<Combiner>* out) const {
     if (op->opcode != COLLET_OP_ALL_REDUCE && op->opcode != COLLET_OP_REDUCE_SCATTER) return {};

@@ -2,13 +2,13 @@
 #ifndef COLLET_KERNEL_PLANNER_HPP
 #define COLLET_KERNEL_PLANNER_HPP
 
-/** \file
- * From a program to a plan: a list of launches, loops and branches, and a place for every value. The SDK's schedule is kept.
- * Its places in the arena are used where they hold what they promise and the program has no control flow; else values get
- * places by their live ranges. Included by kernel_backend.hpp.
+/** \file Converts a program to a plan: a list of launches, loops and branches, and a place for every value. The SDK's
+ * schedule is kept. The offsets that the SDK proposes are used if no live values overlap and the program has no control
+ * flow; otherwise the planner assigns places by live ranges. Included by kernel_backend.hpp.
  *
- * The values that a loop carries stay in place: a result of the body is written over the value that it replaces if nothing reads
- * that value any more. Otherwise the two exchange their memory after each iteration ("slots"), so that nothing is copied.
+ * The variables of a loop stay in place: a result of the body is written over the value that it replaces if nothing
+ * reads that value any more. Otherwise the two exchange their memory after each iteration ("slots"), so that nothing is
+ * copied.
  */
 
 #include "kernel_plan.hpp"
@@ -17,7 +17,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** Makes a Plan. One use. */
+/** Makes a Plan. An object is used once. */
 class Planner {
  public:
   Planner(const collet_program* program, const KernelSelector& selector, uint64_t alignment)
@@ -32,7 +32,7 @@ class Planner {
     for (uint32_t i = 0; i < same_.size(); ++i) same_[i] = owner_[i] = i;
   }
 
-  /** Ops that no kernel takes are added to `rejected`, and then there is no plan. */
+  /** Makes the plan. Ops that no kernel takes are added to `rejected`; then the result is not a plan. */
   Plan make(std::vector<uint32_t>* rejected) {
     const collet_region* entry = collet_region_at(p_, 0);
     for (uint32_t i = 0; i < entry->arguments.count; ++i) {
@@ -60,11 +60,11 @@ class Planner {
  private:
   static constexpr size_t kNever = SIZE_MAX;
   struct LiveRange {
-    size_t first = kNever;  // the step that writes it
-    size_t last = 0;        // the last step that needs it
+    size_t first = kNever;  // the step that writes the value
+    size_t last = 0;        // the last step that reads the value
   };
 
-  /** Room at the end of the workspace. */
+  /** Reserves memory at the end of the workspace. */
   uint64_t take(uint64_t bytes) {
     const uint64_t offset = aligned(plan_.workspace_bytes, alignment_);
     if (bytes != 0) plan_.workspace_bytes = offset + bytes;
@@ -171,7 +171,7 @@ class Planner {
     if (to != from && bytes_of(to) != 0) plan_.steps[step].transfers.push_back({to, from});
   }
 
-  /** A value that the body returns unchanged is the operand itself; the results of the op carry all others. */
+  /** Lowers a loop. A value that the body returns unchanged is the operand itself; all others are the loop's variables. */
   void lower_loop(uint32_t id, std::vector<uint32_t>* rejected) {
     has_control_ = true;
     const collet_op* op = collet_op_at(p_, id);
@@ -201,7 +201,7 @@ class Planner {
     plan_.steps[loop].parts.push_back(test + 1);
     lower(body, rejected);
     const size_t repeat = add_control(Step::kRepeat, id);
-    plan_.steps[repeat].operands = kept;  // they are needed again
+    plan_.steps[repeat].operands = kept;  // read again in the next iteration
     for (const uint32_t value : plan_.steps[loop].results) {
       transfer(repeat, value, same_[result_of(body, value - op->results.first)]);
     }
@@ -232,7 +232,7 @@ class Planner {
     plan_.steps[branch].end = plan_.steps.size();
   }
 
-  /** The value of a region that `value` is another name of, through calls, and loops that hand it on. */
+  /** Returns the value that `value` is another name of: through calls, and through loops that do not change it. */
   uint32_t origin(const collet_region* region, uint32_t value) const {
     const collet_value* what = collet_value_at(p_, value);
     const uint32_t first = region->arguments.first;
@@ -249,7 +249,8 @@ class Planner {
   /** @} */
 
   /** \name Live ranges
-   * Steps are numbered through all regions. A value of a region is needed in that region alone, but for what a loop carries.
+   * Steps are numbered through all regions. A value of a region is read only in that region, except for the variables of
+   * a loop.
    * @{ */
   void measure_lives(const collet_region* entry) {
     const size_t end = plan_.steps.size();
@@ -267,19 +268,19 @@ class Planner {
     }
   }
 
-  /** How often `value` is read by steps from `begin` on and before `end`. */
+  /** Returns how often steps [begin, end) read `value`. */
   size_t reads(uint32_t value, size_t begin, size_t end) const {
     const std::vector<size_t>& all = reads_[value];
     return static_cast<size_t>(std::lower_bound(all.begin(), all.end(), end) -
                                std::lower_bound(all.begin(), all.end(), begin));
   }
 
-  /** Is `value` made by a step from `begin` on and before `end`? */
+  /** True if one of the steps [begin, end) defines `value`. */
   bool is_made(uint32_t value, size_t begin, size_t end) const {
     return live_ranges_[value].first != kNever && live_ranges_[value].first >= begin && live_ranges_[value].first < end;
   }
 
-  /** May `step` write over `value`, which it reads, where both begin at the same place and have as many bytes? */
+  /** True if `step` may write over `value`, which it reads, when both start at the same address and have the same size. */
   bool may_overwrite(const Step& step, uint32_t value) const {
     if (!step.is_launch() || step.kind == Step::kCollective) return false;
     const uint32_t opcode = collet_op_at(p_, step.op)->opcode;
@@ -295,7 +296,7 @@ class Planner {
     return to;
   }
 
-  /** May `value` be written where `old` lies, as far as what reads `old` before step `end` goes? */
+  /** True if `value` may be written to the memory of `old`, considering the readers of `old` before step `end`. */
   bool fits(uint32_t value, uint32_t old, size_t end) const {
     const size_t at = live_ranges_[value].first;
     const Step& step = plan_.steps[at];
@@ -381,8 +382,8 @@ class Planner {
   void share_in_loop(size_t loop) {
     const size_t begin = plan_.steps[loop].parts[0], repeat = plan_.steps[loop].end - 1;
     const std::vector<Transfer> all = plan_.steps[repeat].transfers;
-    std::map<uint32_t, uint32_t> next;   // what is carried gets the memory of what replaces it
-    std::map<uint32_t, uint32_t> taken;  // the other way round
+    std::map<uint32_t, uint32_t> next;   // the memory of a variable goes to the result that replaces it
+    std::map<uint32_t, uint32_t> taken;  // the inverse of `next`
     std::vector<Transfer> rest;
     for (const Transfer& one : all) {
       if (is_made(one.from, begin, repeat) && is_free(one.from) && !is_cycled(one.from) &&
@@ -402,7 +403,7 @@ class Planner {
       taken[one.from] = one.to;
     }
     add_cycles(repeat, next, taken);
-    // The remaining values are copied, from where they are after the moves.
+    // The remaining values are copied, from where they are after the exchanges.
     for (const Transfer& one : rest) {
       if (next.count(one.to)) continue;
       const auto moved = taken.find(one.from);
@@ -423,7 +424,8 @@ class Planner {
           if (!next.count(at)) break;
         }
         for (uint32_t owner : cycle) join_groups(owner, cycle[0]);
-        plan_.steps[repeat].cycles.push_back(std::move(cycle));  // owners, as yet
+        // Owners at this time; they are replaced by slots later.
+        plan_.steps[repeat].cycles.push_back(std::move(cycle));
       }
     }
   }
@@ -483,8 +485,8 @@ class Planner {
     live_ranges_[owner].last = std::max(live_ranges_[owner].last, life.last);
   }
 
-  /** Homes that exchange their memory in a loop all live as long as any of them. If two of a group are results of the program, each
-   * would have to be copied over the other at the end, so none of them gets the memory of a result. */
+  /** Owners that exchange their memory in a loop all stay live as long as any of them. If two of a group are results of
+   * the program, each would have to be copied over the other at the end, so none of them gets the memory of a result. */
   void extend_groups(const std::vector<uint32_t>& owners) {
     std::map<uint32_t, LiveRange> ranges;
     std::map<uint32_t, int> results;
@@ -518,7 +520,7 @@ class Planner {
     }
   }
 
-  /** The SDK's places where they hold; else places of our own. */
+  /** Uses the offsets that the SDK proposes if they are valid; otherwise assigns offsets by live ranges. */
   void place_in_workspace(std::vector<uint32_t> advised, std::vector<uint32_t> others) {
     if (advice_holds(advised)) {
       for (uint32_t value : advised) {
@@ -533,7 +535,8 @@ class Planner {
     place_by_lives(others);
   }
 
-  /** No two values that are needed at once may overlap, but where a step may write over what it reads. */
+  /** True if no two values that are live at the same time overlap, except where a step may write over a value that it
+   * reads. */
   bool advice_holds(const std::vector<uint32_t>& values) const {
     if (p_->arena_alignment != 0 && alignment_ % p_->arena_alignment != 0 && p_->arena_alignment % alignment_ != 0) {
       return false;
@@ -559,10 +562,10 @@ class Planner {
     return true;
   }
 
-  /** First fit, in order of birth, behind what the workspace holds already. */
+  /** Assigns offsets after the used part of the workspace: first fit, in the order of definition. */
   void place_by_lives(const std::vector<uint32_t>& values) {
     const uint64_t base = aligned(plan_.workspace_bytes, alignment_);
-    std::multimap<size_t, std::pair<uint64_t, uint64_t>> busy;  // last step -> begin, end
+    std::multimap<size_t, std::pair<uint64_t, uint64_t>> busy;  // by last step: begin and end of the memory
     for (uint32_t value : values) {
       busy.erase(busy.begin(), busy.lower_bound(live_ranges_[value].first));
       std::vector<std::pair<uint64_t, uint64_t>> taken;
@@ -580,7 +583,7 @@ class Planner {
     }
   }
 
-  /** Results that lie elsewhere are copied at the end. */
+  /** Adds final copies for results that no step writes to their buffers. */
   void copy_other_results(const collet_region* entry) {
     for (uint32_t r = 0; r < entry->results.count; ++r) {
       const uint32_t value = same_[result_of(entry, r)];
@@ -622,7 +625,7 @@ class Planner {
     return false;
   }
 
-  /** Arguments and results that one kernel alone reads or writes may have the form that it likes. */
+  /** Chooses packed forms and layouts for arguments and results that only one kernel reads or writes. */
   void choose_forms(const collet_region* entry) {
     std::vector<uint32_t> uses(p_->values.count, 0);
     for (const Step& step : plan_.steps) {
@@ -690,13 +693,13 @@ class Planner {
   const KernelSelector& selector_;
   uint64_t alignment_;
   bool has_control_ = false;
-  std::vector<uint32_t> same_;               // value -> the value of which it is another name
-  std::vector<uint32_t> owner_;              // value -> the value whose place in memory it has
-  std::vector<uint32_t> result_;             // owner -> the result of the program whose memory it has
-  std::vector<std::vector<uint32_t>> over_;  // value -> the values over which it is written
-  std::map<uint32_t, uint32_t> group_;       // union-find forest of owners that exchange their memory
+  std::vector<uint32_t> same_;               // by value: the value of which it is another name
+  std::vector<uint32_t> owner_;              // by value: the value whose memory it uses
+  std::vector<uint32_t> result_;             // by owner: the result of the program whose memory it uses
+  std::vector<std::vector<uint32_t>> over_;  // by value: the values over which it is written
+  std::map<uint32_t, uint32_t> group_;       // union-find forest of the owners that exchange their memory
   std::vector<LiveRange> live_ranges_;
-  std::vector<std::vector<size_t>> reads_;  // value -> steps, in order
+  std::vector<std::vector<size_t>> reads_;  // by value: the steps that read it, in order
   Plan plan_;
 };
 

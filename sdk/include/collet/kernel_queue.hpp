@@ -2,10 +2,9 @@
 #ifndef COLLET_KERNEL_QUEUE_HPP
 #define COLLET_KERNEL_QUEUE_HPP
 
-/** \file
- * Queues of a backend that is a table of kernels ("queue" of tables.h). Each is a thread that waits for what its work waits
- * for and starts it; where a device runs ahead (Device::mark), a second thread waits for the end of what was started, so
- * that the device always has the next program. Included by kernel_backend.hpp.
+/** \file Queues of a backend that is a table of kernels ("queue" of tables.h). Each queue has a thread that waits for the
+ * points of the next piece of work and starts it. If the device works asynchronously (Device::mark), a second thread
+ * waits for the end of started work, so that the device always has the next program. Included by kernel_backend.hpp.
  */
 
 #include <random>
@@ -17,22 +16,22 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** How far a queue is. Outlives the queue as long as other queues wait for it. Under the instance's queue_mutex. */
+/** The state of a queue. It outlives the queue while other queues wait for it. Guarded by the instance's queue_mutex. */
 struct Progress {
   uint64_t counter = 0;
   collet_status status = COLLET_OK;
   std::string message;
-  bool busy = false;  // something that was put there may still use memory
+  bool busy = false;  // true while work that was put on the queue may still use memory
 
   bool has_failed() const { return status != COLLET_OK && !busy; }
 };
 
-/** Work that starts and says when it has ended: marks of the device, none where it has. `serial_lock` is held while devices are
- * called, where they are called one at a time. */
+/** A function that starts work, and returns the marks of the device that must be reached before the work has ended.
+ * `serial_lock` is held while devices are called, if only one call at a time is allowed. */
 using Begin =
     std::function<std::vector<uint64_t>(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* serial_lock)>;
 
-/** Delays the calling thread by a random time: Backend::queue_jitter_ns. */
+/** Delays the calling thread by a random time, up to Backend::queue_jitter_ns. */
 class Jitter {
  public:
   Jitter(uint64_t most_ns, uint32_t seed) : most_ns_(most_ns), random_(seed) {}
@@ -80,7 +79,7 @@ class Queue {
   uint32_t device() const { return number_; }
   uint32_t kind() const { return kind_; }
 
-  /** Refuses a sync whose points cannot be. */
+  /** Throws an error for a sync with invalid points. */
   void check(const collet_sync& sync) const {
     if (sync.signal_count != 1 || from(sync.signals[0].queue) != this) {
       throw Error(COLLET_INVALID_ARGUMENT, "a sync signals one point of its own queue");
@@ -95,7 +94,7 @@ class Queue {
     if (sync.signals[0].value <= last_) throw Error(COLLET_INVALID_ARGUMENT, "a point that was signalled before");
   }
 
-  /** Puts work behind what is there. `sync` was checked. */
+  /** Puts work at the end of the queue. `sync` has been checked. */
   void put(const collet_sync& sync, Begin begin) {
     Work work;
     work.value = sync.signals[0].value;
@@ -105,12 +104,12 @@ class Queue {
       if (other != this) work.waits.emplace_back(other->progress_, sync.waits[i].value);
     }
     const std::lock_guard<std::mutex> lock(instance_->queue_mutex);
-    if (progress_->status == COLLET_OK) work_.push_back(std::move(work));  // else it fails with the queue
+    if (progress_->status == COLLET_OK) work_.push_back(std::move(work));  // otherwise it fails with the queue
     last_ = sync.signals[0].value;
     instance_->queue_changed.notify_all();
   }
 
-  /** Blocks until `value` is reached. */
+  /** Blocks until the counter reaches `value`. */
   void wait(uint64_t value, uint64_t timeout_ns) const {
     std::unique_lock<std::mutex> lock(instance_->queue_mutex);
     const auto over = [&] { return progress_->counter >= value || progress_->has_failed(); };
@@ -146,7 +145,7 @@ class Queue {
     std::vector<uint64_t> marks;
   };
 
-  /** Under the mutex. */
+  /** Fails the queue. The caller holds the mutex. */
   void fail(collet_status status, const char* message) {
     if (progress_->status != COLLET_OK) return;
     progress_->status = status == COLLET_OK ? COLLET_INTERNAL : status;
@@ -155,7 +154,7 @@ class Queue {
     work_.clear();
     look_busy();
   }
-  /** Its own work failed. A device that is lost takes its other queues with it. */
+  /** Fails the queue because its work failed. If the device is lost, its other queues fail, too. */
   void fail_by_work(const collet_error& error) {
     fail(error.code, error.message);
     if (error.code != COLLET_UNAVAILABLE) return;
@@ -165,7 +164,7 @@ class Queue {
   }
   void look_busy() { progress_->busy = issuing_ || !started_.empty(); }
 
-  /** Starts pieces of work, one after another. */
+  /** The issuing thread: starts pieces of work, one after another. */
   void issue() {
     Instance& instance = *instance_;
     std::unique_lock<std::mutex> lock(instance.queue_mutex);
@@ -215,7 +214,7 @@ class Queue {
     if (!completer_.joinable()) completer_ = std::thread([this] { complete(); });
   }
 
-  /** Waits for the end of what was started. */
+  /** The completing thread: waits for the end of started work. */
   void complete() {
     std::unique_lock<std::mutex> lock(instance_->queue_mutex);
     for (;;) {
@@ -224,7 +223,7 @@ class Queue {
       const Started one = started_.front();
       lock.unlock();
       collet_error error{};
-      for (const uint64_t mark : one.marks) {  // all of them, whatever went wrong with one
+      for (const uint64_t mark : one.marks) {  // waits for all marks, even if one fails
         const auto serial_lock = instance_->lock_serial();
         collet_error its{};
         guarded(&its, [&] { instance_->devices[number_]->wait(mark); });
@@ -242,17 +241,17 @@ class Queue {
 
   Instance* instance_;
   uint32_t number_, kind_;
-  Jitter begin_jitter_, end_jitter_;  // of the issuer, of the completer
-  uint64_t last_ = 0;                 // the point that was signalled last
+  Jitter begin_jitter_, end_jitter_;  // for the issuing and the completing thread
+  uint64_t last_ = 0;                 // value of the point that was last put on the queue
   std::shared_ptr<Progress> progress_;
   std::deque<Work> work_;
   std::deque<Started> started_;
   bool issuing_ = false, ended_ = false;
-  std::atomic<bool> stop_{false};  // running work may end early: the queue has failed
+  std::atomic<bool> stop_{false};  // set when the queue has failed, so that running work may end early
   std::thread issuer_, completer_;
 };
 
-/** Copies on a queue. */
+/** Makes copies on a queue. */
 inline std::vector<uint64_t> begin_copies(Instance* instance, uint32_t number, bool compute,
                                           const std::vector<collet_copy_region>& regions,
                                           const std::atomic<bool>& stop) {
@@ -263,7 +262,7 @@ inline std::vector<uint64_t> begin_copies(Instance* instance, uint32_t number, b
       if (stop) break;
       copy_region(region, compute ? device : nullptr, false, device, &marks);
     }
-    bool ordered = false;  // something was put behind what runs on this device, and need not have ended
+    bool ordered = false;  // true if a copy was queued on this device and may not have ended
     for (const collet_copy_region& region : regions) {
       const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
       if (!to) continue;

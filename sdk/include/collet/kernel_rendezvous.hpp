@@ -12,15 +12,15 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** The participants of one execution, each on a thread of its own. */
+/** The participants of one execution, each of which runs on its own thread. */
 class Rendezvous {
  public:
   explicit Rendezvous(uint32_t participants) : left_(participants, 0), missing_(participants) {}
 
-  /** Waits until all members of `group` have come to `place` (a number of the program's), with what `mine` says of this one.
-   * The last to come calls act(members), in the order of the group, before the others go on. `serial_lock` is let go while
-   * waiting. Throws where a member does not come: it has ended or failed, or waits for others itself; and what `act`
-   * throws, for all. */
+  /** Waits until all members of `group` have reached `place` (a number in the program), each with its data `mine`. The
+   * last member to arrive calls act(members), in the order of the group, before the others continue. `serial_lock` is
+   * released while waiting. Throws if a member does not come, because it has ended, has failed, or waits elsewhere; an
+   * exception of `act` is thrown in all members. */
   template <class Mine, class Act>
   void meet(uint64_t place, const std::string& name, const std::vector<uint32_t>& group, uint32_t participant,
             const Mine& mine, const std::atomic<bool>* stop, std::unique_lock<std::mutex>* serial_lock,
@@ -50,7 +50,8 @@ class Rendezvous {
         serial_lock->unlock();
         wait(&lock, *exchange, stop);
         lock.unlock();
-        serial_lock->lock();  // never while the rendezvous is locked: others hold it the other way round
+        // Taken while the rendezvous is unlocked, because other threads take the locks in the opposite order.
+        serial_lock->lock();
         lock.lock();
       } else {
         wait(&lock, *exchange, stop);
@@ -60,7 +61,7 @@ class Rendezvous {
     if (exchange->error.code != COLLET_OK) throw Error(exchange->error.code, exchange->error.message);
   }
 
-  /** A participant has ended, well or with an error, or never began. */
+  /** Reports that a participant has ended, with success or an error, or never began. */
   void leave(uint32_t participant, const collet_error* error) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (left_[participant]) return;
@@ -112,7 +113,7 @@ class Rendezvous {
     changed_.notify_all();
   }
 
-  /** All that have not ended wait, and nobody will come. */
+  /** Detects that all participants that have not ended are waiting, so that none will come. */
   void look_stuck() {
     size_t waiting = 0;
     for (const auto& one : waits_) waiting += one.second.exchange->done ? 0 : 1;
@@ -142,7 +143,7 @@ class Rendezvous {
   collet_error first_{};
 };
 
-/** A participant's place in a rendezvous, given up when it goes. */
+/** A participant's membership in a rendezvous, which the destructor ends. */
 class Ticket {
  public:
   Ticket(std::shared_ptr<Rendezvous> rendezvous, uint32_t participant)
@@ -155,7 +156,7 @@ class Ticket {
     rendezvous_->leave(participant_, &error);
   }
   Rendezvous* rendezvous() const { return rendezvous_.get(); }
-  /** The participant has ended. */
+  /** Reports that the participant has ended. */
   void leave(const collet_error* error) { rendezvous_->leave(participant_, error); }
 
  private:

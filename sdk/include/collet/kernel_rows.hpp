@@ -2,19 +2,19 @@
 #ifndef COLLET_KERNEL_ROWS_HPP
 #define COLLET_KERNEL_ROWS_HPP
 
-/** \file
- * Makers of kernel rows for memory that the caller can address: a simulated device, a device that is a processor, a first
- * version. Each row is right in every case that it takes, and short; replace those that pay by rows of your own.
+/** \file Makes kernel rows for memory that the caller can address: for a simulated device, a device that is a processor,
+ * or a first version of a backend. The rows are correct and simple, not fast; replace those that matter by your own.
  *
- *     collet::kernel::Rows rows([](Device& device, const Array& array) { return static_cast<Mine&>(device).at(array); });
+ *     collet::kernel::Rows rows([](Device& device, const Array& array) { return static_cast<Mine&>(device).at(array);
+ *     });
  *     rows.arithmetic<float>().arithmetic<bfloat16>().arithmetic<int32_t>();
  *     rows.functions<float>().compare<float>().select(all).convert<float, bfloat16, int32_t>();
  *     rows.product<bfloat16, float, float>();  // bf16 x bf16 -> f32
  *     rows.binary<float>(COLLET_OP_ATAN2, [](float x, float y) { return std::atan2(x, y); });
  *     backend.kernels = rows.take();
  *
- * They compute at once, in the caller's thread, and find all data by `address`. For a device that computes later, on a thread of
- * its own, kernel_later.hpp makes rows of them that do so there.
+ * They compute synchronously, in the caller's thread, and find all data by `address`. For a device that computes later,
+ * on a thread of its own, kernel_later.hpp makes rows of them that do so there.
  */
 
 #include <utility>
@@ -47,7 +47,8 @@ T wrapped(T x, T y, const F& f) {
   }
 }
 
-/** Division by zero gives all ones, and its remainder is the dividend; the least number by -1 is itself. */
+/** Integer division. Division by zero gives all ones, and its remainder is the dividend; the least number divided by -1
+ * is itself. */
 template <class T>
 T divide(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
@@ -67,7 +68,8 @@ T remainder(T x, T y) {
   }
 }
 
-/** x of type T shifted by y, which counts as unsigned: what is shifted by its width or more is gone, but for the sign. */
+/** Returns x shifted by y, which is unsigned. Shifts by the width or more give 0, or copies of the sign for an arithmetic
+ * shift. */
 template <class T>
 T shifted(uint32_t opcode, T x, T y) {
   using U = std::make_unsigned_t<T>;
@@ -83,7 +85,7 @@ T shifted(uint32_t opcode, T x, T y) {
                                                        : bits >> static_cast<unsigned>(y));
 }
 
-/** The ones in x. */
+/** Returns the number of ones in x. */
 template <class T>
 T popcount(T x) {
   T count = 0;
@@ -91,7 +93,7 @@ T popcount(T x) {
   return count;
 }
 
-/** The zeros above the highest one of x. */
+/** Returns the number of zeros above the highest one of x. */
 template <class T>
 T leading_zeros(T x) {
   T count = sizeof(T) * 8;
@@ -99,7 +101,7 @@ T leading_zeros(T x) {
   return count;
 }
 
-/** One of COLLET_COMBINE_ADD to COLLET_COMBINE_SECOND. */
+/** Applies one of COLLET_COMBINE_ADD to COLLET_COMBINE_SECOND. */
 template <class T>
 T combined(uint32_t combine, T x, T y) {
   switch (combine) {
@@ -126,14 +128,14 @@ T combined(uint32_t combine, T x, T y) {
   throw Error(COLLET_INTERNAL, "a combination that this type has not");
 }
 
-/** Can elements of type T be combined so? */
+/** True if elements of type T have this combination. */
 template <class T>
 bool has_combination(uint32_t combine) {
   const bool bitwise = combine == COLLET_COMBINE_AND || combine == COLLET_COMBINE_OR || combine == COLLET_COMBINE_XOR;
   return combine >= COLLET_COMBINE_ADD && combine <= COLLET_COMBINE_SECOND && (!bitwise || std::is_integral_v<Wide<T>>);
 }
 
-/** Six directions. */
+/** Compares by one of the six directions. */
 template <class T>
 bool holds(uint32_t direction, T x, T y) {
   switch (direction) {
@@ -152,7 +154,7 @@ bool holds(uint32_t direction, T x, T y) {
   }
 }
 
-/** A number that is ordered as IEEE 754's total order: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
+/** Returns an integer whose order is IEEE 754's total order: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
 template <class T>
 int64_t total_order(T x) {
   using Bits = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, int16_t>>;
@@ -161,7 +163,7 @@ int64_t total_order(T x) {
   return bits < 0 ? static_cast<int64_t>(static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max())) : bits;
 }
 
-/** The index at `at` of an array of indices, saturated to 64 signed bits. */
+/** Returns element `at` of an array of indices, saturated to 64-bit signed integers. */
 inline int64_t index_at(uint32_t type, const void* indices, int64_t at) {
   const auto load = [&](auto zero) {
     std::memcpy(&zero, static_cast<const char*>(indices) + at * static_cast<int64_t>(sizeof zero), sizeof zero);
@@ -187,7 +189,7 @@ inline int64_t index_at(uint32_t type, const void* indices, int64_t at) {
   }
 }
 
-/** visit(starts, indices, slices, array) for each vector of indices: offsets of the batch, with all loops of it. */
+/** Calls visit(starts, indices, slices, array) for each index vector, with the offsets of its batch. */
 template <class Visit>
 void for_each_window(const IndexedWindows& windows, const Visit& visit) {
   std::vector<Loop> indices, array;
@@ -203,24 +205,24 @@ void for_each_window(const IndexedWindows& windows, const Visit& visit) {
 
 }  // namespace detail
 
-/** Collects rows. Every maker returns the collector. */
+/** Collects rows. Every function that adds rows returns the collector. */
 class Rows {
  public:
   /** Returns the address of an array on the host; null for one without elements. */
   using Address = std::function<void*(Device& device, const Array& array)>;
 
-  /** `address` finds arrays. */
+  /** `address` returns the addresses of arrays. */
   explicit Rows(Address address) : address_(std::move(address)) {}
 
-  /** The rows. */
+  /** Returns the rows, and empties the collector. */
   std::vector<Kernel> take() { return std::move(rows_); }
-  /** A row of the caller's. */
+  /** Adds a row of the caller. */
   Rows& add(Kernel row) {
     rows_.push_back(std::move(row));
     return *this;
   }
 
-  /** An element-wise op of one operand: out = f(x), computed as Wide<T>. */
+  /** Adds an elementwise op of one operand: out = f(x), computed as Wide<T>. */
   template <class T, class F>
   Rows& unary(uint32_t opcode, F f) {
     return add({opcode, types_of<T>(), types_of<T>(), [f, at = address_](Device& device, const Op& op) {
@@ -228,7 +230,7 @@ class Rows {
                              [&](Wide<T> x) { return narrow<T>(f(x)); });
                 }});
   }
-  /** An element-wise op of two operands: out = f(x, y), computed as Wide<T>. */
+  /** Adds an elementwise op of two operands: out = f(x, y), computed as Wide<T>. */
   template <class T, class F>
   Rows& binary(uint32_t opcode, F f) {
     return add({opcode, types_of<T>(), types_of<T>(), [f, at = address_](Device& device, const Op& op) {
@@ -237,8 +239,8 @@ class Rows {
                 }});
   }
 
-  /** add, subtract, multiply, divide, remainder, maximum, minimum, negate, abs, sign and clamp; for integers and, or, xor,
-   * not, shifts, popcnt and count-leading-zeros, too. For pred what there is of them. */
+  /** Adds add, subtract, multiply, divide, remainder, maximum, minimum, negate, abs, sign and clamp; for integers also
+   * and, or, xor, not, shifts, popcnt and count-leading-zeros. For pred it adds those that are defined for pred. */
   template <class T>
   Rows& arithmetic() {
     using W = Wide<T>;
@@ -290,7 +292,7 @@ class Rows {
     return *this;
   }
 
-  /** exponential, log and their like, roots, rounding, tanh, sine, cosine, power: on floats. */
+  /** Adds elementary functions on floats: exponential, log, roots, rounding, tanh, sine, cosine, power and similar ops. */
   template <class T>
   Rows& functions() {
     using W = Wide<T>;
@@ -301,7 +303,7 @@ class Rows {
     unary<T>(COLLET_OP_LOG_PLUS_ONE, [](W x) { return std::log1p(x); });
     unary<T>(COLLET_OP_SQRT, [](W x) { return std::sqrt(x); });
     unary<T>(COLLET_OP_RSQRT, [](W x) { return W(1) / std::sqrt(x); });
-    // Wider, because the C library's of double is 4 units in the last place off.
+    // Computed as long double, because the C library's cbrt of double has an error of up to 4 units in the last place.
     unary<T>(COLLET_OP_CBRT, [](W x) { return static_cast<W>(std::cbrt(static_cast<long double>(x))); });
     unary<T>(COLLET_OP_TANH, [](W x) { return std::tanh(x); });
     unary<T>(COLLET_OP_LOGISTIC, [](W x) {
@@ -314,7 +316,7 @@ class Rows {
     unary<T>(COLLET_OP_CEIL, [](W x) { return std::ceil(x); });
     unary<T>(COLLET_OP_ROUND_NEAREST_AFZ, [](W x) { return std::round(x); });
     unary<T>(COLLET_OP_ROUND_NEAREST_EVEN, [](W x) { return std::nearbyint(x); });
-    // Also of a signalling NaN, which std::pow gives back.
+    // Defined also for a signalling NaN, which std::pow would return.
     binary<T>(COLLET_OP_POWER, [](W x, W y) { return x == 1 || y == 0 ? W(1) : std::pow(x, y); });
     return add({COLLET_OP_IS_FINITE, types_of<T>(), types_of<bool>(), [at = address_](Device& device, const Op& op) {
                   loop_unary(op.result().elements, in<T>(at, device, op, 0), out<bool>(at, device, op),
@@ -322,7 +324,7 @@ class Rows {
                 }});
   }
 
-  /** clamp; the bounds may be scalars. */
+  /** Adds clamp; the bounds may be scalars. */
   template <class T>
   Rows& clamp() {
     return add({COLLET_OP_CLAMP, types_of<T>(), types_of<T>(), [at = address_](Device& device, const Op& op) {
@@ -337,7 +339,7 @@ class Rows {
                 }});
   }
 
-  /** compare; of floats also by the total order. */
+  /** Adds compare; for floats also by the total order. */
   template <class T>
   Rows& compare() {
     return add({COLLET_OP_COMPARE, types_of<T>(), types_of<bool>(), [at = address_](Device& device, const Op& op) {
@@ -356,7 +358,7 @@ class Rows {
                 }});
   }
 
-  /** select among elements of any of `types`; the predicate may be a scalar. */
+  /** Adds select among elements of any of `types`; the predicate may be a scalar. */
   Rows& select(TypeSet types) {
     return add({COLLET_OP_SELECT, types | types_of<bool>(), types, [at = address_](Device& device, const Op& op) {
                   const bool* choice = in<bool>(at, device, op, 0);
@@ -369,14 +371,14 @@ class Rows {
                 }});
   }
 
-  /** convert between all pairs of the types. */
+  /** Adds convert between all pairs of the types. */
   template <class... T>
   Rows& convert() {
     (convert_from<T, T...>(), ...);
     return *this;
   }
 
-  /** bitcast-convert between any of `types`, whose elements take as many bytes in memory as they have bits. */
+  /** Adds bitcast-convert between any of `types`, whose elements must not be narrower than a byte. */
   Rows& bitcast(TypeSet types) {
     return add({COLLET_OP_BITCAST_CONVERT, types, types, [at = address_](Device& device, const Op& op) {
                   if (op.result().bytes == 0) return;
@@ -384,7 +386,7 @@ class Rows {
                 }});
   }
 
-  /** iota. */
+  /** Adds iota. */
   template <class T>
   Rows& iota() {
     return add({COLLET_OP_IOTA, TypeSet{}, types_of<T>(), [at = address_](Device& device, const Op& op) {
@@ -400,7 +402,7 @@ class Rows {
                 }});
   }
 
-  /** The ops that only move elements, on `types`: see add_moves. Start indices are read by `address`. */
+  /** Adds the ops that only move elements, on `types`: see add_moves. Start indices are read by `address`. */
   Rows& moves(TypeSet types) {
     std::vector<Kernel> made;
     add_moves(&made, types, [at = address_](Device& device, const Move& move, const Array& from, const Array& to) {
@@ -415,7 +417,7 @@ class Rows {
     return *this;
   }
 
-  /** reduce of one array by a simple combination, accumulated as Sum. */
+  /** Adds reduce of one array by a simple combination, accumulated as Sum. */
   template <class T, class Sum = Wide<T>>
   Rows& reduce() {
     Kernel row{COLLET_OP_REDUCE, types_of<T>(), types_of<T>(), [at = address_](Device& device, const Op& op) {
@@ -438,8 +440,8 @@ class Rows {
     return add(std::move(row));
   }
 
-  /** dot of two arrays of In to one of Out, accumulated as Sum: product<bfloat16, float, float>(),
-   * product<int8_t, int32_t, int32_t>(). */
+  /** Adds dot of two arrays of In to one of Out, accumulated as Sum: product<bfloat16, float, float>(), product<int8_t,
+   * int32_t, int32_t>(). */
   template <class In, class Out, class Sum>
   Rows& product() {
     Kernel row{COLLET_OP_DOT, types_of<In>(), types_of<Out>(), [at = address_](Device& device, const Op& op) {
@@ -469,7 +471,7 @@ class Rows {
     return add(std::move(row));
   }
 
-  /** convolution of two arrays of In to one of Out, accumulated as Sum. */
+  /** Adds convolution of two arrays of In to one of Out, accumulated as Sum. */
   template <class In, class Out, class Sum>
   Rows& convolution() {
     return add({COLLET_OP_CONVOLUTION, types_of<In>(), types_of<Out>(), [at = address_](Device& device, const Op& op) {
@@ -478,7 +480,7 @@ class Rows {
                 }});
   }
 
-  /** gather from arrays of any of `types`. */
+  /** Adds gather from arrays of any of `types`. */
   Rows& gather(TypeSet types) {
     return add({COLLET_OP_GATHER, types | index_types, types, [at = address_](Device& device, const Op& op) {
                   const IndexedWindows windows = gather_of(op);
@@ -500,7 +502,7 @@ class Rows {
                 }});
   }
 
-  /** scatter into one array by a simple combination. */
+  /** Adds scatter into one array by a simple combination. */
   template <class T>
   Rows& scatter() {
     Kernel row{COLLET_OP_SCATTER, types_of<T>() | index_types, types_of<T>(),
@@ -532,7 +534,7 @@ class Rows {
     return add(std::move(row));
   }
 
-  /** sort by keys of type T, ascending or descending; what else is sorted with them is of any of `types`. */
+  /** Adds sort by keys of type T, ascending or descending; the other operands have any of `types`. */
   template <class T>
   Rows& sort(TypeSet types) {
     Kernel row{COLLET_OP_SORT, types | types_of<T>(), types | types_of<T>(),
@@ -556,7 +558,7 @@ class Rows {
   static T* out(const Address& at, Device& device, const Op& op, uint32_t i = 0) {
     return static_cast<T*>(at(device, op.result(i)));
   }
-  /** `run` of a dynamic slice, which finds its start indices on the host. */
+  /** Returns a function that runs a dynamic slice and finds its start indices on the host. */
   std::function<void(Device&, const Op&)> with_indices(std::function<void(Device&, const Op&)> run) const {
     return [run = std::move(run), at = address_](Device& device, const Op& op) {
       std::vector<Array> arrays(op.arrays(), op.arrays() + op.operand_count() + op.result_count());
@@ -566,10 +568,10 @@ class Rows {
       run(device, Op(op.program(), &op.raw(), arrays.data(), op.context()));
     };
   }
-  /** 0 where operand `i` is a scalar for all elements of the result. */
+  /** Returns 0 if operand `i` is a scalar that is used for all elements of the result, else 1. */
   static uint64_t step_of(const Op& op, uint32_t i) { return op.operand(i).rank == op.result().rank ? 1 : 0; }
 
-  /** sum + x * y; integers wrap around. */
+  /** Returns sum + x * y; integers wrap around. */
   template <class Sum, class In>
   static Sum added(Sum sum, In x, In y) {
     if constexpr (std::is_same_v<Sum, bool>) {
@@ -593,7 +595,7 @@ class Rows {
 
   template <class In, class Out, class Sum>
   static void convolve(const Convolution& c, const In* input, const In* kernel, Out* out) {
-    std::vector<Loop> places, window;  // spatial indices alone; steps are worked out below
+    std::vector<Loop> places, window;  // loops over spatial indices only; their steps are computed below
     for (const Convolution::Dimension& d : c.dimensions) {
       places.push_back({d.output, 0, 0});
       window.push_back({d.kernel, 0, 0});
@@ -638,7 +640,7 @@ class Rows {
     }
   }
 
-  /** How the comparator of a sort compares its first pair; COLLET_COMPARE_DEFAULT: not found. */
+  /** Returns how the comparator of a sort compares its first pair; COLLET_COMPARE_DEFAULT if that is not recognised. */
   static uint32_t comparison_of(const Op& op) {
     const collet_region* region = collet_region_at(op.program(), op.raw().regions.first);
     for (uint32_t i = 0; i < region->ops.count; ++i) {
@@ -667,7 +669,7 @@ class Rows {
     std::vector<char> line;
     for_each_index(rows, [&](int64_t base, int64_t) {
       for (size_t i = 0; i < order.size(); ++i) order[i] = base + static_cast<int64_t>(i) * step;
-      // NaN comes last where the order is not total: whatever the program says of it, sorting needs an order.
+      // If the comparison is not total, NaN comes last, because sorting needs a total order.
       const auto less = [&](int64_t x, int64_t y) {
         if constexpr (is_float<T>) {
           if (total) return detail::total_order(keys[x]) < detail::total_order(keys[y]);
@@ -680,7 +682,8 @@ class Rows {
         if (less(first, second)) return true;
         return !less(second, first) && x < y;  // equal elements keep their order
       });
-      for (uint32_t i = op.operand_count(); i-- > 0;) {  // the keys last: a result may lie over its operand
+      // The keys are last, because a result may share its operand's memory.
+      for (uint32_t i = op.operand_count(); i-- > 0;) {
         const size_t size = collet_type_bytes(op.operand(i).type);
         const char* from = in<char>(at, device, op, i);
         char* to = out<char>(at, device, op, i);

@@ -2,8 +2,7 @@
 #ifndef COLLET_KERNEL_RUN_HPP
 #define COLLET_KERNEL_RUN_HPP
 
-/** \file
- * One launch of a planned program: starts the steps in order, and goes through loops and branches. Included by
+/** \file Runs one launch of a planned program: starts the steps in order, and interprets loops and branches. Included by
  * kernel_backend.hpp.
  */
 
@@ -19,11 +18,11 @@ namespace detail {
 
 /** The state of an executable on one device. */
 struct OnDevice {
-  std::vector<OwnedMemory> constants;                  // none or one
-  std::vector<std::pair<size_t, OwnedMemory>> packed;  // by step: its packed operand
-  std::vector<std::any> states;                        // by step
-  std::map<size_t, std::vector<std::any>> combiners;   // by step: what Kernel::prepare made of each
-  std::unique_ptr<DeviceProgram> program;              // that was compiled as a whole
+  std::vector<OwnedMemory> constants;                  // the memory of the constants, if there are any
+  std::vector<std::pair<size_t, OwnedMemory>> packed;  // packed operands by step
+  std::vector<std::any> states;                        // results of Kernel::prepare by step
+  std::map<size_t, std::vector<std::any>> combiners;   // results of Kernel::prepare for the combiners of each step
+  std::unique_ptr<DeviceProgram> program;              // the loaded program, if it was compiled as a whole
 };
 
 /** The inputs of a run. All of them outlive the run. */
@@ -37,14 +36,14 @@ struct RunParts {
   Device& device;
   const collet_launch& launch;
   uint64_t run_id;
-  const std::atomic<bool>* stop;  // null, or set when the rest is not wanted any more
-  bool* spoilt;                   // set when an argument may be overwritten
+  const std::atomic<bool>* stop;  // null, or set when the run should end early
+  bool* spoilt;                   // set when an argument may have been overwritten
   const Backend& backend;
-  Rendezvous* rendezvous;                     // null where nobody waits for anybody
+  Rendezvous* rendezvous;                     // null if no participants wait for each other
   std::unique_lock<std::mutex>* serial_lock;  // held while devices are called
 };
 
-/** A run. One use. */
+/** A run. An object is used once. */
 class Run {
  public:
   explicit Run(const RunParts& parts)
@@ -115,7 +114,7 @@ class Run {
     if (!is_stopped()) exchange(c_.plan.steps[join]);
   }
 
-  /** Lets the device not fall too far behind: a loop of many iterations would fill the memory with what is queued. Also ends a loop
+  /** Limits how much work is queued: a loop of many iterations would otherwise fill the memory with it. Also ends a loop
    * whose work has failed. */
   void pace() {
     constexpr uint32_t kIterations = 64;
@@ -126,7 +125,7 @@ class Run {
     if (before != 0) device_.wait(before);
   }
 
-  /** The bits of a scalar, which are read from the device where the host does not know them. */
+  /** Returns the bits of a scalar, which are read from the device if the host does not know them. */
   uint64_t number(uint32_t value) {
     const ScalarState* state = c_.scalars.find(value, &states_);
     if (state && state->known) return state->bits;
@@ -137,7 +136,7 @@ class Run {
     return HostScalars::load(collet_value_type(c_.program, value)->element, data);
   }
 
-  /** At the end of an iteration or a branch. */
+  /** Exchanges or copies variables at the end of an iteration or a branch. */
   void exchange(const Step& step) {
     for (const std::vector<uint32_t>& cycle : step.cycles) {
       const Place first = slots_[cycle[0]];
@@ -147,7 +146,8 @@ class Run {
     transfer(step, step.copies);
   }
 
-  /** What the host knows moves on with all transfers of the step, at once; of these, `copies` are copied on the device. */
+  /** Moves the scalars that the host knows with all transfers of the step, at the same time; `copies` are copied on the
+   * device. */
   void transfer(const Step& step, const std::vector<Transfer>& copies) {
     moved_.clear();
     for (const Transfer& one : step.transfers) {
@@ -206,7 +206,7 @@ class Run {
     }
   }
 
-  /** The contribution of a participant to a collective. */
+  /** The data that a participant brings to a collective. */
   struct Part {
     Member member;
     const std::vector<std::any>* states;
@@ -243,16 +243,16 @@ class Run {
                         [&](const std::vector<const Part*>& parts) { act(group, parts); });
   }
 
-  /** Gives an array what the host knows of it, and the device what only the host knows. */
+  /** Sets an array's host data if the host knows it, and copies scalars to the device that only the host knows. */
   void show(Array* array, ScalarState* state) {
-    if (array->host == &state->bits) array->host = nullptr;  // of the iteration before
+    if (array->host == &state->bits) array->host = nullptr;  // value of the previous iteration
     if (!state->known) return;
     if (!state->on_device) device_.write(array->memory, array->offset, &state->bits, array->bytes);
     state->on_device = true;
     if (!array->host) array->host = &state->bits;
   }
 
-  /** Computes what the host knows of the result of a kernel. */
+  /** Computes a kernel's result on the host, too, if the host knows the operands. */
   void follow(const Step& step, ScalarState* state) {
     numbers_.clear();
     for (uint32_t value : step.operands) {
@@ -264,7 +264,7 @@ class Run {
     *state = {known ? c_.scalars.compute(step, numbers_) : 0, known, true};
   }
 
-  /** The host computes it; the device gets the value when something there reads it. */
+  /** Computes a step on the host. The device receives the value when a step there reads it. */
   void compute(const Step& step) {
     ScalarState* const result = c_.scalars.find(step.results[0], &states_);
     const uint32_t opcode = op_of(step)->opcode;
@@ -278,7 +278,7 @@ class Run {
     *result = {c_.scalars.compute(step, numbers_), true, false};
   }
 
-  /** Returns where a value lies. */
+  /** Returns where a value is stored. */
   Where locate(uint32_t value) const { return locate(c_.plan.places[value]); }
   Where locate(const Place& what) const {
     const Place& place = what.kind == Place::kSlot ? slots_[what.index] : what;
@@ -299,7 +299,7 @@ class Run {
       case Place::kWorkspace:
         return at(launch_.workspace, place.offset);
       case Place::kConstant:
-        if (c_.here.constants.empty()) break;  // all of them have no elements
+        if (c_.here.constants.empty()) break;  // all constants have no elements
         return {c_.here.constants[0].memory(), place.offset};
       default:
         break;
@@ -313,7 +313,7 @@ class Run {
     return locate(place);
   }
 
-  /** Does result `index` of the launch lie where an argument does? */
+  /** True if result `index` of the launch shares memory with an argument. */
   bool overwrites_argument(uint32_t index) const {
     const collet_argument& result = launch_.results[index];
     for (uint32_t i = 0; i < launch_.argument_count; ++i) {

@@ -2,11 +2,10 @@
 #ifndef COLLET_KERNEL_SCALARS_HPP
 #define COLLET_KERNEL_SCALARS_HPP
 
-/** \file
- * Scalars that the host can work out for itself: the indices of dynamic slices, which frontends compute from a scalar argument
- * by a few ops (is it negative? then add the extent), and the counters and conditions of loops. What follows from constants
- * and from arguments that come by value need not be read back from the device in the middle of a program. Included by
- * kernel_backend.hpp.
+/** \file Computes scalars on the host: the indices of dynamic slices, which frontends compute from a scalar argument by a
+ * few ops (such as adding the extent to a negative index), and the counters and conditions of loops. Scalars that depend
+ * only on constants and on arguments passed by value need not be read back from the device in the middle of a program.
+ * Included by kernel_backend.hpp.
  */
 
 #include "kernel_plan.hpp"
@@ -15,14 +14,14 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** A scalar of integers or pred in a run. */
+/** The state of an integer or pred scalar in a run. */
 struct ScalarState {
-  uint64_t bits = 0;     /**< little-endian, sign- or zero-extended; Array::host may point to them */
-  bool known = false;    /**< to the host */
-  bool on_device = true; /**< does its place hold it? */
+  uint64_t bits = 0;     /**< the value in little-endian bytes, sign- or zero-extended; Array::host may point to it */
+  bool known = false;    /**< true if the host knows the value */
+  bool on_device = true; /**< true if the value's memory on the device contains it */
 };
 
-/** Which scalars of a plan the host follows, and how it computes. */
+/** The scalars of a plan that the host tracks, and how it computes them. */
 class HostScalars {
  public:
   HostScalars() = default;
@@ -59,10 +58,10 @@ class HostScalars {
     }
   }
 
-  /** Is there anything to work out? */
+  /** True if the host tracks no scalars. */
   bool is_empty() const { return index_.empty(); }
 
-  /** Returns what is known when a launch begins. */
+  /** Returns the states at the begin of a launch. */
   std::vector<ScalarState> begin(const collet_argument* arguments) const {
     std::vector<ScalarState> out(count_);
     for (const auto& one : constants_) out[one.first] = {one.second, true, true};
@@ -74,19 +73,19 @@ class HostScalars {
     return out;
   }
 
-  /** The state of a value; null where the host does not follow it. */
+  /** Returns the state of a value; null if the host does not track it. */
   ScalarState* find(uint32_t value, std::vector<ScalarState>* states) const {
     return index_.empty() || index_[value] == COLLET_NONE ? nullptr : &(*states)[index_[value]];
   }
 
-  /** Can the host compute what the step does? */
+  /** True if the host can compute the step. */
   static bool is_computed(const collet_program* program, const Step& step) {
     if (!step.is_launch()) return false;
     const collet_op* op = collet_op_at(program, step.op);
     return is_participant_number(op->opcode) || is_host_scalar(op, arrays_of(program, op));
   }
 
-  /** Computes it. `operands` are bits. */
+  /** Computes a step from the bits of its operands. */
   uint64_t compute(const Step& step, const std::vector<uint64_t>& operands) const {
     const collet_op* op = collet_op_at(program_, step.op);
     const uint32_t opcode = op->opcode, to = type_of(step.results[0]), from = type_of(step.operands[0]);
@@ -156,7 +155,7 @@ class HostScalars {
     return wrapped(to, out);
   }
 
-  /** The bits of a scalar in memory. */
+  /** Returns the bits of a scalar in memory. */
   static uint64_t load(uint32_t type, const void* data) {
     uint64_t bits = 0;
     std::memcpy(&bits, data, std::min<size_t>(collet_type_bytes(type), sizeof bits));
@@ -189,7 +188,7 @@ class HostScalars {
     }
   }
 
-  /** Sign- or zero-extended to 64 bits. */
+  /** Returns the bits sign- or zero-extended to 64 bits. */
   static uint64_t wrapped(uint32_t type, uint64_t bits) {
     const uint32_t unused = 64 - 8 * collet_type_bytes(type);
     if (collet_type_kind(type) == COLLET_KIND_SIGNED) {
@@ -198,10 +197,10 @@ class HostScalars {
     return bits << unused >> unused;
   }
   const collet_program* program_ = nullptr;
-  std::vector<uint32_t> index_;  // by value; empty where nothing is followed
+  std::vector<uint32_t> index_;  // index of the state by value; empty if no scalars are tracked
   uint32_t count_ = 0;
   std::vector<std::pair<uint32_t, uint64_t>> constants_;
-  std::vector<uint32_t> arguments_;  // that may come by value
+  std::vector<uint32_t> arguments_;  // arguments that may be passed by value
 };
 
 }  // namespace detail

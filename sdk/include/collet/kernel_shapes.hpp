@@ -2,9 +2,8 @@
 #ifndef COLLET_KERNEL_SHAPES_HPP
 #define COLLET_KERNEL_SHAPES_HPP
 
-/** \file
- * Ops turned into loops over strides, so that one kernel serves many ops: Move for all that rearranges elements, Reduction
- * for reduce, MatrixProduct for dot. Strides and bases count elements.
+/** \file Describes ops as loops with strides, so that one kernel serves many ops: Move for ops that rearrange elements,
+ * Reduction for reduce, MatrixProduct for dot. Strides and bases count elements.
  */
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace collet {
 namespace kernel {
 
-/** One loop: `extent` trips; each moves the reader by `from` elements and the writer by `to`. */
+/** A loop of `extent` iterations; each advances the reader by `from` elements and the writer by `to`. */
 struct Loop {
   int64_t extent;
   int64_t from;
@@ -25,14 +24,14 @@ struct Loop {
 
 /** For all indices i of the loops: to[to_base + sum(i * loop.to)] = from[from_base + sum(i * loop.from)]. */
 struct Move {
-  uint32_t operand = 0;       /**< which operand is read; the result is written */
+  uint32_t operand = 0;       /**< number of the operand that is read; the result is written */
   uint32_t element_bytes = 0; /**< size of an element */
   int64_t from_base = 0;
   int64_t to_base = 0;
-  std::vector<Loop> loops; /**< outermost first; neighbours that are one are merged */
+  std::vector<Loop> loops; /**< outermost first; adjacent loops that can be one are merged */
 };
 
-/** Row-major strides of `array`, in elements. */
+/** Returns the row-major strides of `array`, in elements. */
 inline std::vector<int64_t> strides_of(const Array& array) {
   std::vector<int64_t> strides(array.rank);
   int64_t stride = 1;
@@ -40,7 +39,7 @@ inline std::vector<int64_t> strides_of(const Array& array) {
   return strides;
 }
 
-/** Drops loops of one trip and merges an outer loop with the next inner one where both sides step alike. */
+/** Drops loops of one iteration, and merges an outer loop with the next inner one if both strides allow it. */
 inline std::vector<Loop> merged(const std::vector<Loop>& loops) {
   std::vector<Loop> out;
   for (const Loop& loop : loops) {
@@ -54,8 +53,8 @@ inline std::vector<Loop> merged(const std::vector<Loop>& loops) {
   return out;
 }
 
-/** One index, saturated to what 64 signed bits hold. Where the host does not know it (Array::host), calls Device::read, which
- * waits for the device: a kernel that runs on the device's own thread must not wait for itself. */
+/** Returns an index, saturated to 64-bit signed integers. If the host does not know it (Array::host), calls Device::read,
+ * which waits for the device: a kernel that runs on the device's own thread must not do that. */
 inline int64_t read_index(Device& device, const Array& scalar) {
   uint64_t bits = 0;
   if (scalar.host) {
@@ -71,7 +70,7 @@ inline int64_t read_index(Device& device, const Array& scalar) {
 
 namespace detail {
 
-/** A move that walks all of `shape`'s dimensions. */
+/** Makes a move over all dimensions of `extents`. */
 inline Move make_move(uint32_t operand, const Array& element, const int64_t* extents, const std::vector<int64_t>& from,
                       const std::vector<int64_t>& to) {
   Move move;
@@ -81,13 +80,13 @@ inline Move make_move(uint32_t operand, const Array& element, const int64_t* ext
   return move;
 }
 
-/** Writes operand number `operand`, one element, to all of the result. */
+/** Makes a move that writes operand `operand`, a single element, to the whole result. */
 inline Move fill_move(const Op& op, uint32_t operand) {
   const std::vector<int64_t> none(op.result().rank, 0);
   return make_move(operand, op.result(), op.result().dims, none, strides_of(op.result()));
 }
 
-/** pad: the elements of the operand that are not cut off, each at its place. */
+/** Makes the move of pad: it copies the elements of the operand that are not cut off. */
 inline Move pad_move(const Op& op) {
   const auto attributes = op.attributes<collet_pad_attrs>();
   const int64_t *low = op.list(attributes.low), *interior = op.list(attributes.interior);
@@ -97,7 +96,7 @@ inline Move pad_move(const Op& op) {
   for (uint32_t d = 0; d < to.rank; ++d) {
     const int64_t step = interior[d] + 1;
     const int64_t first = low[d] >= 0 ? 0 : (-low[d] + step - 1) / step;
-    const int64_t room = to.dims[d] - low[d];  // operand element i lies inside where i * step < room
+    const int64_t room = to.dims[d] - low[d];  // operand element i is inside the result if i * step < room
     const int64_t last = room <= 0 ? 0 : std::min(from.dims[d], (room + step - 1) / step);
     move.loops[d] = {std::max<int64_t>(last - first, 0), from_strides[d], to_strides[d] * step};
     move.from_base += first * from_strides[d];
@@ -106,12 +105,12 @@ inline Move pad_move(const Op& op) {
   return move;
 }
 
-/** Returns the start of a dynamic slice in a dimension, clamped so that the slice lies inside. */
+/** Returns the start of a dynamic slice in a dimension, clamped so that the slice is inside the array. */
 inline int64_t clamped_start(Device& device, const Array& index, int64_t whole, int64_t part) {
   return std::max<int64_t>(0, std::min(read_index(device, index), whole - part));
 }
 
-/** The moves of concatenate: one for each operand. */
+/** Returns the moves of concatenate: one for each operand. */
 inline std::vector<Move> concatenate_moves(const Op& op) {
   const auto dimension = static_cast<size_t>(op.attributes<collet_dimension_attrs>().dimension);
   const std::vector<int64_t> to_strides = strides_of(op.result());
@@ -126,7 +125,7 @@ inline std::vector<Move> concatenate_moves(const Op& op) {
   return moves;
 }
 
-/** The single move of broadcast, slice, transpose, reverse or reshape. */
+/** Returns the single move of broadcast, slice, transpose, reverse or reshape. */
 inline Move static_move(const Op& op) {
   const Array &from = op.operand(0), &to = op.result();
   const std::vector<int64_t> from_strides = strides_of(from), to_strides = strides_of(to);
@@ -158,7 +157,7 @@ inline Move static_move(const Op& op) {
   return move;
 }
 
-/** dynamic-slice and dynamic-update-slice; reads the start from the device. */
+/** Returns the moves of dynamic-slice and dynamic-update-slice, whose starts are read from the device. */
 inline std::vector<Move> dynamic_moves(Device& device, const Op& op) {
   const bool update = op.opcode() == COLLET_OP_DYNAMIC_UPDATE_SLICE;
   const Array &whole = op.operand(0), &part = update ? op.operand(1) : op.result();
@@ -185,7 +184,7 @@ inline std::vector<Move> dynamic_moves(Device& device, const Op& op) {
 
 }  // namespace detail
 
-/** The ops that are nothing but moves. */
+/** True for ops that only move elements. */
 inline bool is_move(uint32_t opcode) {
   switch (opcode) {
     case COLLET_OP_BROADCAST:
@@ -203,8 +202,8 @@ inline bool is_move(uint32_t opcode) {
   }
 }
 
-/** What `op`, one of the above, has to move, in this order. Starts of dynamic slices that the host does not know are read from
- * the device, by read_index. */
+/** Returns the moves of `op`, for which is_move holds, in the order in which they must be made. Start indices that the
+ * host does not know are read from the device by read_index. */
 inline std::vector<Move> moves_of(Device& device, const Op& op) {
   std::vector<Move> moves;
   switch (op.opcode()) {
@@ -234,21 +233,21 @@ inline std::vector<Move> moves_of(Device& device, const Op& op) {
   return moves;
 }
 
-/** reduce of one operand by a simple combination. For each index of `kept`: begin with the initial value (operand 1), combine
- * with the elements that `reduced` reaches, store. */
+/** A reduce of one operand by a simple combination. For each index of `kept`: start with the initial value (operand 1),
+ * combine it with the elements over which `reduced` runs, and store it. */
 struct Reduction {
   uint32_t combine;          /**< COLLET_COMBINE_* up to XOR */
   std::vector<Loop> kept;    /**< from: operand 0; to: the result */
   std::vector<Loop> reduced; /**< from: operand 0; to: 0 */
 };
 
-/** Is `op` a reduce that Reduction describes? For Kernel::takes. */
+/** True if `op` is a reduce that Reduction can describe. For Kernel::takes. */
 inline bool is_simple_reduction(const Op& op) {
   return op.opcode() == COLLET_OP_REDUCE && op.operand_count() == 2 && op.combine() >= COLLET_COMBINE_ADD &&
          op.combine() <= COLLET_COMBINE_XOR;
 }
 
-/** The loops of a reduce for which is_simple_reduction holds. */
+/** Returns the loops of a reduce for which is_simple_reduction holds. */
 inline Reduction reduction_of(const Op& op) {
   const collet_range dims = op.attributes<collet_dimensions_attrs>().dimensions;
   const int64_t* list = op.list(dims);
@@ -268,7 +267,8 @@ inline Reduction reduction_of(const Op& op) {
   return out;
 }
 
-/** dot as batched product of matrices: out[b][m][n] = sum over k of lhs[b][m][k] * rhs[b][k][n], each by its strides. */
+/** A dot as batched matrix product: out[b][m][n] = sum over k of lhs[b][m][k] * rhs[b][k][n], with a stride for each
+ * index. */
 struct MatrixProduct {
   int64_t batch, m, n, k;
   int64_t lhs_b, lhs_m, lhs_k;
@@ -278,7 +278,7 @@ struct MatrixProduct {
 
 namespace detail {
 
-/** The loops over `dims` of array `from`, paired with `to`; true where they are one loop at most. */
+/** Merges loops; stores the result in `out` and returns true if at most one loop is left. */
 inline bool one_loop(const std::vector<Loop>& loops, Loop* out) {
   const std::vector<Loop> one = merged(loops);
   *out = one.empty() ? Loop{1, 0, 0} : one[0];
@@ -287,8 +287,8 @@ inline bool one_loop(const std::vector<Loop>& loops, Loop* out) {
 
 }  // namespace detail
 
-/** Fills `out` for a dot whose dimensions come down to one each of batch, m, n and k (nearly all do); else returns false.
- * Precision and algorithm are the caller's to look at. */
+/** Fills `out` for a dot whose dimensions can be merged to at most one each of batch, m, n and k (nearly all can); else
+ * returns false. The caller must check precision and algorithm. */
 inline bool matrix_product_of(const Op& op, MatrixProduct* out) {
   const auto attributes = op.attributes<collet_dot_attrs>();
   const Array &lhs = op.operand(0), &rhs = op.operand(1);
@@ -324,7 +324,7 @@ inline bool matrix_product_of(const Op& op, MatrixProduct* out) {
   return true;
 }
 
-/** Is `op` a dot that MatrixProduct describes, in the plain arithmetic of its types? For Kernel::takes. */
+/** True if `op` is a dot that MatrixProduct can describe, in the plain arithmetic of its types. For Kernel::takes. */
 inline bool is_plain_product(const Op& op) {
   MatrixProduct product;
   return op.opcode() == COLLET_OP_DOT && op.attributes<collet_dot_attrs>().algorithm == COLLET_ALGORITHM_UNSET &&

@@ -13,7 +13,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** A struct of the SDK's as this header knows it; what the SDK's lacks is zero. */
+/** Reads a struct of the SDK as this header defines it; fields that the SDK's struct lacks are zero. */
 template <class T>
 T read_sized(const T* from) {
   T out;
@@ -22,7 +22,7 @@ T read_sized(const T* from) {
   return out;
 }
 
-/** The other way: no more than the SDK has room for; its struct_size stays. */
+/** Writes a struct of the SDK, not beyond the size that it has there; its struct_size stays. */
 template <class T>
 void write_sized(T* to, T from) {
   const uint32_t size = to->struct_size;
@@ -70,7 +70,7 @@ struct QueueFunctions {
   }
 };
 
-/** "memory_stats": what the SDK holds, and the constants and prepared forms that executables hold are not in it. */
+/** "memory_stats": counts the SDK's allocations, without the constants and packed forms that executables hold. */
 struct MemoryFunctions {
   static collet_status get(collet_backend_instance* handle, uint32_t device, uint32_t space, collet_memory_stats* stats,
                            collet_error* error) {
@@ -94,7 +94,7 @@ struct MemoryFunctions {
   }
 };
 
-/** "artifacts": the plan, as text, or what a compiler of whole programs kept. */
+/** "artifacts": the plan as text, or the artifacts of a compiler of whole programs. */
 struct ArtifactFunctions {
   static collet_status get(collet_backend_executable* handle, uint32_t index, const char** out_name,
                            const void** out_bytes, uint64_t* out_size, collet_error* error) {
@@ -112,11 +112,11 @@ struct ArtifactFunctions {
   }
 };
 
-/** "aot": the program itself, which is planned again when it is loaded, and what was measured when it was compiled first. */
+/** "aot": stores the program, which is planned again when it is loaded, and the results of measurements. */
 struct AotFunctions {
   struct Head {
     char magic[8];
-    uint64_t checksum;  // of all behind it
+    uint64_t checksum;  // checksum of all bytes after it
     uint64_t maker_bytes;
     uint64_t tuning_bytes;
     uint64_t block_bytes;
@@ -188,7 +188,7 @@ struct AotFunctions {
     return backend.name + '\n' + backend.version + '\n' + backend.fingerprint + '\n' +
            std::to_string(opset_of(backend)) + '\n';
   }
-  /** The hash of what stands behind the checksum. */
+  /** Returns the hash of the bytes after the checksum. */
   static uint64_t checksum_of(const std::string& bytes) {
     return collet_hash_bytes(0, bytes.data() + checked_from, bytes.size() - checked_from);
   }
@@ -332,7 +332,7 @@ struct LinkFunctions {
   }
 };
 
-/** Returns the table that `query` returns: one for which the description says something. */
+/** Returns a table for `query`, if the description has what the table needs; else null. */
 inline const void* find_table(const Backend& backend, const char* name, uint32_t version) {
   const auto any = [&](const auto& has) { return std::any_of(backend.kernels.begin(), backend.kernels.end(), has); };
   const std::string wanted = name;

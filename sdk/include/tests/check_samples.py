@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_samples.py --compiler CXX ROOT: the samples of code in the guides and in the comments of the public headers compile.
+"""check_samples.py --compiler CXX ROOT: the samples of code in the guides and in the comments of the public headers
+compile.
 
-A sample is a block that is indented by four columns and in which a line ends with ';', '{' or '}'. It stands in a function with the
-names of the prelude below, or at the level of the file where it defines functions itself."""
+A sample is a block that is indented by four columns and in which a line ends with ';', '{' or '}'. It is compiled
+inside a function that has the names of the prelude below, or at file scope if it defines functions itself."""
 import argparse
 import glob
 import os

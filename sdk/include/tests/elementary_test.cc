@@ -13,7 +13,7 @@
 #include <vector>
 
 /// \file
-/// The elementary functions over the host's own arithmetic, with and without fused multiplication.
+/// Tests the elementary functions with the host's arithmetic, with and without fused multiply-add.
 
 namespace {
 
@@ -101,7 +101,7 @@ struct Number : collet::elementary::Operators<Number<T, Fuses>> {
   friend Number to_number(Number, Bits i) { return Number(static_cast<T>(i.v)); }
   friend Number power_of_two(Number n) { return scale(n.like(1), n); }
   friend Number scale(Number x, Number n) { return n.v == n.v ? Number(std::ldexp(x.v, static_cast<int>(n.v))) : n; }
-  /// The functions are not asked for larger arguments here.
+  /// Larger arguments are not tested here.
   friend collet::elementary::Quarter<Number> reduce_quarter(Number x) { return reduce_small(x); }
 };
 
@@ -120,7 +120,7 @@ double ulps(T got, Wide want) {
   return static_cast<double>(std::fabs((static_cast<Wide>(got) - want) / unit));
 }
 
-/// The special numbers, then numbers of all magnitudes, then of moderate ones; all within the bounds.
+/// Returns the special numbers within the bounds, then numbers of all magnitudes, then numbers of moderate size.
 template <class T>
 std::vector<T> arguments(Wide low, Wide high, size_t count) {
   using Limits = std::numeric_limits<T>;
@@ -157,7 +157,7 @@ Wide half_exp(Wide x) {
   return std::exp(x) / 2;
 }
 
-/// Largest error of f32 and of f64 that is allowed, in units in the last place.
+/// Largest error that is allowed for f32 and for f64, in units in the last place.
 struct Bound {
   double f32, f64;
 };
@@ -243,7 +243,7 @@ void check_binary(const char* name, Number<T, Fuses> (*function)(Number<T, Fuses
   report<T>(name, Fuses, worst);
 }
 
-/// All pairs of special numbers, then random ones: of all magnitudes, and such that powers stay finite.
+/// Returns all pairs of special numbers, then random pairs: of all magnitudes, and such that powers stay finite.
 template <class T>
 std::vector<std::pair<T, T>> pairs() {
   const T most = std::numeric_limits<T>::max();

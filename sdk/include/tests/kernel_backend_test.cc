@@ -26,7 +26,7 @@ TEST_F(KernelBackend, UsesThePlacesOfTheSchedule) {
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);
   const uint32_t a = w.op(COLLET_OP_ADD, t, {x, x});
-  const uint32_t b = w.op(COLLET_OP_ADD, t, {a, a});  // written over a, which dies here
+  const uint32_t b = w.op(COLLET_OP_ADD, t, {a, a});  // overwrites a, which is read for the last time here
   const uint32_t c = w.op(COLLET_OP_ADD, t, {b, x});
   w.values[a].offset = w.values[b].offset = 64;
   w.arena_bytes = 128;
@@ -49,7 +49,7 @@ TEST_F(KernelBackend, DistrustsPlacesThatOverlap) {
 }
 
 TEST_F(KernelBackend, DonatedArgumentIsReadBeforeItIsOverwritten) {
-  // r = x + y takes x's buffer although x is read once more afterwards.
+  // r = x + y uses the buffer of x although x is read once more afterwards.
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t), y = w.argument(t);
   const uint32_t r = w.op(COLLET_OP_ADD, t, {x, y});
@@ -262,7 +262,7 @@ TEST_F(KernelBackend, FailureAfterADonatedArgumentWasOverwrittenIsDataLoss) {
   run(block, {{1, 2}, {3, 4}}, {0, -1});
   EXPECT_EQ(status, COLLET_DATA_LOSS);
   EXPECT_STREQ(error.message, "lost: ; donated arguments were overwritten before that");
-  run(block, {{1, 2}, {3, 4}});  // the same program, and nothing is shared
+  run(block, {{1, 2}, {3, 4}});  // the same program without shared buffers
   EXPECT_EQ(status, COLLET_UNAVAILABLE);
 }
 
@@ -301,7 +301,7 @@ TEST_F(KernelBackend, IndicesThatTheHostKnowsAreNotReadFromTheDevice) {
   EXPECT_EQ(reads_of_execution, 0);
 }
 
-// As JAX indexes: below zero counts from the end.
+// Indices as JAX computes them: negative ones count from the end.
 TEST_F(KernelBackend, IndicesThatFollowFromScalarsAreWorkedOutOnTheHost) {
   const uint32_t v = w.type(COLLET_TYPE_F32, {4}), two = w.type(COLLET_TYPE_F32, {2}), i = w.type(COLLET_TYPE_S32, {}),
                  p = w.type(COLLET_TYPE_PRED, {});
@@ -403,7 +403,7 @@ TEST_F(KernelBackend, ExecutablesAsBytes) {
   table->release(made);
 }
 
-/// A program that computes nothing, and what it was given to tune itself with.
+/// A program that computes nothing, and records what `tune` was called with.
 class TunedProgram final : public WholeProgram {
  public:
   struct Loaded final : DeviceProgram {

@@ -84,7 +84,7 @@ TEST(KernelDescription, MistakesAreNamedAtOpen) {
             "Backend::kernels[0] (add): packing.make is empty");
 }
 
-/// A table and the programs that it is asked about.
+/// A table of rows, and the programs that it is asked about.
 class KernelAnswers : public ::testing::Test {
  protected:
   detail::Answer ask(uint32_t op = 0) {

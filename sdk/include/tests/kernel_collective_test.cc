@@ -6,7 +6,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Host memory by address; the device with this number fails in `negate`.
+/// A device with host memory. The device whose number is set to fail throws in `negate`.
 class HostDevice final : public Device {
  public:
   explicit HostDevice(uint32_t number) : number_(number) {}
@@ -58,7 +58,7 @@ Backend describe_pair() {
   return backend;
 }
 
-/// Two participants that negate what they have, and sum it up.
+/// A program of two participants, which negate their arguments and sum them with all-reduce.
 class Pair : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -127,7 +127,8 @@ class Pair : public ::testing::TestWithParam<bool> {
       EXPECT_EQ(out, Floats(4, -11)) << p;
     }
   }
-  /// A queue for each participant; the launches then go there, with these waits of participant 1.
+  /// Makes a queue for each participant, on which launches are then put; `waits` are the points that participant 1
+  /// waits for.
   void use_queues(const std::vector<collet_point>& waits = {}) {
     waits_of_second = waits;
     for (uint32_t p = 0; p < 2; ++p) {

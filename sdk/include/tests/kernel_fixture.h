@@ -16,7 +16,7 @@ using testing::program_of;
 using testing::ProgramWriter;
 
 constexpr TypeSet f32{COLLET_TYPE_F32};
-inline int alive = 0;  // pieces of device memory that are allocated
+inline int alive = 0;  // number of pieces of device memory that are allocated
 inline int allocations_until_failure = -1;
 
 /// A device whose memory is a map of byte vectors. A kernel::Memory is a key of the map. New memory is filled with 0xee, so
@@ -163,7 +163,7 @@ class KernelBackend : public ::testing::Test {
     rejection.ops = rejected;
     std::vector<uint64_t> copy = block;
     status = table->compile(instance, program_of(copy), &options, &out, &facts, &rejection, &error);
-    std::fill(copy.begin(), copy.end(), ~UINT64_C(0));  // the program is gone once compile returns
+    std::fill(copy.begin(), copy.end(), ~UINT64_C(0));  // the program is no longer valid when compile returns
     return status == COLLET_OK ? out : nullptr;
   }
 

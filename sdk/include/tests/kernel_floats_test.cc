@@ -15,7 +15,7 @@ uint64_t bits_of_double(double x) {
   return bits;
 }
 
-// The nearest of the two values of T around x, worked out by comparison; ties to the even one.
+// Returns the nearest value of T, found by comparing both neighbours of x; ties go to the even one.
 template <class T>
 uint16_t nearest(double x) {
   const double size = std::fabs(x);
@@ -46,7 +46,7 @@ void check_rounding() {
     EXPECT_EQ(T(x).bits, bits);
     EXPECT_EQ(T(-x).bits, bits | 0x8000);
     if (bits + 1 == infinite) break;
-    // The tie, and what is so close to it that only a double shows on which side.
+    // The tie, and its two neighbours in double, which a conversion through float would confuse with it.
     const double tie = (static_cast<double>(x) + static_cast<double>(static_cast<float>(next))) / 2;
     for (const double y : {tie, std::nextafter(tie, 0.0), std::nextafter(tie, 1e300)}) {
       ASSERT_EQ(narrow<T>(y).bits, nearest<T>(y)) << y << " " << bits_of_double(y);

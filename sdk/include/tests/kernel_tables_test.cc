@@ -159,7 +159,7 @@ Backend describe_late() {
     ++prepared;
     return op.result().elements;
   };
-  // x - y, where y is kept negated: the packed form. Dense, or with the elements of x reversed: the layout.
+  // x - y. The packed form of y is negated. The layout is dense, or has the elements of x reversed.
   Kernel subtract{COLLET_OP_SUBTRACT, f32, f32, [](Device& device, const Op& op) {
                     const Array &x = op.operand(0), &y = op.operand(1), &out = op.result();
                     LateDevice& d = late(device);
@@ -187,7 +187,7 @@ Backend describe_late() {
     if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
     return op.pattern_number("scale", 1) == 0.5;
   };
-  // x * y, where y is a scalar that the host may know; goes by way of scratch memory.
+  // x * y, where y is a scalar that the host may know. It uses scratch memory.
   Kernel multiply{COLLET_OP_MULTIPLY, f32, f32, [](Device& device, const Op& op) {
                     LateDevice& d = late(device);
                     known_scalars += op.operand(1).host != nullptr;
@@ -307,7 +307,7 @@ TEST_F(KernelTables, ProgramsRunAheadOfTheHost) {
     launch.results = &result, launch.result_count = 1;
     launch.sync = &go;
     ASSERT_EQ(table->execute(executable, &launch, 1, i, &error), COLLET_OK) << error.message;
-    std::memset(static_cast<void*>(arguments), 0xff, sizeof arguments);  // the caller's again
+    std::memset(static_cast<void*>(arguments), 0xff, sizeof arguments);  // the caller may overwrite them now
   }
   const collet_point computed{compute, kRuns}, loaded{down, 1};
   sync = {down, &computed, &loaded, 1, 1};
@@ -344,7 +344,7 @@ TEST_F(KernelTables, KernelsThatRunLaterKeepWhatTheyNeed) {
   known_scalars = 0;
   constexpr uint64_t kRuns = 20;
   std::vector<collet_backend_buffer*> products, slices;
-  for (uint64_t i = 0; i < kRuns; ++i) {  // each with another scalar, all started before the first has ended
+  for (uint64_t i = 0; i < kRuns; ++i) {  // each with another scalar; all are started before the first has ended
     collet_argument arguments[4] = {}, results[2] = {};
     products.push_back(buffer(4)), slices.push_back(buffer(8));
     arguments[0].buffer = bx, arguments[2].buffer = bz, arguments[3].buffer = bi;
@@ -380,7 +380,7 @@ TEST_F(KernelTables, KernelsThatRunLaterKeepWhatTheyNeed) {
   table->release(executable);
 }
 
-// Writes on a compute queue run later, too: its point is reached when they have ended.
+// Copies on a compute queue run asynchronously, too: its point is reached when they have ended.
 TEST_F(KernelTables, ComputeQueuesWaitForTheirCopies) {
   open();
   collet_backend_queue *compute = queue(COLLET_QUEUE_COMPUTE), *down = queue(COLLET_QUEUE_DOWNLOAD);
@@ -500,7 +500,7 @@ TEST_F(KernelTables, PreparedArgumentsAndLayouts) {
   const uint32_t x = w.argument(t), y = w.argument(t);
   const uint32_t c = w.constant<float>(t, {100, 200});
   const uint32_t d = w.op(COLLET_OP_SUBTRACT, t, {x, y});
-  const uint32_t e = w.op(COLLET_OP_SUBTRACT, t, {d, c});  // a constant is packed at once
+  const uint32_t e = w.op(COLLET_OP_SUBTRACT, t, {d, c});  // a constant is packed during compile
   collet_backend_executable* executable = compile(w.finish(2, {e}));
   EXPECT_EQ(residency->wants(executable, 0), 0u);
   EXPECT_EQ(residency->wants(executable, 1), 1u);

@@ -9,10 +9,11 @@
 
 namespace collet::testing {
 
-/// Writes program blocks by hand, for tests of what reads them. Entry arguments first, then ops, then finish.
+/// Writes program blocks, for tests of code that reads them. Add the entry's arguments first, then ops, then call
+/// `finish`.
 class ProgramWriter {
  public:
-  /// An array type; equal ones may be made twice.
+  /// Adds an array type and returns its number. Equal types may be added twice.
   uint32_t type(uint32_t element, const std::vector<int64_t>& dims) {
     collet_type type{};
     type.element = element;
@@ -28,7 +29,7 @@ class ProgramWriter {
     integers.insert(integers.end(), elements.begin(), elements.end());
     return {first, static_cast<uint32_t>(elements.size())};
   }
-  /// Characters, for attributes that are strings.
+  /// Adds characters, for attributes that are strings.
   collet_range text(const std::string& characters) {
     const auto first = static_cast<uint32_t>(bytes.size());
     bytes.insert(bytes.end(), characters.begin(), characters.end());
@@ -63,7 +64,7 @@ class ProgramWriter {
     ops.push_back(op);
     return op.results.first;
   }
-  /// A constant op.
+  /// Appends a constant op.
   template <class T>
   uint32_t constant(uint32_t type, const std::vector<T>& elements) {
     data.resize((data.size() + 63) / 64 * 64);
@@ -87,7 +88,7 @@ class ProgramWriter {
   }
   void alias(uint32_t result, uint32_t argument) { aliases.push_back({result, argument, COLLET_ALIAS_MAY, 0}); }
 
-  /// The block. The first `argument_count` values are the entry's arguments; all ops are the entry's.
+  /// Returns the block. The first `argument_count` values are the entry's arguments; all ops belong to the entry.
   std::vector<uint64_t> finish(uint32_t argument_count, const std::vector<uint32_t>& results) {
     regions[0].ops = {0, static_cast<uint32_t>(ops.size())};
     regions[0].arguments = {0, argument_count};
