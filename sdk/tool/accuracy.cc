@@ -51,7 +51,7 @@ std::string worst_text(const AccuracyRow& row) {
   return row.wrong > 0 ? "wrong" : fmt::format("{:.3f}", row.worst);
 }
 
-// Shares that are not quite all are not rounded to all.
+// Shares just below 1 are not shown as 100 %.
 std::string share_text(const AccuracyRow& row) {
   if (!row.error.empty() || row.arguments == 0) return "-";
   if (row.nearest == row.arguments) return "all";
@@ -87,7 +87,7 @@ std::string to_json(const Options& options, const std::vector<AccuracyRow>& rows
   return text + "\n";
 }
 
-// A line for each function, a pair of columns for each type.
+// Writes a table with a row for each function and two columns for each type.
 std::string to_markdown(const Options& options, const std::vector<AccuracyRow>& rows) {
   const auto& types = options.run.types;
   std::string out = "| function |", rule = "\n|---|";
@@ -108,7 +108,7 @@ std::string to_markdown(const Options& options, const std::vector<AccuracyRow>& 
   return out;
 }
 
-// The page with what lies between its two marks replaced.
+// Returns the page with the text between its two marks replaced.
 Expected<std::string> replaced(const std::string& path, std::string_view table) {
   COLLET_ASSIGN(const std::string page, read_file_or_pipe(path, kMostPageBytes));
   const size_t begin = page.find(kBegin), end = page.find(kEnd);
@@ -150,7 +150,7 @@ Expected<std::string> head_of(const Options& options) {
   return text.ends_with('\n') ? text : text + '\n';
 }
 
-// The rows that --resume has kept, and from now on each new one at its end.
+// Reads the rows that an earlier run has stored for --resume, and opens the file so that each new row is appended.
 Status resume(Options& options) {
   if (options.resume.empty()) return ok_status();
   COLLET_ASSIGN(const std::string head, head_of(options));
@@ -165,7 +165,7 @@ Status resume(Options& options) {
       const size_t end = std::min(rest.find('\n'), rest.size() - 1);
       const std::string_view line = rest.substr(0, end + 1);
       rest.remove_prefix(end + 1);
-      if (!line.ends_with('\n')) {  // it was being written when the run was cut off
+      if (!line.ends_with('\n')) {  // an incomplete line, which was being written when the run ended
         std::error_code error;
         std::filesystem::resize_file(options.resume, kept->size() - line.size(), error);
         break;

@@ -40,12 +40,12 @@ struct Columns {
 
 constexpr uint64_t kMostReportBytes = uint64_t{1} << 30;
 
-// Two figures that say something, also of what is far below 1.
+// Prints a number with two significant digits if it is small, else with two decimals.
 std::string figure(double number) {
   return number < 0.1 ? fmt::format("{:.2g}", number) : fmt::format("{:.2f}", number);
 }
 
-// How many times faster the first is; "-" where one did not run.
+// Returns how many times faster the first is; "-" if one of them did not run.
 std::string ratio(const bench::Timing& fast, const bench::Timing& slow) {
   if (fast.median_ns == 0 || slow.median_ns == 0) return "-";
   return figure(slow.median_ns / fast.median_ns) + "x";
@@ -61,7 +61,7 @@ std::string where(const bench::Timing& timing) {
   return fmt::format("{}/{}", timing.device_ops, timing.device_ops + timing.fallback_ops);
 }
 
-// How many times faster than in the earlier run; 0 where one of the two is missing.
+// Returns how many times faster it is than in the earlier run; 0 if one of the two is missing.
 double gain(const bench::Result& result, const Columns& columns) {
   const bench::BaselineCase* before = columns.earlier == nullptr ? nullptr : columns.earlier->find(result.name);
   return before == nullptr || result.fused.median_ns <= 0 ? 0 : before->median_ns / result.fused.median_ns;
@@ -195,7 +195,7 @@ int run_bench(Options options) {
   options.request.backend = options.backend.name;
   options.request.no_fallback = options.backend.no_fallback;
   options.request.options = options.backend.options;
-  // Programs of one's own may be large: unfused execution of those is measured where it is asked for.
+  // The user's programs may be large, so their unfused execution is measured only on request.
   options.request.unfused = options.cases.empty() || options.unfused;
   std::unique_ptr<Progress> bar;
   options.request.progress = [&](size_t done, size_t total, const std::string& what) {

@@ -36,14 +36,14 @@ struct Options {
   ElidedChoice elided{COLLET_ELIDED_REFUSE};
 };
 
-/// A kind of file that is made, by the name of the option's value.
+/// A kind of output file, by its name in the value of --emit.
 struct Form {
   const char* name;
   const char* extension;
 };
 constexpr Form kForms[] = {{"object", ".o"}, {"header", ".h"}, {"archive", ".a"}, {"assembly", ".s"}, {"llvm", ".ll"}};
 
-/// A folder that goes when this does.
+/// A temporary folder that the destructor removes.
 class ScratchFolder {
  public:
   static Expected<ScratchFolder> make() {
@@ -70,7 +70,8 @@ struct Made {
   uint64_t bytes = 0;
 };
 
-/// The files that the compiler wrote for one program: "007.model.h" is the header of the program "model".
+/// The files that the compiler wrote for one program. Their names contain the program's: "007.model.h" is the header of
+/// "model".
 struct Found {
   std::string name;
   std::vector<fs::path> files;

@@ -15,7 +15,7 @@ namespace {
 struct Word {
   std::string text;
   std::string about;
-  std::vector<std::string> values;  // that it takes; empty: any, or none
+  std::vector<std::string> values;  // values that it accepts; empty if it accepts any, or none
   bool takes_value = false;
 };
 
@@ -25,7 +25,7 @@ std::string first_sentence(std::string text) {
   return text;
 }
 
-// "TEXT:{c,c++}" of the library's: c and c++.
+// Extracts c and c++ from the library's description "TEXT:{c,c++}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t start = type.find(":{");

@@ -45,7 +45,7 @@ struct Options {
 
 constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
 
-// The memory limit of a worker: its share of four fifths of the machine's memory.
+// Returns the memory limit of a worker: its share of four fifths of the machine's memory.
 uint64_t memory_share(const Options& options) {
   if (options.memory_mib > 0) return options.memory_mib << 20;
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -100,7 +100,8 @@ suite::ProgressFunction progress_on(std::unique_ptr<Progress>& bar, const std::s
   };
 }
 
-// The first failures at once, so that a run in which all goes wrong does not look like one that hangs.
+// Returns a function that prints the first `most` failures as they occur, so that a run in which everything fails does
+// not look like one that hangs.
 std::function<void(const suite::CaseResult&)> failures_on(std::unique_ptr<Progress>& bar, size_t most) {
   return [&bar, most, shown = size_t{0}](const suite::CaseResult& one) mutable {
     if (shown == most) return;
@@ -114,7 +115,7 @@ std::function<void(const suite::CaseResult&)> failures_on(std::unique_ptr<Progre
   };
 }
 
-// The last line is the verdict.
+// Prints a report. Its last line, the verdict, is coloured.
 void print_report(std::string_view text, bool good) {
   const Style style = stdout_style();
   const size_t last = text.find_last_of('\n', text.empty() ? 0 : text.size() - 2);
@@ -209,7 +210,7 @@ int run_cases(const Options& options) {
   return result->conforms() ? kDone : kFailed;
 }
 
-// The suite's own test: does it see each of the mutants?
+// Tests the suite itself: whether it finds each of the mutants.
 int run_mutants(const Options& options) {
   suite::KillOptions run;
   run.filters = options.filters;
@@ -246,7 +247,7 @@ int diff_runs(const Options& options) {
   return difference->worse ? kFailed : kDone;
 }
 
-// "1%": the share; nullopt for anything else.
+// Reads a percentage such as "1%" as a share; nullopt for anything else.
 std::optional<double> read_share(std::string_view text) {
   if (!text.ends_with('%')) return std::nullopt;
   double percent = 0;

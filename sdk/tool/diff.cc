@@ -31,7 +31,7 @@ struct Options {
 constexpr std::string_view kIgnorable[] = {"layouts",         "literals", "shardings", "frontend-attributes",
                                            "backend-configs", "header",   "schedule"};
 
-/// A module and what it is called in messages.
+/// A module and its name in messages.
 struct Side {
   std::string name;
   std::unique_ptr<hlo::Module> module;

@@ -64,7 +64,7 @@ std::vector<std::string> backend_folders() {
   return folders;
 }
 
-// Paths of plugins; of those with the same name only the first, which is the one that the name finds.
+// Returns the paths of plugins. Of those with the same name, only the first one is listed, because that name finds it.
 std::vector<std::string> found_backends() {
   std::vector<std::string> paths, names;
   for (const std::string& folder : backend_folders()) {
@@ -123,7 +123,7 @@ struct Described {
   std::vector<Device> devices;
 };
 
-constexpr uint32_t kMostLinked = 64;  ///< devices whose links are shown
+constexpr uint32_t kMostLinked = 64;  ///< most devices whose links are shown
 
 Status describe_opened(Described& backend) {
   collet_error error{};

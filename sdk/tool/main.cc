@@ -47,7 +47,7 @@ Exit exit_code(Code code) {
   }
 }
 
-// Flushes the output. If that fails, the verb has failed; a verb that failed before has already said why.
+// Flushes the output. If that fails, the verb has failed; a verb that failed before has already printed why.
 int finish(int code) {
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;

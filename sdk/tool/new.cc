@@ -27,7 +27,7 @@ struct Options {
   std::string name, style = "kernels", language, out, json;
 };
 
-// The templates are whole projects whose backend is called so.
+// The templates are complete projects for a backend with this name, which is replaced.
 constexpr std::string_view kPlaceholder = "acme";
 
 constexpr uint64_t kMostTemplateBytes = uint64_t{1} << 26;
@@ -60,7 +60,7 @@ Status check_name(const std::string& name) {
   return ok_status();
 }
 
-// my_chip: MyChip.
+// Converts my_chip to MyChip.
 std::string camel_case(const std::string& name) {
   std::string out;
   bool start = true;
@@ -86,7 +86,8 @@ std::string filled(std::string text, const std::string& name) {
   const std::string placeholder(kPlaceholder);
   const std::pair<std::string, std::string> words[] = {
       {placeholder, name}, {camel_case(placeholder), camel_case(name)}, {upper_case(placeholder), upper_case(name)}};
-  // A name may hold the placeholder itself: a mark that no text holds keeps what was replaced from being replaced again.
+  // A name may contain the placeholder. Replacements are made in two steps, through characters that no text contains,
+  // so that a replaced name is not replaced again.
   for (size_t i = 0; i < std::size(words); ++i)
     replace_all(text, words[i].first, std::string(1, static_cast<char>(1 + i)));
   for (size_t i = 0; i < std::size(words); ++i)
@@ -114,7 +115,7 @@ std::string config_folder() {
   return "";
 }
 
-// Path in the project -> contents.
+// The files of a project: contents by path.
 using Project = std::map<std::string, std::string>;
 
 Status add_file(const fs::path& from, const std::string& to, const std::string& name, Project& project) {
@@ -138,7 +139,7 @@ Expected<Project> make_project(const Options& options) {
   return project;
 }
 
-// Writes all files, or none: they are made beside the folder first.
+// Writes all files or none: they are first written to a temporary folder next to the target.
 Status write_project(const Project& project, const fs::path& folder) {
   const std::string part = folder.string() + ".part";
   std::error_code error;
@@ -175,7 +176,7 @@ void print_next(const Options& options, const fs::path& folder, const std::strin
 int make_backend(const Options& options) {
   if (const Status status = check_name(options.name); !status.ok()) return report(kUsage, status.message());
   fs::path folder = (options.out.empty() ? fs::path(options.name) : fs::path(options.out)).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();  // it ended with a slash
+  if (!folder.has_filename()) folder = folder.parent_path();  // the path ended with a slash
   std::error_code error;
   if (fs::exists(fs::symlink_status(folder, error)) &&
       !(fs::is_directory(folder, error) && fs::is_empty(folder, error))) {
@@ -211,7 +212,7 @@ Action add_new(CLI::App& verb) {
           "interface by hand")
       ->check(CLI::IsMember({"kernels", "codegen", "c"}))
       ->capture_default_str();
-  // The older spelling of --style, from when there were two styles.
+  // An older form of --style, from when there were two styles.
   verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");
   verb.add_option("--out", options->out, "The folder to make, else NAME")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON to this file; - is stdout")->type_name("FILE");

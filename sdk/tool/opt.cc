@@ -107,7 +107,7 @@ Status check_options(const Options& options) {
   return ok_status();
 }
 
-// Returns the program as the backend's device gets it, in clusters, with the fusions and patterns that the device takes.
+// Returns the program as the backend receives it: in clusters, with the fusions and patterns that the device accepts.
 Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& options, const hlo::Module& module) {
   const TemporaryFolder folder;
   if (folder.path().empty()) return resource_exhausted("no folder for the stages of the program can be made");
@@ -122,7 +122,7 @@ Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& optio
   return read_module(found, options.elided);
 }
 
-// If Graphviz' `dot` is not installed, writes the graph in its language to a file beside the picture's.
+// If Graphviz' `dot` is not installed, writes the graph as DOT text to a file next to the picture's.
 int write_graph(const Options& options, hlo::Module& module, const Status& problem) {
   const std::string path = std::filesystem::path(options.output).replace_extension(".dot").string();
   std::error_code ignored;

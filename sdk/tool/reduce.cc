@@ -38,7 +38,7 @@ constexpr uint64_t kMostExitCode = 255;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-/// Ctrl-C asks for an end instead of being one.
+/// Records an interrupt (Ctrl-C) instead of letting it end the process.
 class Interrupts {
  public:
   Interrupts() {
@@ -85,7 +85,7 @@ class Pattern {
   bool set_ = false;
 };
 
-/// Runs the command on a program and says whether that is the fault.
+/// Runs the command on a program, and returns whether the fault shows.
 class Tester {
  public:
   explicit Tester(const Options& options) : options_(options) {}
@@ -108,7 +108,7 @@ class Tester {
                        {"COLLET_EXPLAIN=" + plan_path()});
   }
 
-  /// The plan of the last run, as `collet run --explain` shows it; empty where there is none.
+  /// Returns the plan of the last run, as `collet run --explain` shows it; empty if there is none.
   std::string last_plan() const {
     std::ifstream file(plan_path());
     return {std::istreambuf_iterator<char>(file), {}};
@@ -122,7 +122,7 @@ class Tester {
     if (code_) return outcome.code == *code_;
     if (pattern_.set() && options_.exit.empty()) return true;
     if (outcome.code == 0) return false;
-    if (options_.exit.empty()) code_ = outcome.code;  // as the program itself failed, so must the smaller ones
+    if (options_.exit.empty()) code_ = outcome.code;  // smaller programs must fail with the same exit code
     return true;
   }
 
@@ -170,7 +170,7 @@ std::string output_of(const Options& options) {
   return (path.parent_path() / (path.stem().string() + ".reduced.hlo")).string();
 }
 
-// The result as it was written: is it what it should be?
+// Reads the result back, and checks that it is the module and that the command still fails on it.
 Status check_result(const std::string& path, const hlo::Module& module, Tester& tester) {
   const hlo::Module* result = &module;
   std::unique_ptr<hlo::Module> again;
@@ -184,7 +184,7 @@ Status check_result(const std::string& path, const hlo::Module& module, Tester& 
   return ok_status();
 }
 
-// The ops that a plan launches on the device, a line each as the plan has them: "add 's' f32[4]".
+// Returns the ops that a plan launches on the device, one in each line as in the plan: "add 's' f32[4]".
 std::vector<std::string> device_ops_of(const std::string& plan) {
   std::vector<std::string> out;
   std::istringstream lines(plan);
@@ -196,7 +196,7 @@ std::vector<std::string> device_ops_of(const std::string& plan) {
     const std::string text = line.substr(indent);
     if (const size_t on = text.rfind("' on "); text.starts_with("plan for '") && on != std::string::npos) {
       device = text.substr(on + 5, text.find(" (", on) - on - 5);
-      out.clear();  // of several programs the last one
+      out.clear();  // if there are several programs, only the last one's ops are returned
     }
     if (text.starts_with("launch ")) {
       const size_t on = text.find(" on ");
@@ -214,7 +214,7 @@ std::vector<std::string> device_ops_of(const std::string& plan) {
 struct Outcome {
   size_t before = 0, after = 0, tried = 0, kept = 0;
   bool stopped = false;
-  std::vector<std::string> device_ops = {};  ///< of the last failing run
+  std::vector<std::string> device_ops = {};  ///< ops that ran on the device in the last failing run
 };
 
 Status tell(const Options& options, const std::string& output, const Outcome& told, const Tester& tester) {

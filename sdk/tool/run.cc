@@ -47,7 +47,7 @@ struct Options {
   double timeout = 0;
 };
 
-// Statistics of one output, for people.
+// Statistics of one output.
 struct Summary {
   double least = HUGE_VAL, largest = -HUGE_VAL, mean = 0;
   int64_t nan = 0, infinite = 0;
@@ -57,10 +57,10 @@ struct Outcome {
   std::vector<Literal> outputs;
   std::vector<double> seconds;
   collet_executable_facts facts{};
-  std::string explanation;  // for people, or JSON
+  std::string explanation;  // readable text, or JSON
   std::string backend;
   conformance::Agreement agreement;
-  bool only_compiled = false;  ///< for hardware that is not there
+  bool only_compiled = false;  ///< true if the target's hardware is not present
 
   double median() const {
     std::vector<double> sorted = seconds;
@@ -110,14 +110,14 @@ std::string output_line(const std::string& number, const Literal& value) {
   return line + fmt::format("\n  [{}]\n", first_elements(value));
 }
 
-// Participants give their outputs one after another.
+// Outputs are numbered participant by participant.
 std::string output_name(const Outcome& outcome, size_t i) {
   const size_t each = std::max<size_t>(outcome.facts.result_count, 1);
   const bool several = outcome.facts.participants > 1;
   return fmt::format("{}{}", i % each, several ? fmt::format(" of participant {}", i / each) : "");
 }
 
-// The arguments are put in place once; each run gives new results.
+// The arguments are copied to the device once; each run returns new results.
 Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat, Outcome& outcome) {
   COLLET_ASSIGN(const std::vector<BufferHandle> arguments, program.upload(inputs));
   Progress bar("run", repeat);
@@ -265,7 +265,7 @@ Status prepare_outputs(const Options& options) {
 }
 
 int run(Options options) {
-  // `run --inputs zeros FILE`: the list of inputs took the program.
+  // In `run --inputs zeros FILE` the parser takes FILE as the last input.
   if (options.file.empty() && options.inputs.size() > 1) {
     options.file = options.inputs.back();
     options.inputs.pop_back();

@@ -59,7 +59,7 @@ Expected<std::vector<bench::Case>> read_bench_cases(const std::vector<std::strin
   std::set<std::string> names;
   const auto add = [&](const fs::path& file, const fs::path& name) -> Status {
     COLLET_ASSIGN(bench::Case one, read_case(file, name, elided));
-    // Results are told apart, and compared with an earlier run's, by name.
+    // Results are identified, and compared with those of an earlier run, by name.
     if (!names.insert(one.name).second) return invalid_argument("--cases has two programs named " + one.name);
     cases.push_back(std::move(one));
     return ok_status();

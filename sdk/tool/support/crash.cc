@@ -19,7 +19,7 @@ constexpr struct {
                 {SIGFPE, "arithmetic exception"},
                 {SIGABRT, "abort"}};
 
-// Written beforehand: a handler may not do much.
+// The message is written in advance, because a signal handler may call few functions.
 char blamed[512];
 
 void put(const char* text) {
@@ -48,7 +48,7 @@ void blame_crashes_on(std::string_view what) {
   blamed[length] = '\0';
   for (const auto& one : kSignals) {
     struct sigaction old{};
-    // A handler that is already there, such as a sanitizer's, says more than this one.
+    // An existing handler, such as a sanitizer's, prints more than this one, so it is kept.
     if (sigaction(one.number, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) continue;
     struct sigaction now{};
     now.sa_handler = handle;

@@ -5,7 +5,7 @@
 
 namespace collet::tool {
 
-/// Sets what the message of a crash says: "collet: Segmentation fault while running on acme". The signal
+/// Sets the text of the message that a crash prints: "collet: Segmentation fault while running on acme". The signal
 /// still ends the process. An empty text switches the message off.
 void blame_crashes_on(std::string_view what);
 

@@ -14,13 +14,13 @@
 namespace collet::tool {
 namespace {
 
-/// `parameter` is what stands behind the form's `=`; empty when there is none.
+/// Writes a module in some form. `parameter` is the text after the form's `=`; empty if there is none.
 using Emit = Expected<std::string> (*)(hlo::Module& module, std::string_view parameter);
 
 struct Form {
   std::string_view name;
   Emit emit;
-  /// Is this what may stand behind `=`? Null where nothing may.
+  /// Checks the text after `=`. Null if the form has no parameter.
   Status (*check_parameter)(std::string_view parameter) = nullptr;
 };
 
@@ -40,7 +40,7 @@ Expected<std::string> emit_svg(hlo::Module& module, std::string_view) {
   return to_svg(module);
 }
 
-/// StableHLO has no layouts: bitcasts become what they mean.
+/// Removes layouts, which StableHLO does not have: bitcasts are replaced by the ops that they stand for.
 Status take_layouts_out(hlo::Module& module) {
   hlo::PassContext context;
   const std::string_view passes[] = {"normalize_layouts"};

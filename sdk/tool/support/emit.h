@@ -10,14 +10,14 @@
 
 namespace collet::tool {
 
-/// The module in a form that check_form() takes: "hlo", "artifact", "artifact=1.13.0", "svg", ... The module may be
-/// normalised on the way.
+/// Returns the module in a form that check_form() accepts: "hlo", "artifact", "artifact=1.13.0", "svg", ... This may
+/// normalise the module.
 Expected<std::string> emit_module(hlo::Module& module, std::string_view form);
 
-/// INVALID_ARGUMENT where there is no such form, or where it takes no parameter and has one.
+/// Returns INVALID_ARGUMENT for an unknown form, or for a parameter of a form that has none.
 Status check_form(std::string_view form);
 
-/// The forms by name, for help.
+/// Returns the names of the forms, for help texts.
 std::vector<std::string_view> emit_forms();
 
 }  // namespace collet::tool

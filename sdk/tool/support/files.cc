@@ -12,7 +12,7 @@
 namespace collet::tool {
 namespace {
 
-// A file that cannot be read is a wrong input; one that cannot be written is a failure of the system.
+// A file that cannot be read is a wrong input, but one that cannot be written is a failure of the system.
 Status unwritable(const std::string& path, int error) {
   return system_error(path + " cannot be written", error);
 }
@@ -29,7 +29,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
     const bool good = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
     return good ? ok_status() : unwritable("stdout", errno);
   }
-  // A device, a pipe or a link is written as it is: a new file in its place would be another thing.
+  // A device, a pipe or a link is written directly, because replacing it by a new file would change what it is.
   std::error_code ignored;
   const auto kind = std::filesystem::symlink_status(path, ignored).type();
   const bool special = kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular;

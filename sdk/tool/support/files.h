@@ -8,16 +8,17 @@
 
 namespace collet::tool {
 
-/// The bytes of a file that holds a program; `-` is stdin. Of files, pipes are taken too, other devices are not.
+/// Reads a file that contains a program; `-` is stdin. Pipes are accepted, but no other devices.
 Expected<std::string> read_program(const std::string& path);
-/// Writes a file, or stdout for `-`, whole or not at all.
+/// Writes a file completely or not at all. `-` is stdout.
 Status write_file(const std::string& path, std::string_view bytes);
-/// An error where write_file would surely fail: asked before long work whose result goes there. Empty and `-` are fine.
+/// Returns an error if write_file would certainly fail. Called before long work whose result is written there. An empty
+/// path and `-` are accepted.
 Status check_writable(const std::string& path);
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 Status make_folder(const std::string& path);
 
-/// A folder that goes away with it. Its path is empty where none can be made.
+/// A temporary folder that the destructor removes. Its path is empty if it cannot be created.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -68,7 +68,8 @@ bool is_small_constant(const Module& module, InstrId id) {
   return instr.op == Op::CONSTANT && instr.shape.is_array() && instr.shape.element_count() == 1;
 }
 
-// The op of a body of parameters and one op on them, which needs no cluster of its own; INVALID for others.
+// Returns the op of a computation that consists of parameters and one op on them, which is drawn without a cluster;
+// INVALID for other computations.
 Op only_op(const Module& module, CompId c) {
   const Computation& body = module[c];
   Op op = Op::INVALID;
@@ -80,7 +81,7 @@ Op only_op(const Module& module, CompId c) {
   return op;
 }
 
-// ", name=value" pieces at commas outside of brackets and quotes.
+// Splits ", name=value" parts at commas outside of brackets and quotes.
 std::vector<std::string_view> pieces(std::string_view text) {
   std::vector<std::string_view> out;
   int depth = 0;
@@ -117,13 +118,13 @@ std::string_view behind_operands(std::string_view text, std::string_view op) {
 /// An instruction as it is drawn.
 struct Node {
   std::string op;                  ///< the opcode
-  std::string name;                ///< the instruction's
-  std::vector<std::string> lines;  ///< type, attributes, constants among the operands
-  std::string tip;                 ///< the whole instruction
-  std::string_view colour;         ///< by family, "#rrggbb"
+  std::string name;                ///< name of the instruction
+  std::vector<std::string> lines;  ///< lines of text: type, attributes, and constant operands
+  std::string tip;                 ///< tool tip: the whole instruction
+  std::string_view colour;         ///< colour of the op's family, "#rrggbb"
   bool is_root = false;
-  std::vector<size_t> inputs;  ///< nodes of the same cluster, in the operands' order
-  std::vector<size_t> called;  ///< clusters
+  std::vector<size_t> inputs;  ///< nodes of the same cluster, in the order of the operands
+  std::vector<size_t> called;  ///< clusters of called computations
 };
 
 /// A computation as it is drawn.
@@ -139,7 +140,7 @@ class GraphBuilder {
     print_.large_constants = false;
   }
 
-  /// The entry first.
+  /// Returns all clusters, the entry first.
   std::vector<Cluster> run() {
     number_of(module_.entry());
     for (size_t i = 0; i < waiting_.size(); ++i) computation(waiting_[i]);

@@ -34,14 +34,14 @@ std::string row(const std::string& left, std::string_view text, size_t column) {
   return out.append(text).append("\n");
 }
 
-// "--jobs,-j" of the library's: "-j, --jobs".
+// Converts the library's "--jobs,-j" to "-j, --jobs".
 std::string names(const CLI::Option& option, bool is_positional) {
   std::string text = option.get_name(is_positional, !is_positional);
   for (size_t comma = 0; (comma = text.find(',', comma)) != std::string::npos; comma += 2) text.insert(comma + 1, " ");
   return text;
 }
 
-// "N:INT in [1 - 512]" is N; "TEXT:{c,c++}" is c|c++.
+// Converts the library's "N:INT in [1 - 512]" to N, and "TEXT:{c,c++}" to c|c++.
 std::string value_name(const CLI::Option& option) {
   std::string text = option.get_type_name();
   const size_t colon = text.find(':');
@@ -73,7 +73,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
-  // A group of hidden options leaves an empty line.
+  // Removes the second of two empty lines, which a group of hidden options leaves.
   for (size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
   return text;
 }

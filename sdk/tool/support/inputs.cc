@@ -35,7 +35,7 @@ Expected<std::vector<Literal>> random(const std::string& text, const std::vector
   const std::optional<uint64_t> seed = parse_whole_number(text);
   if (!seed) return invalid_argument("--inputs random:" + text + ": the seed is a number");
   std::vector<Literal> inputs;
-  // The seed takes the place of the parameter's number, far away from small ones.
+  // The seed replaces the parameter's number, and is mixed so that it differs from small numbers.
   for (size_t i = 0; i < parameters.size(); ++i) {
     const uint64_t parameter = mix(*seed) & 0xFFFFFF;
     inputs.push_back(rules::input_by_rule({}, parameters[i], parameter + i));

@@ -9,11 +9,11 @@
 
 namespace collet::tool {
 
-/// Empty, or what is wrong with a word behind `--inputs` whatever the program is.
+/// Checks a word after `--inputs` without the program. Returns what is wrong, or an empty string.
 std::string check_inputs_word(const std::string& word);
 
-/// The values of `--inputs`: `rule` (that of a case.json beside the program, else by element type), `random:SEED`, `zeros`,
-/// or one raw file for each parameter, row-major and little-endian.
+/// Makes the values of `--inputs`: `rule` (that of a case.json next to the program, else by element type),
+/// `random:SEED`, `zeros`, or one raw file for each parameter, row-major and little-endian.
 Expected<std::vector<hlo::Literal>> make_inputs(const std::vector<std::string>& how, const std::string& program,
                                                 const std::vector<hlo::Shape>& parameters);
 

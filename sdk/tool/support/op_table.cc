@@ -17,7 +17,7 @@ namespace {
 
 using namespace collet::hlo;
 
-// The columns of ops.def that the IR keeps as numbers, as they are spelt there.
+// The columns of ops.def that the IR stores as numbers, with their spelling there.
 struct Row {
   int id;
   std::string_view name, text, op_class, family, record, regions, types;

@@ -5,7 +5,7 @@
 
 namespace collet::tool {
 
-/// The op table in one of the forms `text`, `md`, `json`, `c`.
+/// Returns the op table as `text`, `md`, `json` or `c`.
 std::string op_table(const std::string& format);
 
 }  // namespace collet::tool

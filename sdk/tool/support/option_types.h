@@ -14,14 +14,14 @@ class Option;
 }  // namespace CLI
 
 /// \file
-/// Options whose values are checked when they are parsed: what does not fit is wrong usage.
+/// Options whose values are checked when they are parsed: an invalid value is wrong usage.
 
 namespace collet::tool {
 
-/// A time limit is at most this long, three years. A longer one means this, so that clocks do not overflow.
+/// Longest time limit in seconds, about three years. Longer ones are reduced to it, so that clocks do not overflow.
 constexpr double kMostSeconds = 1e8;
 
-/// A whole number in decimal digits, with nothing before or behind it.
+/// Parses a whole number in decimal digits. Returns nullopt if there is anything else in the text.
 std::optional<uint64_t> parse_whole_number(std::string_view text);
 
 /// Declares an option that takes a whole number from `least` to `most`.

@@ -32,7 +32,7 @@ Expected<std::unique_ptr<hlo::Module>> read_module(const std::string& path, cons
   options.seed = elided.seed;
   Diagnostics diagnostics(options.file_name, options.max_errors);
   auto module = hlo::read_verified_module(bytes, options, diagnostics);
-  // All complaints, where there are any with a place.
+  // Returns all errors that have a location.
   if (!module.ok()) COLLET_TRY(diagnostics.to_status());
   return module;
 }

@@ -10,8 +10,8 @@
 
 namespace collet::tool {
 
-/// Reads a program of any form from a file, or from stdin for `-`, and verifies it; the error has each complaint with its
-/// place.
+/// Reads and verifies a program of any form from a file, or from stdin for `-`. The error contains each message with
+/// its location.
 Expected<std::unique_ptr<hlo::Module>> read_module(const std::string& path,
                                                    const ElidedChoice& elided = {COLLET_ELIDED_COUNTER});
 

@@ -19,7 +19,7 @@ double shape_bytes(const Shape& shape) {
   return static_cast<double>(shape.byte_size());
 }
 
-// Computations that run element by element, as part of their callers.
+// Returns the computations that run element by element, as part of their callers.
 std::set<uint32_t> scalar_computations(const Module& module) {
   std::set<uint32_t> ids;
   for (const CompId comp : module.computations()) {

@@ -17,27 +17,27 @@ struct OpCount {
   double bytes = 0;
 };
 
-/// Counts over a module. Each computation counts once: bodies of loops as one trip, and those that reduce or map call per
-/// element are part of their callers' flops.
+/// Counts over a module. Each computation counts once: a loop's body as one iteration. Computations that a reduce or
+/// map calls for each element count as part of their callers' flops.
 struct Statistics {
   int64_t computations = 0;
   int64_t instructions = 0;
-  int64_t parameters = 0;  ///< of the entry, tuples flattened
-  int64_t results = 0;     ///< of the entry, tuples flattened
+  int64_t parameters = 0;  ///< parameters of the entry, with tuples flattened
+  int64_t results = 0;     ///< results of the entry, with tuples flattened
   double parameter_bytes = 0;
   double result_bytes = 0;
   double constant_bytes = 0;
-  double flops = 0;  ///< of floats and integers alike, a multiply-add as two
-  double bytes = 0;  ///< read and written by kernels when nothing is fused
+  double flops = 0;  ///< operations on floats and integers; a multiply-add counts as two
+  double bytes = 0;  ///< bytes that kernels read and write if nothing is fused
   int64_t loops = 0;
   std::array<OpCount, hlo::kLastOp + 1> ops{};
-  std::array<int64_t, 64> types{};  ///< results of each element type
+  std::array<int64_t, 64> types{};  ///< number of results of each element type
 };
 
 Statistics collect_statistics(const hlo::Module& module);
-/// Returns the statistics as text for people.
+/// Returns the statistics as readable text.
 std::string statistics_text(const hlo::Module& module, const Statistics& statistics);
-/// One JSON object.
+/// Writes the statistics as one JSON object.
 void statistics_json(const hlo::Module& module, const Statistics& statistics, JsonWriter& json);
 
 }  // namespace collet::tool

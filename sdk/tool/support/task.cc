@@ -12,7 +12,7 @@ struct Present {
   std::string task;
 };
 
-// Never destroyed: a watchdog asks until the process is gone.
+// Never destroyed, because the watchdog may read it until the process ends.
 Present& present() {
   static auto* const one = new Present;
   return *one;

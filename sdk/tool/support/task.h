@@ -5,7 +5,7 @@
 
 namespace collet::tool {
 
-/// Says what the command does from now on, in the words of a message: "reading 'model.hlo'". Any thread.
+/// Sets the current task, in the words of a message: "reading 'model.hlo'". May be called from any thread.
 void begin_task(std::string task);
 /// Returns the current task.
 std::string current_task();

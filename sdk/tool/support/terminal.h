@@ -8,7 +8,7 @@
 
 namespace collet::tool {
 
-/// Escape sequences, or empty strings where there is no terminal, TERM is dumb, or NO_COLOR is set.
+/// Escape sequences for the terminal; empty strings if there is no terminal, TERM is dumb, or NO_COLOR is set.
 struct Style {
   const char* bold = "";
   const char* dim = "";
@@ -21,7 +21,8 @@ struct Style {
 Style stdout_style();
 Style stderr_style();
 
-/// A bar on stderr, drawn at most ten times a second; where stderr is no terminal, a line every ten seconds.
+/// A progress bar on stderr, drawn at most ten times a second. If stderr is not a terminal, a line is printed every ten
+/// seconds.
 class Progress {
  public:
   Progress(std::string_view what, size_t total);
@@ -29,9 +30,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` of the total, and a word about the present state.
+  /// Shows that `done` of the total are done, with a note on the present state.
   void update(size_t done, std::string_view note = {});
-  /// Takes the bar away.
+  /// Removes the bar.
   void finish();
 
  private:
@@ -44,9 +45,9 @@ class Progress {
   Clock::time_point next_;
 };
 
-/// 1234567 as "1.23 M"; for counts, bytes (with unit "B") and rates.
+/// Formats a number such as 1234567 as "1.23 M"; for counts, bytes (with unit "B") and rates.
 std::string human(double number, std::string_view unit = {});
-/// 0.00123 as "1.23 ms".
+/// Formats a time such as 0.00123 as "1.23 ms".
 std::string human_seconds(double seconds);
 
 }  // namespace collet::tool

@@ -8,7 +8,7 @@
 
 namespace collet::tool {
 
-/// Listens to collet_trace from its construction on, for a file in the format of Chrome's traces.
+/// Records all spans of collet_trace from its construction on, for a file in the format of Chrome's traces.
 class Trace {
  public:
   Trace();
@@ -16,7 +16,7 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// Stops listening and writes what was heard.
+  /// Stops recording and writes the file.
   Status write(const std::string& file);
 
  private:

@@ -33,7 +33,8 @@ Expected<pid_t> start(const std::vector<std::string>& arguments, const Pipe& pip
                       const std::vector<std::string>& environment) {
   std::vector<char*> envp;
   for (const std::string& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
-  for (char** variable = environ; *variable; ++variable) envp.push_back(*variable);  // of two the first one holds
+  // If a name occurs twice, the first value counts.
+  for (char** variable = environ; *variable; ++variable) envp.push_back(*variable);
   envp.push_back(nullptr);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -94,7 +95,7 @@ Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, 
     out.stopped = !ended && stop && stop();
     if (out.timed_out || out.stopped) break;
   }
-  kill(-pid, SIGKILL);  // and what it left behind
+  kill(-pid, SIGKILL);  // also kills processes that the command has started
   if (!ended)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }

@@ -11,13 +11,15 @@ namespace collet::tool {
 
 /// The result of a command: exit code or signal, and its output.
 struct CommandOutcome {
-  int code = 0;            ///< its exit code; 128 + the signal that ended it
-  bool timed_out = false;  ///< it ran too long and was ended, with all that it had started
-  bool stopped = false;    ///< `stop` said so
-  std::string output;      ///< stdout and stderr together, the first megabyte
+  int code = 0;  ///< the exit code; 128 + the signal if a signal ended the command
+  /// True if it exceeded the time limit and was killed, with all processes that it had started.
+  bool timed_out = false;
+  bool stopped = false;  ///< true if `stop` ended it
+  std::string output;    ///< stdout and stderr together, the first megabyte
 };
 
-/// Runs a command with its own process group, no stdin and a time limit. `environment`: "NAME=value" besides this process's.
+/// Runs a command in its own process group, without stdin and with a time limit. `environment` has variables,
+/// "NAME=value", in addition to those of this process.
 Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, double seconds,
                                      const std::function<bool()>& stop,
                                      const std::vector<std::string>& environment = {});

@@ -15,7 +15,7 @@
 namespace collet::tool {
 namespace {
 
-// Seconds after which the process ends without its message: another thread may hold a stream that nobody reads.
+// Seconds after which the process ends without a message, because another thread may hold a stream that nobody reads.
 constexpr unsigned kGrace = 1;
 
 [[noreturn]] void watch(double seconds) {

@@ -3,9 +3,9 @@
 
 namespace collet::tool {
 
-/// Ends the process with exit code 5 if it still runs after `seconds`, because a call that hangs cannot be interrupted. It
-/// watches until the process is gone, since what is printed last and what is released last can hang too. The message
-/// names the present task. `seconds` 0: nothing is watched.
+/// Ends the process with exit code 5 if it still runs after `seconds`, because a call that hangs cannot be interrupted.
+/// It watches until the process has ended, since the last output and the last release can hang too. The message names
+/// the current task. With `seconds` 0 there is no limit.
 void watch_process(double seconds);
 
 }  // namespace collet::tool

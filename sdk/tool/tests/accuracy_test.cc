@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// collet accuracy: what it takes, prints and writes.
+// Tests collet accuracy: its options, its output and the files that it writes.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>

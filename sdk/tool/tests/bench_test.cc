@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// collet bench --cases: programs of one's own, and the comparison with an earlier run.
+// Tests collet bench --cases: the user's own programs, and the comparison with an earlier run.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -131,7 +131,7 @@ TEST_F(BenchCases, ComparesWithAnEarlierRun) {
   const Ran same = bench("--cases " + programs() + " --slower 1000 --compare " + before);
   EXPECT_EQ(same.code, 0) << same.out;
   EXPECT_TRUE(contains(same.out, "over 4 cases")) << same.out;
-  // An earlier run that took no time at all: everything is slower now.
+  // An earlier run with times of zero, so that everything is slower now.
   json::value fast = json::parse(contents(before));
   for (json::value& one : fast.as_object().at("cases").as_array())
     one.as_object().at("fused").as_object()["median_ns"] = 1e-3;
@@ -139,7 +139,7 @@ TEST_F(BenchCases, ComparesWithAnEarlierRun) {
   const Ran slower = bench("--cases " + programs() + " --compare " + before);
   EXPECT_EQ(slower.code, 1) << slower.out;
   EXPECT_TRUE(contains(slower.out, "4 slower by more than a factor of 1.2")) << slower.out;
-  // A run without any of these cases tells nothing: that is a failure, too.
+  // An earlier run without any of these cases cannot be compared, which is a failure, too.
   fast.as_object().at("cases").as_array().clear();
   write(before, json::serialize(fast));
   const Ran none = bench("--cases " + programs() + " --compare " + before);

@@ -23,7 +23,7 @@ void replace(std::string& text, std::string_view what, std::string_view by) {
   text.replace(at, what.size(), by);
 }
 
-// Computes all checksums of a changed bundle again, as a cheating submitter would.
+// Computes all checksums of a changed bundle again, as a forger would.
 std::string summed_again(const std::vector<std::string>& lines) {
   std::string out = lines.front() + "\n";
   const std::string key = sha256(out);
@@ -40,7 +40,7 @@ std::string library(const std::string& name) {
 
 class Bundle : public ::testing::Test {
  protected:
-  // A bundle of a few cases, as lines.
+  // Makes a bundle of a few cases, and returns its lines.
   std::vector<std::string> make(const std::string& more = "") {
     const Ran ran =
         collet("conform --backend interpreter --no-fallback --filter 'negate/f32/*' --bundle " + path_ + more);
@@ -112,7 +112,7 @@ TEST_F(Bundle, NamesAnotherSuiteLibraryOrMachine) {
     changed[0].replace(at + what.size(), by.size(), by);
     return summed_again(changed);
   };
-  // Summed again or not, a first line that was changed is seen.
+  // A changed first line is found, whether the checksums are computed again or not.
   std::vector<std::string> changed = lines;
   replace(changed[0], "\"seed\": 0", "\"seed\": 7");
   std::string text;
@@ -130,7 +130,7 @@ TEST_F(Bundle, NamesAnotherSuiteLibraryOrMachine) {
                  "the library that ran, libcollet_backend_interpreter.so, has ");
 }
 
-// All sums fit and the verdict follows from the results; only running the cases again tells.
+// All checksums are right and the verdict follows from the results; only running the cases again reveals the forgery.
 TEST_F(Bundle, ARerunFindsResultsThatWereMadeUp) {
   const std::string mutant = " --backend " + library("mutant") + " --option backend=" + build_dir() +
                              "/lib/collet/backends/libcollet_backend_interpreter.so";

@@ -12,7 +12,7 @@
 #include <string_view>
 
 /// \file
-/// Running the built command as a user would.
+/// Runs the built command in a shell, as a user does.
 
 namespace collet::tool::testing {
 
@@ -55,7 +55,7 @@ struct Ran {
   std::string out, err;
 };
 
-/// `collet ARGUMENTS`, by the shell.
+/// Runs `collet ARGUMENTS` in a shell.
 inline Ran collet(const std::string& arguments, const std::string& before = "") {
   const Folder folder;
   const std::string out = folder / "out", err = folder / "err";
@@ -64,7 +64,7 @@ inline Ran collet(const std::string& arguments, const std::string& before = "") 
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out), contents(err)};
 }
 
-/// Whether the build has a plugin of this name.
+/// True if the build has a plugin of this name.
 inline bool has_backend(const std::string& name) {
   return std::filesystem::exists(build_dir() + "/lib/collet/backends/libcollet_backend_" + name + ".so");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// collet compile: the function is linked into a C program, which runs on each machine and gives what the interpreter gives.
+// Tests collet compile: the function is linked into a C program, which is run for each architecture and must give the
+// interpreter's results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -91,7 +92,7 @@ TEST_P(AheadOfTime, FunctionGivesWhatTheInterpreterGives) {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 33; i < want.size() - 9; ++i)
       EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.0f, std::abs(want[i]))) << i << ", branch " << which;
-    // The row of large numbers: rounding of the product decides the sine.
+    // The row of large numbers has a large tolerance: the rounding of the product determines the sine.
     for (size_t i = 0; i < 33; ++i) EXPECT_NEAR(got[i], want[i], 3e-6 * std::abs(want[i]) + 3) << i;
     EXPECT_TRUE(std::is_sorted(got.end() - 9, got.end(), std::greater<>()));
   }
@@ -142,7 +143,7 @@ int main(int count, char** files) {
 }
 )";
 
-/// A processor with scalable vectors, and how its programs are run with vectors of several lengths.
+/// A processor with scalable vectors, and the commands that run its programs with vectors of several lengths.
 struct ScalableMachine {
   const char* target;
   const char* compiler;
@@ -196,7 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
                                        "qemu-aarch64-static -cpu max,sve256=on,sve-max-vq=2",
                                        "qemu-aarch64-static -cpu max,sve2048=on,sve-max-vq=16"}}));
 
-// A product, a loop nest and a reduction that are worth sharing; with a constant that is larger than what may be an argument.
+// Returns a program with a product, a loop nest and a reduction that are large enough to be shared by threads, and with
+// a constant that is larger than an argument may be.
 std::string large_program() {
   std::string row;
   for (int i = 0; i < 160; ++i) row += (i ? ", " : "") + std::to_string((i * 7 % 11) - 5);
@@ -213,7 +215,7 @@ std::string large_program() {
          "  ROOT r = (f32[160,160], f32[160]) tuple(y, z)\n}\n";
 }
 
-// Four threads take parts in turn, one thread for each worker. Weights come from a file.
+// A C program in which four threads run parts of a loop, each as one worker. It reads the weights from a file.
 constexpr char kSharing[] = R"(
 #include <large.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@
 namespace collet::tool::testing {
 namespace {
 
-// `"key": "value"` of each object that has it, in order.
+// Returns the value of each `"key": "value"` in a JSON text, in order.
 std::vector<std::string> values_of(const std::string& json, const std::string& key) {
   std::vector<std::string> values;
   const std::string start = "\"" + key + "\": \"";
@@ -22,7 +22,7 @@ std::vector<std::string> values_of(const std::string& json, const std::string& k
   return values;
 }
 
-// Ops of the cases that did not pass, and what became of these.
+// The ops and the statuses of the cases that did not pass.
 struct Bad {
   std::set<std::string> ops, statuses;
   size_t passed = 0;
@@ -104,7 +104,7 @@ TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
     EXPECT_TRUE(contains(page, part)) << part;
 }
 
-// Where nothing can be put on the device, that is the failure, and not each of ten thousand cases.
+// If no array can be copied to the device, that is reported once, not for each of ten thousand cases.
 TEST(Conform, EndsWhereAllFailsAlike) {
   const std::string lib = build_dir() + "/lib/collet/";
   const Ran ran =
@@ -115,7 +115,7 @@ TEST(Conform, EndsWhereAllFailsAlike) {
   EXPECT_TRUE(contains(ran.out, "ended early: 50 cases in a row failed alike: ")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "the link to the device is down")) << ran.out;
   EXPECT_TRUE(contains(ran.out, " not run in ")) << ran.out;
-  // The first are told at once.
+  // The first failures are printed immediately.
   EXPECT_TRUE(contains(ran.err, "fail ")) << ran.err;
   EXPECT_TRUE(contains(ran.err, "further failures stand in the report")) << ran.err;
 }
@@ -145,10 +145,10 @@ TEST(Conform, NamesWhatNeverRan) {
   const size_t start = ran.out.find("\"silent\"");
   ASSERT_NE(start, std::string::npos) << ran.out;
   const std::string silent = ran.out.substr(start, ran.out.find("\"cases\"", start) - start);
-  // Asked about and accepted, in no program that ran.
+  // Ops that the device accepted although no program that ran contains them.
   EXPECT_TRUE(contains(silent, "accepted, and run in no case")) << silent;
   EXPECT_TRUE(contains(silent, "\"name\": \"sort\"")) << silent;
-  // Named, and in none of the cases chosen; what was taken is not among them.
+  // Patterns that the device named but that none of the chosen cases contains. Patterns that it took are not listed.
   EXPECT_TRUE(contains(silent, "named, and in no case")) << silent;
   EXPECT_TRUE(contains(silent, "\"name\": \"attention\"")) << silent;
   EXPECT_FALSE(contains(silent, "\"name\": \"softmax\"")) << silent;
@@ -162,7 +162,7 @@ struct MutantCase {
 
 class Mutants : public ::testing::TestWithParam<MutantCase> {};
 
-// Every wrong is noticed, is charged to the op that is wrong, and costs no other case.
+// Each fault must be found, attributed to the op that is wrong, and must not affect other cases.
 TEST_P(Mutants, AreKilled) {
   const MutantCase& mutant = GetParam();
   const std::string lib = build_dir() + "/lib/collet/";
@@ -198,14 +198,14 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// The line that runs the mutant on the interpreter.
+// Returns the command line that runs a mutant on the interpreter.
 std::string mutant_line(const std::string& mutant) {
   const std::string lib = build_dir() + "/lib/collet/";
   return "conform --backend " + lib + "test_backends/libcollet_backend_mutant.so --option mutant=" + mutant +
          " --option backend=" + lib + "backends/libcollet_backend_interpreter.so";
 }
 
-// A run that was cut off goes on where it stopped, and with nothing else.
+// An interrupted run continues where it stopped, but only with the same options.
 TEST(Resume, GoesOnFromWhatIsKept) {
   const Folder folder;
   const std::string line =
@@ -215,7 +215,7 @@ TEST(Resume, GoesOnFromWhatIsKept) {
   std::string kept = contents(folder / "kept");
   const size_t count = static_cast<size_t>(std::count(kept.begin(), kept.end(), '\n'));
   EXPECT_GT(count, 20u);
-  // The end of the file is lost, in the middle of a line; and a case is said to have failed.
+  // The end of the file is cut off in the middle of a line, and a stored result is changed to a failure.
   kept.resize(kept.size() - kept.size() / 3);
   const std::string passed = "status=pass";
   const size_t first = kept.find(passed);
@@ -254,7 +254,7 @@ TEST(Profiles, QuickIsAPartOfAll) {
   EXPECT_LT(quick, all * 2 / 3);
 }
 
-// Two runs of which one has a failure.
+// Compares two runs of which one has a failure.
 TEST(Diff, SaysWhatFailsNow) {
   const Folder folder;
   const std::string cases = " --no-fallback --filter 'dot/f32/1*' --filter 'add/f32/*' --json ";
@@ -282,8 +282,8 @@ TEST(Diff, SaysWhatFailsNow) {
   EXPECT_TRUE(contains(no_report.err, "add.hlo is no report")) << no_report.err;
 }
 
-// Random programs run for the time that is given; a backend that swaps or spoils what an op does is found, and the line that it is told
-// by finds it again.
+// Random programs run for the given time. A backend that exchanges or corrupts the result of an op must be found, and
+// the command line that the report prints must find it again.
 TEST(Fuzz, FindsWhatIsWrongAndNothingElse) {
   const Ran good = collet("conform --backend interpreter --no-fallback --fuzz 3 --seed 5 --json -");
   EXPECT_EQ(good.code, 0) << good.out;
@@ -303,7 +303,8 @@ TEST(Fuzz, FindsWhatIsWrongAndNothingElse) {
   EXPECT_TRUE(contains(collet("conform --show --filter " + found).out, "ENTRY ")) << found;
 }
 
-// The suite sees its mutants, and leaves right backends of another kind alone. --mutants without a filter takes minutes.
+// The suite must find its mutants, and must not accuse correct variants of a backend. --mutants without a filter takes
+// minutes.
 TEST(SelfTest, SeesASampleOfMutants) {
   const Ran ran = collet(
       "conform --mutants --jobs 2 --filter '*:shift-left' --filter 'last_bit_other:sine' --filter "
@@ -313,7 +314,7 @@ TEST(SelfTest, SeesASampleOfMutants) {
   EXPECT_TRUE(contains(ran.out, " mutants killed")) << ran.out;
 }
 
-// A yes of supports is a promise also where a fallback does what compile then refuses.
+// An op that supports accepts must compile, even if a fallback could run it.
 TEST(Claims, FallbackDoesNotHideWhatCompileRefuses) {
   const Ran ran = collet(mutant_line("compile-refuses") + " --filter 'dot/f32/1*' --filter 'add/f32/*'");
   EXPECT_EQ(ran.code, 1) << ran.out;
@@ -329,7 +330,7 @@ TEST(Claims, BackendThatDeclinesAllDoesNotConform) {
   EXPECT_FALSE(contains(all.out, " fail in ")) << all.out;
 }
 
-// Where much crashes, the verdict does not take as many processes as there are cases.
+// If many cases crash, the run ends early instead of starting a process for each case.
 TEST(Claims, CrashesEndARunEarly) {
   const Ran ran = collet(mutant_line("frees-twice") + " --filter 'add/*'");
   EXPECT_EQ(ran.code, 1) << ran.out;
@@ -337,7 +338,7 @@ TEST(Claims, CrashesEndARunEarly) {
   EXPECT_TRUE(contains(ran.out, " cases crashed")) << ran.out;
 }
 
-// A backend that never answers, wherever that is, is told of and left behind.
+// A backend that hangs, in whatever call, is reported and abandoned.
 TEST(Hangs, HaveAnEnd) {
   const Folder folder;
   write(folder / "reverse.hlo",
@@ -364,7 +365,7 @@ TEST(Hangs, HaveAnEnd) {
   EXPECT_TRUE(contains(never.err, "the backend cannot be opened: no answer in time")) << never.err;
 }
 
-// A corpus of one's own: each way in which an entry passes or fails.
+// A corpus of the user: each way in which an entry passes or fails.
 TEST(Corpus, ListsEveryEntryOnce) {
   const Folder folder;
   std::filesystem::create_directory(folder / "some");
@@ -383,7 +384,7 @@ TEST(Corpus, ListsEveryEntryOnce) {
                                    R"({"file": "elsewhere.hlo", "xla": "refused", "line": 12, "column": 1})" + "\n" +
                                    R"({"file": "not_refused.hlo", "xla": "refused", "line": 3, "column": 1})" + "\n" +
                                    R"({"file": "missing.hlo", "xla": "read"})" + "\n");
-  // By the rule, the first parameter of type s32[2] is {0, 1}; the second line of results is not its negation.
+  // The rule gives {0, 1} for the first parameter of type s32[2], so the second line of results, {5, 5}, is wrong.
   const int32_t values[] = {0, -1, 5, 5};
   write(folder / "some.expected.bin", {reinterpret_cast<const char*>(values), sizeof values});
   const Ran ran = collet("conform --backend interpreter --jobs 2 --json - --corpus " + (folder / "some.jsonl"));

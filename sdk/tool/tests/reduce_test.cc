@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `collet diff` and `collet reduce` as a user runs them.
+// Tests `collet diff` and `collet reduce`.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -92,7 +92,7 @@ TEST(ReduceCommand, KeepsTheBestWhenInterrupted) {
   EXPECT_TRUE(contains(contents(out), "tanh("));
 }
 
-// Nothing is known yet: neither that the fault shows nor that it does not.
+// The interrupt comes before it is known whether the fault shows.
 TEST(ReduceCommand, InterruptedAtTheFirstTry_SaysSo) {
   const Folder folder;
   const std::string file = folder / "a.hlo";

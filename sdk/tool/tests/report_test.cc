@@ -56,7 +56,7 @@ json::object schema() {
   return json::parse(contents("docs/conformance_report.schema.json")).as_object();
 }
 
-// A run of the interpreter behind a backend that is wrong at some operands.
+// Returns the command line that runs the interpreter behind a backend that is wrong for some operands.
 std::string mutation(const std::string& name) {
   const std::string lib = build_dir() + "/lib/collet/";
   return "conform --no-fallback --backend " + lib +
@@ -64,7 +64,7 @@ std::string mutation(const std::string& name) {
          "backends/libcollet_backend_interpreter.so ";
 }
 
-// A run of the interpreter behind a mutant.
+// Returns the command line that runs the interpreter behind a mutant.
 std::string mutant(const std::string& name, const std::string& more) {
   const std::string lib = build_dir() + "/lib/collet/";
   return "conform --no-fallback --backend " + lib +
@@ -81,7 +81,7 @@ TEST(Report, FollowsItsSchema) {
     ASSERT_LE(ran.code, 1) << ran.err;
     EXPECT_EQ(complaint(json::parse(ran.out), schema(), "report"), "") << line;
   }
-  // The test sees what does not follow it.
+  // Checks that the test detects a report that violates the schema.
   json::value report = json::parse(collet("conform --backend interpreter --json - --filter 'tanh/f32/1/*'").out);
   report.as_object()["cases"].as_array()[0].as_object()["status"] = "fine";
   EXPECT_EQ(complaint(report, schema(), "report"), "report.cases[0].status has another value");
@@ -113,13 +113,14 @@ TEST(Report, ExplainsFailures) {
        {"<details id=\"dot/f32/", "<p>A smaller program that fails</p>", "<p>Elements and inputs</p>",
         "class=\"f\"><a href=\"#cases:dot/f32\">", "<div class=\"cases\" id=\"cases:dot/f32\">"})
     EXPECT_TRUE(contains(page, part)) << part;
-  // Most failures of an op are in a part of the page that is closed at first, so that what follows is near.
+  // If an op has many failures, most of them are in a part of the page that is closed at first, so that the next op is
+  // near.
   ASSERT_GT(failed, 10u);
   const std::string more = "<details class=\"more\"><summary>" + std::to_string(failed - 10) + " more</summary>";
   EXPECT_TRUE(contains(page, more)) << more;
 }
 
-// The page answers what a vendor asks first: which op is wrong, at which operands, since when, and what to do.
+// The page must answer a vendor's first questions: which op is wrong, for which operands, since when, and what to do.
 TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
   const Folder folder;
   const std::string wrong = mutation("shift_count_wraps:shift-left"),
@@ -138,7 +139,7 @@ TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
         "Mend what is <a href=\"#wrong\">wrong</a>", "collet bench --backend", " wrong</figcaption>"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_FALSE(contains(page, "id=\"failed:add\""));
-  // Without a failure there is nothing to mend, and still something to do.
+  // Without a failure there is nothing to repair, but the page still names a next step.
   ASSERT_EQ(collet(right + "--html " + (folder / "good.html")).code, 0);
   const std::string good = contents(folder / "good.html");
   EXPECT_FALSE(contains(good, "What is wrong"));
@@ -148,7 +149,7 @@ TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
   EXPECT_EQ(collet(right + "--html " + (folder / "x.html") + " --earlier docs/tool.md").code, 3) << "no report";
 }
 
-// Where the case itself crashes it is said so.
+// If the case itself crashes, the report says so.
 TEST(Report, BlamesTheCaseThatCrashes) {
   const Ran ran = collet(mutant("crash", "--filter 'sort/f32/*' --filter 'reverse/f32/*' --json -"));
   ASSERT_EQ(ran.code, 1) << ran.err;

@@ -12,7 +12,7 @@
 namespace collet::tool::testing {
 namespace {
 
-// Compares with a file, or writes it where COLLET_UPDATE_GOLDENS is 1.
+// Compares a text with a golden file, or writes the file if COLLET_UPDATE_GOLDENS is 1.
 void expect_golden(const std::string& name, const std::string& text) {
   const std::string path = "sdk/tool/tests/golden/" + name;
   const char* update = std::getenv("COLLET_UPDATE_GOLDENS");
@@ -36,7 +36,7 @@ TEST(Run, CompilesForATargetThatIsNotThere) {
   EXPECT_EQ(collet("run " + file + " --backend " + queued + " --target queued --compare interpreter").code, 2);
 }
 
-// The plan and the stages of every program that a process compiles.
+// The environment variables must produce the plan and the stages of every program that the process compiles.
 TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
   const Folder folder;
   const std::string file = folder / "a.hlo", plan = folder / "plan.txt";
@@ -229,7 +229,7 @@ TEST(Run, HandsOptionsToTheBackend) {
   EXPECT_EQ(collet(line + "max_seconds=1e300").code, 0);
 }
 
-// Ratios alone: a time says nothing about another machine.
+// Only ratios are shown, because a time does not transfer to another machine.
 TEST(Bench, ShowsRatiosAndKeepsTimesInJson) {
   const Folder folder;
   const Ran ran = collet("bench --backend interpreter --filter mnist --repeat 1 --json " + (folder / "bench.json"));
@@ -298,7 +298,7 @@ TEST(Opt, EmitsEveryFormAndReadsItAgain) {
     EXPECT_TRUE(contains(collet("opt " + file).out, "add(")) << form;
     EXPECT_EQ(collet("info " + file).code, 0) << form;
   }
-  // A message states every layout: it is compared with itself, and with the text where layouts play no part.
+  // A binary message contains every layout, so it is compared with itself; the text is compared without layouts.
   const std::string proto = folder / "program.hlo-proto";
   EXPECT_EQ(collet("opt " + proto + " --emit hlo-proto").out, contents(proto));
   EXPECT_EQ(collet("diff sdk/tool/tests/data/add.hlo " + proto + " --ignore layouts").code, 0);
@@ -317,7 +317,7 @@ TEST(Opt, DrawsPrograms) {
   for (const char* part : {"digraph \"net\"", "subgraph cluster_1", "ltail=cluster_1", "label=\"fused\"",
                            "f32[4,8]{0,1}", "main (entry)", "by add", "operand 1 = 0", "dimensions={1}"})
     EXPECT_TRUE(contains(dot.out, part)) << part;
-  // Strings end where they end: attributes stand in lines of their own behind one that ends in a backslash.
+  // Strings must be escaped: attributes begin a new line after one that ends in a backslash.
   write(
       folder / "call.hlo",
       "HloModule m\nENTRY e {\n  ROOT c = f32[] custom-call(), custom_call_target=\"a\\\\\", "
@@ -340,7 +340,7 @@ TEST(Opt, LetsGraphvizDraw) {
 TEST(Opt, WritesTheGraphWhereThereIsNoGraphviz) {
   const Folder folder;
   const std::string line = "opt sdk/tool/tests/data/add.hlo --emit svg -o ";
-  // A folder in place of those where programs are: there is no `dot`.
+  // PATH is an empty folder, so that `dot` is not found.
   const Ran ran = collet(line + (folder / "none.svg"), "PATH=" + folder.path());
   EXPECT_EQ(ran.code, 4) << ran.err;
   EXPECT_TRUE(contains(ran.err, "dot cannot be run") && contains(ran.err, "none.dot")) << ran.err;
@@ -423,7 +423,7 @@ TEST(Completion, KnowsVerbsAndOptions) {
   }
 }
 
-// Words as the shell hands them over, and what is offered for the last one.
+// Words as the shell passes them, and the completions of the last one.
 struct Offer {
   const char* words;
   const char* offered;
@@ -440,7 +440,7 @@ TEST(Completion, OffersInBash) {
       {"collet new --style =", "kernels codegen c"},
       {"collet completion b", "bash"},
       {"collet info --ops --format j", "json"},
-      {"collet run --explain mod", ""},  // a file
+      {"collet run --explain mod", ""},  // a file name
       {"collet run --backend ''", ""},
       {"collet run --backend -", ""},
       {"collet conform --worker", ""},
@@ -454,7 +454,7 @@ TEST(Completion, OffersInBash) {
   }
 }
 
-// The scripts are good ones, as far as the shells at hand can tell.
+// The scripts must be valid, as far as the installed shells can check.
 TEST(Completion, IsWellFormed) {
   const Folder folder;
   for (const std::string shell : {"bash", "zsh", "fish"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line refuses, and what is waited for.
+// Tests what the command line refuses, and time limits.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -71,7 +71,7 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
   }
 }
 
-// A number that is none, too large, or of the wrong sign, and a value that is empty.
+// Values that are no number, too large, of the wrong sign, or empty.
 TEST(Command, ValuesThatMeanNothing_AreWrongUsage) {
   const Folder folder;
   const std::string run = "run sdk/tool/tests/data/add.hlo --backend interpreter ", conform = "conform --list ",
@@ -117,7 +117,7 @@ TEST(Command, LargeNumbersOfSeconds_MeanALongTime) {
   EXPECT_EQ(collet("conform --backend interpreter --filter negate/f32/17/unit --timeout 1e300").code, 0);
 }
 
-// A full disk is told of, and a device named as output stays what it is.
+// A full disk must be reported, and a device that is named as output must not be replaced.
 TEST(Command, SaysThatItCannotWrite) {
   const Folder folder;
   const std::string tool = "'" + build_dir() + "/bin/collet' ", add = "sdk/tool/tests/data/add.hlo";
@@ -140,7 +140,7 @@ TEST(Command, SaysThatItCannotWrite) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
-// Files without an end, or that nobody writes to.
+// Files without an end, or pipes that nobody writes to.
 TEST(Command, FilesThatAreNone_AreRefusedAtOnce) {
   const Folder folder;
   const std::string pipe = folder / "pipe", large = folder / "large";
@@ -164,7 +164,7 @@ TEST(Command, FilesThatAreNone_AreRefusedAtOnce) {
   }
   const Ran library = collet("run " + add + " --backend " + pipe, limited);
   EXPECT_EQ(library.code, 4) << library.err;
-  // A pipe may bring a program, and inputs.
+  // A program and its inputs may come from pipes.
   const std::string x = folder / "x.bin", input = folder / "input";
   write(x, std::string(12, '\0'));
   ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
@@ -173,7 +173,7 @@ TEST(Command, FilesThatAreNone_AreRefusedAtOnce) {
   EXPECT_EQ(piped.code, 0) << piped.err;
 }
 
-// Nobody reads from the pipe that an output is written to: what comes after the run counts too.
+// Nobody reads the pipe to which an output is written: the time limit also includes what follows the run.
 TEST(Run, TimeoutHoldsForTheWholeCommand) {
   const Folder folder;
   std::filesystem::create_directory(folder / "results");
@@ -182,7 +182,7 @@ TEST(Run, TimeoutHoldsForTheWholeCommand) {
   const Ran ran = collet(line + "--output " + (folder / "results"), "timeout 60");
   EXPECT_EQ(ran.code, 5) << ran.err;
   EXPECT_TRUE(contains(ran.err, "no answer within 1 s: showing the results of")) << ran.err;
-  // The message itself may have to wait for a reader.
+  // Printing the message may block, too.
   ASSERT_EQ(mkfifo((folder / "stuck").c_str(), 0600), 0);
   const Ran stuck = collet(line + "--json " + (folder / "stuck"), "timeout 60");
   EXPECT_EQ(stuck.code, 5) << stuck.err;
@@ -209,7 +209,7 @@ TEST(Run, OptionsThatTheCpuBackendRefuses_AreWrongUsage) {
   EXPECT_TRUE(contains(variable.err, "COLLET_CPU_THREADS")) << variable.err;
 }
 
-// The commands that are to be copied into a shell.
+// The printed commands must be valid in a shell.
 TEST(New, PrintsCommandsThatAShellReads) {
   const Folder folder;
   const Ran ran = collet("new acme --out \"" + (folder / "it's a folder") + "\"");
@@ -237,7 +237,7 @@ TEST(Command, WithoutMemory_SaysWhatNeededIt) {
   }
 }
 
-// Where the system gives fewer threads than were asked for, those do the work.
+// If the system gives fewer threads than requested, those do the work.
 TEST(Command, WithFewerThreadsThanAskedFor_Runs) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need an address space of their own";
