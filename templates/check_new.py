@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_new.py --collet TOOL --mnist PROGRAM --build DIR --style c|kernels|codegen --cc CC --cxx CXX
 
-Makes a backend as a stranger would, by `collet new` into an empty folder, builds it with warnings as errors against the
-build folder, runs its own tests and the training program through it. Then what `collet new` must refuse."""
+Makes a backend with `collet new` in an empty folder, as a new user would, builds it with warnings as errors against
+the build folder, and runs its own tests and the training program on it. Then checks what `collet new` must refuse."""
 import argparse
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 
 
-# Target -> frontend, package, entry point.
+# Frontend, package and entry point of each CMake target.
 WHEELS = {"wheel": ("jax", "jax_plugins/my_chip2", "my_chip2 = jax_plugins.my_chip2\n"),
           "wheel_torch": ("torch", "torch_xla_plugins/my_chip2", "my_chip2 = torch_xla_plugins.my_chip2:Plugin\n")}
 
@@ -70,13 +70,13 @@ def check_project(args, work):
 
 
 def check_wheel(args, build, library):
-    """Wheels of the vendor's own name, where Collet was built with its PJRT plugin; the interpreter is the fallback in them,
-    for the cpu backend of a build for developers needs the system's LLVM."""
+    """Checks the wheels under the vendor's name, if Collet was built with its PJRT plugin. Their fallback is the
+    interpreter, because the cpu backend of a developer's build needs the system's LLVM."""
     if not os.path.exists(os.path.join(args.build, "lib", "libcollet_pjrt.so")):
         print("no PJRT plugin in this build: no wheel")
         return
     run(["cmake", build, "-DMY_CHIP2_WHEEL_FALLBACK=interpreter"])
-    if args.style == "codegen":  # its library needs that of LLVM, which a wheel does not have
+    if args.style == "codegen":  # the backend needs LLVM's library, which a wheel does not have
         said = run(["cmake", "--build", build, "--target", "wheel"], expected=2)
         if "shared LLVM" not in said:
             sys.exit(said)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small GPT, letter by letter, trained on a text (its own source unless told) with samples on the way. It names no device."""
+"""A small GPT on characters, trained on a text (by default its own source), with samples during training. It does not
+select a device."""
 import argparse
 import pathlib
 import time

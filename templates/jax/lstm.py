@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An LSTM that learns to add: it reads numbers and marks, and gives the sum of the two marked ones. It names no device."""
+"""An LSTM that learns to add: it reads numbers and marks, and returns the sum of the two marked numbers. It does not
+select a device."""
 import argparse
 
 import jax

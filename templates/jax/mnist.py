@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier of drawn digits: two dense layers, Adam. An ordinary JAX program; it names no device."""
+"""A classifier of drawn digits: two dense layers, trained with Adam. An ordinary JAX program, which does not select a
+device."""
 import argparse
 import time
 
@@ -7,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-STROKES = ("abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg")  # seven segments
+# the lit segments of each digit in a seven-segment display
+STROKES = ("abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg")
 LINES = {"a": (2, 2, 0, 1), "b": (2, 9, 1, 0), "c": (8, 9, 1, 0), "d": (13, 2, 0, 1), "e": (8, 2, 1, 0), "f": (2, 2, 1, 0),
          "g": (8, 2, 0, 1)}
 
 
 def digits(count, seed):
-    """Images of 16 x 16, digits at random places in random strength with noise, and what they show."""
+    """Returns images of 16 x 16 with digits at random places, of random intensity and with noise, and their labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count)
     images = rng.normal(0, 0.2, (count, 16, 16)).astype(np.float32)

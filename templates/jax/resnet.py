@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small residual network: convolutions, batch normalisation, pooling, momentum. It names no device."""
+"""A small residual network: convolutions, batch normalisation, pooling, momentum. It does not select a device."""
 import argparse
 
 import jax

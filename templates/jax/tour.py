@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else JAX has: random numbers, loops, linear algebra, Fourier transforms, sorting; checked against numpy. It names
-no device."""
+"""Other features of JAX: random numbers, loops, linear algebra, Fourier transforms, sorting; the results are compared
+with numpy. It does not select a device."""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -15,7 +15,8 @@ struct Point {
   double x, y;
 };
 
-// How the digits are written: each line of points is one stroke, x to the right and y downwards, both from -1 to 1.
+// Returns the strokes of a digit: each list of points is one stroke, with x to the right and y downwards, both from -1
+// to 1.
 const std::vector<std::vector<Point>>& strokes(int digit) {
   static const std::vector<std::vector<Point>> all[10] = {
       {{{0, -1}, {-0.5, -0.7}, {-0.65, 0}, {-0.5, 0.7}, {0, 1}, {0.5, 0.7}, {0.65, 0}, {0.5, -0.7}, {0, -1}}},
@@ -48,7 +49,7 @@ const std::vector<std::vector<Point>>& strokes(int digit) {
   return all[digit];
 }
 
-// splitmix64: the same numbers on every machine.
+// The generator splitmix64, which gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -58,9 +59,9 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  // Evenly between -1 and 1.
+  // Returns a number that is uniformly distributed between -1 and 1.
   double even() { return static_cast<double>(next() >> 11) / 4503599627370496.0 - 1; }
-  // Around 0, seldom beyond 1 either way.
+  // Returns a number that is distributed around 0 and seldom beyond -1 or 1.
   double bell() { return (even() + even() + even()) / 2; }
 
  private:
@@ -77,7 +78,7 @@ double squared_distance(Point p, Point a, Point b) {
   return square(p.x - a.x - t * dx) + square(p.y - a.y - t * dy);
 }
 
-// The hand that writes one digit: where, how large, how slanted.
+// The parameters of one drawn digit: position, size, slant.
 struct Hand {
   explicit Hand(Random& random)
       : shift{random.bell() * 2.4, random.bell() * 2.4},
@@ -135,7 +136,7 @@ uint32_t big_endian(const std::vector<uint8_t>& bytes, size_t at) {
          static_cast<uint32_t>(bytes[at + 2]) << 8 | bytes[at + 3];
 }
 
-// The data of an IDX file of bytes with these dimensions behind the first.
+// Reads the data of an IDX file of bytes; `rest` are the expected dimensions after the first.
 std::vector<uint8_t> read_idx_file(const std::string& path, const std::vector<uint32_t>& rest) {
   std::vector<uint8_t> bytes = read_file(path);
   const size_t head = 8 + 4 * rest.size();

@@ -16,14 +16,14 @@ struct Digits {
   size_t size() const { return labels.size(); }
 };
 
-// Draws digits as people do, none like the other: strokes, shifted, scaled, turned, slanted, with a pen of changing width
-// and some noise. The same seed gives the same digits.
+// Draws varied digits: strokes that are shifted, scaled, rotated and slanted, with a pen of changing width and some
+// noise. The same seed gives the same digits.
 Digits draw_digits(size_t count, uint64_t seed);
 
 // Reads a pair of IDX files, such as train-images-idx3-ubyte and train-labels-idx1-ubyte. Throws std::runtime_error.
 Digits read_idx(const std::string& images, const std::string& labels);
 
-// Writes such a pair. Throws std::runtime_error.
+// Writes a pair of IDX files. Throws std::runtime_error.
 void write_idx(const Digits& digits, const std::string& images, const std::string& labels);
 
 }  // namespace mnist

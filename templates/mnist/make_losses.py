@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_losses.py DIR [OUT]: what losses.txt is made with. Trains on the IDX files in DIR (mnist --write-data DIR) with
-JAX, which compiles through XLA:CPU, and writes the first ten losses. Written after the mathematics, not after train.hlo,
-so that it checks that too. Needs jax; nothing in the build or the tests does."""
+"""make_losses.py DIR [OUT]: writes losses.txt. Trains on the IDX files in DIR (mnist --write-data DIR) with JAX, which
+compiles through XLA:CPU, and writes the first ten losses. It implements the formulas independently of train.hlo, so
+that it checks train.hlo too. Needs jax, which neither the build nor the tests need."""
 import sys
 
 import jax

@@ -137,7 +137,7 @@ Data get_data(const Options& options) {
   return {mnist::read_idx(paths[0], paths[1]), mnist::read_idx(paths[2], paths[3])};
 }
 
-// Prints how far `got` and `expected` lie apart; true where that is within the tolerance.
+// Prints the largest difference of `got` and `expected`. Returns true if it is within the tolerance.
 bool compare(const std::vector<double>& got, const std::vector<double>& expected, const std::string& what, FILE* out) {
   const size_t count = std::min(got.size(), expected.size());
   double worst = 0;

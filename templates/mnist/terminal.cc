@@ -18,7 +18,7 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The mean of the values that fall into each column.
+// Returns the mean of the values that fall into each column.
 std::vector<double> columns_of(const std::vector<double>& values, size_t width) {
   std::vector<double> columns(std::min(width, values.size()));
   for (size_t c = 0; c < columns.size(); ++c) {

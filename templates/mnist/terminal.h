@@ -7,12 +7,13 @@
 
 namespace mnist {
 
-// A progress bar on stderr. On a terminal one line that is drawn anew; elsewhere a line now and then, or nothing if quiet.
+// A progress bar on stderr. On a terminal one line is redrawn; otherwise a line is printed from time to time, or
+// nothing if quiet.
 class Progress {
  public:
   Progress(std::string title, size_t total, bool quiet);
   ~Progress();
-  // `note` stands behind the bar.
+  // `note` is printed after the bar.
   void show(size_t done, const std::string& note);
 
  private:
@@ -23,10 +24,11 @@ class Progress {
   double next_ = 0;
 };
 
-// A curve as text, with its largest and smallest value at the side; blocks where the terminal speaks UTF-8, else ASCII.
+// Returns a curve as text, with its largest and smallest value at the side; drawn with blocks if the terminal supports
+// UTF-8, else with ASCII.
 std::string draw_curve(const std::vector<double>& values, size_t width, size_t height, bool utf8);
 
-// Does the environment say that the terminal speaks UTF-8?
+// True if the environment says that the terminal supports UTF-8.
 bool speaks_utf8();
 
 }  // namespace mnist

@@ -24,7 +24,7 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The module for another batch: [100, [100] and constant(100) are where it is spelled.
+// Returns the module for another batch size, by replacing [100, [100] and constant(100).
 std::string with_batch(std::string text, size_t batch) {
   const std::string wanted = std::to_string(batch);
   for (const char* before : {"[", "("}) {
@@ -85,7 +85,7 @@ void Trainer::step() {
   collet_buffer* results[3] = {};
   collet_error error;
   check(collet_execute(step_.get(), nullptr, arguments, results, &error), error);
-  weights_.reset(results[0]);  // the old parameters were donated: their memory holds the new ones
+  weights_.reset(results[0]);  // the old parameters were donated, so their memory holds the new ones
   bias_.reset(results[1]);
   pending_.emplace_back(results[2], collet_buffer_release);
 }

@@ -15,14 +15,14 @@
 
 namespace mnist {
 
-// Objects of the library, released when their owner goes.
+// Owners of objects of the library.
 using Client = std::unique_ptr<collet_client, void (*)(collet_client*)>;
 using Module = std::unique_ptr<collet_module, void (*)(collet_module*)>;
 using Executable = std::unique_ptr<collet_executable, void (*)(collet_executable*)>;
 using Buffer = std::unique_ptr<collet_buffer, void (*)(collet_buffer*)>;
 using Blob = std::unique_ptr<collet_blob, void (*)(collet_blob*)>;
 
-// A backend by name or path, empty for the usual one, and options that it is opened with.
+// A backend by name or path (empty for the default), and the options for opening it.
 struct Choice {
   std::string backend;
   std::vector<std::pair<std::string, std::string>> options;
@@ -31,22 +31,22 @@ struct Choice {
 // Softmax regression on one backend: a program for a step, one for the accuracy, and the parameters on the device.
 class Trainer {
  public:
-  // `folder` holds train.hlo and accuracy.hlo; empty for those
-  // that were built in. The images of `train` are put on the device, batch by batch. Throws std::runtime_error.
+  // `folder` contains train.hlo and accuracy.hlo; empty for the built-in ones. The images of `train` are copied to the
+  // device, batch by batch. Throws std::runtime_error.
   Trainer(const Choice& choice, const std::string& folder, const Digits& train, size_t batch, double rate);
 
-  // Starts one step on the next batch. It need not be done when this returns.
+  // Starts one step on the next batch. The step may not have ended when this returns.
   void step();
-  // The losses of all steps so far; waits for them.
+  // Returns the losses of all steps so far, after waiting for them.
   const std::vector<double>& losses();
-  // The share of right answers over the first multiple of 1,000 of `test`.
+  // Returns the share of correct answers over the first multiple of 1,000 images of `test`.
   double accuracy(const Digits& test);
 
-  // Facts of the compiled step, such as how many ops the device and the fallback run.
+  // Returns facts of the compiled step, such as how many ops the device and the fallback run.
   collet_executable_facts facts() const;
-  // The backend's name, and that of its fallback.
+  // Returns the names of the backend and of its fallback.
   collet_client_info info() const;
-  // The plan as text.
+  // Returns the execution plan as text.
   std::string explain() const;
 
  private:

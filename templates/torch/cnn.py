@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small convolutional network with batch norm that tells drawn shapes apart. An ordinary PyTorch program."""
+"""A small convolutional network with batch norm that classifies drawn shapes. An ordinary PyTorch program."""
 import torch
 from torch import nn
 from torch.nn import functional
@@ -10,7 +10,7 @@ KINDS, SIZE, BATCH = 4, 16, 32
 
 
 def shapes(count, generator):
-    """Images with a bar, a column, a square or a cross at a random place, with noise; and which of them it is."""
+    """Returns images with a bar, a column, a square or a cross at a random place, with noise, and their labels."""
     labels = torch.randint(0, KINDS, (count,), generator=generator)
     images = torch.randn(count, 1, SIZE, SIZE, generator=generator) * 0.3
     places = torch.randint(4, SIZE - 4, (count, 2), generator=generator)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two programs share: the device, the loop with its progress, and the file of losses."""
+"""Code that the programs share: the device, the training loop with its progress, and the file of losses."""
 import argparse
 import os
 import pathlib
@@ -9,7 +9,8 @@ import torch
 
 
 def device():
-    """PyTorch/XLA's device where PJRT_DEVICE chooses one, else torch's own cpu. To be called before the first backward."""
+    """Returns PyTorch/XLA's device if PJRT_DEVICE selects one, else torch's cpu device. Must be called before the
+    first backward pass."""
     if "PJRT_DEVICE" not in os.environ:
         return torch.device("cpu")
     import torch_xla
@@ -17,7 +18,7 @@ def device():
 
 
 def finish_step(place):
-    """Under PyTorch/XLA operations are collected; this compiles and runs what one step has collected."""
+    """Compiles and runs the operations of one step, which PyTorch/XLA only collects."""
     if place.type == "xla":
         import torch_xla
         torch_xla.sync()
@@ -31,7 +32,7 @@ def options(description, steps):
 
 
 def train(model, optimizer, batches, loss_of, place, options):
-    """Trains on `batches`, an endless iterator; tells every twentieth step."""
+    """Trains on `batches`, an endless iterator, and prints every twentieth step."""
     losses, begun = [], time.perf_counter()
     for step, batch in zip(range(options.steps), batches):
         loss = loss_of(model, *(part.to(place) for part in batch))

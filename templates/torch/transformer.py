@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small transformer, letter by letter, trained on a text (its own source unless told). An ordinary PyTorch program."""
+"""A small transformer on characters, trained on a text (by default its own source). An ordinary PyTorch program."""
 import pathlib
 
 import torch

@@ -5,8 +5,8 @@
 #include "kernels.h"
 #include "memory.h"
 
-/* The first half of the table: six functions, and every program runs. The fields filled in here have been there since
- * ABI 1.0; a newer one is only written where the struct's struct_size has room for it. */
+/* The first half of the table: with these six functions every program runs, on the fallback. The fields filled in here
+ * have been there since ABI 1.0; a newer one is only written where the struct's struct_size has room for it. */
 
 static const struct collet_memory_space spaces[] = {
     {.bytes = 0, .alignment = 64, .flags = COLLET_SPACE_DEFAULT, .kind = "device"}};
@@ -18,7 +18,7 @@ static const struct collet_type_support types[] = {
     {COLLET_TYPE_PRED, COLLET_MAY_STORE},
 };
 
-/* There is no state: every instance is this one. */
+/* There is no state: this one object stands for every instance. */
 static char instance;
 
 static collet_status acme_open(const struct collet_open_options* options, collet_backend_instance** out_instance,
@@ -70,7 +70,7 @@ static void acme_free(collet_backend_instance* opened, collet_backend_buffer* bu
   acme_memory_free(buffer);
 }
 
-/* One end of a copy as an address; null where it does not lie inside its buffer. */
+/* Returns the address of one end of a copy; null if it is not inside its buffer. */
 static char* end_of(const struct collet_place* place, uint64_t bytes) {
   if (place->buffer) return acme_memory_at(place->buffer, place->offset, bytes);
   return (char*)place->host + place->offset;

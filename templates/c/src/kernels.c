@@ -81,7 +81,7 @@ static void run_kernel(uint32_t opcode, uint64_t elements, const float* x, const
   }
 }
 
-/* The workspace's address, once every argument and result is known to be there; null otherwise. */
+/* Returns the workspace's address if all arguments and results are valid; null otherwise. */
 static char* check_launch(const struct executable* made, const struct collet_launch* launch) {
   const struct collet_program* p = made->program;
   const struct collet_region* entry = collet_region_at(p, 0);

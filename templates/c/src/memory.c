@@ -34,7 +34,7 @@ collet_status acme_fail(struct collet_error* error, collet_status code, const ch
   return collet_set_error(error, code, message);
 }
 
-/* The slot of a handle, or null for a name that is not, or no longer, in use. */
+/* Returns the slot of a handle; null for a handle that is not, or no longer, in use. */
 static struct slot* find(collet_backend_buffer* buffer) {
   uint64_t name = (uint64_t)(uintptr_t)buffer;
   uint32_t number = (uint32_t)name - 1;

@@ -4,14 +4,15 @@
 
 #include <collet/backend.h>
 
-/* The device's memory. This one is a stand-in made of host memory: replace the bodies in memory.c by calls of your driver.
- * A buffer's handle is the name of a slot, not an address; names of freed buffers are recognised. */
+/* The device's memory. This one is a stand-in made of host memory: replace the bodies in memory.c by calls of your
+ * driver. A buffer's handle encodes the number of a slot, not an address; handles of freed buffers are recognised. */
 
-/* 0 where there is no room. */
+/* Allocates a buffer. Returns 0 if there is no memory. */
 collet_backend_buffer* acme_memory_new(uint64_t bytes, uint64_t alignment);
 void acme_memory_free(collet_backend_buffer* buffer);
 
-/* Where `bytes` bytes of a buffer lie, from `offset` on; null if they are not all inside it. For copies and kernels alone. */
+/* Returns the address of `bytes` bytes of a buffer from `offset` on; null if they are not all inside it. Only for copies
+ * and kernels. */
 void* acme_memory_at(collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes);
 
 /* Fills in an error and returns its code. */

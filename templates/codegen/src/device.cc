@@ -98,7 +98,8 @@ uint64_t Device::find_function(const std::string& name) const {
   return found == all.end() ? 0 : found->second;
 }
 
-// A device would be told the function and the slots, and this would return at once: see Device::mark in <collet/kernel_call.hpp>.
+// On a real device this passes the function and the slots to the device and returns immediately: see Device::mark in
+// <collet/kernel_call.hpp>.
 void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&, uint64_t) {
   std::vector<char*> addresses;
   addresses.reserve(slots.size());

@@ -9,9 +9,9 @@ namespace acme {
 
 using collet::kernel::Memory;
 
-// The device. This one is a stand-in, so that the project runs before your driver does: its memory is host memory, and its
-// processor is the host's. Replace the bodies in device.cc by calls of your driver, one after another. A Memory is the
-// address at which code on the device finds it; the host reads and writes it through these functions alone.
+// The device. This one is a stand-in, so that the project runs before your driver does: its memory is host memory, and
+// its processor is the host's. Replace the bodies in device.cc by calls of your driver, one after another. A Memory is
+// the address at which code on the device finds it; the host reads and writes it only through these functions.
 class Device final : public collet::codegen::CodeDevice {
  public:
   ~Device() override;
@@ -21,7 +21,7 @@ class Device final : public collet::codegen::CodeDevice {
   void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override;
   void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override;
 
-  // Code has memory of its own, which is not writable once it is loaded.
+  // Code has separate memory, which is not writable after the code has been loaded.
   Memory allocate_code(uint64_t bytes, uint64_t alignment) override;
   void load_code(Memory code, const void* image, uint64_t bytes) override;
   void free_code(Memory code) noexcept override;
@@ -30,7 +30,7 @@ class Device final : public collet::codegen::CodeDevice {
 
  private:
   std::mutex mutex_;
-  std::map<Memory, uint64_t> code_bytes_;  // of each image
+  std::map<Memory, uint64_t> code_bytes_;  // size of each image
 };
 
 }  // namespace acme

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classify IMAGES LABELS [COUNT]: reads IDX files, as MNIST's and those of `mnist --write-data`, says which digit each image shows,
- * and draws the first COUNT (3). It links the code of digits.hlo, which Collet has compiled, and the C library: no runtime, no
- * allocation. Exit code: 0; 1 where fewer than nine in ten images are recognised; 2 for files that cannot be read. */
+/* classify IMAGES LABELS [COUNT]: reads IDX files such as MNIST's or those of `mnist --write-data`, recognises the digit
+ * in each image, and draws the first COUNT (3). It links the code of digits.hlo, which Collet has compiled, and the C
+ * library: no runtime, no allocation. Exit code: 0; 1 where fewer than nine in ten images are recognised; 2 for files
+ * that cannot be read. */
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@ static const char program[] =
     "  ROOT y = f32[2,3] add(scaled, x)\n"
     "}\n";
 
-/* Everything that is open; what is null was never there. */
+/* All objects that are open; null for those that have not been created. */
 struct state {
   collet_client* client;
   collet_module* module;

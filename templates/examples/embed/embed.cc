@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   if (!first || !second) return fail(first ? second.error() : first.error());
   auto results = executable->run({*first, *second});
   if (!results) return fail(results.error());
-  auto numbers = (*results)[0].to_vector<float>();  // waits
+  auto numbers = (*results)[0].to_vector<float>();  // waits for the results
   if (!numbers) return fail(numbers.error());
 
   for (const float y : *numbers) std::cout << y << ' ';

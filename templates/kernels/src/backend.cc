@@ -8,7 +8,7 @@ collet::kernel::Backend describe() {
   collet::kernel::Backend backend;
   backend.name = "acme";
   backend.version = "0.1.0";
-  backend.opset = 1;  // raise it once every row has been checked against what newer opsets added
+  backend.opset = 1;  // raise it after checking every row against the attributes and types that newer opsets added
   backend.device_kind = "Acme stand-in";
   backend.fingerprint = "acme-0";
   backend.types = {{COLLET_TYPE_F32, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE},

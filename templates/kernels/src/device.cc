@@ -12,7 +12,7 @@ using collet::kernel::Memory;
 
 namespace {
 
-// A name is the slot's generation and its number + 1.
+// Returns a Memory: the slot's generation and its number + 1.
 Memory name_of(uint32_t generation, uint32_t slot) {
   return static_cast<uint64_t>(generation) << 32 | (slot + 1);
 }

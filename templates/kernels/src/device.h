@@ -8,8 +8,8 @@
 namespace acme {
 
 // The device. This one is a stand-in made of host memory, so that the project runs before your driver does: replace the
-// bodies in device.cc by calls of your driver, one after another. What the SDK holds are names of pieces of memory, never
-// addresses; only kernels ask for an address, and only `at` gives one.
+// bodies in device.cc by calls of your driver, one after another. The SDK holds handles of memory, never addresses;
+// only kernels need addresses, which `at` returns.
 class Device final : public collet::kernel::Device {
  public:
   ~Device() override;
@@ -20,7 +20,8 @@ class Device final : public collet::kernel::Device {
   void copy(collet::kernel::Memory to, uint64_t to_offset, collet::kernel::Memory from, uint64_t from_offset,
             uint64_t bytes) override;
 
-  // Where an array lies, for kernels; null for an array without elements. Throws where it is not inside its memory.
+  // Returns the address of an array, for kernels; null for an array without elements. Throws if it is not inside its
+  // memory.
   void* at(const collet::kernel::Array& array);
 
  private:
@@ -28,7 +29,7 @@ class Device final : public collet::kernel::Device {
     char* data = nullptr;
     uint64_t bytes = 0;
     uint64_t alignment = 0;
-    uint32_t generation = 1;  // counts the lives of the slot, so that an old name is recognised
+    uint32_t generation = 1;  // counts how often the slot was used, so that an old handle is recognised
   };
 
   char* find(collet::kernel::Memory memory, uint64_t offset, uint64_t bytes);

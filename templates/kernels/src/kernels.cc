@@ -16,13 +16,13 @@ namespace {
 constexpr kernel::TypeSet f32{COLLET_TYPE_F32};
 constexpr kernel::TypeSet movable{COLLET_TYPE_F32, COLLET_TYPE_S32, COLLET_TYPE_PRED};
 
-// Each of these runs on the host, as the stand-in for a launch on the device: find the arrays, start the kernel.
+// Each kernel runs on the host, in place of a launch on the device: it finds the addresses of the arrays and computes.
 template <class T>
 T* data(kernel::Device& device, const kernel::Array& array) {
   return static_cast<T*>(static_cast<Device&>(device).at(array));
 }
 
-// A row for an element-wise op of two operands: out[i] = f(x[i], y[i]).
+// Returns a row for an elementwise op of two operands: out[i] = f(x[i], y[i]).
 template <class F>
 kernel::Kernel binary(uint32_t opcode, F f) {
   return {opcode, f32, f32, [f](kernel::Device& device, const Op& op) {
@@ -31,7 +31,7 @@ kernel::Kernel binary(uint32_t opcode, F f) {
           }};
 }
 
-// A row for an element-wise op of one operand.
+// Returns a row for an elementwise op of one operand.
 template <class F>
 kernel::Kernel unary(uint32_t opcode, F f) {
   return {opcode, f32, f32, [f](kernel::Device& device, const Op& op) {
@@ -47,7 +47,7 @@ void run_product(kernel::Device& device, const Op& op) {
                                data<float>(device, op.result()));
 }
 
-// Sums and maxima; is_reduction says so to the SDK.
+// True for sums and maxima, the reductions that the device supports.
 bool is_reduction(const Op& op) {
   return kernel::is_simple_reduction(op) &&
          (op.combine() == COLLET_COMBINE_ADD || op.combine() == COLLET_COMBINE_MAXIMUM);
@@ -65,7 +65,7 @@ void run_reduction(kernel::Device& device, const Op& op) {
   }
 }
 
-// One kernel for broadcast, transpose, slice, pad, concatenate and the rest: a copy with strides.
+// A kernel for broadcast, transpose, slice, pad, concatenate and other moves: a copy with strides.
 void run_move(kernel::Device& device, const kernel::Move& move, const kernel::Array& from, const kernel::Array& to) {
   kernel::loop_move(move, data<char>(device, from), data<char>(device, to));
 }

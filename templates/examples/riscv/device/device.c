@@ -16,7 +16,7 @@
 
 static int sock;
 
-/* Whoever started the device has gone: so does it, even from within a kernel. */
+/* Ends the process when the host closes its end of the socket, even while a kernel runs. */
 static void* watch(void* unused) {
   struct pollfd end = {sock, 0, 0};
   while (poll(&end, 1, -1) <= 0) continue;

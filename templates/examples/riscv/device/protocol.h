@@ -2,7 +2,8 @@
 #ifndef RISCV_PROTOCOL_H
 #define RISCV_PROTOCOL_H
 
-/* What the backend and the device process share: one file, first this struct, then the device's memory. C11 and C++. */
+/* The data that the backend and the device process share: a file with this struct, followed by the device's memory. C11
+ * and C++. */
 
 #include <stdint.h>
 
@@ -29,8 +30,9 @@ enum RiscvCode {
   RISCV_LAUNCH    /* function, slots */
 };
 
-/* Positions count the words of the ring since the start: a command is done when `done` has reached its end. A side that is
- * about to sleep sets its flag, then looks once more; the other clears it after it has moved on, and sends a byte. */
+/* Positions count the words of the ring since the start: a command is done when `done` has reached its end. A side that
+ * is about to sleep sets its flag and then checks the positions once more. The other side, after it has advanced its
+ * position, clears the flag and sends a byte. */
 struct RiscvControl {
   uint64_t memory_bytes, code_bytes; /* the backend says */
   uint64_t memory, code;             /* the device says: addresses */
@@ -41,7 +43,7 @@ struct RiscvControl {
   uint64_t ring[RISCV_RING];
 };
 
-/* Bytes before the memory. */
+/* Size of the struct in bytes, rounded up to pages; the device's memory follows. */
 #define RISCV_CONTROL_BYTES ((sizeof(struct RiscvControl) + RISCV_PAGE - 1) / RISCV_PAGE * RISCV_PAGE)
 
 #endif

@@ -56,11 +56,12 @@ kernel::Backend describe() {
   backend.device_kind = "RISC-V with vectors, emulated";
   backend.fingerprint = ";riscv-1";
   backend.queues = true;
-  backend.options = {"qemu",        // the emulator, a path or a name
-                     "program",     // that runs on the device
-                     "vlen",        // bits of a vector register: the code is the same for all
-                     "memory_mib",  // of the device
-                     "fail_at"};    // the command of each device that fails, from 1: to see how failures are reported
+  backend.options = {"qemu",        // the emulator: a path or a name
+                     "program",     // the program that runs on the device
+                     "vlen",        // bits of a vector register; the same code runs with all lengths
+                     "memory_mib",  // memory of the device in MiB
+                     // Number, from 1, of the command of each device that fails, to test how failures are reported.
+                     "fail_at"};
   backend.configure = configure;
   return backend;
 }

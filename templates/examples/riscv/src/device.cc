@@ -23,15 +23,16 @@ using collet::kernel::Error;
 
 namespace {
 
-constexpr uint64_t kCodeBytes = uint64_t{1} << 30;  // of addresses; constants of programs are part of their code
-constexpr uint64_t kMostInline = 32 << 10;          // bytes that are written by a command
+// Address range for code; constants of programs are part of their code.
+constexpr uint64_t kCodeBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostInline = 32 << 10;  // most bytes that are written by a command in the ring
 constexpr std::chrono::seconds kLongestStart{30};
 
 std::string system_error(const std::string& what) {
   return what + ": " + std::strerror(errno);
 }
 
-// The device program stands beside this library.
+// Returns the path of the device program, which is in the folder of this library.
 std::string default_program() {
   Dl_info info;
   static const char here = 0;
@@ -40,7 +41,7 @@ std::string default_program() {
   return library.substr(0, library.rfind('/') + 1) + DEVICE_PROGRAM;
 }
 
-// Starts a program that inherits two descriptors. Returns 0 or what went wrong.
+// Starts a program that inherits two descriptors. Returns 0 or an error code.
 int spawn(const char* name, std::vector<std::string> arguments, const int (&descriptors)[2], pid_t* process) {
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(&argument[0]);
@@ -51,8 +52,9 @@ int spawn(const char* name, std::vector<std::string> arguments, const int (&desc
   sigemptyset(&none);
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  for (const int one : descriptors) posix_spawn_file_actions_adddup2(&actions, one, one);  // it stays open
-  // The device must not get the terminal's interrupts: only the host decides when it ends.
+  // The descriptor stays open in the new process.
+  for (const int one : descriptors) posix_spawn_file_actions_adddup2(&actions, one, one);
+  // The device must not receive the terminal's interrupts, because the host decides when it ends.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setsigmask(&attributes, &none);
   const int problem = posix_spawnp(process, name, &actions, &attributes, pointers.data(), environ);
@@ -164,7 +166,8 @@ void Device::start(const Settings& settings) {
   code_arena_.add(control_->code, kCodeBytes);
 }
 
-// Sleeps until the device sends a byte, and lets those who wait look. The socket ends when the process does.
+// Sleeps until the device sends a byte, and then wakes threads that wait for it. The socket is closed when the process
+// ends.
 void Device::listen() {
   char bytes[64];
   for (;;) {
@@ -187,7 +190,7 @@ void Device::listen() {
 
 void Device::stop() noexcept {
   if (listener_.joinable()) {
-    shutdown(socket_, SHUT_RDWR);  // the listener sees the end of the process, which is reaped
+    shutdown(socket_, SHUT_RDWR);  // the listener notices the end of the process, and reaps it
     listener_.join();
   } else if (process_ != 0) {
     kill(process_, SIGKILL);
@@ -212,7 +215,7 @@ void Device::wait_until(std::unique_lock<std::mutex>& lock, Condition condition)
   }
 }
 
-// Puts a command behind those before it: `words`, then data.
+// Appends a command to the ring: `words`, then data.
 void Device::submit(uint64_t code, std::initializer_list<uint64_t> words, const void* data, uint64_t bytes) {
   const uint64_t size = 1 + words.size() + (bytes + 7) / 8;
   if (size > RISCV_RING / 2)
@@ -229,7 +232,7 @@ void Device::submit(uint64_t code, std::initializer_list<uint64_t> words, const 
   uint64_t* const to = control_->ring + submitted_ % RISCV_RING;
   to[0] = code | size << 8;
   std::copy(words.begin(), words.end(), to + 1);
-  if (++commands_ == settings_.fail_at) {  // a jump to where there is no code
+  if (++commands_ == settings_.fail_at) {  // replaces the command by a jump to an address without code
     to[0] = RISCV_LAUNCH | size << 8;
     to[1] = 0;
   }
@@ -238,7 +241,7 @@ void Device::submit(uint64_t code, std::initializer_list<uint64_t> words, const 
   __atomic_store_n(&control_->submitted, submitted_, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&control_->device_sleeps, 0, __ATOMIC_SEQ_CST) == 0) return;
   const ssize_t sent = send(socket_, "", 1, MSG_NOSIGNAL);
-  static_cast<void>(sent);  // the listener sees what went wrong
+  static_cast<void>(sent);  // the listener reports the failure
 }
 
 Memory Device::allocate_from(Arena& arena, uint64_t bytes, uint64_t alignment) {
@@ -285,7 +288,7 @@ void Device::wait(uint64_t mark) {
 }
 
 void Device::upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) {
-  mark();  // fails where the device is lost
+  mark();  // throws if the device is lost
   std::memcpy(memory_ + (to - control_->memory) + offset, from, bytes);
 }
 
@@ -298,7 +301,7 @@ Memory Device::allocate_code(uint64_t bytes, uint64_t alignment) {
   return allocate_from(code_arena_, bytes, alignment);
 }
 
-// The memory of code is the device's alone: it copies the image there itself.
+// Only the device can access the memory of code, so it copies the image itself.
 void Device::load_code(Memory code, const void* image, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += kMostInline) {
     const uint64_t size = std::min(kMostInline, bytes - at);

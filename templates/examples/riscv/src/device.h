@@ -13,16 +13,16 @@ namespace riscv {
 
 using collet::kernel::Memory;
 
-// Settings with which a device is started.
+// The settings with which a device is started.
 struct Settings {
-  std::string emulator;  // empty: the usual names
-  std::string program;   // device/device.c, compiled; empty: beside this library
+  std::string emulator;  // empty: the usual names are tried
+  std::string program;   // device/device.c, compiled; empty: the file in this library's folder
   uint32_t vlen = 128;   // bits of a vector register
   uint64_t memory_bytes = uint64_t{1} << 30;
   uint64_t fail_at = 0;  // the command that fails, from 1; 0: none
 };
 
-// A range of addresses, of which pieces are given away: the first that is large enough.
+// An allocator for a range of addresses: first fit.
 class Arena {
  public:
   void add(uint64_t begin, uint64_t bytes) { free_[begin] = bytes; }
@@ -31,13 +31,13 @@ class Arena {
   void free(uint64_t begin);
 
  private:
-  std::map<uint64_t, uint64_t> free_, used_;  // where each begins, and its bytes
+  std::map<uint64_t, uint64_t> free_, used_;  // bytes of the free and the used pieces, by address
 };
 
-// A device in another process. Its memory is a file that both processes have mapped; a Memory is an address in that process.
-// Launches, copies within the device, small writes and code go through a ring of commands (device/protocol.h), in order;
-// what else crosses is copied by way of the mapping. A mark is the position in the ring. A thread sleeps until the device
-// has something to tell. When it tells no more, the device is lost: every call fails from then on.
+// A device in another process. Its memory is a file that both processes have mapped; a Memory is an address in that
+// process. Launches, copies within the device, small writes and code go through a ring of commands (device/protocol.h),
+// in order; other data is copied through the mapping. A mark is a position in the ring. A thread sleeps until the
+// device sends a byte. When the socket is closed, the device is lost, and every later call fails.
 class Device final : public collet::codegen::CodeDevice {
  public:
   explicit Device(const Settings& settings);
@@ -68,7 +68,7 @@ class Device final : public collet::codegen::CodeDevice {
   void listen();
   void stop() noexcept;
   void submit(uint64_t code, std::initializer_list<uint64_t> words, const void* data, uint64_t bytes);
-  void check_alive() const;  // under the mutex
+  void check_alive() const;  // the caller must hold the mutex
   Memory allocate_from(Arena& arena, uint64_t bytes, uint64_t alignment);
   template <class Condition>
   void wait_until(std::unique_lock<std::mutex>& lock, Condition condition);
@@ -78,12 +78,12 @@ class Device final : public collet::codegen::CodeDevice {
   pid_t process_ = 0;
   char* shared_ = nullptr;
   RiscvControl* control_ = nullptr;
-  char* memory_ = nullptr;  // where this process has mapped it
+  char* memory_ = nullptr;  // address at which this process has mapped the memory
   std::thread listener_;
 
-  std::mutex mutable mutex_;  // of what follows
+  std::mutex mutable mutex_;  // guards the fields below
   std::condition_variable changed_;
-  std::string lost_;  // why
+  std::string lost_;  // why the device is lost; empty if it is not
   uint64_t submitted_ = 0, commands_ = 0;
   Arena memory_arena_, code_arena_;
 };

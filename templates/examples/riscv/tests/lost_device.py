@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-LIMIT = 30  # seconds, for everything that is waited for
+LIMIT = 30  # time limit in seconds of each wait
 
 
 def wait_for(what, condition):
@@ -39,7 +39,8 @@ def start(collet, backend):
     host = subprocess.Popen([collet, "run", program, "--backend", backend, "--no-fallback", "--inputs", "random:1"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     device = wait_for("the device process", lambda: device_of(host.pid))
-    wait_for("the loop on the device", lambda: cpu_ticks(device) > 50)  # half a second: it is not just starting
+    # half a second of CPU time: the loop runs, not only the start of the process
+    wait_for("the loop on the device", lambda: cpu_ticks(device) > 50)
     return host, device
 
 

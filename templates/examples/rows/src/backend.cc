@@ -15,7 +15,7 @@ using kernel::Op;
 
 namespace {
 
-// Memory of the host. A piece is named by its address, which nobody but this file follows.
+// Host memory. A kernel::Memory is an address, which only this file uses.
 class Device final : public kernel::Device {
  public:
   Memory allocate(uint64_t bytes, uint64_t) override {
@@ -32,7 +32,7 @@ class Device final : public kernel::Device {
     std::memcpy(at(to) + to_offset, at(from) + from_offset, bytes);
   }
   static char* at(Memory memory) { return reinterpret_cast<char*>(memory); }
-  static constexpr size_t kAlignment = 4096;  // the most that anyone asks for
+  static constexpr size_t kAlignment = 4096;  // largest alignment that is requested
 };
 
 void* address_of(kernel::Device&, const kernel::Array& array) {
@@ -42,7 +42,8 @@ const float* floats(const kernel::Array& array) {
   return reinterpret_cast<const float*>(Device::at(array.memory) + array.offset);
 }
 
-// x * y + z of f32 in one kernel, without the product in memory, in whatever order the program says it.
+// A fusion that computes x * y + z of f32 in one kernel, without storing the product, for any order of the operands in
+// the program.
 kernel::Kernel multiply_add() {
   kernel::Kernel row{COLLET_OP_FUSION, kernel::types_of<float>(), kernel::types_of<float>(), nullptr};
   row.takes = [](const Op& op) -> kernel::Taken {
@@ -55,7 +56,7 @@ kernel::Kernel multiply_add() {
                 *z = floats(op.operand(found.operand(2)));
     auto* out = reinterpret_cast<float*>(Device::at(op.result().memory) + op.result().offset);
     for (uint64_t i = 0; i < op.result().elements; ++i) {
-      volatile const float product = x[i] * y[i];  // rounded, as the program says
+      volatile const float product = x[i] * y[i];  // rounded before the addition, as the program requires
       out[i] = product + z[i];
     }
   };

@@ -28,7 +28,7 @@ kernel::Backend describe() {
   kernel::Backend backend;
   backend.name = "tile";
   backend.version = "0.2.0";
-  backend.opset = 1;  // raise it once every row has been checked against what newer opsets added
+  backend.opset = 1;  // raise it after checking every row against the attributes and types that newer opsets added
   backend.device_kind = "Tile, a simulated machine";
   backend.fingerprint = "tile-1";
   backend.device_count = 2;
@@ -41,10 +41,10 @@ kernel::Backend describe() {
                    {COLLET_TYPE_S4, COLLET_MAY_STORE | COLLET_MAY_COMPUTE}};
   backend.kernels = kernels();
   backend.queues = true;
-  backend.control_flow = true;  // loops stay on the machine
-  backend.collectives = true;   // by the link, and by the rows for add, maximum and so on
+  backend.control_flow = true;  // loops run without copying data back to the host
+  backend.collectives = true;   // uses the link between machines, and the rows for add, maximum and so on
   backend.move = move_words;
-  backend.host_scalars = true;  // their counters and conditions, which it has no arithmetic for
+  backend.host_scalars = true;  // the counters and conditions of loops, since the machine has no integer arithmetic
   backend.profile = true;
   backend.link = [](uint32_t, uint32_t, collet_link* link) {
     link->hops = 1;
@@ -52,8 +52,8 @@ kernel::Backend describe() {
     link->bytes_per_ns = 8;
   };
   backend.options = {
-      "fail_at",     // the command list of each device that fails, from 1: to see how failures are reported
-      "jitter_ns"};  // random delays of the queues, up to so long: to find work that does not wait for what it needs
+      "fail_at",     // number, from 1, of the command list of each device that fails, to test how failures are reported
+      "jitter_ns"};  // longest random delay of queues in ns, to find work that does not wait for its inputs
   backend.configure = [](const kernel::Options& options, kernel::Backend* mine) {
     if (options.device_count > 8) throw kernel::Error(COLLET_INVALID_ARGUMENT, "there are at most 8 machines");
     if (options.device_count != 0) mine->device_count = options.device_count;

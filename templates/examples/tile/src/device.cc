@@ -20,8 +20,8 @@ collet::kernel::Memory Device::allocate(uint64_t bytes, uint64_t alignment) {
   return address;
 }
 
-// Behind all command lists. A word or two, such as scalars that come by value, go as a command list of their own: nobody has
-// to wait.
+// The copy comes after all command lists. One or two words, such as scalars that are passed by value, become a command
+// list of their own, so that the host need not wait.
 void Device::write(Memory to, uint64_t offset, const void* from, uint64_t bytes) {
   if (bytes > 8 || bytes % 4 != 0 || offset % 4 != 0) {
     finish();

@@ -7,10 +7,11 @@
 
 namespace tile {
 
-// The machine behind the functions that the helper asks for. A piece of memory is named by its word address.
+// Adapts the machine to the functions that the SDK's header calls. A kernel::Memory is a word address.
 //
-// The five functions for memory and `finish` are all that a device needs. Those that follow let it do several things at once:
-// command lists are started ahead (mark, wait), and copies to and from the host run beside them (upload, download).
+// The five functions for memory and `finish` are all that a device needs. The functions after them allow work in
+// parallel: command lists are queued (mark, wait), and copies to and from the host run at the same time (upload,
+// download).
 class Device final : public collet::kernel::Device {
  public:
   using Memory = collet::kernel::Memory;
@@ -32,7 +33,7 @@ class Device final : public collet::kernel::Device {
                uint64_t bytes) override;
   bool records_itself() const override { return true; }
 
-  // Puts a command list behind those before it, and returns.
+  // Queues a command list after those before it, and returns.
   void submit(Commands commands, std::string name, uint64_t run_id);
 
  private:

@@ -23,11 +23,11 @@ constexpr kernel::TypeSet quantized = f32 | integers;
 constexpr int64_t kTile = 64;
 constexpr uint32_t kTileWords = kTile * kTile;
 
-// A command list that is written once, when a program is compiled, and addresses arrays by number: operands first, then
-// results. What differs from run to run, the addresses, is filled in by `run`.
+// A command list that is written once, when a program is compiled, and that refers to arrays by number: operands first,
+// then results. `run` adds the addresses, which differ from run to run.
 class List {
  public:
-  // `loops` begin at element `first` of the array; from: the step in it.
+  // Adds a load. `loops` begin at element `first` of the array; Loop::from is the step in it.
   void load(uint32_t array, uint32_t to, int64_t first, Loop rows, Loop columns, uint32_t bits = 32) {
     Instruction in = transfer(Code::kLoad, array, first, rows, columns);
     in.row_step = rows.from;
@@ -95,7 +95,7 @@ void submit(kernel::Device& device, const Op& op, const List& list) {
   static_cast<Device&>(device).submit(list.at(op), collet_op_name(op.opcode()) + (" " + op.name()), op.run_id());
 }
 
-// A row whose list is written at compile and sent at each run.
+// Returns a row whose list is written during compile and sent at each run.
 kernel::Kernel row(uint32_t opcode, kernel::TypeSet operands, kernel::TypeSet results, List (*write)(const Op& op)) {
   kernel::Kernel out{opcode, operands, results, nullptr};
   out.prepare = [write](kernel::Device&, const Op& op) -> std::any { return write(op); };
@@ -103,7 +103,8 @@ kernel::Kernel row(uint32_t opcode, kernel::TypeSet operands, kernel::TypeSet re
   return out;
 }
 
-// Cuts loops into pieces of at most `room` words: visit(from, to, rows, columns) for each, with offsets in words.
+// Cuts loops into pieces of at most `room` words, and calls visit(from, to, rows, columns) for each, with offsets in
+// words.
 template <class Visit>
 void for_each_piece(std::vector<Loop> loops, int64_t room, const Visit& visit) {
   while (loops.size() < 2) loops.insert(loops.begin(), Loop{1, 0, 0});
@@ -130,7 +131,7 @@ void for_each_piece(std::vector<Loop> loops, int64_t room, const Visit& visit) {
   }
 }
 
-// Element-wise: bring in a piece of each operand, compute, bring out.
+// Writes the list of an elementwise op: loads a piece of each operand, computes, stores the result.
 template <Code code>
 List write_elementwise(const Op& op) {
   constexpr uint32_t kPiece = kScratchWords / 4;
@@ -144,7 +145,7 @@ List write_elementwise(const Op& op) {
   return list;
 }
 
-// Integers to words: the DMA engine does it.
+// Writes the list of a conversion from integers to floats, which the DMA engine makes while it loads.
 List write_convert(const Op& op) {
   List list;
   for_each_piece({{static_cast<int64_t>(op.result().elements), 1, 1}}, kScratchWords,
@@ -155,7 +156,7 @@ List write_convert(const Op& op) {
   return list;
 }
 
-// All that only rearranges: in with the reader's strides, out with the writer's.
+// Rearranges elements: loads with the reader's strides, stores with the writer's.
 void run_move(kernel::Device& device, const kernel::Move& move, const Array& from, const Array& to) {
   Commands commands;
   for_each_piece(move.loops, kScratchWords, [&](int64_t from_offset, int64_t to_offset, Loop rows, Loop columns) {
@@ -185,8 +186,9 @@ kernel::Taken takes_reduction(const Op& op) {
   return known ? kernel::Taken(true) : "only sums, maxima and products";
 }
 
-// Every reduced index brings one piece of operands. The pieces of a block are combined first, and then blocks with each other:
-// of n numbers that are added one after another the error grows with n, of blocks with its root.
+// Each reduced index loads one piece of the operand. The pieces of a block are combined first, and then the blocks with
+// each other, because the error of a sum of n numbers grows with n if they are added one after another, but with its
+// root if they are added in blocks.
 List write_reduction(const Op& op) {
   constexpr uint32_t kPiece = kScratchWords / 4, kBlock = kPiece, kNext = 2 * kPiece;
   const kernel::Reduction reduction = kernel::reduction_of(op);
@@ -233,8 +235,8 @@ struct Matrix {
   }
 };
 
-// Tiles of at most 64 x 64 results, 64 deep. `scale`: the array whose elements the columns are multiplied with, or
-// COLLET_NONE.
+// Writes the list of a product, in tiles of at most 64 x 64 results and steps of at most 64 of the depth. `scale` is
+// the array by whose elements the columns are multiplied, or COLLET_NONE.
 List write_product(const MatrixProduct& p, const Matrix& lhs, const Matrix& rhs, uint32_t scale, uint32_t result) {
   constexpr uint32_t kA = 0, kB = kTileWords, kC = 2 * kTileWords;
   List list;
@@ -267,7 +269,8 @@ Matrix right_of(const MatrixProduct& p) {
   return {1, p.k, p.n, p.rhs_b, p.rhs_k, p.rhs_n};
 }
 
-// The first operand may come in tiles ("layout"), the second may be kept in tiles ("residency"), where they are worth it.
+// True if tiles pay: then the first operand may be tiled by "layout", and the second may be kept in tiles by
+// "residency".
 bool may_tile(const MatrixProduct& p) {
   return p.batch == 1 && p.k >= kTile && (p.m >= kTile || p.n >= kTile);
 }
@@ -279,7 +282,7 @@ MatrixProduct product_of(const Op& op) {
 
 kernel::Kernel product() {
   kernel::Kernel out{COLLET_OP_DOT, f32, f32, nullptr, kernel::is_plain_product};
-  // One list for each form in which the operands may come.
+  // One list for each combination of forms that the operands may have.
   out.prepare = [](kernel::Device&, const Op& op) -> std::any {
     const MatrixProduct p = product_of(op);
     std::vector<List> lists;
@@ -308,7 +311,7 @@ kernel::Kernel product() {
       for (int64_t n = 0; n < p.n; n += kTile) {
         const int64_t rows = std::min(kTile, p.k - k), columns = std::min(kTile, p.n - n);
         from.load(&list, 0, 0, k, n);
-        // Array 2 is the result, in whose place the packed form is written.
+        // Array 2 is the result; here it is the packed form.
         list.store(2, 0, (k / kTile * tiles(p.n) + n / kTile) * kTileWords, {rows, 0, kTile}, {columns, 0, 1});
       }
     }
@@ -329,7 +332,7 @@ kernel::Kernel product() {
   return out;
 }
 
-// The product in the region of a pattern, number `i` of them.
+// Finds product number `i` in the region of a pattern.
 bool product_in(const Op& op, uint32_t i, MatrixProduct* out) {
   const kernel::Walker walker(op.program(), op.raw().regions.first);
   for (uint32_t k = 0; k < walker.op_count(); ++k) {
@@ -340,8 +343,8 @@ bool product_in(const Op& op, uint32_t i, MatrixProduct* out) {
   return false;
 }
 
-// Pattern "quantized_dot": x f32, w integers of 8 or 4 bits, scale f32 for each column. Integers of 4 bits come two in a
-// byte ("layout"), or one in a byte where something else has them too.
+// Pattern "quantized_dot": x f32, w integers of 8 or 4 bits, scale f32 for each column. Integers of 4 bits are packed
+// two in a byte by "layout", or stored one in a byte if other ops use them too.
 kernel::Kernel quantized_product() {
   kernel::Kernel out{COLLET_OP_CALL, quantized, f32, nullptr};
   out.pattern = "quantized_dot";
@@ -376,7 +379,8 @@ kernel::Kernel quantized_product() {
   return out;
 }
 
-// Pattern "attention": for 32 rows of q at a time, all of softmax(q k * scale + mask) v without leaving the scratchpad.
+// Pattern "attention": computes softmax(q k * scale + mask) v for 32 rows of q at a time, with all intermediate values
+// in the scratchpad.
 constexpr int64_t kRows = 32, kMostKeys = 128;
 
 kernel::Taken takes_attention(const Op& op) {
@@ -385,7 +389,7 @@ kernel::Taken takes_attention(const Op& op) {
   if (mask != "none" && mask != "add") return "only masks that are added";
   if (!product_in(op, 0, &scores) || !product_in(op, 1, &sums)) return "products that are none of matrices";
   if (scores.n > kMostKeys) return "more than 128 keys";
-  // The weights are the first factor, as the scores were written, row by row.
+  // The weights must be the first factor, in the row-major order in which the scores were written.
   if (sums.k != scores.n || sums.m != scores.m || sums.batch != scores.batch || sums.lhs_k != 1 ||
       sums.lhs_m != scores.n || (sums.batch > 1 && sums.lhs_b != scores.m * scores.n)) {
     return "weights that are not the first factor";

@@ -14,7 +14,7 @@ namespace tile {
 
 namespace {
 
-constexpr uint64_t kFirstAddress = 64;  // 0 is no address
+constexpr uint64_t kFirstAddress = 64;  // address 0 is reserved for "no memory"
 
 float maximum(float x, float y) {
   if (x != x || y != y) return x + y;
@@ -29,7 +29,7 @@ uint64_t now_ns() {
 
 }  // namespace
 
-// The memory is not touched here: the system maps its pages when they are first used.
+// The memory is not initialised here: the system provides pages when they are first used.
 Machine::Machine(uint64_t fail_at)
     : fail_at_(fail_at), memory_(new float[kMemoryWords]), scratch_(kScratchWords), thread_([this] { work(); }) {}
 
@@ -160,7 +160,8 @@ void Machine::move(const Instruction& in, bool load) {
       const int64_t element = base + r * in.row_step + c * in.column_step;
       if (in.bits == 32) {
         float* word = memory_.get() + element;
-        std::memcpy(load ? scratch : word, load ? word : scratch, sizeof(float));  // bits: not all words are floats
+        // Copied as bits, because not all words are floats.
+        std::memcpy(load ? scratch : word, load ? word : scratch, sizeof(float));
         continue;
       }
       const auto* bytes = reinterpret_cast<const unsigned char*>(memory_.get());
@@ -173,7 +174,7 @@ void Machine::move(const Instruction& in, bool load) {
 
 void Machine::run(const Instruction& in) {
   if (in.code == Code::kLoad || in.code == Code::kStore) return move(in, in.code == Code::kLoad);
-  // Words that it reads and writes at a, b and c.
+  // Numbers of words that the instruction accesses at a, b and c.
   const uint64_t matrix = uint64_t{in.rows} * in.columns;
   uint64_t at_a = in.n, at_b = in.n, at_c = in.n;
   if (in.code == Code::kFill) at_a = at_b = 0;
