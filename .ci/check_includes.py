@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""Checks every #include of every tracked C and C++ file against the arrows of the architecture.
+"""Checks every #include of every tracked C and C++ file against the tables below, which say which folders may include
+which.
 
   check_includes.py [FILE...]    all tracked files, or these
   check_includes.py --self-test  checks the checker
 
-Our own code is included in quotes, by its path from the root ("hlo/ir/module.h"); <collet/...> crosses the ABI boundary
-and is the only way to it; everything else stands in angle brackets. A source file includes its own header first."""
+Our own code is included in quotes, by its path from the root ("hlo/ir/module.h"); <collet/...> crosses the ABI
+boundary and is the only way to it; everything else stands in angle brackets. A source file includes its own header
+first."""
 import os
 import re
 import subprocess
 import sys
 
-# Who may include whom. The longest prefix of a file's path decides; a folder may always include itself.
+# The folders that each folder may include. The row with the longest prefix of a file's path applies; a folder may
+# always include itself.
 BASE = ["hlo/base"]
 IR = BASE + ["hlo/ir"]
 OPS = IR + ["hlo/ops"]
 WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval", "hlo/formats"]
 PASSES = OPS + WAYS + ["hlo/passes"]
 HLO = PASSES + ["hlo/testing"]
-# Code generation, from the graph to machine code; each stage sees those before it.
+# The folders of code generation; each stage may include those before it.
 GEN = "sdk/codegen/"
 CODEGEN = {
     GEN + "base": [],
@@ -59,8 +62,9 @@ ARROWS = {
     "conformance": HLO,
     "docs": [],
 }
-# A test may include more than what it tests: a test of hlo/ may read text, run passes, use hlo/testing; one of the
-# runtime may too; one of a reference backend may run single kernels. Tests of what must not know hlo/ may not.
+# Additional folders that tests may include: a test of hlo/ may read text, run passes and use hlo/testing, and so may
+# one of the runtime; a test of a reference backend may run single kernels. Tests of folders that must not depend on
+# hlo/ have no such row.
 TEST_ARROWS = {
     "hlo": HLO,
     "sdk/codegen": ["sdk/codegen/testing"],
@@ -69,11 +73,11 @@ TEST_ARROWS = {
     "sdk/pjrt": HLO + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],
 }
-# Folders at the top that hold our code.
+# Top-level folders with code of this project.
 OURS = ("hlo", "sdk", "reference_backends", "conformance", "templates", "docs")
 # Installed headers; those of the code generator are C++.
 PUBLIC = ("sdk/include/", "sdk/codegen/include/")
-# Libraries that only some folders may know.
+# Libraries that only some folders may include.
 GUARDED = {
     "llvm": ("sdk/codegen/llvm", "reference_backends/gpu/emulator"),
     "llvm-c": ("sdk/codegen/llvm",),
@@ -81,7 +85,7 @@ GUARDED = {
     "cuda": ("reference_backends/gpu",),
     "google": ("hlo/proto",),
 }
-# Public headers that only some folders may know: those of the code generator.
+# Public headers that only some folders may include: those of the code generator.
 GUARDED_HEADERS = {"collet/codegen": ("sdk/codegen", "reference_backends", "templates")}
 C_STANDARD = {"assert", "ctype", "errno", "fenv", "float", "inttypes", "limits", "math", "setjmp", "signal", "stdalign",
               "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string", "time"}
@@ -90,7 +94,7 @@ INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]*)[>"]')
 
 
 def folder_of(path, table):
-    """The longest prefix of path that stands in table, or None."""
+    """Returns the longest prefix of path that has a row in table, or None."""
     parts = os.path.dirname(path).split("/")
     for n in range(len(parts), 0, -1):
         if "/".join(parts[:n]) in table:
@@ -107,7 +111,7 @@ def is_test(path):
 
 
 def allowed(path):
-    """The folders of ours that the file may include, or None where there is no row for it."""
+    """Returns the folders that the file may include, or None if there is no row for it."""
     own = folder_of(path, ARROWS)
     if own is None:
         return None
@@ -119,7 +123,7 @@ def allowed(path):
 
 
 def includes(text):
-    """(line number, bracket, name) of each #include outside comments."""
+    """Yields (line number, bracket, name) of each #include outside comments."""
     in_comment = False
     for number, line in enumerate(text.splitlines(), 1):
         if in_comment:
@@ -137,7 +141,7 @@ def includes(text):
 
 
 def check(path, text, exists):
-    """The complaints about one file. `exists` says whether a path from the root is a file."""
+    """Returns the errors of one file. `exists` tells whether a path from the root is a file."""
     complaints = []
     folders = allowed(path)
     if folders is None:
@@ -151,11 +155,12 @@ def check(path, text, exists):
         top = name.split("/")[0]
         if bracket == '"':
             if template and not inside(name, OURS):
-                continue  # a project of its own: its files are beside it
+                continue  # a separate project, whose files are in its own folder
             if public and "/" not in name:
                 if not exists(os.path.join(os.path.dirname(path), name)):
                     complaints.append((number, f'"{name}" does not exist'))
-                continue  # installed as they are, the public headers find each other as siblings
+                # In the installation, public headers are in one folder, so they include each other by relative names.
+                continue
             if name.startswith("collet/"):
                 complaints.append((number, f'"{name}" crosses the ABI boundary: write <{name}>'))
             elif name.startswith(".") or not inside(name, OURS):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_tree.py: looks over every tracked text file for paths of one machine and unfinished words. Prints
-file:line: complaint. Names long files too, as a hint for review."""
+"""check_tree.py: checks every tracked text file for absolute paths of one machine and for markers of unfinished work. Prints
+file:line: complaint. Also lists long files, as a hint for review."""
 import os
 import re
 import subprocess
