@@ -104,7 +104,7 @@ TEST(GpuKernels, Products_InTiles) {
   compare(cases);
 }
 
-TEST(GpuKernels, Transposes_InSquares) {
+TEST(GpuKernels, Transposes_InTiles) {
   std::vector<KernelCase> cases;
   for (const char* type : {"f32", "pred", "u8", "bf16", "f64", "c128", "s4"}) {
     const std::string name = type;

@@ -288,10 +288,10 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
 RangeId Compiler::copy(RangeId from, ValueId to, Drafts& drafts) {
   ++time_;
   RangeId target = write(to);
-  return copy_webs(from, target, bytes_of(to), drafts);
+  return copy_ranges(from, target, bytes_of(to), drafts);
 }
 
-RangeId Compiler::copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts) {
+RangeId Compiler::copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts) {
   buffers_.use(from, time_);
   buffers_.use(to, time_);
   buffers_.allow(from, to, time_);

@@ -121,7 +121,7 @@ class Compiler {
                        std::vector<bool>& done);
   void add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
-  RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
+  RangeId copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 
   /// Returns the group that can be the epilogue of group `at`, a matrix product: the only reader of its result, elementwise. Returns
   /// the number of groups if there is none.

@@ -29,7 +29,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
     }
     RangeId s = buffers_.add(bytes_of(n.operands[i]), time_);
     state.push_back(s);
-    copy_webs(range(n.operands[i]), s, bytes_of(n.operands[i]), drafts);
+    copy_ranges(range(n.operands[i]), s, bytes_of(n.operands[i]), drafts);
   }
   Draft d;
   d.step.kind = StepKind::kWhile;
@@ -60,7 +60,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
     if (next[i] == state[i]) continue;
     ++time_;
     after[i] = buffers_.add_in(state[i], time_);
-    copy_webs(next[i], after[i], bytes_of(n.operands[i]), d.children[1]);
+    copy_ranges(next[i], after[i], bytes_of(n.operands[i]), d.children[1]);
   }
   ++time_;
   for (size_t i = 0; i < count; ++i) {
@@ -121,7 +121,7 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
       RangeId to = k == 0 ? buffers_.add(bytes_of(n.results[i]), time_) : buffers_.add_in(ranges[i], time_);
       if (k == 0) ranges.push_back(to);
       written.push_back(to);
-      copy_webs(results[i], to, bytes_of(n.results[i]), branch);
+      copy_ranges(results[i], to, bytes_of(n.results[i]), branch);
     }
     for (RangeId w : written) buffers_.use(w, time_);
     d.children.push_back(std::move(branch));
@@ -162,7 +162,7 @@ void Compiler::finish_entry(Drafts& drafts) {
     plan_->result_bytes.push_back(bytes_of(entry.results[i]));
     ++time_;
     results.push_back(buffers_.add(bytes_of(entry.results[i]), time_, BufferPlanner::Kind::kResult, i));
-    copy_webs(sources[i], results[i], bytes_of(entry.results[i]), drafts);
+    copy_ranges(sources[i], results[i], bytes_of(entry.results[i]), drafts);
   }
   for (uint32_t i = 0; i < program_->aliases.count; ++i) {
     const collet_alias* a = collet_alias_at(program_, i);

@@ -188,7 +188,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(),
                                                         [&](const auto& c) { return reads_in_place(k, c); });
   if (!k.copies.empty()) ++time_;
-  for (auto [from, to] : k.copies) copy_webs(range(from), write(to), bytes_of(to), drafts);
+  for (auto [from, to] : k.copies) copy_ranges(range(from), write(to), bytes_of(to), drafts);
   Kernel& kernel = k.kernel;
   bool empty = false;
   bool reduces = !kernel.reductions.empty();

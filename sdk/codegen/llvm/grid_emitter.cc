@@ -112,9 +112,9 @@ llvm::GlobalVariable* GridEmitter::shared_array(Type* t, int64_t elements) {
 namespace {
 
 /// Computes each point of the outer loops by one thread or by a group of threads.
-class PointsEmitter final : public GridEmitter {
+class PointEmitter final : public GridEmitter {
  public:
-  PointsEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
+  PointEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
       : GridEmitter(kernel, module, target, function), rows_(schedule_.form == GridSchedule::Form::kRows) {}
 
  private:
@@ -512,15 +512,15 @@ llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module,
     case GridSchedule::Form::kAttention:
       emit_grid_attention(kernel, module, target, function);
       break;
-    case GridSchedule::Form::kSquares:
-      emit_grid_squares(kernel, module, target, function);
+    case GridSchedule::Form::kTransposedTiles:
+      emit_grid_transpose(kernel, module, target, function);
       break;
     case GridSchedule::Form::kUpdates:
       emit_grid_updates(kernel, module, target, function);
       break;
-    case GridSchedule::Form::kPoints:
+    case GridSchedule::Form::kThreadPerPoint:
     case GridSchedule::Form::kRows:
-      PointsEmitter(kernel, module, target, function).emit();
+      PointEmitter(kernel, module, target, function).emit();
       break;
   }
   return function;

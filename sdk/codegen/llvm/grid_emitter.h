@@ -74,7 +74,8 @@ void emit_grid_attention(const GridKernel& kernel, llvm::Module& module, const T
 /// buffers: the sorted keys and their points.
 void emit_grid_updates(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
 
-/// Emits a kernel that transposes through shared memory, see grid_squares.cc.
-void emit_grid_squares(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
+/// Emits a kernel that transposes through shared memory, see grid_transpose.cc.
+void emit_grid_transpose(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                         llvm::Function* function);
 
 }  // namespace collet::codegen

@@ -143,11 +143,11 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     out.shared_bytes = given_bytes(out.tiles.shared_bytes(kernel.reductions[0].types[0]), limits);
     return out;
   }
-  if (choose_squares(kernel, limits, out.squares)) {
-    out.form = GridSchedule::Form::kSquares;
+  if (choose_transpose(kernel, limits, out.transpose)) {
+    out.form = GridSchedule::Form::kTransposedTiles;
     out.parallel = outer;
-    out.block_threads = SquareSchedule::kThreads;
-    out.blocks = blocks_for(count_squares(kernel, out.squares), 1, limits);
+    out.block_threads = TransposeSchedule::kThreads;
+    out.blocks = blocks_for(count_tiles(kernel, out.transpose), 1, limits);
     return out;
   }
   const bool shares = (combines_threads(kernel) || scans_in_groups(kernel)) && inner >= limits.warp;
@@ -241,13 +241,13 @@ std::string print_schedule(const GridSchedule& schedule) {
     return (u.part == UpdateSchedule::Part::kKeys ? "keys of " : "grouped updates of ") +
            std::to_string(u.ordered_points) + " points and " + std::to_string(u.free_points) + " beside, " + grid;
   }
-  if (schedule.form == GridSchedule::Form::kSquares)
-    return "squares of the last loop and loop " + std::to_string(schedule.squares.across) + ", " + grid;
+  if (schedule.form == GridSchedule::Form::kTransposedTiles)
+    return "transposed tiles of the last loop and loop " + std::to_string(schedule.transpose.across) + ", " + grid;
   std::string loops;
   for (int l = 0; l < 64; ++l) {
     if ((schedule.parallel >> l & 1) != 0) loops += (loops.empty() ? " of loops " : ", ") + std::to_string(l);
   }
-  return "points" + (loops.empty() ? " in order" : loops) + ", " + grid;
+  return "a thread for each point" + (loops.empty() ? std::string(", in order") : loops) + ", " + grid;
 }
 
 }  // namespace collet::codegen

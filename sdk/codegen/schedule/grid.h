@@ -12,8 +12,8 @@
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/schedule/grid_attention.h"
-#include "sdk/codegen/schedule/grid_squares.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
+#include "sdk/codegen/schedule/grid_transpose.h"
 #include "sdk/codegen/schedule/grid_updates.h"
 
 namespace collet::codegen {
@@ -22,21 +22,21 @@ namespace collet::codegen {
 struct GridSchedule {
   enum class Form : uint8_t {
     /// Each thread computes points of the parallel outer loops, and runs the other loops in their order.
-    kPoints,
+    kThreadPerPoint,
     /// A group of threads computes a point of the outer loops. Each thread computes some points of the inner loops, and
     /// the group combines the threads' partial reductions.
     kRows,
     /// Each block computes a tile of a matrix product's result, see `tiles`.
     kTiles,
-    /// Each block computes square tiles of two loops and transposes them through shared memory, see `squares`.
-    kSquares,
+    /// Each block computes square tiles of two loops and transposes them through shared memory, see `transpose`.
+    kTransposedTiles,
     /// Each thread makes all updates of some elements, see `updates`. Only schedule_updates chooses this form.
     kUpdates,
     /// Each block computes the results of some queries of an attention, see `attention`. Only schedule_attention
     /// chooses this form.
     kAttention,
   };
-  Form form = Form::kPoints;
+  Form form = Form::kThreadPerPoint;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
   int group = 1;          ///< for kRows: number of threads of a group, either a warp or the whole block
   /// For kRows: number of points of the inner loops per thread whose values the thread keeps in registers from one pass
@@ -51,7 +51,7 @@ struct GridSchedule {
   /// Bytes of shared memory that a block gets when it is started; 0 if the kernel declares its shared memory.
   uint32_t shared_bytes = 0;
   TileSchedule tiles;
-  SquareSchedule squares;
+  TransposeSchedule transpose;
   UpdateSchedule updates;
   AttentionSchedule attention;
 

@@ -41,7 +41,7 @@ TEST(GridSchedule, ElementwiseKernel_TakesAThreadForEachPoint) {
                         "  %1 = negate f32 %0\n"
                         "  store b1[i0], %1\n"
                         "}\n"),
-            "points of loops 0, 1 blocks of 256 threads");
+            "a thread for each point of loops 0, 1 blocks of 256 threads");
 }
 
 TEST(GridSchedule, LargeElementwiseKernel_HasNoMoreBlocksThanTheMachineTakes) {
@@ -50,7 +50,7 @@ TEST(GridSchedule, LargeElementwiseKernel_HasNoMoreBlocksThanTheMachineTakes) {
                         "  %0 = load f32 b0[i0]\n"
                         "  store b1[i0], %0\n"
                         "}\n"),
-            "points of loops 0, 3200 blocks of 256 threads");
+            "a thread for each point of loops 0, 3200 blocks of 256 threads");
 }
 
 TEST(GridSchedule, Neighbours_AreReadTogetherWhereTheyAreAligned) {
@@ -119,7 +119,7 @@ TEST(GridSchedule, ManyColumns_TakeAThreadEach) {
                         "  %2 = reduced f32 r0 result 0\n"
                         "  store b1[i0], %2\n"
                         "}\n"),
-            "points of loops 0, 391 blocks of 256 threads");
+            "a thread for each point of loops 0, 391 blocks of 256 threads");
 }
 
 TEST(GridSchedule, SumOfProducts_IsComputedInTiles) {
@@ -161,7 +161,7 @@ TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
       "128 threads");
 }
 
-TEST(GridSchedule, Transpose_IsComputedInSquares) {
+TEST(GridSchedule, Transpose_IsComputedInTiles) {
   EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
                         "  outer i0: 12\n"
                         "  outer i1: 100\n"
@@ -169,7 +169,7 @@ TEST(GridSchedule, Transpose_IsComputedInSquares) {
                         "  %0 = load f32 b0[30000*i0 + i1 + 100*i2]\n"
                         "  store b1[30000*i0 + 300*i1 + i2], %0\n"
                         "}\n"),
-            "squares of the last loop and loop 1, 480 blocks of 256 threads");
+            "transposed tiles of the last loop and loop 1, 480 blocks of 256 threads");
 }
 
 /// Returns a scatter as kernel text: it updates row by row, in the order of its indices.
@@ -189,7 +189,7 @@ std::string scatter(const std::string& index, const std::string& start = "b0[i0]
 }
 
 TEST(GridSchedule, Scatter_TakesThreadsAlongWhatItsIndicesDoNotMove) {
-  EXPECT_EQ(schedule_of(scatter("768*%1 + i1")), "points of loops 1, 3 blocks of 256 threads");
+  EXPECT_EQ(schedule_of(scatter("768*%1 + i1")), "a thread for each point of loops 1, 3 blocks of 256 threads");
 }
 
 TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
@@ -209,7 +209,8 @@ TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
             "grouped updates of 768000 points and 1 beside, 3000 blocks of 256 threads");
   // A start index that depends on no loop shifts all updates by the same distance.
   EXPECT_EQ(grouped(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "no");
-  EXPECT_EQ(schedule_of(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "points of loops 0, 1, 3000 blocks of 256 threads");
+  EXPECT_EQ(schedule_of(scatter("768*i0 + 768*%1 + i1", "b0[5]")),
+            "a thread for each point of loops 0, 1, 3000 blocks of 256 threads");
 }
 
 /// Sorts a row by the launches of a grid's sort, simulating one pair after the other.

@@ -8,29 +8,29 @@
 namespace collet::codegen {
 namespace {
 
-/// Emits an elementwise kernel by square tiles of two loops, see SquareSchedule. Threads first load elements along one
+/// Emits an elementwise kernel by square tiles of two loops, see TransposeSchedule. Threads first load elements along one
 /// of the loops and store them in shared memory; then each thread computes points along the other.
-class SquaresEmitter final : public GridEmitter {
+class TransposeEmitter final : public GridEmitter {
  public:
-  SquaresEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
+  TransposeEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
       : GridEmitter(kernel, module, target, function),
-        squares_(schedule_.squares),
+        transpose_(schedule_.transpose),
         last_(k_.outer - 1),
-        across_(squares_.across) {}
+        across_(transpose_.across) {}
 
  private:
-  static constexpr int64_t kSide = SquareSchedule::kSide;
+  static constexpr int64_t kSide = TransposeSchedule::kSide;
 
   void thread() override {
-    const auto in_squares = [&](size_t l) { return (k_.loops[l].size + kSide - 1) / kSide; };
+    const auto in_tiles = [&](size_t l) { return (k_.loops[l].size + kSide - 1) / kSide; };
     const uint64_t others = ~(uint64_t{1} << last_) & ~(uint64_t{1} << across_);
     in_warp_ = b_.CreateURem(thread_, number(kSide));
     warp_number_ = b_.CreateUDiv(thread_, number(kSide));
-    loop(block_, number(count_squares(k_, squares_)), schedule_.blocks, [&](Value* square) {
-      Value* const rest = b_.CreateUDiv(square, number(in_squares(last_)));
-      set_loops(0, k_.outer, others, b_.CreateUDiv(rest, number(in_squares(across_))));
-      Value* const first_last = b_.CreateMul(b_.CreateURem(square, number(in_squares(last_))), number(kSide));
-      Value* const first_across = b_.CreateMul(b_.CreateURem(rest, number(in_squares(across_))), number(kSide));
+    loop(block_, number(count_tiles(k_, transpose_)), schedule_.blocks, [&](Value* tile) {
+      Value* const rest = b_.CreateUDiv(tile, number(in_tiles(last_)));
+      set_loops(0, k_.outer, others, b_.CreateUDiv(rest, number(in_tiles(across_))));
+      Value* const first_last = b_.CreateMul(b_.CreateURem(tile, number(in_tiles(last_))), number(kSide));
+      Value* const first_across = b_.CreateMul(b_.CreateURem(rest, number(in_tiles(across_))), number(kSide));
       each_line([&](Value* line) { at(first_last, line, first_across, in_warp_, [&] { read(line); }); });
       barrier();
       each_line([&](Value* line) { at(first_last, in_warp_, first_across, line, [&] { write(line); }); });
@@ -56,7 +56,7 @@ class SquaresEmitter final : public GridEmitter {
   }
 
   void read(Value* line) {
-    for (ExprId k : squares_.turned) {
+    for (ExprId k : transpose_.transposed) {
       const Val v = instruction(k_.exprs[static_cast<size_t>(k)]);
       b_.CreateStore(stored(v.v), place(k, v.v, 0, line, in_warp_));
       if (v.im) b_.CreateStore(stored(v.im), place(k, v.im, 1, line, in_warp_));
@@ -66,14 +66,14 @@ class SquaresEmitter final : public GridEmitter {
 
   void write(Value* line) {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const auto turned = types_.find(static_cast<ExprId>(k));
-      if (turned == types_.end()) {
+      const auto transposed = types_.find(static_cast<ExprId>(k));
+      if (transposed == types_.end()) {
         vals_[k] = instruction(k_.exprs[k]);
         continue;
       }
-      const auto [type, is_complex] = turned->second;
-      vals_[k].v = loaded(turned->first, type, 0, line);
-      vals_[k].im = is_complex ? loaded(turned->first, type, 1, line) : nullptr;
+      const auto [type, is_complex] = transposed->second;
+      vals_[k].v = loaded(transposed->first, type, 0, line);
+      vals_[k].im = is_complex ? loaded(transposed->first, type, 1, line) : nullptr;
     }
     for (const Store& s : k_.stores) store(s);
   }
@@ -101,7 +101,7 @@ class SquaresEmitter final : public GridEmitter {
     return b_.CreateGEP(t, array, b_.CreateAdd(b_.CreateMul(line, number(kSide + 1)), column));
   }
 
-  const SquareSchedule& squares_;
+  const TransposeSchedule& transpose_;
   const size_t last_;
   const size_t across_;
   Value* in_warp_ = nullptr;
@@ -113,8 +113,9 @@ class SquaresEmitter final : public GridEmitter {
 
 }  // namespace
 
-void emit_grid_squares(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function) {
-  SquaresEmitter(kernel, module, target, function).emit();
+void emit_grid_transpose(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                         llvm::Function* function) {
+  TransposeEmitter(kernel, module, target, function).emit();
 }
 
 }  // namespace collet::codegen
