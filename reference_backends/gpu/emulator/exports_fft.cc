@@ -109,9 +109,9 @@ struct FftPlan {
     }
     return x;
   }
-  /// Sets results to NaN if the operand lacks the Hermitian symmetry of a transform of real numbers, because the
-  /// library's result is then undefined. Only the columns that are their own mirror images are checked. Differences by
-  /// rounding are allowed.
+  /// Sets elements of the operand to NaN, and thereby results, if it lacks the Hermitian symmetry of a transform of real
+  /// numbers, because the library's result is then undefined. Only the columns that are their own mirror images are
+  /// checked. Differences by rounding are allowed.
   void poison_contradictions(std::vector<Complex>& x) const {
     constexpr double kRounding = 1e-4;
     const uint64_t last = lengths.back(), rows = points() / last;

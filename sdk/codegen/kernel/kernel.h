@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in
-/// SSA form that are evaluated at each point of the nest. It does not depend on a machine. Every access to memory is an
+/// \file
+/// Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in SSA
+/// form that are evaluated at each point of the nest. It does not depend on a machine. Every access to memory is an
 /// affine map of the loop variables, plus terms that are computed (gathered indices, quotients).
 
 #include <array>

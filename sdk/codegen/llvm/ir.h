@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Ir, a builder of LLVM IR whose functions work on scalars and on vectors, so that the emitters need not
-/// distinguish them.
+/// \file
+/// Ir, a builder of LLVM IR whose functions work on scalars and on vectors, so that the emitters need not distinguish
+/// them.
 
 #include <collet/codegen/target.h>
 

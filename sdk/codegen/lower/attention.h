@@ -17,9 +17,12 @@ namespace collet::codegen {
 ///
 /// The outer loops are the dimensions of the result. The first inner loop runs over the keys, the others over the depth
 /// of the first product. Unlike in other kernels, the reductions run over different loops, so other schedules and the
-/// verifier must not be used with it: r0 = sum over the depth of query * key, the score r1 = maximum over the keys of
-/// the logit, which is computed from the score r2 = sum over the keys of exp(logit - r1) r3 = sum over the keys of
-/// exp(logit - r1) * value The result is computed from r3 / r2.
+/// verifier must not be used with it:
+///   r0 = sum over the depth of query * key, the score
+///   r1 = maximum over the keys of the logit, which is computed from the score
+///   r2 = sum over the keys of exp(logit - r1)
+///   r3 = sum over the keys of exp(logit - r1) * value
+/// The result is computed from r3 / r2.
 struct AttentionKernel {
   NodeId scores = kNone;  ///< the first product, a dot
   std::vector<ValueId>

@@ -23,8 +23,8 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 
 namespace {
 
-/// Sums of fewer products of f64 than this, counted over the whole result, round each product and each sum as a program
-/// that is written out would.
+/// A kernel with at most this many products of f64 in total rounds each product and each sum. With more, a product and
+/// its addition may be fused.
 constexpr int64_t kPlainProducts = 4096;
 
 /// Adds the expressions that sum lhs * rhs over the inner loops and store the result.

@@ -19,18 +19,17 @@ constexpr int64_t kLeastRun = 3;   ///< least steps of the depth in a segment, f
 constexpr int64_t kLongestRun = 512;  ///< most steps of a segment: longer segments would fill the first cache
 constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< most batches: the plan stores three offsets for each
-constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
+constexpr int64_t kFewElements = 1 << 16;  ///< elements of b, including the gaps between its rows, that stay in a cache
 constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
 constexpr int64_t kLeastPacked = 192;
-constexpr int64_t kFewTiles = 4;  ///< elements of b, including the gaps between its rows, that stay in the cache
-constexpr int kWideTile = 4;      ///< most row tiles for which b is read from memory fast enough
-/// Vectors of a tile for which reading packed panels of b is as fast as reading its rows.
+constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be read from memory fast enough
+/// Least vectors of a tile with which reading packed panels of b is as fast as reading its rows.
+constexpr int kWideTile = 4;
+/// Arrays larger than this many times the second-level cache are assumed to be in memory.
 constexpr int64_t kNearCaches = 8;
+constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is used
 
-/// Multiples of the second-level cache's size beyond which an array is assumed to be in memory.
-constexpr int kShortVector = 16;
-
-/// Bytes of the shortest vector that is used.
+/// Loops, outermost first, that together count like one loop whose size is the product of theirs.
 using Group = std::vector<size_t>;
 
 int64_t extent(const Kernel& k, const Group& g) {

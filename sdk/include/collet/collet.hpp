@@ -2,8 +2,9 @@
 #ifndef COLLET_COLLET_HPP
 #define COLLET_COLLET_HPP
 
-/** \file C++17 wrapper of collet.h: classes that own references instead of handles, and Result instead of status codes.
- * Header only; it throws no exceptions of its own.
+/** \file
+ * C++17 wrapper of collet.h: classes that own references instead of handles, and Result instead of status codes. Header
+ * only; it throws no exceptions of its own.
  *
  *     auto client = collet::Client::open("cpu");
  *     auto module = collet::Module::read(text);

@@ -2,9 +2,10 @@
 #ifndef COLLET_KERNEL_BACKEND_HPP
 #define COLLET_KERNEL_BACKEND_HPP
 
-/** \file A backend that is a table of kernels. The vendor writes a Device (memory, copies) and a list of Kernel rows
- * (opcode, element types, function); this header implements all of backend.h with them: it answers `supports`, plans a
- * program, launches the kernels in order, manages handles and catches exceptions. C++17, header only, nothing to link.
+/** \file
+ * A backend that is a table of kernels. The vendor writes a Device (memory, copies) and a list of Kernel rows (opcode,
+ * element types, function); this header implements all of backend.h with them: it answers `supports`, plans a program,
+ * launches the kernels in order, manages handles and catches exceptions. C++17, header only, nothing to link.
  *
  *     collet::kernel::Backend describe() {
  *       collet::kernel::Backend backend;

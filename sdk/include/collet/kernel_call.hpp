@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_CALL_HPP
 #define COLLET_KERNEL_CALL_HPP
 
-/** \file The arguments of a kernel: a device, an op, and the arrays that it reads and writes. A part of
- * kernel_backend.hpp, which backends include.
+/** \file
+ * The arguments of a kernel: a device, an op, and the arrays that it reads and writes. A part of kernel_backend.hpp,
+ * which backends include.
  */
 
 #include <any>

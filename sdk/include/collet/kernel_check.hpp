@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_CHECK_HPP
 #define COLLET_KERNEL_CHECK_HPP
 
-/** \file Checks a description of a backend for mistakes. Included by kernel_backend.hpp. */
+/** \file
+ * Checks a description of a backend for mistakes. Included by kernel_backend.hpp. */
 
 #include "kernel_describe.hpp"
 

@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_COLLECTIVE_HPP
 #define COLLET_KERNEL_COLLECTIVE_HPP
 
-/** \file Collectives of a backend that is a table of kernels: finds the groups of participants, copies data from one
- * device to another, and combines it with rows of the table. Included by kernel_backend.hpp.
+/** \file
+ * Collectives of a backend that is a table of kernels: finds the groups of participants, copies data from one device to
+ * another, and combines it with rows of the table. Included by kernel_backend.hpp.
  */
 
 #include <functional>
@@ -73,8 +74,9 @@ inline CollectiveSpec collective_of(const collet_program* p, const collet_op* op
   out.group_of.assign(all, COLLET_NONE);
   out.listed.assign(all, 0);
   const bool flattened = over_both && channel != 0 && global, both = over_both && channel != 0 && !global;
-  // Without a channel, the ids are replicas, and there is a group for each partition. With a channel they are flattened
-  // ids or, if both is false, partitions of each replica.
+  // Without a channel, the ids are replicas, and there is a group for each partition. With a channel, the ids of an
+  // all-reduce are flattened ids or, without global_ids, replicas with all their partitions; the ids of other ops are
+  // partitions, and there is a group for each replica.
   const bool by_partition = !over_both && channel != 0;
   const uint32_t lines = flattened || both ? 1 : by_partition ? replicas : partitions;
   const uint32_t numbers = flattened ? all : by_partition ? partitions : replicas;

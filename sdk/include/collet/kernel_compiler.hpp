@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_COMPILER_HPP
 #define COLLET_KERNEL_COMPILER_HPP
 
-/** \file The interface of a compiler of whole programs, which replaces the table of kernels: see Backend::compiler. The
+/** \file
+ * The interface of a compiler of whole programs, which replaces the table of kernels: see Backend::compiler. The
  * compiler is the vendor's own, or that of <collet/codegen/code_backend.hpp>. Included by kernel_backend.hpp.
  */
 

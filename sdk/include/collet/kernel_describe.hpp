@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_DESCRIBE_HPP
 #define COLLET_KERNEL_DESCRIBE_HPP
 
-/** \file The data that a vendor fills in: rows of a kernel table, and the description of a backend. Everything is
- * optional except a name, types and a function that opens a device. Included by kernel_backend.hpp.
+/** \file
+ * The data that a vendor fills in: rows of a kernel table, and the description of a backend. Everything is optional
+ * except a name, types and a function that opens a device. Included by kernel_backend.hpp.
  */
 
 #include <functional>

@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_EXECUTABLE_HPP
 #define COLLET_KERNEL_EXECUTABLE_HPP
 
-/** \file Executes a planned program on the devices of a backend that is a table of kernels. Included by
- * kernel_backend.hpp.
+/** \file
+ * Executes a planned program on the devices of a backend that is a table of kernels. Included by kernel_backend.hpp.
  */
 
 #include "kernel_planner.hpp"

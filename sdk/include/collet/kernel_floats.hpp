@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_FLOATS_HPP
 #define COLLET_KERNEL_FLOATS_HPP
 
-/** \file C++ types for elements of arrays: bf16 and f16 with correct rounding, and the mapping from C++ types to element
+/** \file
+ * C++ types for elements of arrays: bf16 and f16 with correct rounding, and the mapping from C++ types to element
  * types. For kernels that run on the host, in a simulator or a first version.
  */
 

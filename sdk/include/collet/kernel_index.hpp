@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_INDEX_HPP
 #define COLLET_KERNEL_INDEX_HPP
 
-/** \file Translates gather, scatter and convolution into strides and loops that a kernel can execute. Like
- * kernel_shapes.hpp, it uses only shapes and attributes. Strides and offsets count elements.
+/** \file
+ * Translates gather, scatter and convolution into strides and loops that a kernel can execute. Like kernel_shapes.hpp,
+ * it uses only shapes and attributes. Strides and offsets count elements.
  */
 
 #include "kernel_shapes.hpp"

@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_LATER_HPP
 #define COLLET_KERNEL_LATER_HPP
 
-/** \file Makes kernels run after Kernel::run has returned, on a thread or queue of the device. Included by
- * kernel_backend.hpp.
+/** \file
+ * Makes kernels run after Kernel::run has returned, on a thread or queue of the device. Included by kernel_backend.hpp.
  *
  *     for (Kernel& row : backend.kernels) {
  *       row = later(std::move(row), [](Device& device, const Op&, std::function<void()> work) {

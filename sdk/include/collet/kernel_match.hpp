@@ -2,9 +2,9 @@
 #ifndef COLLET_KERNEL_MATCH_HPP
 #define COLLET_KERNEL_MATCH_HPP
 
-/** \file Analyses programs: finds the op that defines a value and its users, and matches regions against patterns. A
- * pattern, called a shape here, is an expression. It is matched by structure, for any order of ops and of commutative
- * operands:
+/** \file
+ * Analyses programs: finds the op that defines a value and its users, and matches regions against patterns. A pattern,
+ * called a shape here, is an expression. It is matched by structure, for any order of ops and of commutative operands:
  *
  *     using namespace collet::kernel::shape;
  *     const Shape gate = multiply(input(0), logistic(input(1)));

@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_MOVES_HPP
 #define COLLET_KERNEL_MOVES_HPP
 
-/** \file Makes kernel rows for all ops that only move elements, from a single kernel. Included by kernel_backend.hpp. */
+/** \file
+ * Makes kernel rows for all ops that only move elements, from a single kernel. Included by kernel_backend.hpp. */
 
 #include "kernel_describe.hpp"
 #include "kernel_shapes.hpp"

@@ -2,8 +2,8 @@
 #ifndef COLLET_KERNEL_PLAN_HPP
 #define COLLET_KERNEL_PLAN_HPP
 
-/** \file The plan of a program: which kernel runs each op, and where every value is stored. Included by
- * kernel_backend.hpp.
+/** \file
+ * The plan of a program: which kernel runs each op, and where every value is stored. Included by kernel_backend.hpp.
  */
 
 #include <algorithm>

@@ -2,9 +2,10 @@
 #ifndef COLLET_KERNEL_PLANNER_HPP
 #define COLLET_KERNEL_PLANNER_HPP
 
-/** \file Converts a program to a plan: a list of launches, loops and branches, and a place for every value. The SDK's
- * schedule is kept. The offsets that the SDK proposes are used if no live values overlap and the program has no control
- * flow; otherwise the planner assigns places by live ranges. Included by kernel_backend.hpp.
+/** \file
+ * Converts a program to a plan: a list of launches, loops and branches, and a place for every value. The SDK's schedule
+ * is kept. The offsets that the SDK proposes are used if no live values overlap and the program has no control flow;
+ * otherwise the planner assigns places by live ranges. Included by kernel_backend.hpp.
  *
  * The variables of a loop stay in place: a result of the body is written over the value that it replaces if nothing
  * reads that value any more. Otherwise the two exchange their memory after each iteration ("slots"), so that nothing is

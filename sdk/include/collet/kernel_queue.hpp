@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_QUEUE_HPP
 #define COLLET_KERNEL_QUEUE_HPP
 
-/** \file Queues of a backend that is a table of kernels ("queue" of tables.h). Each queue has a thread that waits for the
+/** \file
+ * Queues of a backend that is a table of kernels ("queue" of tables.h). Each queue has a thread that waits for the
  * points of the next piece of work and starts it. If the device works asynchronously (Device::mark), a second thread
  * waits for the end of started work, so that the device always has the next program. Included by kernel_backend.hpp.
  */

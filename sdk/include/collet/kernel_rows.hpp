@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_ROWS_HPP
 #define COLLET_KERNEL_ROWS_HPP
 
-/** \file Makes kernel rows for memory that the caller can address: for a simulated device, a device that is a processor,
- * or a first version of a backend. The rows are correct and simple, not fast; replace those that matter by your own.
+/** \file
+ * Makes kernel rows for memory that the caller can address: for a simulated device, a device that is a processor, or a
+ * first version of a backend. The rows are correct and simple, not fast; replace those that matter by your own.
  *
  *     collet::kernel::Rows rows([](Device& device, const Array& array) { return static_cast<Mine&>(device).at(array);
  *     });

@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_RUN_HPP
 #define COLLET_KERNEL_RUN_HPP
 
-/** \file Runs one launch of a planned program: starts the steps in order, and interprets loops and branches. Included by
+/** \file
+ * Runs one launch of a planned program: starts the steps in order, and interprets loops and branches. Included by
  * kernel_backend.hpp.
  */
 

@@ -2,8 +2,9 @@
 #ifndef COLLET_KERNEL_SCALARS_HPP
 #define COLLET_KERNEL_SCALARS_HPP
 
-/** \file Computes scalars on the host: the indices of dynamic slices, which frontends compute from a scalar argument by a
- * few ops (such as adding the extent to a negative index), and the counters and conditions of loops. Scalars that depend
+/** \file
+ * Computes scalars on the host: the indices of dynamic slices, which frontends compute from a scalar argument by a few
+ * ops (such as adding the extent to a negative index), and the counters and conditions of loops. Scalars that depend
  * only on constants and on arguments passed by value need not be read back from the device in the middle of a program.
  * Included by kernel_backend.hpp.
  */

@@ -2,7 +2,8 @@
 #ifndef COLLET_KERNEL_SHAPES_HPP
 #define COLLET_KERNEL_SHAPES_HPP
 
-/** \file Describes ops as loops with strides, so that one kernel serves many ops: Move for ops that rearrange elements,
+/** \file
+ * Describes ops as loops with strides, so that one kernel serves many ops: Move for ops that rearrange elements,
  * Reduction for reduce, MatrixProduct for dot. Strides and bases count elements.
  */
 

@@ -2,8 +2,9 @@
 #ifndef COLLET_RANGES_H
 #define COLLET_RANGES_H
 
-/** \file The check of bounds that copy and execute must make (backend.h): is a place or an argument inside its buffer?
- * C11, nothing to link.
+/** \file
+ * The check of bounds that copy and execute must make (backend.h): is a place or an argument inside its buffer? C11,
+ * nothing to link.
  */
 
 #include <stdint.h>

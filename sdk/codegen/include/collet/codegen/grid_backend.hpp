@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A backend for a device that runs kernels as grids of blocks of threads, such as a GPU. The vendor writes a
-/// Target with grids and a GridDevice: memory, copies, and what the device's driver does with modules and kernels. This
-/// header interprets the launch plan on the host: it starts one kernel after the other, and reads from the device only
+/// \file
+/// A backend for a device that runs kernels as grids of blocks of threads, such as a GPU. The vendor writes a Target
+/// with grids and a GridDevice: memory, copies, and what the device's driver does with modules and kernels. This header
+/// interprets the launch plan on the host: it starts one kernel after the other, and reads from the device only
 /// conditions of loops and indices of branches.
 ///
 ///     collet::kernel::Backend describe() {
