@@ -1,4 +1,4 @@
-# How everything is compiled. Nothing here depends on the machine that compiles: no -march=native.
+# Compiler flags for all targets. None of them depends on the build machine: no -march=native.
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_CXX_STANDARD 20)
@@ -34,7 +34,7 @@ set(COLLET_C_WARNINGS -Wstrict-prototypes)
 if(COLLET_WERROR)
   list(APPEND COLLET_WARNINGS -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # With optimisation gcc 12 raises these inside libstdc++ on correct code; they stay warnings.
+    # With optimisation, gcc 12 reports these warnings inside libstdc++ for correct code, so they are not errors.
     list(APPEND COLLET_WARNINGS -Wno-error=array-bounds -Wno-error=free-nonheap-object -Wno-error=maybe-uninitialized
          -Wno-error=restrict -Wno-error=stringop-overflow -Wno-error=stringop-overread)
   endif()
@@ -42,7 +42,8 @@ endif()
 add_compile_options(${COLLET_WARNINGS} "$<$<COMPILE_LANGUAGE:CXX>:${COLLET_CXX_WARNINGS}>"
                     "$<$<COMPILE_LANGUAGE:C>:${COLLET_C_WARNINGS}>")
 
-# The same object wherever the tree is checked out: no path of this machine in it, and ccache agrees.
+# Object files do not contain the path of the source tree, so that they are the same everywhere and ccache can share
+# them.
 add_compile_options("-ffile-prefix-map=${PROJECT_BINARY_DIR}/=build/"
                     "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -62,8 +63,8 @@ if(COLLET_CCACHE)
   endforeach()
 endif()
 
-# Debian installs lld as ld.lld-19, which gcc cannot be told about by name: a link with the name that
-# it looks for does.
+# Debian installs lld as ld.lld-19, a name that gcc does not accept, so a link with the name that gcc searches for is
+# made.
 find_program(COLLET_LLD NAMES ld.lld-19 ld.lld)
 mark_as_advanced(COLLET_LLD)
 if(COLLET_LLD)
@@ -77,7 +78,8 @@ if(COLLET_SANITIZE)
   add_compile_options(-fsanitize=${COLLET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${COLLET_SANITIZE})
   if(COLLET_SANITIZE MATCHES "undefined")
-    # Types that cross a plugin border are seen by two copies of their type information.
+    # Both sides of a plugin's interface have their own type information of a class, which this sanitizer takes for an
+    # error.
     add_compile_options(-fno-sanitize=vptr)
     add_link_options(-fno-sanitize=vptr)
   endif()

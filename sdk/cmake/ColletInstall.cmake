@@ -10,7 +10,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
 
 if(TARGET collet)
   set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-                        INSTALL_RPATH "$ORIGIN")  # what a wheel puts beside it
+                        INSTALL_RPATH "$ORIGIN")  # finds libraries that a wheel puts into the same folder
   target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
   collet_check(NAME exports_libcollet LABELS abi
                COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")
@@ -45,10 +45,10 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/ColletConfigVersion.cmak
 install(FILES "${PROJECT_BINARY_DIR}/ColletConfig.cmake" "${PROJECT_BINARY_DIR}/ColletConfigVersion.cmake"
         DESTINATION "${config_dir}")
 
-# collet.pc finds its prefix from its own place, as many folders up as its folder is deep.
+# collet.pc computes the prefix relative to its own folder.
 string(REGEX REPLACE "[^/]+" ".." pc_to_prefix "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(sdk/cmake/collet.pc.in "${PROJECT_BINARY_DIR}/collet.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/collet.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-# Projects inside the build tree may also say find_package(Collet) without an install.
+# Projects inside the build tree can use find_package(Collet) without an installation.
 export(EXPORT ColletTargets NAMESPACE collet:: FILE "${PROJECT_BINARY_DIR}/ColletTargets.cmake")

@@ -1,9 +1,10 @@
-# What a person may switch, and what the machine offers.
+# Options of the build, and the packages that are searched for on the machine.
 
 find_package(LLVM 19.1 CONFIG QUIET)  # 19.1 is the only minor version that LLVM 19 has
 option(COLLET_WITH_LLVM "Build sdk/codegen and the backends that need LLVM 19" ${LLVM_FOUND})
 option(COLLET_STATIC_LLVM "Link LLVM into what needs it, for plugins that run without libLLVM.so" OFF)
-# OpenBLAS, of which several threads may call the build with threads at a time, and the archive of Fortran's library that it needs.
+# The OpenBLAS that several threads may call at the same time (the build with threads), and the archive of Fortran's
+# library that it needs.
 find_library(COLLET_OPENBLAS NAMES libopenblas.a NO_DEFAULT_PATH
   PATHS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread" "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial")
 execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=libgfortran.a OUTPUT_VARIABLE fortran OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -28,7 +29,7 @@ endif()
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(Protobuf REQUIRED)  # protobuf-lite and protoc, for hlo/proto alone
+find_package(Protobuf REQUIRED)  # protobuf-lite and protoc, used only by hlo/proto
 find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(COLLET_WITH_TESTS)
@@ -44,8 +45,8 @@ add_library(collet::mpfr ALIAS collet_mpfr)
 target_include_directories(collet_mpfr SYSTEM INTERFACE "${COLLET_MPFR_INCLUDE_DIR}")
 target_link_libraries(collet_mpfr INTERFACE "${COLLET_MPFR_LIBRARY}")
 
-# collet::llvm: LLVM's headers (as system headers, so that their warnings stay away) and its shared
-# library, or the host's parts of it as archives: their unused sections and symbols are left out.
+# collet::llvm: LLVM's headers (as system headers, to suppress their warnings) and its shared library, or those of its
+# archives that the host needs; unused sections and symbols are removed.
 if(COLLET_WITH_LLVM)
   add_library(collet_llvm INTERFACE)
   add_library(collet::llvm ALIAS collet_llvm)
@@ -55,12 +56,12 @@ if(COLLET_WITH_LLVM)
   target_compile_definitions(collet_llvm INTERFACE ${llvm_definitions})
   if(COLLET_STATIC_LLVM)
     set(llvm_components nativecodegen orcjit passes)
-    if("NVPTX" IN_LIST LLVM_TARGETS_TO_BUILD)  # of the gpu backend
+    if("NVPTX" IN_LIST LLVM_TARGETS_TO_BUILD)  # used by the gpu backend
       list(APPEND llvm_components NVPTX)
       target_compile_definitions(collet_llvm INTERFACE COLLET_NVPTX_TARGET)
     endif()
     llvm_map_components_to_libnames(llvm_libraries ${llvm_components})
-    # What LLVM itself would take from the system is linked in too, where there are archives of it.
+    # Libraries that LLVM itself depends on are linked statically, too, if there are archives of them.
     foreach(library ZLIB::ZLIB=libz.a zstd::libzstd_shared=libzstd.a)
       string(REPLACE "=" ";" pair "${library}")
       list(GET pair 0 target)
@@ -76,6 +77,6 @@ if(COLLET_WITH_LLVM)
     target_link_options(collet_llvm INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,--strip-all)
   else()
     target_link_libraries(collet_llvm INTERFACE LLVM)
-    target_compile_definitions(collet_llvm INTERFACE COLLET_ALL_TARGETS)  # the shared library has them all
+    target_compile_definitions(collet_llvm INTERFACE COLLET_ALL_TARGETS)  # the shared library contains all targets
   endif()
 endif()

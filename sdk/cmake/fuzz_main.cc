@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Drives LLVMFuzzerTestOneInput where libFuzzer is not at hand (gcc): replays files and folders,
-// then runs random mutations of them. It takes libFuzzer's options of the same names: -runs=N
-// -seed=S -max_len=L -artifact_prefix=P. It has no coverage feedback; it is a net under every
-// build, not a replacement.
+// Calls LLVMFuzzerTestOneInput if libFuzzer is not available (with gcc): replays files and folders, then runs random
+// mutations of them. It takes libFuzzer's options of the same names: -runs=N -seed=S -max_len=L -artifact_prefix=P. It
+// has no coverage feedback; it is a net under every build, not a replacement.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +27,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// The input that is being run, which the signal handler writes to a file.
+// The input that is being run. The signal handler writes it to a file.
 const Bytes* running = nullptr;
 char artifact[4096];
 
@@ -62,7 +61,7 @@ class Mutator {
 
   Bytes next() {
     Bytes input = seeds_[below(seeds_.size())];
-    if (input.size() > max_len_) {  // a window of a large seed, now and then its beginning
+    if (input.size() > max_len_) {  // a random window of a large seed, sometimes its beginning
       std::size_t begin = below(3) == 0 ? 0 : below(input.size() - max_len_ + 1);
       input = Bytes(input.begin() + static_cast<std::ptrdiff_t>(begin),
                     input.begin() + static_cast<std::ptrdiff_t>(begin + max_len_));
@@ -80,10 +79,10 @@ class Mutator {
     const std::size_t position = below(b.size() + 1);
     const std::size_t length = std::min(b.size() - position, 1 + below(16));
     switch (below(9)) {
-      case 0:  // one bit
+      case 0:  // flip one bit
         if (position < b.size()) b[position] ^= static_cast<std::uint8_t>(1u << below(8));
         break;
-      case 1:  // one byte
+      case 1:  // change one byte
         if (position < b.size()) b[position] = static_cast<std::uint8_t>(random_());
         break;
       case 2:
@@ -92,19 +91,19 @@ class Mutator {
       case 3:
         b.erase(b.begin() + at(position), b.begin() + at(position + length));
         break;
-      case 4: {  // a piece twice
+      case 4: {  // repeat a part
         Bytes piece(b.begin() + at(position), b.begin() + at(position + length));
         b.insert(b.begin() + at(below(b.size() + 1)), piece.begin(), piece.end());
         break;
       }
-      case 5: {  // a piece of another seed
+      case 5: {  // insert a part of another seed
         const Bytes& other = seeds_[below(seeds_.size())];
         const std::size_t from = below(other.size());
         const std::size_t count = std::min(other.size() - from, 1 + below(64));
         b.insert(b.begin() + at(position), other.begin() + at(from), other.begin() + at(from + count));
         break;
       }
-      case 6: {  // a number at an edge
+      case 6: {  // write an extreme number
         static const char* const edges[] = {
             "0",     "-1", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "4294967296",
             "1e999", "nan"};
@@ -112,12 +111,12 @@ class Mutator {
         b.insert(b.begin() + at(position), text.begin(), text.end());
         break;
       }
-      case 7: {  // a mark of structure
+      case 7: {  // write a character of syntax
         static const char marks[] = "{}()[]<>,=:;%/*\"\\\n\t -";
         b.insert(b.begin() + at(position), static_cast<std::uint8_t>(marks[below(sizeof marks - 1)]));
         break;
       }
-      default:  // one byte among the others
+      default:  // insert a random byte
         b.insert(b.begin() + at(position), static_cast<std::uint8_t>(random_()));
         break;
     }
@@ -150,7 +149,7 @@ int main(int argc, char** argv) {
     if (arg.starts_with("-artifact_prefix=")) {
       prefix = arg.substr(std::strlen("-artifact_prefix="));
     } else if (arg.starts_with("-")) {
-      continue;  // another of libFuzzer's
+      continue;  // an option of libFuzzer that this program does not have
     } else if (std::filesystem::is_directory(argv[i])) {
       for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
         if (entry.is_regular_file()) files.push_back(entry.path());

@@ -7,8 +7,9 @@
 #include <string_view>
 
 /// \file
-/// Part of every test program. ctest gives a test its environment; where a program is started by hand, this gives it the same: the variables
-/// that are not set, and the source tree as the working folder. Both follow from where the program lies in the build folder.
+/// Part of every test program. ctest sets a test's environment; if the program is started by hand, this file sets the
+/// same environment variables, unless they are set, and changes to the source tree. Both are derived from the program's
+/// path in the build folder.
 
 namespace {
 
@@ -20,7 +21,7 @@ void give_up(const std::string& why) {
   std::exit(2);
 }
 
-// The source tree of a build folder, as CMake notes it; empty where there is no note.
+// Returns the source tree of a build folder from CMake's cache; empty if there is no cache.
 std::string source_of(const fs::path& build) {
   constexpr std::string_view kKey = "CMAKE_HOME_DIRECTORY:INTERNAL=";
   std::ifstream cache(build / "CMakeCache.txt");

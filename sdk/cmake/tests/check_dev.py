@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_dev.py: ./dev explains each verb, and installs what is missing as root, through sudo, or not at all. The package
-manager is a stand-in that writes down how it was called."""
+"""check_dev.py: ./dev explains each verb, and installs what is missing as root, through sudo, or not at all. The
+package manager is replaced by a script that records its arguments."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ import tempfile
 
 TOOLS = ("bash", "cat", "dirname", "env", "git", "grep", "mkdir", "mktemp", "rm", "tail")
 STAND_INS = {
-    "dpkg-query": "",  # nothing is installed
+    "dpkg-query": "",  # no package is installed
     "id": 'echo "$FAKE_ID"',
     "apt-get": 'echo "apt-get $*" >>"$FAKE_LOG"; [ -z "$FAKE_FAIL" ] || { echo "E: no network"; exit 100; }',
     "sudo": 'echo "sudo" >>"$FAKE_LOG"; [ "$1" = -n ] && shift; "$@"',
@@ -31,7 +31,8 @@ def make_folder(folder, with_sudo):
 
 
 def docs(user, with_sudo, fail=""):
-    """./dev docs on a system where doxygen is missing: exit code, output, and the calls of the package manager."""
+    """Runs ./dev docs on a system without doxygen. Returns the exit code, the output, and the calls of the package
+    manager."""
     with tempfile.TemporaryDirectory() as folder:
         make_folder(folder, with_sudo)
         log = os.path.join(folder, "log")
@@ -53,7 +54,7 @@ def check_verbs():
     expect("./dev lists its verbs", {"build", "test", "demo", "bench", "collet", "format", "lint", "docs"} <= set(verbs),
            usage)
     for verb in verbs:
-        if verb == "collet":  # the tool's own help; it is built first
+        if verb == "collet":  # prints the help of the tool, which is built first
             continue
         for option in ("--help", "-h"):
             done = subprocess.run(["./dev", verb, option], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

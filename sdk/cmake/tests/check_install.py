@@ -17,11 +17,11 @@ def run(*command, **options):
 
 
 STRICT = "-Wall -Wextra -Wpedantic -Werror"
-ANSWER = "11 42 93 44 105 186"  # of the example's program
+ANSWER = "11 42 93 44 105 186"  # the output of the example's program
 
 
 def environment(**more):
-    """Without what would lead back to the build."""
+    """Returns the environment without variables that refer to the build."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COLLET_")}
     return kept | more
 
@@ -36,7 +36,7 @@ def build_project(cmake, prefix, source):
 
 
 def check_embedding(cmake, prefix, work, pkg_config, backends):
-    """The example, by CMake and by pkg-config, on the installed backend and on the customer's."""
+    """Builds and runs the example, by CMake and by pkg-config, on the installed backend and on the customer's."""
     source = os.path.join(work, "embed")
     shutil.copytree(os.path.join(prefix, "share/collet/templates/examples/embed"), source)
     build = build_project(cmake, prefix, source)
@@ -55,7 +55,7 @@ def check_embedding(cmake, prefix, work, pkg_config, backends):
 
 
 def make_backends(cmake, prefix, work):
-    """A backend in each language; their paths."""
+    """Builds a backend in each language and returns their paths."""
     tool, made = os.path.join(prefix, "bin/collet"), []
     for name, style in (("chip", "c"), ("chip_xx", "kernels"), ("chip_code", "codegen")):
         project = os.path.join(work, name)
@@ -78,7 +78,7 @@ def main():
     run(args.cmake, "--install", args.build_dir, "--prefix", first)
     os.rename(first, prefix)
 
-    # The customer's sources include whatever headers are there.
+    # The customer's sources include all installed headers.
     shutil.copytree(os.path.join(args.source_dir, "sdk/cmake/tests/customer"), project)
     headers = sorted(os.listdir(os.path.join(prefix, "include/collet")))
     both = [name for name in headers if name.endswith(".h")]
