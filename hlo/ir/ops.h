@@ -76,7 +76,13 @@ const OpInfo& op_info(Op op);
 /// Converts "all-reduce" to Op::ALL_REDUCE.
 std::optional<Op> op_from_text(std::string_view text);
 /// The largest opcode; opcodes begin at 1.
-constexpr int kLastOp = 131;
+constexpr int kLastOp = [] {
+  int last = 0;
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  last = id > last ? id : last;
+#include <collet/ops.def>
+  return last;
+}();
 
 inline bool is_elementwise(Op op) {
   return op_info(op).has(COLLET_OP_ELEMENTWISE);
