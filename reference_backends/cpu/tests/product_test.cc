@@ -209,6 +209,13 @@ TEST_P(ProductTest, DeepOnesThatArePackedInBlocks) {
   dot<int8_t, int32_t>(COLLET_TYPE_S8, COLLET_TYPE_S32, p, q, 1, 60, 66, 4096, false, false);
 }
 
+TEST_P(ProductTest, PanelsOfALargeMatrixThatAreCopied) {
+  // Rows of at least 4096 bytes, and more of them than the second cache holds. The last panel has fewer columns, and the last block fewer steps.
+  dot<float>(COLLET_TYPE_F32, 1, 115, 1100, 410, false, false);
+  dot<float>(COLLET_TYPE_F32, 2, 112, 1024, 260, true, false);
+  dot<double>(COLLET_TYPE_F64, 1, 113, 600, 300, false, false);
+}
+
 TEST_P(ProductTest, FewRowsOfALargeMatrix) {
   for (const int64_t rows : {1, 2, 5, 13, 30}) dot<float>(COLLET_TYPE_F32, 1, rows, 2100, 1031, false, false);
   dot<double>(COLLET_TYPE_F64, 1, 3, 1100, 1031, true, false);

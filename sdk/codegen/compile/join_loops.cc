@@ -144,6 +144,7 @@ class LoopJoiner {
       for (FunctionId& id : call.after) visit(id);
       visit(call.pack_a);
       visit(call.pack_b);
+      visit(call.copy_b);
     }
     for (RoutineCall& call : plan_.routines) visit(call.compare);
   }

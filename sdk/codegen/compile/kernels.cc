@@ -73,6 +73,7 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
       if (row ? call.last_rows == 0 : call.rows < call.tile_rows) continue;
       MicroKernel m = p.micro(row ? call.last_rows : p.tile_rows, columns);
       m.accumulates = !in_registers;
+      m.fetches = call.copies_b && column == 0;
       call.micro[row][column] = function_of(m, in_registers ? epilogue : nullptr);
     }
     if (!epilogue || in_registers) continue;
@@ -157,6 +158,11 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
     call.pack_b = add_packing(p.b, d);
   } else {
     d.ranges.push_back(read(b));
+  }
+  if (call.copies_b) {
+    Kernel copy = panel_copy(p);
+    choose_lanes(copy, target_.vector_bits, 1);
+    call.copy_b = function_of(copy);
   }
   d.ranges.push_back(write(result));
   RangeId scratch = buffers_.add(std::max<uint64_t>(call.scratch_bytes(), 64), time_);

@@ -32,6 +32,9 @@ struct Tile {
   int64_t c_step;
   int64_t tail;  ///< number of valid lanes in the last vector, for a masked micro-kernel
   int64_t accumulate;
+  /// First row of the next panel of b, and the distance of its rows in elements: the micro-kernel fetches them into the cache.
+  const char* ahead;
+  int64_t ahead_step;
   const char* start;       ///< a row of initial values, to which the first block of the depth is added
   int64_t segments;        ///< for a depth in segments: their number
   const int64_t* offsets;  ///< offset in a of each segment, in elements

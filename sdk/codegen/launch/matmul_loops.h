@@ -30,7 +30,7 @@ class MatmulLoops {
   /// Runs jobs [begin, end) of call.jobs(). `worker` selects the scratch memory.
   void jobs(Number begin, Number end, Number worker) {
     m_.put(&Tile::a_step, m_.number(c_.a_depth == 1 ? c_.a_row : c_.a_depth));
-    m_.put(&Tile::b_step, m_.number(c_.b_depth));
+    m_.put(&Tile::b_step, m_.number(c_.copies_b ? c_.panel : c_.b_depth));
     m_.put(&Tile::c_step, m_.number(c_.ldc));
     m_.put(&Tile::tail, m_.number(c_.tail));
     const uint32_t operands = c_.a_buffers + c_.b_buffers;
@@ -114,16 +114,34 @@ class MatmulLoops {
       m_.put(&Tile::accumulate, m_.choose(k == 0, 0, 1));
       const bool own_rows = c_.a_packed && c_.a_blocks > 1;
       if (own_rows) pack_rows(k);
+      const Number steps = count != 0 ? m_.least(m_.number(c_.run_block), m_.number(count) - k * c_.run_block) * c_.run
+                                      : m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first);
       const Flag is_last = k == blocks - 1;
       const Number a_at = count != 0 || own_rows ? m_.number(0) : first * c_.a_depth;
       m_.loop(first_panel_, last_panel_, [&](Number j) {
         const Number at =
             c_.b_in_panels ? (j * (c_.depth + c_.b_starts) + first) * c_.panel : first * c_.b_depth + j * c_.panel;
-        m_.put(&Tile::b, b_ + at * c_.element_bytes);
+        panel_of_b(j, b_ + at * c_.element_bytes, steps);
         if (c_.b_starts != 0) m_.put(&Tile::start, b_ + (j * (c_.depth + 1) + c_.depth) * c_.panel * c_.element_bytes);
         panel(j * c_.panel, a_at, is_last);
       });
     });
+  }
+
+  /// Sets the panel of b that tiles use. A last panel of fewer columns is used in place, since it cannot be copied whole.
+  void panel_of_b(Number j, Address from, Number steps) {
+    if (!c_.copies_b) return m_.put(&Tile::b, from);
+    m_.put(&Tile::ahead, from + c_.panel * c_.element_bytes);
+    m_.put(&Tile::ahead_step, m_.number(c_.b_depth));
+    const Address copy = a_scratch_ + c_.a_scratch();
+    if (c_.last_columns == 0) {
+      m_.copy(from, copy, steps);
+      return m_.put(&Tile::b, copy);
+    }
+    const Flag is_whole = j < m_.number(c_.columns / c_.panel);
+    m_.when(is_whole, [&] { m_.copy(from, copy, steps); });
+    m_.put(&Tile::b, m_.choose(is_whole, copy, from));
+    m_.put(&Tile::b_step, m_.choose(is_whole, c_.panel, c_.b_depth));
   }
 
   /// Computes the tiles of one panel for a block of the depth. After the last block the results are complete.
@@ -146,6 +164,7 @@ class MatmulLoops {
       if (!c_.positions.empty())
         m_.put(&Tile::position, m_.elements(&MatmulCall::positions, batch * static_cast<int64_t>(c_.batch_rank)));
       m_.compute(last_row, last_column);
+      if (c_.copies_b) m_.put(&Tile::ahead_step, m_.number(0));  // the first tile has fetched the panel
       m_.finish(is_last_block, last_column);
     });
   }

@@ -28,13 +28,15 @@ int64_t MatmulCall::a_scratch() const {
 }
 
 int64_t MatmulCall::b_scratch() const {
-  return packs_b ? (b_matrix * element_bytes + 127) / 64 * 64 : 0;
+  const int64_t elements = packs_b ? b_matrix : copies_b ? panel * depth_block : 0;
+  return elements == 0 ? 0 : (elements * element_bytes + 127) / 64 * 64;
 }
 
 MatmulRunner::MatmulRunner(const MatmulCall& call, const std::vector<void*>& addresses)
     : c_(call),
       pack_a_(at<KernelFunction>(addresses, call.pack_a)),
-      pack_b_(at<KernelFunction>(addresses, call.pack_b)) {
+      pack_b_(at<KernelFunction>(addresses, call.pack_b)),
+      copy_b_(at<KernelFunction>(addresses, call.copy_b)) {
   for (int row = 0; row < 2; ++row) {
     for (int column = 0; column < 2; ++column)
       micro_[row][column] = at<MicroFunction>(addresses, call.micro[row][column]);
@@ -56,6 +58,7 @@ class MatmulRunner::Interpreter {
   static Number number(int64_t x) { return x; }
   static Number least(Number x, Number y) { return std::min(x, y); }
   static Number choose(Flag which, int64_t x, int64_t y) { return which ? x : y; }
+  static Address choose(Flag which, Address x, Address y) { return which ? x : y; }
   static Flag no() { return false; }
   Number element(Table table, Number i) const { return elements(table, i)[0]; }
   const int64_t* elements(Table table, Number i) const { return (r_.c_.*table).data() + i; }
@@ -83,6 +86,10 @@ class MatmulRunner::Interpreter {
     std::copy_n(buffers_ + from, count, places);
     places[count] = packed;
     (id == r_.c_.pack_a ? r_.pack_a_ : r_.pack_b_)(places, begin, end);
+  }
+  void copy(Address from, Address to, Number steps) const {
+    char* places[] = {from, to};
+    r_.copy_b_(places, 0, steps);
   }
 
  private:

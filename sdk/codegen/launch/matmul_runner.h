@@ -30,6 +30,7 @@ class MatmulRunner {
   MicroFunction after_[2] = {};
   KernelFunction pack_a_ = nullptr;
   KernelFunction pack_b_ = nullptr;
+  KernelFunction copy_b_ = nullptr;
 };
 
 }  // namespace collet::codegen

@@ -70,6 +70,7 @@ class Printer {
             std::to_string(call.column_parts) + " parts";
     if (call.a_packed) out_ += ", a packed";
     if (call.b_packed) out_ += ", b packed";
+    if (call.copies_b) out_ += ", panels of b copied";
     if (call.epilogue) out_ += ", epilogue";
     out_ += "\n";
   }

@@ -83,6 +83,7 @@ class MatmulWriter {
   Number number(int64_t x) { return of(w_.number(x)); }
   Number least(Number x, Number y) { return of(b_.CreateSelect((x < y).v, x.v, y.v)); }
   Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
+  Address choose(Flag which, Address x, Address y) { return of(b_.CreateSelect(which.v, x.v, y.v)); }
   Flag no() { return of(b_.getFalse()); }
   Number element(Table table, Number i) { return of(b_.CreateLoad(b_.getInt64Ty(), elements(table, i).v)); }
   Address elements(Table table, Number i) {
@@ -119,6 +120,12 @@ class MatmulWriter {
     for (uint32_t i = 0; i < count; ++i) b_.CreateStore(buffer(from + i).v, w_.at(places, int64_t{8} * i));
     b_.CreateStore(packed.v, w_.at(places, int64_t{8} * count));
     b_.CreateCall(functions_[id], {places, begin.v, end.v});
+  }
+  void copy(Address from, Address to, Number steps) {
+    Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), 2));
+    b_.CreateStore(from.v, places);
+    b_.CreateStore(to.v, w_.at(places, int64_t{8}));
+    b_.CreateCall(functions_[c_.copy_b], {places, w_.number(0), steps.v});
   }
 
  private:

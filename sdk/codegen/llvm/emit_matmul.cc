@@ -71,6 +71,10 @@ class MicroEmitter {
     depth_ = field_i64(offsetof(Tile, depth));
     a_step_ = field_i64(offsetof(Tile, a_step));
     b_step_ = field_i64(offsetof(Tile, b_step));
+    if (k_.fetches) {
+      ahead_ = field_ptr(offsetof(Tile, ahead));
+      ahead_step_ = field_i64(offsetof(Tile, ahead_step));
+    }
     if (!k_.by_depth) {
       two_steps_ = b_.CreateMul(a_step_, b_.getInt64(2));
       three_steps_ = b_.CreateMul(a_step_, b_.getInt64(3));
@@ -147,7 +151,12 @@ class MicroEmitter {
     std::vector<Value*> pointers = phis_of(firsts, before);
     std::vector<Value*> phis = phis_of(first_sums, before);
     std::vector<Value*> sums = phis;
-    if (k_.vectors > 1 && !k_.streams) prefetch(pointers[0]);
+    if (k_.fetches) {
+      prefetch(offset(ahead_, b_.CreateMul(ahead_step_, k)));
+    } else if (k_.vectors > 1 && !k_.streams) {
+      constexpr uint64_t kAhead = 12;  // steps; hardware does not prefetch rows that are far apart
+      prefetch(offset(pointers[0], b_.CreateMul(b_step_, b_.getInt64(kAhead))));
+    }
     step(pointers, sums);
     std::vector<Value*> moved{offset(pointers[0], b_step_)};
     for (size_t i = 1; i < pointers.size(); ++i) {
@@ -162,14 +171,12 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Prefetches rows of b that the loop reaches later. Hardware does not prefetch them if they are far apart.
-  void prefetch(Value* b) {
-    constexpr uint64_t kAhead = 12;
-    Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
+  /// Prefetches the cache lines of one row of a panel.
+  void prefetch(Value* row) {
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
     for (int at = 0; at < k_.vectors * lanes_; at += line) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                         {offset(row, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     }
   }
 
@@ -380,6 +387,8 @@ class MicroEmitter {
   Value* depth_ = nullptr;
   Value* a_step_ = nullptr;
   Value* b_step_ = nullptr;
+  Value* ahead_ = nullptr;
+  Value* ahead_step_ = nullptr;
   Value* two_steps_ = nullptr;
   Value* three_steps_ = nullptr;
 };

@@ -519,7 +519,9 @@ class Finder {
       int64_t rows = out_.rows;
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
       if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) {
-        return stream_b(rows);
+        stream_b(rows);
+        b.copied = !b.streams && copies_panels();
+        return;
       }
     }
     b = {};
@@ -530,6 +532,14 @@ class Finder {
     } else {
       pack_panels_of_b();
     }
+  }
+
+  /// Returns true if panels of b are better copied than read in place: b does not fit into the second cache, and each row of a panel is
+  /// on another page, so that a panel needs more entries than the first-level TLB has.
+  bool copies_panels() const {
+    constexpr int64_t kPage = 4096;
+    const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    return out_.b.depth * bytes >= kPage && out_.depth * out_.b.depth * bytes > target_.second_cache;
   }
 
   /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the
@@ -739,6 +749,21 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   return m;
 }
 
+Kernel panel_copy(const Product& product) {
+  Kernel k;
+  k.loops = {{product.depth}, {product.panel()}};
+  k.outer = 2;
+  k.buffers = 2;
+  Expr load;
+  load.op = ExprOp::kLoad;
+  load.type = product.type;
+  load.buffer = 0;
+  load.index = add_scaled(loop_index(1), loop_index(0), product.b.depth);
+  k.exprs.push_back(load);
+  k.stores.push_back({1, 0, add_scaled(loop_index(1), loop_index(0), product.panel()), kNoExpr});
+  return k;
+}
+
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
   const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
   if (plan.kernel.reductions.size() != 1) return false;
@@ -752,7 +777,7 @@ std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
          std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
          (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "") +
-         (k.streams ? "_streams" : "") + (k.starts ? "_starts" : "") +
+         (k.streams ? "_streams" : "") + (k.fetches ? "_fetches" : "") + (k.starts ? "_starts" : "") +
          (k.packs > 1 ? "_of_" + std::to_string(k.packs) : "");
 }
 

@@ -36,6 +36,7 @@ struct MicroKernel {
   bool accumulates = false;  ///< true if the depth may be computed in several blocks
   bool segmented = false;    ///< true if a is read in segments of `depth` steps each, at arbitrary addresses
   bool streams = false;      ///< ProductOperand::streams of b: b is not prefetched by instructions
+  bool fetches = false;      ///< true if Tile::ahead is prefetched
   bool starts = false;       ///< true if the first block of the depth is added to Tile::start
   auto operator<=>(const MicroKernel&) const = default;
 };
@@ -76,6 +77,8 @@ struct ProductOperand {
   int64_t matrix = 0;                              ///< b, packed: elements of one matrix
   /// b, packed: true if it consists of panels, each ordered by depth; false if it consists of rows.
   bool panels = false;
+  /// b, direct: true if panels are copied to scratch memory, because many tiles use each and they are slow to read in place.
+  bool copied = false;
   bool streams = false;  ///< b, direct: true if it is read from memory, a few whole rows at a time
   KernelPlan
       /// b, packed in panels: the kernel that writes the row of sums after each panel, see Product::starts; without
@@ -120,6 +123,10 @@ struct Product {
   /// Returns the micro-kernel for a tile of that many rows and columns.
   MicroKernel micro(int64_t tile, int64_t tile_columns) const;
 };
+
+/// Returns the kernel that copies a panel of b, which is read in place, so that its rows are contiguous. Loop 0 runs over the steps of the
+/// depth. Buffers: the first element of the panel; the copy.
+Kernel panel_copy(const Product& product);
 
 /// Finds the product in a kernel whose loops have not been collapsed. Returns false if there is none, or if a plain
 /// kernel is faster.

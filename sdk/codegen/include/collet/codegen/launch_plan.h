@@ -57,7 +57,8 @@ struct MatmulCall {
   FunctionId after[2] = {kNoFunction, kNoFunction};
   FunctionId pack_a = kNoFunction;
   FunctionId pack_b = kNoFunction;
-  bool epilogue = false;  ///< true if the micro-kernels or `after` apply an epilogue
+  FunctionId copy_b = kNoFunction;  ///< copies steps [begin, end) of a panel of b; buffers: source, destination
+  bool epilogue = false;            ///< true if the micro-kernels or `after` apply an epilogue
   int64_t element_bytes = 4;
   int64_t rows = 0;
   int64_t columns = 0;
@@ -87,6 +88,8 @@ struct MatmulCall {
   /// 1 if each packed panel of b is followed by a row of sums, the initial values of its columns of the result
   int64_t b_starts = 0;
   bool packs_b = false;  ///< true if the call packs each matrix b itself; false if an earlier step has packed it
+  /// True if b is read in place, but each panel of a depth block is copied to scratch memory before tiles use it.
+  bool copies_b = false;
   uint32_t a_buffers = 1;
   uint32_t b_buffers = 1;
   int64_t a_offset = 0;
