@@ -54,7 +54,7 @@ const std::vector<Row>& rows() {
       {"equal_free", {4, 4, 9}, {9, 5, 5}, {}, {}, {2}, {0}},
       {"equal_contracting_swapped", {5, 4, 4}, {4, 4, 7}, {}, {}, {1, 2}, {1, 0}},
       {"cubes", {4, 4, 4}, {4, 4, 4}, {1}, {2}, {0}, {1}},
-      // More than 256 of each dimension, and a depth beyond a panel.
+      // More than 256 rows, columns, steps of the depth, or batches; then batches in four dimensions, and none.
       {"300x70_70x257", {300, 70}, {70, 257}, {}, {}, {1}, {0}},
       {"3x1025_1025x5", {3, 1025}, {1025, 5}, {}, {}, {1}, {0}},
       {"257_batches", {257, 3, 2}, {257, 2, 3}, {0}, {0}, {2}, {1}},

@@ -25,7 +25,7 @@ class LazySession {
   std::unique_ptr<Session> session_;
 };
 
-/// Runs one text of an index: it is refused, read, or executed, as the index expects.
+/// Runs one module of a corpus index: checks that its text is refused, is read, or gives the expected results, as the entry states.
 EntryOutcome run_index_entry(const hlo::testing::Index& index, const hlo::testing::IndexEntry& entry,
                              LazySession& session);
 /// Runs one model.

@@ -22,7 +22,7 @@ struct Bundle {
   ConformReport report;
   std::string collet;                     ///< version of the SDK
   std::string suite, library;             ///< SHA-256 of the suite and of the library
-  std::string machine;                    ///< SHA-256 of the report's description
+  std::string machine;                    ///< SHA-256 of the description of the machine in the report
   std::string verdict;                    ///< "conforms" or "does not conform"
   size_t cases = 0;                       ///< number of cases according to the first line
   std::vector<std::string> altered = {};  ///< lines whose checksum is wrong: "line 17, add/f32/1/unit"

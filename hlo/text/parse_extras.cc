@@ -266,7 +266,7 @@ bool Parser::backend_config(Extras& out) {
   return out.backend_config_is_json ? json(out.backend_config) : string(out.backend_config);
 }
 
-// ---- small ones ----
+// ---- small attributes ----
 
 bool Parser::parameter_replication(List<const bool>& out) {
   std::vector<bool> list;

@@ -9,7 +9,7 @@
 
 /// \file
 /// Stores the order of dimensions that a frontend requested with an array, and returns it on request. The data of every
-/// array are row-major: direct access is refused if another order was promised.
+/// array are row-major: direct access to the memory is refused if the frontend requested another order.
 
 /// A dense layout, as the order of dimensions from minor to major. There is one object for each order, which is never
 /// freed, so equal layouts have equal addresses.

@@ -63,7 +63,8 @@ Literal values(Type type, std::mt19937_64& random, bool moderate) {
   return out;
 }
 
-// Returns the second operand. Its special values are in reverse order, so that all pairs of special values occur.
+// Returns the second operand. Its special values are transposed: element i has the value that element (i % 28) * 28 had, so that all pairs of special
+// values occur.
 Literal second(Type type, std::mt19937_64& random, bool moderate) {
   Literal out = values(type, random, moderate);
   if (!is_float(type)) return out;

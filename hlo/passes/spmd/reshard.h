@@ -42,8 +42,9 @@ struct ReshardPlan {
   std::string to_string() const;
 };
 
-/// Plans a reshard from `from` to `to`, which are consistent among `groups`. Dimensions that do not split evenly are
-/// padded at the end.
+/// Plans a reshard from `from` to `to`. Precondition for each of the two shardings: within each device group, every
+/// combination of tiles of its dimensions occurs, and all combinations occur equally often. Dimensions that do not split
+/// evenly are padded at the end.
 ReshardPlan plan_reshard(const Shape& shape, const ArraySharding& from, const ArraySharding& to,
                          const DeviceGroups& groups);
 /// Returns the bytes that this plan moves.

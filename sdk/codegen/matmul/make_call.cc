@@ -67,7 +67,7 @@ class Maker {
     c_.cost_ns = std::max(arithmetic_ns(), memory_ns(p));
     c_.tail = c_.last_columns % c_.lanes;
     if (c_.a_packed) c_.a_buffers = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
-    // A single small panel stays in the first-level cache whatever its depth, and a is read only once.
+    // A single small panel stays in the first-level cache without being cut into depth blocks, and a is read only once.
     const bool small =
         c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     c_.copies_b = p.b.copied && !small;
@@ -86,7 +86,7 @@ class Maker {
     }
     if (!c_.segments.empty()) {
       const auto count = static_cast<int64_t>(c_.segments.size());
-      // Bytes that one segment of a tile spans; its rows overlap.
+      // Bytes of `a` from the first to the last element that a tile reads for one segment of the depth. The rows of a tile overlap there.
       const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;
       c_.run_block = std::clamp<int64_t>(target_.first_cache * 3 / 4 / reach, 1, count);
       c_.run_block = divide_up(count, divide_up(count, c_.run_block));

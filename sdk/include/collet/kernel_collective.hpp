@@ -16,7 +16,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** True for collectives that the helper runs. */
+/** Returns true for the collectives that this header runs on behalf of a table of kernels. */
 inline bool is_collective(uint32_t opcode) {
   switch (opcode) {
     case COLLET_OP_ALL_REDUCE:
