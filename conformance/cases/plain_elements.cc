@@ -448,6 +448,9 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   if (!have_all(0)) return std::nullopt;
   if (instr.op == Op::COMPARE) {
     const auto& attrs = instr.as<hlo::CompareAttrs>();
+    // Complex numbers have no order.
+    const bool is_ordered = attrs.direction != hlo::Direction::EQ && attrs.direction != hlo::Direction::NE;
+    if (is_ordered && hlo::is_complex(operands[0]->type())) return std::nullopt;
     if (attrs.type == hlo::CompareType::TOTALORDER &&
         (!hlo::is_float(type) || !has_total_order(a) || !has_total_order(*operands[1])))
       return std::nullopt;
