@@ -16,6 +16,7 @@
 namespace collet::hlo {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 std::unique_ptr<Module> read(const std::string& text) {
@@ -159,7 +160,8 @@ TEST(Markers, ResultsThatAreNotAsManyAsOperands_AreRefused) {
                                   std::string(kOutOfTwo) + R"(
   ROOT r = f32[8] negate(s)
 )")),
-              HasSubstr("1 results for 2 operands"));
+              // The verifier, which builds with assertions run before each pass, has words of its own.
+              AnyOf(HasSubstr("1 results for 2 operands"), HasSubstr("its result is f32[8]")));
 }
 
 TEST(Markers, ResultOfAnotherShapeThanTheTile_IsRefused) {
