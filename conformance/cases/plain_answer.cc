@@ -67,6 +67,16 @@ std::optional<Literal> unreduced(const Module& module, const Instruction& instr,
   return combined == from ? std::optional(combined) : std::nullopt;
 }
 
+// Returns the number of the result's element to which a reduction over the dimensions `over` adds the element at `index`. `strides` are
+// those of the result.
+int64_t offset_in_result(const Indices& index, std::span<const int64_t> over, const Indices& strides) {
+  int64_t offset = 0;
+  size_t kept = 0;
+  for (size_t d = 0; d < index.size(); ++d)
+    if (!is_in(over, static_cast<int64_t>(d))) offset += index[d] * strides[kept++];
+  return offset;
+}
+
 std::optional<Literal> reduced(const Module& module, const Instruction& instr, const Literal& from,
                                const Literal& start) {
   const auto& over = instr.as<hlo::DimensionsAttrs>().dimensions;
@@ -78,10 +88,7 @@ std::optional<Literal> reduced(const Module& module, const Instruction& instr, c
   const Indices sizes = sizes_of(from.shape()), strides = strides_of(instr.shape);
   Indices index(sizes.size());
   for (int64_t i = 0; i < from.element_count(); ++i, advance(index, sizes)) {
-    int64_t to = 0;
-    size_t kept = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      if (!is_in(over, static_cast<int64_t>(d))) to += index[d] * strides[kept++];
+    const int64_t to = offset_in_result(index, over, strides);
     combine(out, to, out, to, from, i);
   }
   return out;
@@ -355,10 +362,7 @@ Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruct
   const Indices sizes = sizes_of(from), strides = strides_of(results);
   Indices index(sizes.size());
   for (int64_t i = 0; i < from.element_count(); ++i, advance(index, sizes)) {
-    int64_t to = 0;
-    size_t kept = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      if (!is_in(over, static_cast<int64_t>(d))) to += index[d] * strides[kept++];
+    const int64_t to = offset_in_result(index, over, strides);
     lines[static_cast<size_t>(to)].others.push_back(i);
   }
   return combined_in_any_order(interpreter, instr, instr.called[0], operands.first(count), lines);

@@ -90,7 +90,7 @@ class FftLanes {
     V im;
   };
 
-  /// Runs a job. `work` has room for twice plan->n elements of C.
+  /// Runs a job. `work` has space for 2 * plan->n elements of type C.
   COLLET_INLINE static void run(const FftJob<T>& job, char* work) {
     C* x = reinterpret_cast<C*>(work);
     C* y = x + job.plan->n;

@@ -104,18 +104,20 @@ class MatmulLoops {
     const int64_t blocks = c_.depth_blocks();
     m_.loop(m_.number(0), m_.number(blocks), [&](Number k) {
       const Number first = k * c_.depth_block;
+      Number steps{};  // of the depth, in this block
       if (count != 0) {
+        const Number segments = m_.least(m_.number(c_.run_block), m_.number(count) - k * c_.run_block);
+        steps = segments * c_.run;
         m_.put(&Tile::depth, m_.number(c_.run));
-        m_.put(&Tile::segments, m_.least(m_.number(c_.run_block), m_.number(count) - k * c_.run_block));
+        m_.put(&Tile::segments, segments);
         m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, k * c_.run_block));
       } else {
-        m_.put(&Tile::depth, m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first));
+        steps = m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first);
+        m_.put(&Tile::depth, steps);
       }
       m_.put(&Tile::accumulate, m_.choose(k == 0, 0, 1));
       const bool own_rows = c_.a_packed && c_.a_blocks > 1;
       if (own_rows) pack_rows(k);
-      const Number steps = count != 0 ? m_.least(m_.number(c_.run_block), m_.number(count) - k * c_.run_block) * c_.run
-                                      : m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first);
       const Flag is_last = k == blocks - 1;
       const Number a_at = count != 0 || own_rows ? m_.number(0) : first * c_.a_depth;
       m_.loop(first_panel_, last_panel_, [&](Number j) {

@@ -11,19 +11,19 @@
 
 #include "types.h"
 
-/** Copies the text `from`, which a zero byte ends, to the `room` bytes at `to` (at least one): cut between two characters of UTF-8 where
- * it is too long, and filled up with zero bytes. */
-static inline void collet_copy_text(char* to, size_t room, const char* from) {
+/** Copies the zero-terminated string `from` to `to`, which has `capacity` bytes (at least one). A longer string is truncated
+ * between two UTF-8 characters. The bytes after the string are set to zero. */
+static inline void collet_copy_text(char* to, size_t capacity, const char* from) {
   size_t size = strlen(from);
-  if (size >= room) {
-    size = room - 1;
+  if (size >= capacity) {
+    size = capacity - 1;
     while (size > 0 && ((unsigned char)from[size] & 0xC0) == 0x80) --size;
   }
   memcpy(to, from, size);
-  memset(to + size, 0, room - size);
+  memset(to + size, 0, capacity - size);
 }
 
-/** Fills `error`, and returns `code`. */
+/** Stores `code` and `message` in `error`, which must not be null, and returns `code`. */
 static inline collet_status collet_set_error(struct collet_error* error, collet_status code, const char* message) {
   error->code = code;
   error->reserved = 0;
