@@ -5,6 +5,11 @@
 #include <chrono>
 #include <system_error>
 
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 namespace collet::codegen {
 namespace {
 
@@ -19,6 +24,54 @@ inline void pause() {
 
 }  // namespace
 
+#ifdef __linux__
+
+/// Keeps the workers off the core on which the caller runs. A worker that has slept for some milliseconds is often woken
+/// on the core of the thread that wakes it, and stays there until the scheduler balances its queues, which takes longer
+/// than most loops.
+class Threads::Cores {
+ public:
+  explicit Cores(std::vector<std::thread>& workers) : workers_(workers) {
+    const bool known = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
+    active_ = known && CPU_COUNT(&allowed_) > 1;
+    current_ = allowed_;
+  }
+
+  void leave_callers_core() {
+    const int core = sched_getcpu();
+    if (core == callers_core_ || !active_ || core < 0 || core >= CPU_SETSIZE) return;
+    callers_core_ = core;
+    cpu_set_t others = allowed_;
+    CPU_CLR(static_cast<size_t>(core), &others);
+    for (std::thread& worker : workers_) {
+      cpu_set_t set;
+      const pthread_t handle = worker.native_handle();
+      // A mask that is not the one set here is the user's.
+      active_ = pthread_getaffinity_np(handle, sizeof set, &set) == 0 && CPU_EQUAL(&set, &current_) &&
+                pthread_setaffinity_np(handle, sizeof others, &others) == 0;
+      if (!active_) return;
+    }
+    current_ = others;
+  }
+
+ private:
+  std::vector<std::thread>& workers_;
+  cpu_set_t allowed_;      ///< cores that the process could use when the workers were started
+  cpu_set_t current_;      ///< cores that the workers may use
+  int callers_core_ = -1;  ///< the core that `current_` leaves out
+  bool active_ = false;
+};
+
+#else
+
+class Threads::Cores {
+ public:
+  explicit Cores(std::vector<std::thread>&) {}
+  void leave_callers_core() {}
+};
+
+#endif
+
 Threads::Threads(const Target& target)
     : awake_ns_(target.awake_ns),
       wake_ns_(target.wake_ns),
@@ -29,6 +82,7 @@ Threads::Threads(const Target& target)
   } catch (const std::system_error&) {
     // The system cannot start more threads; those that exist do the work.
   }
+  cores_ = std::make_unique<Cores>(workers_);
 }
 
 Threads::~Threads() {
@@ -93,6 +147,7 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
     span.next.store(units * w / count() * grain, std::memory_order_relaxed);
     span.end = std::min(units * (w + 1) / count() * grain, range);
   }
+  cores_->leave_callers_core();
   gate_.store(1, std::memory_order_release);
   generation_.fetch_add(1);
   if (sleeping_.load() > 0) {

@@ -2,8 +2,13 @@
 #include <collet/codegen/threads.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 namespace collet::codegen {
 namespace {
@@ -59,6 +64,79 @@ TEST_F(ThreadsTest, WorkThatComesOftenWakes) {
   EXPECT_GE(first, 5);
   EXPECT_LE(first, 1000);
 }
+
+#ifdef __linux__
+
+/// Restores the affinity of this thread, and skips a test where the process may use one core only.
+class ThreadsCoresTest : public ThreadsTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+    if (CPU_COUNT(&before_) < 2) GTEST_SKIP() << "this process may use one core only";
+    while (!CPU_ISSET(static_cast<size_t>(first_), &before_)) ++first_;
+    second_ = first_ + 1;
+    while (!CPU_ISSET(static_cast<size_t>(second_), &before_)) ++second_;
+  }
+  void TearDown() override { sched_setaffinity(0, sizeof before_, &before_); }
+
+  static void move_to(int core) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<size_t>(core), &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+  }
+
+  /// Runs loops until the worker has taken part in one, and calls `body` in the worker.
+  template <class F>
+  void in_worker(F body) {
+    struct Context {
+      F& body;
+      std::atomic<bool> ran{false};
+    } context{body};
+    for (int tries = 0; tries < 1000 && !context.ran; ++tries) {
+      threads_.loop(
+          2, 1,
+          [](void* c, int64_t, int64_t, int worker) {
+            auto& job = *static_cast<Context*>(c);
+            if (worker == 1) {
+              job.body();
+              job.ran = true;
+            } else {
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+          },
+          &context);
+    }
+    ASSERT_TRUE(context.ran);
+  }
+
+  cpu_set_t before_;
+  int first_ = 0;
+  int second_ = 0;
+};
+
+TEST_F(ThreadsCoresTest, TheWorkerLeavesTheCallersCore) {
+  for (const int core : {first_, second_, first_}) {
+    move_to(core);
+    cpu_set_t workers;
+    in_worker([&] { sched_getaffinity(0, sizeof workers, &workers); });
+    EXPECT_FALSE(CPU_ISSET(static_cast<size_t>(core), &workers));
+    EXPECT_EQ(CPU_COUNT(&workers), CPU_COUNT(&before_) - 1);
+  }
+}
+
+TEST_F(ThreadsCoresTest, AnAffinityThatTheUserSetStays) {
+  in_worker([&] { move_to(first_); });
+  for (const int core : {second_, first_, second_}) {
+    move_to(core);
+    cpu_set_t workers;
+    in_worker([&] { sched_getaffinity(0, sizeof workers, &workers); });
+    EXPECT_TRUE(CPU_ISSET(static_cast<size_t>(first_), &workers));
+    EXPECT_EQ(CPU_COUNT(&workers), 1);
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace collet::codegen

@@ -15,7 +15,8 @@
 namespace collet::codegen {
 
 /// Threads that share the iterations of one loop. A worker spins for a while after each loop and then sleeps. Loops too
-/// short to be shared are not passed to this class.
+/// short to be shared are not passed to this class. On Linux, workers run on any core that the process may use except the
+/// one on which the last loop was started; a program that sets the affinity of a worker itself turns that off.
 class Threads {
  public:
   /// Starts target.threads - 1 workers, which share loops with the caller of loop(); fewer if the system has fewer to
@@ -52,6 +53,7 @@ class Threads {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
   };
+  class Cores;
   void work(int worker);
   void take(int worker);
   bool comes_often(double ns);
@@ -61,6 +63,7 @@ class Threads {
   const double awake_ns_;  ///< least work in ns that is shared while the workers spin
   const double wake_ns_;   ///< least work in ns that is shared while the workers sleep
   std::vector<std::thread> workers_;
+  std::unique_ptr<Cores> cores_;
   std::unique_ptr<Span[]> spans_;
   std::mutex busy_;  ///< held by the thread whose loop is running
   std::mutex sleep_;
