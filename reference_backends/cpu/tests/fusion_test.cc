@@ -232,6 +232,89 @@ TEST_P(FusionTest, KernelsDoNotWaitForEachOtherInACircle) {
   }
 }
 
+/// Returns `x` rotated by `by` along dimension `d`, as a concatenation of two slices.
+Handle rotated(ProgramBuilder& b, RegionBuilder& e, const Handle& x, size_t d, int64_t by) {
+  const auto slice = [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> from(x.dims.size(), 0), to = x.dims, size = x.dims;
+    from[d] = begin;
+    to[d] = end;
+    size[d] = end - begin;
+    const std::vector<int64_t> strides(x.dims.size(), 1);
+    return e.op(COLLET_OP_SLICE, x.element, size, {x}, collet_slice_attrs{b.list(from), b.list(to), b.list(strides)});
+  };
+  return e.op(COLLET_OP_CONCATENATE, x.element, x.dims, {slice(by, x.dims[d]), slice(0, by)},
+              collet_dimension_attrs{static_cast<int64_t>(d)});
+}
+
+TEST_P(FusionTest, AStencilOfRotationsReadsAndWritesOnce) {
+  constexpr int64_t n = 100;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle x = e.argument(kF32, {n, n});
+  Handle sum = e.binary(COLLET_OP_ADD, rotated(b, e, x, 0, 1), rotated(b, e, x, 0, n - 1));
+  sum = e.binary(COLLET_OP_ADD, sum, e.binary(COLLET_OP_ADD, rotated(b, e, x, 1, 1), rotated(b, e, x, 1, n - 1)));
+  e.results({sum});
+  Compiled c(plugin_, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  EXPECT_EQ(c.info.kernels, 9u);  // the inner points, four edges, and four corners
+  EXPECT_LT(c.info.workspace_bytes, static_cast<uint64_t>(n * n * 4));
+  const std::vector<float> in = numbers(n * n, 1);
+  const std::vector<float> out = elements_of<float>(c.run({bytes_of(in)})[0]);
+  const auto at = [&](int64_t i, int64_t j) { return in[static_cast<size_t>((i + n) % n * n + (j + n) % n)]; };
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const float want = (at(i + 1, j) + at(i - 1, j)) + (at(i, j + 1) + at(i, j - 1));
+      ASSERT_EQ(out[static_cast<size_t>(i * n + j)], want) << i << ", " << j;
+    }
+  }
+}
+
+/// Compares random expressions of rotated arrays, fused, with the same expressions in one kernel per op.
+TEST_P(FusionTest, ConcatenationsInsideElementwiseOpsGiveTheSame) {
+  Plugin unfused(GetParam(), "1", "0");
+  std::mt19937 random(5);
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  const std::vector<std::vector<int64_t>> shapes = {{1500}, {40, 50}, {5, 500}, {300, 7}, {6, 20, 33}, {700, 500}};
+  for (int trial = 0; trial < 60; ++trial) {
+    const std::vector<int64_t>& dims = shapes[static_cast<size_t>(below(static_cast<int64_t>(shapes.size())))];
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    std::vector<Handle> values = {e.argument(kF32, dims), e.argument(kF32, dims)};
+    const auto any = [&] { return values[static_cast<size_t>(below(static_cast<int64_t>(values.size())))]; };
+    for (int step = 0; step < 8; ++step) {
+      const auto d = static_cast<size_t>(below(static_cast<int64_t>(dims.size())));
+      switch (below(4)) {
+        case 0:
+          values.push_back(e.unary(COLLET_OP_NEGATE, any()));
+          break;
+        case 1:
+          values.push_back(e.binary(COLLET_OP_ADD, any(), values.back()));
+          break;
+        default:
+          values.push_back(rotated(b, e, any(), d, 1 + below(dims[d] - 1)));
+          values.push_back(e.binary(COLLET_OP_MAXIMUM, values.back(), any()));
+      }
+    }
+    std::vector<Handle> results = {values.back()};
+    if (below(2) == 0) results.push_back(values[values.size() / 2 + 1]);
+    if (below(2) == 0) {
+      const auto last = static_cast<int64_t>(dims.size()) - 1;
+      results.push_back(
+          e.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, values.back(), e.scalar(kF32, -INFINITY), {last}));
+    }
+    e.results(results);
+    const collet_program* program = b.finish();
+    Compiled one(plugin_, program);
+    Compiled many(unfused, program);
+    ASSERT_EQ(one.status, COLLET_OK) << one.error.message;
+    ASSERT_EQ(many.status, COLLET_OK) << many.error.message;
+    size_t elements = 1;
+    for (const int64_t n : dims) elements *= static_cast<size_t>(n);
+    const std::vector<Bytes> in = {bytes_of(numbers(elements, 1)), bytes_of(numbers(elements, 2))};
+    ASSERT_EQ(one.run(in), many.run(in)) << "trial " << trial;
+  }
+}
+
 TEST_P(FusionTest, UnfusedGivesTheSame) {
   ProgramBuilder b;
   Handle x = b.entry().argument(kF32, {9, 31});

@@ -71,7 +71,7 @@ RangeId Compiler::write(ValueId v) {
 
 Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
-  fuse_block(graph_, b, options_.fuse, fusion_);
+  fuse_block(graph_, b, {options_.fuse, !target_.has_grid()}, fusion_);
   // A copy, because bodies of control flow replace fusion_ while they are compiled.
   const std::vector<FusionGroup> groups = fusion_.groups;
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
@@ -205,6 +205,7 @@ Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
   if (!fused_kernel(graph_, u.values, [this](ValueId v) { return is_input(v); }, kernel)) {
     return {COLLET_INTERNAL, "a fusion cannot be compiled"};
   }
+  kernel.has_edges = std::any_of(u.nodes.begin(), u.nodes.end(), [&](NodeId id) { return fusion_.has_edges[id]; });
   Product product;
   if (u.nodes.size() == 1 && !target_.has_grid() && find_product(kernel, graph_, target_, product)) {
     add_product(product, drafts);
@@ -246,6 +247,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   const bool guard = fusion_.guards[static_cast<NodeId>(&n - graph_.nodes.data())] != kNone;
   if (can_inline(graph_, n) && !guard) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, inputs));
+    kernels.back().has_edges = fusion_.has_edges[static_cast<NodeId>(&n - graph_.nodes.data())];
   } else {
     auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
     if (!node_kernels(graph_, n, inputs, make, target_.masks && !target_.has_grid(), kernels)) {

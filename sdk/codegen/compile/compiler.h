@@ -140,7 +140,8 @@ class Compiler {
   size_t only_reader(const Block& block, const Readers& readers, ValueId v, std::vector<size_t>* names = nullptr) const;
 
   // Kernels and matrix products.
-  void add_kernel(KernelPlan& k, Drafts& drafts);
+  /// Adds the steps of a kernel. `again`: it is a further part of the kernel that was added before, and has its time.
+  void add_kernel(KernelPlan& k, Drafts& drafts, bool again = false);
   /// True if a kernel may write its result over an operand, where `pair` is an entry of k.in_place. No other buffer of
   /// the kernel may share that memory.
   bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);

@@ -6,6 +6,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -189,7 +190,7 @@ bool Compiler::reads_in_place(const KernelPlan& k, const std::pair<ValueId, Valu
   });
 }
 
-void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
+void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   // The copies have the same time as the kernel if it may write over the memory that they read from.
   const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(),
                                                         [&](const auto& c) { return reads_in_place(k, c); });
@@ -205,6 +206,10 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     return;
   }
   verify(kernel, "lowering");
+  if (std::vector<KernelPlan> at_edges; k.has_edges && split_at_edges(graph_, k, at_edges)) {
+    for (size_t i = 0; i < at_edges.size(); ++i) add_kernel(at_edges[i], drafts, i > 0);
+    return;
+  }
   move_as_integers(kernel);
   // Must come before collapse_loops: it needs the separate loops to see which of them never update the same element.
   UpdateSchedule updates;
@@ -237,7 +242,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     return add_kernel(rest, drafts);
   }
   if (!target_.has_grid()) choose_lanes(kernel, target_.vector_bits);
-  if (!at_once) ++time_;
+  if (!at_once && !again) ++time_;
   Draft d;
   d.step.kernel.function = function_of(kernel);
   add_buffers(k, d);

@@ -9,6 +9,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/scalar_block.h"
+#include "sdk/codegen/lower/split_edges.h"
 
 namespace collet::codegen {
 namespace {
@@ -60,21 +61,24 @@ bool is_read_by_products(const Graph& graph, const Node& node) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan)
+  Planner(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan)
       : graph_(graph),
         block_(block),
-        fuse_(fuse),
+        fuse_(options.fuse),
+        split_edges_(options.fuse && options.split_edges),
         plan_(plan),
         users_(graph.values.size()),
         dependence_(graph),
         weight_(graph.values.size(), 0),
         heavy_(graph.values.size(), false),
-        in_product_(graph.values.size(), false) {}
+        in_product_(graph.values.size(), false),
+        reader_(graph.values.size(), kNone) {}
 
   void run() {
     plan_.alive.resize(graph_.nodes.size(), false);
     plan_.in_memory.resize(graph_.values.size(), false);
     plan_.alias.resize(graph_.values.size(), false);
+    plan_.has_edges.resize(graph_.nodes.size(), false);
     for (ValueId v : block_.arguments) plan_.in_memory[v] = true;
     plan_.guards.resize(graph_.nodes.size(), kNone);
     find_users();
@@ -224,7 +228,7 @@ class Planner {
                                std::find(writers->second.begin(), writers->second.end(), u) != writers->second.end();
           if (written && !is_reshape(*open[at]) && !reads_in_step(u, *open[at], o)) return open[at] != &node;
           const Node* def = graph_.def(o);
-          if (def && can_inline(graph_, *def)) open.push_back(def);
+          if (def && (can_inline(graph_, *def) || may_have_edges(*def))) open.push_back(def);
         }
       }
     }
@@ -241,6 +245,7 @@ class Planner {
 
   /// Counts the ops that are needed to compute one element of `node` if all its operands are inlined.
   void weigh(const Node& node) {
+    if (may_have_edges(node) && !is_taken_apart(node)) return weigh_parts(node);
     if (!can_inline(graph_, node) && !is_taken_apart(node)) return;
     const ValueId v = node.results[0];
     int weight = 1;
@@ -274,6 +279,68 @@ class Planner {
     });
   }
 
+  /// Weighs a concatenation. Each of its elements is an element of one operand.
+  void weigh_parts(const Node& node) {
+    const ValueId v = node.results[0];
+    for (ValueId o : node.operands) {
+      weight_[v] = std::max(weight_[v], std::min(weight_[o] + 1, 1000));
+      heavy_[v] = heavy_[v] || heavy_[o];
+    }
+  }
+
+  /// True for a concatenation that may be computed in the kernel of an elementwise op.
+  bool may_have_edges(const Node& node) const { return split_edges_ && node.opcode == COLLET_OP_CONCATENATE; }
+
+  /// True if `node`, or an op that would be inlined in it, is a product. A product takes the elementwise ops behind it
+  /// into its own kernel.
+  bool follows_product(const Node& node) const {
+    constexpr size_t kMostNodes = 64;
+    std::vector<const Node*> open{&node};
+    for (size_t at = 0; at < open.size(); ++at) {
+      if (open[at]->opcode == COLLET_OP_DOT || open[at]->opcode == COLLET_OP_CONVOLUTION || at == kMostNodes)
+        return true;
+      if (open[at] != &node && !can_inline(graph_, *open[at]) && !may_have_edges(*open[at])) continue;
+      for (ValueId o : open[at]->operands) {
+        if (graph_.def(o)) open.push_back(graph_.def(o));
+      }
+    }
+    return false;
+  }
+
+  /// Returns the positions at which the parts of a concatenation meet, added to those of `edges`.
+  Edges edges_with(const Node& node, Edges edges) const {
+    const Dims& dims = graph_.type(node.results[0]).dims;
+    edges.resize(dims.size());
+    const auto d = static_cast<size_t>(attributes<collet_dimension_attrs>(graph_, node).dimension);
+    int64_t end = 0;
+    for (ValueId o : node.operands) {
+      end += graph_.type(o).dims[d];
+      if (end > 0 && end < dims[d]) edges[d].insert(end);
+    }
+    return edges;
+  }
+
+  /// Returns the elementwise node in whose kernel `node` would be computed at the position of the result, through
+  /// elementwise ops with one user each; kNone if there is none.
+  NodeId elementwise_reader(const Node& node) const {
+    const ValueId v = node.results[0];
+    if (users_[v].size() != 1) return kNone;
+    const Node& user = graph_.nodes[users_[v][0]];
+    if (user.results.size() != 1 || !elementwise(graph_, user) || plan_.guards[users_[v][0]] != kNone) return kNone;
+    if (graph_.type(user.results[0]).dims != graph_.type(v).dims) return kNone;
+    return plan_.in_memory[user.results[0]] ? users_[v][0] : reader_[user.results[0]];
+  }
+
+  /// True if the concatenation is inlined in an elementwise op whose kernel is split where the operands meet.
+  bool is_split_by_reader(const Node& node) const {
+    if (!may_have_edges(node)) return false;
+    const NodeId reader = elementwise_reader(node);
+    if (reader == kNone || follows_product(graph_.nodes[reader])) return false;
+    const auto known = edges_.find(reader);
+    return edges_pay(graph_.type(node.results[0]).dims,
+                     edges_with(node, known == edges_.end() ? Edges{} : known->second));
+  }
+
   bool grows(const Node& user, ValueId v) const {
     if (user.opcode == COLLET_OP_BROADCAST || user.opcode == COLLET_OP_GATHER) {
       return graph_.type(user.results[0]).elements > graph_.type(v).elements;
@@ -284,8 +351,8 @@ class Planner {
   bool inlined(const Node& node) {
     const ValueId v = node.results[0];
     if (is_guarded(node)) return true;  // computed in the kernel of the select
-    if ((!can_inline(graph_, node) && !is_taken_apart(node)) || is_result(v) || plan_.guards[node_id(node)] != kNone)
-      return false;
+    const bool possible = can_inline(graph_, node) || is_taken_apart(node) || is_split_by_reader(node);
+    if (!possible || is_result(v) || plan_.guards[node_id(node)] != kNone) return false;
     const bool free = node.opcode == COLLET_OP_IOTA || node.opcode == COLLET_OP_BROADCAST;
     if (!fuse_ && !free) return false;
     if (weight_[v] > 100) return false;
@@ -331,6 +398,7 @@ class Planner {
       const auto& users = users_[node.results[0]];
       in_product_[node.results[0]] =
           std::any_of(users.begin(), users.end(), [this](NodeId u) { return is_in_product(graph_.nodes[u]); });
+      note_reader(node);
       return;
     }
     for (ValueId v : node.results) plan_.in_memory[v] = true;
@@ -338,9 +406,19 @@ class Planner {
     if (is_reshape(node) && !is_result(node.results[0])) plan_.in_memory[node.operands[0]] = true;
   }
 
+  /// Records in which kernel an inlined node is computed.
+  void note_reader(const Node& node) {
+    const NodeId reader = elementwise_reader(node);
+    if (elementwise(graph_, node)) reader_[node.results[0]] = reader;
+    if (!may_have_edges(node) || is_taken_apart(node)) return;
+    edges_[reader] = edges_with(node, edges_[reader]);
+    plan_.has_edges[reader] = true;
+  }
+
   const Graph& graph_;
   const Block& block_;
   bool fuse_;
+  bool split_edges_;
   FusionPlan& plan_;
   std::vector<std::vector<NodeId>> users_;
   Dependence dependence_;
@@ -348,6 +426,9 @@ class Planner {
   std::vector<int> weight_;
   std::vector<bool> heavy_;
   std::vector<bool> in_product_;  ///< by value: whether it is computed where a product reads it
+  /// By value: the node in whose kernel it is computed, if elementwise_reader has found one.
+  std::vector<NodeId> reader_;
+  std::map<NodeId, Edges> edges_;  ///< by reader: the edges of the concatenations that are inlined in its kernel
   /// Values that must be materialised because the reshapes of them that are inlined are read many times.
   std::set<ValueId> computed_once_;
 };
@@ -391,9 +472,9 @@ std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, con
   return {found.begin(), found.end()};
 }
 
-void fuse_block(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan) {
-  Planner(graph, block, fuse, plan).run();
-  form_groups(graph, block, fuse, plan);
+void fuse_block(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan) {
+  Planner(graph, block, options, plan).run();
+  form_groups(graph, block, options.fuse, plan);
 }
 
 }  // namespace collet::codegen

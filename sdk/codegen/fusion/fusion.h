@@ -23,7 +23,9 @@ struct FusionPlan {
   std::vector<FusionGroup> groups;  ///< in an order in which they can run
   std::vector<bool> alive;          ///< by node of the graph: whether its results are used
   std::vector<bool> in_memory;      ///< by value: whether it is materialised
-  std::vector<bool> alias;          ///< by value: whether it is a reshape that shares its operand's memory
+  /// By node: whether its kernel computes a concatenation, and is meant to be split at the edges of the operands.
+  std::vector<bool> has_edges;
+  std::vector<bool> alias;  ///< by value: whether it is a reshape that shares its operand's memory
   /// By node: for a select between an update and the unchanged array, that update; else kNone.
   std::vector<NodeId> guards;
   std::vector<NodeId> order;  ///< the block's nodes in the order in which they run
@@ -40,6 +42,11 @@ bool is_step(const Graph& graph, const FusionPlan& plan, NodeId node);
 /// Returns the materialised values that a node reads, itself or through nodes that are inlined in it.
 std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, const Node& node);
 
-void fuse_block(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan);
+struct FusionOptions {
+  bool fuse = true;          ///< if false, only ops without operands in memory are inlined
+  bool split_edges = false;  ///< kernels are split at the edges of arrays, so concatenations may be inlined
+};
+
+void fuse_block(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan);
 
 }  // namespace collet::codegen

@@ -102,7 +102,10 @@ class GroupBuilder {
   /// Computes the group's loops after `node` has joined it. Returns false if the shapes do not fit.
   bool joined(const FusionGroup& group, const Node& node, FusedValues& out) const {
     out = group.values;
+    const auto has_edges = [this](NodeId n) { return plan_.has_edges[n]; };
     if (is_reduce(node)) {
+      // A kernel with inner loops is not split at edges.
+      if (std::any_of(group.nodes.begin(), group.nodes.end(), has_edges)) return false;
       FusedValues mine = alone(node);
       if (mine.shape != out.shape) return false;
       if (any(out.inner)) return mine.inner == out.inner;
@@ -110,6 +113,7 @@ class GroupBuilder {
       out.inner = mine.inner;
       return good_rows(out);
     }
+    if (any(out.inner) && has_edges(static_cast<NodeId>(&node - graph_.nodes.data()))) return false;
     const Dims dims = squeezed(graph_.type(node.results[0]).dims);
     if (dims == squeezed(out.shape)) return !any(out.inner) || good_rows(out);
     return any(out.inner) && dims == squeezed(kept(out));

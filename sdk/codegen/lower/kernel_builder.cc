@@ -122,6 +122,11 @@ ExprId KernelBuilder::in_range(const Index& index, int64_t size) {
   return emit(std::move(i));
 }
 
+bool KernelBuilder::never_in_range(const Index& index, int64_t size) const {
+  const auto [lo, hi] = range(index);
+  return hi < 0 || lo >= size;
+}
+
 ExprId KernelBuilder::index_value(const Index& index) {
   Expr i;
   i.op = ExprOp::kIndex;

@@ -78,6 +78,8 @@ class KernelBuilder {
   ExprId index_value(const Index& index);
   /// Returns the condition 0 <= index < size; kNoExpr if it always holds.
   ExprId in_range(const Index& index, int64_t size);
+  /// True if 0 <= index < size holds at no point.
+  bool never_in_range(const Index& index, int64_t size) const;
   ExprId both(ExprId a, ExprId b);
   ExprId op(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a = 0, int64_t b = 0);
   ExprId convert(ExprId x, uint32_t type);

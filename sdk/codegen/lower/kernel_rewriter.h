@@ -25,6 +25,15 @@ class KernelRewriter {
     return r;
   }
 
+  /// Returns mask `t`; kNoExpr if it is true at all points.
+  ExprId mask(ExprId t) {
+    const ExprId r = value(t);
+    return is_always(r) ? kNoExpr : r;
+  }
+
+  /// True if `r`, an expression of the new kernel, is the constant false.
+  bool is_never(ExprId r) const { return is_pred(r, false); }
+
   ExprId value(ExprId t) {
     if (t == kNoExpr) return kNoExpr;
     if (auto it = done_.find(t); it != done_.end()) return it->second;
@@ -54,15 +63,18 @@ class KernelRewriter {
       case ExprOp::kIndex:
         return to_.index_value(index(i.index));
       case ExprOp::kInRange: {
+        if (to_.never_in_range(index(i.index), i.a)) return to_.integer(COLLET_TYPE_PRED, 0);
         ExprId r = to_.in_range(index(i.index), i.a);
         return r == kNoExpr ? to_.integer(COLLET_TYPE_PRED, 1) : r;
       }
       case ExprOp::kLoad: {
         Index at = index(i.index);
-        ExprId mask = value(i.mask);
-        return to_.load_at(buffers_[i.buffer], at, mask);
+        const ExprId loaded = mask(i.mask);
+        if (is_never(loaded)) return to_.integer(i.type, 0);
+        return to_.load_at(buffers_[i.buffer], at, loaded);
       }
       case ExprOp::kOp: {
+        if (const ExprId r = without_constant_pred(i); r != kNoExpr) return r;
         std::vector<ExprId> args;
         for (ExprId a : i.args) args.push_back(value(a));
         return to_.op(i.opcode, i.type, std::move(args), i.a, i.b);
@@ -87,6 +99,28 @@ class KernelRewriter {
     if (i.op == ExprOp::kStart) return to_.start(value(i.args[0]), i.a);
     to_.divide(index(i.index), i.a, q, r);
     return i.op == ExprOp::kDivide ? q : r;
+  }
+
+  bool is_pred(ExprId r, bool which) const {
+    if (r == kNoExpr) return false;
+    const Expr& e = target_.exprs[static_cast<size_t>(r)];
+    return e.op == ExprOp::kConstant && e.type == COLLET_TYPE_PRED && (e.bits[0] & 1) == static_cast<uint64_t>(which);
+  }
+  bool is_always(ExprId r) const { return is_pred(r, true); }
+
+  /// Returns a select by a constant, or a conjunction with one, as one of its operands; kNoExpr for other ops.
+  ExprId without_constant_pred(const Expr& i) {
+    if (i.opcode == COLLET_OP_SELECT) {
+      const ExprId p = value(i.args[0]);
+      if (is_always(p)) return value(i.args[1]);
+      if (is_never(p)) return value(i.args[2]);
+    } else if (i.opcode == COLLET_OP_AND && i.type == COLLET_TYPE_PRED) {
+      const ExprId a = value(i.args[0]);
+      const ExprId b = value(i.args[1]);
+      if (is_always(a) || is_never(b)) return b;
+      if (is_always(b) || is_never(a)) return a;
+    }
+    return kNoExpr;
   }
 
   const Kernel& from_;

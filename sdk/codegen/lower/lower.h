@@ -22,6 +22,7 @@ struct KernelPlan {
   /// Pairs (operand, result): the operand must be copied into the result before the kernel runs, unless both share
   /// memory.
   std::vector<std::pair<ValueId, ValueId>> copies;
+  bool has_edges = false;  ///< whether the kernel computes a concatenation, and should be split at the operands' edges
 };
 
 /// Returns true for values that are read from memory.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/lower/split_edges.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/lower/kernel_rewriter.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kMostParts = 9;
+constexpr int64_t kFewestPoints = 1024;  ///< smaller kernels take less time than the calls of their parts
+constexpr int64_t kVector = 16;          ///< assumed length of a vector
+constexpr int64_t kInCache = 1 << 18;    ///< points of arrays that stay in the second-level cache
+
+int64_t vectors(int64_t points) {
+  return (points + kVector - 1) / kVector;
+}
+
+/// Adds the positions at which a test changes along a loop. Tests of another form than 0 <= loop variable + constant < a
+/// have no edges and remain in the kernels of the parts.
+void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
+  if (!test.index.terms.empty()) return;
+  size_t loop = kernel.loops.size();
+  for (size_t l = 0; l < test.index.coefficients.size(); ++l) {
+    if (test.index.coefficients[l] == 0) continue;
+    if (loop != kernel.loops.size() || test.index.coefficients[l] != 1) return;
+    loop = l;
+  }
+  if (loop == kernel.loops.size()) return;
+  for (const int64_t edge : {-test.index.constant, test.a - test.index.constant}) {
+    if (edge > 0 && edge < kernel.loops[loop].size) edges[loop].insert(edge);
+  }
+}
+
+/// Returns the kernel for the points whose loop variables are in [begin, begin + size).
+KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin, const Dims& size) {
+  KernelPlan part;
+  for (const int64_t n : size) part.kernel.loops.push_back({n});
+  part.kernel.outer = size.size();
+  std::vector<Index> loops;
+  for (size_t l = 0; l < begin.size(); ++l) {
+    loops.push_back(loop_index(l));
+    loops.back().constant = begin[l];
+  }
+  KernelBuilder builder(graph, part.kernel, [](ValueId) { return true; });
+  KernelRewriter rewriter(plan.kernel, plan.buffers, std::move(loops), builder, part.kernel);
+  for (const Store& store : plan.kernel.stores) {
+    const ExprId mask = store.mask == kNoExpr ? kNoExpr : rewriter.mask(store.mask);
+    if (rewriter.is_never(mask)) continue;
+    const ExprId value = rewriter.value(store.value);
+    const Index index = rewriter.index(store.index);
+    part.kernel.stores.push_back({builder.output(plan.buffers[store.buffer]), value, index, mask});
+  }
+  part.writes = plan.writes;
+  part.in_place = plan.in_place;
+  part.buffers = builder.buffers();
+  return part;
+}
+
+}  // namespace
+
+bool edges_pay(const Dims& loops, const Edges& edges) {
+  int64_t parts = 1;
+  int64_t points = 1;
+  bool any = false;
+  for (size_t l = 0; l < loops.size(); ++l) {
+    if (edges[l].size() >= static_cast<size_t>(kMostParts)) return false;
+    parts *= static_cast<int64_t>(edges[l].size()) + 1;
+    points *= loops[l];
+    any = any || !edges[l].empty();
+    if (parts > kMostParts) return false;
+  }
+  if (!any || points < kFewestPoints) return false;
+  const std::set<int64_t>& innermost = edges.back();
+  if (innermost.empty()) return true;
+  int64_t before = 0;
+  int64_t used = 0;
+  int64_t narrowest = loops.back();
+  const auto segment = [&](int64_t end) {
+    used += vectors(end - before);
+    narrowest = std::min(narrowest, end - before);
+    before = end;
+  };
+  for (const int64_t edge : innermost) segment(edge);
+  segment(loops.back());
+  // The columns of a narrow part are far apart in memory. They share cache lines with the part beside them.
+  if (narrowest < kVector && points > kInCache) return false;
+  return 2 * used <= 3 * vectors(loops.back());
+}
+
+bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<KernelPlan>& parts) {
+  const Kernel& kernel = plan.kernel;
+  if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential ||
+      kernel.outer != kernel.loops.size() || kernel.outer == 0 || !plan.copies.empty()) {
+    return false;
+  }
+  Edges edges(kernel.loops.size());
+  for (const Expr& e : kernel.exprs) {
+    if (e.op == ExprOp::kInRange) add_edges(kernel, e, edges);
+  }
+  Dims loops;
+  for (const Loop& l : kernel.loops) loops.push_back(l.size);
+  if (!edges_pay(loops, edges)) return false;
+  for (size_t l = 0; l < loops.size(); ++l) edges[l].insert(loops[l]);
+  Dims begin(loops.size(), 0);
+  Dims size(loops.size(), 0);
+  const auto split = [&](const auto& self, size_t l) -> void {
+    if (l == loops.size()) {
+      KernelPlan part = part_of(graph, plan, begin, size);
+      if (!part.kernel.stores.empty()) parts.push_back(std::move(part));
+      return;
+    }
+    begin[l] = 0;
+    for (const int64_t end : edges[l]) {
+      size[l] = end - begin[l];
+      self(self, l + 1);
+      begin[l] = end;
+    }
+  };
+  split(split, 0);
+  return true;
+}
+
+}  // namespace collet::codegen
