@@ -451,12 +451,26 @@ class Finder {
   int64_t pack_depth() const {
     constexpr int64_t kFewRows = 128;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    if (depth_.size() != 1 || out_.rows <= kFewTiles * out_.tile_rows) return 0;
+    if (out_.rows <= kFewTiles * out_.tile_rows) return 0;
     if (out_.depth * bytes * kFewRows < target_.second_cache * 3 / 8) return 0;
+    if (depth_.size() > 1) return pack_depth_of_loops();
     for (int64_t n = out_.depth / kMostPacked; n <= out_.depth / kLeastPacked; ++n) {
       if (n > 1 && out_.depth % n == 0 && out_.depth / n <= kMostPacked) return out_.depth / n;
     }
     return 0;
+  }
+
+  /// Returns the steps of the most inner loops of the depth that may be packed at a time, so that within a block all
+  /// addresses are affine; 0 if there are no such loops.
+  int64_t pack_depth_of_loops() const {
+    int64_t steps = 1;
+    int64_t best = 0;
+    for (size_t i = depth_.size(); i-- > 0;) {
+      steps *= k_.loops[depth_[i]].size;
+      if (steps > kMostPacked || steps == out_.depth) break;
+      if (steps >= kLeastPacked) best = steps;
+    }
+    return best;
   }
 
   /// Packs `a` row by row or, if neighbouring rows are neighbours in memory, in tiles of rows ordered by depth.
@@ -480,11 +494,18 @@ class Finder {
     Kernel& k = o.pack.kernel;
     const int64_t units = (out_.rows + o.pack_rows - 1) / o.pack_rows;
     k.loops.push_back({o.batches * blocks * units});
-    if (blocks > 1) {
+    // The loops of the depth from number `first` on are within a block, and those before it count the blocks.
+    size_t first = 0;
+    const bool cut = blocks > 1 && depth_.size() == 1;  // a block is a part of the one loop
+    if (cut) {
       k.loops.push_back({depth});
     } else {
-      for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+      if (blocks > 1) {
+        for (int64_t steps = out_.depth; steps > depth; ++first) steps /= k_.loops[depth_[first]].size;
+      }
+      for (size_t i = first; i < depth_.size(); ++i) k.loops.push_back(k_.loops[depth_[i]]);
     }
+    const size_t lane = k.loops.size();
     if (by_depth) k.loops.push_back({tile});
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -494,7 +515,6 @@ class Finder {
     Index unit;
     builder.divide(loop_index(0), units, batch, unit);
     if (blocks > 1) builder.divide(Index(batch), blocks, batch, block);
-    const size_t lane = depth_.size() + 1;
     Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
     const ExprId mask = by_depth ? builder.in_range(row, out_.rows) : kNoExpr;
     if (by_depth) builder.guard(mask);
@@ -503,9 +523,11 @@ class Finder {
     Index to = add_scaled({}, loop_index(0), by_depth ? o.tile : pitch);
     if (by_depth) to = add_scaled(to, loop_index(lane), 1);
     int64_t step = o.depth;
-    for (size_t i = depth_.size(); i-- > 0;) {
-      loops[depth_[i]] = blocks > 1 ? add_scaled(loop_index(1), block, depth) : loop_index(1 + i);
-      to = add_scaled(to, loop_index(1 + i), step);
+    spread(builder, Group(depth_.begin(), depth_.begin() + static_cast<int64_t>(first)), block, loops);
+    for (size_t i = depth_.size(); i-- > first;) {
+      const Index step_of_block = loop_index(1 + i - first);
+      loops[depth_[i]] = cut ? add_scaled(step_of_block, block, depth) : step_of_block;
+      to = add_scaled(to, step_of_block, step);
       step *= k_.loops[depth_[i]].size;
     }
     finish_pack(o, builder, lhs_, std::move(loops), to, mask);
