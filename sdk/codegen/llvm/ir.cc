@@ -358,8 +358,33 @@ Value* Ir::cut_to_53_bits(Value* v, bool has_sign) {
 Value* Ir::to_integer(Value* v, Type* to, bool is_signed) {
   Value* const special = riscv_to_integer(v, to, is_signed);
   if (special) return special;
+  if (llvm::isa<llvm::FixedVectorType>(v->getType()) && target.triple.rfind("x86_64", 0) == 0) {
+    return clamp_to_integer(v, to, is_signed);
+  }
   const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return b.CreateIntrinsic(id, {to, v->getType()}, {v});
+}
+
+// LLVM 19 splits the saturating conversion of a vector into elements on x86, whose instructions do not saturate. So the
+// value is clamped before it is converted: to the limits of the integers, or the float nearest to one inside of them.
+Value* Ir::clamp_to_integer(Value* v, Type* to, bool is_signed) {
+  const unsigned bits = to->getScalarSizeInBits();
+  const llvm::fltSemantics& format = v->getType()->getScalarType()->getFltSemantics();
+  const auto limit = [&](const llvm::APInt& x, bool& exact) {
+    llvm::APFloat f(format);
+    exact = f.convertFromAPInt(x, is_signed, llvm::APFloat::rmTowardZero) == llvm::APFloat::opOK;
+    return llvm::ConstantFP::get(v->getType(), f);
+  };
+  const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  bool exact = false;
+  Value* const lo = limit(is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0), exact);
+  Value* const hi = limit(most, exact);
+  Value* inside = b.CreateSelect(b.CreateFCmpOGT(v, lo), v, lo);  // also replaces NaN
+  inside = b.CreateSelect(b.CreateFCmpOLT(inside, hi), inside, hi);
+  Value* r = is_signed ? b.CreateFPToSI(inside, to) : b.CreateFPToUI(inside, to);
+  if (!exact) r = b.CreateSelect(b.CreateFCmpOGT(v, hi), llvm::ConstantInt::get(to, most), r);
+  if (!is_signed) return r;  // the lower limit is 0, as NaN is to be
+  return b.CreateSelect(b.CreateFCmpUNO(v, v), llvm::Constant::getNullValue(to), r);
 }
 
 // Negates a float. InstCombine of LLVM 19 does not terminate on the negation of a select between zeros and another

@@ -118,6 +118,7 @@ class Ir {
   llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
   llvm::Value* riscv_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
+  llvm::Value* clamp_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
   llvm::ElementCount element_count(int lanes) const;
 
   bool is_scalable_ = false;
