@@ -315,6 +315,35 @@ TEST_P(FusionTest, ConcatenationsInsideElementwiseOpsGiveTheSame) {
   }
 }
 
+/// Repeats each element of a row, with vectors that are full and vectors that are not.
+template <typename T>
+void expect_repeats(Plugin& plugin, uint32_t type) {
+  for (const int64_t times : {2, 3, 4, 8, 16, 32}) {
+    for (const int64_t columns : {1, 5, 16, 40, 67}) {
+      constexpr int64_t rows = 3;
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      Handle x = e.argument(type, {rows, columns});
+      e.results({e.reshape(e.broadcast(x, {rows, columns, times}, {0, 1}), {rows, columns * times})});
+      Compiled c(plugin, b.finish());
+      ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+      std::vector<T> in(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i + 1);
+      const std::vector<T> out = elements_of<T>(c.run({bytes_of(in)})[0]);
+      ASSERT_EQ(out.size(), in.size() * static_cast<size_t>(times));
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(out[i], in[i / static_cast<size_t>(times)]) << times << " times " << columns << " at " << i;
+    }
+  }
+}
+
+TEST_P(FusionTest, ElementsAreRepeated) {
+  expect_repeats<float>(plugin_, kF32);
+  expect_repeats<double>(plugin_, COLLET_TYPE_F64);
+  expect_repeats<uint8_t>(plugin_, COLLET_TYPE_U8);
+  expect_repeats<uint16_t>(plugin_, COLLET_TYPE_U16);
+}
+
 TEST_P(FusionTest, UnfusedGivesTheSame) {
   ProgramBuilder b;
   Handle x = b.entry().argument(kF32, {9, 31});

@@ -222,7 +222,50 @@ llvm::Value* KernelEmitter::access_mask(ExprId own, const Lanes& where) {
   return m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
 }
 
+ExprId KernelEmitter::repeating_term(const Index& index) {
+  // Vectors begin at multiples of their length, except in the tiles of a transposition.
+  const bool begins = lanes_ > 1 && !ir_.is_scalable() && !passes_.is_transposing();
+  if (!begins || index.coefficient(k_.lane_loop) != 0) return kNoExpr;
+  ExprId found = kNoExpr;
+  for (const auto& [t, c] : index.terms) {
+    if (!val(t).v->getType()->isVectorTy()) continue;
+    const Expr& e = k_.exprs[static_cast<size_t>(t)];
+    if (found != kNoExpr || c != 1 || e.op != ExprOp::kDivide || !e.index.terms.empty()) return kNoExpr;
+    found = t;
+    if (lanes_ % e.a != 0 || e.index.constant % e.a != 0 || e.index.coefficient(k_.lane_loop) != 1) return kNoExpr;
+    for (size_t l = 0; l < e.index.coefficients.size(); ++l) {
+      const bool lane = l == k_.lane_loop;
+      if (lane ? iv_plus_[l] % lanes_ != 0 : e.index.coefficients[l] % e.a != 0) return kNoExpr;
+    }
+  }
+  return found;
+}
+
+Val KernelEmitter::load_repeated(const Expr& i, ExprId divided) {
+  const Expr& quotient = k_.exprs[static_cast<size_t>(divided)];
+  const auto times = static_cast<int>(quotient.a);
+  Index others = i.index;
+  std::erase_if(others.terms, [&](const auto& term) { return term.first == divided; });
+  Value* const first = b_.CreateExactSDiv(lanes(quotient.index).scalar, b_.getInt64(static_cast<uint64_t>(times)));
+  Lanes where;
+  where.scalar = b_.CreateAdd(lanes(others).scalar, first);
+  where.stride = 1;
+  where.count = lanes_ / times;
+  if (where.count == 1) return load_lanes(ir_, bases_[i.buffer], i.type, where, nullptr);
+  std::vector<int> every;   // the first lane of each group, which is in the last vector if any lane of the group is
+  std::vector<int> copies;  // for each lane the number of its group
+  for (int lane = 0; lane < lanes_; ++lane) {
+    if (lane % times == 0) every.push_back(lane);
+    copies.push_back(lane / times);
+  }
+  Val x = load_lanes(ir_, bases_[i.buffer], i.type, where, mask_ ? b_.CreateShuffleVector(mask_, every) : nullptr);
+  x.v = b_.CreateShuffleVector(x.v, copies);
+  if (x.im) x.im = b_.CreateShuffleVector(x.im, copies);
+  return x;
+}
+
 Val KernelEmitter::load(const Expr& i) {
+  if (const ExprId t = i.mask == kNoExpr ? repeating_term(i.index) : kNoExpr; t != kNoExpr) return load_repeated(i, t);
   Lanes where = lanes(i.index);
   return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
 }
