@@ -147,8 +147,9 @@ void check_topk(uint32_t type, int64_t n, int64_t k, bool smallest) {
 }
 
 TEST(TopK, OfManyLengths_GivesTheFirstOfEqualOnes) {
-  for (const int64_t n : {1, 15, 16, 17, 1000, 5000}) {
-    for (const int64_t k : {int64_t{1}, std::min<int64_t>(n, 7), n / 3 + 1, n}) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 128, 129, 512, 1000, 5000}) {
+    for (const int64_t k :
+         {int64_t{1}, std::min<int64_t>(n, 2), std::min<int64_t>(n, 3), std::min<int64_t>(n, 7), n / 3 + 1, n}) {
       for (const bool smallest : {false, true}) {
         check_topk<float>(COLLET_TYPE_F32, n, k, smallest);
         check_topk<double>(COLLET_TYPE_F64, n, k, smallest);

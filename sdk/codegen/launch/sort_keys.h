@@ -40,6 +40,13 @@ class Keys {
     const U turned = static_cast<U>(bits & kSign ? ~bits : bits | kSign);
     return static_cast<U>(turned ^ flip_);
   }
+  /// Returns key(bits), without branches, if is_plain().
+  U plain_key(U bits) const {
+    using S = std::make_signed_t<U>;
+    const U negative = static_cast<U>(static_cast<S>(bits) >> (8 * sizeof(U) - 1));
+    const U turned = is_float_ ? static_cast<U>(negative | kSign) : U{0};
+    return static_cast<U>(bits ^ turned ^ flip_);
+  }
   /// True if other elements have the same key, so that the element cannot be computed from its key.
   bool is_ambiguous(U bits) const {
     return (zeros_ && bits == kSign) || static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_;
@@ -187,6 +194,11 @@ class Selection {
 
   /// Returns the first k entries, in order. `row` has n adjacent elements; `work` has 2 * capacity(n, k) entries.
   static const E* run(const Keys<U>& keys, const char* row, int64_t n, int64_t k, E* work) {
+    if constexpr (std::is_integral_v<E>) {
+      if (k <= 2 && n * 2 <= kShort) return few<2>(keys, row, n, k, work);
+      if (k <= 4 && n * 4 <= kShort) return few<4>(keys, row, n, k, work);
+      if (k <= 8 && n * 8 <= kShort) return few<8>(keys, row, n, k, work);
+    }
     const int64_t most = capacity(n, k);
     const auto less = [](const E& x, const E& y) { return Entry<U>::less(x, y); };
     int64_t count = 0;
@@ -220,6 +232,29 @@ class Selection {
   }
 
  private:
+  static constexpr int64_t kShort = 1024;  ///< most comparisons for which comparing each key with the best is fastest
+
+  /// Finds the first k <= kMost entries of a short row: keeps the best entries in order, without branches.
+  template <int kMost>
+  static const E* few(const Keys<U>& keys, const char* row, int64_t n, int64_t k, E* work) {
+    E best[kMost];
+    std::fill(best, best + kMost, ~E{0});
+    const bool plain = keys.is_plain();
+    for (int64_t i = 0; i < n; ++i) {
+      U bits;
+      std::memcpy(&bits, row + static_cast<size_t>(i) * sizeof(U), sizeof bits);
+      E x = Entry<U>::make(plain ? keys.plain_key(bits) : keys.key(bits), i);
+#pragma GCC unroll 8
+      for (int j = 0; j < kMost; ++j) {
+        const E first = std::min(best[j], x);
+        x = std::max(best[j], x);
+        best[j] = first;
+      }
+    }
+    std::copy(best, best + k, work);
+    return work;
+  }
+
   /// Returns the next block, from element i on, that may have a key below `limit`.
   static int64_t skip(const Keys<U>& keys, const char* row, int64_t i, int64_t n, U limit) {
     using S = std::make_signed_t<U>;
