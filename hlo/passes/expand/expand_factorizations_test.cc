@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares factorizations that are custom calls: as the evaluator computes them, and as their expansion does.
+// Compares custom calls of frontends, most of which are factorizations: as the evaluator computes them, and as their
+// expansion does.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -119,6 +120,14 @@ ENTRY e {
   ROOT r = f32[1,64,64] dot(v, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
 })",
         6e-7);
+}
+
+TEST(CustomCalls, TopKBecomesTopk) {
+  for (const std::string type : {"f32", "bf16", "s32"}) {
+    check("HloModule m\nENTRY e {\n  x = " + type + "[3,17] parameter(0)\n  ROOT r = (" + type +
+              "[3,5], s32[3,5]) custom-call(x), custom_call_target=\"TopK\"\n}\n",
+          0);
+  }
 }
 
 TEST(Factorizations, OtherCustomCallsStay) {

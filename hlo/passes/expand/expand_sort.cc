@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
+#include "hlo/ops/library_calls.h"
 #include "hlo/passes/expand/expand.h"
 #include "hlo/passes/expand/regions.h"
 
@@ -131,7 +132,20 @@ InstrId topk(const ExpandInput& in) {
   return b.tuple(heads);
 }
 
-constexpr Expansion kTable[] = {{Op::SORT, &sort}, {Op::TOPK, &topk}};
+// Rewrites the custom call of frontends that returns the largest elements and their indices as a topk.
+InstrId topk_call(const ExpandInput& in) {
+  constexpr std::string_view kTarget = "TopK";
+  if (in.as<CustomCallAttrs>().target != kTarget || in.instr.operands.size() != 1) return InstrId::None;
+  const Shape* const operands[] = {&in.operand_shape(0)};
+  // A call with that name but other operands or results is a different routine.
+  if (!check_library_call(kTarget, operands, in.shape()).ok()) return InstrId::None;
+  auto* attrs = in.module.make<TopKAttrs>();
+  attrs->k = in.shape().element(0).dims().back();
+  const InstrId from[] = {in.operand(0)};
+  return in.b.op(Op::TOPK, in.shape().without_layout(), from, attrs);
+}
+
+constexpr Expansion kTable[] = {{Op::SORT, &sort}, {Op::TOPK, &topk}, {Op::CUSTOM_CALL, &topk_call}};
 
 }  // namespace
 
