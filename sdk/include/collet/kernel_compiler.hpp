@@ -7,6 +7,7 @@
  * compiler is the vendor's own, or that of <collet/codegen/code_backend.hpp>. Included by kernel_backend.hpp.
  */
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,20 @@ struct Piece {
   uint64_t offset = 0;       /**< bytes from the start of the memory */
 };
 
+/** The participants of an execution, as one of them sees them. The helper implements it. */
+class Participants {
+ public:
+  virtual ~Participants() = default;
+  /** Number of this participant: replica * partition count + partition. */
+  virtual uint32_t number() const = 0;
+  /** Waits until all participants of `group`, of which this is one, have come to `place` (a number in the program), each
+   * with data of its own, `mine`. The last one to come calls `act` with the data of all of them, in the order of the
+   * group; then all continue. `name` is for messages. Throws if a participant does not come, because it has ended, has
+   * failed or takes another way through the program; an exception of `act` is thrown in all of them. */
+  virtual void meet(uint64_t place, const std::string& name, const std::vector<uint32_t>& group, const void* mine,
+                    const std::function<void(const std::vector<const void*>&)>& act) = 0;
+};
+
 /** A compiled program that is loaded on one device. It is destroyed before the device. */
 class DeviceProgram {
  public:
@@ -31,6 +46,13 @@ class DeviceProgram {
   /** Starts the program after all work that was started on the device before. `pieces` are the arguments, the results and the
    * workspace, in this order. The call need not wait; the memory stays allocated until the launch has ended. */
   virtual void launch(Device& device, const std::vector<Piece>& pieces, uint64_t run_id) = 0;
+  /** Like `launch`, and called in its place, for a program that has to know which participant it is, or meets others.
+   * `participants` is valid until this returns. */
+  virtual void launch_participant(Device& device, const std::vector<Piece>& pieces, uint64_t run_id,
+                                  Participants& participants) {
+    static_cast<void>(participants);
+    launch(device, pieces, run_id);
+  }
 };
 
 /** A program that was compiled as a whole. */
@@ -54,6 +76,9 @@ class WholeProgram {
   uint64_t code_bytes = 0;      /**< bytes of machine code, for information */
   uint64_t traffic_bytes = 0;   /**< bytes that a launch reads and writes; 0: unknown */
   uint32_t kernels = 0;         /**< kernels that a launch runs; 0: unknown */
+  /** True if the participants of an execution meet. Then each of them is launched by a thread of its own, and the
+   * compiler's backend has COLLET_TRAIT_COLLECTIVES. */
+  bool meets = false;
   /** File names and contents of the stages of compilation, if they were requested. */
   std::vector<std::pair<std::string, std::string>> artifacts;
 };

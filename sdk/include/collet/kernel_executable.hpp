@@ -30,6 +30,33 @@ struct OwnedLaunch {
   std::vector<collet_argument> arguments, results;
 };
 
+/** A participant of an execution whose program was compiled as a whole. */
+class WholeParticipant final : public Participants {
+ public:
+  /** `rendezvous` is null if there are no others, `stop` if the run is never ended early. */
+  WholeParticipant(uint32_t number, Rendezvous* rendezvous, const std::atomic<bool>* stop,
+                   std::unique_lock<std::mutex>* serial_lock)
+      : number_(number), rendezvous_(rendezvous), stop_(stop), serial_lock_(serial_lock) {}
+  uint32_t number() const override { return number_; }
+  void meet(uint64_t place, const std::string& name, const std::vector<uint32_t>& group, const void* mine,
+            const std::function<void(const std::vector<const void*>&)>& act) override {
+    if (group.size() == 1) return act({mine});
+    if (!rendezvous_) throw Error(COLLET_FAILED_PRECONDITION, name + ": the other participants are not there");
+    rendezvous_->meet(place, name, group, number_, mine, stop_, serial_lock_,
+                      [&](const std::vector<const void* const*>& all) {
+                        std::vector<const void*> data;
+                        for (const void* const* one : all) data.push_back(*one);
+                        act(data);
+                      });
+  }
+
+ private:
+  uint32_t number_;
+  Rendezvous* rendezvous_;
+  const std::atomic<bool>* stop_;
+  std::unique_lock<std::mutex>* serial_lock_;
+};
+
 /** A planned program with its constants on each device on which it may run. */
 class Executable {
  public:
@@ -104,7 +131,7 @@ class Executable {
     if (launches[0].sync) return enqueue(launches, count, run_id);
     bool spoilt = false;
     try {
-      if (count > 1 && !plan_.collectives.empty()) {
+      if (count > 1 && meets()) {
         run_together(launches, count, run_id, serial_lock, &spoilt);
       } else {
         for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt, nullptr, serial_lock);
@@ -144,6 +171,9 @@ class Executable {
   const collet_layout* layout_of(bool is_result, uint32_t index) const { return plan_.layout_of(is_result, index); }
 
  private:
+  /** True if the participants of an execution wait for each other. */
+  bool meets() const { return whole_ ? whole_->meets : !plan_.collectives.empty(); }
+
   void make_arrays() {
     for (const Step& step : plan_.steps) {
       first_array_.push_back(arrays_.size());
@@ -381,6 +411,8 @@ class Executable {
           throw;
         }
         overwritten[i] = here;
+        // Every device has a thread that waits for it, so that a failure is noticed while others wait for that device.
+        if (whole_) complete(instance_->devices[launches[i].device].get());
       });
       rendezvous->leave(launches[i].participant, &error);
     };
@@ -406,7 +438,7 @@ class Executable {
   void enqueue(const collet_launch* launches, uint32_t count, uint64_t run_id) const {
     std::vector<std::shared_ptr<const OwnedLaunch>> owned;
     for (uint32_t i = 0; i < count; ++i) owned.push_back(std::make_shared<const OwnedLaunch>(launches[i]));
-    const bool together = count > 1 && !plan_.collectives.empty();
+    const bool together = count > 1 && meets();
     const std::shared_ptr<Rendezvous> rendezvous = together ? rendezvous_of(launches, count) : nullptr;
     // All participants must be put on their queues in the same order if two executions are submitted at once.
     const auto order = together ? std::unique_lock<std::mutex>(instance_->together) : std::unique_lock<std::mutex>();
@@ -435,7 +467,7 @@ class Executable {
   }
 
   /** Starts a program that was compiled as a whole. */
-  void start_whole(const collet_launch& launch, uint64_t run_id, bool* spoilt) const {
+  void start_whole(const collet_launch& launch, uint64_t run_id, bool* spoilt, Participants& participants) const {
     std::vector<Piece> pieces;
     pieces.reserve(launch.argument_count + launch.result_count + 1);
     const auto add = [&](const collet_argument& one) {
@@ -450,13 +482,16 @@ class Executable {
     add(launch.workspace);
     Device& device = *instance_->devices[launch.device];
     recorded(device, name_.c_str(), "compute", run_id, plan_.traffic_bytes,
-             [&] { on_devices_[launch.device]->program->launch(device, pieces, run_id); });
+             [&] { on_devices_[launch.device]->program->launch_participant(device, pieces, run_id, participants); });
   }
 
   /** Starts all steps of a launch. */
   void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt,
            Rendezvous* rendezvous, std::unique_lock<std::mutex>* serial_lock) const {
-    if (whole_) return start_whole(launch, run_id, spoilt);
+    if (whole_) {
+      WholeParticipant participant(launch.participant, rendezvous, stop, serial_lock);
+      return start_whole(launch, run_id, spoilt, participant);
+    }
     Run({this->program(), plan_, arrays_, first_array_, scalars_, *on_devices_[launch.device],
          *instance_->devices[launch.device], launch, run_id, stop, spoilt, backend(), rendezvous, serial_lock})
         .all();

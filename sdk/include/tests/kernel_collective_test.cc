@@ -32,6 +32,52 @@ class HostDevice final : public Device {
   const uint32_t number_;
 };
 
+/// A program that a compiler has compiled as a whole: it negates its argument and adds what the participants have.
+class WholePair final : public WholeProgram {
+ public:
+  struct Loaded final : DeviceProgram {
+    void launch(Device&, const std::vector<Piece>&, uint64_t) override {
+      throw Error(COLLET_INTERNAL, "a program whose participants meet was launched without them");
+    }
+    void launch_participant(Device& device, const std::vector<Piece>& pieces, uint64_t,
+                            Participants& participants) override {
+      if (static_cast<HostDevice&>(device).number() == HostDevice::failing) {
+        throw Error(COLLET_INTERNAL, "this device fails");
+      }
+      const auto at = [](const Piece& piece) {
+        return reinterpret_cast<float*>(HostDevice::at(piece.memory) + piece.offset);
+      };
+      Mine mine{participants.number(), at(pieces[0]), at(pieces[1])};
+      participants.meet(7, "all-reduce ", {0, 1}, &mine, [](const std::vector<const void*>& all) {
+        const auto &a = *static_cast<const Mine*>(all.at(0)), &b = *static_cast<const Mine*>(all.at(1));
+        EXPECT_EQ(a.number, 0U);
+        EXPECT_EQ(b.number, 1U);
+        for (int i = 0; i < 4; ++i) a.result[i] = b.result[i] = -(a.argument[i] + b.argument[i]);
+      });
+    }
+  };
+  WholePair() { meets = true; }
+  std::unique_ptr<DeviceProgram> load(Device&) override { return std::make_unique<Loaded>(); }
+
+ private:
+  struct Mine {
+    uint32_t number;
+    const float* argument;
+    float* result;
+  };
+};
+
+class PairCompiler final : public ProgramCompiler {
+ public:
+  void answer(const collet_program*, const uint32_t*, uint32_t count, collet_verdict* verdicts) const override {
+    for (uint32_t i = 0; i < count; ++i) verdicts[i].answer = COLLET_ACCEPT;
+  }
+  std::unique_ptr<WholeProgram> compile(const collet_program*, bool, std::vector<uint32_t>* rejected) const override {
+    rejected->clear();
+    return std::make_unique<WholePair>();
+  }
+};
+
 template <uint32_t traits>
 Backend describe_pair() {
   Backend backend;
@@ -58,16 +104,29 @@ Backend describe_pair() {
   return backend;
 }
 
+template <uint32_t traits>
+Backend describe_whole_pair() {
+  Backend backend = describe_pair<traits | COLLET_TRAIT_COLLECTIVES>();
+  backend.kernels.clear();
+  backend.collectives = false;
+  backend.compiler = std::make_shared<PairCompiler>();
+  return backend;
+}
+
+struct PairKind {
+  const char* name;
+  collet_status (*enter)(const collet_host*, const collet_backend**, collet_error*);
+};
+
 /// A program of two participants, which negate their arguments and sum them with all-reduce.
-class Pair : public ::testing::TestWithParam<bool> {
+class Pair : public ::testing::TestWithParam<PairKind> {
  protected:
   void SetUp() override {
     HostDevice::failing = COLLET_NONE;
     collet_host host{};
     host.struct_size = sizeof host;
     host.abi_major = COLLET_ABI_MAJOR;
-    const auto enter = GetParam() ? detail::enter<describe_pair<COLLET_TRAIT_SERIAL>> : detail::enter<describe_pair<0>>;
-    ASSERT_EQ(enter(&host, &table, &error), COLLET_OK);
+    ASSERT_EQ(GetParam().enter(&host, &table, &error), COLLET_OK);
     collet_open_options options{};
     options.struct_size = sizeof options;
     collet_instance_info info{};
@@ -222,8 +281,13 @@ TEST_P(Pair, AbortEndsAParticipantThatWaits) {
   queues->destroy(slow);
 }
 
-INSTANTIATE_TEST_SUITE_P(Traits, Pair, ::testing::Bool(),
-                         [](const auto& param) { return param.param ? "serial" : "parallel"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, Pair,
+                         ::testing::Values(PairKind{"parallel", detail::enter<describe_pair<0>>},
+                                           PairKind{"serial", detail::enter<describe_pair<COLLET_TRAIT_SERIAL>>},
+                                           PairKind{"whole", detail::enter<describe_whole_pair<0>>},
+                                           PairKind{"serial_whole",
+                                                    detail::enter<describe_whole_pair<COLLET_TRAIT_SERIAL>>}),
+                         [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
 }  // namespace collet::kernel
