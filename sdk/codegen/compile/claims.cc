@@ -8,6 +8,7 @@
 #include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/launch/lapack.h"
+#include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/lower/scalar_block.h"
@@ -89,6 +90,11 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
     return name + ", which the SDK expands";
   }
   if (is_structural(node.opcode)) return check_blocks(graph, node, target);
+  if (target.has_grid() && is_host_value(graph, node)) return {};
+  if (target.has_grid() && is_collective(node.opcode)) {
+    const std::string why = collective_refusal(graph, node);
+    return why.empty() ? why : name + why;
+  }
   // An op with a body becomes one kernel that has all of the op's arrays as parameters.
   if (target.has_grid() && !node.blocks.empty() && 2 * node.operands.size() + node.results.size() > kMostGridArrays)
     return name + " of more arrays than a kernel has parameters for";

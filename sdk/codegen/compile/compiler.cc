@@ -233,6 +233,20 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return while_loop(n, drafts);
     case COLLET_OP_CONDITIONAL:
       return conditional(n, drafts);
+    case COLLET_OP_REPLICA_ID:
+    case COLLET_OP_PARTITION_ID:
+    case COLLET_OP_RNG_GET_AND_UPDATE_STATE:
+      if (!target_.has_grid()) break;
+      add_host_value(n, drafts);
+      return {};
+    case COLLET_OP_ALL_REDUCE:
+    case COLLET_OP_ALL_GATHER:
+    case COLLET_OP_REDUCE_SCATTER:
+    case COLLET_OP_ALL_TO_ALL:
+    case COLLET_OP_COLLECTIVE_PERMUTE:
+    case COLLET_OP_COLLECTIVE_BROADCAST:
+      add_collective(n, drafts);
+      return {};
     case COLLET_OP_BITCAST_CONVERT:
       if (!can_inline(graph_, n)) {  // a reshape that shares its operand's memory
         copy(range(n.operands[0]), n.results[0], drafts);

@@ -108,6 +108,26 @@ class Compiler {
   void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
   /// Adds an fft that the device's library computes.
   void add_fft(const Node& n, Drafts& drafts);
+  /// Adds a value that the host writes: a number of the participant, or a state of random numbers.
+  void add_host_value(const Node& n, Drafts& drafts);
+  /// An array of each member of a collective, from which it makes another one.
+  struct CollectiveArrays {
+    ValueId source = kNone;
+    ValueId target = kNone;
+    CollectiveCall::Part part;
+  };
+  /// Adds a collective for a target with grids.
+  void add_collective(const Node& n, Drafts& drafts);
+  /// Adds an all-reduce or reduce-scatter of `arrays`. The sources of a reduce-scatter have its blocks outermost.
+  void add_combination(const Node& n, const CollectiveCall& call, const std::vector<CollectiveArrays>& arrays,
+                       Drafts& drafts);
+  /// Adds an exchange of `arrays`.
+  void add_exchange(CollectiveCall call, CollectiveCall::Kind kind, const std::vector<CollectiveArrays>& arrays,
+                    Drafts& drafts);
+  /// Returns a value that is the same memory as `v`, as an array of other dimensions.
+  ValueId view(ValueId v, Dims dims);
+  /// Transposes `from`, as an array of dimensions [a, b, c], to `to`: [b, a, c].
+  void exchange_outer_dims(ValueId from, const Dims& dims, ValueId to, Drafts& drafts);
   /// Adds a scatter for a target with grids, whose updates are grouped by the element that they update.
   void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
   /// An attention that is computed by one kernel.

@@ -101,6 +101,46 @@ TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
   EXPECT_GT(sort_kernels(1000), 20);
 }
 
+/// Returns the launch plan of an all-reduce of `elements` f32 by `opcode` on four devices, with a library or without.
+std::string plan_of_all_reduce(int64_t elements, uint32_t opcode, uint32_t combine, bool has_library) {
+  ProgramBuilder b;
+  b.replica_count = 4;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_F32, {elements});
+  RegionBuilder& body = b.region();
+  body.combine = combine;
+  const Handle p = body.argument(COLLET_TYPE_F32);
+  const Handle q = body.argument(COLLET_TYPE_F32);
+  body.results({body.binary(opcode, p, q)});
+  e.results({e.op(COLLET_OP_ALL_REDUCE, COLLET_TYPE_F32, {elements}, {x}, collet_collective_attrs{}, {&body})});
+  Target target;
+  target.grid.warp = 32;
+  target.grid.libraries.collectives = has_library;
+  PlannedProgram program;
+  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return print_launch_plan(program.plan);
+}
+
+TEST(GridPlan, AllReduce_IsALibraryCallOrExchangesAndKernels) {
+  const std::string library = plan_of_all_reduce(100000, COLLET_OP_ADD, COLLET_COMBINE_ADD, true);
+  EXPECT_NE(library.find("all-reduce, f32 100000 -> 100000, groups {0,1,2,3}"), std::string::npos) << library;
+  EXPECT_EQ(library.find("kernel"), std::string::npos) << library;
+
+  const std::string large = plan_of_all_reduce(100001, COLLET_OP_ADD, COLLET_COMBINE_ADD, false);
+  EXPECT_NE(large.find("all-to-all, f32 100001 -> 100004"), std::string::npos) << large;
+  EXPECT_NE(large.find("all-gather, f32 25001 -> 100001"), std::string::npos) << large;
+  EXPECT_NE(large.find("kernel0"), std::string::npos) << large;
+
+  const std::string small = plan_of_all_reduce(100, COLLET_OP_ADD, COLLET_COMBINE_ADD, false);
+  EXPECT_NE(small.find("all-gather, f32 100 -> 400"), std::string::npos) << small;
+  EXPECT_EQ(small.find("all-to-all"), std::string::npos) << small;
+
+  // The library's maximum ignores NaN.
+  const std::string maximum = plan_of_all_reduce(100, COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, true);
+  EXPECT_NE(maximum.find("all-gather, f32 100 -> 400"), std::string::npos) << maximum;
+}
+
 constexpr uint32_t kF32 = COLLET_TYPE_F32;
 constexpr int64_t kBatch = 4;
 constexpr int64_t kRows = 64;

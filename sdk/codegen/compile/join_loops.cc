@@ -80,6 +80,8 @@ class LoopJoiner {
       case StepKind::kRoutine:
       case StepKind::kLibrary:
       case StepKind::kChoice:
+      case StepKind::kHostValue:
+      case StepKind::kCollective:
         content.suits = false;
         break;
       case StepKind::kCopy:

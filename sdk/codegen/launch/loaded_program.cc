@@ -126,6 +126,8 @@ void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* add
         break;
       case StepKind::kLibrary:
       case StepKind::kChoice:
+      case StepKind::kHostValue:
+      case StepKind::kCollective:
         break;  // only launch plans for grids have these steps
     }
   }

@@ -52,6 +52,7 @@ class Printer {
     for (size_t i = 0; i < plan_.matmuls.size(); ++i) matmul(i, plan_.matmuls[i]);
     for (size_t i = 0; i < plan_.libraries.size(); ++i)
       out_ += "library " + std::to_string(i) + ": " + print_library_call(plan_.libraries[i]) + "\n";
+    for (size_t i = 0; i < plan_.collectives.size(); ++i) collective(i, plan_.collectives[i]);
     steps(plan_.steps, "");
     return out_;
   }
@@ -72,6 +73,22 @@ class Printer {
     if (call.b_packed) out_ += ", b packed";
     if (call.copies_b) out_ += ", panels of b copied";
     if (call.epilogue) out_ += ", epilogue";
+    out_ += "\n";
+  }
+
+  void collective(size_t i, const CollectiveCall& call) {
+    out_ += "collective " + std::to_string(i) + ": " + name_of(call.kind);
+    for (const CollectiveCall::Part& part : call.parts) {
+      out_ += std::string(", ") + collet_type_name(part.type) + " " + std::to_string(part.source_elements) + " -> " +
+              std::to_string(part.target_elements);
+    }
+    out_ += ", groups";
+    for (const std::vector<uint32_t>& group : call.groups) {
+      for (size_t k = 0; k < group.size(); ++k) out_ += (k == 0 ? " {" : ",") + std::to_string(group[k]);
+      out_ += "}";
+    }
+    for (size_t k = 0; k + 1 < call.pairs.size(); k += 2)
+      out_ += " " + std::to_string(call.pairs[k]) + "->" + std::to_string(call.pairs[k + 1]);
     out_ += "\n";
   }
 
@@ -132,6 +149,12 @@ class Printer {
       case StepKind::kLibrary:
         out_ += "library " + std::to_string(step.call) + places(step);
         break;
+      case StepKind::kHostValue:
+        out_ += host_value(plan_.host_values[step.call]) + places(step);
+        break;
+      case StepKind::kCollective:
+        out_ += "collective " + std::to_string(step.call) + places(step);
+        break;
       case StepKind::kChoice:
         out_ += "choice " + std::to_string(step.call);
         break;
@@ -144,6 +167,12 @@ class Printer {
       out_ += indent + "  " + (loop ? (i == 0 ? "condition" : "body") : one_of + std::to_string(i)) + "\n";
       steps(step.children[i], indent + "    ");
     }
+  }
+
+  static std::string host_value(const HostValue& value) {
+    if (value.kind == HostValue::Kind::kReplica) return "replica";
+    if (value.kind == HostValue::Kind::kPartition) return "partition";
+    return "random state of source " + std::to_string(value.source) + " by " + std::to_string(value.delta);
   }
 
   const LaunchPlan& plan_;

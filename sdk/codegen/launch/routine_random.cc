@@ -148,7 +148,8 @@ class RandomBits : public Routine {
 /// differ in the upper word of the state, so that their sequences never overlap.
 class RandomState : public Routine {
  public:
-  RandomState(int64_t delta, uint64_t source) : delta_(static_cast<uint64_t>(delta)), state_{kSeed, source} {}
+  RandomState(int64_t delta, uint64_t source)
+      : delta_(static_cast<uint64_t>(delta)), state_{kFirstRandomState, source} {}
 
   void run(char* const* buffers, Threads&) const override {
     std::lock_guard lock(mutex_);
@@ -158,7 +159,6 @@ class RandomState : public Routine {
   }
 
  private:
-  static constexpr uint64_t kSeed = 0x7012395;
   uint64_t delta_;
   mutable std::mutex mutex_;
   mutable uint64_t state_[2];

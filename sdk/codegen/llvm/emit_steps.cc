@@ -26,6 +26,8 @@ void StepsWriter::one(const Step& step) {
     case StepKind::kRoutine:
     case StepKind::kLibrary:
     case StepKind::kChoice:
+    case StepKind::kHostValue:
+    case StepKind::kCollective:
       return;  // emits nothing: the caller has checked that such steps do not occur
     case StepKind::kCopy:
       // memmove, because both places may be the same memory.

@@ -410,6 +410,22 @@ KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId
   return plan;
 }
 
+KernelPlan combine_rows_kernel(const Graph& graph, const Block& block, ValueId from, ValueId to) {
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    const int64_t rows = graph.type(from).dims[0];
+    ExprId sum = kNoExpr;
+    for (int64_t row = 0; row < rows; ++row) {
+      Index first;
+      first.constant = row;
+      Position source = at;
+      source.at.insert(source.at.begin(), first);
+      const ExprId x = builder.load(from, source, kNoExpr);
+      sum = row == 0 ? x : builder.inlined(block, {sum, x})[0];
+    }
+    return sum;
+  });
+}
+
 bool is_scalar_loop(const Graph& graph, const Node& node) {
   return node.opcode == COLLET_OP_WHILE && is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
          is_scalar_block(graph, graph.blocks[node.blocks[1]]);

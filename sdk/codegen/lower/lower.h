@@ -83,6 +83,10 @@ KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed
 /// may share memory with `from`.
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to);
 
+/// Returns the kernel that combines the rows of `from`, an array of few rows, element by element with `block`, from the
+/// first row to the last one.
+KernelPlan combine_rows_kernel(const Graph& graph, const Block& block, ValueId from, ValueId to);
+
 /// True if node_kernels supports the node.
 bool has_node_kernel(const Graph& graph, const Node& node);
 

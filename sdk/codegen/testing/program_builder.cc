@@ -175,7 +175,8 @@ const collet_program* ProgramBuilder::finish() {
   head.data = append(data_);
   head.bytes = {bytes.size(), 0, 1};
   head.arena_alignment = 64;
-  head.replica_count = head.partition_count = 1;
+  head.replica_count = replica_count;
+  head.partition_count = 1;
   head.total_bytes = (bytes.size() + 7) / 8 * 8;
   std::memcpy(bytes.data(), &head, sizeof head);
   block_.assign(head.total_bytes / 8, 0);

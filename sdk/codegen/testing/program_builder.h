@@ -103,6 +103,7 @@ class ProgramBuilder {
   void alias(uint32_t result, uint32_t argument, uint32_t kind = COLLET_ALIAS_MAY) {
     aliases_.push_back({result, argument, kind, 0});
   }
+  uint32_t replica_count = 1;
   /// Returns the program, which lives as long as this object.
   const collet_program* finish();
 

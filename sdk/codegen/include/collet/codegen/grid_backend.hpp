@@ -23,6 +23,9 @@
 #include <collet/codegen/grid_code.hpp>
 #include <collet/codegen/grid_device.hpp>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,14 +59,22 @@ class LoadedGrid final : public kernel::DeviceProgram {
   ~LoadedGrid() override { give_back(); }
 
   void launch(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
+    run(pieces, run_id, nullptr);
+  }
+  void launch_participant(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id,
+                          kernel::Participants& participants) override {
+    run(pieces, run_id, &participants);
+  }
+
+ private:
+  void run(const std::vector<kernel::Piece>& pieces, uint64_t run_id, kernel::Participants* participants) {
     std::vector<kernel::Piece> slots = pieces;
     const uint32_t constants = constant_slot(code_->plan());
     slots.resize(constants + size_t{1});
     slots[constants] = {constants_, 0};
-    Launcher{*this, slots, run_id, {}}.run(parts_);
+    Launcher{*this, slots, run_id, participants, {}}.run(parts_);
   }
 
- private:
   /// Consecutive steps that the device can run without the host, and what has been recorded about them. From their
   /// second run on they start as one sequence.
   struct Segment {
@@ -88,6 +99,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
     LoadedGrid& program;
     const std::vector<kernel::Piece>& slots;
     uint64_t run_id;
+    kernel::Participants* participants;  ///< null for a program whose only participant is this one
     std::vector<uint64_t> arguments;
 
     std::vector<uint64_t>& list_arguments(const Step& step) {
@@ -153,6 +165,13 @@ class LoadedGrid final : public kernel::DeviceProgram {
           }
           return run(part.children[static_cast<size_t>(branch)]);
         }
+        case StepKind::kHostValue: {
+          const std::array<uint64_t, 2> value = program.host_value(step.call, number());
+          const kernel::Piece to = piece(place(step, 0));
+          return program.device_.write(to.memory, to.offset, value.data(), step.bytes);
+        }
+        case StepKind::kCollective:
+          return collective(step);
         case StepKind::kMatmul:
         case StepKind::kRoutine:
         case StepKind::kChoice:
@@ -160,7 +179,42 @@ class LoadedGrid final : public kernel::DeviceProgram {
       }
       throw kernel::Error(COLLET_INTERNAL, "a launch plan for grids has a step that only a host runs");
     }
+
+    uint32_t number() const { return participants ? participants->number() : 0; }
+    /// Meets the other members of the group; one of them starts the collective for all. None waits for a device.
+    void collective(const Step& step) {
+      const CollectiveCall& call = program.code_->plan().collectives[step.call];
+      const uint32_t me = number();
+      if (me >= call.group_of.size()) throw kernel::Error(COLLET_INVALID_ARGUMENT, "there is no such participant");
+      const std::vector<uint32_t>& group = call.groups[call.group_of[me]];
+      const GridDevice::CollectiveMember mine{&program.device_, list_arguments(step).data()};
+      const auto begin = [&](const std::vector<const void*>& all) {
+        GridDevice::CollectiveLaunch what;
+        what.call = &call;
+        what.group = &group;
+        what.run_id = run_id;
+        for (const void* one : all) what.members.push_back(*static_cast<const GridDevice::CollectiveMember*>(one));
+        program.device_.launch_collective(what);
+      };
+      if (group.size() == 1) return begin({&mine});
+      if (!participants) throw kernel::Error(COLLET_FAILED_PRECONDITION, "the other participants are not there");
+      participants->meet(step.call, name_of(call.kind), group, &mine, begin);
+    }
   };
+
+  /// Returns what the host writes in step kHostValue number `call`.
+  std::array<uint64_t, 2> host_value(uint32_t call, uint32_t participant) {
+    const HostValue& what = code_->plan().host_values[call];
+    if (what.kind == HostValue::Kind::kReplica) return {participant / what.partitions, 0};
+    if (what.kind == HostValue::Kind::kPartition) return {participant % what.partitions, 0};
+    const std::lock_guard<std::mutex> lock(random_mutex_);
+    std::array<uint64_t, 2>& state =
+        random_states_.try_emplace(call, std::array<uint64_t, 2>{kFirstRandomState, what.source}).first->second;
+    const std::array<uint64_t, 2> before = state;
+    state[0] += what.delta;
+    if (state[0] < what.delta) ++state[1];
+    return before;
+  }
 
   static Parts parts_of(const StepList& list) {
     Parts out;
@@ -233,7 +287,9 @@ class LoadedGrid final : public kernel::DeviceProgram {
   GridDevice& device_;
   std::unique_ptr<GridCode> code_;
   kernel::Memory constants_ = kernel::no_memory;
-  Parts parts_;  ///< parts of the code's list of steps
+  Parts parts_;                                                ///< parts of the code's list of steps
+  std::mutex random_mutex_;                                    ///< guards random_states_
+  std::map<uint32_t, std::array<uint64_t, 2>> random_states_;  ///< by the number of the host value
 };
 
 /// A program that has been compiled to kernels for grids.
@@ -246,6 +302,10 @@ class GridProgram final : public kernel::WholeProgram {
     resident_bytes = program_.object.size() + program_.plan.constants.size();
     traffic_bytes = program_.plan.traffic_bytes;
     kernels = program_.plan.kernels;
+    const std::vector<CollectiveCall>& collectives = program_.plan.collectives;
+    meets = std::any_of(collectives.begin(), collectives.end(), [](const CollectiveCall& call) {
+      return std::any_of(call.groups.begin(), call.groups.end(), [](const auto& group) { return group.size() > 1; });
+    });
     artifacts = std::move(program_.artifacts);
   }
   std::string tune(kernel::Device& device, const std::string& known) override {
@@ -281,6 +341,7 @@ class GridProgram final : public kernel::WholeProgram {
 /// Lets the code generator compile for the devices of `backend`, all of which must be GridDevices: set_code for a target with grids.
 inline void set_grid_code(kernel::Backend* backend, const Target& target) {
   detail::describe_generator(backend, target);
+  backend->traits |= COLLET_TRAIT_COLLECTIVES;
   backend->compiler = std::make_shared<detail::CodeCompiler<detail::GridProgram, CodeForm::kFunctions>>(target);
 }
 

@@ -223,9 +223,96 @@ struct LibraryFft {
 /// A computation that a library of the device may do, see GridDevice::prepare.
 using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft>;
 
+/// A few words that the host writes when it comes to the step, because it knows them and the device does not. The
+/// step's place is the result.
+struct HostValue {
+  enum class Kind : uint8_t {
+    kReplica,     ///< u32: number of the replica that runs the program
+    kPartition,   ///< u32: number of its partition
+    kRandomState  ///< two words of 64 bits: the state of a source of random numbers, which each run advances
+  };
+  Kind kind = Kind::kReplica;
+  uint32_t partitions = 1;  ///< number of partitions of the program
+  uint64_t source = 0;      ///< for kRandomState: number of the source, the upper word of its first state
+  uint64_t delta = 0;       ///< for kRandomState: by how much a run advances the state
+};
+
+/// The lower word of the first state of every source of random numbers.
+inline constexpr uint64_t kFirstRandomState = 0x7012395;
+
+/// An exchange between the members of groups of participants, which all run the same plan. Each member has a source
+/// and a target for every part; both are dense arrays. Where an array consists of blocks, there is one for each member,
+/// in the order of the group.
+struct CollectiveCall {
+  enum class Kind : uint8_t {
+    kAllGather,       ///< block i of each target is the source of member i
+    kAllToAll,        ///< block i of the target of member j is block j of the source of member i
+    kAllToAllArrays,  ///< the target of part i of member j is the source of part j of member i
+    kPermute,         ///< targets receive the sources of other members, see `pairs`
+    kBroadcast,       ///< each target receives the source of the first member
+    /// Each target is the combination of all sources. Only for devices that have GridLibraries::collectives.
+    kAllReduce,
+    /// The target of member i is the combination of block i of all sources. Only for those devices, too.
+    kReduceScatter
+  };
+  /// One array of each member.
+  struct Part {
+    uint32_t type = 0;            ///< element type
+    int64_t block = 0;            ///< elements of a block; of a whole array if it does not consist of blocks
+    int64_t source_elements = 0;  ///< elements of the source
+    int64_t target_elements = 0;  ///< elements of the target
+    uint32_t combine = 0;         ///< for kAllReduce and kReduceScatter: COLLET_COMBINE_ADD and so on
+    /// Returns the first element of block number `i` in an array of `elements` elements. The last blocks overlap if
+    /// the blocks do not divide the array: then members write equal data to the common elements.
+    int64_t first(size_t i, int64_t elements) const {
+      const int64_t begin = static_cast<int64_t>(i) * block;
+      return begin < elements - block ? begin : elements - block;
+    }
+  };
+  Kind kind = Kind::kAllGather;
+  std::vector<std::vector<uint32_t>> groups;  ///< participants; each one is in one group
+  std::vector<uint32_t> group_of;             ///< by participant: its group
+  /// For kBroadcast, by participant: whether the op names it. Targets of others become zeros.
+  std::vector<char> listed;
+  /// For kPermute: source and target alternating, as positions in the group. Targets that are not named become zeros.
+  std::vector<int64_t> pairs;
+  std::vector<Part> parts;  ///< the step's places are the source and the target of each part
+};
+
+/// Returns the name of an exchange for records and messages, such as "all-gather".
+inline const char* name_of(CollectiveCall::Kind kind) {
+  switch (kind) {
+    case CollectiveCall::Kind::kAllGather:
+      return "all-gather";
+    case CollectiveCall::Kind::kAllToAll:
+    case CollectiveCall::Kind::kAllToAllArrays:
+      return "all-to-all";
+    case CollectiveCall::Kind::kPermute:
+      return "collective-permute";
+    case CollectiveCall::Kind::kBroadcast:
+      return "collective-broadcast";
+    case CollectiveCall::Kind::kAllReduce:
+      return "all-reduce";
+    case CollectiveCall::Kind::kReduceScatter:
+      return "reduce-scatter";
+  }
+  return "collective";
+}
+
 /// The kinds of steps. kLibrary calls a library of the device. kChoice has several lists of steps that compute the same
 /// in different ways, one of which runs.
-enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional, kLibrary, kChoice };
+enum class StepKind : uint8_t {
+  kKernel,
+  kMatmul,
+  kRoutine,
+  kCopy,
+  kWhile,
+  kConditional,
+  kLibrary,
+  kChoice,
+  kHostValue,
+  kCollective
+};
 
 struct Step;
 using StepList = std::vector<Step>;
@@ -235,10 +322,11 @@ struct Step {
   uint32_t first_place = 0;  ///< index in LaunchPlan::places
   uint32_t places = 0;
   KernelCall kernel;  ///< kKernel
-  /// For kMatmul, kRoutine and kLibrary: index in LaunchPlan::matmuls, routines or libraries. For kChoice: number of
-  /// the choice among all choices.
+  /// For kMatmul, kRoutine, kLibrary, kHostValue and kCollective: index in LaunchPlan::matmuls, routines, libraries,
+  /// host_values or collectives. For kChoice: number of the choice among all choices.
   uint32_t call = 0;
-  uint64_t bytes = 0;  ///< for kCopy: number of bytes copied from the first place to the second
+  /// For kCopy: number of bytes copied from the first place to the second. For kHostValue: number of bytes written.
+  uint64_t bytes = 0;
   /// For kConditional: bytes of the branch index; 0 if it is a pred, where true selects branch 0.
   uint32_t index_bytes = 0;
   /// For kWhile: the condition, then the body. For kConditional: the branches. For kChoice: the alternatives, of which
@@ -259,8 +347,10 @@ struct LaunchPlan {
   std::vector<MatmulCall> matmuls;
   std::vector<RoutineCall> routines;
   std::vector<LibraryCall> libraries;
-  uint32_t choices = 0;         ///< number of steps of kind kChoice
-  std::vector<char> constants;  ///< to be placed at a multiple of 64 bytes
+  std::vector<HostValue> host_values;       ///< on targets with grids
+  std::vector<CollectiveCall> collectives;  ///< on targets with grids
+  uint32_t choices = 0;                     ///< number of steps of kind kChoice
+  std::vector<char> constants;              ///< to be placed at a multiple of 64 bytes
   uint64_t workspace_bytes = 0;
   uint64_t traffic_bytes = 0;  ///< estimated bytes that all steps read and write; each loop body counts once
   uint32_t kernels = 0;

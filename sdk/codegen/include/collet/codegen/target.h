@@ -12,7 +12,7 @@
 
 namespace collet::codegen {
 
-/// The ops that libraries of a device compute, see GridDevice::prepare.
+/// The ops that libraries of a device compute, see GridDevice::prepare and GridDevice::launch_collective.
 struct GridLibraries {
   bool products = false;  ///< matrix products; the device's measurements choose between kernels and the library
   /// Least number of multiplications of a product or convolution for which a library is considered: below it the time
@@ -20,6 +20,9 @@ struct GridLibraries {
   int64_t least_product = int64_t{1} << 15;
   bool convolutions = false;  ///< convolutions, chosen in the same way
   bool fft = false;           ///< fft, for which there are no kernels: without a library, the SDK expands the op
+  /// Collectives that combine arrays by add or multiply or, for integers, by minimum or maximum. Without a library,
+  /// the devices exchange the arrays and kernels combine them.
+  bool collectives = false;
 };
 
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
