@@ -76,6 +76,12 @@ void Scheduler::record(const std::shared_ptr<StreamState>& stream, const std::sh
   });
 }
 
+void Scheduler::complete(const std::shared_ptr<EventState>& event) {
+  event->completed = event->recorded;
+  work_.notify_all();
+  done_.notify_all();
+}
+
 bool Scheduler::wait_event(const std::shared_ptr<StreamState>& stream, const std::shared_ptr<EventState>& event) {
   if (event->capture) {
     if (stream->capture && stream->capture != event->capture) return false;

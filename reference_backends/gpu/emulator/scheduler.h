@@ -70,6 +70,8 @@ class Scheduler {
   /// Adds an operation to a stream, or to its capture.
   void enqueue(const std::shared_ptr<StreamState>& stream, std::function<void()> run, bool on_host = false);
   void record(const std::shared_ptr<StreamState>& stream, const std::shared_ptr<EventState>& event);
+  /// Completes an event at once, as if all of its recordings had run.
+  void complete(const std::shared_ptr<EventState>& event);
   /// Makes the stream wait for an event. Returns false if that would connect two captures.
   bool wait_event(const std::shared_ptr<StreamState>& stream, const std::shared_ptr<EventState>& event);
   /// Waits until all operations that the stream has now are done. Releases the lock while it waits.

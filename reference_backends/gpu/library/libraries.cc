@@ -53,6 +53,13 @@ bool CufftFunctions::find(void* library) {
   return has_all;
 }
 
+bool NcclFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_NCCL_FUNCTION(result, name, parameters) has_all = find_function(library, #name, name) && has_all;
+#include "reference_backends/gpu/library/nccl_functions.def"
+  return has_all;
+}
+
 std::string Libraries::versions() const {
   std::string out;
   const auto add = [&](const char* name, size_t version) {
@@ -62,6 +69,7 @@ std::string Libraries::versions() const {
   if (has_convolutions()) add("cudnn", cudnnGetVersion());
   int version = 0;
   if (has_fft() && cufftGetVersion(&version) == CUFFT_SUCCESS) add("cufft", static_cast<size_t>(version));
+  if (has_collectives() && ncclGetVersion(&version) == ncclSuccess) add("nccl", static_cast<size_t>(version));
   return out;
 }
 
@@ -72,6 +80,7 @@ Libraries open_libraries(const std::string& path) {
   open_into<CublasFunctions>(out, names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}));
   open_into<CudnnFunctions>(out, names({"libcudnn.so.9", "libcudnn.so.8"}));
   open_into<CufftFunctions>(out, names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"}));
+  open_into<NcclFunctions>(out, names({"libnccl.so.2"}));
   return out;
 }
 

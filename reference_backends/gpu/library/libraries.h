@@ -24,18 +24,24 @@ struct CufftFunctions {
 #include "reference_backends/gpu/library/cufft_functions.def"
   bool find(void* library);
 };
+struct NcclFunctions {
+#define COLLET_NCCL_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
+#include "reference_backends/gpu/library/nccl_functions.def"
+  bool find(void* library);
+};
 
 /// The functions of NVIDIA's libraries that were found. Either all functions of a library are set, or none.
-struct Libraries : CublasFunctions, CudnnFunctions, CufftFunctions {
+struct Libraries : CublasFunctions, CudnnFunctions, CufftFunctions, NcclFunctions {
   bool has_products() const { return cublasLtMatmul != nullptr; }
   bool has_convolutions() const { return cudnnConvolutionForward != nullptr; }
   bool has_fft() const { return cufftXtExec != nullptr; }
-  /// Returns names and versions of the libraries, for cache keys, such as "cublasLt 130002, cudnn 91002, cufft 12003".
+  bool has_collectives() const { return ncclGroupEnd != nullptr; }
+  /// Returns names and versions of the libraries, for cache keys, such as "cublasLt 130002, cudnn 91002, cufft 12003, nccl 22803".
   /// Empty if there are none.
   std::string versions() const;
 };
 
-/// Opens the newest versions of cuBLASLt, cuDNN and cuFFT that dlopen finds, or the library `path` for all of them
+/// Opens the newest versions of cuBLASLt, cuDNN, cuFFT and NCCL that dlopen finds, or the library `path` for all of them
 /// unless it is empty. The functions of a library that is missing or lacks a function stay null. The libraries stay
 /// open until the process ends.
 Libraries open_libraries(const std::string& path = {});

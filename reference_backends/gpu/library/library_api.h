@@ -6,7 +6,7 @@
 
 #include "reference_backends/gpu/driver/driver_api.h"
 
-/// Declares the parts of cuBLASLt, cuDNN and cuFFT that the gpu backend uses, so that no CUDA toolkit is needed to
+/// Declares the parts of cuBLASLt, cuDNN, cuFFT and NCCL that the gpu backend uses, so that no CUDA toolkit is needed to
 /// build it. library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the
 /// libraries'.
 namespace collet::gpu {
@@ -137,5 +137,30 @@ struct cudnnConvolutionFwdAlgoPerf_t {
 // The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros in cuFFT's header.
 inline constexpr int kFftForward = -1;
 inline constexpr int kFftInverse = 1;
+
+using ncclComm_t = struct ncclComm*;
+
+enum ncclResult_t : unsigned int {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+};
+
+enum ncclDataType_t : unsigned int {
+  ncclInt8 = 0,
+  ncclUint8 = 1,
+  ncclInt32 = 2,
+  ncclUint32 = 3,
+  ncclInt64 = 4,
+  ncclUint64 = 5,
+  ncclFloat16 = 6,
+  ncclFloat32 = 7,
+  ncclFloat64 = 8,
+  ncclBfloat16 = 9,
+};
+
+enum ncclRedOp_t : unsigned int { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3 };
 
 }  // namespace collet::gpu

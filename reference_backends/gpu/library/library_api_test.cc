@@ -10,6 +10,9 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <cufftXt.h>
+#ifdef COLLET_HAS_NCCL
+#include <nccl.h>
+#endif
 
 #include <type_traits>
 
@@ -64,6 +67,12 @@ SAME(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
 SAME(cudnnMathType_t, cudnnMathType_t)
 SAME(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
 SAME(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
+#ifdef COLLET_HAS_NCCL
+SAME(ncclComm_t, ncclComm_t)
+SAME(ncclResult_t, ncclResult_t)
+SAME(ncclDataType_t, ncclDataType_t)
+SAME(ncclRedOp_t, ncclRedOp_t)
+#endif
 #undef SAME
 
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) \
@@ -75,6 +84,12 @@ SAME(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
 #define COLLET_CUFFT_FUNCTION(name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
 #include "reference_backends/gpu/library/cufft_functions.def"
+
+#ifdef COLLET_HAS_NCCL
+#define COLLET_NCCL_FUNCTION(result, name, parameters) \
+  static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
+#include "reference_backends/gpu/library/nccl_functions.def"
+#endif
 
 #define SAME_VALUE(name) static_assert(static_cast<int>(::name) == static_cast<int>(collet::gpu::name))
 SAME_VALUE(CUBLAS_STATUS_ALLOC_FAILED);
@@ -123,6 +138,26 @@ SAME_VALUE(CUDNN_DETERMINISTIC);
 static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) ==
               offsetof(collet::gpu::cudnnConvolutionFwdAlgoPerf_t, memory));
 SAME_VALUE(CUFFT_INVALID_SIZE);
+#ifdef COLLET_HAS_NCCL
+SAME_VALUE(ncclUnhandledCudaError);
+SAME_VALUE(ncclInternalError);
+SAME_VALUE(ncclInvalidArgument);
+SAME_VALUE(ncclInvalidUsage);
+SAME_VALUE(ncclInt8);
+SAME_VALUE(ncclUint8);
+SAME_VALUE(ncclInt32);
+SAME_VALUE(ncclUint32);
+SAME_VALUE(ncclInt64);
+SAME_VALUE(ncclUint64);
+SAME_VALUE(ncclFloat16);
+SAME_VALUE(ncclFloat32);
+SAME_VALUE(ncclFloat64);
+SAME_VALUE(ncclBfloat16);
+SAME_VALUE(ncclSum);
+SAME_VALUE(ncclProd);
+SAME_VALUE(ncclMax);
+SAME_VALUE(ncclMin);
+#endif
 #undef SAME_VALUE
 static_assert(CUFFT_FORWARD == collet::gpu::kFftForward && CUFFT_INVERSE == collet::gpu::kFftInverse);
 
