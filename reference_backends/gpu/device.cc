@@ -101,6 +101,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
     : options_(std::move(options)),
       library_(std::move(driver)),
       driver_(*library_),
+      ordinal_(ordinal),
       staging_(driver_, [this](CUresult result, const char* what) { check(result, what); }) {
   check(driver_.cuDeviceGet(&device_, ordinal), "cuDeviceGet");
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
@@ -124,6 +125,7 @@ Device::~Device() {
 }
 
 void Device::close() noexcept {
+  if (options_.communicators) options_.communicators->close(ordinal_);
   driver_.cuCtxSetCurrent(context_);
   if (library_calls_) {
     driver_.cuStreamSynchronize(compute_.stream);
@@ -159,7 +161,9 @@ void Device::check(CUresult result, const char* what) const {
   if (result == CUDA_SUCCESS) return;
   if (is_lost(result)) {
     CUresult none = CUDA_SUCCESS;
-    lost_.compare_exchange_strong(none, result);
+    const bool is_first = lost_.compare_exchange_strong(none, result);
+    // Without that, other devices would wait for ever for the part of this one in their collectives.
+    if (is_first && options_.communicators) options_.communicators->abort(ordinal_);
   }
   gpu::check(driver_, result, what);
 }
@@ -373,7 +377,12 @@ CUevent Device::take_event() {
   return event;
 }
 
-uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings) {
+void Device::give_back_event(CUevent event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spare_events_.push_back(event);
+}
+
+uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings, std::set<const Device*> partners) {
   CUevent const event = take_event();
   const CUresult recorded = driver_.cuEventRecord(event, stream);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -381,13 +390,30 @@ uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings) {
     spare_events_.push_back(event);
     check(recorded, "cuEventRecord");
   }
-  marks_[++last_mark_] = {event, std::move(landings)};
+  marks_[++last_mark_] = {event, std::move(landings), std::move(partners)};
   return last_mark_;
 }
 
 uint64_t Device::mark() {
   use();
-  return add_mark(compute_.stream, {});
+  std::set<const Device*> partners;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    partners = std::exchange(partners_, {});
+  }
+  return add_mark(compute_.stream, {}, std::move(partners));
+}
+
+void Device::check_partners(const std::set<const Device*>& partners) {
+  for (const Device* partner : partners) {
+    try {
+      partner->use();
+      const CUresult state = partner->driver_.cuStreamQuery(partner->compute_.stream);
+      if (state != CUDA_ERROR_NOT_READY) partner->check(state, "cuStreamQuery");
+    } catch (const kernel::Error& error) {  // this device itself has not failed
+      throw kernel::Error(COLLET_INTERNAL, std::string("another device of a collective: ") + error.what());
+    }
+  }
 }
 
 void Device::wait(uint64_t mark) {
@@ -401,15 +427,13 @@ void Device::wait(uint64_t mark) {
     marks_.erase(found);
   }
   const CUresult waited = driver_.cuEventSynchronize(what.event);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    spare_events_.push_back(what.event);
-  }
+  give_back_event(what.event);
   for (const Landing& one : what.landings) {
     waited == CUDA_SUCCESS ? land(one) : staging_.give_back(one.block);
   }
   check(waited, "cuEventSynchronize");
   drain();
+  check_partners(what.partners);
 }
 
 void Device::upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
@@ -463,6 +487,59 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
         "cuMemcpyPeerAsync");
   synchronize(compute_.stream);
   return true;
+}
+
+void Device::follow(GridDevice& other) {
+  auto& before = static_cast<Device&>(other);
+  before.use();
+  CUevent const event = before.take_event();
+  try {
+    before.check(driver_.cuEventRecord(event, before.compute_.stream), "cuEventRecord");
+    use();
+    check(driver_.cuStreamWaitEvent(compute_.stream, event, 0), "cuStreamWaitEvent");
+  } catch (...) {
+    before.give_back_event(event);
+    throw;
+  }
+  before.give_back_event(event);  // the stream waits for what was recorded, even if the event is recorded again
+}
+
+bool Device::start_copy_to(GridDevice& other, kernel::Memory to, kernel::Memory from, uint64_t bytes) {
+  auto& target = static_cast<Device&>(other);
+  timed(compute_, "copy to another device", 0, bytes, [&] {
+    check(driver_.cuMemcpyPeerAsync(to, target.context_, from, context_, bytes, compute_.stream), "cuMemcpyPeerAsync");
+  });
+  return true;
+}
+
+void Device::launch_collective(const CollectiveLaunch& what) {
+  try {
+    start_collective(what);
+  } catch (const kernel::Error& error) {
+    // This is thrown for all members, of which one is lost and the others are not.
+    if (error.code() != COLLET_UNAVAILABLE || what.members.size() == 1) throw;
+    throw kernel::Error(COLLET_INTERNAL, std::string("a device of a collective: ") + error.what());
+  }
+}
+
+void Device::start_collective(const CollectiveLaunch& what) {
+  for (const CollectiveMember& one : what.members) {
+    auto& device = static_cast<Device&>(*one.device);
+    const std::lock_guard<std::mutex> lock(device.mutex_);
+    for (const CollectiveMember& other : what.members) {
+      if (other.device != one.device) device.partners_.insert(static_cast<const Device*>(other.device));
+    }
+  }
+  if (!options_.communicators || what.members.size() == 1) return exchange(what);
+  if (!Communicators::is_whole(*what.call)) exchange_own(what);
+  std::vector<Communicators::Place> places;
+  for (const CollectiveMember& one : what.members) {
+    const auto& device = static_cast<const Device&>(*one.device);
+    device.use();
+    places.push_back({device.ordinal_, device.compute_.stream});
+  }
+  timed(compute_, codegen::name_of(what.call->kind), what.run_id, 0,
+        [&] { options_.communicators->start(what, places); });
 }
 
 void Device::add_host_memory(void* host, uint64_t bytes) {

@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/library/communicators.h"
 #include "reference_backends/gpu/library/library_calls.h"
 #include "reference_backends/gpu/staging.h"
 
@@ -43,6 +45,8 @@ class Device final : public codegen::GridDevice {
     bool graphs = true;              ///< sequences of kernels become CUDA graphs
     bool prefers_libraries = false;  ///< see codegen::GridDevice
     std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< empty unless libraries were opened
+    /// Shared by the devices of a backend; null if NCCL was not opened.
+    std::shared_ptr<Communicators> communicators{};
   };
   Device(std::shared_ptr<const Driver> driver, int ordinal, Options options);
   Device(std::shared_ptr<const Driver> driver, int ordinal) : Device(std::move(driver), ordinal, Options()) {}
@@ -79,6 +83,9 @@ class Device final : public codegen::GridDevice {
   void drop_prepared(Handle way) noexcept override;
   void launch_library(const LibraryLaunch& what) override;
   bool prefers_libraries() const override { return options_.prefers_libraries; }
+  void follow(GridDevice& other) override;
+  bool start_copy_to(GridDevice& other, kernel::Memory to, kernel::Memory from, uint64_t bytes) override;
+  void launch_collective(const CollectiveLaunch& what) override;
 
  private:
   /// Like the function `check`, for this device. Once the device is lost, all later calls report that.
@@ -110,6 +117,7 @@ class Device final : public codegen::GridDevice {
   struct Mark {
     CUevent event;
     std::vector<Landing> landings;
+    std::set<const Device*> partners;  ///< devices whose data the marked work has received
   };
   /// Calls `start`, which puts work on the lane's stream. The record of the work is made when it has ended.
   template <class Start>
@@ -124,12 +132,17 @@ class Device final : public codegen::GridDevice {
   void fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes);
   void fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes);
   void land(const Landing& one);
-  uint64_t add_mark(CUstream stream, std::vector<Landing> landings);
+  uint64_t add_mark(CUstream stream, std::vector<Landing> landings, std::set<const Device*> partners = {});
+  void give_back_event(CUevent event);
+  void start_collective(const CollectiveLaunch& what);
+  /// Throws if a device from which data came has failed, because then the data may be missing.
+  static void check_partners(const std::set<const Device*>& partners);
   bool is_pinned(const void* host, uint64_t bytes);
 
   const Options options_;
   const std::shared_ptr<const Driver> library_;
   const Driver& driver_;
+  const int ordinal_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   int most_shared_bytes_ = 0;                         ///< most shared memory of a block, in bytes
@@ -150,6 +163,8 @@ class Device final : public codegen::GridDevice {
   std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory, by address
   std::map<kernel::Memory, CUdeviceptr>
       bases_;  ///< for memory with a larger alignment than the driver's: the address that the driver returned
+  /// Devices with which this one has exchanged data since the last mark.
+  std::set<const Device*> partners_;
   uint64_t last_mark_ = 0;
   std::map<uint64_t, Mark> marks_;
   std::vector<CUevent> spare_events_;

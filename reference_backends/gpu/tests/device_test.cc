@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 
 namespace collet::gpu {
 namespace {
@@ -70,19 +71,21 @@ class List final : public kernel::Recorder {
   std::vector<kernel::Record> records;
 };
 
+void launch_on(Device& device, codegen::GridDevice::Handle kernel, kernel::Memory at) {
+  const uint64_t argument = at;
+  const std::string name = "increment";
+  codegen::GridDevice::Launch what;
+  what.kernel = kernel;
+  what.block_threads = 32;
+  what.arguments = &argument;
+  what.argument_count = 1;
+  what.name = &name;
+  device.launch(what);
+}
+
 class DeviceTest : public ::testing::Test {
  protected:
-  void launch(codegen::GridDevice::Handle kernel, kernel::Memory at) {
-    const uint64_t argument = at;
-    const std::string name = "increment";
-    codegen::GridDevice::Launch what;
-    what.kernel = kernel;
-    what.block_threads = 32;
-    what.arguments = &argument;
-    what.argument_count = 1;
-    what.name = &name;
-    device.launch(what);
-  }
+  void launch(codegen::GridDevice::Handle kernel, kernel::Memory at) { launch_on(device, kernel, at); }
 
   Device device{emulator(), 0};
 };
@@ -399,6 +402,91 @@ TEST(Libraries, ThoseThatAreNotThereAreNotUsed) {
   EXPECT_EQ(none.versions(), "");
   EXPECT_FALSE(open_libraries("libm.so.6").has_products()) << "a library without the functions";
 }
+
+/// Two devices that exchange arrays of 256 bytes, by peer copies or by the emulator's NCCL.
+class DevicePair : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) {
+      options.libraries = std::make_shared<Libraries>(open_libraries(COLLET_CUDA_EMULATOR_PATH));
+      ASSERT_TRUE(options.libraries->has_collectives());
+      options.communicators = std::make_shared<Communicators>(options.libraries);
+    }
+    for (int i = 0; i < 2; ++i) {
+      devices[i] = std::make_unique<Device>(emulator(), i, options);
+      addresses[i][0] = devices[i]->allocate(kBytes, 256);
+      addresses[i][1] = devices[i]->allocate(2 * kBytes, 256);
+      const std::vector<char> data(kBytes, static_cast<char>(i + 1));
+      devices[i]->write(addresses[i][0], 0, data.data(), kBytes);
+    }
+    call.kind = codegen::CollectiveCall::Kind::kAllGather;
+    call.groups = {{0, 1}};
+    call.group_of = {0, 0};
+    call.listed = {1, 1};
+    call.parts = {{COLLET_TYPE_U8, kBytes, kBytes, 2 * kBytes, 0}};
+  }
+  void gather() {
+    codegen::GridDevice::CollectiveLaunch what;
+    what.call = &call;
+    what.group = call.groups.data();
+    for (int i = 0; i < 2; ++i) what.members.push_back({devices[i].get(), addresses[i]});
+    devices[0]->launch_collective(what);
+  }
+
+  static constexpr int64_t kBytes = 256;
+  Device::Options options;
+  std::unique_ptr<Device> devices[2];
+  uint64_t addresses[2][2] = {};
+  codegen::CollectiveCall call;
+};
+
+TEST_P(DevicePair, CollectivesRunInOrderAndBlockNobody) {
+  for (int turn = 0; turn < 10; ++turn) {
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<char> data(kBytes, static_cast<char>(10 * turn + i));
+      devices[i]->write(addresses[i][0], 0, data.data(), kBytes);
+    }
+    gather();
+    // What comes after the collective on a device must not change what the other one receives.
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<char> other(kBytes, 99);
+      devices[i]->write(addresses[i][0], 0, other.data(), kBytes);
+    }
+    for (int i = 0; i < 2; ++i) {
+      std::vector<char> out(2 * kBytes);
+      devices[i]->read(addresses[i][1], 0, out.data(), out.size());
+      EXPECT_EQ(out.front(), 10 * turn);
+      EXPECT_EQ(out.back(), 10 * turn + 1);
+    }
+  }
+}
+
+TEST_P(DevicePair, DeviceThatIsLost_FailsTheOthersAndBlocksNone) {
+  const auto module = devices[1]->load_module(kIncrement, "test");
+  launch_on(*devices[1], devices[1]->find_kernel(module, "slow"), addresses[1][0]);
+  launch_on(*devices[1], devices[1]->find_kernel(module, "increment"), 4096);  // an invalid address
+  gather();
+  const uint64_t marks[2] = {devices[0]->mark(), devices[1]->mark()};
+  std::thread own([&] {
+    try {
+      devices[1]->wait(marks[1]);
+      ADD_FAILURE() << "the device is lost";
+    } catch (const kernel::Error& error) {
+      EXPECT_EQ(error.code(), COLLET_UNAVAILABLE) << error.what();
+    }
+  });
+  try {
+    devices[0]->wait(marks[0]);
+    ADD_FAILURE() << "the other device is lost";
+  } catch (const kernel::Error& error) {
+    EXPECT_EQ(error.code(), COLLET_INTERNAL) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("another device of a collective"));
+  }
+  own.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePair, ::testing::Bool(),
+                         [](const auto& param) { return param.param ? "nccl" : "peer_copies"; });
 
 }  // namespace
 }  // namespace collet::gpu
