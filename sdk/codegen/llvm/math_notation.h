@@ -188,8 +188,12 @@ inline F power_of_two(F n) {
 inline F scale(F x, F n) {
   Ir& ir = *x.ir;
   if (llvm::Value* scaled = ir.scale_by_power(x.v, n.v)) return {ir, scaled};
-  const F half = {ir, ir.unary(llvm::Intrinsic::rint, (n * 0.5).v)};
-  return x * power_of_two(half) * power_of_two(n - half);
+  // Multiplies by two powers whose exponents differ by at most 1: the power itself may be out of range where the result
+  // is subnormal. The low bits of `sum` are the sum of both biased exponents. The shifts drop the other bits.
+  const int digits = n.wide() ? 52 : 23, bias = n.wide() ? 1023 : 127;
+  const Bits sum = bits(n + (n.wide() ? 0x1.8p52 : 0x1.8p23)) + 2 * bias;
+  const Bits half = sum >> 1;
+  return x * from_bits(n, half << digits) * from_bits(n, (sum - half) << digits);
 }
 
 /// Reduces x modulo pi / 2. Large arguments are reduced lane by lane, by a function of the module (emit_support.h).
