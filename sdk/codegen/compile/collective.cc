@@ -151,20 +151,27 @@ void Compiler::add_collective(const Node& n, Drafts& drafts) {
   };
   std::vector<Turned> after;
   for (size_t i = 0; i < n.operands.size(); ++i) {
-    const ArrayType from = graph_.type(n.operands[i]);
+    ArrayType from = graph_.type(n.operands[i]);
     const ArrayType to = graph_.type(n.results[i]);
     if (to.elements == 0) {
       write(n.results[i]);
       continue;
     }
-    CollectiveArrays one{n.operands[i], n.results[i], {to.element, from.elements, from.elements, to.elements, 0}};
+    ValueId source = n.operands[i];
+    if (from.element != to.element) {  // values are combined in the type of the result
+      source = temporary(to.element, from.dims);
+      KernelPlan kernel = convert_kernel(graph_, n.operands[i], source);
+      add_kernel(kernel, drafts);
+      from = graph_.type(source);
+    }
+    CollectiveArrays one{source, n.results[i], {to.element, from.elements, from.elements, to.elements, 0}};
     const bool splits = n.opcode == COLLET_OP_REDUCE_SCATTER || (n.opcode == COLLET_OP_ALL_TO_ALL && dimension >= 0);
     if (splits) {
       one.part.block = from.elements / members;
       const Dims dims = around(from.dims, dimension, members);
       if (dims[0] != 1) {
         one.source = temporary(from.element, {dims[1], dims[0], dims[2]});
-        exchange_outer_dims(n.operands[i], dims, one.source, drafts);
+        exchange_outer_dims(source, dims, one.source, drafts);
       }
     }
     if (dimension >= 0 && n.opcode != COLLET_OP_REDUCE_SCATTER) {

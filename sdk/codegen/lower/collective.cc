@@ -74,7 +74,9 @@ std::string collective_refusal(const Graph& graph, const Node& node) {
   const int64_t members = members_of(call);
   if (needs_equal_groups(node.opcode) && members == 0) return " of groups with different numbers of members";
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    if (graph.type(node.operands[i]).element == COLLET_TYPE_TOKEN) return " of tokens";
+    const uint32_t type = graph.type(node.operands[i]).element;
+    if (type == COLLET_TYPE_TOKEN) return " of tokens";
+    if (!combines(node.opcode) && type != graph.type(node.results[i]).element) return " that changes the type";
   }
   if (!combines(node.opcode)) return {};
   if (members > kMostMembers) return " of more than " + std::to_string(kMostMembers) + " members";
