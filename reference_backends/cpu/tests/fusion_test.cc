@@ -315,6 +315,43 @@ TEST_P(FusionTest, ConcatenationsInsideElementwiseOpsGiveTheSame) {
   }
 }
 
+/// Transposes arrays of many small dimensions, which are merged before and after, and repeats the result.
+TEST_P(FusionTest, MergedDimensionsAreTransposed) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 80; ++trial) {
+    const size_t rank = 3 + random() % 4;
+    std::vector<int64_t> dims(rank), order(rank), moved(rank), strides(rank, 1);
+    int64_t elements = 1;
+    for (size_t d = rank; d-- > 0;) {
+      dims[d] = std::vector<int64_t>{1, 2, 3, 4, 5, 7, 16}[random() % 7];
+      strides[d] = elements;
+      elements *= dims[d];
+      order[d] = static_cast<int64_t>(d);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    for (size_t d = 0; d < rank; ++d) moved[d] = dims[static_cast<size_t>(order[d])];
+    const int64_t rows = moved[0] * moved[1];
+    const int64_t columns = elements / rows;
+    const int64_t times = 1 + static_cast<int64_t>(random() % 3);
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.unary(COLLET_OP_NEGATE, e.argument(kF32, {elements}));
+    x = e.op(COLLET_OP_TRANSPOSE, kF32, moved, {e.reshape(x, dims)}, collet_dimensions_attrs{b.list(order)});
+    x = e.broadcast(e.reshape(x, {rows, columns}), {rows, times, columns}, {0, 2});
+    e.results({e.reshape(x, {rows, times * columns})});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const std::vector<float> in = numbers(static_cast<size_t>(elements), 3);
+    const std::vector<float> out = elements_of<float>(c.run({bytes_of(in)})[0]);
+    for (int64_t i = 0; i < elements * times; ++i) {
+      int64_t at = i / (columns * times) * columns + i % columns;
+      int64_t from = 0;
+      for (size_t d = rank; d-- > 0; at /= moved[d]) from += at % moved[d] * strides[static_cast<size_t>(order[d])];
+      ASSERT_EQ(out[static_cast<size_t>(i)], -in[static_cast<size_t>(from)]) << "trial " << trial << " at " << i;
+    }
+  }
+}
+
 /// Repeats each element of a row, with vectors that are full and vectors that are not.
 template <typename T>
 void expect_repeats(Plugin& plugin, uint32_t type) {

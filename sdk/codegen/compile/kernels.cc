@@ -210,6 +210,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     for (size_t i = 0; i < at_edges.size(); ++i) add_kernel(at_edges[i], drafts, i > 0);
     return;
   }
+  while (!target_.has_grid() && split_at_periods(graph_, k, kShortestPart)) continue;
   move_as_integers(kernel);
   // Must come before collapse_loops: it needs the separate loops to see which of them never update the same element.
   UpdateSchedule updates;

@@ -88,6 +88,8 @@ class KernelBuilder {
   Index term(ExprId x);
   /// Divides an index by `by`. Quotient and remainder are affine if possible; otherwise they are terms.
   void divide(const Index& index, int64_t by, Index& quotient, Index& remainder);
+  /// Replaces n * floor(x / n) + (x mod n) by x. A reshape and its inverse leave such sums.
+  Index recombined(Index index) const;
   /// Returns `at` with one index per dimension.
   Position spread(const Position& at, const Dims& dims);
   /// Returns the linear index of a position.
@@ -151,8 +153,6 @@ class KernelBuilder {
   ExprId concatenate(const Node& node, const Position& at, ExprId mask);
   ExprId gather(const Node& node, const Position& at, ExprId mask);
   ExprId reduce(const Node& node, uint32_t result, const Position& at);
-  /// Replaces n * floor(x / n) + (x mod n) by x. A reshape and its inverse leave such sums.
-  Index recombined(Index index) const;
   bool match_loops(const Node& node, const Dims& reduced, const Position& at, Position& from) const;
   std::pair<int64_t, int64_t> range(const Index& index) const;
 

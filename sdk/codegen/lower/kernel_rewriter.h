@@ -22,7 +22,7 @@ class KernelRewriter {
       if (i.coefficients[l] != 0) r = add_scaled(r, loops_[l], i.coefficients[l]);
     }
     for (auto [t, c] : i.terms) r = add_scaled(r, as_index(t), c);
-    return r;
+    return to_.recombined(std::move(r));
   }
 
   /// Returns mask `t`; kNoExpr if it is true at all points.

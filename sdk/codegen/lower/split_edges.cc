@@ -33,16 +33,18 @@ void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
   }
 }
 
-/// Returns the kernel for the points whose loop variables are in [begin, begin + size).
-KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin, const Dims& size) {
+/// True if a kernel only loads, computes and stores elements at each point of its loops, in any order.
+bool is_plain(const Kernel& kernel) {
+  return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
+         kernel.outer == kernel.loops.size() && kernel.outer > 0;
+}
+
+/// Returns a plain kernel with loops of `sizes` in place of its own, whose variables become `loops`. Tests that are
+/// constant in the new loops are resolved.
+KernelPlan with_loops(const Graph& graph, const KernelPlan& plan, const Dims& sizes, std::vector<Index> loops) {
   KernelPlan part;
-  for (const int64_t n : size) part.kernel.loops.push_back({n});
-  part.kernel.outer = size.size();
-  std::vector<Index> loops;
-  for (size_t l = 0; l < begin.size(); ++l) {
-    loops.push_back(loop_index(l));
-    loops.back().constant = begin[l];
-  }
+  for (const int64_t n : sizes) part.kernel.loops.push_back({n});
+  part.kernel.outer = sizes.size();
   KernelBuilder builder(graph, part.kernel, [](ValueId) { return true; });
   KernelRewriter rewriter(plan.kernel, plan.buffers, std::move(loops), builder, part.kernel);
   for (const Store& store : plan.kernel.stores) {
@@ -54,8 +56,27 @@ KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin
   }
   part.writes = plan.writes;
   part.in_place = plan.in_place;
+  part.copies = plan.copies;
   part.buffers = builder.buffers();
   return part;
+}
+
+/// Returns the kernel for the points whose loop variables are in [begin, begin + size).
+KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin, const Dims& size) {
+  std::vector<Index> loops;
+  for (size_t l = 0; l < begin.size(); ++l) {
+    loops.push_back(loop_index(l));
+    loops.back().constant = begin[l];
+  }
+  return with_loops(graph, plan, size, std::move(loops));
+}
+
+/// Returns the loop whose variable is `index`; the number of loops if it is none.
+size_t loop_of(const Kernel& kernel, const Index& index) {
+  for (size_t l = 0; l < kernel.loops.size(); ++l) {
+    if (index == loop_index(l)) return l;
+  }
+  return kernel.loops.size();
 }
 
 }  // namespace
@@ -91,10 +112,7 @@ bool edges_pay(const Dims& loops, const Edges& edges) {
 
 bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<KernelPlan>& parts) {
   const Kernel& kernel = plan.kernel;
-  if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential ||
-      kernel.outer != kernel.loops.size() || kernel.outer == 0 || !plan.copies.empty()) {
-    return false;
-  }
+  if (!is_plain(kernel) || !plan.copies.empty()) return false;
   Edges edges(kernel.loops.size());
   for (const Expr& e : kernel.exprs) {
     if (e.op == ExprOp::kInRange) add_edges(kernel, e, edges);
@@ -120,6 +138,37 @@ bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<Kern
   };
   split(split, 0);
   return true;
+}
+
+bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least) {
+  constexpr int64_t kFewIterations = 16;
+  const Kernel& kernel = plan.kernel;
+  if (!is_plain(kernel)) return false;
+  for (const Expr& e : kernel.exprs) {
+    const bool divides = e.op == ExprOp::kDivide || e.op == ExprOp::kModulo;
+    if (!divides || e.index.terms.size() != 1 || e.index.terms[0].second != 1) continue;
+    const Expr& inner = kernel.exprs[static_cast<size_t>(e.index.terms[0].first)];
+    if (inner.op != ExprOp::kDivide || e.index != Index{{}, 0, e.index.terms}) continue;
+    const size_t l = loop_of(kernel, inner.index);
+    if (l == kernel.loops.size()) continue;
+    const int64_t size = kernel.loops[l].size;
+    const int64_t period = inner.a * e.a;
+    if (period < least || period >= size || size % period != 0) continue;
+    if (l == 0 && size / period < kFewIterations) continue;  // threads share the iterations of the first loop
+    Dims sizes;
+    std::vector<Index> loops;
+    for (size_t m = 0; m < kernel.loops.size(); ++m) {
+      loops.push_back(loop_index(sizes.size()));
+      if (m == l) {
+        loops.back() = add_scaled(loop_index(sizes.size() + 1), loop_index(sizes.size()), period);
+        sizes.push_back(size / period);
+      }
+      sizes.push_back(m == l ? period : kernel.loops[m].size);
+    }
+    plan = with_loops(graph, plan, sizes, std::move(loops));
+    return true;
+  }
+  return false;
 }
 
 }  // namespace collet::codegen

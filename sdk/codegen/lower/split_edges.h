@@ -7,7 +7,7 @@
 #include "sdk/codegen/lower/lower.h"
 
 /// \file
-/// Splits kernels at the edges of the arrays that they read. A pad or a concatenation that is computed inside a kernel
+/// Splits the loops of kernels, so that tests and quotients become constant in each part. Splits kernels at the edges of the arrays that they read. A pad or a concatenation that is computed inside a kernel
 /// tests at each point which operand has the element. For a part of the points that lies on one side of all edges, the
 /// tests are constant.
 
@@ -23,5 +23,10 @@ bool edges_pay(const Dims& loops, const Edges& edges);
 /// Splits a kernel that has no inner loops into one kernel for each part of its points, in `parts`. Returns false if it
 /// has no edges, or if edges_pay is false for them.
 bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<KernelPlan>& parts);
+
+/// Splits a loop of a kernel without inner loops into periods of at least `least` iterations, if an index divides the
+/// quotient of its variable again, as the indices of reshapes between transposes do. The quotient of the quotient is the
+/// number of the period. Returns false if there is no such loop.
+bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least);
 
 }  // namespace collet::codegen
