@@ -174,5 +174,4 @@ bool TextReader::read_convolution(Op* op, std::vector<TypeRef>* result_types) {
   return read_signature(op, 1, result_types);
 }
 
-/// Reads an attribute that is kept as text: the text in brackets, with `prefix` before and `suffix` after it.
 }  // namespace collet::hlo::mlir

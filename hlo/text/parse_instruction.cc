@@ -298,7 +298,7 @@ bool Parser::wrap_async(Draft& draft) {
   return true;
 }
 
-// ---- the end ----
+// ---- what follows the operands ----
 
 bool Parser::infer(Draft& draft, Shape& inferred) {
   std::vector<const Shape*> operands;

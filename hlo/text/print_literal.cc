@@ -9,7 +9,7 @@
 namespace collet::hlo::text {
 namespace {
 
-constexpr int64_t kSmall = 10;
+constexpr int64_t kSmall = 10;  // most elements of a literal that is printed where large ones are left out
 
 double parse_real(const char* begin, const char* end) {
   double value = 0;
@@ -17,7 +17,7 @@ double parse_real(const char* begin, const char* end) {
   return value;
 }
 
-// Integers from this value on are written with an exponent, because they might not fit 64 bits.
+// Integral values from this one on are written with an exponent. Smaller ones are exact in an f64 and fit 64 bits.
 constexpr double kNeedsExponent = 1e15;
 
 struct RealText {
@@ -152,7 +152,7 @@ class ArrayWriter {
   int64_t next_ = 0;
 };
 
-// True if the array has no elements but would need braces, or would need many.
+// For an array without elements: true if its dimensions before the first of size 0 would need more than 10,000 braces.
 bool has_many_braces(const Shape& shape) {
   int64_t braces = 1;
   for (int64_t d : shape.dims()) {

@@ -32,6 +32,10 @@ std::vector<Index> buffers_of(const Shape& shape) {
   return out;
 }
 
+// Checks the rules for values of type b(...), the buffers of a program. A buffer is an array in memory that instructions
+// overwrite: custom calls whose result is one of their operands, called computations, loops. Each buffer may have one
+// writer at most, counted along the tuples that hold it, so that no instruction reads elements that another one has
+// replaced. Pin makes a buffer of an array, and Unpin an array of a buffer. Other ops may not have buffers.
 class BufferVerifier {
  public:
   explicit BufferVerifier(Context& context) : context_(context), module_(context.module) {}
@@ -104,6 +108,8 @@ class BufferVerifier {
     return writers;
   }
 
+  // Counts the writers of buffer `at` of `id` that `user_id` is or leads to. Instructions with computations count as
+  // writers, whatever those do. So does the result of a loop's body or condition, because the next iteration takes it.
   int64_t writers_through(InstrId id, const Index& at, InstrId user_id) const {
     const Instruction& user = module_[user_id];
     switch (user.op) {

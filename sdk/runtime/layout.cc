@@ -22,14 +22,15 @@ struct Piece {
   uint64_t divisor, modulus, stride;
 };
 
-// The offsets of an array's elements: the sum of the terms of all its indices. This form is sufficient, because a tile
-// divides each dimension separately.
+// The offsets of an array's elements: the sum of the terms of all its indices. This form is sufficient if the sizes of
+// a tile divide those of the tile around it, because each dimension is then divided separately.
 struct Placement {
   std::vector<std::vector<Piece>> dims;  ///< terms of each dimension of the array
   uint64_t elements = 1;                 ///< number of elements in memory, with padding
 };
 
-// A dimension of the array in memory, outermost first: the digits of an index that it counts.
+// A dimension of the array in memory: it counts index / divisor of dimension `dim`. A tile of 8 splits dimension 0, for
+// example, into {0, 8, ceil(size / 8)} and {0, 1, 8}.
 struct Digit {
   uint32_t dim;
   uint64_t divisor, size;
@@ -56,6 +57,7 @@ Expected<Placement> place(const ArrayType& type, const collet_layout& layout) {
       Digit& digit = digits[first + i];
       const uint64_t size = layout.tile[t][i];
       if (size == 0) return bad("with an empty tile");
+      if (t > 0 && digit.size % size != 0) return bad("whose second tile does not divide its first tile");
       inner.push_back({digit.dim, digit.divisor, size});
       digit.divisor *= size;
       digit.size = (digit.size + size - 1) / size;

@@ -99,6 +99,10 @@ TEST(Layout, WhatCannotBeIsRefused) {
   EXPECT_THAT(complaint(c), HasSubstr("too many dimensions"));
   c.tile_rank[0] = 1;
   EXPECT_THAT(complaint(c), HasSubstr("empty tile"));
+  c.tile[0][0] = 3;
+  c.tile_rank[1] = 1;
+  c.tile[1][0] = 2;
+  EXPECT_THAT(complaint(c), HasSubstr("second tile does not divide"));
   c = layout({0, 1}, 24);
   c.reserved[0] = 1;
   EXPECT_THAT(complaint(c), HasSubstr("reserved"));

@@ -4,7 +4,7 @@
 #include "hlo/passes/expand/expand.h"
 
 // Expands a convolution into one matrix product per tap of the kernel: a strided slice of the padded input times that
-// tap; the products are added up. No intermediate array is larger than the padded input. Groups become a batch
+// tap; the products are added up. Each product has the size of the result. Groups become a batch
 // dimension of the products.
 
 namespace collet::hlo {
@@ -73,7 +73,7 @@ class Taps {
     input_ = b_.reshape(x, dims);
   }
 
-  // Brings the kernel into the form [spatial..., group, input feature, output feature].
+  // Brings the kernel into the form [tap, group, input feature, output feature], where the spatial dimensions are merged to taps.
   void canonical_kernel() {
     const DimLabels& l = a_.labels;
     const Shape& shape = in_.operand_shape(1);

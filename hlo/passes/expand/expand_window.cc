@@ -11,12 +11,12 @@ namespace collet::hlo {
 namespace {
 
 using Values = std::vector<InstrId>;
-constexpr int64_t kMostTaps = 1024;
+constexpr int64_t kMostTaps = 1024;  // most taps of a select-and-scatter, each of which adds a few instructions
 
 using WindowDims = std::vector<WindowDim>;
 
-/// Returns the window of `in` without taps and padding that meet no element at any of the `places` output positions;
-/// nothing if no tap is left.
+/// Returns the window of `in` without the taps and the padding that no output needs: for none of the `places` outputs of
+/// each dimension do they meet an element. Returns nullopt if no tap is left.
 std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const int64_t> places) {
   const Window& w = in.as<WindowAttrs>().window;
   WindowDims out;
@@ -29,7 +29,7 @@ std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const in
 
 // ---- reduce-window ----
 
-/// Reduces one dimension at a time: combining is associative, so a window in several dimensions is a window of windows.
+/// Reduces one dimension at a time: combining is associative and commutative, so a window in several dimensions is a window of windows.
 /// The initial value is combined once with the result of each window. Padding and the holes of dilation hold the
 /// combiner's identity; if the combiner has no known identity, an additional predicate says which elements count.
 class WindowReduction {
@@ -104,7 +104,7 @@ class WindowReduction {
     for (int64_t rest = size; rest; rest >>= 1) {
       if (rest & 1) {
         Values part = power;
-        take(part, dim, done * step, done * step + length(power, dim) - done * step, 1);
+        take(part, dim, done * step, length(power, dim), 1);
         if (done == 0) {
           sum = part;
         } else {

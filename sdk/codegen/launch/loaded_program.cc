@@ -18,6 +18,8 @@ void call_kernel(void* context, int64_t begin, int64_t end, int) {
   call->kernel(call->buffers, begin, end);
 }
 
+/// Returns the branch that a conditional takes. Without an index, `index` is a pred: true takes branch 0. An index out of
+/// range takes the last branch, as XLA defines.
 size_t branch_of(uint32_t index_bytes, size_t branches, const char* index) {
   const size_t last = branches - 1;
   if (index_bytes == 0) return *index ? 0 : last;
@@ -135,6 +137,7 @@ void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* add
 
 void LoadedProgram::run(char** bases, Threads& threads) const {
   bases[constant_slot(plan_)] = constants_;
+  // The workspace begins with a table of the addresses of all operands of the steps.
   char** addresses = reinterpret_cast<char**>(bases[workspace_slot(plan_)]);
   for (size_t i = 0; i < plan_.places.size(); ++i) addresses[i] = bases[plan_.places[i].slot] + plan_.places[i].offset;
   run(steps_, bases, addresses, threads);
