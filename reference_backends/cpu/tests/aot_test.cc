@@ -11,12 +11,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
-
 const collet_aot_table* aot_of(Plugin& plugin) {
   return static_cast<const collet_aot_table*>(plugin.table->query(plugin.instance, "aot", 1));
 }

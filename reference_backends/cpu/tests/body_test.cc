@@ -9,19 +9,7 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kS32 = COLLET_TYPE_S32;
-constexpr uint32_t kPred = COLLET_TYPE_PRED;
 constexpr int64_t kCount = 37;
-
-using Numbers = std::vector<int32_t>;
-
-Handle compare(RegionBuilder& r, const Handle& x, const Handle& y, uint32_t direction) {
-  return r.op(COLLET_OP_COMPARE, kPred, {}, {x, y}, collet_compare_attrs{direction, COLLET_COMPARE_SIGNED});
-}
 
 /// Adds a loop that triples a positive number until it is at least 100. For other numbers the loop would not end.
 Handle triple(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
@@ -54,15 +42,22 @@ struct Function {
   int32_t (*of)(int32_t x);
 };
 
-Handle emit_branch(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
+/// Adds the conditional x > 0 ? positive(x) : -x.
+Handle where_positive(ProgramBuilder& b, RegionBuilder& r, const Handle& x,
+                      const std::function<Handle(RegionBuilder&, const Handle&)>& positive) {
   RegionBuilder& yes = b.region();
   Handle p = yes.argument(kS32);
-  yes.results({yes.binary(COLLET_OP_MULTIPLY, p, p)});
+  yes.results({positive(yes, p)});
   RegionBuilder& no = b.region();
   Handle q = no.argument(kS32);
   no.results({no.unary(COLLET_OP_NEGATE, q)});
   Handle above = compare(r, x, r.scalar(kS32, 0), COLLET_DIRECTION_GT);
   return r.op(COLLET_OP_CONDITIONAL, kS32, {}, {above, x, x}, {&yes, &no});
+}
+
+Handle emit_branch(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
+  return where_positive(b, r, x,
+                        [](RegionBuilder& yes, const Handle& p) { return yes.binary(COLLET_OP_MULTIPLY, p, p); });
 }
 
 Handle emit_switch(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
@@ -76,14 +71,7 @@ Handle emit_switch(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
 }
 
 Handle emit_guarded_loop(ProgramBuilder& b, RegionBuilder& r, const Handle& x) {
-  RegionBuilder& yes = b.region();
-  Handle p = yes.argument(kS32);
-  yes.results({triple(b, yes, p)});
-  RegionBuilder& no = b.region();
-  Handle q = no.argument(kS32);
-  no.results({no.unary(COLLET_OP_NEGATE, q)});
-  Handle above = compare(r, x, r.scalar(kS32, 0), COLLET_DIRECTION_GT);
-  return r.op(COLLET_OP_CONDITIONAL, kS32, {}, {above, x, x}, {&yes, &no});
+  return where_positive(b, r, x, [&](RegionBuilder& yes, const Handle& p) { return triple(b, yes, p); });
 }
 
 /// for (i = 0; i < |x| % 5; ++i) for (j = 0; j < i; ++j) x += j

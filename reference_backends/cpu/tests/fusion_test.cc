@@ -11,12 +11,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
-
 std::vector<float> numbers(size_t n, unsigned seed, float scale = 1) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> draw(-scale, scale);

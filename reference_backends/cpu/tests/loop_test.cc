@@ -9,39 +9,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kS32 = COLLET_TYPE_S32;
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
-
-using Numbers = std::vector<int32_t>;
-using Handles = std::vector<Handle>;
-using Iteration = std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>;
-
-/// Adds the loop for (i = first; i < iterations; ++i) state = iteration(i, state).
-Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Handle& iterations, const Handles& state,
-             const Iteration& iteration) {
-  Handles all{first, iterations};
-  all.insert(all.end(), state.begin(), state.end());
-  RegionBuilder& condition = b.region();
-  RegionBuilder& body = b.region();
-  Handles c;
-  Handles s;
-  for (const Handle& h : all) {
-    c.push_back(condition.argument(h.element, h.dims));
-    s.push_back(body.argument(h.element, h.dims));
-  }
-  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c[0], c[1]},
-                                  collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
-  Handles next = iteration(body, s[0], {s.begin() + 2, s.end()});
-  next.insert(next.begin(), {body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1)), s[1]});
-  body.results(next);
-  Handles out = e.ops(COLLET_OP_WHILE, all, all, collet_while_attrs{}, {&condition, &body});
-  return {out.begin() + 2, out.end()};
-}
-
 /// Runs a loop. Its arguments are the number of iterations and the initial state; its results are the final state.
 std::vector<Numbers> run(
     Plugin& plugin, int32_t iterations, const std::vector<Numbers>& state,

@@ -11,13 +11,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
-constexpr uint32_t kS32 = COLLET_TYPE_S32;
-
 std::vector<float> count_from(float first, size_t n) {
   std::vector<float> v(n);
   for (size_t i = 0; i < n; ++i) v[i] = first + static_cast<float>(i);
@@ -114,26 +107,13 @@ TEST(MemoryTest, LoopStatesChangePlaces) {
   Handle n = e.argument(kS32, {});
   Handle a = e.argument(kF32, {4});
   Handle f = e.argument(kF32, {4});
-  Handle zero = e.scalar(kS32, 0);
   Handle store = e.broadcast(e.scalar(kF32, 0.0f), {10, 4});
-  const std::vector<Handle> state{zero, n, a, f, store};
-  RegionBuilder& condition = b.region();
-  RegionBuilder& body = b.region();
-  std::vector<Handle> c;
-  std::vector<Handle> s;
-  for (const Handle& h : state) {
-    c.push_back(condition.argument(h.element, h.dims));
-    s.push_back(body.argument(h.element, h.dims));
-  }
-  collet_compare_attrs less{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED};
-  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c[0], c[1]}, less)});
-  Handle next = body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1));
-  Handle put = body.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kF32, {10, 4},
-                       {s[4], body.reshape(s[2], {1, 4}), s[0], body.scalar(kS32, 0)});
-  body.results({next, s[1], s[3], body.binary(COLLET_OP_ADD, s[2], s[3]), put});
-  collet_while_attrs record{};
-  auto out = e.ops(COLLET_OP_WHILE, state, state, record, {&condition, &body});
-  e.results({out[2], out[3], out[4]});
+  e.results(loop(b, e, e.scalar(kS32, 0), n, {a, f, store},
+                 [](RegionBuilder& body, const Handle& i, const Handles& s) -> Handles {
+                   Handle put = body.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kF32, {10, 4},
+                                        {s[2], body.reshape(s[0], {1, 4}), i, body.scalar(kS32, 0)});
+                   return {s[1], body.binary(COLLET_OP_ADD, s[0], s[1]), put};
+                 }));
   Compiled compiled(plugin, b.finish());
   ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
   for (int32_t trips : {0, 1, 2, 7, 10}) {
@@ -163,25 +143,13 @@ TEST(MemoryTest, LoopsReadInPlaceWhatTheyDoNotChange) {
   Handle n = e.argument(kS32, {});
   Handle h = e.argument(kF32, {48, 48});
   Handle w = e.argument(kF32, {48, 48});
-  const std::vector<Handle> state{e.scalar(kS32, 0), n, h, w};
-  RegionBuilder& condition = b.region();
-  RegionBuilder& body = b.region();
-  std::vector<Handle> c;
-  std::vector<Handle> s;
-  for (const Handle& x : state) {
-    c.push_back(condition.argument(x.element, x.dims));
-    s.push_back(body.argument(x.element, x.dims));
-  }
-  collet_compare_attrs less{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED};
-  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c[0], c[1]}, less)});
   collet_dot_attrs dot{};
   dot.lhs_contracting = b.list({1});
   dot.rhs_contracting = b.list({1});
-  Handle next = body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1));
-  body.results({next, s[1], body.op(COLLET_OP_DOT, kF32, {48, 48}, {s[2], s[3]}, dot), s[3]});
-  collet_while_attrs record{};
-  auto out = e.ops(COLLET_OP_WHILE, state, state, record, {&condition, &body});
-  e.results({out[2], out[3]});
+  e.results(
+      loop(b, e, e.scalar(kS32, 0), n, {h, w}, [&](RegionBuilder& body, const Handle&, const Handles& s) -> Handles {
+        return {body.op(COLLET_OP_DOT, kF32, {48, 48}, {s[0], s[1]}, dot), s[1]};
+      }));
   b.alias(0, 2);
   Compiled compiled(plugin, b.finish());
   ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;

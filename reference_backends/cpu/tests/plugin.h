@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,17 @@
 
 namespace collet::cpu::testing {
 
+using codegen::testing::Handle;
+using codegen::testing::ProgramBuilder;
+using codegen::testing::RegionBuilder;
+
+inline constexpr uint32_t kF32 = COLLET_TYPE_F32;
+inline constexpr uint32_t kS32 = COLLET_TYPE_S32;
+inline constexpr uint32_t kPred = COLLET_TYPE_PRED;
+
 using Bytes = std::vector<char>;
+using Numbers = std::vector<int32_t>;
+using Handles = std::vector<Handle>;
 
 template <typename T>
 Bytes bytes_of(const std::vector<T>& v) {
@@ -32,6 +43,34 @@ std::vector<T> elements_of(const Bytes& b) {
   std::vector<T> v(b.size() / sizeof(T));
   if (!v.empty()) std::memcpy(v.data(), b.data(), v.size() * sizeof(T));
   return v;
+}
+
+/// Adds a comparison of integers, element by element.
+inline Handle compare(RegionBuilder& r, const Handle& x, const Handle& y, uint32_t direction) {
+  return r.op(COLLET_OP_COMPARE, kPred, x.dims, {x, y}, collet_compare_attrs{direction, COLLET_COMPARE_SIGNED});
+}
+
+using Iteration = std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>;
+
+/// Adds the loop for (i = first; i < end; ++i) state = iteration(i, state), and returns the final state.
+inline Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Handle& end, const Handles& state,
+                    const Iteration& iteration) {
+  Handles all{first, end};
+  all.insert(all.end(), state.begin(), state.end());
+  RegionBuilder& condition = b.region();
+  RegionBuilder& body = b.region();
+  Handles c;
+  Handles s;
+  for (const Handle& h : all) {
+    c.push_back(condition.argument(h.element, h.dims));
+    s.push_back(body.argument(h.element, h.dims));
+  }
+  condition.results({compare(condition, c[0], c[1], COLLET_DIRECTION_LT)});
+  Handles next = iteration(body, s[0], {s.begin() + 2, s.end()});
+  next.insert(next.begin(), {body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1)), s[1]});
+  body.results(next);
+  Handles out = e.ops(COLLET_OP_WHILE, all, all, collet_while_attrs{}, {&condition, &body});
+  return {out.begin() + 2, out.end()};
 }
 
 /// An open instance of the backend.

@@ -11,10 +11,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
 /// Returns small integers, so that every sum is exact.
 template <typename T>
 std::vector<T> integers(size_t n, unsigned seed) {

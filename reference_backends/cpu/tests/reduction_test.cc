@@ -9,11 +9,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 

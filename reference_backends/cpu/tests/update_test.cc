@@ -9,18 +9,9 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kS32 = COLLET_TYPE_S32;
-constexpr uint32_t kPred = COLLET_TYPE_PRED;
 constexpr int64_t kLength = int64_t{1} << 20;
 constexpr int32_t kIterations = 20000;
 constexpr double kSeconds = 2;  ///< time limit in s; copying the array in each iteration takes several times as long
-
-using Numbers = std::vector<int32_t>;
-using Handles = std::vector<Handle>;
 
 Handle add(RegionBuilder& r, const Handle& x, int32_t y) {
   Handle c = r.scalar(kS32, y);
@@ -35,10 +26,6 @@ Handle update(RegionBuilder& r, const Handle& x, const Handle& with, const Handl
   return r.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kS32, x.dims, {x, with, at});
 }
 
-Handle compare(RegionBuilder& r, const Handle& x, const Handle& y, uint32_t direction) {
-  return r.op(COLLET_OP_COMPARE, kPred, x.dims, {x, y}, collet_compare_attrs{direction, COLLET_COMPARE_SIGNED});
-}
-
 /// Adds a scatter of x[at] += with for several indices.
 Handle scatter_add(ProgramBuilder& b, RegionBuilder& r, const Handle& x, const Handle& at, const Handle& with) {
   RegionBuilder& body = b.region();
@@ -50,27 +37,6 @@ Handle scatter_add(ProgramBuilder& b, RegionBuilder& r, const Handle& x, const H
   a.inserted_window_dims = a.scatter_dims_to_operand_dims = b.list({0});
   a.index_vector_dim = 1;
   return r.op(COLLET_OP_SCATTER, kS32, x.dims, {x, at, with}, a, {&body});
-}
-
-/// Adds the loop for (i = 8; i < iterations; ++i) state = iteration(i, state).
-Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& iterations, const Handles& state,
-             const std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>& iteration) {
-  Handles all{e.scalar(kS32, 8), iterations};
-  all.insert(all.end(), state.begin(), state.end());
-  RegionBuilder& condition = b.region();
-  RegionBuilder& body = b.region();
-  Handles c;
-  Handles s;
-  for (const Handle& h : all) {
-    c.push_back(condition.argument(h.element, h.dims));
-    s.push_back(body.argument(h.element, h.dims));
-  }
-  condition.results({compare(condition, c[0], c[1], COLLET_DIRECTION_LT)});
-  Handles next = iteration(body, s[0], {s.begin() + 2, s.end()});
-  next.insert(next.begin(), {add(body, s[0], 1), s[1]});
-  body.results(next);
-  Handles out = e.ops(COLLET_OP_WHILE, all, all, collet_while_attrs{}, {&condition, &body});
-  return {out.begin() + 2, out.end()};
 }
 
 size_t at(int32_t i) {
@@ -211,7 +177,7 @@ const Case kCases[] = {
      [](int32_t i, std::vector<Numbers>& s) { s[0][at(i)] = s[0][at(i - (i % 2 == 0 ? 2 : 1))] + 1; }},
     {"a loop in the loop",
      [](ProgramBuilder& b, RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-       return loop(b, r, r.scalar(kS32, 10), s,
+       return loop(b, r, r.scalar(kS32, 8), r.scalar(kS32, 10), s,
                    [&](RegionBuilder& inner, const Handle& k, const Handles& t) -> Handles {
                      (void)i;
                      return {update(inner, t[0], add(inner, slice(b, inner, t[0], add(inner, k, -1)), 1), k)};
@@ -230,7 +196,7 @@ TEST(UpdateTest, LargeArraysStayInPlace) {
     Handle iterations = e.argument(kS32);
     Handles state;
     for (size_t k = 0; k < c.arrays; ++k) state.push_back(e.argument(kS32, {kLength}));
-    e.results(loop(b, e, iterations, state,
+    e.results(loop(b, e, e.scalar(kS32, 8), iterations, state,
                    [&](RegionBuilder& r, const Handle& i, const Handles& s) { return c.emit(b, r, i, s); }));
     Compiled program(plugin, b.finish());
     ASSERT_EQ(program.status, COLLET_OK) << c.name << program.error.message;
@@ -325,12 +291,12 @@ TEST(UpdateTest, WhatIsReadLaterIsKept) {
   RegionBuilder& e = b.entry();
   Handle iterations = e.argument(kS32);
   Handle x = e.argument(kS32, {kLength});
-  const Handles out =
-      loop(b, e, iterations, {x, x}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-        Handle one = update(r, s[0], add(r, slice(b, r, s[0], i), 5), i);
-        Handle two = update(r, s[0], add(r, slice(b, r, one, i), 7), add(r, i, 1));
-        return {two, r.binary(COLLET_OP_ADD, s[1], r.binary(COLLET_OP_SUBTRACT, one, s[0]))};
-      });
+  const Handles out = loop(b, e, e.scalar(kS32, 8), iterations, {x, x},
+                           [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+                             Handle one = update(r, s[0], add(r, slice(b, r, s[0], i), 5), i);
+                             Handle two = update(r, s[0], add(r, slice(b, r, one, i), 7), add(r, i, 1));
+                             return {two, r.binary(COLLET_OP_ADD, s[1], r.binary(COLLET_OP_SUBTRACT, one, s[0]))};
+                           });
   e.results({out[0], out[1], x});
   Compiled c(plugin, b.finish());
   ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
@@ -359,20 +325,21 @@ TEST(UpdateTest, OtherShapesOfAnArrayAreTheSameMemory) {
   Handle x = e.argument(kS32, {kLength});
   Handle sums = e.argument(kS32, {kRows});
   const Handles out =
-      loop(b, e, iterations, {x, sums}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-        Handle square = r.reshape(s[0], {kRows, kColumns});
-        Handle row = r.op(COLLET_OP_DYNAMIC_SLICE, kS32, {1, kColumns}, {square, i, r.scalar(kS32, 0)},
-                          collet_dynamic_slice_attrs{b.list({1, kColumns})});
-        Handle back = r.op(COLLET_OP_REVERSE, kS32, {1, kColumns}, {row}, collet_dimensions_attrs{b.list({1})});
-        Handle at = r.binary(COLLET_OP_MULTIPLY, i, r.scalar(kS32, static_cast<int32_t>(kColumns)));
-        Handle next = update(r, s[0], add(r, r.reshape(back, {kColumns}), 1), add(r, at, 3));
-        // A product reads the other shape from memory.
-        collet_dot_attrs a{};
-        a.lhs_contracting = b.list({1});
-        a.rhs_contracting = b.list({0});
-        Handle ones = r.broadcast(r.scalar(kS32, 1), {kColumns});
-        return {next, r.op(COLLET_OP_DOT, kS32, {kRows}, {square, ones}, a)};
-      });
+      loop(b, e, e.scalar(kS32, 8), iterations, {x, sums},
+           [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+             Handle square = r.reshape(s[0], {kRows, kColumns});
+             Handle row = r.op(COLLET_OP_DYNAMIC_SLICE, kS32, {1, kColumns}, {square, i, r.scalar(kS32, 0)},
+                               collet_dynamic_slice_attrs{b.list({1, kColumns})});
+             Handle back = r.op(COLLET_OP_REVERSE, kS32, {1, kColumns}, {row}, collet_dimensions_attrs{b.list({1})});
+             Handle at = r.binary(COLLET_OP_MULTIPLY, i, r.scalar(kS32, static_cast<int32_t>(kColumns)));
+             Handle next = update(r, s[0], add(r, r.reshape(back, {kColumns}), 1), add(r, at, 3));
+             // A product reads the other shape from memory.
+             collet_dot_attrs a{};
+             a.lhs_contracting = b.list({1});
+             a.rhs_contracting = b.list({0});
+             Handle ones = r.broadcast(r.scalar(kS32, 1), {kColumns});
+             return {next, r.op(COLLET_OP_DOT, kS32, {kRows}, {square, ones}, a)};
+           });
   e.results(out);
   Compiled c(plugin, b.finish());
   ASSERT_EQ(c.status, COLLET_OK) << c.error.message;

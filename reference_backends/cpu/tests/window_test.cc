@@ -12,12 +12,6 @@
 namespace collet::cpu::testing {
 namespace {
 
-using codegen::testing::Handle;
-using codegen::testing::ProgramBuilder;
-using codegen::testing::RegionBuilder;
-
-constexpr uint32_t kF32 = COLLET_TYPE_F32;
-constexpr uint32_t kS32 = COLLET_TYPE_S32;
 constexpr int64_t kHuge = int64_t{1} << 40;
 
 struct Dimension {
@@ -131,11 +125,21 @@ RegionBuilder& body_of(ProgramBuilder& b, const Combiner& c) {
   if (c.opcode != 0) {
     r.results({r.binary(c.opcode, p, q)});
   } else {
-    const collet_compare_attrs how{COLLET_DIRECTION_NE, COLLET_COMPARE_SIGNED};
-    Handle some = r.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {q, r.scalar(kS32, 0)}, how);
+    Handle some = compare(r, q, r.scalar(kS32, 0), COLLET_DIRECTION_NE);
     r.results({r.op(COLLET_OP_SELECT, kS32, {}, {some, q, p})});
   }
   return r;
+}
+
+/// Adds the select-and-scatter that adds each element of `source` to the largest element under its window of `x`.
+Handle add_to_largest(ProgramBuilder& b, RegionBuilder& e, const Handle& x, const Handle& source, const Handle& init,
+                      const Dimensions& dims) {
+  RegionBuilder& select = b.region();
+  Handle p = select.argument(kS32);
+  Handle q = select.argument(kS32);
+  select.results({compare(select, p, q, COLLET_DIRECTION_GE)});
+  return e.op(COLLET_OP_SELECT_AND_SCATTER, kS32, x.dims, {x, source, init}, window_of(b, dims),
+              {&select, &body_of(b, kCombiners[0])});
 }
 
 std::vector<int32_t> draw(size_t n, uint64_t seed) {
@@ -261,13 +265,7 @@ TEST_P(WindowTest, SelectionAmongPaddingWithoutEnd) {
   const Dimensions dims{{.input = 8, .size = kHuge, .low = kHuge / 2, .high = kHuge / 2}};
   Handle x = e.argument(kS32, {8});
   Handle source = e.argument(kS32, outputs(dims));
-  RegionBuilder& select = b.region();
-  Handle p = select.argument(kS32);
-  Handle q = select.argument(kS32);
-  const collet_compare_attrs how{COLLET_DIRECTION_GE, COLLET_COMPARE_SIGNED};
-  select.results({select.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q}, how)});
-  e.results({e.op(COLLET_OP_SELECT_AND_SCATTER, kS32, {8}, {x, source, e.scalar(kS32, 0)}, window_of(b, dims),
-                  {&select, &body_of(b, kCombiners[0])})});
+  e.results({add_to_largest(b, e, x, source, e.scalar(kS32, 0), dims)});
   Compiled c(plugin_, b.finish());
   ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
   const std::vector<int32_t> in{1, 5, 2, 9, 9, 0, -1, 3};
@@ -291,13 +289,7 @@ TEST_P(WindowTest, SelectionsAreAddedToTheirElements) {
     RegionBuilder& e = b.entry();
     Handle x = e.argument(kS32, inputs(dims));
     Handle source = e.argument(kS32, outputs(dims));
-    RegionBuilder& select = b.region();
-    Handle p = select.argument(kS32);
-    Handle q = select.argument(kS32);
-    const collet_compare_attrs how{COLLET_DIRECTION_GE, COLLET_COMPARE_SIGNED};
-    select.results({select.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q}, how)});
-    e.results({e.op(COLLET_OP_SELECT_AND_SCATTER, kS32, inputs(dims), {x, source, e.scalar(kS32, 100)},
-                    window_of(b, dims), {&select, &body_of(b, kCombiners[0])})});
+    e.results({add_to_largest(b, e, x, source, e.scalar(kS32, 100), dims)});
     Compiled c(plugin_, b.finish());
     ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
     std::vector<int32_t> in(static_cast<size_t>(product(inputs(dims))));
@@ -338,8 +330,7 @@ TEST_P(WindowTest, SeveralOperands) {
     if (apart) {
       r.results({r.binary(COLLET_OP_MAXIMUM, held, next), r.binary(COLLET_OP_ADD, at, here)});
     } else {
-      const collet_compare_attrs how{COLLET_DIRECTION_GE, COLLET_COMPARE_SIGNED};
-      Handle keep = r.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {held, next}, how);
+      Handle keep = compare(r, held, next, COLLET_DIRECTION_GE);
       r.results(
           {r.op(COLLET_OP_SELECT, kS32, {}, {keep, held, next}), r.op(COLLET_OP_SELECT, kS32, {}, {keep, at, here})});
     }
