@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 namespace collet::testing {
@@ -14,13 +15,7 @@ namespace {
 constexpr uint32_t kDevices = 8;
 
 std::string with_sum(const std::string& header, const std::string& entry) {
-  return "HloModule m, " + header + R"(
-sum {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT s = s32[] add(a, b)
-}
-ENTRY e {
+  return "HloModule m, " + header + "\n" + combiner("sum", "add", "s32") + R"(ENTRY e {
   x = s32[8] parameter(0)
   )" + entry +
          "\n}";
@@ -218,35 +213,11 @@ TEST_P(Collective, EachKnowsItsNumbers) {
 
 // Collectives in a chain, in a loop, and with other work in between: each participant has its own values.
 TEST_P(Collective, Loop) {
-  const auto out = run_all("HloModule m, " + header() + R"(
-sum {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT s = s32[] add(a, b)
-}
-cond {
-  s = (s32[], s32[8]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(3)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], s32[8]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  x = s32[8] get-tuple-element(s), index=1
-  r = s32[8] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=sum
-  d = s32[8] subtract(r, x)
-  ROOT t = (s32[], s32[8]) tuple(j, d)
-}
-ENTRY e {
-  x = s32[8] parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], s32[8]) tuple(zero, x)
-  w = (s32[], s32[8]) while(init), condition=cond, body=body
-  ROOT out = s32[8] get-tuple-element(w), index=1
-})");
+  const std::string step =
+      R"(total = s32[8] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=sum
+  y = s32[8] subtract(total, x))";
+  const auto out = run_all(loop_program(3, step, "  ROOT out = s32[8] copy(y)",
+                                        ", " + header() + "\n" + combiner("sum", "add", "s32"), "s32[8]"));
   std::vector<std::vector<int32_t>> state(kDevices, std::vector<int32_t>(8));
   for (uint32_t p = 0; p < kDevices; ++p)
     for (size_t i = 0; i < 8; ++i) state[p][i] = input(p, i);
@@ -304,13 +275,7 @@ ENTRY e {
 /// Returns a program with a branch for the first four participants, with a sum among them, and another branch for the
 /// others, with a sum in pairs.
 std::string branches(const std::string& header, const std::string& first, const std::string& second) {
-  return "HloModule m, " + header + R"(
-sum {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT s = s32[] add(a, b)
-}
-first {
+  return "HloModule m, " + header + "\n" + combiner("sum", "add", "s32") + R"(first {
   x = s32[8] parameter(0)
   ROOT r = s32[8] all-reduce(x), channel_id=1, replica_groups=)" +
          first + R"(, use_global_device_ids=true, to_apply=sum
@@ -379,25 +344,9 @@ class CollectiveFailure : public ::testing::Test, public Session {
     options.synchronous = 1;
     return options;
   }
-};
-
-TEST_F(CollectiveFailure, SomebodyNeverComes) {
-  const ClientPtr client = open("cpu", "none", nullptr, kDevices);
-  ASSERT_TRUE(client) << failure.message;
-  const ExecutablePtr e =
-      compile(client.get(),
-              with_partitions(branches("num_partitions=8", "{{0,1,2,3,4,5,6,7}}", "{{0,1},{2,3},{4,7},{6,5}}"), 8));
-  ASSERT_TRUE(e) << failure.message;
-  EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
-  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
-  EXPECT_THAT(failure.message, ::testing::HasSubstr("participant 0 waits for participant 4"));
-  EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
-}
-
-// The same test for a backend whose participants wait for each other on the device, with a time limit.
-TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
-  for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
-    const ClientPtr client = open(test_backend(backend), "none", nullptr, kDevices);
+  // Runs a program whose two branches have different all-reduces, so that some wait for others that never come.
+  void expect_nobody_comes(const std::string& backend, const std::string& message) {
+    const ClientPtr client = open(backend, "none", nullptr, kDevices);
     ASSERT_TRUE(client) << failure.message;
     const ExecutablePtr e =
         compile(client.get(),
@@ -405,8 +354,19 @@ TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
     ASSERT_TRUE(e) << failure.message;
     EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
     EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION) << failure.message;
-    EXPECT_THAT(failure.message, ::testing::HasSubstr("waits for participant 7, which takes another way"));
+    EXPECT_THAT(failure.message, ::testing::HasSubstr(message));
     EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
+  }
+};
+
+TEST_F(CollectiveFailure, SomebodyNeverComes) {
+  expect_nobody_comes("cpu", "participant 0 waits for participant 4");
+}
+
+// The same test for a backend whose participants wait for each other on the device, with a time limit.
+TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
+  for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
+    expect_nobody_comes(test_backend(backend), "waits for participant 7, which takes another way");
   }
 }
 

@@ -42,8 +42,6 @@ class Donation : public ::testing::Test, public Session {
   BufferPtr vector(collet_client* client, const std::vector<float>& values, uint32_t device = 0) {
     return upload(client, kVector, values.data(), device);
   }
-  static constexpr int64_t kFour[] = {4};
-  static constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
   Control control_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 namespace collet::testing {
@@ -18,9 +19,6 @@ ENTRY e {
   y = f32[4] parameter(1)
   ROOT s = f32[4] add(x, y)
 })";
-
-constexpr int64_t kFour[] = {4};
-constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
 
 /// Tests features that frameworks use in addition to compile and run.
 class Embed : public ::testing::Test, public Session {
@@ -75,30 +73,9 @@ TEST_F(Embed, ProgramsCallTheEmbedder) {
   for (const std::string& backend : {std::string("interpreter"), test_backend("memory_only")}) {
     const ClientPtr client = open(backend);
     ASSERT_TRUE(client) << failure.message;
-    const ModulePtr module = read(R"(HloModule calls
-b {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  x = f32[4] get-tuple-element(s), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  y = f32[4] custom-call(x), custom_call_target="tens", custom_call_has_side_effect=true
-  ROOT t = (s32[], f32[4]) tuple(j, y)
-}
-c {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(2)
-  ROOT l = pred[] compare(i, n), direction=LT
-}
-ENTRY e {
-  x = f32[4] parameter(0)
-  d = f32[4] add(x, x)
-  zero = s32[] constant(0)
-  s = (s32[], f32[4]) tuple(zero, d)
-  w = (s32[], f32[4]) while(s), condition=c, body=b
-  ROOT r = f32[4] get-tuple-element(w), index=1
-})");
+    const ModulePtr module = read(
+        loop_program(2, R"(y = f32[4] custom-call(x), custom_call_target="tens", custom_call_has_side_effect=true)",
+                     "  ROOT r = f32[4] add(y, x)"));
     ASSERT_TRUE(module) << failure.message;
     int calls = 0;
     const collet_host_function function = {"tens", &calls, add_tens};

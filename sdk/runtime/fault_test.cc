@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 // Tests that any call into the backend may fail, once or from then on: the caller gets an error, nothing leaks, and the
@@ -19,34 +20,12 @@ namespace {
 using ::testing::HasSubstr;
 
 // A program with clusters on both sides, a loop on the host, a constant that is an argument, and a donated argument.
-constexpr char kProgram[] = R"(HloModule m, input_output_alias={ {0}: (0, {}, must-alias) }
-cond {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(3)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  x = f32[4] get-tuple-element(s), index=1
-  y = f32[4] sine(x)
-  ROOT r = (s32[], f32[4]) tuple(j, y)
-}
-ENTRY e {
-  x = f32[4] parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[4]) tuple(zero, x)
-  w = (s32[], f32[4]) while(init), condition=cond, body=body
-  y = f32[4] get-tuple-element(w), index=1
-  big = f32[2048] iota(), iota_dimension=0
+const std::string kProgram = loop_program(3, "y = f32[4] sine(x)", R"(  big = f32[2048] iota(), iota_dimension=0
   part = f32[4] slice(big), slice={[8:12]}
   s = f32[4] add(y, part)
   p = f32[4] multiply(s, x)
-  ROOT t = (f32[4], f32[4]) tuple(p, s)
-})";
+  ROOT t = (f32[4], f32[4]) tuple(p, s))",
+                                          ", input_output_alias={ {0}: (0, {}, must-alias) }");
 
 constexpr uint32_t kTaken[] = {COLLET_OP_SINE, COLLET_OP_ADD, COLLET_OP_MULTIPLY, COLLET_OP_COMPARE};
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 // Tests custom calls that a function of this process runs.
@@ -21,34 +22,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A program with custom calls with two results and a configuration, inside and outside of a loop.
-constexpr char kProgram[] = R"(HloModule m
-cond {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(1000)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  x = f32[4] get-tuple-element(s), index=1
-  y = f32[4] custom-call(x), custom_call_target="scale", backend_config="1"
-  ROOT r = (s32[], f32[4]) tuple(j, y)
-}
-ENTRY e {
-  x = f32[4] parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[4]) tuple(zero, x)
-  w = (s32[], f32[4]) while(init), condition=cond, body=body
-  y = f32[4] get-tuple-element(w), index=1
-  both = (f32[4], s32[]) custom-call(y, zero), custom_call_target="scale", backend_config="10"
+const std::string kProgram =
+    loop_program(1000, R"(y = f32[4] custom-call(x), custom_call_target="scale", backend_config="1")",
+                 R"(  both = (f32[4], s32[]) custom-call(y, zero), custom_call_target="scale", backend_config="10"
   z = f32[4] get-tuple-element(both), index=0
   n = s32[] get-tuple-element(both), index=1
   s = f32[4] add(z, x)
-  ROOT t = (f32[4], s32[]) tuple(s, n)
-})";
+  ROOT t = (f32[4], s32[]) tuple(s, n))");
 
 constexpr char kOneCall[] =
     "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
@@ -73,7 +53,7 @@ collet_status fails(void* user, const collet_host_call* call, collet_error* erro
 
 class HostCall : public ::testing::Test, public Session {
  protected:
-  ExecutablePtr compile_with(collet_client* client, const char* program, const collet_host_function& function) {
+  ExecutablePtr compile_with(collet_client* client, std::string_view program, const collet_host_function& function) {
     const ModulePtr module = read(program);
     collet_compile_request request{};
     request.host_functions = &function;
@@ -179,9 +159,7 @@ TEST_F(HostCall, ExceptionsFailTheRun) {
       memory = out_of_memory;
       std::vector<BufferPtr> in;
       collet_buffer* promised = nullptr;
-      constexpr int64_t kFour[] = {4};
-      const collet_array_type type = {COLLET_TYPE_F32, 1, kFour};
-      ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &type, &promised, nullptr), COLLET_OK);
+      ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &kVector, &promised, nullptr), COLLET_OK);
       in.emplace_back(promised);
       if (!queued) {
         ASSERT_EQ(collet_buffer_fulfil(promised, nullptr, nullptr), COLLET_OK);

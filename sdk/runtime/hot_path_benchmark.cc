@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/queued.h"
 
 // Measures the time that the library itself takes for one execution. The calls of the backend `idle` return at once, so that
@@ -19,17 +20,7 @@
 
 namespace {
 
-// Returns a program with `parameters` arguments, each of which gives a result.
-std::string program(int64_t parameters) {
-  std::string text = "HloModule m\nENTRY e {\n", types, names;
-  for (int64_t i = 0; i < parameters; ++i) {
-    const std::string n = std::to_string(i);
-    text += "  x" + n + " = f32[4] parameter(" + n + ")\n  y" + n + " = f32[4] add(x" + n + ", x" + n + ")\n";
-    types += (i ? ", " : "") + std::string("f32[4]");
-    names += (i ? ", y" : "y") + n;
-  }
-  return text + "  ROOT t = (" + types + ") tuple(" + names + ")\n}\n";
-}
+using collet::testing::program_of_many;
 
 template <typename T>
 T must(collet::Result<T> result) {
@@ -40,7 +31,7 @@ T must(collet::Result<T> result) {
 
 void execute(benchmark::State& state, const char* backend) {
   const auto client = must(collet::Client::open(backend, "none"));
-  const auto module = must(collet::Module::read(program(state.range(0))));
+  const auto module = must(collet::Module::read(program_of_many(state.range(0))));
   const auto executable = must(client.compile(module));
   const float data[4] = {1, 2, 3, 4};
   const auto n = static_cast<size_t>(state.range(0));
@@ -59,7 +50,7 @@ void execute(benchmark::State& state, const char* backend) {
 // the time during which the device's busiest queue worked.
 class Overlap {
  public:
-  Overlap() : client_(open()), executable_(must(client_.compile(must(collet::Module::read(program(1)))))) {}
+  Overlap() : client_(open()), executable_(must(client_.compile(must(collet::Module::read(program_of_many(1)))))) {}
 
   void report(benchmark::State& state, std::chrono::steady_clock::time_point start, const int64_t (&before)[3]) const {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 // Tests the overhead of the library for one execution of a compiled program, on a backend that does nothing: it
@@ -117,14 +118,7 @@ TEST_P(HotPath, AllocatesNothingForManyArguments) {
 #endif
   if (std::string(GetParam()) != "idle") GTEST_SKIP() << "there the backend's own are counted too";
   constexpr size_t kMany = 100;
-  std::string text = "HloModule m\nENTRY e {\n", types, names;
-  for (size_t i = 0; i < kMany; ++i) {
-    const std::string n = std::to_string(i);
-    text += "  x" + n + " = f32[4] parameter(" + n + ")\n  y" + n + " = f32[4] add(x" + n + ", x" + n + ")\n";
-    types += (i ? ", " : "") + std::string("f32[4]");
-    names += (i ? ", y" : "y") + n;
-  }
-  const ExecutablePtr e = compile(client_.get(), text + "  ROOT t = (" + types + ") tuple(" + names + ")\n}\n");
+  const ExecutablePtr e = compile(client_.get(), program_of_many(kMany));
   ASSERT_TRUE(e) << failure.message;
   const std::vector<collet_buffer*> in(kMany, w_.get());
   std::vector<collet_buffer*> out(kMany);

@@ -29,9 +29,6 @@ ENTRY e {
   ROOT s = f32[4] add(x, c)
 })";
 
-constexpr int64_t kFour[] = {4};
-constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
-
 class OptionalTables : public ::testing::Test, public Session {
  protected:
   ClientPtr open_queued(uint32_t devices = 1, const collet_group* group = nullptr) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/queued.h"
 #include "sdk/runtime/testing/session.h"
 
@@ -22,21 +23,16 @@ using ::testing::IsEmpty;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr char kIncrement[] = R"(HloModule increment
+constexpr char kIncrementEntry[] = R"(
 ENTRY e {
   x = f32[4] parameter(0)
   one = f32[] constant(1)
   ones = f32[4] broadcast(one), dimensions={}
   ROOT y = f32[4] add(x, ones)
 })";
-
-constexpr char kIncrementInPlace[] = R"(HloModule increment, input_output_alias={ {}: (0, {}, must-alias) }
-ENTRY e {
-  x = f32[4] parameter(0)
-  one = f32[] constant(1)
-  ones = f32[4] broadcast(one), dimensions={}
-  ROOT y = f32[4] add(x, ones)
-})";
+const std::string kIncrement = std::string("HloModule increment") + kIncrementEntry;
+const std::string kIncrementInPlace =
+    std::string("HloModule increment, input_output_alias={ {}: (0, {}, must-alias) }") + kIncrementEntry;
 
 constexpr char kLarge[] = R"(HloModule large
 ENTRY e {
@@ -44,27 +40,11 @@ ENTRY e {
   ROOT y = f32[1048576] add(x, x)
 })";
 
-constexpr char kLoop[] = R"(HloModule loop
-body {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  x = f32[4] get-tuple-element(s), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  y = f32[4] add(x, x)
-  ROOT t = (s32[], f32[4]) tuple(j, y)
-}
-condition {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(5)
-  ROOT p = pred[] compare(i, n), direction=LT
-}
-ENTRY e {
+const std::string kLoop = "HloModule loop\n" + loop_computations(5, "y = f32[4] add(x, x)") + R"(ENTRY e {
   i = s32[] parameter(0)
   x = f32[4] parameter(1)
   s = (s32[], f32[4]) tuple(i, x)
-  ROOT r = (s32[], f32[4]) while(s), condition=condition, body=body
+  ROOT r = (s32[], f32[4]) while(s), condition=cond, body=body
 })";
 
 class Queues : public ::testing::Test, public Session {
@@ -339,18 +319,8 @@ TEST_F(Queues, SerialDevicesAreWaitedForWithoutTheLock) {
   EXPECT_THAT(download<float>(z), ElementsAre(2, 3, 4, 5));
 }
 
-constexpr char kSoftmax[] = R"(HloModule softmax
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
-max {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] maximum(a, b)
-}
-ENTRY e {
+const std::string kSoftmax =
+    "HloModule softmax\n" + combiner("add", "add", "f32") + combiner("max", "maximum", "f32") + R"(ENTRY e {
   x = f32[2,4] parameter(0)
   zero = f32[] constant(0)
   least = f32[] constant(-inf)

@@ -2,6 +2,7 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 // Tests arguments and results of runs: order of execution, donation, aliases, errors.
@@ -13,15 +14,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class Run : public ::testing::Test, public Session {
- protected:
-  std::vector<BufferPtr> two_vectors(collet_client* client) {
-    std::vector<BufferPtr> out;
-    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
-    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
-    return out;
-  }
-};
+class Run : public ::testing::Test, public Session {};
 
 TEST_F(Run, CopiesBetweenDevices) {
   const ClientPtr client = open("interpreter", nullptr, nullptr, 2);
@@ -327,13 +320,7 @@ TEST_F(Run, FailuresOfQueuedWorkTravel) {
 TEST_F(Run, ParticipantsRunTogether) {
   const ClientPtr client = open("interpreter", nullptr, nullptr, 2);
   ASSERT_TRUE(client) << failure.message;
-  const ModulePtr module = read(R"(HloModule r, replica_count=2
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b)
-}
-ENTRY e {
+  const ModulePtr module = read("HloModule r, replica_count=2\n" + combiner("sum", "add", "f32") + R"(ENTRY e {
   x = f32[2] parameter(0)
   ROOT s = f32[2] all-reduce(x), replica_groups={}, to_apply=sum
 })");

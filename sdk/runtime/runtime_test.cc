@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 namespace collet::testing {
@@ -56,15 +57,7 @@ ENTRY e {
   ROOT out = f32[4] get-tuple-element(w), index=1
 })";
 
-class Runtime : public ::testing::Test, public Session {
- protected:
-  std::vector<BufferPtr> two_vectors(collet_client* client) {
-    std::vector<BufferPtr> out;
-    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
-    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
-    return out;
-  }
-};
+class Runtime : public ::testing::Test, public Session {};
 
 TEST_F(Runtime, RunsAProgramOnTheInterpreter) {
   const ClientPtr client = open("interpreter");
@@ -393,13 +386,7 @@ TEST_F(Runtime, LibraryThatIsAPipe_IsRefusedAtOnce) {
 TEST_F(Runtime, BoundedDimensionsArePadded) {
   for (const std::string& backend : {std::string("interpreter"), test_backend("remote"), test_backend("memory_only")}) {
     const ClientPtr client = open(backend);
-    const ExecutablePtr e = compile(client.get(), R"(HloModule m
-sum {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT s = s32[] add(a, b)
-}
-ENTRY e {
+    const ExecutablePtr e = compile(client.get(), "HloModule m\n" + combiner("sum", "add", "s32") + R"(ENTRY e {
   x = s32[4] parameter(0)
   n = s32[] parameter(1)
   d = s32[<=4] set-dimension-size(x, n), dimensions={0}

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hlo/program/block.h"
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 namespace collet::testing {
@@ -15,32 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A program with a loop, constants of both kinds, and clusters on both sides if the backend supports only some ops.
-constexpr char kProgram[] = R"(HloModule m
-cond {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(3)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  x = f32[4] get-tuple-element(s), index=1
-  y = f32[4] add(x, x)
-  ROOT r = (s32[], f32[4]) tuple(j, y)
-}
-ENTRY e {
-  x = f32[4] parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[4]) tuple(zero, x)
-  w = (s32[], f32[4]) while(init), condition=cond, body=body
-  y = f32[4] get-tuple-element(w), index=1
-  w4 = f32[4] constant({0.1, nan, -inf, -0})
+const std::string kProgram = loop_program(3, "y = f32[4] add(x, x)", R"(  w4 = f32[4] constant({0.1, nan, -inf, -0})
   p = f32[4] add(y, w4)
-  ROOT t = (f32[4], f32[4]) tuple(p, y)
-})";
+  ROOT t = (f32[4], f32[4]) tuple(p, y))");
 
 class Serialize : public ::testing::Test, public Session {
  protected:

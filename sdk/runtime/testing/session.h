@@ -17,6 +17,10 @@
 
 namespace collet::testing {
 
+/// The type f32[4].
+inline constexpr int64_t kFour[] = {4};
+inline constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
+
 struct Failure {
   collet_status code = COLLET_OK;
   std::string message;
@@ -106,6 +110,14 @@ class Session {
   template <typename T>
   BufferPtr upload(collet_client* client, uint32_t element, std::vector<int64_t> dims, const std::vector<T>& data) {
     return upload(client, {element, static_cast<uint32_t>(dims.size()), dims.data()}, data.data());
+  }
+
+  /// Uploads the arguments of programs of two f32[4].
+  std::vector<BufferPtr> two_vectors(collet_client* client) {
+    std::vector<BufferPtr> out;
+    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
+    return out;
   }
 
   std::vector<BufferPtr> run(collet_executable* e, const std::vector<BufferPtr>& arguments,
