@@ -4,6 +4,7 @@
 #include <collet/ranges.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <collet/backend_table.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -398,21 +399,10 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
 }
 
 constexpr collet_backend table_of(uint32_t minor) {
-  return {sizeof(collet_backend),
-          COLLET_ABI_MAJOR,
-          minor,
-          0,
-          open,
-          close,
-          device_info,
-          alloc,
-          free_buffer,
-          copy,
-          supports,
-          compile,
-          execute,
-          release,
-          query};
+  collet_backend table =
+      backend_table(open, close, device_info, alloc, free_buffer, copy, supports, compile, execute, release, query);
+  table.abi_minor = minor;
+  return table;
 }
 constexpr collet_backend kTable = table_of(COLLET_ABI_MINOR), kOlderTable = table_of(0);
 

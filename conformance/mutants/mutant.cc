@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/backend.h>
 #include <collet/error.h>
 #include <dlfcn.h>
 #include <unistd.h>
+#include <collet/backend_table.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -318,21 +318,9 @@ void release(collet_backend_executable* handle) {
 
 // There are no optional tables: the other backend may have queues, and a result that is not computed yet cannot be
 // changed.
-constexpr collet_backend kTable = {sizeof(collet_backend),
-                                   COLLET_ABI_MAJOR,
-                                   COLLET_ABI_MINOR,
-                                   0,
-                                   open_instance,
-                                   close_instance,
-                                   device_info,
-                                   alloc_buffer,
-                                   free_buffer,
-                                   copy_regions,
-                                   supports,
-                                   compile,
-                                   execute,
-                                   release,
-                                   nullptr};
+constexpr collet_backend kTable =
+    collet::backend_table(open_instance, close_instance, device_info, alloc_buffer, free_buffer, copy_regions, supports,
+                          compile, execute, release, nullptr);
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/backend.h>
+#include <collet/backend_table.hpp>
 
 #include <collet/codegen/compile.h>
 #include <collet/codegen/host.h>
@@ -471,23 +471,8 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
   return nullptr;
 }
 
-constexpr collet_backend kTable = {
-    sizeof(collet_backend),
-    COLLET_ABI_MAJOR,
-    COLLET_ABI_MINOR,
-    0,
-    open,
-    close,
-    device_info,
-    alloc,
-    free_buffer,
-    copy,
-    supports,
-    compile,
-    execute,
-    release,
-    query,
-};
+constexpr collet_backend kTable =
+    backend_table(open, close, device_info, alloc, free_buffer, copy, supports, compile, execute, release, query);
 
 }  // namespace
 }  // namespace collet::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/backend.h>
 #include <collet/tables.h>
+#include <collet/backend_table.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -238,23 +238,8 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
   return version == 1 && std::string_view(name) == "aot" ? &aot : nullptr;
 }
 
-const collet_backend kBackend = {
-    sizeof(collet_backend),
-    COLLET_ABI_MAJOR,
-    COLLET_ABI_MINOR,
-    0,
-    open,
-    close,
-    device_info,
-    alloc,
-    free,
-    copy,
-    supports,
-    compile,
-    execute,
-    release,
-    query,
-};
+constexpr collet_backend kBackend =
+    backend_table(open, close, device_info, alloc, free, copy, supports, compile, execute, release, query);
 
 }  // namespace
 }  // namespace collet::interpreter

@@ -24,6 +24,7 @@
 
 #include <new>
 
+#include "backend_table.hpp"
 #include "kernel_check.hpp"
 #include "kernel_later.hpp"
 #include "kernel_moves.hpp"
@@ -216,21 +217,8 @@ struct Table {
   }
 
   static const collet_backend* table() {
-    static const collet_backend functions = {sizeof(collet_backend),
-                                             COLLET_ABI_MAJOR,
-                                             COLLET_ABI_MINOR,
-                                             0,
-                                             open,
-                                             close,
-                                             device_info,
-                                             alloc,
-                                             free,
-                                             copy,
-                                             supports,
-                                             compile,
-                                             execute,
-                                             release,
-                                             query};
+    static const collet_backend functions =
+        backend_table(open, close, device_info, alloc, free, copy, supports, compile, execute, release, query);
     return &functions;
   }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/testing/queued.h"
 
-#include <collet/backend.h>
 #include <collet/error.h>
 #include <collet/tables.h>
-#include <dlfcn.h>
 #include <sys/prctl.h>
+#include <collet/backend_table.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +19,8 @@
 #include <random>
 #include <set>
 #include <thread>
+
+#include "sdk/runtime/testing/inner.h"
 
 namespace collet::testing {
 namespace {
@@ -291,16 +292,9 @@ collet_status put(Instance& i, const collet_sync& sync, const Access& access, Cl
   return COLLET_OK;
 }
 
-std::string beside(const char* name) {
-  Dl_info self;
-  if (!dladdr(reinterpret_cast<void*>(&beside), &self)) return {};
-  const std::string here = self.dli_fname;
-  return here.substr(0, here.rfind('/')) + "/../backends/libcollet_backend_" + name + ".so";
-}
-
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
-  std::string path = beside("interpreter");
+  std::string path = beside(&host, "interpreter");
   QueueControl* control = nullptr;
   static QueueControl usual;
   for (uint32_t i = 0; i < options->pairs; ++i) {
@@ -316,14 +310,9 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     }
   }
   if (!control) control = &usual;
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* symbol = handle ? dlsym(handle, "collet_backend_entry") : nullptr;
-  if (!symbol) return fail(error, COLLET_INVALID_ARGUMENT, "there is no backend at " + path);
-  collet_backend_entry_fn entry;
-  std::memcpy(&entry, &symbol, sizeof entry);
   auto instance = std::make_unique<Instance>();
   instance->control = control;
-  collet_status code = entry(host, &instance->inner, error);
+  collet_status code = load_inner(path, host, &instance->inner, error);
   if (code != COLLET_OK) return code;
   collet_open_options inner = *options;
   inner.pairs = 0;
@@ -812,23 +801,8 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   return nullptr;
 }
 
-const collet_backend kBackend = {
-    sizeof(collet_backend),
-    COLLET_ABI_MAJOR,
-    COLLET_ABI_MINOR,
-    0,
-    open,
-    close,
-    device_info,
-    alloc,
-    free,
-    copy,
-    supports,
-    compile,
-    execute,
-    release,
-    query,
-};
+constexpr collet_backend kBackend =
+    backend_table(open, close, device_info, alloc, free, copy, supports, compile, execute, release, query);
 
 }  // namespace
 }  // namespace collet::testing

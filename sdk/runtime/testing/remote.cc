@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/backend.h>
 #include <collet/error.h>
 #include <collet/ranges.h>
 #include <collet/tables.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <collet/backend_table.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -501,23 +501,8 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
   return version == 1 && std::strcmp(name, "queue") == 0 ? &kQueues : nullptr;
 }
 
-const collet_backend kBackend = {
-    sizeof(collet_backend),
-    COLLET_ABI_MAJOR,
-    COLLET_ABI_MINOR,
-    0,
-    open,
-    close,
-    device_info,
-    alloc,
-    free,
-    copy,
-    supports,
-    compile,
-    execute,
-    release,
-    query,
-};
+constexpr collet_backend kBackend =
+    backend_table(open, close, device_info, alloc, free, copy, supports, compile, execute, release, query);
 
 }  // namespace
 }  // namespace collet::remote

@@ -2,7 +2,7 @@
 #include "sdk/runtime/testing/wrapper.h"
 
 #include <collet/error.h>
-#include <dlfcn.h>
+#include <collet/backend_table.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "sdk/runtime/testing/inner.h"
 
 namespace collet::testing {
 namespace {
@@ -58,31 +60,19 @@ void take_longer(const std::atomic<int64_t>& ns) {
   if (const int64_t n = ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(n));
 }
 
-// Returns the path of a backend of this build.
-std::string beside(const char* name) {
-  Dl_info self;
-  if (!dladdr(reinterpret_cast<void*>(&fails_now), &self)) return {};
-  const std::string here = self.dli_fname;
-  return here.substr(0, here.rfind('/')) + "/../backends/libcollet_backend_" + name + ".so";
-}
-
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
-  std::string path = beside("interpreter");
+  std::string path = beside(&host, "interpreter");
   Control* control = default_control();
   for (uint32_t i = 0; i < options->pairs; ++i) {
     if (!std::strcmp(options->keys[i], "inner")) path = options->values[i];
     if (!std::strcmp(options->keys[i], "control"))
       control = reinterpret_cast<Control*>(std::strtoull(options->values[i], nullptr, 10));
   }
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* symbol = handle ? dlsym(handle, "collet_backend_entry") : nullptr;
-  if (!symbol || !control) return fail(error, COLLET_INVALID_ARGUMENT, "needs the options inner and control");
-  collet_backend_entry_fn entry;
-  std::memcpy(&entry, &symbol, sizeof entry);
+  if (!control) return fail(error, COLLET_INVALID_ARGUMENT, "needs the option control");
   auto instance = new Instance;
   instance->control = control;
-  collet_status code = entry(host, &instance->inner, error);
+  collet_status code = load_inner(path, host, &instance->inner, error);
   if (code == COLLET_OK) {
     collet_open_options inner = *options;
     inner.pairs = 0;
@@ -269,23 +259,8 @@ void release(collet_backend_executable* p) {
   delete of(p);
 }
 
-const collet_backend kBackend = {
-    sizeof(collet_backend),
-    COLLET_ABI_MAJOR,
-    COLLET_ABI_MINOR,
-    0,
-    open,
-    close,
-    device_info,
-    alloc,
-    free,
-    copy,
-    supports,
-    compile,
-    execute,
-    release,
-    nullptr,
-};
+constexpr collet_backend kBackend =
+    backend_table(open, close, device_info, alloc, free, copy, supports, compile, execute, release, nullptr);
 
 }  // namespace
 }  // namespace collet::testing
