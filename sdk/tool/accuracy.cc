@@ -219,6 +219,17 @@ int run_accuracy(Options options, bool list) {
   return good ? kDone : kFailed;
 }
 
+constexpr char kFooter[] = R"(Every value of the type is tried, unless --step says less. Double precision by
+the C library finds the largest errors, MPFR measures them. All f32 of one
+function take about a minute of a core. Exit code 1: a function did not run, a
+special value is wrong, or an error is larger than --most.
+
+Examples:
+  collet accuracy --type bf16 --type f16
+  collet accuracy --backend ./libacme.so --function tanh --function erf
+  collet accuracy --step 1021 --json accuracy.json
+  collet accuracy --into docs/elementary_functions.md)";
+
 }  // namespace
 
 Action add_accuracy(CLI::App& verb) {
@@ -252,15 +263,7 @@ Action add_accuracy(CLI::App& verb) {
       ->type_name("FILE");
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_flag("--list", *list, "Print the names of the functions, and do nothing else");
-  verb.footer(
-      "Every value of the type is tried, unless --step says less. Double precision by\n"
-      "the C library finds the largest errors, MPFR measures them. All f32 of one\n"
-      "function take about a minute of a core. Exit code 1: a function did not run, a\n"
-      "special value is wrong, or an error is larger than --most.\n\n"
-      "Examples:\n  collet accuracy --type bf16 --type f16\n"
-      "  collet accuracy --backend ./libacme.so --function tanh --function erf\n"
-      "  collet accuracy --step 1021 --json accuracy.json\n"
-      "  collet accuracy --into docs/elementary_functions.md");
+  verb.footer(kFooter);
   return [options, list] { return run_accuracy(*options, *list); };
 }
 

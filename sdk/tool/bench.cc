@@ -218,6 +218,21 @@ int run_bench(Options options) {
   return good(*report, columns, options.slower) ? kDone : kFailed;
 }
 
+constexpr char kFooter[] = R"(Ratios, never bare times: to the machine's measured limits, to another backend,
+to unfused execution. The programs take turns in one process, and their
+results are compared first. Exit code 1: a case did not run, results differ, or
+it is slower than in the run of --compare.
+
+The inputs of --cases are those of collet run: from case.json beside the file,
+or by element type. The family of a case is its sub-folder, or its name up to
+the first _ or -.
+
+Examples:
+  collet bench
+  collet bench --backend ./libacme.so --against cpu
+  collet bench --filter softmax --repeat 50 --json bench.json
+  collet bench --cases programs --json now.json --compare before.json)";
+
 }  // namespace
 
 Action add_bench(CLI::App& verb) {
@@ -254,17 +269,7 @@ Action add_bench(CLI::App& verb) {
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_flag("--limits", options->limits, "Measure the machine's limits alone, and do nothing else");
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
-  verb.footer(
-      "Ratios, never bare times: to the machine's measured limits, to another backend,\n"
-      "to unfused execution. The programs take turns in one process, and their\n"
-      "results are compared first. Exit code 1: a case did not run, results differ, or\n"
-      "it is slower than in the run of --compare.\n\n"
-      "The inputs of --cases are those of collet run: from case.json beside the file,\n"
-      "or by element type. The family of a case is its sub-folder, or its name up to\n"
-      "the first _ or -.\n\n"
-      "Examples:\n  collet bench\n  collet bench --backend ./libacme.so --against cpu\n"
-      "  collet bench --filter softmax --repeat 50 --json bench.json\n"
-      "  collet bench --cases programs --json now.json --compare before.json");
+  verb.footer(kFooter);
   return [options] { return run_bench(*options); };
 }
 

@@ -153,14 +153,17 @@ std::string fish(const CLI::App& root) {
   return out;
 }
 
+constexpr char kFooter[] = R"(Examples:
+  collet completion bash > ~/.local/share/bash-completion/completions/collet
+  collet completion zsh > ~/.zfunc/_collet
+  collet completion fish > ~/.config/fish/completions/collet.fish)";
+
 }  // namespace
 
 Action add_completion(CLI::App& verb) {
   auto shell = std::make_shared<std::string>();
   verb.add_option("SHELL", *shell, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  verb.footer(
-      "Examples:\n  collet completion bash > ~/.local/share/bash-completion/completions/collet\n"
-      "  collet completion zsh > ~/.zfunc/_collet\n  collet completion fish > ~/.config/fish/completions/collet.fish");
+  verb.footer(kFooter);
   return [&verb, shell] {
     const CLI::App& root = *verb.get_parent();
     fmt::print("{}", *shell == "bash" ? bash(root) : *shell == "zsh" ? zsh(root) : fish(root));

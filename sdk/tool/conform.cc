@@ -124,6 +124,16 @@ void print_report(std::string_view text, bool good) {
   fmt::print("{}{}{}{}{}\n", text.substr(0, start), style.bold, good ? style.green : style.red, verdict, style.reset);
 }
 
+// Writes a report to the file of --json, or prints it where that is not stdout. `json` and `text` return its forms.
+template <typename Json, typename Text>
+int conclude(const Options& options, const Json& json, const Text& text, bool good) {
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, json()); !status.ok()) return report(status);
+  }
+  if (options.json != "-") print_report(text(), good);
+  return good ? kDone : kFailed;
+}
+
 int run_corpus(const Options& options) {
   suite::CorpusOptions run;
   run.backend = options.backend;
@@ -147,12 +157,9 @@ int run_corpus(const Options& options) {
     report(result.status());
     return result.status().code() == Code::NotFound ? kUsage : kRuntime;
   }
-  if (!options.json.empty()) {
-    if (const Status status = write_file(options.json, suite::corpus_json(*result)); !status.ok())
-      return report(status);
-  }
-  if (options.json != "-") print_report(suite::corpus_text(*result, options.most_failures), result->passed());
-  return result->passed() ? kDone : kFailed;
+  return conclude(
+      options, [&] { return suite::corpus_json(*result); },
+      [&] { return suite::corpus_text(*result, options.most_failures); }, result->passed());
 }
 
 int run_cases(const Options& options) {
@@ -279,12 +286,9 @@ int verify(const Options& options) {
   const Expected<suite::Verification> result = suite::verify_bundle(run);
   bar.reset();
   if (!result.ok()) return report(result.status());
-  if (!options.json.empty()) {
-    if (const Status status = write_file(options.json, suite::verification_json(*result)); !status.ok())
-      return report(status);
-  }
-  if (options.json != "-") print_report(suite::verification_text(*result, options.most_failures), result->holds());
-  return result->holds() ? kDone : kFailed;
+  return conclude(
+      options, [&] { return suite::verification_json(*result); },
+      [&] { return suite::verification_text(*result, options.most_failures); }, result->holds());
 }
 
 int conform(const Options& options) {
@@ -300,6 +304,16 @@ int conform(const Options& options) {
   if (const Status status = check_reports(options); !status.ok()) return report(status);
   return options.corpus.empty() ? run_cases(options) : run_corpus(options);
 }
+
+constexpr char kFooter[] = R"(Each case runs in a child process: a crash or hang costs one case. Inputs follow
+from a case's name and the seed, so that a case alone gets the same ones. Exit
+code 1: something failed.
+
+Examples:
+  collet conform --backend ./libacme.so --jobs 4 --html report.html
+  collet conform --backend acme --no-fallback --filter 'dot/f32/*'
+  collet conform --backend acme --filter reduce/f32/add_129_all/unit
+  collet conform --no-fallback --corpus models --jobs 2 --json out.json)";
 
 }  // namespace
 
@@ -369,14 +383,7 @@ Action add_conform(CLI::App& verb) {
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");
   verb.add_flag("--independent-only", options->independent_only)->group("");
-  verb.footer(
-      "Each case runs in a child process: a crash or hang costs one case. Inputs follow\n"
-      "from a case's name and the seed, so that a case alone gets the same ones. Exit\n"
-      "code 1: something failed.\n\n"
-      "Examples:\n  collet conform --backend ./libacme.so --jobs 4 --html report.html\n"
-      "  collet conform --backend acme --no-fallback --filter 'dot/f32/*'\n"
-      "  collet conform --backend acme --filter reduce/f32/add_129_all/unit\n"
-      "  collet conform --no-fallback --corpus models --jobs 2 --json out.json");
+  verb.footer(kFooter);
   return [options, &verb] {
     options->has_backend = verb.count("--backend") > 0;
     options->has_seed = verb.count("--seed") > 0;

@@ -193,6 +193,15 @@ int diff(const Options& options) {
   return differences.empty() ? kDone : kFailed;
 }
 
+constexpr char kFooter[] = R"(Instructions are matched by what they compute and by where they stand; names,
+numbers, metadata and the order of what is independent play no part. Exit code 0
+means that the programs are the same, 1 that they differ.
+
+Examples:
+  collet diff before.hlo after.hlo
+  collet opt model.hlo --pipeline prepare | collet diff model.hlo -
+  collet diff a.hlo b.hlo --ignore layouts,shardings --json -)";
+
 }  // namespace
 
 Action add_diff(CLI::App& verb) {
@@ -214,13 +223,7 @@ Action add_diff(CLI::App& verb) {
   verb.add_flag("-q,--quiet", options->quiet, "Show how many differences there are, not which");
   verb.add_option("--json", options->json, "Write the differences as JSON to this file; - is stdout")
       ->type_name("FILE");
-  verb.footer(
-      "Instructions are matched by what they compute and by where they stand; names,\n"
-      "numbers, metadata and the order of what is independent play no part. Exit code 0\n"
-      "means that the programs are the same, 1 that they differ.\n\n"
-      "Examples:\n  collet diff before.hlo after.hlo\n"
-      "  collet opt model.hlo --pipeline prepare | collet diff model.hlo -\n"
-      "  collet diff a.hlo b.hlo --ignore layouts,shardings --json -");
+  verb.footer(kFooter);
   return [options] { return diff(*options); };
 }
 

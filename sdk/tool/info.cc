@@ -268,6 +268,12 @@ int show_ops(const Options& options) {
   return kDone;
 }
 
+constexpr char kFooter[] = R"(Examples:
+  collet info model.hlo
+  collet info --backends
+  collet info --backend ./libacme.so --json -
+  collet info --ops --format md > ops.md)";
+
 }  // namespace
 
 Action add_info(CLI::App& verb) {
@@ -285,9 +291,7 @@ Action add_info(CLI::App& verb) {
   file->excludes(ops)->excludes(backends)->excludes(backend);
   ops->excludes(backends)->excludes(backend);
   backends->excludes(backend);
-  verb.footer(
-      "Examples:\n  collet info model.hlo\n  collet info --backends\n  collet info --backend ./libacme.so --json -\n"
-      "  collet info --ops --format md > ops.md");
+  verb.footer(kFooter);
   return [options] {
     if (options->ops) return show_ops(*options);
     if (options->backends || !options->backend.empty()) return show_backends(*options);

@@ -199,6 +199,12 @@ int make_backend(const Options& options) {
   return status.ok() ? kDone : report(status);
 }
 
+constexpr char kFooter[] = R"(The project builds at once: a backend, its test, and a README with the road map.
+
+Examples:
+  collet new acme
+  collet new acme --style c --out projects/acme)";
+
 }  // namespace
 
 Action add_new(CLI::App& verb) {
@@ -216,9 +222,7 @@ Action add_new(CLI::App& verb) {
   verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");
   verb.add_option("--out", options->out, "The folder to make, else NAME")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON to this file; - is stdout")->type_name("FILE");
-  verb.footer(
-      "The project builds at once: a backend, its test, and a README with the road map.\n\n"
-      "Examples:\n  collet new acme\n  collet new acme --style c --out projects/acme");
+  verb.footer(kFooter);
   return [options] {
     if (!options->language.empty()) options->style = options->language == "c" ? "c" : "kernels";
     return make_backend(*options);

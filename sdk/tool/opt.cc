@@ -161,6 +161,19 @@ int optimize(const Options& options) {
   return status.ok() ? kDone : report(status);
 }
 
+constexpr char kFooter[] = R"(Without passes the program is read, verified and printed. artifact is a
+portable artifact of StableHLO, artifact=VERSION one of that version.
+
+Examples:
+  collet opt model.hlo
+  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo
+  collet opt model.hlo --pipeline prepare --print-after all
+  collet opt model.hlo --emit svg -o model.svg
+  collet opt model.mlirbc --emit hlo-proto -o model.pb
+  collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc
+  collet opt model.hlo --backend ./libacme.so
+  collet opt --list-passes)";
+
 }  // namespace
 
 Action add_opt(CLI::App& verb) {
@@ -191,14 +204,7 @@ Action add_opt(CLI::App& verb) {
   verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
   verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout")
       ->type_name("FILE");
-  verb.footer(
-      "Without passes the program is read, verified and printed. artifact is a\n"
-      "portable artifact of StableHLO, artifact=VERSION one of that version.\n\n"
-      "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"
-      "  collet opt model.hlo --pipeline prepare --print-after all\n"
-      "  collet opt model.hlo --emit svg -o model.svg\n  collet opt model.mlirbc --emit hlo-proto -o model.pb\n"
-      "  collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc\n  collet opt model.hlo --backend ./libacme.so\n  "
-      "collet opt --list-passes");
+  verb.footer(kFooter);
   return [options] { return optimize(*options); };
 }
 

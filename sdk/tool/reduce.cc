@@ -278,6 +278,17 @@ int reduce(const Options& options) {
   return status.ok() ? kDone : report(status);
 }
 
+constexpr char kFooter[] = R"(Leaves out instructions, bodies, results and parameters and makes sizes and
+constants small, as long as the command fails as it does for FILE. What is tried
+is always a valid program. The smallest so far is kept in the output file, also
+when interrupted.
+
+Examples:
+  collet reduce model.hlo -- collet run {} --backend acme --no-fallback
+  collet reduce model.hlo --test './compare.sh {}' --timeout 10
+  collet reduce model.hlo --match 'assertion .* failed' -- ./compiler {}
+  collet reduce model.hlo --hang --timeout 5 -- ./compiler {})";
+
 }  // namespace
 
 Action add_reduce(CLI::App& verb) {
@@ -304,15 +315,7 @@ Action add_reduce(CLI::App& verb) {
                   "Where to write the result; - is stdout [beside FILE: x.reduced.hlo of x.hlo]")
       ->type_name("FILE");
   verb.add_option("--json", options->json, "Write the counts as JSON to this file; - is stdout")->type_name("FILE");
-  verb.footer(
-      "Leaves out instructions, bodies, results and parameters and makes sizes and\n"
-      "constants small, as long as the command fails as it does for FILE. What is tried\n"
-      "is always a valid program. The smallest so far is kept in the output file, also\n"
-      "when interrupted.\n\n"
-      "Examples:\n  collet reduce model.hlo -- collet run {} --backend acme --no-fallback\n"
-      "  collet reduce model.hlo --test './compare.sh {}' --timeout 10\n"
-      "  collet reduce model.hlo --match 'assertion .* failed' -- ./compiler {}\n"
-      "  collet reduce model.hlo --hang --timeout 5 -- ./compiler {}");
+  verb.footer(kFooter);
   return [options] { return reduce(*options); };
 }
 

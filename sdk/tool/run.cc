@@ -298,6 +298,16 @@ int run(Options options) {
   return outcome->agreement.wrong.empty() ? kDone : kFailed;
 }
 
+constexpr char kFooter[] = R"(Exit code 1: --compare found a difference. Files of --inputs and --output are
+row-major and little-endian.
+
+Examples:
+  collet run model.hlo
+  collet run model.hlo --backend ./libacme.so --explain
+  collet run model.hlo --inputs x.bin y.bin --output results
+  collet run model.hlo --inputs random:7 --repeat 100 --compare interpreter
+  collet opt model.hlo --pipeline prepare | collet run -)";
+
 }  // namespace
 
 Action add_run(CLI::App& verb) {
@@ -334,13 +344,7 @@ Action add_run(CLI::App& verb) {
       ->type_name("FILE");
   add_seconds_option(verb, "--timeout", options->timeout, "Give up after so many seconds, with exit code 5; 0: never");
   verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
-  verb.footer(
-      "Exit code 1: --compare found a difference. Files of --inputs and --output are\n"
-      "row-major and little-endian.\n\n"
-      "Examples:\n  collet run model.hlo\n  collet run model.hlo --backend ./libacme.so --explain\n"
-      "  collet run model.hlo --inputs x.bin y.bin --output results\n  collet run model.hlo --inputs random:7 --repeat "
-      "100 --compare interpreter\n"
-      "  collet opt model.hlo --pipeline prepare | collet run -");
+  verb.footer(kFooter);
   return [options] { return run(*options); };
 }
 

@@ -43,12 +43,19 @@ Bad bad_cases(const std::string& json) {
   return bad;
 }
 
+// Runs the command, which must exit with this code and print these texts.
+Ran expect_outcome(int code, const std::string& arguments, std::initializer_list<const char*> texts) {
+  const Ran ran = collet(arguments);
+  EXPECT_EQ(ran.code, code) << ran.out;
+  for (const char* text : texts) EXPECT_TRUE(contains(ran.out, text)) << text << "\n" << ran.out;
+  return ran;
+}
+
 TEST(Conform, TheInterpreterConforms) {
-  const Ran ran = collet(
-      "conform --backend interpreter --no-fallback --jobs 2 --filter 'add/*' --filter 'dot/f32/*' --filter "
-      "'reduce/*/add_*'");
-  EXPECT_EQ(ran.code, 0) << ran.out;
-  EXPECT_TRUE(contains(ran.out, ": conforms")) << ran.out;
+  expect_outcome(0,
+                 "conform --backend interpreter --no-fallback --jobs 2 --filter 'add/*' --filter 'dot/f32/*' --filter "
+                 "'reduce/*/add_*'",
+                 {": conforms"});
 }
 
 TEST(Conform, CpuConforms) {
@@ -306,36 +313,28 @@ TEST(Fuzz, FindsWhatIsWrongAndNothingElse) {
 // The suite must find its mutants, and must not accuse correct variants of a backend. --mutants without a filter takes
 // minutes.
 TEST(SelfTest, SeesASampleOfMutants) {
-  const Ran ran = collet(
-      "conform --mutants --jobs 2 --filter '*:shift-left' --filter 'last_bit_other:sine' --filter "
-      "'nan_bits_other:add'");
-  EXPECT_EQ(ran.code, 0) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "2 legal variants, 0 of them accused")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, " mutants killed")) << ran.out;
+  expect_outcome(0,
+                 "conform --mutants --jobs 2 --filter '*:shift-left' --filter 'last_bit_other:sine' --filter "
+                 "'nan_bits_other:add'",
+                 {"2 legal variants, 0 of them accused", " mutants killed"});
 }
 
 // An op that supports accepts must compile, even if a fallback could run it.
 TEST(Claims, FallbackDoesNotHideWhatCompileRefuses) {
-  const Ran ran = collet(mutant_line("compile-refuses") + " --filter 'dot/f32/1*' --filter 'add/f32/*'");
-  EXPECT_EQ(ran.code, 1) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "not compiled: ")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "supports had said yes")) << ran.out;
+  expect_outcome(1, mutant_line("compile-refuses") + " --filter 'dot/f32/1*' --filter 'add/f32/*'",
+                 {"not compiled: ", "supports had said yes"});
 }
 
 // Declining an op is no failure, but a backend that declines everything does not conform.
 TEST(Claims, BackendThatDeclinesAllDoesNotConform) {
-  const Ran all = collet(mutant_line("declines-all") + " --no-fallback --shard 0/200");
-  EXPECT_EQ(all.code, 1) << all.out;
-  EXPECT_TRUE(contains(all.out, "it has declined all")) << all.out;
+  const Ran all =
+      expect_outcome(1, mutant_line("declines-all") + " --no-fallback --shard 0/200", {"it has declined all"});
   EXPECT_FALSE(contains(all.out, " fail in ")) << all.out;
 }
 
 // If many cases crash, the run ends early instead of starting a process for each case.
 TEST(Claims, CrashesEndARunEarly) {
-  const Ran ran = collet(mutant_line("frees-twice") + " --filter 'add/*'");
-  EXPECT_EQ(ran.code, 1) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "ended early: ")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, " cases crashed")) << ran.out;
+  expect_outcome(1, mutant_line("frees-twice") + " --filter 'add/*'", {"ended early: ", " cases crashed"});
 }
 
 // A backend that hangs, in whatever call, is reported and abandoned.

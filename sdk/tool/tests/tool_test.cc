@@ -7,10 +7,13 @@
 #include <sstream>
 #include <vector>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/tool/tests/command.h"
 
 namespace collet::tool::testing {
 namespace {
+
+using collet::testing::combiner;
 
 // Compares a text with a golden file, or writes the file if COLLET_UPDATE_GOLDENS is 1.
 void expect_golden(const std::string& name, const std::string& text) {
@@ -60,18 +63,7 @@ TEST(Run, ExplainsFusionsAndPatterns) {
   const auto program =
       [](int columns) {
         const std::string t = "f32[8," + std::to_string(columns) + "]";
-        return R"(HloModule m
-most {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] maximum(a, b)
-}
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
-ENTRY e {
+        return "HloModule m\n" + combiner("most", "maximum", "f32") + combiner("sum", "add", "f32") + R"(ENTRY e {
   x = )" + t + R"( parameter(0)
   y = )" + t + R"( parameter(1)
   low = f32[] constant(-inf)
@@ -266,13 +258,7 @@ TEST(Run, WritesATrace) {
 TEST(Opt, KnowsHowManyTakePart) {
   const Folder folder;
   const std::string file = folder / "two.hlo";
-  write(file, R"(HloModule two, num_partitions=2
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] add(a, b)
-}
-ENTRY e {
+  write(file, "HloModule two, num_partitions=2\n" + combiner("add", "add", "f32") + R"(ENTRY e {
   x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
   ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add
 }
