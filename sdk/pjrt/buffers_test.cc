@@ -43,12 +43,6 @@ class Buffers : public Plugin {
     return result;
   }
 
-  void free_event(PJRT_Event* event) {
-    auto args = args_of<PJRT_Event_Destroy_Args>();
-    args.event = event;
-    expect_ok(api()->PJRT_Event_Destroy(&args));
-  }
-
   PJRT_Buffer* broken(std::vector<int64_t> dims) {
     auto args = args_of<PJRT_Client_CreateErrorBuffer_Args>();
     args.client = client;
@@ -128,11 +122,7 @@ struct Layout {
 
 Layout order(std::vector<int64_t> minor_to_major) {
   Layout out{std::move(minor_to_major)};
-  out.layout.struct_size = sizeof out.layout;
-  out.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-  out.layout.tiled.struct_size = sizeof out.layout.tiled;
-  out.layout.tiled.minor_to_major = out.numbers.data();
-  out.layout.tiled.minor_to_major_size = out.numbers.size();
+  out.layout = tiled_layout(out.numbers);
   return out;
 }
 

@@ -42,6 +42,14 @@ T copy_of(const T& caller) {
   return out;
 }
 
+/// Gives the caller a list or a text that stays with the object that has it. Null: it succeeds always.
+template <typename List, typename Element>
+PJRT_Error* lend(List& from, Element*& data, size_t& size) {
+  data = from.data();
+  size = from.size();
+  return nullptr;
+}
+
 /// Returns the error for a struct that is too short.
 PJRT_Error* too_short(const char* name, size_t size, size_t least);
 

@@ -111,16 +111,11 @@ PJRT_Error* call(PJRT_Client_Destroy_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_PlatformName_Args& args) {
-  const std::string& name = args.client->settings.platform;
-  args.platform_name = name.c_str();
-  args.platform_name_size = name.size();
-  return nullptr;
+  return lend(args.client->settings.platform, args.platform_name, args.platform_name_size);
 }
 
 PJRT_Error* call(PJRT_Client_PlatformVersion_Args& args) {
-  args.platform_version = args.client->version.c_str();
-  args.platform_version_size = args.client->version.size();
-  return nullptr;
+  return lend(args.client->version, args.platform_version, args.platform_version_size);
 }
 
 PJRT_Error* call(PJRT_Client_ProcessIndex_Args& args) {
@@ -129,15 +124,11 @@ PJRT_Error* call(PJRT_Client_ProcessIndex_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_Devices_Args& args) {
-  args.devices = args.client->devices.data();
-  args.num_devices = args.client->devices.size();
-  return nullptr;
+  return lend(args.client->devices, args.devices, args.num_devices);
 }
 
 PJRT_Error* call(PJRT_Client_AddressableDevices_Args& args) {
-  args.addressable_devices = args.client->devices.data();
-  args.num_addressable_devices = args.client->devices.size();
-  return nullptr;
+  return lend(args.client->devices, args.addressable_devices, args.num_addressable_devices);
 }
 
 static PJRT_Error* look_up(PJRT_Client& client, int number, PJRT_Device*& out) {
@@ -157,9 +148,7 @@ PJRT_Error* call(PJRT_Client_LookupAddressableDevice_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_AddressableMemories_Args& args) {
-  args.addressable_memories = args.client->memories.data();
-  args.num_addressable_memories = args.client->memories.size();
-  return nullptr;
+  return lend(args.client->memories, args.addressable_memories, args.num_addressable_memories);
 }
 
 PJRT_Error* call(PJRT_Client_DefaultDeviceAssignment_Args& args) {

@@ -34,11 +34,6 @@ int number_of_kind(const std::string& kind) {
   return static_cast<int>(collet_hash_bytes(0, kind.data(), kind.size()) & 0x7fffffff);
 }
 
-void text(const std::string& from, const char*& data, size_t& size) {
-  data = from.c_str();
-  size = from.size();
-}
-
 }  // namespace
 
 Memory::Memory(PJRT_Device* of_device, uint32_t space_number, int number, const char* kind_name)
@@ -66,24 +61,19 @@ PJRT_Error* call(PJRT_DeviceDescription_ProcessIndex_Args& args) {
 }
 
 PJRT_Error* call(PJRT_DeviceDescription_Attributes_Args& args) {
-  args.attributes = args.device_description->attributes.data();
-  args.num_attributes = args.device_description->attributes.size();
-  return nullptr;
+  return lend(args.device_description->attributes, args.attributes, args.num_attributes);
 }
 
 PJRT_Error* call(PJRT_DeviceDescription_Kind_Args& args) {
-  text(args.device_description->kind, args.device_kind, args.device_kind_size);
-  return nullptr;
+  return lend(args.device_description->kind, args.device_kind, args.device_kind_size);
 }
 
 PJRT_Error* call(PJRT_DeviceDescription_DebugString_Args& args) {
-  text(args.device_description->debug_text, args.debug_string, args.debug_string_size);
-  return nullptr;
+  return lend(args.device_description->debug_text, args.debug_string, args.debug_string_size);
 }
 
 PJRT_Error* call(PJRT_DeviceDescription_ToString_Args& args) {
-  text(args.device_description->text, args.to_string, args.to_string_size);
-  return nullptr;
+  return lend(args.device_description->text, args.to_string, args.to_string_size);
 }
 
 PJRT_Error* call(PJRT_Device_GetDescription_Args& args) {
@@ -102,9 +92,7 @@ PJRT_Error* call(PJRT_Device_LocalHardwareId_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Device_AddressableMemories_Args& args) {
-  args.memories = args.device->memories.data();
-  args.num_memories = args.device->memories.size();
-  return nullptr;
+  return lend(args.device->memories, args.memories, args.num_memories);
 }
 
 PJRT_Error* call(PJRT_Device_DefaultMemory_Args& args) {
@@ -153,8 +141,7 @@ PJRT_Error* call(PJRT_Memory_Id_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Memory_Kind_Args& args) {
-  text(static_cast<Memory*>(args.memory)->kind, args.kind, args.kind_size);
-  return nullptr;
+  return lend(static_cast<Memory*>(args.memory)->kind, args.kind, args.kind_size);
 }
 
 PJRT_Error* call(PJRT_Memory_Kind_Id_Args& args) {
@@ -163,13 +150,11 @@ PJRT_Error* call(PJRT_Memory_Kind_Id_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Memory_DebugString_Args& args) {
-  text(static_cast<Memory*>(args.memory)->text, args.debug_string, args.debug_string_size);
-  return nullptr;
+  return lend(static_cast<Memory*>(args.memory)->text, args.debug_string, args.debug_string_size);
 }
 
 PJRT_Error* call(PJRT_Memory_ToString_Args& args) {
-  text(static_cast<Memory*>(args.memory)->text, args.to_string, args.to_string_size);
-  return nullptr;
+  return lend(static_cast<Memory*>(args.memory)->text, args.to_string, args.to_string_size);
 }
 
 PJRT_Error* call(PJRT_Memory_AddressableByDevices_Args& args) {

@@ -52,9 +52,7 @@ PJRT_Error* call(PJRT_Executable_Destroy_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Executable_Name_Args& args) {
-  args.executable_name = args.executable->program->name.c_str();
-  args.executable_name_size = args.executable->program->name.size();
-  return nullptr;
+  return lend(args.executable->program->name, args.executable_name, args.executable_name_size);
 }
 
 PJRT_Error* call(PJRT_Executable_NumReplicas_Args& args) {
@@ -79,9 +77,7 @@ PJRT_Error* call(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Executable_GetCostAnalysis_Args& args) {
-  args.properties = args.executable->program->costs.data();
-  args.num_properties = args.executable->program->costs.size();
-  return nullptr;
+  return lend(args.executable->program->costs, args.properties, args.num_properties);
 }
 
 PJRT_Error* call(PJRT_Executable_OutputMemoryKinds_Args& args) {
@@ -199,9 +195,7 @@ PJRT_Error* call(PJRT_Executable_DeserializeAndLoad_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Executable_Fingerprint_Args& args) {
-  args.executable_fingerprint = args.executable->program->fingerprint.c_str();
-  args.executable_fingerprint_size = args.executable->program->fingerprint.size();
-  return nullptr;
+  return lend(args.executable->program->fingerprint, args.executable_fingerprint, args.executable_fingerprint_size);
 }
 
 PJRT_Error* call(PJRT_Executable_GetCompileOptions_Args& args) {
@@ -251,9 +245,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_GetExecutable_Args& args) {
 }
 
 PJRT_Error* call(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
-  args.addressable_devices = args.executable->program->devices.data();
-  args.num_addressable_devices = args.executable->program->devices.size();
-  return nullptr;
+  return lend(args.executable->program->devices, args.addressable_devices, args.num_addressable_devices);
 }
 
 PJRT_Error* call(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
@@ -282,9 +274,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_IsDeleted_Args& args) {
 }
 
 PJRT_Error* call(PJRT_LoadedExecutable_Fingerprint_Args& args) {
-  args.executable_fingerprint = args.executable->program->fingerprint.c_str();
-  args.executable_fingerprint_size = args.executable->program->fingerprint.size();
-  return nullptr;
+  return lend(args.executable->program->fingerprint, args.executable_fingerprint, args.executable_fingerprint_size);
 }
 
 }  // namespace collet::pjrt

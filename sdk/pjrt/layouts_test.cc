@@ -59,12 +59,7 @@ class LayoutsTest : public Plugin {
   }
 
   PJRT_Buffer* upload_as(const float* from_host, const Order& dims, const Order& order, int want = 0) {
-    PJRT_Buffer_MemoryLayout layout{};
-    layout.struct_size = sizeof layout;
-    layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-    layout.tiled.struct_size = sizeof layout.tiled;
-    layout.tiled.minor_to_major = order.data();
-    layout.tiled.minor_to_major_size = order.size();
+    PJRT_Buffer_MemoryLayout layout = tiled_layout(order);
     auto from = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
     from.client = client;
     from.data = from_host;

@@ -119,21 +119,15 @@ PJRT_Error* call(PJRT_TopologyDescription_Destroy_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_PlatformName_Args& args) {
-  args.platform_name = args.topology->platform.c_str();
-  args.platform_name_size = args.topology->platform.size();
-  return nullptr;
+  return lend(args.topology->platform, args.platform_name, args.platform_name_size);
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_PlatformVersion_Args& args) {
-  args.platform_version = args.topology->version.c_str();
-  args.platform_version_size = args.topology->version.size();
-  return nullptr;
+  return lend(args.topology->version, args.platform_version, args.platform_version_size);
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_GetDeviceDescriptions_Args& args) {
-  args.descriptions = args.topology->descriptions.data();
-  args.num_descriptions = args.topology->descriptions.size();
-  return nullptr;
+  return lend(args.topology->descriptions, args.descriptions, args.num_descriptions);
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {

@@ -16,28 +16,6 @@ namespace {
 
 using namespace collet::pjrt::testing;
 
-// Options of a client, as a frontend passes them.
-class NamedOptions {
- public:
-  explicit NamedOptions(std::vector<std::pair<std::string, std::string>> options) : options_(std::move(options)) {
-    for (const auto& [name, value] : options_) {
-      PJRT_NamedValue option{};
-      option.struct_size = sizeof option;
-      option.name = name.c_str();
-      option.name_size = name.size();
-      option.type = PJRT_NamedValue_kString;
-      option.string_value = value.c_str();
-      option.value_size = value.size();
-      values_.push_back(option);
-    }
-  }
-  const std::vector<PJRT_NamedValue>& values() const { return values_; }
-
- private:
-  std::vector<std::pair<std::string, std::string>> options_;
-  std::vector<PJRT_NamedValue> values_;
-};
-
 // A client of the test device "queued".
 class TopologyTest : public Plugin {
  protected:
@@ -81,13 +59,9 @@ class TopologyTest : public Plugin {
 
   // Returns the bytes of an executable that was compiled for a topology.
   std::string compile_for(PJRT_TopologyDescription* topology) {
-    const std::string code = kDouble, format = "mlir";
-    PJRT_Program program{};
-    program.struct_size = sizeof program;
-    program.code = const_cast<char*>(code.data());
-    program.code_size = code.size();
-    program.format = format.data();
-    program.format_size = format.size();
+    std::string code = kDouble;
+    const std::string format = "mlir";
+    PJRT_Program program = program_of(code, format);
     auto args = args_of<PJRT_Compile_Args>();
     args.topology = topology;
     args.program = &program;

@@ -57,22 +57,24 @@ inline void expect_ok(PJRT_Error* error) {
   EXPECT_EQ(code, PJRT_Error_Code_OK) << message;
 }
 
-inline void await(PJRT_Event* event) {
-  auto wait = args_of<PJRT_Event_Await_Args>();
-  wait.event = event;
-  expect_ok(api()->PJRT_Event_Await(&wait));
+inline void free_event(PJRT_Event* event) {
   auto destroy = args_of<PJRT_Event_Destroy_Args>();
   destroy.event = event;
   expect_ok(api()->PJRT_Event_Destroy(&destroy));
 }
 
-class Plugin : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto create = args_of<PJRT_Client_Create_Args>();
-    std::vector<PJRT_NamedValue> values;
-    more_options.emplace_back("backend", backend_name);
-    for (const auto& [name, value] : more_options) {
+inline void await(PJRT_Event* event) {
+  auto wait = args_of<PJRT_Event_Await_Args>();
+  wait.event = event;
+  expect_ok(api()->PJRT_Event_Await(&wait));
+  free_event(event);
+}
+
+/// Options of a client, as a frontend passes them.
+class NamedOptions {
+ public:
+  explicit NamedOptions(std::vector<std::pair<std::string, std::string>> options) : options_(std::move(options)) {
+    for (const auto& [name, value] : options_) {
       PJRT_NamedValue option{};
       option.struct_size = sizeof option;
       option.name = name.c_str();
@@ -80,10 +82,47 @@ class Plugin : public ::testing::Test {
       option.type = PJRT_NamedValue_kString;
       option.string_value = value.c_str();
       option.value_size = value.size();
-      values.push_back(option);
+      values_.push_back(option);
     }
-    create.create_options = values.data();
-    create.num_options = values.size();
+  }
+  NamedOptions(const NamedOptions&) = delete;
+  const std::vector<PJRT_NamedValue>& values() const { return values_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> options_;
+  std::vector<PJRT_NamedValue> values_;
+};
+
+/// Refers to both texts.
+inline PJRT_Program program_of(std::string& code, const std::string& format) {
+  PJRT_Program program{};
+  program.struct_size = sizeof program;
+  program.code = code.data();
+  program.code_size = code.size();
+  program.format = format.data();
+  program.format_size = format.size();
+  return program;
+}
+
+/// A layout without tiles. Refers to the order.
+inline PJRT_Buffer_MemoryLayout tiled_layout(const std::vector<int64_t>& minor_to_major) {
+  PJRT_Buffer_MemoryLayout layout{};
+  layout.struct_size = sizeof layout;
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout.tiled.struct_size = sizeof layout.tiled;
+  layout.tiled.minor_to_major = minor_to_major.data();
+  layout.tiled.minor_to_major_size = minor_to_major.size();
+  return layout;
+}
+
+class Plugin : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto create = args_of<PJRT_Client_Create_Args>();
+    more_options.emplace_back("backend", backend_name);
+    const NamedOptions options(more_options);
+    create.create_options = options.values().data();
+    create.num_options = options.values().size();
     expect_ok(api()->PJRT_Client_Create(&create));
     client = create.client;
     ASSERT_NE(client, nullptr);
@@ -134,12 +173,7 @@ class Plugin : public ::testing::Test {
 
   PJRT_Error* compile(std::string code, const std::string& format, const std::string& options,
                       PJRT_LoadedExecutable** out) {
-    PJRT_Program program{};
-    program.struct_size = sizeof program;
-    program.code = code.data();
-    program.code_size = code.size();
-    program.format = format.data();
-    program.format_size = format.size();
+    PJRT_Program program = program_of(code, format);
     auto args = args_of<PJRT_Client_Compile_Args>();
     args.client = client;
     args.program = &program;

@@ -3,8 +3,6 @@
 
 Exit code 1: a program failed, results differ, or a ratio lies below --least.
 """
-import argparse
-import fnmatch
 import json
 import os
 import pathlib
@@ -13,41 +11,27 @@ import sys
 import compare_page
 import families
 import figures
+from options import check, check_files, new_parser, wanted
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="./dev bench --jax", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only programs whose name has this in it, or matches this pattern")
-    parser.add_argument("--list", action="store_true", help="print the names of the programs, and do nothing else")
+    parser = new_parser("--jax", __doc__)
     parser.add_argument("--all", action="store_true", help="every variant in every type, size and rank, not a choice of these")
-    parser.add_argument("--threads", type=int, default=0, help="cores for each side (all unless told)")
     parser.add_argument("--seconds", type=float, default=0.4, help="measuring time of each program (%(default)s)")
     parser.add_argument("--least", type=float, default=0, help="exit code 1 where a program has less of XLA:CPU's speed (%(default)s)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
     parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a self-contained web page")
     parser.add_argument("--history", type=pathlib.Path, metavar="FILE", help="append this run to these JSON lines; the page shows them")
     options = parser.parse_args(arguments)
-    cores = len(os.sched_getaffinity(0))
-    if not 0 <= options.threads <= cores:
-        parser.error(f"--threads: at most {cores} here")
-    if not 0 < options.seconds < 3600:
-        parser.error("--seconds: more than 0")
-    options.threads = options.threads or cores
+    check(parser, options)
     options.points = [p for family in families.FAMILIES for p in families.points(family, options.all) if wanted(p.name, options.filters)]
     if not options.points:
         parser.error("no program has such a name; --list has them")
-    for path in (options.json, options.page, options.history):
-        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-            parser.error(f"{path} cannot be written")
+    check_files(parser, (options.json, options.page, options.history))
     try:
         options.entries = figures.read_history(options.history) if options.history else []
     except ValueError as problem:
         parser.error(f"--history: {problem}")
     return options
-
-
-def wanted(name, filters):
-    return not filters or any(f in name or fnmatch.fnmatchcase(name, f) for f in filters)
 
 
 def show(row, done, total):

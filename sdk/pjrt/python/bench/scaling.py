@@ -5,7 +5,6 @@ Time is the processor time of all threads, so that other processes have little i
 that fits the larger sizes is compared with the known one, and faster growth is reported. Exit code 1: a cost grows faster than
 expected, or a program failed.
 """
-import argparse
 import json
 import multiprocessing
 import os
@@ -14,41 +13,32 @@ import sys
 import tempfile
 import time
 
-import compare
 import families
 import figures
 import modules
 import page
+from options import check, check_files, new_parser, wanted
 
 COMPILE = "compile"
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="./dev bench --scaling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only what has this in its name, or matches this pattern: sort/, compile/chain")
-    parser.add_argument("--list", action="store_true", help="print the names, and do nothing else")
+    parser = new_parser("--scaling", __doc__, "series")
     parser.add_argument("--most", type=int, default=100000, metavar="N", help="instructions of the largest module (%(default)s; 1000000 takes long)")
-    parser.add_argument("--threads", type=int, default=0, help="cores (all unless told)")
     parser.add_argument("--seconds", type=float, default=0.2, help="measuring time of each size (%(default)s)")
     parser.add_argument("--limit", type=float, default=60, help="seconds that one size may take; larger ones are then left out (%(default)s)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
     parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a self-contained web page")
     options = parser.parse_args(arguments)
-    cores = len(os.sched_getaffinity(0))
-    if not 0 <= options.threads <= cores:
-        parser.error(f"--threads: at most {cores} here")
+    check(parser, options)
     if not 100 <= options.most <= 10 ** 7:
         parser.error("--most: from 100 to 10000000")
-    if not (0 < options.seconds < 3600 and 0 < options.limit < 36000):
-        parser.error("--seconds and --limit: more than 0")
-    options.threads = options.threads or cores
-    options.kinds = [kind for kind in modules.KINDS if compare.wanted(f"{COMPILE}/{kind.name}", options.filters)]
-    options.variants = [(f, v) for f in families.FAMILIES for v in f.variants if compare.wanted(f"{f.name}/{v}", options.filters)]
+    if not 0 < options.limit < 36000:
+        parser.error("--limit: more than 0")
+    options.kinds = [kind for kind in modules.KINDS if wanted(f"{COMPILE}/{kind.name}", options.filters)]
+    options.variants = [(f, v) for f in families.FAMILIES for v in f.variants if wanted(f"{f.name}/{v}", options.filters)]
     if not options.kinds and not options.variants:
         parser.error("nothing has such a name; --list has them")
-    for path in (options.json, options.page):
-        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-            parser.error(f"{path} cannot be written")
+    check_files(parser, (options.json, options.page))
     return options
 
 

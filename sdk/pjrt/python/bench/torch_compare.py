@@ -4,16 +4,14 @@
 A program's peer is the fastest of eager PyTorch, torch.compile and, for products of f32, oneDNN's function. Exit code 1: a program
 failed, results differ, or a ratio lies below --least.
 """
-import argparse
 import json
 import os
-import pathlib
 import statistics
 import sys
 import time
 
 import torch_programs
-from compare import wanted
+from options import check, new_parser, wanted
 
 SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
 FEWEST_SAMPLES = 5
@@ -21,21 +19,12 @@ REST = 2e-3  # seconds between samples, after which the threads of the other sid
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="./dev bench --torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only programs whose name has this in it, or matches this pattern")
-    parser.add_argument("--list", action="store_true", help="print the names of the programs, and do nothing else")
-    parser.add_argument("--threads", type=int, default=0, help="cores for each side (all unless told)")
+    parser = new_parser("--torch", __doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="measuring time of each program (%(default)s)")
     parser.add_argument("--least", type=float, default=0, help="exit code 1 where a program has less of PyTorch's speed (%(default)s)")
     parser.add_argument("--eager", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
     options = parser.parse_args(arguments)
-    cores = len(os.sched_getaffinity(0))
-    if not 0 <= options.threads <= cores:
-        parser.error(f"--threads: at most {cores} here")
-    if not 0 < options.seconds < 3600:
-        parser.error("--seconds: more than 0")
-    options.threads = options.threads or cores
+    check(parser, options)
     options.names = [name for name in torch_programs.names() if wanted(name, options.filters)]
     if not options.names:
         parser.error("no program has such a name; --list has them")
