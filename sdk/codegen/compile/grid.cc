@@ -28,14 +28,8 @@ Comparator ascending() {
     argument.a = i;
     out.body.exprs.push_back(argument);
   }
-  Expr less;
-  less.op = ExprOp::kOp;
-  less.opcode = COLLET_OP_COMPARE;
-  less.type = COLLET_TYPE_PRED;
-  less.args = {0, 1};
-  less.a = COLLET_DIRECTION_LT;
-  less.b = COLLET_COMPARE_SIGNED;
-  out.body.exprs.push_back(less);
+  out.body.exprs.push_back(
+      op_expr(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {0, 1}, COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED));
   out.body.results = {2};
   return out;
 }

@@ -42,6 +42,17 @@ bool is_expensive(uint32_t opcode) {
   return opcode < COLLET_OP_LIMIT && kRows[opcode].expensive;
 }
 
+size_t operands_of(uint32_t opcode) {
+  switch (opcode) {
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  case id:                                                                                             \
+    return static_cast<size_t>(min);
+#include <collet/ops.def>
+    default:
+      return 0;
+  }
+}
+
 uint32_t combine_opcode(uint32_t combine) {
   constexpr uint32_t kOpcodes[] = {0,
                                    COLLET_OP_ADD,

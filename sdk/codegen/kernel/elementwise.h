@@ -3,6 +3,7 @@
 
 #include <collet/types.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace collet::codegen {
@@ -30,6 +31,9 @@ bool has_elementwise(uint32_t opcode, uint32_t operand_type);
 
 /// True if the op takes tens of instructions. False for ops that are not elementwise.
 bool is_expensive(uint32_t opcode);
+
+/// Returns the number of operands of an op; the least where it varies.
+size_t operands_of(uint32_t opcode);
 
 /// Returns the opcode of a known combination of two elements (COLLET_COMBINE_ADD to XOR); 0 for others.
 uint32_t combine_opcode(uint32_t combine);

@@ -81,4 +81,15 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
   return deps;
 }
 
+Expr op_expr(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a, int64_t b) {
+  Expr e;
+  e.op = ExprOp::kOp;
+  e.opcode = opcode;
+  e.type = type;
+  e.args = std::move(args);
+  e.a = a;
+  e.b = b;
+  return e;
+}
+
 }  // namespace collet::codegen

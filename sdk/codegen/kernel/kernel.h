@@ -94,6 +94,9 @@ struct ScalarBody {
 inline bool Expr::operator==(const Expr&) const = default;
 inline std::weak_ordering Expr::operator<=>(const Expr&) const = default;
 
+/// Returns the expression of an elementwise op.
+Expr op_expr(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a = 0, int64_t b = 0);
+
 /// Reduces `inputs` over the inner loops, beginning with `inits`.
 struct Reduction {
   uint32_t combine = COLLET_COMBINE_OTHER;

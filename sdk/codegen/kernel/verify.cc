@@ -34,17 +34,6 @@ bool is_complex(uint32_t type) {
   return collet_type_kind(type) == COLLET_KIND_COMPLEX;
 }
 
-size_t operands_of(uint32_t opcode) {
-  switch (opcode) {
-#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
-  case id:                                                                                             \
-    return static_cast<size_t>(min);
-#include <collet/ops.def>
-    default:
-      return 0;
-  }
-}
-
 /// Checks the types of an elementwise op; returns an empty string if they are right.
 std::string check_op_types(const Expr& e, const Types& types) {
   const uint32_t x = types[0];

@@ -15,6 +15,7 @@
 
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/llvm/test_loop.h"
 
 namespace collet::codegen {
 namespace {
@@ -210,34 +211,17 @@ using Loop = void (*)(const void* re, const void* im, void* out_re, void* out_im
 
 /// Emits a loop over vectors of `lanes` complex numbers, which computes the op for each.
 void emit_loop(llvm::Module& module, const Target& target, uint32_t opcode, uint32_t type, int lanes) {
-  Ir ir(module, target);
-  auto& b = ir.b;
-  llvm::Type* p = b.getPtrTy();
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {p, p, p, p, b.getInt64Ty()}, false),
-                                   llvm::Function::ExternalLinkage, "loop", module);
-  f->addFnAttr("target-cpu", target.cpu);
-  f->addFnAttr("target-features", target.features);
-  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", f);
-  auto* head = llvm::BasicBlock::Create(module.getContext(), "head", f);
-  auto* done = llvm::BasicBlock::Create(module.getContext(), "done", f);
-  b.SetInsertPoint(entry);
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  auto* i = b.CreatePHI(b.getInt64Ty(), 2);
-  i->addIncoming(b.getInt64(0), entry);
-  llvm::Type* t = ir.scalar(type);
-  llvm::Type* v = ir.wide(t, lanes);
-  const llvm::Align align(t->getScalarSizeInBits() / 8);
-  auto at = [&](unsigned k) { return b.CreateGEP(t, f->getArg(k), i); };
-  const Val x{b.CreateAlignedLoad(v, at(0), align), b.CreateAlignedLoad(v, at(1), align)};
-  const Val y = emit_scalar(ir, {opcode, type, {&type, 1}, {&x, 1}});
-  b.CreateAlignedStore(y.v, at(2), align);
-  b.CreateAlignedStore(y.im, at(3), align);
-  auto* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(lanes)));
-  i->addIncoming(next, b.GetInsertBlock());
-  b.CreateCondBr(b.CreateICmpSLT(next, f->getArg(4)), head, done);
-  b.SetInsertPoint(done);
-  b.CreateRetVoid();
+  emit_test_loop(module, target, 4, lanes, [&](Ir& ir, llvm::Function& f, llvm::Value* i) {
+    auto& b = ir.b;
+    llvm::Type* t = ir.scalar(type);
+    llvm::Type* v = ir.wide(t, lanes);
+    const llvm::Align align(t->getScalarSizeInBits() / 8);
+    auto at = [&](unsigned k) { return b.CreateGEP(t, f.getArg(k), i); };
+    const Val x{b.CreateAlignedLoad(v, at(0), align), b.CreateAlignedLoad(v, at(1), align)};
+    const Val y = emit_scalar(ir, {opcode, type, {&type, 1}, {&x, 1}});
+    b.CreateAlignedStore(y.v, at(2), align);
+    b.CreateAlignedStore(y.im, at(3), align);
+  });
 }
 
 class ComplexTest : public ::testing::TestWithParam<const char*> {

@@ -46,15 +46,8 @@ class PointKernel {
   }
 
   void store(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a = 0, int64_t b = 0) {
-    Expr e;
-    e.op = ExprOp::kOp;
-    e.opcode = opcode;
-    e.type = type;
-    e.args = std::move(args);
-    e.a = a;
-    e.b = b;
     Store s;
-    s.value = add(e);
+    s.value = add(op_expr(opcode, type, std::move(args), a, b));
     s.index = loop_index(0);
     s.buffer = kernel_.buffers++;
     kernel_.stores.push_back(s);
@@ -74,17 +67,6 @@ class PointKernel {
   }
   Kernel kernel_;
 };
-
-size_t operands_of(uint32_t opcode) {
-  switch (opcode) {
-#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
-  case id:                                                                                             \
-    return static_cast<size_t>(min);
-#include <collet/ops.def>
-    default:
-      return 0;
-  }
-}
 
 uint32_t unsigned_of(uint32_t bytes) {
   for (uint32_t t : {COLLET_TYPE_U8, COLLET_TYPE_U16, COLLET_TYPE_U32}) {

@@ -11,6 +11,7 @@
 
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/math.h"
+#include "sdk/codegen/llvm/test_loop.h"
 
 namespace collet::codegen {
 namespace {
@@ -102,33 +103,16 @@ using Loop = void (*)(const void* x, const void* y, void* out, int64_t count);
 /// Emits a loop that applies `body` to vectors of `lanes` elements.
 void emit_loop(llvm::Module& module, const Target& target, llvm::Type* (*element)(llvm::LLVMContext&), int lanes,
                const std::function<llvm::Value*(Ir&, llvm::Value*, llvm::Value*)>& body) {
-  Ir ir(module, target);
-  auto& b = ir.b;
-  llvm::Type* t = element(module.getContext());
-  auto* f = llvm::Function::Create(
-      llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt64Ty()}, false),
-      llvm::Function::ExternalLinkage, "loop", module);
-  f->addFnAttr("target-cpu", target.cpu);
-  f->addFnAttr("target-features", target.features);
-  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", f);
-  auto* head = llvm::BasicBlock::Create(module.getContext(), "head", f);
-  auto* done = llvm::BasicBlock::Create(module.getContext(), "done", f);
-  b.SetInsertPoint(entry);
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  auto* i = b.CreatePHI(b.getInt64Ty(), 2);
-  i->addIncoming(b.getInt64(0), entry);
-  llvm::Type* v = ir.wide(t, lanes);
-  llvm::Align align(t->getScalarSizeInBits() / 8);
-  auto at = [&](unsigned k) { return b.CreateGEP(t, f->getArg(k), i); };
-  llvm::Value* x = b.CreateAlignedLoad(v, at(0), align);
-  llvm::Value* y = b.CreateAlignedLoad(v, at(1), align);
-  b.CreateAlignedStore(body(ir, x, y), at(2), align);
-  auto* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(lanes)));
-  i->addIncoming(next, b.GetInsertBlock());
-  b.CreateCondBr(b.CreateICmpSLT(next, f->getArg(3)), head, done);
-  b.SetInsertPoint(done);
-  b.CreateRetVoid();
+  emit_test_loop(module, target, 3, lanes, [&](Ir& ir, llvm::Function& f, llvm::Value* i) {
+    auto& b = ir.b;
+    llvm::Type* t = element(module.getContext());
+    llvm::Type* v = ir.wide(t, lanes);
+    const llvm::Align align(t->getScalarSizeInBits() / 8);
+    auto at = [&](unsigned k) { return b.CreateGEP(t, f.getArg(k), i); };
+    llvm::Value* x = b.CreateAlignedLoad(v, at(0), align);
+    llvm::Value* y = b.CreateAlignedLoad(v, at(1), align);
+    b.CreateAlignedStore(body(ir, x, y), at(2), align);
+  });
 }
 
 class MathTest : public ::testing::TestWithParam<const char*> {

@@ -280,11 +280,7 @@ class Builder {
     Expr& e = kernel.exprs[score_expr];
     e = kernel.exprs[static_cast<size_t>(sum)];
     if (load_of_score.mask != kNoExpr) {
-      e = {};
-      e.op = ExprOp::kOp;
-      e.opcode = COLLET_OP_SELECT;
-      e.type = score_type;
-      e.args = {load_of_score.mask, sum, zero};
+      e = op_expr(COLLET_OP_SELECT, score_type, {load_of_score.mask, sum, zero});
     }
     drop_buffer(load_of_score.buffer);
     return true;

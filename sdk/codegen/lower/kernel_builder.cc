@@ -63,14 +63,7 @@ ExprId KernelBuilder::integer(uint32_t type, int64_t x) {
 }
 
 ExprId KernelBuilder::op(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a, int64_t b) {
-  Expr i;
-  i.op = ExprOp::kOp;
-  i.opcode = opcode;
-  i.type = type;
-  i.args = std::move(args);
-  i.a = a;
-  i.b = b;
-  return emit(std::move(i));
+  return emit(op_expr(opcode, type, std::move(args), a, b));
 }
 
 ExprId KernelBuilder::convert(ExprId x, uint32_t type) {

@@ -58,13 +58,7 @@ class RandomKernels {
   uint32_t type_of(ExprId id) const { return k_.exprs[static_cast<size_t>(id)].type; }
 
   ExprId op(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a = 0) {
-    Expr e;
-    e.op = ExprOp::kOp;
-    e.opcode = opcode;
-    e.type = type;
-    e.args = std::move(args);
-    e.a = a;
-    return add(std::move(e));
+    return add(op_expr(opcode, type, std::move(args), a));
   }
 
   /// Returns an affine index over some of the first `loops` loops that is never negative.
@@ -234,13 +228,10 @@ class RandomKernels {
       b.exprs.push_back(e);
     }
     for (size_t i = 0; i < n; ++i) {
-      Expr e;
-      e.op = ExprOp::kOp;
-      e.opcode = i == 0 || collet_type_kind(type_) == COLLET_KIND_COMPLEX ? COLLET_OP_ADD : COLLET_OP_MAXIMUM;
-      e.type = type_;
-      e.args = {static_cast<ExprId>(i), static_cast<ExprId>(n + i)};
+      const bool sum = i == 0 || collet_type_kind(type_) == COLLET_KIND_COMPLEX;
       b.results.push_back(static_cast<ExprId>(b.exprs.size()));
-      b.exprs.push_back(e);
+      b.exprs.push_back(op_expr(sum ? COLLET_OP_ADD : COLLET_OP_MAXIMUM, type_,
+                                {static_cast<ExprId>(i), static_cast<ExprId>(n + i)}));
     }
     return b;
   }
