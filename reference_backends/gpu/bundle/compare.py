@@ -14,19 +14,13 @@ import pathlib
 import statistics
 import time
 
-REDUCERS = """
-max {
+REDUCERS = "".join(f"""
+{name} {{
   a = T[] parameter(0)
   b = T[] parameter(1)
-  ROOT m = T[] maximum(a, b)
-}
-
-sum {
-  a = T[] parameter(0)
-  b = T[] parameter(1)
-  ROOT s = T[] add(a, b)
-}
-"""
+  ROOT c = T[] {op}(a, b)
+}}
+""" for name, op in (("max", "maximum"), ("sum", "add")))
 
 
 def softmax_lines(shape, source, name):

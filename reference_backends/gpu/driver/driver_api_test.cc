@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reference_backends/gpu/driver/theirs.h"
+
 #ifdef COLLET_HAS_CUDA_TOOLKIT
 // With this macro, <cuda.h> declares functions under the names that the driver exports.
 #define __CUDA_API_VERSION_INTERNAL
@@ -11,32 +13,7 @@
 
 #include <type_traits>
 
-namespace {
-
-/// Maps a type of driver_api.h to the toolkit's type.
-template <typename T>
-struct Theirs {
-  using Type = T;
-};
-template <typename T>
-struct Theirs<T*> {
-  using Type = typename Theirs<T>::Type*;
-};
-template <typename T>
-struct Theirs<const T> {
-  using Type = const typename Theirs<T>::Type;
-};
-template <typename R, typename... A>
-struct Theirs<R (*)(A...)> {
-  using Type = typename Theirs<R>::Type (*)(typename Theirs<A>::Type...);
-};
-#define SAME(name)                                              \
-  template <>                                                   \
-  struct Theirs<collet::gpu::name> {                            \
-    using Type = ::name;                                        \
-    static_assert(sizeof(Type) == sizeof(collet::gpu::name));   \
-    static_assert(alignof(Type) == alignof(collet::gpu::name)); \
-  };
+#define SAME(name) COLLET_SAME_TYPE(name, name)
 SAME(CUcontext)
 SAME(CUmodule)
 SAME(CUfunction)
@@ -57,6 +34,9 @@ SAME(CUmemPool_attribute)
 SAME(CUpointer_attribute)
 SAME(CUstreamCaptureMode)
 #undef SAME
+
+namespace {
+
 static_assert(std::is_same_v<collet::gpu::CUdeviceptr, ::CUdeviceptr>);
 static_assert(std::is_same_v<collet::gpu::CUdevice, ::CUdevice>);
 static_assert(std::is_same_v<collet::gpu::CUhostFn, ::CUhostFn>);

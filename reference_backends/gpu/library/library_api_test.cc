@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reference_backends/gpu/driver/theirs.h"
 #include "reference_backends/gpu/library/libraries.h"
 
 #ifdef COLLET_HAS_CUDA_LIBRARIES
@@ -16,64 +17,39 @@
 
 #include <type_traits>
 
-namespace {
-
-/// Maps a type of library_api.h to the toolkit's type.
-template <typename T>
-struct Theirs {
-  using Type = T;
-};
-template <typename T>
-struct Theirs<T*> {
-  using Type = typename Theirs<T>::Type*;
-};
-template <typename T>
-struct Theirs<const T> {
-  using Type = const typename Theirs<T>::Type;
-};
-template <typename R, typename... A>
-struct Theirs<R (*)(A...)> {
-  using Type = typename Theirs<R>::Type (*)(typename Theirs<A>::Type...);
-};
-#define SAME(ours, theirs)                                      \
-  template <>                                                   \
-  struct Theirs<collet::gpu::ours> {                            \
-    using Type = ::theirs;                                      \
-    static_assert(sizeof(Type) == sizeof(collet::gpu::ours));   \
-    static_assert(alignof(Type) == alignof(collet::gpu::ours)); \
-  };
-SAME(CUstream, cudaStream_t)
-SAME(cublasLtHandle_t, cublasLtHandle_t)
-SAME(cublasLtMatmulDesc_t, cublasLtMatmulDesc_t)
-SAME(cublasLtMatrixLayout_t, cublasLtMatrixLayout_t)
-SAME(cublasLtMatmulPreference_t, cublasLtMatmulPreference_t)
-SAME(cublasStatus_t, cublasStatus_t)
-SAME(cudaDataType_t, cudaDataType_t)
-SAME(cublasComputeType_t, cublasComputeType_t)
-SAME(cublasLtMatmulDescAttributes_t, cublasLtMatmulDescAttributes_t)
-SAME(cublasLtMatrixLayoutAttribute_t, cublasLtMatrixLayoutAttribute_t)
-SAME(cublasLtMatmulPreferenceAttributes_t, cublasLtMatmulPreferenceAttributes_t)
-SAME(cublasLtMatmulAlgo_t, cublasLtMatmulAlgo_t)
-SAME(cublasLtMatmulHeuristicResult_t, cublasLtMatmulHeuristicResult_t)
-SAME(cufftResult, cufftResult)
-SAME(cudnnHandle_t, cudnnHandle_t)
-SAME(cudnnTensorDescriptor_t, cudnnTensorDescriptor_t)
-SAME(cudnnFilterDescriptor_t, cudnnFilterDescriptor_t)
-SAME(cudnnConvolutionDescriptor_t, cudnnConvolutionDescriptor_t)
-SAME(cudnnStatus_t, cudnnStatus_t)
-SAME(cudnnDataType_t, cudnnDataType_t)
-SAME(cudnnTensorFormat_t, cudnnTensorFormat_t)
-SAME(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
-SAME(cudnnMathType_t, cudnnMathType_t)
-SAME(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
-SAME(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
+COLLET_SAME_TYPE(CUstream, cudaStream_t)
+COLLET_SAME_TYPE(cublasLtHandle_t, cublasLtHandle_t)
+COLLET_SAME_TYPE(cublasLtMatmulDesc_t, cublasLtMatmulDesc_t)
+COLLET_SAME_TYPE(cublasLtMatrixLayout_t, cublasLtMatrixLayout_t)
+COLLET_SAME_TYPE(cublasLtMatmulPreference_t, cublasLtMatmulPreference_t)
+COLLET_SAME_TYPE(cublasStatus_t, cublasStatus_t)
+COLLET_SAME_TYPE(cudaDataType_t, cudaDataType_t)
+COLLET_SAME_TYPE(cublasComputeType_t, cublasComputeType_t)
+COLLET_SAME_TYPE(cublasLtMatmulDescAttributes_t, cublasLtMatmulDescAttributes_t)
+COLLET_SAME_TYPE(cublasLtMatrixLayoutAttribute_t, cublasLtMatrixLayoutAttribute_t)
+COLLET_SAME_TYPE(cublasLtMatmulPreferenceAttributes_t, cublasLtMatmulPreferenceAttributes_t)
+COLLET_SAME_TYPE(cublasLtMatmulAlgo_t, cublasLtMatmulAlgo_t)
+COLLET_SAME_TYPE(cublasLtMatmulHeuristicResult_t, cublasLtMatmulHeuristicResult_t)
+COLLET_SAME_TYPE(cufftResult, cufftResult)
+COLLET_SAME_TYPE(cudnnHandle_t, cudnnHandle_t)
+COLLET_SAME_TYPE(cudnnTensorDescriptor_t, cudnnTensorDescriptor_t)
+COLLET_SAME_TYPE(cudnnFilterDescriptor_t, cudnnFilterDescriptor_t)
+COLLET_SAME_TYPE(cudnnConvolutionDescriptor_t, cudnnConvolutionDescriptor_t)
+COLLET_SAME_TYPE(cudnnStatus_t, cudnnStatus_t)
+COLLET_SAME_TYPE(cudnnDataType_t, cudnnDataType_t)
+COLLET_SAME_TYPE(cudnnTensorFormat_t, cudnnTensorFormat_t)
+COLLET_SAME_TYPE(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
+COLLET_SAME_TYPE(cudnnMathType_t, cudnnMathType_t)
+COLLET_SAME_TYPE(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
+COLLET_SAME_TYPE(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
 #ifdef COLLET_HAS_NCCL
-SAME(ncclComm_t, ncclComm_t)
-SAME(ncclResult_t, ncclResult_t)
-SAME(ncclDataType_t, ncclDataType_t)
-SAME(ncclRedOp_t, ncclRedOp_t)
+COLLET_SAME_TYPE(ncclComm_t, ncclComm_t)
+COLLET_SAME_TYPE(ncclResult_t, ncclResult_t)
+COLLET_SAME_TYPE(ncclDataType_t, ncclDataType_t)
+COLLET_SAME_TYPE(ncclRedOp_t, ncclRedOp_t)
 #endif
-#undef SAME
+
+namespace {
 
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
