@@ -4,47 +4,21 @@
 #include <collet/error.h>
 
 #include <cstring>
+#include <iterator>
 
 #include "hlo/base/utf8.h"
 
 namespace collet {
 
 std::string_view code_name(Code code) {
-  switch (code) {
-    case Code::Ok:
-      return "OK";
-    case Code::Cancelled:
-      return "CANCELLED";
-    case Code::Unknown:
-      return "UNKNOWN";
-    case Code::InvalidArgument:
-      return "INVALID_ARGUMENT";
-    case Code::DeadlineExceeded:
-      return "DEADLINE_EXCEEDED";
-    case Code::NotFound:
-      return "NOT_FOUND";
-    case Code::AlreadyExists:
-      return "ALREADY_EXISTS";
-    case Code::PermissionDenied:
-      return "PERMISSION_DENIED";
-    case Code::ResourceExhausted:
-      return "RESOURCE_EXHAUSTED";
-    case Code::FailedPrecondition:
-      return "FAILED_PRECONDITION";
-    case Code::Aborted:
-      return "ABORTED";
-    case Code::OutOfRange:
-      return "OUT_OF_RANGE";
-    case Code::Unimplemented:
-      return "UNIMPLEMENTED";
-    case Code::Internal:
-      return "INTERNAL";
-    case Code::Unavailable:
-      return "UNAVAILABLE";
-    case Code::DataLoss:
-      return "DATA_LOSS";
-  }
-  return "UNKNOWN";
+  static constexpr std::string_view kNames[] = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS"};
+  static_assert(std::size(kNames) == COLLET_DATA_LOSS + 1, "by number");
+  const auto number = static_cast<size_t>(code);
+  return number < std::size(kNames) ? kNames[number] : "UNKNOWN";
 }
 
 Status::Status(Code code, std::string message) {

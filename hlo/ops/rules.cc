@@ -66,6 +66,34 @@ Status check_called(Op op, const OpInfo& info, std::span<const CompId> called) {
   return ok_status();
 }
 
+constexpr uint32_t bit(Kind kind) {
+  return uint32_t{1} << static_cast<uint32_t>(kind);
+}
+
+// The kinds of types in a set, and how messages name it.
+struct TypeSetInfo {
+  uint32_t kinds;
+  std::string_view text;
+};
+
+const TypeSetInfo& info_of(TypeSet set) {
+  constexpr uint32_t kInteger = bit(Kind::Signed) | bit(Kind::Unsigned), kFloat = bit(Kind::Float),
+                     kComplex = bit(Kind::Complex), kPred = bit(Kind::Pred);
+  static constexpr TypeSetInfo kSets[] = {
+      {~uint32_t{0}, "any"},
+      {kInteger | kFloat | kComplex, "integer, float or complex"},
+      {kInteger | kFloat | kComplex | kPred, "integer, float, complex or pred"},
+      {kInteger | kFloat, "integer or float"},
+      {kInteger | kFloat | kPred, "integer, float or pred"},
+      {kInteger, "integer"},
+      {kInteger | kPred, "integer or pred"},
+      {kFloat, "float"},
+      {kFloat | kComplex, "float or complex"},
+  };
+  static_assert(std::size(kSets) == static_cast<size_t>(TypeSet::FLOAT_COMPLEX) + 1, "in the order of TypeSet");
+  return kSets[static_cast<size_t>(set)];
+}
+
 Status check_types(const InferInput& in, const OpInfo& info) {
   if (info.types == TypeSet::ANY || in.operands.empty()) return ok_status();
   const Shape& first = in.operand(0);
@@ -77,53 +105,11 @@ Status check_types(const InferInput& in, const OpInfo& info) {
 }  // namespace
 
 bool in_type_set(TypeSet set, Type type) {
-  const Kind kind = kind_of(type);
-  const bool integer = kind == Kind::Signed || kind == Kind::Unsigned;
-  switch (set) {
-    case TypeSet::ANY:
-      return true;
-    case TypeSet::NUMBER:
-      return integer || kind == Kind::Float || kind == Kind::Complex;
-    case TypeSet::NUMBER_PRED:
-      return integer || kind == Kind::Float || kind == Kind::Complex || kind == Kind::Pred;
-    case TypeSet::REAL:
-      return integer || kind == Kind::Float;
-    case TypeSet::REAL_PRED:
-      return integer || kind == Kind::Float || kind == Kind::Pred;
-    case TypeSet::INTEGER:
-      return integer;
-    case TypeSet::INTEGER_PRED:
-      return integer || kind == Kind::Pred;
-    case TypeSet::FLOAT:
-      return kind == Kind::Float;
-    case TypeSet::FLOAT_COMPLEX:
-      return kind == Kind::Float || kind == Kind::Complex;
-  }
-  return false;
+  return (info_of(set).kinds & bit(kind_of(type))) != 0;
 }
 
 std::string_view type_set_text(TypeSet set) {
-  switch (set) {
-    case TypeSet::ANY:
-      return "any";
-    case TypeSet::NUMBER:
-      return "integer, float or complex";
-    case TypeSet::NUMBER_PRED:
-      return "integer, float, complex or pred";
-    case TypeSet::REAL:
-      return "integer or float";
-    case TypeSet::REAL_PRED:
-      return "integer, float or pred";
-    case TypeSet::INTEGER:
-      return "integer";
-    case TypeSet::INTEGER_PRED:
-      return "integer or pred";
-    case TypeSet::FLOAT:
-      return "float";
-    case TypeSet::FLOAT_COMPLEX:
-      return "float or complex";
-  }
-  return "?";
+  return info_of(set).text;
 }
 
 Expected<Shape> infer_shape(const InferInput& in) {

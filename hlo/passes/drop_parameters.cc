@@ -22,16 +22,6 @@ bool is_candidate(const Instruction& instr, const std::vector<uint32_t>& callers
   return callers[index_of(instr.called[0])] == 1;
 }
 
-std::unordered_set<uint32_t> used_in(const Module& module, CompId c) {
-  std::unordered_set<uint32_t> used{index_of(module[c].root)};
-  for (InstrId id : module[c].order) {
-    for (InstrId o : module[id].operands) used.insert(index_of(o));
-    if (module[id].extras)
-      for (InstrId p : module[id].extras->control_predecessors) used.insert(index_of(p));
-  }
-  return used;
-}
-
 // Keeps only the results that are read, if the op has several results and each user reads exactly one of them by
 // get-tuple-element.
 bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& users) {

@@ -233,4 +233,26 @@ const Literal* splat_value(const Module& module, InstrId id) {
   return value && value->is_splat() ? value : nullptr;
 }
 
+std::unordered_set<uint32_t> used_in(const Module& module, CompId c) {
+  std::unordered_set<uint32_t> used{index_of(module[c].root)};
+  for (InstrId id : module[c].order) {
+    for (InstrId o : module[id].operands) used.insert(index_of(o));
+    if (module[id].extras)
+      for (InstrId p : module[id].extras->control_predecessors) used.insert(index_of(p));
+  }
+  return used;
+}
+
+Expected<bool> repeat_until_stable(Module& module, PassContext& context, int most_rounds,
+                                   const std::function<Expected<bool>()>& once) {
+  bool changed = false;
+  for (int round = 0; round < most_rounds; ++round) {
+    COLLET_ASSIGN(const bool again, once());
+    if (!again) break;
+    changed = true;
+    COLLET_TRY(eliminate_dead(module, context).status());
+  }
+  return changed;
+}
+
 }  // namespace collet::hlo

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "hlo/passes/builder.h"
+#include "hlo/passes/passes.h"
 
 /// \file
 /// Helpers with which passes traverse and change a module. A Rewriter rewrites a computation forward: it takes all
@@ -102,5 +104,13 @@ std::vector<bool> asynchronous_computations(const Module& module);
 /// are equal; then element 0 of the literal is their value.
 const Literal* constant_value(const Module& module, InstrId id);
 const Literal* splat_value(const Module& module, InstrId id);
+
+/// Returns the numbers of the computation's instructions that others need, with its root.
+std::unordered_set<uint32_t> used_in(const Module& module, CompId computation);
+
+/// Calls `once` until it changes nothing, at most so many times, and drops after each change what nothing needs any more.
+/// Returns true if anything was changed.
+Expected<bool> repeat_until_stable(Module& module, PassContext& context, int most_rounds,
+                                   const std::function<Expected<bool>()>& once);
 
 }  // namespace collet::hlo

@@ -257,16 +257,12 @@ bool shrink_in(Module& module, CompId c, const std::vector<uint32_t>& callers) {
 }  // namespace
 
 Expected<bool> shrink_conditionals(Module& module, PassContext& context) {
-  bool changed = false;
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool again = false;
+  return repeat_until_stable(module, context, kMostRounds, [&]() -> Expected<bool> {
+    bool changed = false;
     const std::vector<uint32_t> callers = count_callers(module);
-    for (CompId c : flow_computations(module)) again |= shrink_in(module, c, callers);
-    if (!again) break;
-    changed = true;
-    COLLET_TRY(eliminate_dead(module, context).status());
-  }
-  return changed;
+    for (CompId c : flow_computations(module)) changed |= shrink_in(module, c, callers);
+    return changed;
+  });
 }
 
 }  // namespace collet::hlo

@@ -264,17 +264,15 @@ bool shrink_in(Module& module, CompId c, LoopFinder& finder, const std::vector<u
 }  // namespace
 
 Expected<bool> shrink_loops(Module& module, PassContext& context) {
-  bool changed = false;
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool again = false;
+  const auto shrink = [&]() -> Expected<bool> {
+    bool changed = false;
     const std::vector<uint32_t> callers = count_callers(module);
     const std::vector<bool> effects = computations_with_effects(module);
     LoopFinder finder(module);
-    for (CompId c : flow_computations(module)) again |= shrink_in(module, c, finder, callers, effects);
-    if (!again) break;
-    changed = true;
-    COLLET_TRY(eliminate_dead(module, context).status());
-  }
+    for (CompId c : flow_computations(module)) changed |= shrink_in(module, c, finder, callers, effects);
+    return changed;
+  };
+  COLLET_ASSIGN(const bool changed, repeat_until_stable(module, context, kMostRounds, shrink));
   // The trip count attributes refer to state elements by number, and these numbers have changed.
   if (changed) COLLET_TRY(count_trips(module, context).status());
   return changed;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
 #include "hlo/passes/simplify_rules.h"
 
 namespace collet::hlo {
@@ -95,23 +96,18 @@ Expected<bool> simplify_once(Module& module, CompId computation, size_t most) {
 }  // namespace
 
 Expected<bool> simplify(Module& module, PassContext& context) {
-  bool changed = false;
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool again = false;
+  return repeat_until_stable(module, context, kMostRounds, [&]() -> Expected<bool> {
+    bool changed = false;
     const size_t standing = module.instruction_count();
     const size_t most = module.instruction_limit() + kMostDecided - std::min(standing, kMostDecided);
     const std::vector<bool> asynchronous = asynchronous_computations(module);
     for (CompId computation : post_order(module)) {
       if (asynchronous[index_of(computation)]) continue;
       COLLET_ASSIGN(const bool did, simplify_once(module, computation, most));
-      again |= did;
+      changed |= did;
     }
-    if (!again) break;
-    changed = true;
-    COLLET_ASSIGN(const bool dropped, eliminate_dead(module, context));
-    (void)dropped;
-  }
-  return changed;
+    return changed;
+  });
 }
 
 }  // namespace collet::hlo

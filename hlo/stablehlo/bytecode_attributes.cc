@@ -165,6 +165,16 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
   return AttrRef{out};
 }
 
+Expected<AttrRef> BytecodeAttributes::decode_float(Cursor& c, uint64_t offset) {
+  TypeRef type = c.type();
+  const hlo::Type scalar = type ? element_type(type) : hlo::Type::Invalid;
+  if (!is_float(scalar)) return bytecode_error(offset, "a float attribute without a float type");
+  Attr* out = program_.make_attr(Attr::Kind::Float);
+  out->number = read_ap_float(c.r, scalar);
+  out->type = type;
+  return AttrRef{out};
+}
+
 Expected<AttrRef> BytecodeAttributes::decode_builtin(Cursor& c) {
   const uint64_t offset = c.r.position();
   const uint64_t code = c.r.varint();
@@ -209,15 +219,8 @@ Expected<AttrRef> BytecodeAttributes::decode_builtin(Cursor& c) {
       out->type = type;
       return AttrRef{out};
     }
-    case kFloat: {
-      TypeRef type = c.type();
-      const hlo::Type scalar = type ? element_type(type) : hlo::Type::Invalid;
-      if (!is_float(scalar)) return bytecode_error(offset, "a float attribute without a float type");
-      Attr* out = program_.make_attr(Attr::Kind::Float);
-      out->number = read_ap_float(c.r, scalar);
-      out->type = type;
-      return AttrRef{out};
-    }
+    case kFloat:
+      return decode_float(c, offset);
     case kDenseArray: {
       TypeRef type = c.type();
       const uint64_t size = c.r.varint();

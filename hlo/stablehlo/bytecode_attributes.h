@@ -27,6 +27,8 @@ class BytecodeAttributes {
   Expected<AttrRef> decode_sdy(Cursor& c);
   Expected<TypeRef> decode_builtin_type(Cursor& c);
   Expected<TypeRef> decode_vhlo_type(Cursor& c);
+  /// Decodes a type and a number of it, of an attribute that begins at `offset`.
+  Expected<AttrRef> decode_float(Cursor& c, uint64_t offset);
   Expected<AttrRef> decode_text(const BytecodeEntry& entry);
   Expected<AttrRef> dense(TypeRef type, std::string_view blob, uint64_t offset);
 

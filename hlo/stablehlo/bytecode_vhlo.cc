@@ -38,15 +38,8 @@ Expected<AttrRef> BytecodeAttributes::decode_vhlo(Cursor& c) {
       return c.dictionary();
     case 7:
       return enumeration(VhloEnum::FftType);
-    case 8: {
-      TypeRef type = c.type();
-      const hlo::Type scalar = type ? element_type(type) : hlo::Type::Invalid;
-      if (!is_float(scalar)) return bytecode_error(offset, "a float attribute without a float type");
-      Attr* out = program_.make_attr(Attr::Kind::Float);
-      out->number = read_ap_float(c.r, scalar);
-      out->type = type;
-      return AttrRef{out};
-    }
+    case 8:
+      return decode_float(c, offset);
     case 9: {
       TypeRef type = c.type();
       const hlo::Type scalar = type ? element_type(type) : hlo::Type::Invalid;

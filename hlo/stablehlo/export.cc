@@ -103,12 +103,25 @@ Status Exporter::translate_all(ExportScope& scope, CompId computation) {
   return {};
 }
 
-Status Exporter::region(mlir::Op* op, CompId computation, const std::vector<ExportNode>* bound) {
-  mlir::Op* const outer = last_;
-  mlir::Region* region = program_.make_region();
-  mlir::Block* block = program_.make_block();
+// Adds a region with an empty block to the op.
+static mlir::Block* add_block(mlir::Program& program, mlir::Op* op) {
+  mlir::Region* region = program.make_region();
+  mlir::Block* block = program.make_block();
   region->blocks.push_back(block);
   op->regions.push_back(region);
+  return block;
+}
+
+static mlir::Value* add_argument(mlir::Program& program, mlir::Block* block, mlir::TypeRef type) {
+  mlir::Value* argument = program.make_value(type);
+  argument->index = static_cast<uint32_t>(block->arguments.size());
+  block->arguments.push_back(argument);
+  return argument;
+}
+
+Status Exporter::region(mlir::Op* op, CompId computation, const std::vector<ExportNode>* bound) {
+  mlir::Op* const outer = last_;
+  mlir::Block* block = add_block(program_, op);
   ExportScope inner;
   inner.block = block;
   const auto& parameters = module_[computation].parameters;
@@ -121,11 +134,7 @@ Status Exporter::region(mlir::Op* op, CompId computation, const std::vector<Expo
     std::vector<mlir::TypeRef> types;
     COLLET_TRY(leaf_types(shape, types));
     std::vector<mlir::Value*> arguments;
-    for (mlir::TypeRef type : types) {
-      arguments.push_back(program_.make_value(type));
-      arguments.back()->index = static_cast<uint32_t>(block->arguments.size());
-      block->arguments.push_back(arguments.back());
-    }
+    for (mlir::TypeRef type : types) arguments.push_back(add_argument(program_, block, type));
     inner.nodes[parameters[i]] = from_leaves(shape, arguments);
   }
   ++depth_;
@@ -145,17 +154,12 @@ Status Exporter::combiner(mlir::Op* op, CompId computation, Type type) {
   const Type own = parameters.empty() ? type : module_[parameters[0]].shape.type();
   if (own == type || parameters.size() != 2) return region(op, computation);
   mlir::Op* const outer = last_;
-  mlir::Region* region = program_.make_region();
-  mlir::Block* block = program_.make_block();
-  region->blocks.push_back(block);
-  op->regions.push_back(region);
+  mlir::Block* block = add_block(program_, op);
   ExportScope scope;
   scope.block = block;
   std::vector<ExportNode> arguments(2);
   for (ExportNode& each : arguments) {
-    mlir::Value* argument = program_.make_value(program_.tensor(program_.scalar(type), {}));
-    argument->index = static_cast<uint32_t>(block->arguments.size());
-    block->arguments.push_back(argument);
+    mlir::Value* argument = add_argument(program_, block, program_.tensor(program_.scalar(type), {}));
     each.value = emit_convert(scope, argument, own);
   }
   COLLET_ASSIGN(ExportNode root, inlined(scope, computation, std::move(arguments)));

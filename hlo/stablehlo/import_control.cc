@@ -353,15 +353,26 @@ Status optimization_barrier(Importer& m, ImportScope& scope, const mlir::Op& op)
   return define_from_state(m, scope, op, m.emit(scope, Op::OPT_BARRIER, m.shape_of(packed), {packed}), operands.size());
 }
 
-/// Defines the results of infeed and recv: `count` arrays and a token. `received` is an HLO tuple of the array, or of a tuple of the
+/// Returns the shape of what infeed and recv give beside the token: the array, or a tuple of the arrays.
+Expected<Shape> received_shape(Importer& m, const mlir::Op& op) {
+  std::vector<Shape> data;
+  for (size_t i = 0; i + 1 < op.results.size(); ++i) {
+    COLLET_ASSIGN(Shape one, m.shape(op.results[i]->type));
+    data.push_back(one);
+  }
+  return data.size() == 1 ? data[0] : Shape::tuple(data);
+}
+
+/// Defines the results of infeed and recv: arrays and a token. `received` is an HLO tuple of the array, or of a tuple of the
 /// arrays, and the token.
-void define_received(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId received, size_t count) {
+void define_received(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId received) {
   const auto part = [&](InstrId from, size_t index) {
     auto* attrs = m.module().make<TupleIndexAttrs>();
     attrs->index = static_cast<int64_t>(index);
     return m.emit(scope, Op::GET_TUPLE_ELEMENT, m.shape_of(from).element(index), {from}, attrs);
   };
   const InstrId values = part(received, 0);
+  const size_t count = op.results.empty() ? 0 : op.results.size() - 1;
   for (size_t i = 0; i < count; ++i) scope.values[op.results[i]] = count == 1 ? values : part(values, i);
   if (!op.results.empty()) scope.values[op.results.back()] = part(received, 1);
 }
@@ -369,29 +380,33 @@ void define_received(Importer& m, ImportScope& scope, const mlir::Op& op, InstrI
 /// Infeed returns ((results), token).
 Status infeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
-  std::vector<Shape> data;
-  for (size_t i = 0; i + 1 < op.results.size(); ++i) {
-    COLLET_ASSIGN(Shape one, m.shape(op.results[i]->type));
-    data.push_back(one);
-  }
-  const Shape inside = data.size() == 1 ? data[0] : Shape::tuple(data);
+  COLLET_ASSIGN(const Shape inside, received_shape(m, op));
   auto* attrs = m.module().make<InfeedAttrs>();
   attrs->config = m.module().arena().string(m.text(op, "infeed_config"));
   const InstrId id = m.emit(scope, Op::INFEED, Shape::tuple({inside, Shape::token()}), {token}, attrs);
-  define_received(m, scope, op, id, data.size());
+  define_received(m, scope, op, id);
   return {};
 }
 
-Status outfeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
+/// What outfeed and send take: arrays, which become one value, and a token.
+struct Sent {
+  InstrId data, token;
+};
+
+Expected<Sent> sent(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   if (operands.empty()) return m.fail(op, "needs a token");
   const InstrId token = operands.back();
   operands.pop_back();
-  const InstrId data = pack(m, scope, operands);
+  return Sent{pack(m, scope, operands), token};
+}
+
+Status outfeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(const Sent all, sent(m, scope, op));
   auto* attrs = m.module().make<OutfeedAttrs>();
   attrs->config = m.module().arena().string(m.text(op, "outfeed_config"));
-  attrs->shape = m.module().keep(m.shape_of(data));
-  return m.define(scope, op, m.emit(scope, Op::OUTFEED, Shape::token(), {data, token}, attrs));
+  attrs->shape = m.module().keep(m.shape_of(all.data));
+  return m.define(scope, op, m.emit(scope, Op::OUTFEED, Shape::token(), {all.data, all.token}, attrs));
 }
 
 ChannelAttrs* channel(Importer& m, const mlir::Op& op) {
@@ -402,28 +417,19 @@ ChannelAttrs* channel(Importer& m, const mlir::Op& op) {
 }
 
 Status send(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
-  if (operands.empty()) return m.fail(op, "needs a token");
-  const InstrId token = operands.back();
-  operands.pop_back();
-  const InstrId data = pack(m, scope, operands);
-  const Shape state = Shape::tuple({m.shape_of(data), Shape::scalar(Type::U32), Shape::token()});
-  const InstrId start = m.emit(scope, Op::SEND, state, {data, token}, channel(m, op));
+  COLLET_ASSIGN(const Sent all, sent(m, scope, op));
+  const Shape state = Shape::tuple({m.shape_of(all.data), Shape::scalar(Type::U32), Shape::token()});
+  const InstrId start = m.emit(scope, Op::SEND, state, {all.data, all.token}, channel(m, op));
   return m.define(scope, op, m.emit(scope, Op::SEND_DONE, Shape::token(), {start}, channel(m, op)));
 }
 
 Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
-  std::vector<Shape> data;
-  for (size_t i = 0; i + 1 < op.results.size(); ++i) {
-    COLLET_ASSIGN(Shape one, m.shape(op.results[i]->type));
-    data.push_back(one);
-  }
-  const Shape inside = data.size() == 1 ? data[0] : Shape::tuple(data);
+  COLLET_ASSIGN(const Shape inside, received_shape(m, op));
   const Shape state = Shape::tuple({inside, Shape::scalar(Type::U32), Shape::token()});
   const InstrId start = m.emit(scope, Op::RECV, state, {token}, channel(m, op));
   const InstrId done = m.emit(scope, Op::RECV_DONE, Shape::tuple({inside, Shape::token()}), {start}, channel(m, op));
-  define_received(m, scope, op, done, data.size());
+  define_received(m, scope, op, done);
   return {};
 }
 

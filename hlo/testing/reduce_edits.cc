@@ -225,12 +225,7 @@ bool drop_parameters(Module& module, std::span<const InstrId> drop) {
 }
 
 std::vector<InstrId> unused(const Module& module, CompId c) {
-  std::unordered_set<uint32_t> used{index_of(module[c].root)};
-  for (InstrId id : module[c].order) {
-    for (InstrId o : module[id].operands) used.insert(index_of(o));
-    if (module[id].extras)
-      for (InstrId p : module[id].extras->control_predecessors) used.insert(index_of(p));
-  }
+  const std::unordered_set<uint32_t> used = used_in(module, c);
   std::vector<InstrId> out;
   for (InstrId id : module[c].order)
     if (!used.contains(index_of(id)) && module[id].op != Op::PARAMETER) out.push_back(id);

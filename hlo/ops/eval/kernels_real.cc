@@ -161,48 +161,14 @@ Kernel basic(Op op) {
 template <typename R>
 Kernel function(Op op) {
   switch (op) {
-    case Op::ACOS:
-      return run<Acos, R>;
-    case Op::ACOSH:
-      return run<Acosh, R>;
-    case Op::ASIN:
-      return run<Asin, R>;
-    case Op::ASINH:
-      return run<Asinh, R>;
-    case Op::ATANH:
-      return run<Atanh, R>;
-    case Op::ATAN2:
-      return run<Atan2, R>;
     case Op::CBRT:
       return run<Cbrt, R>;
-    case Op::COSINE:
-      return run<Cos, R>;
-    case Op::COSH:
-      return run<Cosh, R>;
     case Op::ERF:
       return run<Erf, R>;
-    case Op::EXPONENTIAL:
-      return run<Exp, R>;
-    case Op::EXPONENTIAL_MINUS_ONE:
-      return run<Expm1, R>;
-    case Op::LOG:
-      return run<Log, R>;
-    case Op::LOG_PLUS_ONE:
-      return run<Log1p, R>;
-    case Op::LOGISTIC:
-      return run<Logistic, R>;
-    case Op::POWER:
-      return run<Power, R>;
-    case Op::RSQRT:
-      return run<Rsqrt, R>;
-    case Op::SINE:
-      return run<Sin, R>;
-    case Op::SINH:
-      return run<Sinh, R>;
-    case Op::TAN:
-      return run<Tan, R>;
-    case Op::TANH:
-      return run<Tanh, R>;
+#define COLLET_MATH_FUNCTION(OP, Name) \
+  case Op::OP:                         \
+    return run<Name, R>;
+#include "hlo/ops/eval/functions.def"
     default:
       return nullptr;
   }

@@ -125,14 +125,19 @@ InstrId TileBuilder::reduce(InstrId x, const Shape& shape, const ReshardStep& s,
   }
   const int64_t tile = tile_size(shape.dim(static_cast<int>(s.dim)), s.after.dimensions[s.dim].count());
   x = pad_to(x, s.dim, tile * s.along.count());
+  const auto* attrs = dimension_attrs(s, groups);
+  std::vector<int64_t> dims = dims_of(b_, x);
+  dims[s.dim] = tile;
+  return b_.op(Op::REDUCE_SCATTER, Shape::array(b_.type(x), dims), {x}, attrs, std::span(&combine, 1));
+}
+
+const CollectiveDimAttrs* TileBuilder::dimension_attrs(const ReshardStep& s, const DeviceGroups& groups) {
   auto* attrs = module_.make<CollectiveDimAttrs>();
   attrs->groups = groups_along(s, groups, true);
   attrs->channel = ++channels_;
   attrs->global_ids = true;
   attrs->dimension = static_cast<int64_t>(s.dim);
-  std::vector<int64_t> dims = dims_of(b_, x);
-  dims[s.dim] = tile;
-  return b_.op(Op::REDUCE_SCATTER, Shape::array(b_.type(x), dims), {x}, attrs, std::span(&combine, 1));
+  return attrs;
 }
 
 InstrId TileBuilder::slice(InstrId x, const Shape& shape, const ReshardStep& s) {
@@ -150,11 +155,7 @@ InstrId TileBuilder::slice(InstrId x, const Shape& shape, const ReshardStep& s) 
 }
 
 InstrId TileBuilder::all_gather(InstrId x, const Shape& shape, const ReshardStep& s, const DeviceGroups& groups) {
-  auto* attrs = module_.make<CollectiveDimAttrs>();
-  attrs->groups = groups_along(s, groups, true);
-  attrs->channel = ++channels_;
-  attrs->global_ids = true;
-  attrs->dimension = static_cast<int64_t>(s.dim);
+  const auto* attrs = dimension_attrs(s, groups);
   std::vector<int64_t> dims = dims_of(b_, x);
   dims[s.dim] *= s.along.count();
   const InstrId all = b_.op(Op::ALL_GATHER, Shape::array(b_.type(x), dims), {x}, attrs);

@@ -64,6 +64,8 @@ class TileBuilder {
   /// Returns groups of partitions that differ along `along` only, as ids replica * partitions + partition if `global`,
   /// else as partition numbers.
   Groups groups_along(const ReshardStep& step, const DeviceGroups& groups, bool global);
+  /// Returns the attributes of a collective of the partitions along the step's dimension, on a channel of its own.
+  const CollectiveDimAttrs* dimension_attrs(const ReshardStep& step, const DeviceGroups& groups);
   Groups to_groups(const std::vector<std::vector<int64_t>>& lists, size_t partitions, bool global);
 
   struct DoneReshard {

@@ -128,14 +128,8 @@ Expected<TiledValue> Materializer::plain(InstrId id, const Instruction& instr, c
   const auto is_dynamic = [&](InstrId operand) { return m_[operand].shape.has_dynamic(); };
   if (instr.shape.has_dynamic() || std::any_of(instr.operands.begin(), instr.operands.end(), is_dynamic))
     return replicated(instr, in);
+  if (is_collective(instr.op)) return collective(id, instr, in);
   switch (instr.op) {
-    case Op::ALL_REDUCE:
-    case Op::ALL_GATHER:
-    case Op::REDUCE_SCATTER:
-    case Op::ALL_TO_ALL:
-    case Op::COLLECTIVE_PERMUTE:
-    case Op::COLLECTIVE_BROADCAST:
-      return collective(id, instr, in);
     case Op::OPT_BARRIER: {
       if (in.size() != 1) break;
       const TiledValue value = reshard(in[0], instr.shape, shardings(id));

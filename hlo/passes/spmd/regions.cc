@@ -47,6 +47,20 @@ bool is_custom_call(const Instruction& instr, std::string_view target) {
   return instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target == target;
 }
 
+bool is_collective(Op op) {
+  switch (op) {
+    case Op::ALL_REDUCE:
+    case Op::ALL_GATHER:
+    case Op::REDUCE_SCATTER:
+    case Op::ALL_TO_ALL:
+    case Op::COLLECTIVE_PERMUTE:
+    case Op::COLLECTIVE_BROADCAST:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_constraint(const Instruction& instr) {
   return instr.operands.size() == 1 &&
          (is_custom_call(instr, "Sharding") || is_custom_call(instr, "xla.sdy.FuncResultSharding"));

@@ -89,6 +89,8 @@ class ProgramRegions {
 std::string_view frontend_attribute(const Instruction& instr, std::string_view name);
 /// True for custom calls that state a sharding constraint, whose targets only a partitioner knows.
 bool is_constraint(const Instruction& instr);
+/// True for the collectives that a manual computation may have.
+bool is_collective(Op op);
 inline constexpr std::string_view kEnterManual = "xla.sdy.GlobalToLocalShape";
 inline constexpr std::string_view kLeaveManual = "xla.sdy.LocalToGlobalShape";
 inline constexpr std::string_view kEnterManualTile = "SPMDFullToShardShape";

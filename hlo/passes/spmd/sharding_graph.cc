@@ -242,7 +242,7 @@ class GraphBuilder {
       copy_nodes(id, row(instr.operand(0)), row(id), region.weight);
       return ok_status();
     }
-    const bool collective = is_collective(instr);
+    const bool collective = is_collective(instr.op) && !instr.shape.has_dynamic();
     auto rule = collective ? std::nullopt : sharding_rule(m_, instr);
     rows_[index_of(id)] = new_row(instr.shape, region, !rule && !collective);
     fix_stated(instr, row(id));
@@ -267,20 +267,6 @@ class GraphBuilder {
     std::vector<Row> out;
     for (InstrId operand : operands) out.push_back(row(operand));
     return out;
-  }
-
-  static bool is_collective(const Instruction& instr) {
-    switch (instr.op) {
-      case Op::ALL_REDUCE:
-      case Op::ALL_GATHER:
-      case Op::REDUCE_SCATTER:
-      case Op::ALL_TO_ALL:
-      case Op::COLLECTIVE_PERMUTE:
-      case Op::COLLECTIVE_BROADCAST:
-        return !instr.shape.has_dynamic();
-      default:
-        return false;
-    }
   }
 
   // A collective of the program itself, in a manual computation, works on tiles as it does on whole arrays; only the
