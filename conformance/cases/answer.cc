@@ -19,9 +19,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Literal;
-using hlo::Module;
-
 Expected<std::unique_ptr<Module>> read(const Case& one, bool as_f64) {
   hlo::ParseOptions options;
   options.floats_as_f64 = as_f64;

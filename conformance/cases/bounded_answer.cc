@@ -21,12 +21,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Op;
-using hlo::Shape;
-using hlo::Type;
-
 using KnownOperands = std::span<const Known* const>;
 using Numbers = std::vector<double>;
 using Results = std::optional<std::vector<Known>>;

@@ -15,13 +15,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Module;
-using hlo::Op;
-using hlo::Shape;
-using hlo::Type;
-
 using Dims = Indices;
 
 // One loop of a loop nest over two arrays: the number of its iterations, and its stride in each array, in elements.

@@ -14,11 +14,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Op;
-using hlo::Shape;
-
 using Real = long double;
 using Complex = std::complex<Real>;
 using Operands = std::span<const Literal* const>;

@@ -13,13 +13,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Module;
-using hlo::Op;
-using hlo::Shape;
-using hlo::Type;
-
 using Operands = std::span<const Literal* const>;
 
 using Results = std::optional<std::vector<Literal>>;

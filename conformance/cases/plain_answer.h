@@ -11,59 +11,59 @@
 
 namespace collet::conformance {
 
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Module;
+using hlo::Op;
+using hlo::Shape;
+using hlo::Type;
+
 /// Computes the results of a program that copies elements, computes exact results elementwise, or consists of
 /// transforms, factorizations, normalizations and random bits, with loops, branches and calls around them. It follows
 /// docs/ops.md literally, without optimisation, and uses no part of the evaluator. Returns nullopt if an op is none of
 /// these, or if its result is not fully determined.
-std::optional<std::vector<hlo::Literal>> plain_answer(const hlo::Module& module, std::span<const hlo::Literal> inputs);
+std::optional<std::vector<Literal>> plain_answer(const Module& module, std::span<const Literal> inputs);
 
 /// Returns the results of one op. `interpreter` runs the computations that it calls.
-std::optional<std::vector<hlo::Literal>> plain_results(const PlainInterpreter& interpreter,
-                                                       const hlo::Instruction& instr,
-                                                       std::span<const hlo::Literal* const> operands);
+std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interpreter, const Instruction& instr,
+                                                  std::span<const Literal* const> operands);
 
 /// The parts of plain_results by family; each returns nullopt for an op of another family.
-std::optional<hlo::Literal> plain_move(const hlo::Instruction& instr, std::span<const hlo::Literal* const> operands);
-std::optional<hlo::Literal> plain_elements(const hlo::Instruction& instr,
-                                           std::span<const hlo::Literal* const> operands);
+std::optional<Literal> plain_move(const Instruction& instr, std::span<const Literal* const> operands);
+std::optional<Literal> plain_elements(const Instruction& instr, std::span<const Literal* const> operands);
 
-std::optional<std::vector<hlo::Literal>> plain_algebra(const hlo::Instruction& instr,
-                                                       std::span<const hlo::Literal* const> operands);
+std::optional<std::vector<Literal>> plain_algebra(const Instruction& instr, std::span<const Literal* const> operands);
 
 /// Computes random bits by Philox and Threefry.
-std::optional<std::vector<hlo::Literal>> plain_random(const hlo::Instruction& instr,
-                                                      std::span<const hlo::Literal* const> operands);
+std::optional<std::vector<Literal>> plain_random(const Instruction& instr, std::span<const Literal* const> operands);
 
 /// True if plain_move copies the elements of this op unchanged.
-bool is_move(hlo::Op op);
+bool is_move(Op op);
 
 /// A function that computes an exact op from one element of each operand (for a unary op both are the same) and stores
 /// an element of the result.
-using PlainFunction = void (*)(hlo::Literal& out, int64_t to, const hlo::Literal& a, int64_t i, const hlo::Literal& b,
-                               int64_t j);
+using PlainFunction = void (*)(Literal& out, int64_t to, const Literal& a, int64_t i, const Literal& b, int64_t j);
 /// Returns the function of `op` for operands of `type`; null if the op is not exact.
-PlainFunction plain_function(hlo::Op op, hlo::Type type);
+PlainFunction plain_function(Op op, Type type);
 
 /// Calls `each` with an index of the result and the number of an update that is combined with it, for all updates in
 /// bounds.
-void for_each_update(const hlo::Instruction& scatter, std::span<const hlo::Literal* const> operands,
+void for_each_update(const Instruction& scatter, std::span<const Literal* const> operands,
                      const std::function<void(int64_t to, int64_t update)>& each);
 /// Calls `each` with the index that each window of a select-and-scatter selects, and the number of the window. Returns
 /// false if the op does not select the first of the largest elements, or if the largest is not determined.
-bool for_each_selected(const hlo::Module& module, const hlo::Instruction& instr,
-                       std::span<const hlo::Literal* const> operands,
+bool for_each_selected(const Module& module, const Instruction& instr, std::span<const Literal* const> operands,
                        const std::function<void(int64_t to, int64_t window)>& each);
 
 /// Computes a scatter of one operand. With a null `function` the update replaces the element.
-hlo::Literal plain_scatter(const hlo::Instruction& instr, std::span<const hlo::Literal* const> operands,
-                           PlainFunction function);
+Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> operands, PlainFunction function);
 
 /// Returns whether the total order of floats is specified for all elements. The place of a NaN without a sign is not.
-bool has_total_order(const hlo::Literal& value);
+bool has_total_order(const Literal& value);
 /// Returns the bits of a float as a number that increases in total order: -NaN, -infinity ... -0, +0 ... +NaN.
-int64_t total_key(const hlo::Literal& value, int64_t i);
+int64_t total_key(const Literal& value, int64_t i);
 
 /// Copies an element of the same type.
-void copy_element(hlo::Literal& to, int64_t at, const hlo::Literal& from, int64_t index);
+void copy_element(Literal& to, int64_t at, const Literal& from, int64_t index);
 
 }  // namespace collet::conformance

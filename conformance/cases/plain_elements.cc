@@ -12,11 +12,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Op;
-using hlo::Type;
-
 int bits_of(Type type) {
   return hlo::type_info(type).bits;
 }

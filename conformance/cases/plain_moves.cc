@@ -10,10 +10,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Op;
-
 int64_t place_of(const Indices& index, const Indices& strides) {
   int64_t place = 0;
   for (size_t d = 0; d < index.size(); ++d) place += index[d] * strides[d];

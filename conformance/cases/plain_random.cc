@@ -12,10 +12,6 @@
 namespace collet::conformance {
 namespace {
 
-using hlo::Instruction;
-using hlo::Literal;
-using hlo::Shape;
-
 uint32_t low_half(uint64_t word) {
   return static_cast<uint32_t>(word);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "conformance/contract/samples.h"
 #include "hlo/base/hash.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/program/leaves.h"
@@ -348,6 +349,18 @@ PreparedProgram prepare(Instance& instance, std::string_view body, std::string_v
   if (has_layouts(instance, *out.program, compiled.executable)) return skip("the executable has layouts of its own");
   out.executable = std::move(compiled.executable);
   return out;
+}
+
+void for_each_accepted(Instance& instance, const std::function<bool(const Sample&, const PreparedProgram&)>& judge) {
+  bool any = false;
+  for (const Sample& sample : samples()) {
+    const PreparedProgram ready = prepare(instance, sample.body, {}, {}, false);
+    if (instance.contract().broken()) return;
+    if (!ready) continue;
+    any = true;
+    if (!judge(sample, ready)) return;
+  }
+  if (!any) instance.contract().skip("the backend takes none of the programs");
 }
 
 std::string accepted_sum(Instance& instance) {

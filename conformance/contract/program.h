@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -114,6 +115,8 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
 /// True if an argument or result is not dense and row-major, according to the table "layout".
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
 
+struct Sample;
+
 /// A program that a backend accepts, and its executable.
 struct PreparedProgram {
   std::unique_ptr<TestProgram> program;
@@ -124,6 +127,8 @@ struct PreparedProgram {
 /// then skips the case if `or_skip`. Records a failure if the backend accepts all ops and does not compile.
 PreparedProgram prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
                         const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
+/// Calls `judge` for each sample that the backend takes, until it returns false. Skips the case if there is none.
+void for_each_accepted(Instance& instance, const std::function<bool(const Sample&, const PreparedProgram&)>& judge);
 /// Returns an elementwise program of two arguments of one shape that the backend accepts, preferably of f32[300]. Returns an
 /// empty string, and skips the case, if there is none.
 std::string accepted_sum(Instance& instance);
