@@ -440,15 +440,7 @@ Backend describe_tuned() {
 
 TEST_F(KernelBackend, WhatWasMeasuredIsKeptWithTheExecutable) {
   table->close(instance);
-  collet_host host{};
-  host.struct_size = sizeof host;
-  host.abi_major = COLLET_ABI_MAJOR;
-  ASSERT_EQ(detail::enter<describe_tuned>(&host, &table, &error), COLLET_OK);
-  collet_open_options opened{};
-  opened.struct_size = sizeof opened;
-  collet_instance_info info{};
-  info.struct_size = sizeof info;
-  ASSERT_EQ(table->open(&opened, &instance, &info, &error), COLLET_OK) << error.message;
+  ASSERT_NO_FATAL_FAILURE(open_instance(detail::enter<describe_tuned>));
   const auto* aot = static_cast<const collet_aot_table*>(table->query(instance, "aot", 1));
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);

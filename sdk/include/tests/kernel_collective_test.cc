@@ -119,19 +119,11 @@ struct PairKind {
 };
 
 /// A program of two participants, which negate their arguments and sum them with all-reduce.
-class Pair : public ::testing::TestWithParam<PairKind> {
+class Pair : public ::testing::TestWithParam<PairKind>, public Opened {
  protected:
   void SetUp() override {
     HostDevice::failing = COLLET_NONE;
-    collet_host host{};
-    host.struct_size = sizeof host;
-    host.abi_major = COLLET_ABI_MAJOR;
-    ASSERT_EQ(GetParam().enter(&host, &table, &error), COLLET_OK);
-    collet_open_options options{};
-    options.struct_size = sizeof options;
-    collet_instance_info info{};
-    info.struct_size = sizeof info;
-    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+    ASSERT_NO_FATAL_FAILURE(open_instance(GetParam().enter));
     queues = static_cast<const collet_queue_table*>(table->query(instance, "queue", 1));
     testing::ProgramWriter w;
     const uint32_t t = w.type(COLLET_TYPE_F32, {4}), x = w.argument(t);
@@ -207,12 +199,9 @@ class Pair : public ::testing::TestWithParam<PairKind> {
     for (collet_backend_queue* one : queue) queues->destroy(one);
   }
 
-  const collet_backend* table = nullptr;
-  collet_backend_instance* instance = nullptr;
   const collet_queue_table* queues = nullptr;
   collet_backend_executable* executable = nullptr;
   collet_executable_info facts{};
-  collet_error error{};
   collet_argument arguments[2] = {}, results[2] = {};
   collet_launch launches[2] = {};
   collet_backend_queue* queue[2] = {};

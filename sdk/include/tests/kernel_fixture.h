@@ -115,22 +115,43 @@ inline Backend describe() {
   return backend;
 }
 
-/// A test fixture with an open instance of describe()'s backend, and functions that compile and run programs on it.
-class KernelBackend : public ::testing::Test {
- protected:
-  void SetUp() override {
-    allocations_until_failure = -1;
+/// A backend and its open instance, for test fixtures.
+struct Opened {
+  /// Opens an instance of the backend that `enter` describes. `about` says then what it is.
+  void open_instance(collet_backend_entry_fn enter, collet_open_options options = {}) {
     collet_host host{};
     host.struct_size = sizeof host;
     host.abi_major = COLLET_ABI_MAJOR;
-    ASSERT_EQ(detail::enter<describe>(&host, &table, &error), COLLET_OK);
-    collet_open_options options{};
+    ASSERT_EQ(enter(&host, &table, &error), COLLET_OK);
     options.struct_size = sizeof options;
-    collet_instance_info info{};
-    info.struct_size = sizeof info;
-    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
-    EXPECT_STREQ(info.name, "test");
-    EXPECT_EQ(info.opset, 1u) << "the opset that the description states, whatever the SDK's is";
+    about = {};
+    about.struct_size = sizeof about;
+    ASSERT_EQ(table->open(&options, &instance, &about, &error), COLLET_OK) << error.message;
+  }
+  /// Returns options for a program with one participant, on device 0.
+  static collet_compile_options one_participant() {
+    static const uint32_t assignment[] = {0};
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    options.assignment = assignment;
+    options.participants = 1;
+    return options;
+  }
+
+  const collet_backend* table = nullptr;
+  collet_backend_instance* instance = nullptr;
+  collet_instance_info about{};
+  collet_error error{};
+};
+
+/// A test fixture with an open instance of describe()'s backend, and functions that compile and run programs on it.
+class KernelBackend : public ::testing::Test, public Opened {
+ protected:
+  void SetUp() override {
+    allocations_until_failure = -1;
+    ASSERT_NO_FATAL_FAILURE(open_instance(detail::enter<describe>));
+    EXPECT_STREQ(about.name, "test");
+    EXPECT_EQ(about.opset, 1u) << "the opset that the description states, whatever the SDK's is";
   }
   void TearDown() override {
     table->close(instance);
@@ -150,11 +171,7 @@ class KernelBackend : public ::testing::Test {
     EXPECT_EQ(table->copy(instance, &region, 1, nullptr, &error), COLLET_OK) << error.message;
   }
   collet_backend_executable* compile(const std::vector<uint64_t>& block) {
-    collet_compile_options options{};
-    options.struct_size = sizeof options;
-    const uint32_t assignment[] = {0};
-    options.assignment = assignment;
-    options.participants = 1;
+    const collet_compile_options options = one_participant();
     facts = {};
     facts.struct_size = sizeof facts;
     collet_backend_executable* out = nullptr;
@@ -215,9 +232,6 @@ class KernelBackend : public ::testing::Test {
     return out;
   }
 
-  const collet_backend* table = nullptr;
-  collet_backend_instance* instance = nullptr;
-  collet_error error{};
   collet_status status = COLLET_OK;
   collet_executable_info facts{};
   collet_rejection rejection{};

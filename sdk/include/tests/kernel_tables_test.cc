@@ -208,23 +208,16 @@ Backend describe_late() {
   return backend;
 }
 
-class KernelTables : public ::testing::Test {
+class KernelTables : public ::testing::Test, public Opened {
  protected:
   void open(const char* fail_at = nullptr, const char* lost = nullptr) {
-    collet_host host{};
-    host.struct_size = sizeof host;
-    host.abi_major = COLLET_ABI_MAJOR;
-    ASSERT_EQ(detail::enter<describe_late>(&host, &table, &error), COLLET_OK);
     collet_open_options options{};
-    options.struct_size = sizeof options;
     const char* const keys[] = {"fail_at", "lost"};
     const char* const values[] = {fail_at, lost};
     options.keys = keys, options.values = values;
     options.pairs = (fail_at ? 1 : 0) + (lost ? 1 : 0);
-    collet_instance_info info{};
-    info.struct_size = sizeof info;
-    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
-    EXPECT_EQ(info.device_count, 2u);
+    ASSERT_NO_FATAL_FAILURE(open_instance(detail::enter<describe_late>, options));
+    EXPECT_EQ(about.device_count, 2u);
     queues = static_cast<const collet_queue_table*>(table->query(instance, "queue", 1));
     ASSERT_NE(queues, nullptr);
   }
@@ -247,11 +240,7 @@ class KernelTables : public ::testing::Test {
     return table->copy(instance, &region, 1, sync, &error);
   }
   collet_backend_executable* compile(const std::vector<uint64_t>& block) {
-    collet_compile_options options{};
-    options.struct_size = sizeof options;
-    const uint32_t assignment[] = {0};
-    options.assignment = assignment;
-    options.participants = 1;
+    const collet_compile_options options = one_participant();
     facts = {};
     facts.struct_size = sizeof facts;
     collet_rejection rejection{};
@@ -261,11 +250,8 @@ class KernelTables : public ::testing::Test {
     return out;
   }
 
-  const collet_backend* table = nullptr;
   const collet_queue_table* queues = nullptr;
-  collet_backend_instance* instance = nullptr;
   collet_executable_info facts{};
-  collet_error error{};
   void* pointer = nullptr;
   testing::ProgramWriter w;
 };
