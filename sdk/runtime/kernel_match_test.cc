@@ -37,9 +37,9 @@ class Matching : public ::testing::Test {
     if (!program.ok()) return {};
     const collet_program* p = program->get();
     Matched out;
-    Walker::for_each_op(p, [&](const collet_op* op) {
+    RegionGraph::for_each_op(p, [&](const collet_op* op) {
       if (op->opcode != COLLET_OP_FUSION) return;
-      const std::vector<Array> arrays = Walker(p).arrays(op);
+      const std::vector<Array> arrays = RegionGraph(p).arrays(op);
       out = match(Op(p, op, arrays.data()));
     });
     return out;

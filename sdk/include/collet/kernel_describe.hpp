@@ -25,21 +25,21 @@ constexpr uint32_t header_opset = 1;
 
 struct Move;
 
-/** The answer of Kernel::takes: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op
- * that no row takes runs on the fallback, if that supports it. With `return Taken::expand();` the SDK rewrites it into
+/** The answer of Kernel::takes, from which the op's collet_verdict is made: true, false, or a reason why not:
+ * `return "only rows of at most 1024 elements";`. An op that no row takes runs on the fallback, if that supports it. With `return Verdict::expand();` the SDK rewrites it into
  * simpler ops, for which the table is asked in turn. */
-class Taken {
+class Verdict {
  public:
   /** Makes the answer true or false. */
-  Taken(bool yes) : yes_(yes) {}
+  Verdict(bool yes) : yes_(yes) {}
   /** Makes the answer false, with a reason. */
-  Taken(const char* reason) : yes_(false), reason_(reason) {}
+  Verdict(const char* reason) : yes_(false), reason_(reason) {}
   /** Makes the answer false, with a reason. */
-  Taken(std::string reason) : yes_(false), reason_(std::move(reason)) {}
+  Verdict(std::string reason) : yes_(false), reason_(std::move(reason)) {}
   /** Makes the answer false, and asks the SDK to rewrite the op into simpler ones (COLLET_EXPAND). If the SDK has no
    * expansion of it, the op is declined. A later row that takes the op has precedence. */
-  static Taken expand(std::string reason = {}) {
-    Taken out(std::move(reason));
+  static Verdict expand(std::string reason = {}) {
+    Verdict out(std::move(reason));
     out.expand_ = true;
     return out;
   }
@@ -55,6 +55,9 @@ class Taken {
   bool expand_ = false;
   std::string reason_;
 };
+
+/** The former name of Verdict. */
+using Taken [[deprecated("it is called Verdict")]] = Verdict;
 
 /** An operand, typically weights, for which a kernel needs its own form, which is made once and kept. It is used if the
  * operand is a constant of the program; then the form is made during compile. It is also used for an argument that
@@ -78,7 +81,7 @@ struct Kernel {
   /** Runs the op. It may return before the work has ended; later work runs after it. */
   std::function<void(Device& device, const Op& op)> run;
   /** Checks attributes, shapes and regions. If empty, the row takes all ops with its types, except ops with regions. */
-  std::function<Taken(const Op& op)> takes = nullptr;
+  std::function<Verdict(const Op& op)> takes = nullptr;
   /** Returns the bytes of scratch memory that `run` needs. Empty: none. */
   std::function<uint64_t(const Op& op)> scratch = nullptr;
   /** Returns the estimated time in nanoseconds. Empty: unknown. */
@@ -102,11 +105,11 @@ struct Kernel {
   std::function<void(const std::vector<Member>& group)> run_together = nullptr;
 };
 
-/** Returns a row for ops that the SDK should rewrite into simpler ones: Taken::expand(). */
+/** Returns a row for ops that the SDK should rewrite into simpler ones: Verdict::expand(). */
 inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
   Kernel row{opcode, operands, results,
              [](Device&, const Op& op) { throw Error(COLLET_INTERNAL, op.name() + " was to be expanded"); }};
-  row.takes = [](const Op&) { return Taken::expand(); };
+  row.takes = [](const Op&) { return Verdict::expand(); };
   return row;
 }
 

@@ -24,10 +24,10 @@ namespace collet {
 namespace kernel {
 
 /** The definition and the users of each value of a region, for matchers and for compilers that build their own graph. */
-class Walker {
+class RegionGraph {
  public:
   /** Analyses region number `region` of a program; 0 is the entry. The program must outlive this object. */
-  explicit Walker(const collet_program* program, uint32_t region = 0)
+  explicit RegionGraph(const collet_program* program, uint32_t region = 0)
       : program_(program), region_(collet_region_at(program, region)), users_(program->values.count) {
     for (uint32_t i = 0; i < region_->ops.count; ++i) {
       const collet_op* one = op(i);
@@ -96,6 +96,9 @@ class Walker {
   const collet_region* region_;
   std::vector<std::vector<uint32_t>> users_;
 };
+
+/** The former name of RegionGraph. */
+using Walker [[deprecated("it is called RegionGraph")]] = RegionGraph;
 
 /** The result of a match; it converts to true if the shape matched. */
 class Matched {
@@ -193,18 +196,18 @@ inline Shape rsqrt(const Shape& x) {
 class Matcher {
  public:
   /** `region` is the number of the region in the program. */
-  Matcher(const collet_program* program, uint32_t region) : walker_(program, region) {}
+  Matcher(const collet_program* program, uint32_t region) : graph_(program, region) {}
 
   /** Matches the region's only result with a shape. All ops of the region must be part of the match. */
   Matched match(const shape::Shape& what) const {
     Matched out;
-    if (walker_.result_count() != 1) return out;
+    if (graph_.result_count() != 1) return out;
     State state;
-    const bool found = visit(what, walker_.result(), &state, [&](State* last) {
+    const bool found = visit(what, graph_.result(), &state, [&](State* last) {
       std::vector<uint32_t> ops = last->ops;
       std::sort(ops.begin(), ops.end());
       ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
-      if (ops.size() != walker_.op_count()) return false;
+      if (ops.size() != graph_.op_count()) return false;
       out.operands_ = last->operands;
       out.numbers_ = last->numbers;
       return true;
@@ -221,8 +224,8 @@ class Matcher {
   };
   using Next = std::function<bool(State*)>;
 
-  const collet_program* program() const { return walker_.program(); }
-  Array array(uint32_t value) const { return walker_.array(value); }
+  const collet_program* program() const { return graph_.program(); }
+  Array array(uint32_t value) const { return graph_.array(value); }
   void take(State* state, uint32_t value) const { state->ops.push_back(collet_value_at(program(), value)->definition); }
   uint32_t operand(const collet_op* op, uint32_t i) const { return collet_operand(program(), op, i); }
 
@@ -231,7 +234,7 @@ class Matcher {
     using shape::Shape;
     if (what.kind == Shape::kInput) return visit_input(what, value, state, next);
     if (what.kind == Shape::kNumber || what.kind == Shape::kAnyNumber) return visit_number(what, value, state, next);
-    const collet_op* op = walker_.producer(value);
+    const collet_op* op = graph_.producer(value);
     if (!op || op->results.count != 1) return false;
     State now = *state;
     take(&now, value);
@@ -256,7 +259,7 @@ class Matcher {
   }
 
   bool visit_input(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
-    const uint32_t argument = walker_.argument(value);
+    const uint32_t argument = graph_.argument(value);
     if (argument == COLLET_NONE) return false;
     State now = *state;
     if (now.operands.size() <= what.index) now.operands.resize(what.index + 1, COLLET_NONE);
@@ -299,7 +302,7 @@ class Matcher {
         if (dims[d] != d) return false;
       }
     }
-    const collet_op* maker = walker_.producer(from);
+    const collet_op* maker = graph_.producer(from);
     if (maker && maker->opcode == COLLET_OP_RESHAPE) {
       take(state, from);
       from = operand(maker, 0);
@@ -327,7 +330,7 @@ class Matcher {
 
   /** True if `value` is a constant with equal elements, possibly broadcast. */
   bool is_number(uint32_t value, double* out, State* state) const {
-    const collet_op* op = walker_.producer(value);
+    const collet_op* op = graph_.producer(value);
     if (!op) return false;
     take(state, value);
     if (op->opcode == COLLET_OP_BROADCAST || op->opcode == COLLET_OP_RESHAPE || op->opcode == COLLET_OP_CONVERT) {
@@ -380,7 +383,7 @@ class Matcher {
     }
   }
 
-  Walker walker_;
+  RegionGraph graph_;
 };
 
 /** Matches the first region of `op`, a fusion or a call of a pattern, with `what`. */

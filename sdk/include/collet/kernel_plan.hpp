@@ -289,7 +289,7 @@ class KernelSelector {
         refuse(kTypes, "no kernel for these element types");
         continue;
       }
-      const Taken answer = kernel.takes ? kernel.takes(view) : op->regions.count == 0 || !pattern.empty();
+      const Verdict answer = kernel.takes ? kernel.takes(view) : op->regions.count == 0 || !pattern.empty();
       if (answer) return {&kernel, true, {}};
       expand |= answer.wants_expansion();
       if (answer.reason().empty()) {

@@ -434,7 +434,7 @@ class Rows {
                    to[target] = narrow<T>(sum);
                  });
                }};
-    row.takes = [](const Op& op) -> Taken {
+    row.takes = [](const Op& op) -> Verdict {
       if (!is_simple_reduction(op)) return "only sums, products, extremes and bitwise reductions of one array";
       return detail::has_combination<T>(op.combine());
     };
@@ -463,7 +463,7 @@ class Rows {
                    }
                  }
                }};
-    row.takes = [](const Op& op) -> Taken {
+    row.takes = [](const Op& op) -> Verdict {
       MatrixProduct product;
       if (op.attributes<collet_dot_attrs>().algorithm != COLLET_ALGORITHM_UNSET) return "an algorithm that is named";
       if (!matrix_product_of(op, &product)) return "dimensions that do not come down to batch, m, n and k";
@@ -527,7 +527,7 @@ class Rows {
                    });
                  });
                }};
-    row.takes = [](const Op& op) -> Taken {
+    row.takes = [](const Op& op) -> Verdict {
       if (!is_simple_scatter(op)) return "only scatters into one array by a simple combination";
       return op.operand(0).type == Element<T>::type && op.operand(2).type == Element<T>::type &&
              detail::has_combination<T>(op.combine());
@@ -540,7 +540,7 @@ class Rows {
   Rows& sort(TypeSet types) {
     Kernel row{COLLET_OP_SORT, types | types_of<T>(), types | types_of<T>(),
                [at = address_](Device& device, const Op& op) { sort_by<T>(at, device, op); }};
-    row.takes = [](const Op& op) -> Taken {
+    row.takes = [](const Op& op) -> Verdict {
       if (op.operand(0).type != Element<T>::type) return false;
       if (op.combine() != COLLET_COMBINE_LESS && op.combine() != COLLET_COMBINE_GREATER) {
         return "only comparators that compare the first pair";

@@ -25,7 +25,7 @@ constexpr TypeSet f32{COLLET_TYPE_F32};
 constexpr TypeSet all{COLLET_TYPE_F32, COLLET_TYPE_S32};
 void run_add(Device&, const Op&);
 void run_dot(Device&, const Op&);
-Taken takes_dot(const Op&);
+Verdict takes_dot(const Op&);
 uint64_t scratch_bytes(const Op&);
 double cost_ns(const Op&);
 template <class... T> void use(const T&...) {}

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/kernel_match.hpp>
+
+#include <type_traits>
+
 #include "sdk/include/tests/kernel_fixture.h"
 
 namespace collet::kernel {
 namespace {
+
+// Code that was written with former names compiles.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static_assert(std::is_same_v<Taken, Verdict> && std::is_same_v<Walker, RegionGraph>);
+#pragma GCC diagnostic pop
 
 const Backend* wrong = nullptr;
 
@@ -95,7 +105,7 @@ class KernelAnswers : public ::testing::Test {
     const detail::Answer answer = ask();
     return answer.taken ? "taken" : answer.reason;
   }
-  void add_row(TypeSet types, std::function<Taken(const Op&)> takes) {
+  void add_row(TypeSet types, std::function<Verdict(const Op&)> takes) {
     backend.kernels.push_back({COLLET_OP_ADD, types, types, nothing, std::move(takes)});
   }
   void add_op(uint32_t opcode) {
@@ -111,14 +121,14 @@ class KernelAnswers : public ::testing::Test {
 TEST_F(KernelAnswers, TheFirstReasonThatAFittingRowGivesIsKept) {
   add_op(COLLET_OP_ADD);
   EXPECT_EQ(reason(), "no kernel");
-  add_row({COLLET_TYPE_S32}, [](const Op&) -> Taken { return "not asked: other types"; });
+  add_row({COLLET_TYPE_S32}, [](const Op&) -> Verdict { return "not asked: other types"; });
   EXPECT_EQ(reason(), "no kernel for these element types");
-  add_row(f32, [](const Op&) -> Taken { return false; });
+  add_row(f32, [](const Op&) -> Verdict { return false; });
   EXPECT_EQ(reason(), "no kernel for these attributes or shapes");
-  add_row(f32, [](const Op&) -> Taken { return "only short ones"; });
+  add_row(f32, [](const Op&) -> Verdict { return "only short ones"; });
   EXPECT_EQ(reason(), "only short ones");
-  add_row(f32, [](const Op&) -> Taken { return "only long ones"; });
-  add_row(f32, [](const Op&) -> Taken { return false; });
+  add_row(f32, [](const Op&) -> Verdict { return "only long ones"; });
+  add_row(f32, [](const Op&) -> Verdict { return false; });
   add_row({COLLET_TYPE_S32}, nullptr);
   EXPECT_EQ(reason(), "only short ones");
   add_row(f32, nullptr);
@@ -132,7 +142,7 @@ TEST_F(KernelAnswers, ARowMayAskForAnExpansion) {
   backend.kernels.push_back(expanded(COLLET_OP_ADD, f32, f32));
   EXPECT_FALSE(ask().taken);
   EXPECT_TRUE(ask().expand);
-  add_row(f32, [](const Op&) -> Taken { return "only short ones"; });
+  add_row(f32, [](const Op&) -> Verdict { return "only short ones"; });
   EXPECT_TRUE(ask().expand) << "a refusal does not take it back";
   add_row(f32, nullptr);
   EXPECT_TRUE(ask().taken);

@@ -62,8 +62,8 @@ inline float* floats(Device& device, const Array& array) {
 }
 
 constexpr TypeSet s32_of_scalars{COLLET_TYPE_S32};
-inline Taken is_scalar(const Op& op) {
-  return op.result().rank == 0 ? Taken(true) : "no kernel for these element types";
+inline Verdict is_scalar(const Op& op) {
+  return op.result().rank == 0 ? Verdict(true) : "no kernel for these element types";
 }
 
 inline Kernel add_kernel() {

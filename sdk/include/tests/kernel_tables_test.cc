@@ -183,7 +183,7 @@ Backend describe_late() {
   };
   Kernel gelu{COLLET_OP_CALL, f32, f32, [](Device&, const Op&) {}};
   gelu.pattern = "gelu";
-  gelu.takes = [](const Op& op) -> Taken {
+  gelu.takes = [](const Op& op) -> Verdict {
     if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
     return op.pattern_number("scale", 1) == 0.5;
   };

@@ -64,10 +64,10 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
   // Kernels for max(x + y, z), and for softmax of short rows, which is never run: both give a reason when they decline
   // other fusions.
   kernel::Kernel fusion{COLLET_OP_FUSION, every, every, nullptr};
-  fusion.takes = [](const kernel::Op& op) -> kernel::Taken {
+  fusion.takes = [](const kernel::Op& op) -> kernel::Verdict {
     using namespace kernel::shape;
     const Shape wanted = kernel::shape::op(COLLET_OP_MAXIMUM, add(input(0), input(1)), input(2));
-    return kernel::match(op, wanted) ? kernel::Taken(true) : "only max(x + y, z)";
+    return kernel::match(op, wanted) ? kernel::Verdict(true) : "only max(x + y, z)";
   };
   fusion.prepare = [](kernel::Device&, const kernel::Op& op) -> std::any {
     using namespace kernel::shape;
@@ -88,9 +88,9 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
                            throw kernel::Error(COLLET_INTERNAL, "nobody runs this");
                          }};
   softmax.pattern = "softmax";
-  softmax.takes = [](const kernel::Op& op) -> kernel::Taken {
+  softmax.takes = [](const kernel::Op& op) -> kernel::Verdict {
     const kernel::Array& x = op.result();
-    return x.rank != 0 && x.dims[x.rank - 1] <= 4 ? kernel::Taken(true) : "only rows of at most 4";
+    return x.rank != 0 && x.dims[x.rank - 1] <= 4 ? kernel::Verdict(true) : "only rows of at most 4";
   };
   rows.add(softmax);
   if (style.serial) {  // it has a collective of its own

@@ -46,8 +46,8 @@ const float* floats(const kernel::Array& array) {
 // the program.
 kernel::Kernel multiply_add() {
   kernel::Kernel row{COLLET_OP_FUSION, kernel::types_of<float>(), kernel::types_of<float>(), nullptr};
-  row.takes = [](const Op& op) -> kernel::Taken {
-    return kernel::match_multiply_add(op) ? kernel::Taken(true) : "only x * y + z";
+  row.takes = [](const Op& op) -> kernel::Verdict {
+    return kernel::match_multiply_add(op) ? kernel::Verdict(true) : "only x * y + z";
   };
   row.prepare = [](kernel::Device&, const Op& op) -> std::any { return kernel::match_multiply_add(op); };
   row.run = [](kernel::Device&, const Op& op) {

@@ -179,11 +179,11 @@ void run_move(kernel::Device& device, const kernel::Move& move, const Array& fro
   static_cast<Device&>(device).submit(std::move(commands), "move", 0);
 }
 
-kernel::Taken takes_reduction(const Op& op) {
+kernel::Verdict takes_reduction(const Op& op) {
   if (!kernel::is_simple_reduction(op)) return "only reductions of one array by one op";
   const uint32_t c = op.combine();
   const bool known = c == COLLET_COMBINE_ADD || c == COLLET_COMBINE_MAXIMUM || c == COLLET_COMBINE_MULTIPLY;
-  return known ? kernel::Taken(true) : "only sums, maxima and products";
+  return known ? kernel::Verdict(true) : "only sums, maxima and products";
 }
 
 // Each reduced index loads one piece of the operand. The pieces of a block are combined first, and then the blocks with
@@ -334,11 +334,11 @@ kernel::Kernel product() {
 
 // Finds product number `i` in the region of a pattern.
 bool product_in(const Op& op, uint32_t i, MatrixProduct* out) {
-  const kernel::Walker walker(op.program(), op.raw().regions.first);
-  for (uint32_t k = 0; k < walker.op_count(); ++k) {
-    if (walker.op(k)->opcode != COLLET_OP_DOT || i-- != 0) continue;
-    const std::vector<Array> arrays = walker.arrays(walker.op(k));
-    return kernel::matrix_product_of(Op(op.program(), walker.op(k), arrays.data()), out);
+  const kernel::RegionGraph graph(op.program(), op.raw().regions.first);
+  for (uint32_t k = 0; k < graph.op_count(); ++k) {
+    if (graph.op(k)->opcode != COLLET_OP_DOT || i-- != 0) continue;
+    const std::vector<Array> arrays = graph.arrays(graph.op(k));
+    return kernel::matrix_product_of(Op(op.program(), graph.op(k), arrays.data()), out);
   }
   return false;
 }
@@ -348,7 +348,7 @@ bool product_in(const Op& op, uint32_t i, MatrixProduct* out) {
 kernel::Kernel quantized_product() {
   kernel::Kernel out{COLLET_OP_CALL, quantized, f32, nullptr};
   out.pattern = "quantized_dot";
-  out.takes = [](const Op& op) -> kernel::Taken {
+  out.takes = [](const Op& op) -> kernel::Verdict {
     MatrixProduct p;
     if (!integers.has(op.operand(1).type) || op.operand(0).type != COLLET_TYPE_F32) return "only f32 by s8 or s4";
     if (!product_in(op, 0, &p) || p.batch != 1 || op.result().rank == 0) return "only products of two matrices";
@@ -383,7 +383,7 @@ kernel::Kernel quantized_product() {
 // in the scratchpad.
 constexpr int64_t kRows = 32, kMostKeys = 128;
 
-kernel::Taken takes_attention(const Op& op) {
+kernel::Verdict takes_attention(const Op& op) {
   MatrixProduct scores, sums;
   const std::string mask = op.pattern_attribute("mask");
   if (mask != "none" && mask != "add") return "only masks that are added";
