@@ -35,7 +35,7 @@ struct collet_window {
   struct collet_range padding_high;    /**< integers: may be negative */
   struct collet_range base_dilation;   /**< integers: holes are put between input elements; 1 is none */
   struct collet_range window_dilation; /**< integers: holes are put between window elements; 1 is none */
-  struct collet_range reversal;        /**< integers: 1 where the window is walked backwards */
+  struct collet_range reversal;        /**< integers: 1 where the elements of the window are in reverse order */
 };
 
 /** Which dimension of an operand of a convolution means what. */
@@ -187,7 +187,7 @@ struct collet_scatter_attrs {
   uint32_t unique; /**< 1: no two windows overlap */
 };
 
-/** call that was kept: a composite, which a backend may take whole by its name or let the SDK inline. */
+/** call. A backend may take a composite whole, by its name, or decline it so that the SDK inlines it. */
 struct collet_call_attrs {
   struct collet_range name;       /**< bytes: the composite's name, such as "chlo.top_k"; empty for a plain call */
   struct collet_range attributes; /**< bytes: the composite's attributes as text */
