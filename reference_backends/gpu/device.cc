@@ -140,6 +140,7 @@ void Device::close() noexcept {
   }
   for (const auto& [number, mark] : marks_) driver_.cuEventDestroy_v2(mark.event);
   for (CUevent event : spare_events_) driver_.cuEventDestroy_v2(event);
+  for (CUevent event : order_events_) driver_.cuEventDestroy_v2(event);
   for (CUevent event : spare_timing_events_) driver_.cuEventDestroy_v2(event);
   for (const Lane* lane : {&compute_, &upload_, &download_}) {
     for (const Timed& one : lane->timed) {
@@ -492,16 +493,28 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
 void Device::follow(GridDevice& other) {
   auto& before = static_cast<Device&>(other);
   before.use();
-  CUevent const event = before.take_event();
+  CUevent event = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(before.mutex_);
+    if (!before.order_events_.empty()) {
+      event = before.order_events_.back();
+      before.order_events_.pop_back();
+    }
+  }
+  if (!event) event = before.take_event();
+  const auto give_back = [&] {
+    const std::lock_guard<std::mutex> lock(before.mutex_);
+    before.order_events_.push_back(event);
+  };
   try {
     before.check(driver_.cuEventRecord(event, before.compute_.stream), "cuEventRecord");
     use();
     check(driver_.cuStreamWaitEvent(compute_.stream, event, 0), "cuStreamWaitEvent");
   } catch (...) {
-    before.give_back_event(event);
+    give_back();
     throw;
   }
-  before.give_back_event(event);  // the stream waits for what was recorded, even if the event is recorded again
+  give_back();  // the stream waits for what was recorded, even if the event is recorded again on the same stream
 }
 
 bool Device::start_copy_to(GridDevice& other, kernel::Memory to, kernel::Memory from, uint64_t bytes) {

@@ -168,6 +168,7 @@ class Device final : public codegen::GridDevice {
   uint64_t last_mark_ = 0;
   std::map<uint64_t, Mark> marks_;
   std::vector<CUevent> spare_events_;
+  std::vector<CUevent> order_events_;  ///< events that are recorded on the compute stream alone, see follow
   std::vector<CUevent> spare_timing_events_;
   CUevent origin_ = nullptr;  ///< event that is recorded when records are first requested
   uint64_t origin_ns_ = 0;    ///< time of origin_ on the system's clock
