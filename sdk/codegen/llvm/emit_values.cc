@@ -223,8 +223,9 @@ llvm::Value* KernelEmitter::access_mask(ExprId own, const Lanes& where) {
 }
 
 ExprId KernelEmitter::repeating_term(const Index& index) {
-  // Vectors begin at multiples of their length, except in the tiles of a transposition.
-  const bool begins = lanes_ > 1 && !ir_.is_scalable() && !passes_.is_transposing();
+  // Vectors begin at multiples of their length, except in the tiles of a transposition, and in a scan that runs in
+  // reverse.
+  const bool begins = lanes_ > 1 && !ir_.is_scalable() && !passes_.is_transposing() && !k_.scan;
   if (!begins || index.coefficient(k_.lane_loop) != 0) return kNoExpr;
   ExprId found = kNoExpr;
   for (const auto& [t, c] : index.terms) {
