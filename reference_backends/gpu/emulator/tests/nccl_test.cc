@@ -146,12 +146,17 @@ TEST_F(NcclTest, MemoryOfAnotherDevice_FailsTheMember) {
 TEST_F(NcclTest, DeviceThatHasFailed_LetsOthersWaitUntilTheyAreAborted) {
   use(1);
   ASSERT_EQ(d.cuMemFree_v2(from[1]), CUDA_SUCCESS);
+  // The device must not fail before the group has started.
+  std::promise<void> started;
+  const CUhostFn wait = [](void* promise) { static_cast<std::promise<void>*>(promise)->get_future().wait(); };
+  ASSERT_EQ(d.cuLaunchHostFunc(streams[1], wait, &started), CUDA_SUCCESS);
   ASSERT_EQ(d.cuMemcpyDtoDAsync_v2(to[1], from[1], 4, streams[1]), CUDA_SUCCESS);  // use after free
   ASSERT_EQ(group([&](int i) {
               return nccl.ncclAllReduce(source(to[i]), target(to[i]), kCount, ncclFloat32, ncclSum, members[i],
                                         streams[i]);
             }),
             ncclSuccess);
+  started.set_value();
   EXPECT_NE(d.cuStreamSynchronize(streams[1]), CUDA_SUCCESS);
   auto other = std::async(std::launch::async, [&] {
     d.cuCtxSetCurrent(contexts[0]);
