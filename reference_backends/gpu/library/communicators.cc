@@ -17,12 +17,12 @@ struct Elements {
   int64_t each = 1;  ///< elements of NCCL's type for one of the array
 };
 
-/// Returns how NCCL moves elements of a type: as bytes.
+/// Returns the type as which NCCL copies elements of `type`: bytes.
 Elements moved(uint32_t type) {
   return {ncclInt8, static_cast<int64_t>(collet_type_bytes(type))};
 }
 
-/// Returns how NCCL adds or combines elements of a type. Complex numbers are added part by part.
+/// Returns the type as which NCCL combines elements of `type`. Complex numbers are added part by part.
 Elements combined(uint32_t type) {
   switch (type) {
     case COLLET_TYPE_S8:
@@ -163,25 +163,21 @@ void Communicators::exchange_part(const codegen::GridDevice::CollectiveLaunch& w
 }
 
 void Communicators::abort(int device) noexcept {
-  const std::lock_guard lock(mutex_);
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    if (std::find(it->first.begin(), it->first.end(), device) == it->first.end()) {
-      ++it;
-      continue;
-    }
-    for (ncclComm_t one : it->second) libraries_->ncclCommAbort(one);
-    it = groups_.erase(it);
-  }
+  end(device, libraries_->ncclCommAbort);
 }
 
 void Communicators::close(int device) noexcept {
+  end(device, libraries_->ncclCommDestroy);
+}
+
+void Communicators::end(int device, ncclResult_t (*end_one)(ncclComm_t)) noexcept {
   const std::lock_guard lock(mutex_);
   for (auto it = groups_.begin(); it != groups_.end();) {
     if (std::find(it->first.begin(), it->first.end(), device) == it->first.end()) {
       ++it;
       continue;
     }
-    for (ncclComm_t one : it->second) libraries_->ncclCommDestroy(one);
+    for (ncclComm_t one : it->second) end_one(one);
     it = groups_.erase(it);
   }
 }

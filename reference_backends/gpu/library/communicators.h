@@ -48,6 +48,8 @@ class Communicators {
   void exchange_part(const codegen::GridDevice::CollectiveLaunch& what, size_t part, const Group& group,
                      const std::vector<Place>& places) const;
   void check(ncclResult_t result, const char* what) const;
+  /// Removes the communicators of all groups that have the device, and calls `end_one` for each.
+  void end(int device, ncclResult_t (*end_one)(ncclComm_t)) noexcept;
 
   const std::shared_ptr<const Libraries> libraries_;
   std::recursive_mutex mutex_;  ///< guards groups_; held while a group starts

@@ -11,6 +11,7 @@
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/lower/collective.h"
 
 namespace collet::codegen {
 
@@ -71,7 +72,7 @@ RangeId Compiler::write(ValueId v) {
 
 Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
-  fuse_block(graph_, b, {options_.fuse, !target_.has_grid()}, fusion_);
+  fuse_block(graph_, b, {options_.fuse, !target_.has_grid(), near_points()}, fusion_);
   // A copy, because bodies of control flow replace fusion_ while they are compiled.
   const std::vector<FusionGroup> groups = fusion_.groups;
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
@@ -220,6 +221,14 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     range_[n.results[0]] = range(n.operands[0]);
     return {};
   }
+  if (target_.has_grid() && is_host_value(graph_, n)) {
+    add_host_value(n, drafts);
+    return {};
+  }
+  if (target_.has_grid() && is_collective(n.opcode)) {
+    add_collective(n, drafts);
+    return {};
+  }
   switch (n.opcode) {
     case COLLET_OP_AFTER_ALL:
       range_[n.results[0]] = buffers_.add(0, time_);
@@ -233,20 +242,6 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return while_loop(n, drafts);
     case COLLET_OP_CONDITIONAL:
       return conditional(n, drafts);
-    case COLLET_OP_REPLICA_ID:
-    case COLLET_OP_PARTITION_ID:
-    case COLLET_OP_RNG_GET_AND_UPDATE_STATE:
-      if (!target_.has_grid()) break;
-      add_host_value(n, drafts);
-      return {};
-    case COLLET_OP_ALL_REDUCE:
-    case COLLET_OP_ALL_GATHER:
-    case COLLET_OP_REDUCE_SCATTER:
-    case COLLET_OP_ALL_TO_ALL:
-    case COLLET_OP_COLLECTIVE_PERMUTE:
-    case COLLET_OP_COLLECTIVE_BROADCAST:
-      add_collective(n, drafts);
-      return {};
     case COLLET_OP_BITCAST_CONVERT:
       if (!can_inline(graph_, n)) {  // a reshape that shares its operand's memory
         copy(range(n.operands[0]), n.results[0], drafts);

@@ -159,6 +159,9 @@ class Compiler {
   /// and their groups are added to `names`.
   size_t only_reader(const Block& block, const Readers& readers, ValueId v, std::vector<size_t>* names = nullptr) const;
 
+  /// Returns the number of elements of 4 bytes that the second cache holds, see edges_pay.
+  int64_t near_points() const { return target_.second_cache / 4; }
+
   // Kernels and matrix products.
   /// Adds the steps of a kernel. `again`: it is a further part of the kernel that was added before, and has its time.
   void add_kernel(KernelPlan& k, Drafts& drafts, bool again = false);

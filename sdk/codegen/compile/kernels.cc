@@ -206,7 +206,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     return;
   }
   verify(kernel, "lowering");
-  if (std::vector<KernelPlan> at_edges; k.has_edges && split_at_edges(graph_, k, at_edges)) {
+  if (std::vector<KernelPlan> at_edges; k.has_edges && split_at_edges(graph_, k, near_points(), at_edges)) {
     for (size_t i = 0; i < at_edges.size(); ++i) add_kernel(at_edges[i], drafts, i > 0);
     return;
   }

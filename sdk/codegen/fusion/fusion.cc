@@ -66,6 +66,7 @@ class Planner {
         block_(block),
         fuse_(options.fuse),
         split_edges_(options.fuse && options.split_edges),
+        near_points_(options.near_points),
         plan_(plan),
         users_(graph.values.size()),
         dependence_(graph),
@@ -338,7 +339,7 @@ class Planner {
     if (reader == kNone || follows_product(graph_.nodes[reader])) return false;
     const auto known = edges_.find(reader);
     return edges_pay(graph_.type(node.results[0]).dims,
-                     edges_with(node, known == edges_.end() ? Edges{} : known->second));
+                     edges_with(node, known == edges_.end() ? Edges{} : known->second), near_points_);
   }
 
   bool grows(const Node& user, ValueId v) const {
@@ -419,6 +420,7 @@ class Planner {
   const Block& block_;
   bool fuse_;
   bool split_edges_;
+  int64_t near_points_;
   FusionPlan& plan_;
   std::vector<std::vector<NodeId>> users_;
   Dependence dependence_;

@@ -23,7 +23,7 @@ struct FusionPlan {
   std::vector<FusionGroup> groups;  ///< in an order in which they can run
   std::vector<bool> alive;          ///< by node of the graph: whether its results are used
   std::vector<bool> in_memory;      ///< by value: whether it is materialised
-  /// By node: whether its kernel computes a concatenation, and is meant to be split at the edges of the operands.
+  /// By node: whether its kernel computes a concatenation and must be split by split_at_edges.
   std::vector<bool> has_edges;
   std::vector<bool> alias;  ///< by value: whether it is a reshape that shares its operand's memory
   /// By node: for a select between an update and the unchanged array, that update; else kNone.
@@ -44,7 +44,8 @@ std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, con
 
 struct FusionOptions {
   bool fuse = true;          ///< if false, only ops without operands in memory are inlined
-  bool split_edges = false;  ///< kernels are split at the edges of arrays, so concatenations may be inlined
+  bool split_edges = false;  ///< whether kernels are split by split_at_edges, so that concatenations may be inlined
+  int64_t near_points = 0;   ///< as in edges_pay
 };
 
 void fuse_block(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan);

@@ -81,6 +81,17 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
   return deps;
 }
 
+bool is_plain(const Kernel& kernel) {
+  return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
+         kernel.outer == kernel.loops.size();
+}
+
+std::optional<size_t> loop_of(const Index& index) {
+  if (index.coefficients.empty()) return std::nullopt;
+  const size_t loop = index.coefficients.size() - 1;
+  return index == loop_index(loop) ? std::optional(loop) : std::nullopt;
+}
+
 Expr op_expr(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a, int64_t b) {
   Expr e;
   e.op = ExprOp::kOp;

@@ -176,6 +176,13 @@ struct Kernel {
 /// Returns for each expression the set of loops that it depends on, as bits.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 
+/// True if a kernel computes and stores elements at each point of its loops, and may do so in any order: it has no inner
+/// loops, reductions, scan or updates.
+bool is_plain(const Kernel& kernel);
+
+/// Returns the loop whose variable `index` is; nullopt for any other index.
+std::optional<size_t> loop_of(const Index& index);
+
 /// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
 

@@ -37,16 +37,6 @@ void erase_loop(Kernel& kernel, size_t loop) {
   if (loop < kernel.outer) --kernel.outer;
 }
 
-/// True if the value of `index` is the variable of a loop, whose number is stored in `loop`.
-bool is_loop(const Index& index, size_t& loop) {
-  if (index.constant != 0 || !index.terms.empty() || index.coefficients.empty()) return false;
-  loop = index.coefficients.size() - 1;
-  for (size_t l = 0; l < loop; ++l) {
-    if (index.coefficients[l] != 0) return false;
-  }
-  return index.coefficients[loop] == 1;
-}
-
 /// Replaces terms that are themselves kIndex expressions by the sums that they stand for.
 void inline_indices(Kernel& kernel) {
   for_each_index(kernel, [&](Index& i) {
@@ -195,8 +185,9 @@ void split_loops(Kernel& kernel, int64_t least) {
     again = false;
     for (const Expr& e : kernel.exprs) {
       if (e.op != ExprOp::kDivide && e.op != ExprOp::kModulo) continue;
-      size_t l = 0;
-      if (!is_loop(e.index, l) || (kernel.scan && l == kernel.outer) || kernel.loops.size() >= kMostLoops) continue;
+      const std::optional<size_t> loop = loop_of(e.index);
+      if (!loop || (kernel.scan && *loop == kernel.outer) || kernel.loops.size() >= kMostLoops) continue;
+      const size_t l = *loop;
       if (e.a < least || kernel.loops[l].size <= e.a || kernel.loops[l].size % e.a != 0) continue;
       // Threads share the iterations of the first loop, so it should not be short.
       const int64_t parts = kernel.loops[l].size / e.a;

@@ -34,11 +34,9 @@ class Keys {
   }
 
   U key(U bits) const {
-    if (!is_float_) return static_cast<U>(bits ^ flip_);
     if (zeros_ && bits == kSign) bits = 0;
     if (static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_) bits = static_cast<U>(kSign - 1);
-    const U turned = static_cast<U>(bits & kSign ? ~bits : bits | kSign);
-    return static_cast<U>(turned ^ flip_);
+    return plain_key(bits);
   }
   /// Returns key(bits), without branches, if is_plain().
   U plain_key(U bits) const {

@@ -196,10 +196,10 @@ class KernelEmitter {
   /// The mask of the access itself and the mask of a partial last vector, combined.
   Value* access_mask(ExprId own, const Lanes& where);
   Val load(const Expr& i);
-  /// Returns the term of `index` that is the lane's loop variable, divided by a divisor of the number of lanes, so that
-  /// groups of as many lanes access one element each; kNoExpr if there is none, or if the lanes differ by more than it.
+  /// Returns the term floor(i / a) of `index` if i is the variable of the vectorised loop, a divides the number of lanes,
+  /// and all else is equal in all lanes. Then each group of `a` lanes accesses one element. Returns kNoExpr otherwise.
   ExprId repeating_term(const Index& index);
-  /// Loads the elements of an index that has such a term `divided`: each once, and then copied to its lanes.
+  /// Loads at an index that has such a term, `divided`: loads each element once and copies it to its lanes.
   Val load_repeated(const Expr& i, ExprId divided);
   void store(const Store& s);
   void update(const Update& u);

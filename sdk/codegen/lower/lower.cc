@@ -92,10 +92,8 @@ KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const Inp
 }
 
 /// True if one kernel for the whole concatenation, which selects an operand at each point, makes fewer vector accesses
-/// than one kernel per operand, whose vectors would be partly empty. Assumes vectors of a common length.
+/// than one kernel per operand, whose vectors would be partly empty.
 bool is_narrow(const Graph& graph, const Node& node, size_t dim, const InputTest& is_input) {
-  constexpr int64_t kVector = 16;
-  const auto vectors = [](int64_t n) { return (n + kVector - 1) / kVector; };
   const ArrayType& type = graph.type(node.results[0]);
   if (dim + 1 != type.dims.size() || collet_type_kind(type.element) == COLLET_KIND_PRED) return false;
   int64_t apart = 0;
@@ -104,10 +102,10 @@ bool is_narrow(const Graph& graph, const Node& node, size_t dim, const InputTest
     const ArrayType& t = graph.type(o);
     if (t.elements == 0) continue;
     if (!is_input(o)) return false;  // a computed operand would also be computed at points of the other operands
-    apart += 2 * vectors(t.dims[dim]);
+    apart += 2 * assumed_vectors(t.dims[dim]);
     ++operands;
   }
-  return operands > 1 && vectors(type.dims[dim]) * (operands + 1) < apart;
+  return operands > 1 && assumed_vectors(type.dims[dim]) * (operands + 1) < apart;
 }
 
 /// Lowers a concatenation to one kernel per operand, each of which writes its part of the result, or to one kernel for

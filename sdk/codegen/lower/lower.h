@@ -25,6 +25,12 @@ struct KernelPlan {
   bool has_edges = false;  ///< whether the kernel computes a concatenation, and should be split at the operands' edges
 };
 
+/// Returns the number of vectors for a row of elements, for decisions that are made before kernels are scheduled. It
+/// assumes vectors of 16 elements.
+constexpr int64_t assumed_vectors(int64_t elements) {
+  return (elements + 15) / 16;
+}
+
 /// Returns true for values that are read from memory.
 using InputTest = std::function<bool(ValueId)>;
 

@@ -10,33 +10,18 @@ namespace {
 
 constexpr int64_t kMostParts = 9;
 constexpr int64_t kFewestPoints = 1024;  ///< smaller kernels take less time than the calls of their parts
-constexpr int64_t kVector = 16;          ///< assumed length of a vector
-constexpr int64_t kInCache = 1 << 18;    ///< points of arrays that stay in the second-level cache
-
-int64_t vectors(int64_t points) {
-  return (points + kVector - 1) / kVector;
-}
+constexpr int64_t kNarrow = 16;          ///< columns that share a cache line with those beside them
 
 /// Adds the positions at which a test changes along a loop. Tests of another form than 0 <= loop variable + constant < a
 /// have no edges and remain in the kernels of the parts.
 void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
-  if (!test.index.terms.empty()) return;
-  size_t loop = kernel.loops.size();
-  for (size_t l = 0; l < test.index.coefficients.size(); ++l) {
-    if (test.index.coefficients[l] == 0) continue;
-    if (loop != kernel.loops.size() || test.index.coefficients[l] != 1) return;
-    loop = l;
-  }
-  if (loop == kernel.loops.size()) return;
+  Index variable = test.index;
+  variable.constant = 0;
+  const std::optional<size_t> loop = loop_of(variable);
+  if (!loop) return;
   for (const int64_t edge : {-test.index.constant, test.a - test.index.constant}) {
-    if (edge > 0 && edge < kernel.loops[loop].size) edges[loop].insert(edge);
+    if (edge > 0 && edge < kernel.loops[*loop].size) edges[*loop].insert(edge);
   }
-}
-
-/// True if a kernel only loads, computes and stores elements at each point of its loops, in any order.
-bool is_plain(const Kernel& kernel) {
-  return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
-         kernel.outer == kernel.loops.size() && kernel.outer > 0;
 }
 
 /// Returns a plain kernel with loops of `sizes` in place of its own, whose variables become `loops`. Tests that are
@@ -48,7 +33,7 @@ KernelPlan with_loops(const Graph& graph, const KernelPlan& plan, const Dims& si
   KernelBuilder builder(graph, part.kernel, [](ValueId) { return true; });
   KernelRewriter rewriter(plan.kernel, plan.buffers, std::move(loops), builder, part.kernel);
   for (const Store& store : plan.kernel.stores) {
-    const ExprId mask = store.mask == kNoExpr ? kNoExpr : rewriter.mask(store.mask);
+    const ExprId mask = rewriter.mask(store.mask);
     if (rewriter.is_never(mask)) continue;
     const ExprId value = rewriter.value(store.value);
     const Index index = rewriter.index(store.index);
@@ -71,17 +56,9 @@ KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin
   return with_loops(graph, plan, size, std::move(loops));
 }
 
-/// Returns the loop whose variable is `index`; the number of loops if it is none.
-size_t loop_of(const Kernel& kernel, const Index& index) {
-  for (size_t l = 0; l < kernel.loops.size(); ++l) {
-    if (index == loop_index(l)) return l;
-  }
-  return kernel.loops.size();
-}
-
 }  // namespace
 
-bool edges_pay(const Dims& loops, const Edges& edges) {
+bool edges_pay(const Dims& loops, const Edges& edges, int64_t near_points) {
   int64_t parts = 1;
   int64_t points = 1;
   bool any = false;
@@ -99,27 +76,27 @@ bool edges_pay(const Dims& loops, const Edges& edges) {
   int64_t used = 0;
   int64_t narrowest = loops.back();
   const auto segment = [&](int64_t end) {
-    used += vectors(end - before);
+    used += assumed_vectors(end - before);
     narrowest = std::min(narrowest, end - before);
     before = end;
   };
   for (const int64_t edge : innermost) segment(edge);
   segment(loops.back());
   // The columns of a narrow part are far apart in memory. They share cache lines with the part beside them.
-  if (narrowest < kVector && points > kInCache) return false;
-  return 2 * used <= 3 * vectors(loops.back());
+  if (narrowest < kNarrow && points > near_points) return false;
+  return 2 * used <= 3 * assumed_vectors(loops.back());
 }
 
-bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<KernelPlan>& parts) {
+bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_points, std::vector<KernelPlan>& parts) {
   const Kernel& kernel = plan.kernel;
-  if (!is_plain(kernel) || !plan.copies.empty()) return false;
+  if (!is_plain(kernel) || kernel.loops.empty() || !plan.copies.empty()) return false;
   Edges edges(kernel.loops.size());
   for (const Expr& e : kernel.exprs) {
     if (e.op == ExprOp::kInRange) add_edges(kernel, e, edges);
   }
   Dims loops;
   for (const Loop& l : kernel.loops) loops.push_back(l.size);
-  if (!edges_pay(loops, edges)) return false;
+  if (!edges_pay(loops, edges, near_points)) return false;
   for (size_t l = 0; l < loops.size(); ++l) edges[l].insert(loops[l]);
   Dims begin(loops.size(), 0);
   Dims size(loops.size(), 0);
@@ -149,8 +126,9 @@ bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least) {
     if (!divides || e.index.terms.size() != 1 || e.index.terms[0].second != 1) continue;
     const Expr& inner = kernel.exprs[static_cast<size_t>(e.index.terms[0].first)];
     if (inner.op != ExprOp::kDivide || e.index != Index{{}, 0, e.index.terms}) continue;
-    const size_t l = loop_of(kernel, inner.index);
-    if (l == kernel.loops.size()) continue;
+    const std::optional<size_t> divided = loop_of(inner.index);
+    if (!divided) continue;
+    const size_t l = *divided;
     const int64_t size = kernel.loops[l].size;
     const int64_t period = inner.a * e.a;
     if (period < least || period >= size || size % period != 0) continue;

@@ -7,9 +7,9 @@
 #include "sdk/codegen/lower/lower.h"
 
 /// \file
-/// Splits the loops of kernels, so that tests and quotients become constant in each part. Splits kernels at the edges of the arrays that they read. A pad or a concatenation that is computed inside a kernel
-/// tests at each point which operand has the element. For a part of the points that lies on one side of all edges, the
-/// tests are constant.
+/// Splits the loops of kernels where tests or quotients in them change. A concatenation that is computed inside a kernel
+/// tests at each point which operand has the element. Kernels for the parts of the points between the edges of the
+/// operands need no tests.
 
 namespace collet::codegen {
 
@@ -17,16 +17,16 @@ namespace collet::codegen {
 using Edges = std::vector<std::set<int64_t>>;
 
 /// True if kernels for the parts of `loops` between `edges` take less time than one kernel that tests each point. The
-/// innermost loop is assumed to be vectorised.
-bool edges_pay(const Dims& loops, const Edges& edges);
+/// innermost loop is assumed to be vectorised. Arrays of at most `near_points` elements stay in a cache of one core.
+bool edges_pay(const Dims& loops, const Edges& edges, int64_t near_points);
 
 /// Splits a kernel that has no inner loops into one kernel for each part of its points, in `parts`. Returns false if it
 /// has no edges, or if edges_pay is false for them.
-bool split_at_edges(const Graph& graph, const KernelPlan& plan, std::vector<KernelPlan>& parts);
+bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_points, std::vector<KernelPlan>& parts);
 
-/// Splits a loop of a kernel without inner loops into periods of at least `least` iterations, if an index divides the
-/// quotient of its variable again, as the indices of reshapes between transposes do. The quotient of the quotient is the
-/// number of the period. Returns false if there is no such loop.
+/// Splits a loop i of a kernel without inner loops, if some index has the quotient floor(i / a) / b or its remainder and
+/// a * b divides the size of the loop: into a loop over the periods of a * b iterations, and one within a period, which
+/// has at least `least` iterations. Reshapes around transposes leave such indices. Returns false if there is no such loop.
 bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least);
 
 }  // namespace collet::codegen

@@ -460,8 +460,8 @@ class Finder {
     return 0;
   }
 
-  /// Returns the steps of the most inner loops of the depth that may be packed at a time, so that within a block all
-  /// addresses are affine; 0 if there are no such loops.
+  /// Returns the number of steps of the depth in a block of whole inner loops, whose addresses are affine. The block has
+  /// as many of these loops as the limits allow. Returns 0 if there is no such block.
   int64_t pack_depth_of_loops() const {
     int64_t steps = 1;
     int64_t best = 0;

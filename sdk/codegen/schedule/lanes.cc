@@ -129,12 +129,6 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   }
 }
 
-/// True if the points of a kernel may be computed in any order, so also a block of one loop at a time.
-bool is_plain(const Kernel& kernel) {
-  return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
-         kernel.outer == kernel.loops.size();
-}
-
 /// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As
 /// many iterations of it as there are lanes form a square. Squares whose results are adjacent in memory are computed
 /// one after the other, because results that are a power of two apart would evict each other from the caches. The first

@@ -117,7 +117,7 @@ inline Backend describe() {
 
 /// A backend and its open instance, for test fixtures.
 struct Opened {
-  /// Opens an instance of the backend that `enter` describes. `about` says then what it is.
+  /// Opens an instance of the backend that `enter` describes. Its description is then in `about`.
   void open_instance(collet_backend_entry_fn enter, collet_open_options options = {}) {
     collet_host host{};
     host.struct_size = sizeof host;
