@@ -103,7 +103,7 @@ TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
       from_text("sum of rows", sum_kernel("f32", "add", 5, 700)),
       scan("3"),
       from_text("product", product_kernel({"f32", 2, 128, 128, 48, false, false})),
-      from_text("product of halves", product_kernel({"f16", 2, 128, 128, 40})),
+      from_text("product of halves", product_kernel({"f16", 2, 128, 128, 64})),
       from_text("sum of two arrays",
                 "kernel (3 buffers) {\nouter i0: 1001\n%0 = load f32 b0[i0]\n%1 = load f32 b1[i0 + 4]\n"
                 "%2 = add f32 %0, %1\nstore b2[i0], %2\n}"),
