@@ -13,27 +13,31 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
   return slot;
 }
 
-/// Reduces large arguments by calling a function for each lane, in f64.
-elementary::Quarter<F> reduce_large(F x) {
+/// Reduces doubles of any size by calling a function for each lane.
+elementary::Quarter<F> reduce_any(F x) {
   Ir& ir = *x.ir;
   auto& b = ir.b;
-  const F wide = x.wide() ? x : widen(x);
-  llvm::Type* floats = wide.v->getType();
-  llvm::Type* integers = ir.int_like(wide.v);
+  llvm::Type* floats = x.v->getType();
+  llvm::Type* integers = ir.int_like(x.v);
   llvm::Value* in = make_slot(ir, floats);
   llvm::Value* high = make_slot(ir, floats);
   llvm::Value* low = make_slot(ir, floats);
   llvm::Value* quarter = make_slot(ir, integers);
-  b.CreateStore(wide.v, in);
+  b.CreateStore(x.v, in);
   llvm::Type* ptr = b.getPtrTy();
   auto callee =
       ir.module.getOrInsertFunction("collet_reduce_quarter", b.getVoidTy(), ptr, b.getInt64Ty(), ptr, ptr, ptr);
   b.CreateCall(callee, {in, ir.count(ir.lanes_of(x.v)), high, low, quarter});
-  const F r = {ir, b.CreateLoad(floats, high)}, rest = {ir, b.CreateLoad(floats, low)};
-  llvm::Value* q = b.CreateLoad(integers, quarter);
-  if (x.wide()) return {r, rest, {&ir, q}};
-  const F head = narrow(r);
-  return {head, narrow(r - widen(head)), {&ir, b.CreateTrunc(q, ir.int_like(x.v))}};
+  return {{ir, b.CreateLoad(floats, high)}, {ir, b.CreateLoad(floats, low)}, {&ir, b.CreateLoad(integers, quarter)}};
+}
+
+/// Reduces x, of which some lane is large. An f32 is reduced as an f64, since few of them are large for that.
+elementary::Quarter<F> reduce_large(F x) {
+  if (x.wide()) return reduce_any(x);
+  const elementary::Quarter<F> wide = reduce_quarter(widen(x));
+  const F head = narrow(wide.r);
+  Ir& ir = *x.ir;
+  return {head, narrow(wide.r - widen(head) + wide.low), {&ir, ir.b.CreateTrunc(wide.quarter.v, ir.int_like(x.v))}};
 }
 
 }  // namespace
@@ -42,9 +46,8 @@ elementary::Quarter<F> reduce_quarter(F x) {
   Ir& ir = *x.ir;
   auto& b = ir.b;
   const elementary::Quarter<F> near = elementary::reduce_small(x);
-  // If any lane is large, all lanes are reduced by the function.
-  llvm::Value* large = magnitude(x) > elementary::small_limit(x);
-  llvm::Value* any = ir.lanes_of(x.v) == 1 ? large : b.CreateOrReduce(large);
+  const Mask large = magnitude(x) > elementary::small_limit(x);
+  llvm::Value* any = ir.lanes_of(x.v) == 1 ? large.v : b.CreateOrReduce(large);
   auto& context = ir.context();
   llvm::Function* f = b.GetInsertBlock()->getParent();
   llvm::BasicBlock* before = b.GetInsertBlock();
@@ -55,13 +58,16 @@ elementary::Quarter<F> reduce_quarter(F x) {
                 llvm::ConstantAsMetadata::get(b.getInt32(2000))});
   b.CreateCondBr(any, slow, after, weights);
   b.SetInsertPoint(slow);
-  const elementary::Quarter<F> far = reduce_large(x);
+  elementary::Quarter<F> far = reduce_large(x);
+  // The result of a lane does not depend on the other lanes.
+  far = {select(large, far.r, near.r), select(large, far.low, near.low), select(large, far.quarter, near.quarter)};
+  llvm::BasicBlock* end = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
   const auto join = [&](llvm::Value* fast, llvm::Value* other) {
     llvm::PHINode* phi = b.CreatePHI(fast->getType(), 2);
     phi->addIncoming(fast, before);
-    phi->addIncoming(other, slow);
+    phi->addIncoming(other, end);
     return phi;
   };
   return {{ir, join(near.r.v, far.r.v)}, {ir, join(near.low.v, far.low.v)}, {&ir, join(near.quarter.v, far.quarter.v)}};

@@ -520,11 +520,15 @@ struct Quarter {
 /** Returns the largest |x| for which reduce_small can be used. */
 template <class V>
 double small_limit(V x) {
-  return x.fuses() ? 0x1p20 : x.wide() ? 0x1p19 : 256;
+  return x.wide() ? x.fuses() ? 0x1p20 : 0x1p19 : x.fuses() ? 0x1p14 : 256;
 }
 
 /** Reduces x with |x| <= small_limit(x) by subtracting a multiple of pi/2 in three parts (Cody and Waite). Without a
- * fused multiply-add, the parts are short enough that their products with the multiple are exact. */
+ * fused multiply-add, the parts are short enough that their products with the multiple are exact.
+ *
+ * The f32 with a fused multiply-add needs fewer operations: the first two parts are so short that both subtractions are
+ * exact, except that the second is rounded where its result is larger than what it subtracts; then its error is exact. The sign
+ * of zero is kept: r = x and low = -0. */
 template <class V>
 Quarter<V> reduce_small(V x) {
   const bool wide = x.wide();
@@ -532,10 +536,17 @@ Quarter<V> reduce_small(V x) {
   const V shifted = multiply_add(x, x.like(0.63661977236758134), x.like(rounder));
   const V n = shifted - rounder;
   const auto quarter = bits(shifted);  // the low bits are those of the integer
+  if (x.fuses() && !wide) {
+    const V c2 = x.like(0x1.444p-24);
+    const V first = fused_multiply_add(-n, x.like(0x1.921fb4p+0), x);
+    const V r = fused_multiply_add(-n, c2, first);
+    const V excess = fused_multiply_add(n, x.like(0x1.68c234p-39), fused_multiply_add(n, c2, r - first));
+    return {r, -excess, quarter};
+  }
   if (x.fuses()) {
-    const V c1 = x.like(wide ? 1.5707963267948966 : 1.57079637050628662109375);
-    const V c2 = x.like(wide ? 6.123233995736766e-17 : -4.37113882867379e-8);
-    const V c3 = x.like(wide ? -1.4973849048591833e-33 : -1.71512451e-15);
+    const V c1 = x.like(1.5707963267948966);
+    const V c2 = x.like(6.123233995736766e-17);
+    const V c3 = x.like(-1.4973849048591833e-33);
     const Sum<V> second = two_product(n, c2);
     const Sum<V> all = two_sum(fused_multiply_add(-n, c1, x), -second.high);
     return {all.high, fused_multiply_add(-n, c3, all.low - second.low), quarter};
@@ -561,6 +572,28 @@ constexpr double kCos32[] = {0.0416666666192736644, -0.00138888834429892029, 0.0
 constexpr double kCos64[] = {0.0416666666666666666,   -0.00138888888888888723, 0.0000248015873015698631,
                              -2.75573192146715153e-7, 2.08767542070263937e-9,  -1.14702751657849043e-11,
                              4.73729115757319884e-14};
+
+/** Coefficients of (sin x / x - 1) / x^2 and (cos x - 1) / x^2 as polynomials in x^2, for |x| <= pi / 4. */
+constexpr double kShortSin32[] = {-0.16666666640587813, 0.008333329280491499, -0.0001983930440707718,
+                                  2.7180464049576498e-6};
+constexpr double kShortCos32[] = {-0.499999997229051, 0.04166662306438156, -0.0013886755318077496,
+                                  2.4389633762929282e-5};
+
+/** Returns the sine of what was reduced, in f32 with a fused multiply-add. Sine and cosine of the remainder are one polynomial,
+ * m + m z q(z) with z = r^2, whose coefficients and m are selected. The corrections for `low` and for the rounding of z
+ * keep the error below 1 ULP. */
+template <class V>
+V selected_sine(Quarter<V> d) {
+  const auto even = (d.quarter & 1) == 0;
+  const V r = d.r, one = r.like(1), z = r * r, z_low = fused_multiply_add(r, r, -z);
+  V q = select(even, r.like(kShortSin32[3]), r.like(kShortCos32[3]));
+  for (int i = 2; i >= 0; --i)
+    q = fused_multiply_add(q, z, select(even, r.like(kShortSin32[i]), r.like(kShortCos32[i])));
+  const V m = select(even, r, one), slope = select(even, one, -r);
+  const V correction = fused_multiply_add(z_low, select(even, r.like(0), r.like(0.5)), -d.low * slope);
+  const V y = m - fused_multiply_add(-(m * z), q, correction);
+  return from_bits(y, bits(y) ^ ((d.quarter & 2) << 30));
+}
 
 template <class V>
 V small_sine(V r, V low) {
@@ -601,11 +634,16 @@ SineAndCosine<V> sine_and_cosine(V x) {
 /** The sine. */
 template <class V>
 V sin(V x) {
+  if (!x.wide() && x.fuses()) return detail::selected_sine(reduce_quarter(x));
   return sine_and_cosine(x).sine;
 }
 /** The cosine. */
 template <class V>
 V cos(V x) {
+  if (!x.wide() && x.fuses()) {
+    const Quarter<V> d = reduce_quarter(x);
+    return detail::selected_sine(Quarter<V>{d.r, d.low, d.quarter + 1});
+  }
   return sine_and_cosine(x).cosine;
 }
 /** The tangent. */
