@@ -111,9 +111,11 @@ class MatmulLoops {
         m_.put(&Tile::depth, m_.number(c_.run));
         m_.put(&Tile::segments, segments);
         m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, k * c_.run_block));
+        block_ = {k * c_.run_block, segments};
       } else {
         steps = m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first);
         m_.put(&Tile::depth, steps);
+        block_ = {first, steps};
       }
       m_.put(&Tile::accumulate, m_.choose(k == 0, 0, 1));
       const bool own_rows = c_.a_packed && c_.a_blocks > 1;
@@ -132,6 +134,7 @@ class MatmulLoops {
 
   /// Sets the panel of b that tiles use. A last panel of fewer columns is used in place, since it cannot be copied whole.
   void panel_of_b(Number j, Address from, Number steps) {
+    panel_ = from;
     if (!c_.copies_b) return m_.put(&Tile::b, from);
     m_.put(&Tile::ahead, from + c_.panel * c_.element_bytes);
     m_.put(&Tile::ahead_step, m_.number(c_.b_depth));
@@ -165,14 +168,45 @@ class MatmulLoops {
       m_.put(&Tile::rows, m_.choose(last_row, c_.last_rows, c_.tile_rows));
       if (!c_.positions.empty())
         m_.put(&Tile::position, m_.elements(&MatmulCall::positions, batch * static_cast<int64_t>(c_.batch_rank)));
-      m_.compute(last_row, last_column);
+      if (c_.first_step.empty()) {
+        m_.compute(last_row, last_column);
+      } else {
+        compute_part(batch * c_.tiles + i, a_ + (a + a_at) * c_.element_bytes, last_row, last_column);
+      }
       if (c_.copies_b) m_.put(&Tile::ahead_step, m_.number(0));  // the first tile has fetched the panel
       m_.finish(is_last_block, last_column);
     });
   }
 
+  /// Computes a tile for the part of this block of the depth in which its rows are not all zero.
+  void compute_part(Number tile, Address a, Flag last_row, Flag last_column) {
+    const Number first = m_.element(&MatmulCall::first_step, tile);
+    const Number begin = m_.most(first - block_.first, m_.number(0));
+    const Number end = m_.least(m_.element(&MatmulCall::end_step, tile) - block_.first, block_.count);
+    m_.when(begin < end, [&] {
+      const bool segmented = !c_.segments.empty();
+      m_.put(&Tile::b, panel_ + begin * ((segmented ? c_.run : 1) * c_.b_depth * c_.element_bytes));
+      if (segmented) {
+        m_.put(&Tile::segments, end - begin);
+        m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, block_.first + begin));
+      } else {
+        m_.put(&Tile::a, a + begin * (c_.a_depth * c_.element_bytes));
+        m_.put(&Tile::depth, end - begin);
+      }
+      m_.put(&Tile::accumulate, m_.choose(first < block_.first, 1, 0));
+      m_.compute(last_row, last_column);
+    });
+  }
+
+  /// A block of the depth, in segments if the depth has segments.
+  struct Block {
+    Number first{}, count{};
+  };
+
   const MatmulCall& c_;
   Machine& m_;
+  Block block_;
+  Address panel_{};  ///< the panel of b, from the block's first step on
   Number batch_{}, first_tile_{}, last_tile_{}, first_panel_{}, last_panel_{};
   Address a_scratch_{}, a_{}, b_{}, c_base_{}, d_base_{};
 };

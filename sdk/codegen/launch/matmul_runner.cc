@@ -57,6 +57,7 @@ class MatmulRunner::Interpreter {
 
   static Number number(int64_t x) { return x; }
   static Number least(Number x, Number y) { return std::min(x, y); }
+  static Number most(Number x, Number y) { return std::max(x, y); }
   static Number choose(Flag which, int64_t x, int64_t y) { return which ? x : y; }
   static Address choose(Flag which, Address x, Address y) { return which ? x : y; }
   static Flag no() { return false; }

@@ -73,7 +73,16 @@ class Printer {
     if (call.b_packed) out_ += ", b packed";
     if (call.copies_b) out_ += ", panels of b copied";
     if (call.epilogue) out_ += ", epilogue";
+    if (!call.first_step.empty()) out_ += ", " + std::to_string(percent_skipped(call)) + " % in padding";
     out_ += "\n";
+  }
+
+  /// Returns the share of the depth that tiles leave out because it is zero.
+  static int64_t percent_skipped(const MatmulCall& call) {
+    const int64_t all = call.segments.empty() ? call.depth : static_cast<int64_t>(call.segments.size());
+    int64_t used = 0;
+    for (size_t i = 0; i < call.first_step.size(); ++i) used += call.end_step[i] - call.first_step[i];
+    return 100 - 100 * used / (all * static_cast<int64_t>(call.first_step.size()));
   }
 
   void collective(size_t i, const CollectiveCall& call) {

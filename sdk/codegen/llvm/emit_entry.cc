@@ -70,8 +70,8 @@ class MatmulWriter {
 
   llvm::Function* run() {
     tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    for (const Table table :
-         {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::positions, &MatmulCall::segments}) {
+    for (const Table table : {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::positions,
+                              &MatmulCall::segments, &MatmulCall::first_step, &MatmulCall::end_step}) {
       if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
     }
     Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
@@ -82,6 +82,7 @@ class MatmulWriter {
 
   Number number(int64_t x) { return of(w_.number(x)); }
   Number least(Number x, Number y) { return of(b_.CreateSelect((x < y).v, x.v, y.v)); }
+  Number most(Number x, Number y) { return of(b_.CreateSelect((x < y).v, y.v, x.v)); }
   Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
   Address choose(Flag which, Address x, Address y) { return of(b_.CreateSelect(which.v, x.v, y.v)); }
   Flag no() { return of(b_.getFalse()); }

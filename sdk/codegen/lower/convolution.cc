@@ -157,6 +157,8 @@ class Edges {
         window_(window_of(graph, a_.window)) {}
 
   const Window& window() const { return window_; }
+  /// Returns where the copy is zero in the first dimension of the window.
+  const std::optional<ZeroBorder>& border() const { return border_; }
 
   bool worthwhile() {
     const ArrayType& input = graph_.type(node_.operands[0]);
@@ -191,6 +193,7 @@ class Edges {
     const uint32_t type = sum_type(graph_.type(node_.operands[0]).element);
     separate_lines(type);
     const ValueId copy = make(type, dims_);
+    set_border(copy);
     if (!whole_lines(copy, type, is_input, out)) {
       out.push_back(zeros(copy, type, is_input));
       out.push_back(elements(copy, type, is_input));
@@ -288,6 +291,16 @@ class Edges {
     return put;
   }
 
+  void set_border(ValueId copy) {
+    const std::vector<int64_t> of_window = window_dims();
+    const auto found = std::find_if(of_window.begin(), of_window.end(), [](int64_t d) { return d >= 0; });
+    if (found == of_window.end()) return;
+    const auto dim = static_cast<size_t>(found - of_window.begin());
+    const auto w = static_cast<size_t>(*found);
+    const int64_t step = strides_of(dims_)[dim];
+    border_ = ZeroBorder{copy, dims_[dim] * step, step, window_.low[w], dims_[dim] - window_.low[w] - window_.high[w]};
+  }
+
   /// Pads lines, because lines a power of two apart are placed in the same cache sets.
   void separate_lines(uint32_t type) {
     const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
@@ -300,6 +313,7 @@ class Edges {
   collet_convolution_attrs a_;
   Window window_;
   Dims dims_;
+  std::optional<ZeroBorder> border_;
 };
 
 /// Computes a convolution of a dilated input without multiplying by the zeros between its elements. Results that are a
@@ -521,6 +535,7 @@ void convolution_kernels(const Graph& graph, const Node& node, const InputTest& 
   ValueId input = node.operands[0];
   if (edges.worthwhile()) input = edges.copy(is_input, make, out);
   out.push_back(convolution_kernel(graph, node, is_input, input, edges.window()));
+  out.back().zero_border = edges.border();
 }
 
 }  // namespace collet::codegen

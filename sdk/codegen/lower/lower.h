@@ -5,6 +5,7 @@
 /// Lowers ops to kernels: builds the loop nest of each kind of op, including the ops that are fused into it.
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sdk/codegen/graph/graph.h"
@@ -13,6 +14,16 @@
 namespace collet::codegen {
 
 /// A kernel and the values that its buffers hold.
+/// A value that is zero in some indices of one dimension: where (offset modulo period) / step is outside of
+/// [first, first + count). `period` is the dimension's size times `step`, the distance of two indices in elements.
+struct ZeroBorder {
+  ValueId value = kNone;
+  int64_t period = 0;
+  int64_t step = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 struct KernelPlan {
   Kernel kernel;
   std::vector<ValueId> buffers;  ///< indexed by the number of the buffer
@@ -22,6 +33,7 @@ struct KernelPlan {
   /// Pairs (operand, result): the operand must be copied into the result before the kernel runs, unless both share
   /// memory.
   std::vector<std::pair<ValueId, ValueId>> copies;
+  std::optional<ZeroBorder> zero_border;  ///< what is known to be zero of a value that the kernel reads
   bool has_edges = false;  ///< whether the kernel computes a concatenation, and should be split at the operands' edges
 };
 

@@ -16,20 +16,6 @@ int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-/// Returns, for each batch, `first` plus the sum of index * step over the loops of the batch.
-std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
-  std::vector<int64_t> at{first};
-  for (auto [extent, step] : levels) {
-    std::vector<int64_t> next;
-    next.reserve(at.size() * static_cast<size_t>(extent));
-    for (int64_t x : at) {
-      for (int64_t i = 0; i < extent; ++i) next.push_back(x + i * step);
-    }
-    at = std::move(next);
-  }
-  return at;
-}
-
 class Maker {
  public:
   explicit Maker(const Target& target) : target_(target) {}
@@ -92,9 +78,9 @@ class Maker {
       c_.run_block = divide_up(count, divide_up(count, c_.run_block));
       c_.depth_block = c_.run_block * c_.run;
     }
-    c_.a_at = places_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
-    c_.b_at = places_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
-    c_.c_at = places_of(p.batch, c_.c_offset);
+    c_.a_at = offsets_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
+    c_.b_at = offsets_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
+    c_.c_at = offsets_of(p.batch, c_.c_offset);
     c_.batch_rank = p.batch.size();
     for (int64_t b = 0; b < c_.batches; ++b) {
       int64_t inside = c_.batches;
@@ -108,14 +94,31 @@ class Maker {
       if (c_.batches % c_.shared != 0) c_.shared = 1;
     }
     c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches && !p.starts();
+    set_parts(p.a);
     partition();
     c_.packs_b = c_.packs_b && c_.chunks == 1;
     c_.copies_b = c_.copies_b && c_.tiles * c_.shared >= kLeastCopied * c_.chunks;
+    if (c_.copies_b) c_.first_step = c_.end_step = {};  // a panel is copied, and fetched, as a whole
     if (c_.packs_b) c_.b_buffers = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;
     return std::move(c_);
   }
 
  private:
+  /// Sets the part of the depth of each tile of each batch.
+  void set_parts(const ProductOperand& a) {
+    constexpr int64_t kMostParts = 1 << 16;
+    const auto& batches = a.parts_of_batches;
+    const auto& tiles = a.parts_of_tiles;
+    if ((batches.empty() && tiles.empty()) || c_.batches * c_.tiles > kMostParts) return;
+    for (int64_t b = 0; b < c_.batches; ++b) {
+      for (int64_t i = 0; i < c_.tiles; ++i) {
+        const auto& [first, end] = tiles.empty() ? batches[static_cast<size_t>(b)] : tiles[static_cast<size_t>(i)];
+        c_.first_step.push_back(first);
+        c_.end_step.push_back(end);
+      }
+    }
+  }
+
   /// Cuts the tiles of rows into chunks and the columns into parts, as few as the caches and threads allow. The cost of
   /// packing for each chunk, and of reading b or a again for each chunk or part, is included.
   void partition() {

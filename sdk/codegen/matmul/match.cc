@@ -63,6 +63,7 @@ struct Side {
   ExprId value = kNoExpr;
   const Expr* load = nullptr;    ///< the load, if the value is a plain load; else null
   const Expr* source = nullptr;  ///< the load, if the value is a load or a conversion of one; else null
+  const Expr* access = nullptr;  ///< like `source`, but the load may have a mask
   uint64_t deps = 0;
 };
 
@@ -76,12 +77,14 @@ class Finder {
     split_columns();
     if (!pack_neighbours() || !worthwhile()) return false;
     split_rows();
+    find_zeros();
     choose_tile();
     describe_loops();
     out_.type = type_;
     out_.result = plan_.buffers[store_->buffer];
     operand_a();
     operand_b();
+    set_parts();
     return true;
   }
 
@@ -95,7 +98,8 @@ class Finder {
     const Expr& i = at(t);
     const bool converts = i.op == ExprOp::kOp && i.opcode == COLLET_OP_CONVERT;
     const Expr& e = converts ? at(i.args[0]) : i;
-    if (e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty()) s.source = &e;
+    if (e.op == ExprOp::kLoad && e.index.terms.empty()) s.access = &e;
+    if (s.access && e.mask == kNoExpr) s.source = &e;
     if (!converts && i.type == type_) s.load = s.source;
     return s;
   }
@@ -241,7 +245,7 @@ class Finder {
     auto sorted_by = [&](const Side& s) {
       Group sorted = depth_;
       std::stable_sort(sorted.begin(), sorted.end(), [&](size_t x, size_t y) {
-        return s.source->index.coefficient(x) > s.source->index.coefficient(y);
+        return s.access->index.coefficient(x) > s.access->index.coefficient(y);
       });
       return sorted;
     };
@@ -251,7 +255,7 @@ class Finder {
     const bool in_one = rhs_.load && step_of(k_, rhs_.load->index, right, step);
     if (in_one && step_of(k_, rhs_.load->index, columns_, column) && column == 1) {
       depth_ = right;
-    } else if (lhs_.source) {
+    } else if (lhs_.access) {
       depth_ = sorted_by(lhs_);
     } else if (in_one) {
       depth_ = right;
@@ -311,6 +315,112 @@ class Finder {
     runs_ = run;
   }
 
+  /// Finds conditions under which all elements of a row of `a` are zero in a step of the first loop of the depth: padding. They
+  /// depend on the loops of the rows.
+  void find_zeros() {
+    if (raises() || depth_.size() < 2 || out_.batches() != 1) return;
+    const ExprId mask = zero_unless(lhs_.value);
+    if (mask != kNoExpr) add_conditions(mask);
+  }
+
+  /// Returns a condition such that expression `t` is zero where the condition is false, or kNoExpr.
+  ExprId zero_unless(ExprId t) const {
+    const Expr& e = at(t);
+    if (e.op == ExprOp::kLoad) return e.mask;
+    if (e.op != ExprOp::kOp) return kNoExpr;
+    if (e.opcode == COLLET_OP_CONVERT) return zero_unless(e.args[0]);
+    const auto is_zero = [](const Expr& x) { return x.op == ExprOp::kConstant && x.bits[0] == 0 && x.bits[1] == 0; };
+    return e.opcode == COLLET_OP_SELECT && is_zero(at(e.args[2])) ? e.args[0] : kNoExpr;
+  }
+
+  void add_conditions(ExprId t) {
+    const Expr& e = at(t);
+    if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_AND) {
+      for (ExprId x : e.args) add_conditions(x);
+    }
+    if (e.op != ExprOp::kInRange || !e.index.terms.empty() || e.index.coefficient(depth_[0]) == 0) return;
+    for (size_t l = 0; l < k_.loops.size(); ++l) {
+      const bool used = l == depth_[0] || std::find(rows_.begin(), rows_.end(), l) != rows_.end();
+      if (e.index.coefficient(l) != 0 && !used) return;
+    }
+    conditions_.push_back(&e);
+  }
+
+  /// Returns the number of adjacent rows for which the conditions are the same; 0 if there are no conditions.
+  int64_t rows_together() const {
+    if (conditions_.empty()) return 0;
+    int64_t together = 1;
+    for (size_t i = rows_.size(); i-- > 0; together *= k_.loops[rows_[i]].size) {
+      for (const Expr* e : conditions_) {
+        if (e->index.coefficient(rows_[i]) != 0) return together;
+      }
+    }
+    return together;
+  }
+
+  void set_parts() {
+    if (runs_ != SIZE_MAX) {
+      if (plan_.zero_border && plan_.zero_border->value == out_.a.value && out_.packs == 1) parts_of_batches();
+    } else if (!conditions_.empty() && out_.a.packed) {
+      for (int64_t first = 0; first < out_.rows; first += out_.tile_rows)
+        out_.a.parts_of_tiles.push_back(part_of(first, std::min(first + out_.tile_rows, out_.rows) - 1));
+    }
+  }
+
+  /// Returns the steps of the depth in which one of the rows [first, last] may have elements other than zero; at least one step.
+  std::pair<int64_t, int64_t> part_of(int64_t first, int64_t last) const {
+    const int64_t steps = k_.loops[depth_[0]].size;
+    int64_t begin = 0;
+    int64_t end = steps;
+    for (const Expr* e : conditions_) {
+      int64_t least = e->index.constant;
+      int64_t most = e->index.constant;
+      int64_t inside = 1;
+      for (size_t i = rows_.size(); i-- > 0;) {
+        const int64_t size = k_.loops[rows_[i]].size;
+        const int64_t c = e->index.coefficient(rows_[i]);
+        const bool whole = last / inside - first / inside >= size || first / inside % size > last / inside % size;
+        const int64_t from = whole ? 0 : first / inside % size;
+        const int64_t to = whole ? size - 1 : last / inside % size;
+        least += std::min(c * from, c * to);
+        most += std::max(c * from, c * to);
+        inside *= size;
+      }
+      const auto is_zero = [&](int64_t step) {
+        const int64_t moved = e->index.coefficient(depth_[0]) * step;
+        return most + moved < 0 || least + moved >= e->a;
+      };
+      while (begin + 1 < end && is_zero(begin)) ++begin;
+      while (begin + 1 < end && is_zero(end - 1)) --end;
+    }
+    const int64_t inner = out_.depth / steps;
+    return {begin * inner, end * inner};
+  }
+
+  /// Finds, for each batch, the segments of the depth that are in the border of zeros: the first ones and the last ones.
+  void parts_of_batches() {
+    ProductOperand& a = out_.a;
+    const ZeroBorder& z = *plan_.zero_border;
+    const int64_t reach = (out_.rows - 1) * a.row + a.run - 1;
+    if (a.row < 0) return;
+    bool any = false;
+    for (int64_t place : offsets_of(a.batch, a.offset)) {
+      const auto is_zero = [&](int64_t segment) {
+        const int64_t from = place + a.segments[static_cast<size_t>(segment)];
+        const int64_t to = from + reach;
+        if (from < 0 || from / z.period != to / z.period) return false;
+        return to % z.period / z.step < z.first || from % z.period / z.step >= z.first + z.count;
+      };
+      int64_t begin = 0;
+      auto end = static_cast<int64_t>(a.segments.size());
+      while (begin + 1 < end && is_zero(begin)) ++begin;
+      while (begin + 1 < end && is_zero(end - 1)) --end;
+      any = any || end - begin < static_cast<int64_t>(a.segments.size());
+      a.parts_of_batches.emplace_back(begin, end);
+    }
+    if (!any) a.parts_of_batches.clear();
+  }
+
   /// Records the loops for the epilogue.
   void describe_loops() {
     for (size_t l = 0; l < k_.outer; ++l) out_.dims.push_back(k_.loops[l].size);
@@ -342,11 +452,18 @@ class Finder {
     const bool many = target_.vector_bits >= 512;  // 32 registers
     const int room = many ? 28 : 12;
     const int64_t most = many ? 14 : 6;
-    const int64_t tiles = (out_.rows + most - 1) / most;
+    // Tiles within which the conditions do not change skip more of the depth; they must not be much smaller.
+    const int64_t together = rows_together();
+    const bool fits = together >= most / 2 && together <= most;
+    const int64_t tiles = fits ? out_.rows / together : (out_.rows + most - 1) / most;
     out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
     int vectors = std::min(room / out_.tile_rows, 8);
-    if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0) vectors = 2;
+    const int registers = many ? 32 : 16;  // for the sums, a row of b, and an element of a
+    while (vectors > 1 && (out_.tile_rows + 1) * vectors + 1 > registers) --vectors;
+    // Two vectors of 7 rows need more instructions for each product than three, which a last panel of fewer columns makes up for.
+    const bool pays = out_.tile_rows == 7 && needed >= 8;
+    if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
     out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
   }
 
@@ -751,7 +868,9 @@ class Finder {
   Group batch_;
   size_t runs_ = SIZE_MAX;  ///< number of depth loops outside of a segment, if a is read in segments; else SIZE_MAX
   Expr wide_;               ///< the load of packed elements of a
-  bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
+  /// Conditions without which `a` is zero: see find_zeros.
+  std::vector<const Expr*> conditions_;
+  bool in_rows_ = false;  ///< b is packed row by row: its columns are several loops
 };
 
 }  // namespace
@@ -784,6 +903,19 @@ Kernel panel_copy(const Product& product) {
   k.exprs.push_back(load);
   k.stores.push_back({1, 0, add_scaled(loop_index(1), loop_index(0), product.panel()), kNoExpr});
   return k;
+}
+
+std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& batch, int64_t first) {
+  std::vector<int64_t> at{first};
+  for (auto [extent, step] : batch) {
+    std::vector<int64_t> next;
+    next.reserve(at.size() * static_cast<size_t>(extent));
+    for (int64_t x : at) {
+      for (int64_t i = 0; i < extent; ++i) next.push_back(x + i * step);
+    }
+    at = std::move(next);
+  }
+  return at;
 }
 
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {

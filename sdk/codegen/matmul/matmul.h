@@ -72,6 +72,9 @@ struct ProductOperand {
   /// a, direct: offsets of the segments of the depth, each of `run` steps; empty if the depth is one segment.
   std::vector<int64_t> segments;
   int64_t run = 0;
+  /// a: the parts [first, end) of the depth outside of which a tile of rows is zero, for each batch, or for each tile; empty if nothing is
+  /// known to be zero. They count steps, or segments if there are any.
+  std::vector<std::pair<int64_t, int64_t>> parts_of_batches, parts_of_tiles;
   std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step) of each batch loop, outermost first
   int64_t batches = 1;                             ///< packed: number of different matrices
   int64_t matrix = 0;                              ///< b, packed: elements of one matrix
@@ -86,6 +89,9 @@ struct ProductOperand {
       start;
   std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices) of each batch loop
 };
+
+/// Returns, for each batch, `first` plus the sum of index * step over the loops of the batch, which are (extent, step), outermost first.
+std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& batch, int64_t first);
 
 /// A product of matrices for each batch.
 struct Product {

@@ -104,6 +104,9 @@ struct MatmulCall {
   double cost_ns = 0;
   std::vector<int64_t> a_at, b_at, c_at;  ///< offset of each batch: in elements, or in matrices for a packed operand
   std::vector<int64_t> positions;         ///< for each batch its index in each of the batch loops
+  /// For each tile of rows of each batch, the part of the depth outside of which its rows of a are zero: the first step
+  /// and the end, in segments if the depth has segments. Empty if nothing is known to be zero.
+  std::vector<int64_t> first_step, end_step;
   uint64_t batch_rank = 0;
 
   /// Returns the number of parts that threads may compute at the same time.

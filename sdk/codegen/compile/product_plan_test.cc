@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks how products are planned.
+#include <collet/program.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/testing/program_builder.h"
+
+namespace collet::codegen {
+namespace {
+
+using testing::Handle;
+using testing::ProgramBuilder;
+using testing::RegionBuilder;
+
+using Parts = std::vector<std::pair<int64_t, int64_t>>;
+
+/// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side.
+MatmulCall convolution(int64_t batch, int64_t side, int64_t channels) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const std::vector<int64_t> dims{batch, side, side, channels};
+  const Handle x = entry.argument(COLLET_TYPE_F32, dims);
+  const Handle w = entry.argument(COLLET_TYPE_F32, {3, 3, channels, channels});
+  collet_convolution_attrs a{};
+  a.window.size = program.list({3, 3});
+  a.window.stride = a.window.window_dilation = a.window.base_dilation = program.list({1, 1});
+  a.window.padding_low = a.window.padding_high = program.list({1, 1});
+  a.window.reversal = program.list({0, 0});
+  a.feature_groups = a.batch_groups = 1;
+  a.labels.input_feature = a.labels.output_feature = 3;
+  a.labels.kernel_input_feature = 2;
+  a.labels.kernel_output_feature = 3;
+  a.labels.input_spatial = a.labels.output_spatial = program.list({1, 2});
+  a.labels.kernel_spatial = program.list({0, 1});
+  entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {x, w}, a)});
+  Target target;
+  target.vector_bits = 512;
+  target.fma = true;
+  PlannedProgram planned;
+  const Status status = plan_program(program.finish(), target, CompileOptions(), planned);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+  return planned.plan.matmuls.empty() ? MatmulCall() : planned.plan.matmuls[0];
+}
+
+Parts parts_of(const MatmulCall& call) {
+  Parts parts;
+  for (size_t i = 0; i < call.first_step.size(); ++i) parts.emplace_back(call.first_step[i], call.end_step[i]);
+  return parts;
+}
+
+TEST(ProductPlan, ConvolutionInSegments_LeavesOutTheFirstAndLastLinesOfPadding) {
+  const MatmulCall call = convolution(2, 8, 128);
+  ASSERT_EQ(call.segments.size(), 3u);  // one for each line of the window
+  Parts parts;
+  for (int64_t line = 0; line < 16; ++line) parts.emplace_back(line % 8 == 0 ? 1 : 0, line % 8 == 7 ? 2 : 3);
+  EXPECT_EQ(parts_of(call), parts);
+}
+
+TEST(ProductPlan, PackedConvolution_HasATileForEachLineAndLeavesOutItsPadding) {
+  const MatmulCall call = convolution(2, 7, 512);
+  EXPECT_TRUE(call.a_packed);
+  EXPECT_EQ(call.tile_rows, 7);
+  const int64_t line = int64_t{3} * 512;  // steps of the depth for one line of the window
+  Parts parts;
+  for (int64_t i = 0; i < 14; ++i) parts.emplace_back(i % 7 == 0 ? line : 0, i % 7 == 6 ? 2 * line : 3 * line);
+  EXPECT_EQ(parts_of(call), parts);
+}
+
+TEST(ProductPlan, ProductOfMatrices_UsesTheWholeDepth) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {49, 512});
+  const Handle y = entry.argument(COLLET_TYPE_F32, {512, 512});
+  collet_dot_attrs a{};
+  a.lhs_contracting = program.list({1});
+  a.rhs_contracting = program.list({0});
+  entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {49, 512}, {x, y}, a)});
+  Target target;
+  target.vector_bits = 512;
+  PlannedProgram planned;
+  ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+  ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+  EXPECT_TRUE(planned.plan.matmuls[0].first_step.empty());
+}
+
+}  // namespace
+}  // namespace collet::codegen
