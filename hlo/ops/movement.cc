@@ -95,8 +95,10 @@ Status check_starts(const InferInput& in, size_t first, const Shape& operand, st
                     std::string_view type_label) {
   const size_t count = in.operands.size() - first;
   const auto rank = static_cast<size_t>(operand.rank());
-  if (count == 1 && in.operand(first).is_array() && in.operand(first).rank() == 1) {
+  if (count == 1 && in.operand(first).is_array() && in.operand(first).rank() > 0) {
     const Shape& list = in.operand(first);
+    if (list.rank() != 1)
+      return broken(in.op, "", "start indices in one array must be a list, but the array is ", list);
     if (!is_integer(list.type())) return broken(in.op, "", "start indices must be integers, but are ", list);
     if (!sizes_agree(list.dim(0), operand.rank()))
       return broken(in.op, size_label, "there must be ", rank, " start indices, but there are ", Size{list.dim(0)});

@@ -109,6 +109,7 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
       "join_async",
       "inline_calls",       // later passes then need not handle calls
       "dissolve_fusions",   // they were chosen by another compiler for another device
+      "split_starts",       // later passes and devices see scalar start indices only
       "normalize_layouts",  // before passes that create shapes, which have no layout
       "remove_markers",     // a copy that only changed a layout has no effect now
       "flatten_tuples",     // after copies of tuples are removed, so that only barriers still hold tuples
@@ -185,11 +186,11 @@ Expected<bool> canonicalize(Module& module, PassContext& context, const PassObse
   return changed || cleaned;
 }
 
-// Removes forms that the SPMD partitioner does not support (asynchronous pairs, fusions, layouts, nested tuples), then
-// propagates shardings.
+// Removes forms that the SPMD partitioner does not support (asynchronous pairs, fusions, layouts, nested tuples) or only
+// with replicated operands (start indices in one array), then propagates shardings.
 Expected<bool> spmd_propagate(Module& module, PassContext& context, const PassObserver& observer) {
-  static constexpr std::string_view kPasses[] = {"join_async", "dissolve_fusions", "normalize_layouts",
-                                                 "flatten_tuples", "propagate_shardings"};
+  static constexpr std::string_view kPasses[] = {"join_async",        "dissolve_fusions", "split_starts",
+                                                 "normalize_layouts", "flatten_tuples",   "propagate_shardings"};
   return run_passes(module, context, kPasses, observer);
 }
 

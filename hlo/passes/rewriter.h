@@ -100,6 +100,10 @@ std::vector<bool> computations_with_effects(const Module& module);
 /// Returns which computations asynchronous ops call: these may hold parameters and one op only.
 std::vector<bool> asynchronous_computations(const Module& module);
 
+/// Returns the position of the operand that is an array of all start indices of a dynamic-slice or dynamic-update-slice;
+/// 0 if the start indices are scalars, as they are after split_starts, and for other ops.
+size_t position_of_starts(const Module& module, const Instruction& instr);
+
 /// Returns the literal of a constant, or of a broadcast of a scalar constant; else null. `scalar`: only if all elements
 /// are equal; then element 0 of the literal is their value.
 const Literal* constant_value(const Module& module, InstrId id);

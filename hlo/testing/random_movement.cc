@@ -99,10 +99,9 @@ void Writer::reverse() {
 std::pair<Sizes, std::string> Writer::random_slice(const Value& v) {
   Sizes sizes;
   std::string starts;
-  for (int64_t n : v.dims) {
-    sizes.push_back(state_.between(0, n));
-    starts += ", " + index().name;
-  }
+  for (int64_t n : v.dims) sizes.push_back(state_.between(0, n));
+  if (state_.one_in(4)) return {sizes, ", " + mate({"", &type("s32"), {static_cast<int64_t>(v.rank())}}).name};
+  for (size_t i = 0; i < v.rank(); ++i) starts += ", " + index().name;
   return {sizes, starts};
 }
 

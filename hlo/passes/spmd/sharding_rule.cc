@@ -343,12 +343,10 @@ void movement(RuleBuilder& r) {
       case Op::DYNAMIC_SLICE:
         if (instr.as<DynamicSliceAttrs>().sizes[i] == r.size(0, d))
           r.pass(d, d);
-        else if (sums_exactly(instr.shape.type()) &&
-                 static_cast<int64_t>(instr.operands.size()) == r.operand(0).rank() + 1)
+        else if (sums_exactly(instr.shape.type()))
           r.in_operand(0, d, r.factor(r.size(0, d), Kind::Selected));
         break;
       default: {  // dynamic-update-slice: each tile is overwritten by the part of the update that is inside of it
-        if (static_cast<int64_t>(instr.operands.size()) != r.operand(0).rank() + 2) break;
         const int f = r.factor(r.size(0, d));
         r.in_operand(0, d, f);
         r.in_result(0, d, f);
@@ -384,8 +382,11 @@ bool make_rule(RuleBuilder& r, bool terms) {
     case Op::SLICE:
     case Op::PAD:
     case Op::REVERSE:
+      movement(r);
+      return true;
     case Op::DYNAMIC_SLICE:
     case Op::DYNAMIC_UPDATE_SLICE:
+      if (position_of_starts(module, instr) != 0) return false;
       movement(r);
       return true;
     case Op::CONCATENATE:
