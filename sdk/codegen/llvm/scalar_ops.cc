@@ -83,18 +83,21 @@ Val int_abs(Ir& ir, const ScalarOp& op) {
   return {ir.b.CreateBinaryIntrinsic(id::abs, x_of(op), ir.b.getFalse())};
 }
 
+/// Returns `y` with ones in place of zeros, as a divisor. It is no select: LLVM 19 takes a division by a vector of which a
+/// constant lane is zero as poison in all lanes, and it divides by each side of a select in turn.
+Value* nonzero(Ir& ir, Value* y) {
+  return ir.binary(id::umax, y, ir.constant_int(y->getType(), 1));
+}
+
 Val int_divide(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
   Value* x = x_of(op);
   Value* y = y_of(op);
   Value* by_zero = b.CreateICmpEQ(y, zero_like(y));
-  Value* one = ir.constant_int(y->getType(), 1);
-  if (!is_signed(op)) {
-    Value* q = b.CreateUDiv(x, b.CreateSelect(by_zero, one, y));
-    return {b.CreateSelect(by_zero, ones_like(x), q)};
-  }
+  if (!is_signed(op)) return {b.CreateSelect(by_zero, ones_like(x), b.CreateUDiv(x, nonzero(ir, y)))};
+  // The least number divided by -1 is not defined; zero is divided in place of it.
   Value* by_minus_one = b.CreateICmpEQ(y, ones_like(y));
-  Value* q = b.CreateSDiv(x, b.CreateSelect(b.CreateOr(by_zero, by_minus_one), one, y));
+  Value* q = b.CreateSDiv(b.CreateSelect(by_minus_one, zero_like(x), x), nonzero(ir, y));
   q = b.CreateSelect(by_minus_one, b.CreateNeg(x), q);
   return {b.CreateSelect(by_zero, ones_like(x), q)};
 }
@@ -104,13 +107,9 @@ Val int_remainder(Ir& ir, const ScalarOp& op) {
   Value* x = x_of(op);
   Value* y = y_of(op);
   Value* by_zero = b.CreateICmpEQ(y, zero_like(y));
-  Value* one = ir.constant_int(y->getType(), 1);
-  if (!is_signed(op)) {
-    Value* r = b.CreateURem(x, b.CreateSelect(by_zero, one, y));
-    return {b.CreateSelect(by_zero, x, r)};
-  }
-  Value* special = b.CreateOr(by_zero, b.CreateICmpEQ(y, ones_like(y)));
-  Value* r = b.CreateSRem(x, b.CreateSelect(special, one, y));
+  if (!is_signed(op)) return {b.CreateSelect(by_zero, x, b.CreateURem(x, nonzero(ir, y)))};
+  Value* by_minus_one = b.CreateICmpEQ(y, ones_like(y));
+  Value* r = b.CreateSRem(b.CreateSelect(by_minus_one, zero_like(x), x), nonzero(ir, y));
   return {b.CreateSelect(by_zero, x, r)};
 }
 
