@@ -284,6 +284,45 @@ TEST(UpdateTest, UniqueUpdatesAreAllMade) {
   EXPECT_TRUE(elements_of<int32_t>(c.run({in, bytes_of(to), bytes_of(updates)})[0]) == want);
 }
 
+/// Rows of all lengths are added to few rows, so that an update reads what the one before has written. Some are out of range.
+TEST(UpdateTest, RowsOfEveryLengthAreAdded) {
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kUpdates = 64;
+  Plugin plugin;
+  for (int64_t length = 1; length <= 40; ++length) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(kS32, {kRows, length});
+    Handle places = e.argument(kS32, {kUpdates, 1});
+    Handle rows = e.argument(kS32, {kUpdates, length});
+    RegionBuilder& body = b.region();
+    Handle p = body.argument(kS32);
+    Handle q = body.argument(kS32);
+    body.combine = COLLET_COMBINE_ADD;
+    body.results({body.binary(COLLET_OP_ADD, p, q)});
+    collet_scatter_attrs a{};
+    a.inserted_window_dims = a.scatter_dims_to_operand_dims = b.list({0});
+    a.update_window_dims = b.list({1});
+    a.index_vector_dim = 1;
+    e.results({e.op(COLLET_OP_SCATTER, kS32, x.dims, {x, places, rows}, a, {&body})});
+    Compiled c(plugin, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    Numbers want(at(kRows * length), 7);
+    const Bytes in = bytes_of(want);
+    Numbers to(kUpdates);
+    Numbers updates(at(kUpdates * length));
+    for (size_t u = 0; u < kUpdates; ++u) {
+      to[u] = static_cast<int32_t>(u / 4 % (kRows + 1));
+      for (size_t i = 0; i < at(length); ++i) {
+        int32_t& update = updates[u * at(length) + i];
+        update = static_cast<int32_t>(100 * u + i);
+        if (to[u] < kRows) want[at(to[u]) * at(length) + i] += update;
+      }
+    }
+    EXPECT_EQ(elements_of<int32_t>(c.run({in, bytes_of(to), bytes_of(updates)})[0]), want) << length;
+  }
+}
+
 /// Values that are read later or returned are not overwritten.
 TEST(UpdateTest, WhatIsReadLaterIsKept) {
   Plugin plugin;

@@ -135,7 +135,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
       lanes_ = 1;
     });
   }
-  if (full) return;
+  if (full || (!ranged && emit_short_vectors(l, w, body))) return;
   if (!passes_.has_masks()) {
     loop(main_end, end, 1, [&](Value* i) {
       iv_[l] = i;
@@ -164,6 +164,23 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
   for (int64_t i = 0; i < steps; ++i) {
     iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));
     body();
+  }
+  lanes_ = 1;
+  return true;
+}
+
+bool KernelEmitter::emit_short_vectors(size_t l, int width, const std::function<void()>& body) {
+  constexpr size_t kMostInstructions = 24;  // of the body, which is emitted for each vector
+  const int64_t size = k_.loops[l].size;
+  if (ir_.is_scalable() || l >= k_.outer || k_.updates.empty() || !k_.stores.empty()) return false;
+  if (!k_.reductions.empty() || k_.exprs.size() > kMostInstructions) return false;
+  int64_t at = size - size % width;
+  for (int lanes = width / 2; lanes > 0; lanes /= 2) {
+    if (size - at < lanes) continue;
+    iv_[l] = b_.getInt64(static_cast<uint64_t>(at));
+    lanes_ = lanes;
+    body();
+    at += lanes;
   }
   lanes_ = 1;
   return true;
