@@ -36,7 +36,7 @@ double bound_of(Type type, const Tolerance& tolerance) {
       return tolerance.single;
     default: {
       const FloatFormat format = float_format(static_cast<uint32_t>(type));
-      return std::max(4 * std::ldexp(1.0, -format.mantissa_bits - 1), tolerance.single);
+      return std::max(4 * tolerance.narrow * std::ldexp(1.0, -format.mantissa_bits - 1), tolerance.single);
     }
   }
 }

@@ -22,6 +22,7 @@ struct Tolerance {
   /// c64. Narrower floats may differ by a few units in the last place.
   double wide = 1e-12;
   double single = 1e-5;
+  double narrow = 1;  ///< factor for the units in the last place: more than 1 if results are sums of larger terms
 };
 
 /// Compares `a` and `b` leaf by leaf. Returns an empty string if they agree, else a message that names the leaf and the

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "hlo/testing/equivalence.h"
@@ -100,6 +101,17 @@ Literal term_of(const Literal& value, const DimensionSharding& unreduced, size_t
   return out;
 }
 
+/// Returns the largest finite magnitude of a float array; 0 for other types.
+double magnitude(const Literal& value) {
+  double largest = 0;
+  if (is_integer(value.type()) || value.type() == Type::PRED) return largest;
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const double x = std::hypot(value.as_double(i), value.imaginary(i));
+    if (std::isfinite(x)) largest = std::max(largest, x);
+  }
+  return largest;
+}
+
 std::string compare_partitions(const Module& partitioned, const std::vector<Literal>& inputs, const Literal& expected) {
   EvalOptions options;
   options.replicas = std::max<int64_t>(partitioned.header().replica_count, 1);
@@ -128,20 +140,26 @@ std::string compare_partitions(const Module& partitioned, const std::vector<Lite
       if (!whole[i].shape().is_array()) continue;
       const ArraySharding sharding = sharding_of(given, i, whole[i].shape(), partitions);
       Literal mine = results[p][i];
+      Tolerance tolerance{1e-9, 1e-4};
       if (sharding.unreduced.is_split()) {
         DimensionSharding place;
         for (const DimensionSharding& d : sharding.dimensions) place = compose(place, d);
         const auto groups = groups_across(std::array{sharding.unreduced}, std::array{size_t{0}},
                                           within(DeviceGroups::one(partitions), place));
+        double terms = magnitude(mine);
         for (const std::vector<int64_t>& group : groups)
           if (std::find(group.begin(), group.end(), static_cast<int64_t>(p % partitions)) != group.end())
             for (const int64_t other : group)
-              if (other != static_cast<int64_t>(p % partitions))
-                add_to(mine, results[first + static_cast<size_t>(other)][i]);
+              if (other != static_cast<int64_t>(p % partitions)) {
+                const Literal& term = results[first + static_cast<size_t>(other)][i];
+                terms += magnitude(term);
+                add_to(mine, term);
+              }
+        if (const double sum = magnitude(mine); sum > 0) tolerance.narrow = std::max(1.0, terms / sum);
       }
       const size_t q = p % partitions;
       const std::string differs = difference(unpadded(tile_of(whole[i], sharding, q), whole[i].shape(), sharding, q),
-                                             unpadded(mine, whole[i].shape(), sharding, q), {1e-9, 1e-4});
+                                             unpadded(mine, whole[i].shape(), sharding, q), tolerance);
       if (!differs.empty())
         return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + differs;
     }
