@@ -87,6 +87,8 @@ Status verify_compare(const Instruction& instr, const Shape& lhs) {
   const auto& a = instr.as<CompareAttrs>();
   if (static_cast<uint32_t>(a.direction) > static_cast<uint32_t>(Direction::LT))
     return broken(instr.op, "", "no such direction: ", static_cast<int64_t>(a.direction));
+  if (is_complex(lhs.type()) && a.direction != Direction::EQ && a.direction != Direction::NE)
+    return broken(instr.op, "", "complex numbers are equal or not, but have no order: operands are ", lhs);
   // SIGNED, UNSIGNED and FLOAT only repeat the operands' type; if they contradict it, the operands' type decides.
   if (a.type != CompareType::TOTALORDER || is_float(lhs.type())) return ok_status();
   return broken(instr.op, "C3", "comparison type TOTALORDER does not fit operands of ", lhs);

@@ -66,6 +66,8 @@ TEST(Elementwise, Compare) {
        "compare C3: comparison type TOTALORDER does not fit operands of s32[2]"},
       {"pred[2] compare(u8[2], u8[2]), direction=LT, type=TOTALORDER", "compare C3"},
       {"pred[2] compare(c64[2], c64[2]), direction=EQ, type=TOTALORDER", "compare C3"},
+      {"pred[2] compare(c64[2], c64[2]), direction=LT", "complex numbers are equal or not, but have no order"},
+      {"pred[2] compare(c128[2], c128[2]), direction=GE", "complex numbers are equal or not, but have no order"},
       {"s32[2] compare(f32[2], f32[2]), direction=LT", "the inferred one is pred[2]"},
   };
   check_cases(cases);

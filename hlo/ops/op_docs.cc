@@ -37,7 +37,8 @@ constexpr FamilyText kFamilies[] = {
     {Family::elementwise, "Elementwise",
      "Operands have one shape and one element type; there is no implicit broadcast, but the bounds of clamp and the "
      "predicate of select may be scalars. abs, real and imag of complex numbers give their real type; compare and "
-     "is-finite give pred; complex takes f32 or f64 parts. abs and sign take no unsigned numbers.",
+     "is-finite give pred; complex takes f32 or f64 parts. abs and sign take no unsigned numbers; "
+     "compare takes complex numbers in the directions EQ and NE only.",
      "Integers wrap around. x divided by 0 has all bits set (-1, or the greatest unsigned number), x remainder 0 is x; "
      "the least number divided by -1 is itself, with remainder 0; its abs and negate are itself, too. Quotients are "
      "rounded "
