@@ -73,6 +73,8 @@ std::string collective_refusal(const Graph& graph, const Node& node) {
   const CollectiveCall call = collective_call(graph, node);
   const int64_t members = members_of(call);
   if (needs_equal_groups(node.opcode) && members == 0) return " of groups with different numbers of members";
+  // A permute of slices has an operand that it writes into, and operands with the places of the slices.
+  if (node.operands.size() != node.results.size()) return " of slices";
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const uint32_t type = graph.type(node.operands[i]).element;
     if (type == COLLET_TYPE_TOKEN) return " of tokens";
