@@ -182,6 +182,29 @@ TEST_P(Collective, Permute) {
   }
 }
 
+// Each participant sends elements 2 to 4 to places 4 to 6 of the next one. The interface has no such permute, so the host does it.
+TEST_P(Collective, PermuteOfSlices) {
+  const Groups groups = of_replicas();
+  std::string pairs;
+  for (size_t i = 0; i + 1 < groups[0].size(); ++i)
+    pairs += (i ? ",{" : "{") + std::to_string(i) + "," + std::to_string(i + 1) + "}";
+  const auto out = run_all(with_sum(header(), R"(y = s32[8] negate(x)
+  two = s32[] constant(2)
+  four = s32[] constant(4)
+  from = (s32[]) tuple(two)
+  to = (s32[]) tuple(four)
+  ROOT r = s32[8] collective-permute(x, y, from, to), source_target_pairs={)" +
+                                                  pairs + "}, slice_sizes={{3}}"));
+  for (const auto& group : groups)
+    for (size_t at = 0; at < group.size(); ++at)
+      for (size_t i = 0; i < 8; ++i) {
+        const bool received = at > 0 && i >= 4 && i < 7;
+        ASSERT_EQ(out[group[at]].size() == 8 ? out[group[at]][i] : -1,
+                  received ? input(group[at - 1], i - 2) : -input(group[at], i))
+            << "participant " << group[at] << ", element " << i;
+      }
+}
+
 TEST_P(Collective, Broadcast) {
   for (const bool channel : {false, true}) {
     const Groups groups = channel ? of_partitions() : of_replicas();

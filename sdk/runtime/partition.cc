@@ -129,6 +129,12 @@ class Partitioner {
       n.reason = "the embedder's";
       return ok_status();
     }
+    // The interface has no permute of slices, so whoever takes it has taken another op.
+    if (is_permute_of_slices(instr)) {
+      n.side = Side::Host;
+      n.reason = "a permute of slices";
+      return ok_status();
+    }
     if (in_.several && is_collective(instr.op) && device.answer != COLLET_ACCEPT) {
       n.side = Side::Host;
       n.reason = device.reason.empty() ? "declined" : device.reason;
@@ -149,6 +155,11 @@ class Partitioner {
       return ok_status();
     }
     return refused(n, instr, fallback);
+  }
+
+  static bool is_permute_of_slices(const Instruction& instr) {
+    return (instr.op == Op::COLLECTIVE_PERMUTE || instr.op == Op::COLLECTIVE_PERMUTE_START) &&
+           !instr.as<hlo::CollectivePermuteAttrs>().slice_sizes.empty();
   }
 
   Status refused(const Node& n, const Instruction& instr, const Verdict* fallback) const {
