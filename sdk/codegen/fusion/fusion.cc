@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sdk/codegen/fusion/groups.h"
+#include "sdk/codegen/fusion/paged_array.h"
 #include "sdk/codegen/fusion/update_order.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/lower/lower.h"
@@ -422,14 +423,14 @@ class Planner {
   bool split_edges_;
   int64_t near_points_;
   FusionPlan& plan_;
-  std::vector<std::vector<NodeId>> users_;
+  PagedArray<std::vector<NodeId>> users_;
   Dependence dependence_;
   std::map<ValueId, std::vector<NodeId>> writers_;  ///< nodes that may write over a value
-  std::vector<int> weight_;
+  PagedArray<int> weight_;
   std::vector<bool> heavy_;
   std::vector<bool> in_product_;  ///< by value: whether it is computed where a product reads it
   /// By value: the node in whose kernel it is computed, if elementwise_reader has found one.
-  std::vector<NodeId> reader_;
+  PagedArray<NodeId> reader_;
   std::map<NodeId, Edges> edges_;  ///< by reader: the edges of the concatenations that are inlined in its kernel
   /// Values that must be materialised because the reshapes of them that are inlined are read many times.
   std::set<ValueId> computed_once_;

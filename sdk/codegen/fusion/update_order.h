@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sdk/codegen/fusion/fusion.h"
+#include "sdk/codegen/fusion/paged_array.h"
 
 namespace collet::codegen {
 
@@ -28,7 +29,7 @@ class Dependence {
 
  private:
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> users_;  ///< by value: the nodes that read it
+  PagedArray<std::vector<NodeId>> users_;  ///< by value: the nodes that read it
   std::map<NodeId, std::vector<NodeId>> waits_;
   std::map<NodeId, std::vector<bool>> known_;  ///< by node: all nodes that depend on it
 };
