@@ -31,7 +31,7 @@ using hlo::OpClass;
 
 constexpr int kLastType = 33;
 // Number of pairs of an op and a type that the verifier accepts.
-constexpr size_t kLeastPairs = 1135;
+constexpr size_t kLeastPairs = 1131;
 
 bool is_extended(Op op) {
   const OpClass c = hlo::op_info(op).op_class;
