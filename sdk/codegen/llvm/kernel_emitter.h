@@ -114,8 +114,9 @@ class KernelEmitter {
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
   /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
-  /// Emits what is left of loop `l` after vectors of `width` lanes as shorter vectors. Returns false, and emits nothing, unless the kernel
-  /// updates elements in memory: a load waits for a masked store to the same place, as in the next update, but not for another.
+  /// Emits what is left of loop `l` after vectors of `width` lanes as shorter vectors, without masks. Returns false, and emits nothing, unless
+  /// the kernel updates elements in memory. There the next update may load what this one has stored, and processors forward
+  /// only stores without a mask to a load.
   bool emit_short_vectors(size_t l, int width, const std::function<void()>& body);
   /// Emits the tail of loop `l`, [begin, end), as one masked iteration that is skipped if the tail is empty.
   void emit_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/math_notation.h"
 
 namespace collet::codegen::math {
@@ -13,8 +17,9 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
   return slot;
 }
 
-/// Reduces doubles of any size by calling a function for each lane.
-elementary::Quarter<F> reduce_any(F x) {
+/// Calls `function` with pointers to x, to the remainder, to its low part and to the quarters. With `counts`, the number of lanes follows the
+/// first pointer.
+elementary::Quarter<F> call_reduction(F x, const std::string& function, bool counts) {
   Ir& ir = *x.ir;
   auto& b = ir.b;
   llvm::Type* floats = x.v->getType();
@@ -24,20 +29,41 @@ elementary::Quarter<F> reduce_any(F x) {
   llvm::Value* low = make_slot(ir, floats);
   llvm::Value* quarter = make_slot(ir, integers);
   b.CreateStore(x.v, in);
-  llvm::Type* ptr = b.getPtrTy();
-  auto callee =
-      ir.module.getOrInsertFunction("collet_reduce_quarter", b.getVoidTy(), ptr, b.getInt64Ty(), ptr, ptr, ptr);
-  b.CreateCall(callee, {in, ir.count(ir.lanes_of(x.v)), high, low, quarter});
+  std::vector<llvm::Value*> arguments{in, high, low, quarter};
+  if (counts) arguments.insert(arguments.begin() + 1, ir.count(ir.lanes_of(x.v)));
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* argument : arguments) types.push_back(argument->getType());
+  auto callee = ir.module.getOrInsertFunction(function, llvm::FunctionType::get(b.getVoidTy(), types, false));
+  b.CreateCall(callee, arguments);
   return {{ir, b.CreateLoad(floats, high)}, {ir, b.CreateLoad(floats, low)}, {&ir, b.CreateLoad(integers, quarter)}};
 }
 
-/// Reduces x, of which some lane is large. An f32 is reduced as an f64, since few of them are large for that.
-elementary::Quarter<F> reduce_large(F x) {
-  if (x.wide()) return reduce_any(x);
-  const elementary::Quarter<F> wide = reduce_quarter(widen(x));
+/// Defines, if the module does not have it, the function that reduces f32 like `x` as f64, and returns its name. It is a
+/// function because a kernel may have many sines: LLVM's time grows faster than the code between them.
+std::string define_reduction(F x) {
+  Ir ir(x.ir->module, x.ir->target);
+  if (x.ir->is_scalable()) ir.use_scalable_vectors();
+  const std::string name = "collet_reduce_f32x" + std::to_string(ir.lanes_of(x.v));
+  if (ir.module.getFunction(name)) return name;
+  auto& b = ir.b;
+  llvm::Type* ptr = b.getPtrTy();
+  llvm::Function* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, ptr}, false),
+                                             llvm::Function::InternalLinkage, name, ir.module);
+  set_function_attributes(f, ir.target);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  b.SetInsertPoint(llvm::BasicBlock::Create(ir.context(), "entry", f));
+  const elementary::Quarter<F> wide = reduce_quarter(widen({ir, b.CreateLoad(x.v->getType(), f->getArg(0))}));
   const F head = narrow(wide.r);
-  Ir& ir = *x.ir;
-  return {head, narrow(wide.r - widen(head) + wide.low), {&ir, ir.b.CreateTrunc(wide.quarter.v, ir.int_like(x.v))}};
+  b.CreateStore(head.v, f->getArg(1));
+  b.CreateStore(narrow(wide.r - widen(head) + wide.low).v, f->getArg(2));
+  b.CreateStore(b.CreateTrunc(wide.quarter.v, ir.int_like(x.v)), f->getArg(3));
+  b.CreateRetVoid();
+  return name;
+}
+
+/// Reduces x, of which some lane is large. An f32 is reduced as an f64, for which few of them are large.
+elementary::Quarter<F> reduce_large(F x) {
+  return x.wide() ? call_reduction(x, "collet_reduce_quarter", true) : call_reduction(x, define_reduction(x), false);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 
 namespace collet::codegen {
 
-/// A kernel and the values that its buffers hold.
 /// A value that is zero in some indices of one dimension: where (offset modulo period) / step is outside of
 /// [first, first + count). `period` is the dimension's size times `step`, the distance of two indices in elements.
 struct ZeroBorder {
@@ -24,6 +23,7 @@ struct ZeroBorder {
   int64_t count = 0;
 };
 
+/// A kernel and the values that its buffers hold.
 struct KernelPlan {
   Kernel kernel;
   std::vector<ValueId> buffers;  ///< indexed by the number of the buffer

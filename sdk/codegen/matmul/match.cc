@@ -461,7 +461,7 @@ class Finder {
     int vectors = std::min(room / out_.tile_rows, 8);
     const int registers = many ? 32 : 16;  // for the sums, a row of b, and an element of a
     while (vectors > 1 && (out_.tile_rows + 1) * vectors + 1 > registers) --vectors;
-    // Two vectors of 7 rows need more instructions for each product than three, which a last panel of fewer columns makes up for.
+    // With 7 rows, three vectors need fewer instructions for each product than two, even if the last panel is narrower.
     const bool pays = out_.tile_rows == 7 && needed >= 8;
     if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
     out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
