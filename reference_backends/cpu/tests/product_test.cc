@@ -80,8 +80,8 @@ TEST_P(ProductTest, EveryShapeAndLayout) {
 
 /// Products of 8-bit integers, including the smallest and the largest, must be exact.
 TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
-  const int64_t sizes[][3] = {{14, 32, 64},  {15, 33, 66}, {13, 5, 10}, {29, 70, 401},
-                              {64, 16, 514}, {5, 7, 2},    {1, 40, 40}};
+  const int64_t sizes[][3] = {{14, 32, 64}, {15, 33, 66}, {13, 5, 10},  {29, 70, 401}, {64, 16, 514},
+                              {5, 7, 2},    {1, 40, 40},  {15, 33, 64}, {29, 70, 400}, {45, 40, 1700}};
   std::mt19937 random(7);
   const auto fill = [&](auto& v) {
     for (auto& x : v) {

@@ -177,6 +177,8 @@ class Compiler {
   bool is_fixed(const KernelPlan& k) const;
   /// Adds an invariant kernel before the loop.
   void add_before_loop(KernelPlan& k);
+  /// Adds a kernel that prepares an operand: before the loop if it is invariant, else to `drafts`.
+  void add_preparation(KernelPlan& k, Drafts& drafts);
   /// Adds a packing kernel that the matmul call runs block by block. The call selects the block by the range of loop 0,
   /// so optimisations must keep that loop.
   FunctionId add_packing(ProductOperand& o, Draft& d);

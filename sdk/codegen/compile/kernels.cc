@@ -125,6 +125,14 @@ void Compiler::add_before_loop(KernelPlan& k) {
   for (ValueId v : k.writes) scope_->kept.push_back(range(v));
 }
 
+void Compiler::add_preparation(KernelPlan& k, Drafts& drafts) {
+  if (is_fixed(k)) {
+    add_before_loop(k);
+  } else {
+    add_kernel(k, drafts);
+  }
+}
+
 void Compiler::add_product(Product& p, Drafts& drafts) {
   const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
   MatmulCall call = make_matmul_call(p, target_);
@@ -133,19 +141,19 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
     b = temporary(p.type, {p.b.batches * p.b.matrix});
     p.b.pack.buffers[p.b.pack_output] = b;
     p.b.pack.writes = {b};
-    if (p.starts()) {
+    add_preparation(p.b.pack, drafts);
+    if (p.starts() == Starts::kColumns) {
       p.b.start.buffers.back() = b;
       p.b.start.writes = {b};
+      add_preparation(p.b.start, drafts);
     }
-    const bool is_before = is_fixed(p.b.pack);
-    for (KernelPlan* plan : {&p.b.pack, p.starts() ? &p.b.start : nullptr}) {
-      if (!plan) continue;
-      if (is_before) {
-        add_before_loop(*plan);
-      } else {
-        add_kernel(*plan, drafts);
-      }
-    }
+  }
+  ValueId starts = kNone;
+  if (call.row_starts) {
+    starts = temporary(p.type, {p.a.batches * p.rows});
+    p.a.start.buffers.back() = starts;
+    p.a.start.writes = {starts};
+    add_preparation(p.a.start, drafts);
   }
   ++time_;
   Draft d;
@@ -167,8 +175,9 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
   }
   d.ranges.push_back(write(result));
   RangeId scratch = buffers_.add(std::max<uint64_t>(call.scratch_bytes(), 64), time_);
+  for (RangeId r : d.ranges) plan_->traffic_bytes += buffers_.bytes(r);
   d.ranges.push_back(scratch);
-  for (size_t i = 0; i + 1 < d.ranges.size(); ++i) plan_->traffic_bytes += buffers_.bytes(d.ranges[i]);
+  if (starts != kNone) d.ranges.push_back(read(starts));
   const std::optional<Epilogue> epilogue = take_epilogue(p, d);
   call.epilogue = epilogue.has_value();
   add_micros(p, epilogue ? &*epilogue : nullptr, call);
@@ -228,11 +237,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     return;
   }
   if (!target_.has_grid() && pack_strided(k, target_.vector_bits, make, pack)) {
-    if (is_fixed(pack)) {
-      add_before_loop(pack);
-    } else {
-      add_kernel(pack, drafts);
-    }
+    add_preparation(pack, drafts);
     return add_kernel(k, drafts);
   }
   SplitLimits limits{target_.vector_bits};

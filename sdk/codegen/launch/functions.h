@@ -35,8 +35,8 @@ struct Tile {
   /// First row of the next panel of b, and the distance of its rows in elements: the micro-kernel fetches them into the cache.
   const char* ahead;
   int64_t ahead_step;
-  const char* start;       ///< a row of initial values, to which the first block of the depth is added
-  int64_t segments;        ///< for a depth in segments: their number
+  const char* start;  ///< initial values of the columns or of the rows, to which the first block of the depth is added
+  int64_t segments;   ///< for a depth in segments: their number
   const int64_t* offsets;  ///< offset in a of each segment, in elements
   // Used by an epilogue:
   int64_t rows;

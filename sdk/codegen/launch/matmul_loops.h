@@ -36,9 +36,11 @@ class MatmulLoops {
     const uint32_t operands = c_.a_buffers + c_.b_buffers;
     a_scratch_ = m_.buffer(operands + 1) + worker * (c_.a_scratch() + c_.b_scratch());
     c_base_ = m_.buffer(operands);
+    uint32_t next = operands + 2;
+    if (c_.row_starts) starts_ = m_.buffer(next++);
     if (c_.epilogue) {
-      d_base_ = m_.buffer(operands + 2);
-      m_.put(&Tile::buffers, m_.buffers(operands + 3));
+      d_base_ = m_.buffer(next);
+      m_.put(&Tile::buffers, m_.buffers(next + 1));
     }
     m_.loop(begin, end, [&](Number number) { job(number); });
   }
@@ -162,6 +164,8 @@ class MatmulLoops {
       const Number a =
           c_.a_packed ? (i - first_tile_) * c_.a_tile : m_.element(&MatmulCall::a_at, batch) + i * c_.a_tile;
       m_.put(&Tile::a, a_ + (a + a_at) * c_.element_bytes);
+      if (c_.row_starts)
+        m_.put(&Tile::start, starts_ + (m_.element(&MatmulCall::start_at, batch) + row) * c_.element_bytes);
       m_.put(&Tile::c, c_base_ + c);
       if (c_.epilogue) m_.put(&Tile::d, d_base_ + c);
       m_.put(&Tile::row, row);
@@ -208,7 +212,7 @@ class MatmulLoops {
   Block block_;
   Address panel_{};  ///< the panel of b, from the block's first step on
   Number batch_{}, first_tile_{}, last_tile_{}, first_panel_{}, last_panel_{};
-  Address a_scratch_{}, a_{}, b_{}, c_base_{}, d_base_{};
+  Address a_scratch_{}, a_{}, b_{}, c_base_{}, d_base_{}, starts_{};
 };
 
 }  // namespace collet::codegen

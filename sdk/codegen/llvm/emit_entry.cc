@@ -70,8 +70,9 @@ class MatmulWriter {
 
   llvm::Function* run() {
     tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    for (const Table table : {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::positions,
-                              &MatmulCall::segments, &MatmulCall::first_step, &MatmulCall::end_step}) {
+    for (const Table table :
+         {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::start_at, &MatmulCall::positions,
+          &MatmulCall::segments, &MatmulCall::first_step, &MatmulCall::end_step}) {
       if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
     }
     Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());

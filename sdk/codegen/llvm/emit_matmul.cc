@@ -3,6 +3,7 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
@@ -81,16 +82,24 @@ class MicroEmitter {
     }
   }
 
-  /// Sets the initial values of the sums: zeros, or for the first block of the depth the row of sums that is packed
-  /// with b.
+  /// Sets the initial values of the sums: zeros, or for the first block of the depth those of the columns or of the rows.
   void make_first_sums() {
     first_.assign(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
-    if (!k_.starts) return;
+    if (k_.starts == Starts::kZero) return;
     Value* const start = field_ptr(offsetof(Tile, start));
     Value* const is_later = b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0));
+    const auto unless_later = [&](Value* x) {
+      return b_.CreateSelect(is_later, llvm::Constant::getNullValue(x->getType()), x);
+    };
+    if (k_.starts == Starts::kRows) {
+      for (int r = 0; r < k_.rows; ++r) {
+        Value* const first = unless_later(b_.CreateAlignedLoad(scalar_, offset(start, int64_t{r}), align()));
+        std::fill_n(first_.begin() + int64_t{r} * k_.vectors, k_.vectors, ir_.splat(first, lanes_));
+      }
+      return;
+    }
     for (int v = 0; v < k_.vectors; ++v) {
-      Value* const row = b_.CreateAlignedLoad(vector_, offset(start, v * lanes_), align());
-      Value* const first = b_.CreateSelect(is_later, llvm::Constant::getNullValue(vector_), row);
+      Value* const first = unless_later(b_.CreateAlignedLoad(vector_, offset(start, v * lanes_), align()));
       for (int r = 0; r < k_.rows; ++r) first_[static_cast<size_t>(r * k_.vectors + v)] = first;
     }
   }
@@ -217,6 +226,7 @@ class MicroEmitter {
     const size_t size = lanes_ == 4 ? 0 : lanes_ == 8 ? 1 : 2;
     if (k_.packs == 4) {
       constexpr id::ID kDot[] = {id::x86_avx512_vpdpbusd_128, id::x86_avx512_vpdpbusd_256, id::x86_avx512_vpdpbusd_512};
+      if (k_.signed_a) std::swap(x, y);
       return b_.CreateIntrinsic(kDot[size], {}, {sum, x, y});
     }
     if (k_.packs == 2 && k_.type == COLLET_TYPE_F32) {

@@ -41,7 +41,8 @@ class Maker {
     c_.b_packed = p.b.packed;
     c_.b_in_panels = p.b.panels;
     c_.b_matrix = p.b.matrix;
-    c_.b_starts = p.starts() ? 1 : 0;
+    c_.b_starts = p.starts() == Starts::kColumns ? 1 : 0;
+    c_.row_starts = p.starts() == Starts::kRows;
     c_.a_offset = p.a.offset;
     c_.a_row = p.a.row;
     c_.a_depth = p.a.depth;
@@ -81,6 +82,10 @@ class Maker {
     c_.a_at = offsets_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
     c_.b_at = offsets_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
     c_.c_at = offsets_of(p.batch, c_.c_offset);
+    if (c_.row_starts) {
+      c_.start_at = offsets_of(p.a.batch_of, 0);
+      for (int64_t& at : c_.start_at) at *= c_.rows;
+    }
     c_.batch_rank = p.batch.size();
     for (int64_t b = 0; b < c_.batches; ++b) {
       int64_t inside = c_.batches;
@@ -93,7 +98,7 @@ class Maker {
       while (c_.shared < c_.batches && c_.b_at[static_cast<size_t>(c_.shared)] == c_.b_at[0]) ++c_.shared;
       if (c_.batches % c_.shared != 0) c_.shared = 1;
     }
-    c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches && !p.starts();
+    c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches && c_.b_starts == 0;
     set_parts(p.a);
     partition();
     c_.packs_b = c_.packs_b && c_.chunks == 1;

@@ -82,8 +82,12 @@ class Finder {
     describe_loops();
     out_.type = type_;
     out_.result = plan_.buffers[store_->buffer];
+    if (both_signed()) raised_ = &lhs_;
     operand_a();
+    if (both_signed() && !out_.a.packed) raised_ = &rhs_;
+    out_.signed_a = out_.packs == 4 && is_signed(lhs_) && raised_ != &lhs_;
     operand_b();
+    if (raised_ == &rhs_) start_rows();
     set_parts();
     return true;
   }
@@ -151,7 +155,7 @@ class Finder {
     const int64_t size = depth_.empty() ? 1 : k_.loops[depth_.back()].size;
     const auto is_bf16 = [&](const Side& s) { return converted_from(s.value) == COLLET_TYPE_BF16; };
     if (type_ == COLLET_TYPE_S32) {
-      const bool quads = target_.int8_dot && size % 4 == 0 && !in_rows_ && is_signed(rhs_);
+      const bool quads = target_.int8_dot && size % 4 == 0 && !in_rows_ && (is_signed(lhs_) || is_signed(rhs_));
       out_.packs = quads ? 4 : 2;
       if (size % out_.packs != 0) return false;
     } else if (type_ == COLLET_TYPE_F32 && target_.bf16_dot && size % 2 == 0 && is_bf16(lhs_) && is_bf16(rhs_)) {
@@ -160,13 +164,13 @@ class Finder {
     if (out_.packs == 1) return true;
     k_.loops[depth_.back()].size /= out_.packs;
     out_.depth = extent(k_, depth_);
-    if (!raises() && pack_load(lhs_, wide_)) lhs_.load = &wide_;
+    if (pack_load(lhs_, wide_)) lhs_.load = &wide_;
     return true;
   }
 
-  /// True if 128 is added to each element of a: the instruction for four bytes takes unsigned bytes of one operand.
-  /// start_panels corrects the sums.
-  bool raises() const { return out_.packs == 4 && is_signed(lhs_); }
+  /// True if both operands have signed bytes. The instruction for four bytes takes unsigned bytes of one operand, so 128 is added to each
+  /// element of one of those that are packed: `raised_`.
+  bool both_signed() const { return out_.packs == 4 && is_signed(lhs_) && is_signed(rhs_); }
 
   /// Sets `out` to a load of a packed element, as s32. Returns false if its parts are not adjacent in memory.
   bool pack_load(const Side& s, Expr& out) const {
@@ -284,8 +288,9 @@ class Finder {
   /// the depth, within which distances are constant. So the operand is read in place.
   void split_rows() {
     int64_t step = 0;
-    if (!lhs_.load || (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)))
-      return;
+    // The sums of rows that overlap would take longer than to pack them.
+    if (!lhs_.load || both_signed()) return;
+    if (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)) return;
     const Index& index = lhs_.load->index;
     size_t first = rows_.size();
     while (first > 0 && step_of(k_, index, Group(rows_.begin() + static_cast<int64_t>(first) - 1, rows_.end()), step)) {
@@ -318,7 +323,7 @@ class Finder {
   /// Finds conditions under which all elements of a row of `a` are zero in a step of the first loop of the depth: padding. They
   /// depend on the loops of the rows.
   void find_zeros() {
-    if (raises() || depth_.size() < 2 || out_.batches() != 1) return;
+    if (both_signed() || depth_.size() < 2 || out_.batches() != 1) return;
     const ExprId mask = zero_unless(lhs_.value);
     if (mask != kNoExpr) add_conditions(mask);
   }
@@ -738,7 +743,8 @@ class Finder {
     b.depth = width;
     b.row = 1;
     b.panels = true;
-    const int64_t panel_depth = out_.depth + (raises() ? 1 : 0);
+    const bool starts = raised_ == &lhs_;
+    const int64_t panel_depth = out_.depth + (starts ? 1 : 0);
     b.matrix = panels * panel_depth * width;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches * panels});
@@ -764,17 +770,15 @@ class Finder {
     }
     builder.guard(mask);
     finish_pack(b, builder, rhs_, std::move(loops), to, mask);
-    if (raises()) start_panels(used, width, panels);
+    if (starts) start_panels(used, width, panels);
   }
 
   /// Adds the kernel that writes the initial values of the result's columns after each panel: -128 times the sum of
-  /// each column of b, because 128 is added to a (see raises).
+  /// each column of b, because 128 is added to a.
   void start_panels(const Group& used, int64_t width, int64_t panels) {
-    KernelPlan& plan = out_.b.start;
-    Kernel& k = plan.kernel;
+    Kernel& k = out_.b.start.kernel;
     k.loops = {{out_.b.batches * panels}, {width}};
     k.outer = k.loops.size();
-    for (size_t l : depth_) k.loops.push_back(plan_.kernel.loops[l]);
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
     std::vector<Index> loops(k_.loops.size());
     Index batch;
@@ -784,11 +788,40 @@ class Finder {
     const ExprId mask = builder.in_range(column, out_.columns);
     spread(builder, used, batch, loops);
     spread(builder, columns_, column, loops);
-    for (size_t i = 0; i < depth_.size(); ++i) loops[depth_[i]] = loop_index(k.outer + i);
     builder.guard(mask);
+    Index to = add_scaled(loop_index(1), loop_index(0), (out_.depth + 1) * width);
+    to.constant = out_.depth * width;
+    store_starts(out_.b.start, builder, rhs_, std::move(loops), to);
+  }
+
+  /// Adds the kernel that writes the initial values of the result's rows: -128 times the sum of each row of a, because 128 is added to b.
+  void start_rows() {
+    ProductOperand& a = out_.a;
+    batches_of(a, lhs_.deps);
+    Kernel& k = a.start.kernel;
+    k.loops = {{a.batches * out_.rows}};
+    k.outer = 1;
+    KernelBuilder builder(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index row;
+    builder.divide(loop_index(0), out_.rows, batch, row);
+    spread(builder, dependent(batch_, lhs_.deps), batch, loops);
+    spread(builder, rows_, row, loops);
+    store_starts(a.start, builder, lhs_, std::move(loops), loop_index(0));
+  }
+
+  /// Adds the loops of the depth to `plan`, and a store of -128 times the sum of `s` over them. Its last buffer is the one it writes.
+  void store_starts(KernelPlan& plan, KernelBuilder& builder, const Side& s, std::vector<Index> loops,
+                    const Index& to) {
+    Kernel& k = plan.kernel;
+    for (size_t l : depth_) {
+      loops[l] = loop_index(k.loops.size());
+      k.loops.push_back(plan_.kernel.loops[l]);
+    }
     Reduction r;
     r.combine = COLLET_COMBINE_ADD;
-    r.inputs = {KernelRewriter(k_, plan_.buffers, std::move(loops), builder, k).value(rhs_.value)};
+    r.inputs = {KernelRewriter(k_, plan_.buffers, std::move(loops), builder, k).value(s.value)};
     r.inits = {builder.integer(type_, 0)};
     r.types = {type_};
     k.reductions.push_back(std::move(r));
@@ -797,8 +830,6 @@ class Finder {
     sum.type = type_;
     const ExprId start =
         builder.op(COLLET_OP_MULTIPLY, type_, {builder.emit(std::move(sum)), builder.integer(type_, -128)});
-    Index to = add_scaled(loop_index(1), loop_index(0), (out_.depth + 1) * width);
-    to.constant = out_.depth * width;
     plan.buffers = builder.buffers();
     k.stores.push_back({static_cast<uint32_t>(plan.buffers.size()), start, to, kNoExpr});
     plan.buffers.push_back(kNone);
@@ -840,7 +871,7 @@ class Finder {
       } else {
         x = packed(builder, s, std::move(loops), o.pack.kernel);
       }
-      if (raises() && &s == &lhs_)
+      if (&s == raised_)
         x = builder.op(COLLET_OP_XOR, COLLET_TYPE_S32, {x, builder.integer(COLLET_TYPE_S32, INT32_MIN | 0x00808080)});
     } else {
       KernelRewriter rewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel);
@@ -868,6 +899,7 @@ class Finder {
   Group batch_;
   size_t runs_ = SIZE_MAX;  ///< number of depth loops outside of a segment, if a is read in segments; else SIZE_MAX
   Expr wide_;               ///< the load of packed elements of a
+  const Side* raised_ = nullptr;  ///< the operand to whose elements 128 is added; null if there is none
   /// Conditions without which `a` is zero: see find_zeros.
   std::vector<const Expr*> conditions_;
   bool in_rows_ = false;  ///< b is packed row by row: its columns are several loops
@@ -879,6 +911,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   MicroKernel m;
   m.type = type;
   m.packs = packs;
+  m.signed_a = signed_a;
   m.starts = starts();
   m.rows = static_cast<int>(tile);
   m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
@@ -928,11 +961,12 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 }
 
 std::string name_of(const MicroKernel& k) {
+  static constexpr const char* kStarts[] = {"", "_starts", "_starts_rows"};
   return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
          std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
          (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "") +
-         (k.streams ? "_streams" : "") + (k.fetches ? "_fetches" : "") + (k.starts ? "_starts" : "") +
-         (k.packs > 1 ? "_of_" + std::to_string(k.packs) : "");
+         (k.streams ? "_streams" : "") + (k.fetches ? "_fetches" : "") + kStarts[static_cast<size_t>(k.starts)] +
+         (k.packs > 1 ? "_of_" + std::to_string(k.packs) : "") + (k.signed_a ? "_signed" : "");
 }
 
 }  // namespace collet::codegen

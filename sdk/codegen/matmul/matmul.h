@@ -19,25 +19,33 @@
 
 namespace collet::codegen {
 
+/// The initial values of the sums of a tile.
+enum class Starts : uint8_t {
+  kZero,     ///< zero
+  kColumns,  ///< Tile::start has one for each column
+  kRows,     ///< Tile::start has one for each row
+};
+
 /// The parameters of a micro-kernel, the innermost function: it computes rows x (vectors * lanes) elements of the
 /// result in registers.
 struct MicroKernel {
   uint32_t type = 0;  ///< element type of the sums: COLLET_TYPE_F32, F64 or S32
   /// Number of neighbours along the depth that are packed into one element of a or b. The element is as large as one of
-  /// the sums, and its first part is in the lowest bits. F32: 1, or 2 of bf16. S32: 2 of s16; or 4, of u8 in a and of
-  /// s8 in b.
+  /// the sums, and its first part is in the lowest bits. F32: 1, or 2 of bf16. S32: 2 of s16; or 4, of s8 in one operand
+  /// and u8 in the other.
   int packs = 1;
+  bool signed_a = false;  ///< for 4 parts: true if those of a are s8 and those of b u8; false for the reverse
   int rows = 1;
   int vectors = 1;
   int lanes = 1;        ///< lanes of a vector
   bool masked = false;  ///< the last vector may be partial
   /// true: the rows of a are adjacent, and its depth steps are a_step apart; false: the reverse
   bool by_depth = false;
-  bool accumulates = false;  ///< true if the depth may be computed in several blocks
-  bool segmented = false;    ///< true if a is read in segments of `depth` steps each, at arbitrary addresses
-  bool streams = false;      ///< ProductOperand::streams of b: b is not prefetched by instructions
-  bool fetches = false;      ///< true if Tile::ahead is prefetched
-  bool starts = false;       ///< true if the first block of the depth is added to Tile::start
+  bool accumulates = false;       ///< true if the depth may be computed in several blocks
+  bool segmented = false;         ///< true if a is read in segments of `depth` steps each, at arbitrary addresses
+  bool streams = false;           ///< ProductOperand::streams of b: b is not prefetched by instructions
+  bool fetches = false;           ///< true if Tile::ahead is prefetched
+  Starts starts = Starts::kZero;  ///< what the first block of the depth is added to
   auto operator<=>(const MicroKernel&) const = default;
 };
 
@@ -76,18 +84,18 @@ struct ProductOperand {
   /// known to be zero. They count steps, or segments if there are any.
   std::vector<std::pair<int64_t, int64_t>> parts_of_batches, parts_of_tiles;
   std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step) of each batch loop, outermost first
-  int64_t batches = 1;                             ///< packed: number of different matrices
+  int64_t batches = 1;                             ///< packed, or with `start`: number of different matrices
   int64_t matrix = 0;                              ///< b, packed: elements of one matrix
   /// b, packed: true if it consists of panels, each ordered by depth; false if it consists of rows.
   bool panels = false;
   /// b, direct: true if panels are copied to scratch memory, because many tiles use each and they are slow to read in place.
   bool copied = false;
   bool streams = false;  ///< b, direct: true if it is read from memory, a few whole rows at a time
-  KernelPlan
-      /// b, packed in panels: the kernel that writes the row of sums after each panel, see Product::starts; without
-      /// buffers if there is no such row.
-      start;
-  std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices) of each batch loop
+  /// The kernel that writes the initial values of the sums, see Product::starts; without buffers if they do not depend on this operand.
+  /// b, packed in panels: a row after each panel. a, direct: the rows of all matrices, one after the other.
+  KernelPlan start;
+  /// packed, or with `start`: (extent, step in matrices) of each batch loop
+  std::vector<std::pair<int64_t, int64_t>> batch_of;
 };
 
 /// Returns, for each batch, `first` plus the sum of index * step over the loops of the batch, which are (extent, step), outermost first.
@@ -95,8 +103,9 @@ std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& 
 
 /// A product of matrices for each batch.
 struct Product {
-  uint32_t type = 0;  ///< type in which it is computed
-  int packs = 1;      ///< MicroKernel::packs; `depth` and all steps count packed elements
+  uint32_t type = 0;      ///< type in which it is computed
+  int packs = 1;          ///< MicroKernel::packs; `depth` and all steps count packed elements
+  bool signed_a = false;  ///< MicroKernel::signed_a
   /// True if the result has another type: the product is computed in temporary memory and converted.
   bool converts = false;
   ValueId result = kNone;
@@ -123,9 +132,10 @@ struct Product {
     for (auto& level : batch) n *= level.first;
     return n;
   }
-  /// True if the sums start with a row of values that is packed with b. This corrects the sums if 128 is added to
-  /// elements of a to make s8 u8.
-  bool starts() const { return !b.start.buffers.empty(); }
+  /// Returns the initial values of the sums. They correct the sums if 128 is added to the elements of the other operand to make s8 u8.
+  Starts starts() const {
+    return !a.start.buffers.empty() ? Starts::kRows : !b.start.buffers.empty() ? Starts::kColumns : Starts::kZero;
+  }
   /// Returns the micro-kernel for a tile of that many rows and columns.
   MicroKernel micro(int64_t tile, int64_t tile_columns) const;
 };

@@ -45,8 +45,8 @@ struct KernelCall {
 };
 
 /// A batch of matrix products, computed tile by tile with micro-kernels. The step's places are: a and b, or the buffers
-/// that their packing kernels read; the result; scratch memory; then the target and the buffers of the epilogue, if
-/// there is one.
+/// that their packing kernels read; the result; scratch memory; the initial values of rows, if there are any; then the target and
+/// the buffers of the epilogue, if there is one.
 ///
 /// Consecutive batches that share b are treated as one matrix with many rows, so that each block of b is read once for
 /// all of them. Distances and offsets are in elements.
@@ -87,7 +87,8 @@ struct MatmulCall {
   int64_t b_matrix = 0;  ///< elements of a packed matrix b
   /// 1 if each packed panel of b is followed by a row of sums, the initial values of its columns of the result
   int64_t b_starts = 0;
-  bool packs_b = false;  ///< true if the call packs each matrix b itself; false if an earlier step has packed it
+  bool row_starts = false;  ///< true if the sums of each row start with a value of the rows of a
+  bool packs_b = false;     ///< true if the call packs each matrix b itself; false if an earlier step has packed it
   /// True if b is read in place, but each panel of a depth block is copied to scratch memory before tiles use it.
   bool copies_b = false;
   uint32_t a_buffers = 1;
@@ -103,6 +104,7 @@ struct MatmulCall {
   int threads = 1;  ///< number of threads for which the work is cut
   double cost_ns = 0;
   std::vector<int64_t> a_at, b_at, c_at;  ///< offset of each batch: in elements, or in matrices for a packed operand
+  std::vector<int64_t> start_at;          ///< for row_starts: offset of each batch in the initial values of rows
   std::vector<int64_t> positions;         ///< for each batch its index in each of the batch loops
   /// For each tile of rows of each batch, the part of the depth outside of which its rows of a are zero: the first step
   /// and the end, in segments if the depth has segments. Empty if nothing is known to be zero.
