@@ -88,5 +88,22 @@ TEST(ProductPlan, ProductOfMatrices_UsesTheWholeDepth) {
   EXPECT_TRUE(planned.plan.matmuls[0].first_step.empty());
 }
 
+/// The weights of four experts: a dimension of few elements beside the columns does not make them few rows.
+TEST(ProductPlan, MatricesOfSeveralWeights_AreAProduct) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {1024, 384});
+  const Handle w = entry.argument(COLLET_TYPE_F32, {4, 384, 256});
+  collet_dot_attrs a{};
+  a.lhs_contracting = program.list({1});
+  a.rhs_contracting = program.list({1});
+  entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {1024, 4, 256}, {x, w}, a)});
+  Target target;
+  target.vector_bits = 512;
+  PlannedProgram planned;
+  ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+  EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+}
+
 }  // namespace
 }  // namespace collet::codegen

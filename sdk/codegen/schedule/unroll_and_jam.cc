@@ -66,8 +66,11 @@ bool find_shape(const Kernel& k, Shape& out) {
       if (rows == k.outer || k.loops[l].size > k.loops[rows].size) rows = l;
     }
     if (rows == k.outer || k.loops[rows].size < kManyRows) continue;
+    int64_t few = 1;  // rows of the factor `own` for each matrix of long rows
+    for (size_t l = 0; l < k.outer; ++l) few *= has(of_own, l) && !has(of_shared, l) ? k.loops[l].size : 1;
     for (size_t l = 0; l < k.outer; ++l) {
       const int64_t size = k.loops[l].size;
+      if (size != few) continue;
       const int64_t most = side_by_side[static_cast<size_t>(own)] ? kMostTogether : kMostPacked;
       if (size < 2 || size > most || has(of_shared, l) || !has(of_own, l)) continue;
       out = {l, rows, shared, own};
