@@ -316,6 +316,10 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
 
 Value* Ir::widen_half(Value* half) {
   Value* const wide = b.CreateFPExt(half, like(half, b.getFloatTy()));
+  // LLVM would move comparisons before the conversion. Without instructions for f16 it then splits their vectors into
+  // elements.
+  const bool moves = wide->getType()->isVectorTy() && !is_scalable() && target.triple.starts_with("x86_64");
+  if (moves) return b.CreateArithmeticFence(wide, wide->getType());
   if (!target.has_grid()) return wide;
   // The conversion instruction of a GPU maps all NaNs to one, but the total order distinguishes them.
   Value* const bits = b.CreateZExt(b.CreateBitCast(half, like(half, b.getInt16Ty())), like(half, b.getInt32Ty()));
