@@ -48,9 +48,12 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   const auto ops =
       std::count_if(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& i) { return i.op == ExprOp::kOp; });
   if (inner_points(kernel) * 2 > lanes && kernel.reductions.size() < 2 && ops < 8) return none;
+  const int64_t row = kernel.loops.back().size;
   size_t best = none;
   for (size_t l = first; l < kernel.outer; ++l) {
-    if (kernel.loops[l].size < 2 * lanes) continue;
+    // Fewer rows than two vectors fill their lanes worse, but better than very short rows do.
+    const bool fills = kernel.loops[l].size >= lanes / 2 && kernel.loops[l].size >= 3 * row;
+    if (kernel.loops[l].size < 2 * lanes && !fills) continue;
     if (best == none || kernel.loops[l].size >= kernel.loops[best].size) best = l;
   }
   return best;
