@@ -265,9 +265,43 @@ Val KernelEmitter::load_repeated(const Expr& i, ExprId divided) {
   return x;
 }
 
+void KernelEmitter::find_conditions(ExprId mask, Value*& uniform, std::vector<ExprId>& by_lane) {
+  const Expr& e = k_.exprs[static_cast<size_t>(mask)];
+  Value* const v = val(mask).v;
+  if (!v->getType()->isVectorTy()) {
+    uniform = uniform ? b_.CreateAnd(uniform, v) : v;
+  } else if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_AND) {
+    for (ExprId a : e.args) find_conditions(a, uniform, by_lane);
+  } else {
+    by_lane.push_back(mask);
+  }
+}
+
+bool KernelEmitter::reaches_all_vectors(ExprId condition) const {
+  const Expr& e = k_.exprs[static_cast<size_t>(condition)];
+  if (e.op != ExprOp::kInRange) return false;
+  Index variable = e.index;
+  variable.constant = 0;
+  if (loop_of(variable) != k_.lane_loop) return false;
+  const int64_t behind = k_.loops[k_.lane_loop].size + e.index.constant - e.a;
+  return -e.index.constant < lanes_ && behind < lanes_;
+}
+
+void KernelEmitter::avoid_unmapped(ExprId mask, Lanes& where) {
+  if (where.uniform() || where.vec || ir_.is_scalable() || ir_.target.has_grid()) return;
+  Value* accessed = nullptr;
+  std::vector<ExprId> by_lane;
+  find_conditions(mask, accessed, by_lane);
+  if (by_lane.empty() && !mask_) return;  // load_lanes selects an address by a condition that is the same in all lanes
+  if (by_lane.size() > 1 || (by_lane.size() == 1 && !reaches_all_vectors(by_lane[0])))
+    accessed = b_.CreateOrReduce(val(mask).v);
+  if (accessed) where.scalar = b_.CreateSelect(accessed, where.scalar, b_.getInt64(0));
+}
+
 Val KernelEmitter::load(const Expr& i) {
   if (const ExprId t = i.mask == kNoExpr ? repeating_term(i.index) : kNoExpr; t != kNoExpr) return load_repeated(i, t);
   Lanes where = lanes(i.index);
+  if (i.mask != kNoExpr) avoid_unmapped(i.mask, where);
   return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
 }
 
