@@ -5,6 +5,7 @@
 
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {
@@ -53,6 +54,26 @@ llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value
   }
   at.SetInsertPoint(b_.GetInsertBlock());
   return ir_.splat(val(wanted), lanes).v;
+}
+
+std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(llvm::IRBuilder<>& at,
+                                                                                const std::vector<Value*>& loops,
+                                                                                Type* element, uint32_t known) {
+  constexpr size_t kMostLoads = 2;
+  b_.SetInsertPoint(at.GetInsertBlock());
+  iv_ = loops;
+  lanes_ = 1;
+  const size_t last = k_.loops.size() - 1;
+  std::vector<std::pair<Value*, Value*>> rows;
+  for (const Expr& e : k_.exprs) {
+    const bool suits = e.op == ExprOp::kLoad && e.buffer != known && e.mask == kNoExpr && e.index.terms.empty() &&
+                       e.index.coefficient(last) == 1 && e.index.coefficient(last - 1) != 0;
+    if (!suits || ir_.storage(e.type) != element || rows.size() == kMostLoads) continue;
+    rows.emplace_back(b_.CreateGEP(element, bases_[e.buffer], index_value(e.index)),
+                      b_.getInt64(static_cast<uint64_t>(e.index.coefficient(last - 1))));
+  }
+  at.SetInsertPoint(b_.GetInsertBlock());
+  return rows;
 }
 
 llvm::Function* KernelEmitter::run() {
@@ -158,8 +179,14 @@ llvm::Value* KernelEmitter::whole_vectors(Value* n, int lanes) {
 bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
   constexpr int64_t kMostSteps = 4;
   constexpr size_t kMostInstructions = 24;
-  if (ir_.is_scalable() || steps > kMostSteps || l + 1 != k_.loops.size() || k_.exprs.size() > kMostInstructions)
-    return false;
+  if (ir_.is_scalable() || l + 1 != k_.loops.size()) return false;
+  // A loop of merged rows, see merge_rows, whose variable is divided, is always unrolled: the quotients become constants.
+  const bool divided = l + 1 == k_.outer && k_.loops[l].size % width == 0 && l > 0 &&
+                       std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
+                         return e.op == ExprOp::kDivide && loop_of(e.index) == l && e.a < 2 * width;
+                       });
+  if (divided && steps * static_cast<int64_t>(k_.exprs.size()) > kMostStraight) return false;
+  if (!divided && (steps > kMostSteps || k_.exprs.size() > kMostInstructions)) return false;
   lanes_ = width;
   for (int64_t i = 0; i < steps; ++i) {
     iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));

@@ -38,7 +38,8 @@ class MicroEmitter {
     read_tile();
     make_mask();
     make_first_sums();
-    if (k_.accumulates && k_.rows * k_.vectors >= 8 && !k_.streams) prefetch_result();
+    if (epilogue_) open_epilogue();
+    if (k_.rows * k_.vectors >= 8 && !k_.streams) prefetch_result();
     std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, first_);
     if (k_.accumulates) add_old(sums);
     if (epilogue_) {
@@ -58,6 +59,13 @@ class MicroEmitter {
   }
 
  private:
+  /// Rows of an array that have the shape of the tile: the first one, and the elements from one to the next.
+  struct Row {
+    Value* first;
+    Value* step;
+    bool written;
+  };
+
   BasicBlock* block(const char* name) { return BasicBlock::Create(ir_.context(), name, function_); }
 
   Value* field(Type* type, size_t at) {
@@ -158,8 +166,17 @@ class MicroEmitter {
     b_.SetInsertPoint(body);
     llvm::PHINode* k = phi_of(b_.getInt64(0), before);
     std::vector<Value*> pointers = phis_of(firsts, before);
+    std::vector<llvm::PHINode*> rows;
+    for (const Row& row : ahead_rows_) rows.push_back(phi_of(row.first, before));
     std::vector<Value*> phis = phis_of(first_sums, before);
     std::vector<Value*> sums = phis;
+    if (!ahead_rows_.empty()) {
+      Value* const more = b_.CreateICmpSLT(k, b_.getInt64(static_cast<uint64_t>(k_.rows - 1)));
+      for (size_t i = 0; i < ahead_rows_.size(); ++i) {
+        prefetch(rows[i], ahead_rows_[i].written);
+        rows[i]->addIncoming(b_.CreateSelect(more, offset(rows[i], ahead_rows_[i].step), rows[i]), body);
+      }
+    }
     if (k_.fetches) {
       prefetch(offset(ahead_, b_.CreateMul(ahead_step_, k)));
     } else if (k_.vectors > 1 && !k_.streams) {
@@ -180,21 +197,34 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Prefetches the cache lines of one row of a panel.
-  void prefetch(Value* row) {
+  /// Prefetches the cache lines of one row of a panel or, if it will be `written`, of the result.
+  void prefetch(Value* row, bool written = false) {
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
     for (int at = 0; at < k_.vectors * lanes_; at += line) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {offset(row, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                         {offset(row, at), b_.getInt32(written ? 1 : 0), b_.getInt32(3), b_.getInt32(1)});
     }
   }
 
-  /// Prefetches the cache lines of the result, which are needed at the end.
+  /// Prefetches the rows of the result, and what the epilogue reads, which are needed at the end. All at once they would occupy the
+  /// processor's buffers for missing lines, so each step of the depth prefetches one row. In segments, which are short,
+  /// the rows are prefetched before the first step.
   void prefetch_result() {
-    each(field_ptr(offsetof(Tile, c)), field_i64(offsetof(Tile, c_step)), [&](Value* p, size_t, int, int) {
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {p, b_.getInt32(1), b_.getInt32(3), b_.getInt32(1)});
-    });
+    std::vector<Row> rows{
+        {field_ptr(epilogue_ ? offsetof(Tile, d) : offsetof(Tile, c)), field_i64(offsetof(Tile, c_step)), true}};
+    if (epilogue_) {
+      loops_[loops_.size() - 2] = row_;
+      loops_.back() = column_;
+      for (const auto& [first, step] : points_->rows_of_loads(b_, loops_, scalar_, epilogue_->product))
+        rows.push_back({first, step, false});
+    }
+    if (!k_.segmented) {
+      ahead_rows_ = std::move(rows);
+      return;
+    }
+    for (const Row& row : rows) {
+      for (int r = 0; r < k_.rows; ++r) prefetch(row_of(row.first, row.step, r), row.written);
+    }
   }
 
   Value* offset(Value* p, Value* elements) { return b_.CreateGEP(scalar_, p, elements); }
@@ -346,7 +376,6 @@ class MicroEmitter {
   void finish(std::vector<Value*> sums) {
     Value* c_step = field_i64(offsetof(Tile, c_step));
     Value* d = field_ptr(offsetof(Tile, d));
-    open_epilogue();
     each(d, c_step,
          [&](Value*, size_t i, int r, int v) { sums[i] = value(b_.getInt64(static_cast<uint64_t>(r)), v, sums[i]); });
     each(d, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
@@ -360,21 +389,35 @@ class MicroEmitter {
     Value* d = field_ptr(offsetof(Tile, d));
     Value* rows = field_i64(offsetof(Tile, rows));
     open_epilogue();
-    BasicBlock* before = b_.GetInsertBlock();
-    BasicBlock* body = block("rows");
-    BasicBlock* exit = block("rows_done");
-    b_.CreateBr(body);
-    b_.SetInsertPoint(body);
-    llvm::PHINode* r = phi_of(b_.getInt64(0), before);
-    Value* at = b_.CreateMul(c_step, r);
-    for (int v = 0; v < k_.vectors; ++v) {
-      Value* x = value(r, v, load(offset(offset(c, at), v * lanes_), v));
-      put(x, offset(offset(d, at), v * lanes_), v);
-    }
-    Value* next = b_.CreateAdd(r, b_.getInt64(1), "", true, true);
-    r->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, rows), body, exit);
-    b_.SetInsertPoint(exit);
+    // The results are stored only at the end, because rows of the result are often apart by a multiple of 4096 bytes from other rows
+    // and from operands: a load then waits for a store that is not finished. Several rows at a time hide the latency of
+    // the operations. The operands of the next tile, which follows in the same columns, are prefetched.
+    constexpr int kTogether = 2;
+    Type* const row = llvm::ArrayType::get(vector_, static_cast<uint64_t>(k_.vectors));
+    Value* const results = b_.CreateAlloca(row, b_.getInt64(kMostTileRows));
+    const auto result = [&](Value* r, int v) {
+      return b_.CreateGEP(row, results, {r, b_.getInt64(static_cast<uint64_t>(v))});
+    };
+    loops_[loops_.size() - 2] = b_.CreateAdd(row_, rows);
+    loops_.back() = column_;
+    const auto next_tile = points_->rows_of_loads(b_, loops_, scalar_, epilogue_->product);
+    const auto compute_rows = [&](Value* first, int count) {
+      for (int i = 0; i < count; ++i) {
+        Value* const r = b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(i)));
+        for (const auto& [row_ahead, step] : next_tile) prefetch(offset(row_ahead, b_.CreateMul(step, r)));
+        for (int v = 0; v < k_.vectors; ++v) {
+          Value* const sum = load(offset(offset(c, b_.CreateMul(c_step, r)), v * lanes_), v);
+          b_.CreateStore(value(r, v, sum), result(r, v));
+        }
+      }
+    };
+    Value* const whole = b_.CreateSub(rows, b_.CreateURem(rows, b_.getInt64(kTogether)));
+    ir_.loop(b_.getInt64(0), whole, b_.getInt64(kTogether), [&](Value* r) { compute_rows(r, kTogether); });
+    ir_.loop(whole, rows, b_.getInt64(1), [&](Value* r) { compute_rows(r, 1); });
+    ir_.loop(b_.getInt64(0), rows, b_.getInt64(1), [&](Value* r) {
+      Value* const at = offset(d, b_.CreateMul(c_step, r));
+      for (int v = 0; v < k_.vectors; ++v) put(b_.CreateLoad(vector_, result(r, v)), offset(at, v * lanes_), v);
+    });
     b_.CreateRetVoid();
   }
 
@@ -401,6 +444,7 @@ class MicroEmitter {
   Value* ahead_step_ = nullptr;
   Value* two_steps_ = nullptr;
   Value* three_steps_ = nullptr;
+  std::vector<Row> ahead_rows_;  ///< the rows that the first steps of the depth prefetch
 };
 
 }  // namespace

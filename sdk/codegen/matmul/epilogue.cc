@@ -67,7 +67,7 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
 }
 
 bool fits_registers(const Epilogue& epilogue, const Product& product) {
-  constexpr int64_t kShallow = 64;
+  constexpr int64_t kShallow = 1024;
   constexpr size_t kLight = 8;  // most instructions that are repeated for each register
   // Loading memory that a partial vector has just written is slow.
   const bool partial = product.columns % product.lanes != 0 && product.columns <= 4 * product.panel();

@@ -456,7 +456,7 @@ class Finder {
     while (out_.lanes * bytes > kShortVector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
     const bool many = target_.vector_bits >= 512;  // 32 registers
     const int room = many ? 28 : 12;
-    const int64_t most = many ? 14 : 6;
+    const int64_t most = many ? kMostTileRows : 6;
     // Tiles within which the conditions do not change skip more of the depth; they must not be much smaller.
     const int64_t together = rows_together();
     const bool fits = together >= most / 2 && together <= most;

@@ -26,6 +26,8 @@ enum class Starts : uint8_t {
   kRows,     ///< Tile::start has one for each row
 };
 
+inline constexpr int kMostTileRows = 14;  ///< most rows of a tile on any target
+
 /// The parameters of a micro-kernel, the innermost function: it computes rows x (vectors * lanes) elements of the
 /// result in registers.
 struct MicroKernel {
