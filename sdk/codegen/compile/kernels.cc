@@ -6,6 +6,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/grid.h"
@@ -247,7 +248,11 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     add_kernel(parts, drafts);
     return add_kernel(rest, drafts);
   }
-  if (!target_.has_grid()) choose_lanes(kernel, target_.vector_bits);
+  KernelPlan rows_left;
+  if (!target_.has_grid()) {
+    merge_rows(graph_, k, target_.vector_bits, rows_left);
+    choose_lanes(kernel, target_.vector_bits);
+  }
   if (!at_once && !again) ++time_;
   Draft d;
   d.step.kernel.function = function_of(kernel);
@@ -259,6 +264,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   describe(kernel, d.step);
   ++plan_->kernels;
   drafts.push_back(std::move(d));
+  if (!rows_left.kernel.loops.empty()) add_kernel(rows_left, drafts, true);
 }
 
 void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {

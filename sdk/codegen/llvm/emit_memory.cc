@@ -3,6 +3,7 @@
 
 #include <collet/types.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -134,6 +135,61 @@ Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* 
   return result;
 }
 
+/// Returns the distance of each lane from the first element, if the distances are constants; nothing otherwise.
+std::vector<int64_t> constant_distances(const Lanes& where) {
+  std::vector<int64_t> distances;
+  const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(where.vec);
+  for (int i = 0; constant && i < where.count; ++i) {
+    const auto* element =
+        llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(static_cast<unsigned>(i)));
+    if (!element) return {};
+    distances.push_back(element->getSExtValue() + where.stride * i);
+  }
+  return distances;
+}
+
+/// Loads elements at constant distances from `p`: loads all elements of their range with whole vectors, and selects the
+/// lanes with shuffles. Returns null if the range is too large.
+Value* load_range(Ir& ir, Value* p, Type* element, const std::vector<int64_t>& distances) {
+  constexpr int64_t kMostVectors = 4;
+  auto& b = ir.b;
+  const auto n = static_cast<int64_t>(distances.size());
+  const auto [least, most] = std::minmax_element(distances.begin(), distances.end());
+  const int64_t span = *most - *least + 1;
+  if (span > kMostVectors * n) return nullptr;
+  if (span == 1) {
+    Value* const one = address(ir, p, element, b.getInt64(static_cast<uint64_t>(*least)));
+    return ir.splat(b.CreateAlignedLoad(element, one, align_of(element)), static_cast<int>(n));
+  }
+  int64_t width = n;
+  while (width > span) width /= 2;
+  // The last vector overlaps the one before it, so that nothing beyond the range is read.
+  Value* result = nullptr;
+  for (int64_t begin = 0; begin < span; begin += width) {
+    const int64_t from = std::min(begin, span - width);
+    Value* const start = address(ir, p, element, b.getInt64(static_cast<uint64_t>(*least + from)));
+    Value* const part = b.CreateAlignedLoad(ir.wide(element, static_cast<int>(width)), start, align_of(element));
+    std::vector<int> order;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = distances[static_cast<size_t>(i)] - *least;
+      order.push_back(static_cast<int>(std::clamp<int64_t>(at - from, 0, width - 1)));
+    }
+    // Both operands of a shuffle need the same length, so each vector is spread over all lanes first.
+    Value* const spread = b.CreateShuffleVector(part, order);
+    if (!result) {
+      result = spread;
+      continue;
+    }
+    std::vector<int> chosen;
+    for (int64_t i = 0; i < n; ++i) {
+      const bool later = distances[static_cast<size_t>(i)] - *least >= begin;
+      chosen.push_back(static_cast<int>(later ? n + i : i));
+    }
+    result = b.CreateShuffleVector(result, spread, chosen);
+  }
+  return result;
+}
+
 constexpr uint64_t kZeros = 512;  ///< bytes
 
 /// A constant array of zeros, from which masked-out loads can read.
@@ -204,6 +260,12 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   const bool near = !where.vec && std::abs(where.stride) <= kNear && !complex && !ir.is_scalable();
   if (near && (!mask || st->getScalarSizeInBits() >= 32)) {
     return {ir.from_storage(load_near(ir, base, st, where, mask), type)};
+  }
+  if (!mask && !complex) {
+    const std::vector<int64_t> distances = constant_distances(where);
+    Value* const p = address(ir, base, st, where.scalar);
+    Value* const x = distances.empty() ? nullptr : load_range(ir, p, st, distances);
+    if (x) return {ir.from_storage(x, type)};
   }
   if (!mask && !ir.is_scalable()) {
     const std::vector<Value*> places = places_of_lanes(ir, base, st, where, parts);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sdk/codegen/lower/kernel_rewriter.h"
+#include "sdk/codegen/lower/change_loops.h"
 
 namespace collet::codegen {
 namespace {
@@ -22,38 +22,6 @@ void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
   for (const int64_t edge : {-test.index.constant, test.a - test.index.constant}) {
     if (edge > 0 && edge < kernel.loops[*loop].size) edges[*loop].insert(edge);
   }
-}
-
-/// Returns a plain kernel with loops of `sizes` in place of its own, whose variables become `loops`. Tests that are
-/// constant in the new loops are resolved.
-KernelPlan with_loops(const Graph& graph, const KernelPlan& plan, const Dims& sizes, std::vector<Index> loops) {
-  KernelPlan part;
-  for (const int64_t n : sizes) part.kernel.loops.push_back({n});
-  part.kernel.outer = sizes.size();
-  KernelBuilder builder(graph, part.kernel, [](ValueId) { return true; });
-  KernelRewriter rewriter(plan.kernel, plan.buffers, std::move(loops), builder, part.kernel);
-  for (const Store& store : plan.kernel.stores) {
-    const ExprId mask = rewriter.mask(store.mask);
-    if (rewriter.is_never(mask)) continue;
-    const ExprId value = rewriter.value(store.value);
-    const Index index = rewriter.index(store.index);
-    part.kernel.stores.push_back({builder.output(plan.buffers[store.buffer]), value, index, mask});
-  }
-  part.writes = plan.writes;
-  part.in_place = plan.in_place;
-  part.copies = plan.copies;
-  part.buffers = builder.buffers();
-  return part;
-}
-
-/// Returns the kernel for the points whose loop variables are in [begin, begin + size).
-KernelPlan part_of(const Graph& graph, const KernelPlan& plan, const Dims& begin, const Dims& size) {
-  std::vector<Index> loops;
-  for (size_t l = 0; l < begin.size(); ++l) {
-    loops.push_back(loop_index(l));
-    loops.back().constant = begin[l];
-  }
-  return with_loops(graph, plan, size, std::move(loops));
 }
 
 }  // namespace
@@ -134,16 +102,21 @@ bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least) {
     if (period < least || period >= size || size % period != 0) continue;
     if (l == 0 && size / period < kFewIterations) continue;  // threads share the iterations of the first loop
     Dims sizes;
-    std::vector<Index> loops;
     for (size_t m = 0; m < kernel.loops.size(); ++m) {
-      loops.push_back(loop_index(sizes.size()));
-      if (m == l) {
-        loops.back() = add_scaled(loop_index(sizes.size() + 1), loop_index(sizes.size()), period);
-        sizes.push_back(size / period);
-      }
+      if (m == l) sizes.push_back(size / period);
       sizes.push_back(m == l ? period : kernel.loops[m].size);
     }
-    plan = with_loops(graph, plan, sizes, std::move(loops));
+    plan = with_loops(graph, plan, sizes, [&](KernelBuilder&) {
+      std::vector<Index> loops;
+      for (size_t m = 0; m < sizes.size(); ++m) {
+        loops.push_back(loop_index(m));
+        if (m == l) {
+          loops.back() = add_scaled(loop_index(m + 1), loop_index(m), period);
+          ++m;
+        }
+      }
+      return loops;
+    });
     return true;
   }
   return false;
