@@ -192,6 +192,14 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
   Type* i32 = int_like(f32);
   auto k = [&](uint32_t x) { return constant_int(i32, x); };
   Value* bits = bits_of(f32);
+  if (m == 7 && f.exponent_bits == 8 && f.specials == FloatFormat::IEEE) {
+    // The exponents of bf16 are those of f32: rounding the bits as an integer gives the nearest number, or infinity.
+    Value* const upper = b.CreateLShr(bits, k(16));
+    Value* const half = b.CreateAdd(b.CreateAnd(upper, k(1)), k(0x7fff));
+    Value* const nearest = b.CreateLShr(b.CreateAdd(bits, half), k(16));
+    Value* const quiet = b.CreateOr(b.CreateAnd(upper, k(0x8000)), k(0x7fc0));
+    return b.CreateSelect(b.CreateFCmpUNO(f32, f32), quiet, nearest);
+  }
   Value* sign = b.CreateLShr(bits, k(31));
   Value* mag = b.CreateAnd(bits, k(0x7fffffff));
   Value* nan = b.CreateICmpUGT(mag, k(0x7f800000));

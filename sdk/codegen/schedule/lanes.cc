@@ -2,6 +2,8 @@
 #include "sdk/codegen/schedule/lanes.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "sdk/codegen/kernel/transform.h"
 
@@ -42,19 +44,33 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   const bool plain = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
     return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr;
   });
-  if (!plain || inner_points(kernel) > lanes) return none;
-  if (inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) > kMostStraight) return none;
-  // The loads are then gathers, so a short computation is not worth it.
+  constexpr int64_t kNear = 4;  ///< largest stride of loads that are made of whole vectors
+  const int64_t points = inner_points(kernel);
+  if (!plain || points * static_cast<int64_t>(kernel.exprs.size()) > kMostStraight) return none;
+  const int64_t row = kernel.loops.back().size;
+  if (row > lanes) return none;
+  const auto is_near = [&](size_t l) {
+    return std::all_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
+      return e.op != ExprOp::kLoad || (e.index.terms.empty() && std::abs(e.index.coefficient(l)) <= kNear);
+    });
+  };
   const auto ops =
       std::count_if(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& i) { return i.op == ExprOp::kOp; });
-  if (inner_points(kernel) * 2 > lanes && kernel.reductions.size() < 2 && ops < 8) return none;
-  const int64_t row = kernel.loops.back().size;
+  // If the loads are gathers, a short computation is not worth it.
+  const bool gathers = points <= lanes && (points * 2 <= lanes || kernel.reductions.size() >= 2 || ops >= 8);
   size_t best = none;
+  std::pair<bool, int64_t> best_rank;
   for (size_t l = first; l < kernel.outer; ++l) {
     // Fewer rows than two vectors fill their lanes worse, but better than very short rows do.
     const bool fills = kernel.loops[l].size >= lanes / 2 && kernel.loops[l].size >= 3 * row;
     if (kernel.loops[l].size < 2 * lanes && !fills) continue;
-    if (best == none || kernel.loops[l].size >= kernel.loops[best].size) best = l;
+    const bool near = is_near(l);
+    if (!gathers && !(near && row * 2 <= lanes)) continue;
+    const auto rank = std::make_pair(near, kernel.loops[l].size);
+    if (rank >= best_rank) {
+      best = l;
+      best_rank = rank;
+    }
   }
   return best;
 }

@@ -17,6 +17,7 @@ constexpr int64_t kLeastPoints = int64_t{1} << 16;
 constexpr int64_t kLeastChoices = int64_t{1} << 11;
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 16;
+constexpr int64_t kFewVectors = 4;
 
 /// Returns the bits of the operation's neutral element in this type. Returns false if there is none.
 bool identity_of(uint32_t combine, uint32_t type, std::array<uint64_t, 2>& bits) {
@@ -113,6 +114,8 @@ class Splitter {
       // A maximum or a choice may combine elements twice, so its parts may overlap; a sum or a product may not.
       const auto fits = [&](int64_t n) { return size % n == 0 || (!has_sums_ && size / n >= 4 * n); };
       int64_t parts = std::min(kMostParts, size / 2);
+      // Parts of the vectorised loop should have several vectors.
+      if (!has_body_ && l == scheduled.lane_loop) parts = std::min(parts, size / (kFewVectors * scheduled.lanes));
       while (parts >= kFewestParts && !fits(parts)) --parts;
       if (parts > parts_) {
         parts_ = parts;
