@@ -202,6 +202,11 @@ Status Compiler::make_ready(const std::vector<FusionGroup>& groups, const Reader
 Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
   const Node& n = graph_.nodes[u.nodes[0]];
   if (!u.fused) return node(n, drafts);
+  const bool reshapes = u.nodes.size() == 1 && n.opcode == COLLET_OP_RESHAPE;
+  if (reshapes && is_input(n.operands[0]) && graph_.def(n.operands[0])) {  // usually both share memory
+    copy(range(n.operands[0]), n.results[0], drafts);
+    return {};
+  }
   KernelPlan kernel;
   if (!fused_kernel(graph_, u.values, [this](ValueId v) { return is_input(v); }, kernel)) {
     return {COLLET_INTERNAL, "a fusion cannot be compiled"};

@@ -105,7 +105,8 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
   Type* t = ir_.wide(ir_.scalar(r.types[0]), lanes);
   Value* best = b_.CreateLoad(t, slots[0]);
   Value* nan = b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes), slots[2]);
-  Value* signs = b_.CreateLoad(ir_.int_like(best), slots[3]);
+  Value* bits = b_.CreateLoad(ir_.int_like(best), slots[3]);
+  Value* signed_zero = b_.CreateICmpSLT(bits, llvm::Constant::getNullValue(bits->getType()));
   if (across && lanes > 1) {
     best = ir_.is_scalable() ? reduce_scalable(r.combine, r.types[0], best)
                              : reduce_lanes({best}, lanes, [&](const Val& x, const Val& y) {
@@ -113,12 +114,13 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
                                  return Val{b_.CreateSelect(better, x.v, y.v)};
                                }).v;
     nan = b_.CreateOrReduce(nan);
-    signs = largest ? b_.CreateAndReduce(signs) : b_.CreateOrReduce(signs);
+    signed_zero = largest ? b_.CreateAndReduce(signed_zero) : b_.CreateOrReduce(signed_zero);
   }
   // If zeros of both signs occur, the maximum is +0, so the result has a clear sign if any sign was clear. The minimum is -0,
   // likewise with a set sign.
-  Value* sign = ir_.constant_int(signs->getType(), uint64_t{1} << (signs->getType()->getScalarSizeInBits() - 1));
-  Value* zero = b_.CreateBitCast(b_.CreateAnd(signs, sign), best->getType());
+  Type* const type = best->getType();
+  Value* zero =
+      b_.CreateSelect(signed_zero, llvm::ConstantFP::getNegativeZero(type), llvm::Constant::getNullValue(type));
   best = b_.CreateSelect(b_.CreateFCmpOEQ(best, llvm::Constant::getNullValue(best->getType())), zero, best);
   return {b_.CreateSelect(nan, llvm::ConstantFP::getNaN(best->getType()), best)};
 }

@@ -48,7 +48,10 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
     return {b_.CreateAlignedLoad(vt, p, align)};
   }
   Val x = ir_.splat(instruction(k_.exprs[k]), lanes_);
-  if (mask_) {
+  // Processors do not forward masked stores to loads. Behind the end of a row there is room, or the next row, which is
+  // computed later.
+  const bool has_room = !ir_.is_scalable() && k_.lane_loop + 1 == k_.loops.size();
+  if (mask_ && !has_room) {
     b_.CreateMaskedStore(x.v, p, align, mask_);
   } else {
     b_.CreateAlignedStore(x.v, p, align);
@@ -167,7 +170,9 @@ Val KernelEmitter::operation(const Expr& i) {
 }
 
 bool KernelEmitter::is_quotient(uint32_t type, const std::vector<Val>& args) const {
-  return (type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64) && ir_.target.fma && lanes_ > 1 &&
+  // For a few vectors, dividing takes no longer than the reciprocal and the branches.
+  const bool few = k_.outer < k_.loops.size() && passes_.lanes_inside() && inner_points(k_) <= 2 * lanes_;
+  return !few && (type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64) && ir_.target.fma && lanes_ > 1 &&
          ir_.lanes_of(args[0]) == lanes_ && ir_.lanes_of(args[1]) == 1 && !llvm::isa<llvm::Constant>(args[1].v);
 }
 

@@ -57,7 +57,7 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   const auto ops =
       std::count_if(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& i) { return i.op == ExprOp::kOp; });
   // If the loads are gathers, a short computation is not worth it.
-  const bool gathers = points <= lanes && (points * 2 <= lanes || kernel.reductions.size() >= 2 || ops >= 8);
+  const bool gathers = points * 4 <= lanes * 3 && (points * 2 <= lanes || kernel.reductions.size() >= 2 || ops >= 8);
   size_t best = none;
   std::pair<bool, int64_t> best_rank;
   for (size_t l = first; l < kernel.outer; ++l) {
