@@ -279,6 +279,18 @@ const Program kPrograms[] = {
        a.rhs_contracting = b.list({0});
        e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_S16, {5, 20}, {x, y}, a)});
      }},
+    {"matrix_times_vector",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       // The rows are summed along their elements, although more operands have an element for each row.
+       Handle x = e.argument(kF32, {40, 50});
+       Handle y = e.argument(kF32, {50});
+       collet_dot_attrs a{};
+       a.lhs_contracting = b.list({1});
+       a.rhs_contracting = b.list({0});
+       Handle sum = e.op(COLLET_OP_DOT, kF32, {40}, {x, y}, a);
+       for (int i = 0; i < 3; ++i) sum = e.binary(COLLET_OP_ADD, sum, e.argument(kF32, {40}));
+       e.results({sum});
+     }},
     {"convolution", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 1, 1); }},
     {"convolution_transposed", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 2, 2); }},
     {"while", write_while},

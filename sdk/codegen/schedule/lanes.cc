@@ -10,15 +10,21 @@
 namespace collet::codegen {
 namespace {
 
-/// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it.
-int64_t lane_score(const Kernel& kernel, size_t loop) {
+/// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it. Loads within
+/// the inner loops count several times, since they are made at each point of a row. `deps`: see loop_dependencies.
+int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
+  constexpr int64_t kMostTimes = 8;
   int64_t score = 0;
   auto access = [&](const Index& index, int64_t weight) {
     int64_t c = index.coefficient(loop);
     score += c == 0 ? 1 : c == 1 ? 3 * weight : c == -1 ? 2 : -4 * weight;
   };
-  for (const Expr& i : kernel.exprs) {
-    if (i.op == ExprOp::kLoad) access(i.index, 1);
+  const int64_t times = kernel.reductions.empty() ? 1 : std::clamp<int64_t>(inner_points(kernel), 1, kMostTimes);
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    if (kernel.exprs[k].op != ExprOp::kLoad) continue;
+    const int64_t before = std::exchange(score, 0);
+    access(kernel.exprs[k].index, 1);
+    score = before + score * (deps[k] >> kernel.outer != 0 ? times : 1);
   }
   for (const Store& s : kernel.stores) access(s.index, 2);
   for (const Update& u : kernel.updates) access(u.index, 2);
@@ -275,9 +281,10 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
     if (kernel.lane_loop == kernel.loops.size()) return;
   } else {
     int64_t best = INT64_MIN;
+    const auto deps = loop_dependencies(kernel);
     for (size_t l = first; l < last; ++l) {
       if (kernel.loops[l].size < 2) continue;
-      int64_t score = lane_score(kernel, l);
+      int64_t score = lane_score(kernel, deps, l);
       if (score > best) {
         best = score;
         kernel.lane_loop = l;
