@@ -3,6 +3,7 @@
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,29 @@ TEST(ProductPlan, MatricesOfSeveralWeights_AreAProduct) {
   PlannedProgram planned;
   ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
   EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+}
+
+TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
+  for (const auto& [rows, few] : {std::pair{int64_t{1}, true}, {int64_t{2}, true}, {int64_t{16}, false}}) {
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const Handle x = entry.argument(COLLET_TYPE_F32, {rows, 128});
+    const Handle y = entry.argument(COLLET_TYPE_F32, {128, 512});
+    collet_dot_attrs a{};
+    a.lhs_contracting = program.list({1});
+    a.rhs_contracting = program.list({0});
+    entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {rows, 512}, {x, y}, a)});
+    Target target;
+    target.vector_bits = 512;
+    PlannedProgram planned;
+    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+    const MatmulCall& call = planned.plan.matmuls[0];
+    EXPECT_EQ(call.depth_blocks(), 1) << rows;
+    const FunctionId micro = call.micro[call.rows < call.tile_rows ? 1 : 0][0];
+    ASSERT_NE(micro, kNoFunction) << rows;
+    EXPECT_EQ(planned.plan.functions[micro].find("_streams") != std::string::npos, few) << rows;
+  }
 }
 
 }  // namespace

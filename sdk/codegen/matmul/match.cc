@@ -27,6 +27,8 @@ constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be rea
 constexpr int kWideTile = 4;
 /// Arrays larger than this many times the second-level cache are assumed to be in memory.
 constexpr int64_t kNearCaches = 8;
+constexpr int64_t kNearCachesOfRow = 2;  ///< the same for b of a product of a single row
+constexpr int64_t kFewRows = 4;   ///< most rows for which instructions that prefetch b take as long as the products
 constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is used
 
 /// Loops, outermost first, that together count like one loop whose size is the product of theirs.
@@ -695,7 +697,9 @@ class Finder {
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
     // With more tiles of rows, b must be larger for this to pay, because the result is loaded and stored for every few
     // rows of b.
-    if (tiles > kFewTiles || runs_ != SIZE_MAX || bytes < tiles * kNearCaches * target_.second_cache) return;
+    if (tiles > kFewTiles || runs_ != SIZE_MAX) return;
+    out_.b.unhinted = rows <= kFewRows;
+    if (bytes < (rows == 1 ? kNearCachesOfRow : tiles * kNearCaches) * target_.second_cache) return;
     if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
     out_.b.streams = true;
     if (out_.rows > 1) out_.vectors = std::min(out_.vectors, 2);
@@ -919,7 +923,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   m.masked = tile_columns % lanes != 0;
   m.by_depth = a.row == 1 && a.depth != 1;
   m.segmented = !a.segments.empty();
-  m.streams = b.streams;
+  m.streams = b.streams || b.unhinted;
   return m;
 }
 

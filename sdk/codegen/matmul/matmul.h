@@ -45,7 +45,7 @@ struct MicroKernel {
   bool by_depth = false;
   bool accumulates = false;       ///< true if the depth may be computed in several blocks
   bool segmented = false;         ///< true if a is read in segments of `depth` steps each, at arbitrary addresses
-  bool streams = false;           ///< ProductOperand::streams of b: b is not prefetched by instructions
+  bool streams = false;           ///< b is not prefetched by instructions: ProductOperand::streams or unhinted
   bool fetches = false;           ///< true if Tile::ahead is prefetched
   Starts starts = Starts::kZero;  ///< what the first block of the depth is added to
   auto operator<=>(const MicroKernel&) const = default;
@@ -92,7 +92,8 @@ struct ProductOperand {
   bool panels = false;
   /// b, direct: true if panels are copied to scratch memory, because many tiles use each and they are slow to read in place.
   bool copied = false;
-  bool streams = false;  ///< b, direct: true if it is read from memory, a few whole rows at a time
+  bool streams = false;   ///< b, direct: true if it is read from memory, a few whole rows at a time
+  bool unhinted = false;  ///< b, direct: true if instructions should not prefetch it, because few rows are multiplied
   /// The kernel that writes the initial values of the sums, see Product::starts; without buffers if they do not depend on this operand.
   /// b, packed in panels: a row after each panel. a, direct: the rows of all matrices, one after the other.
   KernelPlan start;
