@@ -94,6 +94,42 @@ TEST(LoopTest, ArraysOfAllSizes_EndAsTheyShould) {
   }
 }
 
+/// Short arrays are taken apart into elements, put together again and computed as a whole, several times in each turn.
+TEST(LoopTest, ElementsOfShortArrays_EndAsTheyShould) {
+  Plugin plugin;
+  for (size_t size = 1; size < 10; ++size) {
+    const auto n = static_cast<int64_t>(size);
+    Numbers x(size);
+    for (size_t k = 0; k < size; ++k) x[k] = static_cast<int32_t>(k * 7 % 31);
+    const auto got = run(
+        plugin, 30, {x, {1}}, [&](ProgramBuilder& b, RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+          Handle y = n == 1 ? r.reshape(s[0], {1}) : s[0];
+          for (int turn = 0; turn < 4; ++turn) {
+            Handles parts;
+            for (int64_t k = 0; k < n; ++k) {
+              const auto element = [&](int64_t at) {
+                const collet_slice_attrs a{b.list({at}), b.list({at + 1}), b.list({1})};
+                return r.op(COLLET_OP_SLICE, kS32, {1}, {y}, a);
+              };
+              parts.push_back(r.binary(COLLET_OP_SUBTRACT, plus(r, element(k), 3), element((k + 1) % n)));
+            }
+            Handle stack = n == 1 ? parts[0] : r.op(COLLET_OP_CONCATENATE, kS32, {n}, parts, collet_dimension_attrs{0});
+            Handle sum = r.binary(COLLET_OP_ADD, r.binary(COLLET_OP_ADD, y, stack), r.broadcast(i, {n}));
+            y = r.binary(COLLET_OP_AND, sum, r.broadcast(r.scalar(kS32, 0xffff), {n}));
+          }
+          return {n == 1 ? r.reshape(y, {}) : y, s[1]};
+        });
+    for (int32_t i = 0; i < 30; ++i) {
+      for (int turn = 0; turn < 4; ++turn) {
+        Numbers next = x;
+        for (size_t k = 0; k < size; ++k) next[k] = (x[k] + x[k] + 3 - x[(k + 1) % size] + i) & 0xffff;
+        x = next;
+      }
+    }
+    EXPECT_EQ(got[0], x) << size;
+  }
+}
+
 TEST(LoopTest, LoopsAndBranchesWithin_RunAsTheyShould) {
   Plugin plugin;
   const auto got = run(plugin, 40, {{1}, {0}, Numbers(8, 0)},

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <set>
+#include <utility>
 
 #include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/kernel/elementwise.h"
 
 /// \file
 /// Replaces the steps of a short loop in a launch plan by one function that holds the whole loop. The host then calls one
@@ -14,8 +17,28 @@ namespace {
 constexpr double kLongIterationNs =
     5000;  ///< ns per iteration; above it the cost of interpreting steps does not matter
 /// Most kernels of one loop: the joined function must not take long to compile.
-constexpr size_t kMostKernels = 24;
-constexpr size_t kMostExpressions = 600;  ///< most expressions of all kernels of one loop together, for the same reason
+constexpr size_t kMostKernels = 64;
+constexpr size_t kMostExpressions =
+    1000;  ///< most expressions of all kernels of one loop together, for the same reason
+
+/// Fits the vectors of a kernel to the loop that holds it. There, small arrays stay in registers if they are accessed
+/// by whole vectors without masks, or by elements. Elsewhere the width of a vector does not matter to a short array.
+void fit_lanes(Kernel& kernel) {
+  if (kernel.lanes == 1) return;
+  const bool costly = std::any_of(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& e) {
+    return e.op == ExprOp::kOp && (is_expensive(e.opcode) || e.opcode == COLLET_OP_DIVIDE);
+  });
+  Kernel scalar = kernel;
+  scalar.lanes = 1;
+  scalar.lane_loop = kernel.loops.size();
+  if (!costly && is_tiny(scalar)) {
+    kernel = std::move(scalar);
+    return;
+  }
+  const int64_t size = kernel.loops[kernel.lane_loop].size;
+  if (kernel.scan || size >= kernel.lanes) return;
+  kernel.lanes = std::max(static_cast<int>(std::bit_ceil(static_cast<uint64_t>(size))), 2);
+}
 
 /// Properties of the steps of a loop. `suits` is false if a step cannot be part of one sequential function.
 struct Content {
@@ -53,7 +76,10 @@ class LoopJoiner {
     }
     LoopSource source;
     source.loop = step;
-    for (FunctionId id : content.functions) source.functions[id] = std::get<Kernel>(program_.sources[id].body);
+    for (FunctionId id : content.functions) {
+      Kernel& kernel = source.functions[id] = std::get<Kernel>(program_.sources[id].body);
+      fit_lanes(kernel);
+    }
     find_regions(content.places, source);
     step.children.clear();
     step.loop = static_cast<FunctionId>(plan_.functions.size());

@@ -3,6 +3,7 @@
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "sdk/codegen/compile/plan_program.h"
@@ -16,8 +17,9 @@ using testing::Handle;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
-/// Writes a program with a loop over arrays of `size` elements. Each iteration computes a matrix product if `dot`.
-void write_loop(ProgramBuilder& b, int64_t size, bool dot) {
+/// Writes a program with a loop over arrays of size * size elements. Each iteration applies the elementwise op `opcode`,
+/// behind a matrix product if `dot`.
+void write_loop(ProgramBuilder& b, int64_t size, bool dot, uint32_t opcode) {
   RegionBuilder& e = b.entry();
   Handle count = e.argument(COLLET_TYPE_S32);
   Handle x = e.argument(COLLET_TYPE_F32, {size, size});
@@ -36,16 +38,18 @@ void write_loop(ProgramBuilder& b, int64_t size, bool dot) {
     a.rhs_contracting = b.list({0});
     y = body.op(COLLET_OP_DOT, COLLET_TYPE_F32, {size, size}, {y, y}, a);
   }
-  body.results({body.binary(COLLET_OP_SUBTRACT, n, body.scalar(COLLET_TYPE_S32, 1)), body.unary(COLLET_OP_COSINE, y)});
+  body.results({body.binary(COLLET_OP_SUBTRACT, n, body.scalar(COLLET_TYPE_S32, 1)), body.unary(opcode, y)});
   const auto out = e.ops(COLLET_OP_WHILE, {count, x}, {count, x}, collet_while_attrs{}, {&condition, &body});
   e.results({e.unary(COLLET_OP_NEGATE, out[1])});
 }
 
-PlannedProgram planned(int64_t size, bool dot) {
+PlannedProgram planned(int64_t size, bool dot, int vector_bits = 0, uint32_t opcode = COLLET_OP_COSINE) {
   ProgramBuilder b;
-  write_loop(b, size, dot);
+  write_loop(b, size, dot, opcode);
+  Target target;
+  if (vector_bits != 0) target.vector_bits = vector_bits;
   PlannedProgram program;
-  const Status status = plan_program(b.finish(), Target(), CompileOptions(), program);
+  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
   EXPECT_TRUE(status.ok()) << status.message();
   join_loops(program);
   EXPECT_EQ(program.plan.functions.size(), program.sources.size());
@@ -82,6 +86,27 @@ TEST(JoinLoops, OfShortTurns_BecomeAFunction) {
     for (const LoopSource::Region& q : source->regions) {
       EXPECT_TRUE(&r == &q || r.slot != q.slot || r.end <= q.begin || q.end <= r.begin);
     }
+  }
+}
+
+TEST(JoinLoops, KernelsOfShortArrays_HaveVectorsOfTheirLength) {
+  struct Case {
+    int64_t size;
+    uint32_t opcode;
+    int lanes;
+  };
+  // A few elements are negated one by one, because that is cheap.
+  for (const Case& c : {Case{1, COLLET_OP_COSINE, 1}, Case{2, COLLET_OP_COSINE, 4}, Case{3, COLLET_OP_COSINE, 16},
+                        Case{5, COLLET_OP_COSINE, 16}, Case{2, COLLET_OP_NEGATE, 1}, Case{3, COLLET_OP_NEGATE, 16}}) {
+    const PlannedProgram program = planned(c.size, false, 512, c.opcode);
+    const Step* loop = loop_of(program.plan.steps);
+    ASSERT_NE(loop, nullptr);
+    ASSERT_NE(loop->loop, kNoFunction);
+    int widest = 1;
+    for (const auto& [id, kernel] : std::get<LoopSource>(program.sources[loop->loop].body).functions) {
+      widest = std::max(widest, kernel.lanes);
+    }
+    EXPECT_EQ(widest, c.lanes) << c.size;
   }
 }
 

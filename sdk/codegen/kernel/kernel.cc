@@ -86,6 +86,14 @@ bool is_plain(const Kernel& kernel) {
          kernel.outer == kernel.loops.size();
 }
 
+bool is_tiny(const Kernel& kernel) {
+  constexpr int64_t kMostPoints = 7;
+  if (kernel.lanes > 1 || !is_plain(kernel)) return false;
+  int64_t points = 1;
+  for (const Loop& l : kernel.loops) points = points > kMostPoints ? points : points * l.size;
+  return points <= kMostPoints;
+}
+
 std::optional<size_t> loop_of(const Index& index) {
   if (index.coefficients.empty()) return std::nullopt;
   const size_t loop = index.coefficients.size() - 1;

@@ -180,6 +180,9 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 /// loops, reductions, scan or updates.
 bool is_plain(const Kernel& kernel);
 
+/// True for a plain kernel without lanes that has so few points that each of them may be emitted by itself.
+bool is_tiny(const Kernel& kernel);
+
 /// Returns the loop whose variable `index` is; nullopt for any other index.
 std::optional<size_t> loop_of(const Index& index);
 

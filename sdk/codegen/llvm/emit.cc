@@ -47,8 +47,9 @@ void set_function_attributes(llvm::Function* f, const Target& target) {
   f->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
 }
 
-llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name) {
-  return KernelEmitter(kernel, module, target, name).run();
+llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,
+                            bool whole) {
+  return KernelEmitter(kernel, module, target, name).run(whole);
 }
 
 llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,

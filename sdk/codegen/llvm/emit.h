@@ -15,8 +15,10 @@ namespace collet::codegen {
 /// Sets the attributes that tell LLVM for which processor a function is compiled.
 void set_function_attributes(llvm::Function* function, const Target& target);
 
-/// Adds the kernel to the module as a KernelFunction.
-llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
+/// Adds the kernel to the module as a KernelFunction. `whole`: each call runs all iterations of loop 0, so that short
+/// loops need no counter, and accesses have constant addresses.
+llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,
+                            bool whole = false);
 
 /// Adds a scalar computation, such as the body of a comparison, to the module as a CompareFunction, uint8_t name(char*
 /// const* buffers, int64_t i, int64_t j). Argument 2k of the body is element i of buffer k, and argument 2k + 1 its

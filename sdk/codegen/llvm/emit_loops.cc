@@ -76,7 +76,8 @@ std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(
   return rows;
 }
 
-llvm::Function* KernelEmitter::run() {
+llvm::Function* KernelEmitter::run(bool whole) {
+  whole_ = whole;
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
   if (passes_.is_scalable()) ir_.use_scalable_vectors();
@@ -109,7 +110,14 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
     iv_plus_[l] = 0;
     return;
   }
-  const bool ranged = l == 0 && k_.outer > 0;
+  if (whole_ && is_tiny(k_)) {
+    for (int64_t i = 0; i < k_.loops[l].size; ++i) {
+      iv_[l] = b_.getInt64(static_cast<uint64_t>(i));
+      body();
+    }
+    return;
+  }
+  const bool ranged = l == 0 && k_.outer > 0 && !whole_;
   Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* end =
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
@@ -186,7 +194,8 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
                          return e.op == ExprOp::kDivide && loop_of(e.index) == l && e.a < 2 * width;
                        });
   if (divided && steps * static_cast<int64_t>(k_.exprs.size()) > kMostStraight) return false;
-  if (!divided && (steps > kMostSteps || k_.exprs.size() > kMostInstructions)) return false;
+  const bool is_long = k_.exprs.size() > kMostInstructions && !(whole_ && steps <= 1);
+  if (!divided && (steps > kMostSteps || is_long)) return false;
   lanes_ = width;
   for (int64_t i = 0; i < steps; ++i) {
     iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));

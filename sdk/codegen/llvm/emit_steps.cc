@@ -81,7 +81,7 @@ class LoopWriter final : public StepsWriter {
   LoopWriter(const LoopSource& source, llvm::Module& module, const Target& target, const std::string& name)
       : StepsWriter(make(source, module, name), target), source_(source) {
     for (const auto& [id, kernel] : source.functions) {
-      llvm::Function* const f = emit_kernel(kernel, module, target, name + ".kernel" + std::to_string(id));
+      llvm::Function* const f = emit_kernel(kernel, module, target, name + ".kernel" + std::to_string(id), true);
       f->setLinkage(llvm::Function::InternalLinkage);
       f->addFnAttr(llvm::Attribute::AlwaysInline);
       functions_[id] = f;

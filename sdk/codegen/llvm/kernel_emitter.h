@@ -60,7 +60,8 @@ class KernelEmitter {
   KernelEmitter(const KernelEmitter&) = delete;
   KernelEmitter& operator=(const KernelEmitter&) = delete;
   virtual ~KernelEmitter() = default;
-  llvm::Function* run();
+  /// `whole`: see emit_kernel.
+  llvm::Function* run(bool whole = false);
 
   /// For kernels without reductions whose points are computed within another function.
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within);
@@ -235,7 +236,8 @@ class KernelEmitter {
   std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
-  int unroll_ = 1;  ///< interleaved iterations of the side loop at the insertion point
+  bool whole_ = false;  ///< the function runs all iterations of loop 0
+  int unroll_ = 1;      ///< interleaved iterations of the side loop at the insertion point
   /// Accumulators of the pass that is being emitted; null outside of passes.
   std::vector<Accumulator>* open_ = nullptr;
   int width_ = 1;                     ///< lanes of the vectorised loop in this pass
