@@ -290,7 +290,9 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       continue;
     }
     const bool last = &k == &kernels.back();
-    if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
+    if (epilogue_ && last && !is_better_apart(k, *epilogue_) &&
+        append_epilogue(*epilogue_, result, graph_.type(result).dims, k))
+      epilogue_ = nullptr;
     if (!attention.empty()) {
       add_attention(k, attention.mapped().schedule, drafts);
     } else {

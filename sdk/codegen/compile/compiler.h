@@ -163,6 +163,9 @@ class Compiler {
   int64_t near_points() const { return target_.second_cache / 4; }
 
   // Kernels and matrix products.
+  /// True if `epilogue` should not be part of `reduction`: it costs much per element, and the elements of short rows of
+  /// the reduction are in lanes, so that it would be computed for one row at a time.
+  bool is_better_apart(const KernelPlan& reduction, const KernelPlan& epilogue) const;
   /// Adds the steps of a kernel. `again`: it is a further part of the kernel that was added before, and has its time.
   void add_kernel(KernelPlan& k, Drafts& drafts, bool again = false);
   /// True if a kernel may write its result over an operand, where `pair` is an entry of k.in_place. No other buffer of

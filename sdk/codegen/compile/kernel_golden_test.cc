@@ -202,6 +202,12 @@ const Program kPrograms[] = {
        const collet_window_attrs a{window(b, {1, 40}, {1, 1}, {0, 39})};
        e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {6, 40}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
      }},
+    {"cumulative_sum_of_few_rows",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {3, 4, 40});
+       const collet_window_attrs a{window(b, {1, 4, 1}, {1, 1, 1}, {0, 3, 0})};
+       e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {3, 4, 40}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
+     }},
     {"pooling",
      [](ProgramBuilder& b, RegionBuilder& e) {
        Handle x = e.argument(kF32, {4, 16});
@@ -279,6 +285,19 @@ const Program kPrograms[] = {
        a.rhs_contracting = b.list({0});
        e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_S16, {5, 20}, {x, y}, a)});
      }},
+    {"outer_product",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle sum = e.argument(kF32, {20, 30});
+       Handle x = e.argument(kF32, {1, 30});
+       Handle y = e.argument(kF32, {1, 20});
+       collet_dot_attrs a{};
+       a.lhs_contracting = b.list({0});
+       a.rhs_contracting = b.list({0});
+       Handle product = e.op(COLLET_OP_DOT, kF32, {30, 20}, {x, y}, a);
+       Handle transposed =
+           e.op(COLLET_OP_TRANSPOSE, kF32, {20, 30}, {product}, collet_dimensions_attrs{b.list({1, 0})});
+       e.results({e.binary(COLLET_OP_ADD, sum, transposed)});
+     }},
     {"matrix_times_vector",
      [](ProgramBuilder& b, RegionBuilder& e) {
        // The rows are summed along their elements, although more operands have an element for each row.
@@ -290,6 +309,16 @@ const Program kPrograms[] = {
        Handle sum = e.op(COLLET_OP_DOT, kF32, {40}, {x, y}, a);
        for (int i = 0; i < 3; ++i) sum = e.binary(COLLET_OP_ADD, sum, e.argument(kF32, {40}));
        e.results({sum});
+     }},
+    {"matrix_times_vector_exponential",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       // The exponential is a kernel of its own, which has elements of several rows in its lanes.
+       Handle x = e.argument(kF32, {40, 50});
+       Handle y = e.argument(kF32, {50});
+       collet_dot_attrs a{};
+       a.lhs_contracting = b.list({1});
+       a.rhs_contracting = b.list({0});
+       e.results({e.unary(COLLET_OP_EXPONENTIAL, e.op(COLLET_OP_DOT, kF32, {40}, {x, y}, a))});
      }},
     {"convolution", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 1, 1); }},
     {"convolution_transposed", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 2, 2); }},

@@ -21,14 +21,17 @@ namespace {
 /// Smallest size of a loop that is the result of splitting a loop to remove divisions: shorter ones vectorise badly.
 constexpr int64_t kShortestPart = 8;
 
+/// True for ops that take several times as long as an addition.
+bool is_slow(const Expr& e) {
+  return e.op == ExprOp::kOp && (is_expensive(e.opcode) || e.opcode == COLLET_OP_DIVIDE);
+}
+
 double estimate_ns(const Kernel& kernel) {
   double points = 1;
   for (const auto& l : kernel.loops) points *= static_cast<double>(l.size);
   double ops = 1;
   for (const auto& i : kernel.exprs) {
-    const bool is_op = i.op == ExprOp::kOp;
-    const bool slow = is_op && (is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
-    ops += slow ? 4 : is_op ? 1.5 : i.op == ExprOp::kLoad ? 1 : 0.2;
+    ops += is_slow(i) ? 4 : i.op == ExprOp::kOp ? 1.5 : i.op == ExprOp::kLoad ? 1 : 0.2;
   }
   return points * ops / (kernel.lanes * 1.5);
 }
@@ -190,6 +193,18 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
     KernelPlan k = convert_kernel(graph_, result, p.result);
     add_kernel(k, drafts);
   }
+}
+
+bool Compiler::is_better_apart(const KernelPlan& reduction, const KernelPlan& epilogue) const {
+  constexpr int64_t kLongRow = 1024;  // elements; longer ones take more time than the epilogue of one element
+  if (target_.has_grid() || reduction.kernel.reductions.empty() || inner_points(reduction.kernel) > kLongRow)
+    return false;
+  const auto& exprs = epilogue.kernel.exprs;
+  if (std::none_of(exprs.begin(), exprs.end(), is_slow)) return false;
+  Kernel scheduled = reduction.kernel;
+  collapse_loops(scheduled);
+  choose_lanes(scheduled, target_.vector_bits);
+  return scheduled.lanes > 1 && scheduled.lane_loop >= scheduled.outer;
 }
 
 bool Compiler::reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair) {

@@ -299,8 +299,7 @@ class Planner {
     constexpr size_t kMostNodes = 64;
     std::vector<const Node*> open{&node};
     for (size_t at = 0; at < open.size(); ++at) {
-      if (open[at]->opcode == COLLET_OP_DOT || open[at]->opcode == COLLET_OP_CONVOLUTION || at == kMostNodes)
-        return true;
+      if (is_product(*open[at]) || at == kMostNodes) return true;
       if (open[at] != &node && !can_inline(graph_, *open[at]) && !may_have_edges(*open[at])) continue;
       for (ValueId o : open[at]->operands) {
         if (graph_.def(o)) open.push_back(graph_.def(o));
@@ -343,8 +342,12 @@ class Planner {
                      edges_with(node, known == edges_.end() ? Edges{} : known->second), near_points_);
   }
 
+  bool is_product(const Node& node) const {
+    return node.opcode == COLLET_OP_CONVOLUTION || (node.opcode == COLLET_OP_DOT && !is_outer_product(graph_, node));
+  }
+
   bool grows(const Node& user, ValueId v) const {
-    if (user.opcode == COLLET_OP_BROADCAST || user.opcode == COLLET_OP_GATHER) {
+    if (user.opcode == COLLET_OP_BROADCAST || user.opcode == COLLET_OP_GATHER || is_outer_product(graph_, user)) {
       return graph_.type(user.results[0]).elements > graph_.type(v).elements;
     }
     return false;
@@ -391,7 +394,8 @@ class Planner {
   /// True for a product, which reads each element of its operands many times, and for a node that is inlined in a
   /// product.
   bool is_in_product(const Node& node) const {
-    return node.opcode == COLLET_OP_DOT || (!node.results.empty() && in_product_[node.results[0]]);
+    return (node.opcode == COLLET_OP_DOT && is_product(node)) ||
+           (!node.results.empty() && in_product_[node.results[0]]);
   }
 
   void decide(const Node& node) {
@@ -442,6 +446,8 @@ bool can_inline(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_CONCATENATE:  // its operands are written to the result one after another
       return false;
+    case COLLET_OP_DOT:
+      return is_outer_product(graph, node);
     case COLLET_OP_MAP:
       return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && graph.blocks[node.blocks[0]].results.size() == 1;
     case COLLET_OP_BITCAST_CONVERT:  // inlined only between elements of one size

@@ -342,7 +342,7 @@ class Builder {
 
 bool attention_kernel(const Graph& graph, NodeId product, const InputTest& is_input, AttentionKernel& out) {
   const Node& node = graph.nodes[product];
-  if (node.opcode != COLLET_OP_DOT) return false;
+  if (node.opcode != COLLET_OP_DOT || is_outer_product(graph, node)) return false;
   for (size_t side = 0; side < 2; ++side) {
     out = {};
     if (Builder(graph, node, side, is_input, out).run()) return true;

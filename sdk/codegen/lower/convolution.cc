@@ -82,6 +82,18 @@ std::pair<Position, Position> dot_positions(const Graph& graph, const Node& node
   return out;
 }
 
+ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& node, const Position& at, ExprId mask) {
+  auto [lhs_at, rhs_at] = dot_positions(graph, node, at, 0);
+  const auto a = attributes<collet_dot_attrs>(graph, node);
+  for (int64_t d : integers(graph, a.lhs_contracting)) lhs_at[static_cast<size_t>(d)] = {};
+  for (int64_t d : integers(graph, a.rhs_contracting)) rhs_at[static_cast<size_t>(d)] = {};
+  const uint32_t type = graph.type(node.results[0]).element;
+  const uint32_t sum = sum_type(type);
+  const ExprId x = builder.convert(builder.value(node.operands[0], lhs_at, mask), sum);
+  const ExprId y = builder.convert(builder.value(node.operands[1], rhs_at, mask), sum);
+  return builder.convert(builder.op(COLLET_OP_MULTIPLY, sum, {x, y}), type);
+}
+
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
   const auto a = attributes<collet_dot_attrs>(graph, node);
   const ArrayType& lhs = graph.type(node.operands[0]);

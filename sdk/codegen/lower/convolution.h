@@ -26,6 +26,8 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 std::pair<Position, Position> dot_positions(const Graph& graph, const Node& node, const Position& at,
                                             size_t contracting);
 
+/// Returns the element at `at` of a dot for which is_outer_product is true. If `mask` is false, nothing is loaded.
+ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& node, const Position& at, ExprId mask);
 /// Lowers any dot to a loop nest, for every type and every choice of dimensions.
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
 /// Lowers any convolution to loop nests. If its window reaches beyond the input, the input may first be copied with its

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 
 namespace collet::codegen {
@@ -76,6 +77,9 @@ ExprId KernelBuilder::compute(const Node& node, ValueId v, const Position& where
       return concatenate(node, at, mask);
     case COLLET_OP_GATHER:
       return gather(node, at, mask);
+    case COLLET_OP_DOT:
+      if (!frame_ && is_outer_product(graph_, node)) return outer_product(*this, graph_, node, at, mask);
+      break;
     default:
       break;
   }

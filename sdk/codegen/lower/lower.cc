@@ -460,6 +460,13 @@ bool has_node_kernel(const Graph& graph, const Node& node) {
   }
 }
 
+bool is_outer_product(const Graph& graph, const Node& node) {
+  if (node.opcode != COLLET_OP_DOT) return false;
+  const Dims& dims = graph.type(node.operands[0]).dims;
+  const Dims summed = integers(graph, attributes<collet_dot_attrs>(graph, node).lhs_contracting);
+  return std::all_of(summed.begin(), summed.end(), [&](int64_t d) { return dims[static_cast<size_t>(d)] == 1; });
+}
+
 GuardedUpdate guarded_update(const Graph& graph, const Node& node) {
   if (node.opcode != COLLET_OP_SELECT) return {};
   for (const size_t taken : {1, 2}) {

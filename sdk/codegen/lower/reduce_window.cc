@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kFewTaps = 16;  ///< windows with at most this many positions are reduced one by one
 /// Cost of one element in a scan, in units of an element of a window that is reduced by itself.
 constexpr int64_t kScanCost = 4;
+constexpr int64_t kManyColumns = 16;    ///< least columns that fill the lanes of a scan
 constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
 constexpr int64_t kManyTaps =
     64;  ///< larger windows of several dimensions are reduced by one dimension after the other
@@ -97,19 +98,26 @@ class Folder {
            from_[d] == to_[d];
   }
 
+  /// Returns the number of neighbouring elements that have the same index in dimension `d`.
+  int64_t columns_of(size_t d) const {
+    return std::accumulate(from_.begin() + static_cast<int64_t>(d) + 1, from_.end(), int64_t{1}, std::multiplies<>());
+  }
+
   Mode mode_of(size_t d) const {
     if (is_trivial(d)) return Mode::kNone;
     const int64_t n = from_[d];
     const int64_t m = to_[d];
     const int64_t taps = taps_of(window_, d, n, m).iterations;
-    if (taps <= kFewTaps) return Mode::kDirect;
+    // A scan whose lanes are columns takes one step for each element. One along the lanes takes several.
+    const bool in_columns = known() && columns_of(d) >= kManyColumns;
+    if (taps <= (in_columns ? 2 : kFewTaps)) return Mode::kDirect;
     const auto cost = static_cast<double>(taps) * static_cast<double>(m);
     if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&
-        cost > kScanCost * static_cast<double>(n + m)) {
+        cost > (in_columns ? 1 : kScanCost) * static_cast<double>(n + m)) {
       if (window_.low[d] >= m - 1) return Mode::kForward;
       if (window_.size[d] - n >= window_.low[d]) return Mode::kBackward;
     }
-    if (!known()) return Mode::kDirect;
+    if (!known() || taps <= kFewTaps) return Mode::kDirect;
     const Reach reach = reach_of(window_, d, n, m);
     const double positions = static_cast<double>(m) * static_cast<double>(window_.stride[d]) +
                              static_cast<double>(reach.count) * static_cast<double>(window_.dilation[d]);

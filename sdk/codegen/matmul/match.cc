@@ -28,8 +28,8 @@ constexpr int kWideTile = 4;
 /// Arrays larger than this many times the second-level cache are assumed to be in memory.
 constexpr int64_t kNearCaches = 8;
 constexpr int64_t kNearCachesOfRow = 2;  ///< the same for b of a product of a single row
-constexpr int64_t kFewRows = 4;   ///< most rows for which instructions that prefetch b take as long as the products
-constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is used
+constexpr int64_t kUnhintedRows = 4;  ///< most rows for which instructions that prefetch b take as long as the products
+constexpr int kShortVector = 16;      ///< bytes of the shortest vector that is used
 
 /// Loops, outermost first, that together count like one loop whose size is the product of theirs.
 using Group = std::vector<size_t>;
@@ -698,7 +698,7 @@ class Finder {
     // With more tiles of rows, b must be larger for this to pay, because the result is loaded and stored for every few
     // rows of b.
     if (tiles > kFewTiles || runs_ != SIZE_MAX) return;
-    out_.b.unhinted = rows <= kFewRows;
+    out_.b.unhinted = rows <= kUnhintedRows;
     if (bytes < (rows == 1 ? kNearCachesOfRow : tiles * kNearCaches) * target_.second_cache) return;
     if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
     out_.b.streams = true;
