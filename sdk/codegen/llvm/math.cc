@@ -11,6 +11,14 @@ llvm::Value* apply(Ir& ir, llvm::Value* x) {
   return function({ir, x}).v;
 }
 
+/// Returns the number that all lanes of a constant hold; NaN for any other value.
+double constant_of(llvm::Value* y) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(y);
+  if (constant && y->getType()->isVectorTy()) constant = constant->getSplatValue();
+  const auto* number = constant ? llvm::dyn_cast<llvm::ConstantFP>(constant) : nullptr;
+  return number ? number->getValueAPF().convertToDouble() : kNaN;
+}
+
 }  // namespace
 
 llvm::Value* exp(Ir& ir, llvm::Value* x) {
@@ -81,6 +89,11 @@ llvm::Value* atan2(Ir& ir, llvm::Value* y, llvm::Value* x) {
 
 llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y) {
   const F base(ir, x), exponent(ir, y);
+  if (const double e = constant_of(y); e == 0.5 || e == -0.5 || e == 1.5) {
+    // Unlike its root, a power of -infinity is not NaN, and one of -0 not negative.
+    const F raised = select(base == -kInfinity, kInfinity, base + 0.0);
+    return (e == 0.5 ? root(raised) : e == 1.5 ? raised * root(raised) : 1.0 / root(raised)).v;
+  }
   if (base.wide() || base.fuses()) return elementary::power(base, exponent).v;
   // In f64 one product is accurate enough, and cheaper than products in twice the precision.
   const F logarithm = elementary::log(widen(magnitude(base)));

@@ -207,6 +207,39 @@ TEST_P(MathTest, PowerFollowsC) {
   check_power(x64, y64, compute<double>(x64, y64, power), 2);
 }
 
+/// Powers with these constant exponents are computed from square roots.
+TEST_P(MathTest, PowersOfHalves) {
+  const auto check = [&]<typename T>(T) {
+    std::vector<T> x{T(0),
+                     T(-0.0),
+                     T(INFINITY),
+                     T(-INFINITY),
+                     T(-2),
+                     T(NAN),
+                     T(1),
+                     std::numeric_limits<T>::max(),
+                     T(4),
+                     std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::denorm_min(),
+                     T(-1e-30)};
+    std::mt19937_64 random(5);
+    while (x.size() < (1 << 12)) {
+      x.push_back(
+          static_cast<T>(std::ldexp(static_cast<double>(random() >> 11) * 0x1p-53 + 0.5, int(random() % 40) - 20)));
+    }
+    for (const double e : {0.5, -0.5, 1.5}) {
+      const std::vector<T> y(x.size(), static_cast<T>(e));
+      const auto got = compute<T>(x, y, [&](Ir& ir, llvm::Value* a, llvm::Value* b) {
+        return math::pow(ir, a, llvm::ConstantFP::get(b->getType(), e));
+      });
+      check_power(x, y, got, 1.6);
+      for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::signbit(got[i]) && got[i] == 0, false) << x[i];
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
 TEST_P(MathTest, ArcTangentKnowsTheQuadrants) {
   std::vector<double> values{0.0, -0.0, 1.0, -1.0, 0.3, -7.5, INFINITY, -INFINITY, 1e300, -1e-300};
   std::vector<double> y;
