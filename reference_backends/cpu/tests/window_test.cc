@@ -178,7 +178,9 @@ TEST_P(WindowTest, ScansFromEitherEdge) {
     check({{.input = 5}, {.input = 61, .size = 61, .low = 60}}, c);
     check({{.input = 61, .size = 61, .high = 60}, {.input = 35}}, c);
     check({{.input = 3}, {.input = 50, .size = 50, .low = 49}, {.input = 7}}, c);
-    for (const int64_t few : {2, 3, 5}) {
+    for (const int64_t few : {2, 3, 5, 8}) {
+      check({{.input = 150}, {.input = few, .size = few, .low = few - 1}}, c);
+      check({{.input = 133}, {.input = few, .size = few, .high = few - 1}}, c);
       check({{.input = 3}, {.input = few, .size = few, .low = few - 1}, {.input = 70}}, c);
       check({{.input = 3}, {.input = few, .size = few, .high = few - 1}, {.input = 33}}, c);
     }

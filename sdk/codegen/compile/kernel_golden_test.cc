@@ -193,6 +193,17 @@ const Program kPrograms[] = {
      [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {50, 20}), {0})}); }},
     {"reduce_all",
      [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {9, 50}), {0, 1})}); }},
+    {"reduce_few_short_rows",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {10, 3});
+       e.results({e.unary(COLLET_OP_EXPONENTIAL, reduce_add(e, e.binary(COLLET_OP_MULTIPLY, x, x), {1}))});
+     }},
+    {"cumulative_sum_of_short_rows",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {100, 3});
+       const collet_window_attrs a{window(b, {1, 3}, {1, 1}, {0, 2})};
+       e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {100, 3}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
+     }},
     {"softmax", write_softmax},
     {"standardize", write_standardize},
     {"argmax", write_argmax},

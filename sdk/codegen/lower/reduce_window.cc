@@ -16,7 +16,9 @@ namespace {
 constexpr int64_t kFewTaps = 16;  ///< windows with at most this many positions are reduced one by one
 /// Cost of one element in a scan, in units of an element of a window that is reduced by itself.
 constexpr int64_t kScanCost = 4;
-constexpr int64_t kManyColumns = 16;    ///< least columns that fill the lanes of a scan
+constexpr int64_t kManyColumns = 16;  ///< least columns that fill the lanes of a scan
+constexpr int64_t kManyRows = 64;     ///< least rows of at most kShortRow elements that are scanned beside each other
+constexpr int64_t kShortRow = 8;
 constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
 constexpr int64_t kManyTaps =
     64;  ///< larger windows of several dimensions are reduced by one dimension after the other
@@ -98,9 +100,9 @@ class Folder {
            from_[d] == to_[d];
   }
 
-  /// Returns the number of neighbouring elements that have the same index in dimension `d`.
-  int64_t columns_of(size_t d) const {
-    return std::accumulate(from_.begin() + static_cast<int64_t>(d) + 1, from_.end(), int64_t{1}, std::multiplies<>());
+  /// Returns the product of the operand's dimensions from `d` on.
+  int64_t elements_from(size_t d) const {
+    return std::accumulate(from_.begin() + static_cast<int64_t>(d), from_.end(), int64_t{1}, std::multiplies<>());
   }
 
   Mode mode_of(size_t d) const {
@@ -108,8 +110,11 @@ class Folder {
     const int64_t n = from_[d];
     const int64_t m = to_[d];
     const int64_t taps = taps_of(window_, d, n, m).iterations;
-    // A scan whose lanes are columns takes one step for each element. One along the lanes takes several.
-    const bool in_columns = known() && columns_of(d) >= kManyColumns;
+    // A scan whose lanes are columns, or many short rows, takes one step for each element. One along the lanes takes
+    // several.
+    const int64_t columns = elements_from(d + 1);
+    const bool in_rows = columns == 1 && m <= kShortRow && elements_from(0) >= kManyRows * n;
+    const bool in_columns = known() && (columns >= kManyColumns || in_rows);
     if (taps <= (in_columns ? 2 : kFewTaps)) return Mode::kDirect;
     const auto cost = static_cast<double>(taps) * static_cast<double>(m);
     if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&

@@ -67,9 +67,9 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   size_t best = none;
   std::pair<bool, int64_t> best_rank;
   for (size_t l = first; l < kernel.outer; ++l) {
-    // Fewer rows than two vectors fill their lanes worse, but better than very short rows do.
+    // Fewer rows than one vector has lanes fill them badly, but better than very short rows do.
     const bool fills = kernel.loops[l].size >= lanes / 2 && kernel.loops[l].size >= 3 * row;
-    if (kernel.loops[l].size < 2 * lanes && !fills) continue;
+    if (kernel.loops[l].size < lanes && !fills) continue;
     const bool near = is_near(l);
     if (!gathers && !(near && row * 2 <= lanes)) continue;
     const auto rank = std::make_pair(near, kernel.loops[l].size);
@@ -107,7 +107,7 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
 }
 
 /// Chooses the loop to vectorise of a scan: contiguous columns if there are any; else the scanned row itself, if its combination
-/// can be computed across lanes; else rows.
+/// can be computed across lanes, and is long enough for it; else rows.
 size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
   const size_t none = kernel.loops.size();
   auto contiguous = [&](size_t l) {
@@ -120,7 +120,9 @@ size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
     if (contiguous(l)) return l;
     if (kernel.loops[l].size >= lanes && (best == none || kernel.loops[l].size > kernel.loops[best].size)) best = l;
   }
-  if (kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer)) return kernel.outer;
+  const bool is_short = best != none && kernel.loops[kernel.outer].size <= kShortScan;
+  if (kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer) && !is_short)
+    return kernel.outer;
   return best;
 }
 
@@ -147,6 +149,9 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   if (kernel.lane_loop == kernel.loops.size()) return;
   kernel.lanes = lanes_of(kernel.lane_loop);
   if (kernel.lane_loop == kernel.outer || kernel.scan->reduction.combine == COLLET_COMBINE_OTHER) return;
+  const bool strided = std::any_of(kernel.stores.begin(), kernel.stores.end(),
+                                   [&](const Store& s) { return s.index.coefficient(kernel.lane_loop) != 1; });
+  if (strided) return;
   for (int times = 4; times >= 2; times /= 2) {  // a strip of columns is several cache lines wide
     if (kernel.loops[kernel.lane_loop].size < static_cast<int64_t>(kernel.lanes) * times) continue;
     kernel.lanes *= times;

@@ -106,7 +106,8 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
   if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
   if (k_.sequential || !k_.updates.empty()) return;
   for (const Reduction& r : k_.reductions) {
-    if (r.combine == COLLET_COMBINE_OTHER || r.condition != kNoExpr) return;
+    if (r.combine == COLLET_COMBINE_OTHER) return;
+    if (r.condition != kNoExpr && (deps[static_cast<size_t>(r.condition)] >> k_.lane_loop & 1) != 0) return;
   }
   const int64_t points = inner_points(k_);
   if (points > kMostPoints || points * static_cast<int64_t>(k_.exprs.size()) > kMostStraight) return;
