@@ -25,9 +25,14 @@ constexpr size_t kMostExpressions =
 /// by whole vectors without masks, or by elements. Elsewhere the width of a vector does not matter to a short array.
 void fit_lanes(Kernel& kernel) {
   if (kernel.lanes == 1) return;
-  const bool costly = std::any_of(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& e) {
-    return e.op == ExprOp::kOp && (is_expensive(e.opcode) || e.opcode == COLLET_OP_DIVIDE);
-  });
+  const auto deps = loop_dependencies(kernel);
+  bool costly = false;  // whether vectors save the time of functions that take long
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    const Expr& e = kernel.exprs[k];
+    const bool is_root = e.opcode == COLLET_OP_SQRT || e.opcode == COLLET_OP_RSQRT;
+    const bool in_lanes = (deps[k] >> kernel.lane_loop & 1) != 0;
+    costly = costly || (e.op == ExprOp::kOp && in_lanes && is_expensive(e.opcode) && !is_root);
+  }
   Kernel scalar = kernel;
   scalar.lanes = 1;
   scalar.lane_loop = kernel.loops.size();

@@ -87,11 +87,16 @@ bool is_plain(const Kernel& kernel) {
 }
 
 bool is_tiny(const Kernel& kernel) {
-  constexpr int64_t kMostPoints = 7;
-  if (kernel.lanes > 1 || !is_plain(kernel)) return false;
+  constexpr int64_t kMostElements = 7;
+  constexpr int64_t kMostPoints = 27;  // of all loops: a product of two matrices of 3 x 3
+  if (kernel.lanes > 1 || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
+  int64_t elements = 1;
   int64_t points = 1;
-  for (const Loop& l : kernel.loops) points = points > kMostPoints ? points : points * l.size;
-  return points <= kMostPoints;
+  for (size_t l = 0; l < kernel.loops.size() && points <= kMostPoints; ++l) {
+    points *= kernel.loops[l].size;
+    if (l < kernel.outer) elements *= kernel.loops[l].size;
+  }
+  return points <= kMostPoints && (elements <= kMostElements || kernel.outer < kernel.loops.size());
 }
 
 std::optional<size_t> loop_of(const Index& index) {

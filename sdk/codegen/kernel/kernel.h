@@ -180,7 +180,7 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 /// loops, reductions, scan or updates.
 bool is_plain(const Kernel& kernel);
 
-/// True for a plain kernel without lanes that has so few points that each of them may be emitted by itself.
+/// True for a kernel without lanes, scan or updates that has so few points that each may be emitted by itself.
 bool is_tiny(const Kernel& kernel);
 
 /// Returns the loop whose variable `index` is; nullopt for any other index.
