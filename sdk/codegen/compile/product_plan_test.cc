@@ -129,5 +129,25 @@ TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
   }
 }
 
+TEST(ProductPlan, OneRowOfALargeMatrix_ReadsFewRowsAtATime) {
+  for (const auto& [side, block] : {std::pair{int64_t{1024}, int64_t{24}}, {int64_t{2048}, int64_t{8}}}) {
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const Handle x = entry.argument(COLLET_TYPE_F32, {1, side});
+    const Handle y = entry.argument(COLLET_TYPE_F32, {side, side});
+    collet_dot_attrs a{};
+    a.lhs_contracting = program.list({1});
+    a.rhs_contracting = program.list({0});
+    entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {1, side}, {x, y}, a)});
+    Target target;
+    target.vector_bits = 512;
+    target.second_cache = 1 << 20;
+    PlannedProgram planned;
+    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+    EXPECT_EQ(planned.plan.matmuls[0].depth_block, block) << side;
+  }
+}
+
 }  // namespace
 }  // namespace collet::codegen

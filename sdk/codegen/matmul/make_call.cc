@@ -67,7 +67,9 @@ class Maker {
     if (p.b.streams) {
       // With more rows, loading and storing the result takes longer, so a block needs more depth.
       const int64_t least = c_.rows > kStreams ? 2 : 1;
-      const int64_t rows_of_b = c_.rows == 1 ? 3 * kStreams : kStreams;
+      // A single row takes so little time that calls count, unless b comes from memory.
+      const bool is_near = c_.depth * c_.columns * c_.element_bytes <= kNearCaches * target_.second_cache;
+      const int64_t rows_of_b = c_.rows == 1 && is_near ? 3 * kStreams : kStreams;
       c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * rows_of_b)) * rows_of_b;
       c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
     }

@@ -25,9 +25,7 @@ constexpr int64_t kLeastPacked = 192;
 constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be read from memory fast enough
 /// Least vectors of a tile with which reading packed panels of b is as fast as reading its rows.
 constexpr int kWideTile = 4;
-/// Arrays larger than this many times the second-level cache are assumed to be in memory.
-constexpr int64_t kNearCaches = 8;
-constexpr int64_t kNearCachesOfRow = 2;  ///< the same for b of a product of a single row
+constexpr int64_t kNearCachesOfRow = 2;  ///< kNearCaches for b of a product of a single row
 constexpr int64_t kUnhintedRows = 4;  ///< most rows for which instructions that prefetch b take as long as the products
 constexpr int kShortVector = 16;      ///< bytes of the shortest vector that is used
 

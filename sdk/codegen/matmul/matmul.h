@@ -19,6 +19,9 @@
 
 namespace collet::codegen {
 
+/// Arrays larger than this many times the second-level cache are assumed to be in memory.
+inline constexpr int64_t kNearCaches = 8;
+
 /// The initial values of the sums of a tile.
 enum class Starts : uint8_t {
   kZero,     ///< zero
