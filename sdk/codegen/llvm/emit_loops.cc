@@ -77,7 +77,7 @@ std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(
 }
 
 llvm::Function* KernelEmitter::run(bool whole) {
-  whole_ = whole;
+  whole_ = ir_.uses_short_vectors = whole;
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
   if (passes_.is_scalable()) ir_.use_scalable_vectors();
@@ -229,7 +229,9 @@ void KernelEmitter::emit_tail(size_t l, Value* begin, Value* end, int width, con
 void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
   iv_[l] = begin;
   lanes_ = width;
-  counted_ = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), b_.getInt64(1 << 30));
+  counted_ = b_.CreateSub(end, begin);
+  if (!llvm::isa<llvm::Constant>(counted_))
+    counted_ = ir_.binary(llvm::Intrinsic::smin, counted_, b_.getInt64(1 << 30));
   mask_ = ir_.first_lanes(b_.CreateTrunc(counted_, b_.getInt32Ty()), width);
   body();
   mask_ = nullptr;

@@ -37,9 +37,29 @@ Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
   return mask ? ir.b.CreateSelect(mask, v, llvm::Constant::getNullValue(st)) : v;
 }
 
+/// Returns n if `mask` is a constant that is true in the first n lanes and no others, and Ir::uses_short_vectors is set; else 0.
+int first_lanes_of(const Ir& ir, const Value* mask) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  if (!constant || !ir.uses_short_vectors || ir.is_scalable()) return 0;
+  int n = 0;
+  for (int i = 0; i < ir.lanes_of(constant); ++i) {
+    const llvm::Constant* const lane = constant->getAggregateElement(static_cast<unsigned>(i));
+    if (!lane || (!lane->isOneValue() && !lane->isNullValue())) return 0;
+    if (lane->isOneValue() && n++ != i) return 0;
+  }
+  return n;
+}
+
 Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask, int64_t aligned = 1) {
   const llvm::Align align(align_of(vt).value() * static_cast<uint64_t>(aligned));
   if (!mask) return ir.b.CreateAlignedLoad(vt, p, align);
+  if (const int n = first_lanes_of(ir, mask)) {
+    Value* const part = ir.b.CreateAlignedLoad(ir.wide(vt->getScalarType(), n), p, align_of(vt));
+    std::vector<int> order;
+    for (int i = 0; i < ir.lanes_of(mask); ++i) order.push_back(std::min(i, n));
+    if (n > 1) return ir.b.CreateShuffleVector(part, llvm::Constant::getNullValue(part->getType()), order);
+    return ir.b.CreateInsertElement(llvm::Constant::getNullValue(vt), part, uint64_t{0});
+  }
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
 }
 
@@ -307,7 +327,12 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
     Value* p = address(ir, base, st, times(ir, where.scalar, parts));
     Value* raw = complex ? ir.interleave(x.v, x.im) : ir.to_storage(x, type);
     if (mask && complex) mask = ir.interleave(mask, mask);
-    if (mask) {
+    if (const int lanes = first_lanes_of(ir, mask)) {
+      std::vector<int> order(static_cast<size_t>(lanes));
+      std::iota(order.begin(), order.end(), 0);
+      Value* const part = lanes > 1 ? b.CreateShuffleVector(raw, order) : b.CreateExtractElement(raw, uint64_t{0});
+      b.CreateAlignedStore(part, p, align_of(st));
+    } else if (mask) {
       b.CreateMaskedStore(raw, p, align_of(st), mask);
     } else {
       b.CreateAlignedStore(raw, p, llvm::Align(align_of(st).value() * static_cast<uint64_t>(where.aligned)));

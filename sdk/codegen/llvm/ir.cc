@@ -55,7 +55,7 @@ llvm::ElementCount Ir::element_count(int lanes) const {
                                          static_cast<unsigned>(target.vector_bits));
 }
 
-int Ir::lanes_of(Value* v) const {
+int Ir::lanes_of(const Value* v) const {
   const auto* const t = llvm::dyn_cast<llvm::VectorType>(v->getType());
   if (!t) return 1;
   const auto least = static_cast<int>(t->getElementCount().getKnownMinValue());

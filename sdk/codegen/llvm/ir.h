@@ -35,13 +35,17 @@ class Ir {
   llvm::Module& module;
   const Target& target;
 
+  /// Whether the constant mask of a tail becomes a vector of as many lanes as are used. LLVM keeps arrays in registers
+  /// that are accessed so, and not those that are accessed with masks.
+  bool uses_short_vectors = false;
+
   llvm::LLVMContext& context() { return module.getContext(); }
   /// Returns the LLVM type in which one element (one part of a complex one) is computed.
   llvm::Type* scalar(uint32_t type);
   /// Returns `t` if `lanes` is 1, else the type of vectors of `lanes` elements. For scalable vectors, `lanes` here and below is the
   /// number of lanes at the least vector length.
   llvm::Type* wide(llvm::Type* t, int lanes);
-  int lanes_of(llvm::Value* v) const;
+  int lanes_of(const llvm::Value* v) const;
   int lanes_of(const Val& x) const { return lanes_of(x.v); }
   /// Makes all vectors scalable from now on. The target must have scalable vectors.
   void use_scalable_vectors() { is_scalable_ = true; }
