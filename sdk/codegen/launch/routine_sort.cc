@@ -5,6 +5,7 @@
 
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/launch/sort_keys.h"
+#include "sdk/codegen/launch/sort_lanes.h"
 #include "sdk/codegen/launch/worker_memory.h"
 
 namespace collet::codegen {
@@ -76,6 +77,93 @@ void gather_elements(const char* from, const Order& order, char* to, int64_t ste
   }
 }
 
+/// Sorts of several short rows at once, by a network.
+class LaneSorter {
+ public:
+  LaneSorter() = default;
+  /// `ns` is the time that sorting a row by itself takes; `alone` says whether elements are sorted without their places.
+  LaneSorter(const KeyRule& rule, const Rows& rows, int64_t needed, bool alone, double ns) : type_(rule.type) {
+    const size_t bytes = collet_type_bytes(rule.type);
+    const int64_t n = rows.length;
+    const bool few = needed <= kMostSelected;
+    if (n < 2 || (!few && n > kMostInNetwork)) return;
+    // Places have as many bits as elements.
+    if (bytes > 2 || n <= int64_t{1} << (8 * bytes)) with_places_ = lanes_of_sort(bytes, true);
+    lanes_ = alone ? lanes_of_sort(bytes, false) : with_places_;
+    if (lanes_ == 0) return;
+    steps_ = sorting_network(n, needed);
+    // Rows that are not adjacent are sorted in groups that begin with a whole group of rows.
+    adjacent_ = rows.inner >= lanes_;
+    block_ = adjacent_ ? rows.inner : rows.count();
+    per_block_ = (block_ + lanes_ - 1) / lanes_;
+    groups_ = rows.count() / std::max<int64_t>(block_, 1) * per_block_;
+    const double moved = static_cast<double>(n * lanes_) * (adjacent_ ? 0.1 : bytes >= 4 ? 0.2 : 0.6);
+    const double by_place = alone ? 0 : 1.5 * static_cast<double>(needed * lanes_);
+    const double sorted =
+        few ? (needed > 8 ? 6 : 3) * static_cast<double>(n) : 2.2 * static_cast<double>(steps_.size());
+    group_ns_ = sorted + moved + by_place + 30;
+    if (group_ns_ * static_cast<double>(groups_) > ns * static_cast<double>(rows.count())) lanes_ = 0;
+  }
+
+  /// True if sorting in lanes is faster.
+  explicit operator bool() const { return lanes_ > 0; }
+  int64_t groups() const { return groups_; }
+  double group_ns() const { return group_ns_; }
+  /// Returns the number of rows that are sorted at once with their places, or 0.
+  int64_t with_places() const { return with_places_; }
+  /// True if neighbouring rows of a group are neighbours in memory.
+  bool are_adjacent() const { return adjacent_; }
+  int64_t first_row(int64_t group) const { return group / per_block_ * block_ + group % per_block_ * lanes_; }
+  int64_t row_count(int64_t group) const { return std::min(lanes_, block_ - group % per_block_ * lanes_); }
+
+  /// Sorts rows [first, first + count), which are at most lanes() or with_places() rows of one group. Stores the elements to `to` or, if
+  /// it is null, their places.
+  template <typename U>
+  LaneSorted run(const Keys<U>& keys, const Rows& rows, int64_t first, int64_t count, bool refuse_nan, int64_t needed,
+                 const char* from, char* to, int32_t* places, char* work) const {
+    LaneSort<U> job;
+    job.steps = steps_.data();
+    job.step_count = steps_.size();
+    job.n = rows.length;
+    job.needed = needed;
+    job.from = from;
+    job.distance = rows.inner;
+    for (int64_t l = 0; l < count; ++l) job.starts[l] = rows.start(first + l);
+    job.rows = count;
+    job.adjacent = adjacent_ && count == (to ? lanes_ : with_places_);
+    job.refuse_nan = refuse_nan;
+    job.to = to;
+    job.places = places;
+    return sort_lanes(job, keys, type_, !to, work);
+  }
+
+ private:
+  uint32_t type_ = 0;
+  int64_t lanes_ = 0;
+  int64_t with_places_ = 0;
+  std::vector<NetworkStep> steps_;
+  bool adjacent_ = false;
+  int64_t block_ = 1;  ///< number of rows that are divided into groups
+  int64_t per_block_ = 1;
+  int64_t groups_ = 0;
+  double group_ns_ = 0;
+};
+
+/// Calls f with a value of the unsigned integer type of so many bytes.
+template <typename F>
+auto with_integer(size_t bytes, F f) {
+  switch (bytes) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
+  }
+}
+
 class Sort : public Routine {
  public:
   Sort(const RoutineCall& call, CompareFunction compare)
@@ -88,6 +176,7 @@ class Sort : public Routine {
              (call.numbers[3] & kSortEqualNaNs) != 0};
     for (const ArrayType& type : call.results) bytes_.push_back(collet_type_bytes(type.element));
     for (size_t b : bytes_) row_bytes_ += (b * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
+    if (keyed_) lanes_ = LaneSorter(rule_, rows_, needed_, bytes_.size() == 1, row_ns());
   }
 
   uint64_t scratch_bytes() const override {
@@ -95,18 +184,18 @@ class Sort : public Routine {
     // A radix sort has two arrays of keys with their indices; a merge sort has a copy of the row and two arrays of indices.
     const uint64_t keys = 2 * (n + Selection<uint64_t>::kBlock) * sizeof(KeyAndPlace) + 128;
     const uint64_t merge = row_bytes_ + 2 * n * sizeof(int32_t) + 128;
-    return std::max(keyed_ ? keys : 0, !keyed_ || but_for_nan_ ? merge : 0);
+    return std::max(keyed_ ? keys : 0, !keyed_ || but_for_nan_ ? merge : 0) + static_cast<uint64_t>(lanes_bytes());
   }
 
   void run(char* const* buffers, Threads& threads) const override {
     if (rows_.count() == 0 || rows_.length == 0) return;
-    const WorkerMemory memory(buffers[2 * bytes_.size()], scratch_bytes(), rows_.count(), threads);
-    const double ns = 10.0 * static_cast<double>(rows_.length) * static_cast<double>(bytes_.size());
-    for_each_part(rows_.count(), ns, threads, [&](int64_t r, int worker) {
-      const int64_t start = rows_.start(r);
+    const int64_t parts = lanes_ ? lanes_.groups() : rows_.count();
+    const WorkerMemory memory(buffers[2 * bytes_.size()], scratch_bytes(), parts, threads);
+    const double ns = lanes_ ? lanes_.group_ns() : row_ns();
+    for_each_part(parts, ns, threads, [&](int64_t part, int worker) {
       char* work = memory.of(worker);
-      const bool sorted = keyed_ && by_key(buffers, start, work);
-      if (!sorted) by_comparison(buffers, start, work);
+      if (!lanes_) return row(buffers, part, work);
+      with_integer(bytes_[0], [&](auto u) { group<decltype(u)>(buffers, part, work); });
     });
   }
 
@@ -119,16 +208,66 @@ class Sort : public Routine {
     return buffers[bytes_.size() + k] + start * static_cast<int64_t>(bytes_[k]);
   }
 
-  bool by_key(char* const* buffers, int64_t start, char* work) const {
-    switch (bytes_[0]) {
-      case 1:
-        return by_key_of<uint8_t>(buffers, start, work);
-      case 2:
-        return by_key_of<uint16_t>(buffers, start, work);
-      case 4:
-        return by_key_of<uint32_t>(buffers, start, work);
-      default:
-        return by_key_of<uint64_t>(buffers, start, work);
+  /// Returns the estimated time of sorting a row by itself, in ns.
+  double row_ns() const {
+    const auto n = static_cast<double>(rows_.length);
+    if (!keyed_) return 10 * n * static_cast<double>(bytes_.size());
+    const double moved = 2 * n * static_cast<double>(bytes_.size());
+    return moved + (n <= 64 ? n * n / 3 : static_cast<double>(bytes_[0]) * (120 + n));
+  }
+  int64_t lanes_bytes() const {
+    if (!lanes_) return 0;
+    const int64_t places = lanes_.with_places() * needed_ * static_cast<int64_t>(sizeof(int32_t));
+    return sort_lanes_bytes(rows_.length, needed_) + (places + 63) / 64 * 64;
+  }
+
+  void row(char* const* buffers, int64_t r, char* work) const {
+    const int64_t start = rows_.start(r);
+    const bool sorted =
+        keyed_ && with_integer(bytes_[0], [&](auto u) { return by_key_of<decltype(u)>(buffers, start, work); });
+    if (!sorted) by_comparison(buffers, start, work);
+  }
+
+  /// Sorts a group of rows in lanes, as far as that is possible.
+  template <typename U>
+  void group(char* const* buffers, int64_t g, char* work) const {
+    const Keys<U> keys(rule_);
+    const int64_t first = lanes_.first_row(g);
+    const int64_t end = first + lanes_.row_count(g);
+    if (bytes_.size() == 1) {
+      const LaneSorted sorted =
+          lanes_.run(keys, rows_, first, end - first, but_for_nan_, needed_, buffers[0], buffers[1], nullptr, work);
+      if (sorted == LaneSorted::kYes) return;
+    }
+    int32_t* places = reinterpret_cast<int32_t*>(work + sort_lanes_bytes(rows_.length, needed_));
+    char* rest = work + lanes_bytes();
+    const int64_t together = lanes_.with_places();
+    if (together == 0) {
+      for (int64_t r = first; r < end; ++r) row(buffers, r, rest);
+      return;
+    }
+    for (int64_t f = first; f < end; f += together) {
+      const int64_t count = std::min(together, end - f);
+      const LaneSorted sorted =
+          lanes_.run(keys, rows_, f, count, but_for_nan_, needed_, buffers[0], nullptr, places, work);
+      if (sorted != LaneSorted::kYes) {
+        for (int64_t r = f; r < f + count; ++r) row(buffers, r, rest);
+      } else if (lanes_.are_adjacent()) {
+        // All rows at the same time, so that whole cache lines are written.
+        for (size_t k = 0; k < bytes_.size(); ++k) {
+          const char* from = input(buffers, k, rows_.start(f));
+          char* to = output(buffers, k, rows_.start(f));
+          const auto place = [&](int64_t l) { return places[l * needed_] * rows_.inner + l; };
+          for (int64_t i = 0; i < needed_; ++i, ++places, to += step(k))
+            gather_elements(from, place, to, static_cast<int64_t>(bytes_[k]), count, bytes_[k]);
+          places -= needed_;
+        }
+      } else {
+        for (int64_t r = f; r < f + count; ++r) {
+          const int32_t* order = places + (r - f) * needed_;
+          write(buffers, rows_.start(r), [order](int64_t i) { return int64_t{order[i]}; });
+        }
+      }
     }
   }
 
@@ -225,6 +364,7 @@ class Sort : public Routine {
   bool but_for_nan_;
   KeyRule rule_;
   CompareFunction compare_;
+  LaneSorter lanes_;
 };
 
 /// Finds the k largest or smallest elements of each row in total order. Of equal elements, those that come first are
@@ -237,31 +377,52 @@ class TopK : public Routine {
     rows_ = length_ == 0 ? 0 : type.elements / length_;
     k_ = call.results[0].dims.back();
     rule_ = {type.element, call.numbers[0] == 0, false, false};
+    if (length_ > 0 && k_ > 0) lanes_ = LaneSorter(rule_, rows(), k_, false, row_ns());
   }
 
   uint64_t scratch_bytes() const override {
-    return static_cast<uint64_t>(2 * Selection<uint64_t>::capacity(length_, k_)) * sizeof(KeyAndPlace) + 128;
+    return static_cast<uint64_t>(2 * Selection<uint64_t>::capacity(length_, k_)) * sizeof(KeyAndPlace) + 128 +
+           static_cast<uint64_t>(lanes_ ? sort_lanes_bytes(length_, k_) : 0);
   }
 
   void run(char* const* buffers, Threads& threads) const override {
     if (rows_ == 0 || k_ == 0) return;
-    const WorkerMemory memory(buffers[3], scratch_bytes(), rows_, threads);
-    const double ns = static_cast<double>(length_) + 20.0 * static_cast<double>(k_);
-    for_each_part(rows_, ns, threads, [&](int64_t r, int worker) {
-      switch (collet_type_bytes(rule_.type)) {
-        case 1:
-          return row<uint8_t>(buffers, r, memory.of(worker));
-        case 2:
-          return row<uint16_t>(buffers, r, memory.of(worker));
-        case 4:
-          return row<uint32_t>(buffers, r, memory.of(worker));
-        default:
-          return row<uint64_t>(buffers, r, memory.of(worker));
-      }
+    const int64_t parts = lanes_ ? lanes_.groups() : rows_;
+    const WorkerMemory memory(buffers[3], scratch_bytes(), parts, threads);
+    for_each_part(parts, lanes_ ? lanes_.group_ns() : row_ns(), threads, [&](int64_t part, int worker) {
+      with_integer(collet_type_bytes(rule_.type), [&](auto u) {
+        using U = decltype(u);
+        lanes_ ? group<U>(buffers, part, memory.of(worker)) : row<U>(buffers, part, memory.of(worker));
+      });
     });
   }
 
  private:
+  Rows rows() const { return Rows({rows_, length_}, 1); }
+  /// Returns the estimated time of a row by itself, in ns.
+  double row_ns() const {
+    const auto n = static_cast<double>(length_);
+    const auto k = static_cast<double>(k_);
+    if (k_ <= 2 && n <= 512) return 2 * n;
+    return std::min(10 * n, 700 + 0.6 * n) + 40 * k;
+  }
+
+  template <typename U>
+  void group(char* const* buffers, int64_t g, char* work) const {
+    const int64_t first = lanes_.first_row(g);
+    const int64_t count = lanes_.row_count(g);
+    auto* places = reinterpret_cast<int32_t*>(buffers[2]) + first * k_;
+    lanes_.run(Keys<U>(rule_), rows(), first, count, false, k_, buffers[0], nullptr, places, work);
+    for (int64_t r = first; r < first + count; ++r) {
+      const char* in = buffers[0] + static_cast<size_t>(r * length_) * sizeof(U);
+      char* values = buffers[1] + static_cast<size_t>(r * k_) * sizeof(U);
+      const int32_t* order = places + (r - first) * k_;
+      for (int64_t j = 0; j < k_; ++j)
+        std::memcpy(values + static_cast<size_t>(j) * sizeof(U), in + static_cast<size_t>(order[j]) * sizeof(U),
+                    sizeof(U));
+    }
+  }
+
   template <typename U>
   void row(char* const* buffers, int64_t r, char* work) const {
     using E = typename Entry<U>::type;
@@ -280,6 +441,7 @@ class TopK : public Routine {
   int64_t rows_ = 0;
   int64_t k_ = 0;
   KeyRule rule_;
+  LaneSorter lanes_;
 };
 
 }  // namespace

@@ -121,19 +121,123 @@ TEST(Sort, AlongTheFirstDimension_SortsColumns) {
   for (size_t i = 3; i < sorted.size(); ++i) EXPECT_LE(rank(sorted[i - 3], rule), rank(sorted[i], rule));
 }
 
+/// Sorts rows of small integers of type T, along the last dimension or along the first one, and compares with a stable sort.
 template <typename T>
-void check_topk(uint32_t type, int64_t n, int64_t k, bool smallest) {
+void check_short_rows(uint32_t type, int64_t rows, int64_t n, bool columns, bool descending, int64_t needed) {
+  std::mt19937_64 random(static_cast<uint64_t>(rows * 1000 + n));
+  std::vector<T> keys(static_cast<size_t>(rows * n)), sorted(keys.size()), alone(keys.size());
+  for (T& e : keys) e = static_cast<T>(static_cast<int>(random() % 100) - (std::is_unsigned_v<T> ? 0 : 50));
+  std::vector<int32_t> values(keys.size()), moved(keys.size());
+  std::iota(values.begin(), values.end(), 0);
+  RoutineCall call;
+  call.opcode = COLLET_OP_SORT;
+  const Dims dims = columns ? Dims{n, rows} : Dims{rows, n};
+  call.operands = {make_type(type, dims), make_type(COLLET_TYPE_S32, dims)};
+  call.results = call.operands;
+  call.numbers = {columns ? 0 : 1, 1, descending, 0, needed};
+  run(call, {bytes(keys), bytes(values), bytes(sorted), bytes(moved)});
+  call.operands.pop_back();
+  call.results.pop_back();
+  run(call, {bytes(keys), bytes(alone)});
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto at = [&](int64_t i) { return static_cast<size_t>(columns ? i * rows + row : row * n + i); };
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      return descending ? keys[at(i)] > keys[at(j)] : keys[at(i)] < keys[at(j)];
+    });
+    for (int64_t i = 0; i < needed; ++i) {
+      const size_t from = at(order[static_cast<size_t>(i)]);
+      ASSERT_EQ(moved[at(i)], values[from]) << type << ": " << rows << " x " << n << ", " << row << ", " << i;
+      ASSERT_EQ(sorted[at(i)], keys[from]);
+      ASSERT_EQ(alone[at(i)], keys[from]);
+    }
+  }
+}
+
+TEST(Sort, ManyShortRows_AreEachStable) {
+  for (const int64_t rows : {5, 64, 131}) {
+    for (const int64_t n : {2, 3, 7, 16, 44, 100, 257, 600, 1025}) {
+      for (const bool columns : {false, true}) {
+        for (const int64_t needed : {n, n / 2 + 1, int64_t{1}}) {
+          const bool descending = (rows + n + needed) % 2 != 0;
+          check_short_rows<float>(COLLET_TYPE_F32, rows, n, columns, descending, needed);
+          check_short_rows<double>(COLLET_TYPE_F64, rows, n, columns, descending, needed);
+          check_short_rows<int32_t>(COLLET_TYPE_S32, rows, n, columns, descending, needed);
+          check_short_rows<uint32_t>(COLLET_TYPE_U32, rows, n, columns, descending, needed);
+          check_short_rows<int64_t>(COLLET_TYPE_S64, rows, n, columns, descending, needed);
+          check_short_rows<int16_t>(COLLET_TYPE_S16, rows, n, columns, descending, needed);
+          check_short_rows<uint8_t>(COLLET_TYPE_U8, rows, n, columns, descending, needed);
+          check_short_rows<int8_t>(COLLET_TYPE_S8, rows, n, columns, descending, needed);
+        }
+      }
+    }
+  }
+}
+
+// Rows with zeros of both signs or NaNs are sorted in lanes with their places, or by the comparator.
+TEST(Sort, ManyShortRowsOfSpecialValues_AreEachStable) {
+  for (int flags = 0; flags < 4; ++flags) {
+    for (const int64_t n : {4, 19, 70}) {
+      for (const bool columns : {false, true}) {
+        const int64_t rows = 83;
+        const KeyRule rule{COLLET_TYPE_F32, flags == 1, (flags & kSortEqualZeros) != 0, (flags & kSortEqualNaNs) != 0};
+        const Dims dims = columns ? Dims{n, rows} : Dims{rows, n};
+        std::vector<float> keys = floats(rows * n), sorted(keys.size()), alone(keys.size());
+        std::vector<int32_t> values(keys.size()), moved(keys.size());
+        std::iota(values.begin(), values.end(), 0);
+        run(sort_call(dims, columns ? 0 : 1, rule, flags, n, 2),
+            {bytes(keys), bytes(values), bytes(sorted), bytes(moved)});
+        run(sort_call(dims, columns ? 0 : 1, rule, flags, n, 1), {bytes(keys), bytes(alone)});
+        for (int64_t row = 0; row < rows; ++row) {
+          const auto at = [&](int64_t i) { return static_cast<size_t>(columns ? i * rows + row : row * n + i); };
+          std::vector<int64_t> order(static_cast<size_t>(n));
+          std::iota(order.begin(), order.end(), 0);
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int64_t i, int64_t j) { return rank(keys[at(i)], rule) < rank(keys[at(j)], rule); });
+          for (int64_t i = 0; i < n; ++i) {
+            const size_t from = at(order[static_cast<size_t>(i)]);
+            ASSERT_EQ(moved[at(i)], values[from]) << flags << " " << n << " " << columns << " " << row << " " << i;
+            ASSERT_EQ(std::memcmp(&sorted[at(i)], &keys[from], 4), 0);
+            ASSERT_EQ(std::memcmp(&alone[at(i)], &keys[from], 4), 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sort, ManyShortRowsButForNaN_AskTheComparatorWhereOneIs) {
+  const int64_t rows = 40;
+  std::vector<float> keys(static_cast<size_t>(rows * 4)), sorted(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<float>((i * 7) % 11);
+  keys[4 * 21] = std::numeric_limits<float>::quiet_NaN();
+  const KeyRule rule{COLLET_TYPE_F32, false, true, false};
+  run(sort_call({rows, 4}, 1, rule, kSortEqualZeros | kSortButForNaN, 4, 1), {bytes(keys), bytes(sorted)},
+      first_is_less);
+  for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
+    if (row == 21) {
+      EXPECT_TRUE(std::isnan(sorted[4 * row]));  // the comparator finds no number less than NaN
+    } else {
+      std::sort(keys.begin() + static_cast<int64_t>(4 * row), keys.begin() + static_cast<int64_t>(4 * row + 4));
+      for (size_t i = 4 * row; i < 4 * row + 4; ++i) EXPECT_EQ(sorted[i], keys[i]);
+    }
+  }
+}
+
+template <typename T>
+void check_topk(uint32_t type, int64_t n, int64_t k, bool smallest, int64_t rows = 2) {
   std::mt19937_64 random(9);
-  std::vector<T> x(static_cast<size_t>(2 * n)), values(static_cast<size_t>(2 * k));
+  std::vector<T> x(static_cast<size_t>(rows * n)), values(static_cast<size_t>(rows * k));
   for (T& e : x) e = static_cast<T>(random() % 1000);
-  std::vector<int32_t> places(static_cast<size_t>(2 * k));
+  std::vector<int32_t> places(static_cast<size_t>(rows * k));
   RoutineCall call;
   call.opcode = COLLET_OP_TOPK;
-  call.operands = {make_type(type, {2, n})};
-  call.results = {make_type(type, {2, k}), make_type(COLLET_TYPE_S32, {2, k})};
+  call.operands = {make_type(type, {rows, n})};
+  call.results = {make_type(type, {rows, k}), make_type(COLLET_TYPE_S32, {rows, k})};
   call.numbers = {smallest};
   run(call, {bytes(x), bytes(values), bytes(places)});
-  for (int64_t row = 0; row < 2; ++row) {
+  for (int64_t row = 0; row < rows; ++row) {
     std::vector<int32_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     const T* at = x.data() + row * n;
@@ -148,14 +252,18 @@ void check_topk(uint32_t type, int64_t n, int64_t k, bool smallest) {
 
 TEST(TopK, OfManyLengths_GivesTheFirstOfEqualOnes) {
   for (const int64_t n : {1, 2, 15, 16, 17, 128, 129, 512, 1000, 5000}) {
-    for (const int64_t k :
-         {int64_t{1}, std::min<int64_t>(n, 2), std::min<int64_t>(n, 3), std::min<int64_t>(n, 7), n / 3 + 1, n}) {
+    for (const int64_t k : {int64_t{1}, std::min<int64_t>(n, 2), std::min<int64_t>(n, 3), std::min<int64_t>(n, 7),
+                            std::min<int64_t>(n, 12), n / 3 + 1, n}) {
       for (const bool smallest : {false, true}) {
         check_topk<float>(COLLET_TYPE_F32, n, k, smallest);
         check_topk<double>(COLLET_TYPE_F64, n, k, smallest);
         check_topk<int32_t>(COLLET_TYPE_S32, n, k, smallest);
         check_topk<uint16_t>(COLLET_TYPE_U16, n, k, smallest);
         check_topk<uint8_t>(COLLET_TYPE_U8, n, k, smallest);
+        if (n > 1000) continue;
+        check_topk<float>(COLLET_TYPE_F32, n, k, smallest, 37);
+        check_topk<uint16_t>(COLLET_TYPE_U16, n, k, smallest, 37);
+        check_topk<uint8_t>(COLLET_TYPE_U8, n, k, smallest, 37);
       }
     }
   }

@@ -55,6 +55,8 @@ class Keys {
   /// True if all elements have different keys.
   bool is_plain() const { return !zeros_ && infinity_ == static_cast<U>(~U{0}); }
   bool is_float() const { return is_float_; }
+  bool equal_zeros() const { return zeros_; }
+  bool equal_nans() const { return infinity_ != static_cast<U>(~U{0}); }
   U flip() const { return flip_; }
   /// Returns the element with this key. The key must not be ambiguous.
   U element(U key) const {
@@ -63,14 +65,16 @@ class Keys {
     return static_cast<U>(turned & kSign ? turned ^ kSign : ~turned);
   }
 
- private:
-  static constexpr U kSign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  /// Returns the bits of infinity. The type is a floating-point type of U's width.
   static U infinity_of(uint32_t type) {
     if (type == COLLET_TYPE_F16) return static_cast<U>(0x7c00);
     if (type == COLLET_TYPE_BF16) return static_cast<U>(0x7f80);
     if (type == COLLET_TYPE_F32) return static_cast<U>(0x7f800000u);
     return static_cast<U>(0x7ff0000000000000u);
   }
+
+ private:
+  static constexpr U kSign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
 
   U flip_;
   U infinity_ = static_cast<U>(~U{0});
