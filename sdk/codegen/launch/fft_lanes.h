@@ -53,6 +53,7 @@ struct FftRows {
   const int64_t* begins = nullptr;  ///< offset of each row
   int64_t rows = 0;
   bool adjacent = false;  ///< row k begins k elements after the first row
+  bool ahead = false;     ///< adjacent rows after these ones are to be loaded into the caches
 };
 
 /// One transform of as many rows as a vector has lanes.
@@ -115,7 +116,89 @@ class FftLanes {
     }
   }
 
+  /// Derives the transform of a real row from that of a complex row of half the length, whose elements are pairs of the real row's.
+  /// `roots` are e^(-pi i k / half).
+  COLLET_INLINE static void to_real_transform(const T* z, const T* roots, int64_t half, T* to) {
+    to[0] = z[0] + z[1];
+    to[1] = 0;
+    to[2 * half] = z[0] - z[1];
+    to[2 * half + 1] = 0;
+    int64_t k = 1;
+    for (; 2 * (k + kLanes - 1) < half; k += kLanes) {
+      const int64_t m = half - k - kLanes + 1;  // the last lane's element m belongs to the first lane's element k
+      const C a = read_apart(z + 2 * k);
+      const C b = reversed(read_apart(z + 2 * m));
+      const C w = read_apart(roots + 2 * k);
+      const C e{(a.re + b.re) * T(0.5), (a.im - b.im) * T(0.5)};
+      const V dr = (a.im + b.im) * T(0.5), di = (b.re - a.re) * T(0.5);
+      const C t{dr * w.re - di * w.im, dr * w.im + di * w.re};
+      write_together(to + 2 * k, C{e.re + t.re, e.im + t.im});
+      write_together(to + 2 * m, reversed(C{e.re - t.re, t.im - e.im}));
+    }
+    for (; 2 * k <= half; ++k) {
+      const int64_t m = half - k;
+      const T er = (z[2 * k] + z[2 * m]) / 2, ei = (z[2 * k + 1] - z[2 * m + 1]) / 2;
+      const T dr = (z[2 * k + 1] + z[2 * m + 1]) / 2, di = (z[2 * m] - z[2 * k]) / 2;
+      const T wr = roots[2 * k], wi = roots[2 * k + 1];
+      const T tr = dr * wr - di * wi, ti = dr * wi + di * wr;
+      to[2 * k] = er + tr;
+      to[2 * k + 1] = ei + ti;
+      to[2 * m] = er - tr;
+      to[2 * m + 1] = ti - ei;
+    }
+  }
+
+  /// The inverse of to_real_transform().
+  COLLET_INLINE static void from_real_transform(const T* from, const T* roots, int64_t half, T* z) {
+    z[0] = (from[0] + from[2 * half]) / 2;
+    z[1] = (from[0] - from[2 * half]) / 2;
+    int64_t k = 1;
+    for (; 2 * (k + kLanes - 1) < half; k += kLanes) {
+      const int64_t m = half - k - kLanes + 1;
+      const C a = read_apart(from + 2 * k);
+      const C b = reversed(read_apart(from + 2 * m));
+      const C w = read_apart(roots + 2 * k);
+      const C e{(a.re + b.re) * T(0.5), (a.im - b.im) * T(0.5)};
+      const V tr = (a.re - b.re) * T(0.5), ti = (a.im + b.im) * T(0.5);
+      const C d{tr * w.re + ti * w.im, ti * w.re - tr * w.im};
+      write_together(z + 2 * k, C{e.re - d.im, e.im + d.re});
+      write_together(z + 2 * m, reversed(C{e.re + d.im, d.re - e.im}));
+    }
+    for (; 2 * k <= half; ++k) {
+      const int64_t m = half - k;
+      const T er = (from[2 * k] + from[2 * m]) / 2, ei = (from[2 * k + 1] - from[2 * m + 1]) / 2;
+      const T tr = (from[2 * k] - from[2 * m]) / 2, ti = (from[2 * k + 1] + from[2 * m + 1]) / 2;
+      const T wr = roots[2 * k], wi = -roots[2 * k + 1];
+      const T dr = tr * wr - ti * wi, di = tr * wi + ti * wr;
+      z[2 * k] = er - di;
+      z[2 * k + 1] = ei + dr;
+      z[2 * m] = er + di;
+      z[2 * m + 1] = dr - ei;
+    }
+  }
+
  private:
+  COLLET_INLINE static C read_apart(const T* p) {
+    C x;
+    apart(read(p), read(p + kLanes), x.re, x.im, std::make_integer_sequence<int, kLanes>());
+    return x;
+  }
+  COLLET_INLINE static void write_together(T* p, const C& x) {
+    V low;
+    V high;
+    together(x.re, x.im, low, high, std::make_integer_sequence<int, kLanes>());
+    write(p, low);
+    write(p + kLanes, high);
+  }
+  template <int... I>
+  COLLET_INLINE static V reversed(const V& x, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(x, x, (kLanes - 1 - I)...);
+  }
+  COLLET_INLINE static C reversed(const C& x) {
+    constexpr std::make_integer_sequence<int, kLanes> all;
+    return C{reversed(x.re, all), reversed(x.im, all)};
+  }
+
   COLLET_INLINE static void multiply(C& x, T re, T im) {
     const V r = x.re * re - x.im * im;
     x.im = x.re * im + x.im * re;
@@ -152,7 +235,8 @@ class FftLanes {
     y = __builtin_shufflevector(re, im, ((I + kLanes) / 2 + (I % 2) * kLanes)...);
   }
 
-  static constexpr int kUnits = kLanes / 2;  ///< complex numbers in a vector
+  static constexpr int kUnits = kLanes / 2;                               ///< complex numbers in a vector
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  ///< numbers in a cache line
 
   COLLET_INLINE static V read(const T* p) {
     V x;
@@ -168,6 +252,9 @@ class FftLanes {
     if (f.rows == kLanes && f.adjacent) {
       for (int64_t j = 0; j < count; ++j) {
         const T* p = f.data + 2 * (f.begins[0] + (i + j) * f.step);
+        if (f.ahead) {
+          for (int64_t k = 0; k < 2 * kLanes; k += kLine) __builtin_prefetch(p + 2 * kLanes + k);
+        }
         apart(read(p), read(p + kLanes), x[j].re, x[j].im, all);
       }
     } else if (f.rows == kLanes && f.step == 1 && count == kUnits) {
@@ -200,6 +287,9 @@ class FftLanes {
     if (t.rows == kLanes && t.adjacent) {
       for (int64_t j = 0; j < count; ++j) {
         T* p = t.data + 2 * (t.begins[0] + (i + j) * t.step);
+        if (t.ahead) {
+          for (int64_t k = 0; k < 2 * kLanes; k += kLine) __builtin_prefetch(p + 2 * kLanes + k, 1);
+        }
         V low;
         V high;
         together(x[j].re, x[j].im, low, high, all);

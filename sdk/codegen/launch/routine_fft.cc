@@ -23,6 +23,12 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kLong = 4096;
 /// Real rows from this length on are transformed one by one, not two to a lane.
 constexpr int64_t kLongest = 16 * kLong;
+/// If one vector for each element of a row has as many bytes, the lanes' rows no longer fit into the first-level cache. If the length is
+/// also a multiple of kConflict, elements that a pass combines use the same places of that cache, and the pass becomes slow.
+constexpr int64_t kLongBytes = 32768;
+constexpr int64_t kConflict = 256;
+/// The longest rows, in bytes, that are loaded into the caches before they are transformed.
+constexpr int64_t kMostPrefetched = 131072;
 constexpr int64_t kMostTwiddles = int64_t{1}
                                   << 20;  ///< most twiddle factors in one table; longer rows use two small tables
 /// The length from which rows are transformed as matrices if there are fewer rows than lanes.
@@ -107,29 +113,61 @@ void transform_in_place(std::vector<Complex>& x) {
   }
 }
 
-template <typename T>
-using LanesFunction = void (*)(const FftJob<T>& job, char* work);
+/// Returns the lesser of the two factors of n for its transform as a matrix, or 0 if there are none of similar size.
+int64_t factor_of(int64_t n) {
+  int64_t best = 1;
+  for (int64_t d = 2; d * d <= n; ++d) {
+    if (n % d == 0) best = d;
+  }
+  return best * best < n / 64 || best < 8 ? 0 : best;
+}
 
-template <typename T>
-void lanes16(const FftJob<T>& job, char* work) {
-  FftLanes<T, 16>::run(job, work);
+/// True if it is faster to transform rows one by one, each as a matrix whose columns and then rows are in the lanes, than to put a row into
+/// each lane, where lanes without rows cost as much as others. `together` is the number of rows that the lanes hold, and
+/// `ratio` the time of a row as a matrix that fills the lanes, relative to that of one of so many rows.
+bool is_faster_split(int64_t n, int64_t rows, int64_t lanes, int64_t together, double ratio) {
+  const int64_t n1 = factor_of(n);
+  if (n1 == 0 || radices_of(n).empty()) return false;
+  const int64_t n2 = n / n1;
+  const int64_t vectors = (n2 + lanes - 1) / lanes * n1 + (n1 + lanes - 1) / lanes * n2;
+  const double cost = ratio * static_cast<double>(vectors * lanes) / static_cast<double>(2 * n);
+  return cost * static_cast<double>(rows) < static_cast<double>((rows + together - 1) / together * together);
 }
+
+/// The functions of FftLanes for vectors of one size.
+template <typename T>
+struct LanesFunctions {
+  void (*run)(const FftJob<T>& job, char* work);
+  void (*to_real)(const T* z, const T* roots, int64_t half, T* to);
+  void (*from_real)(const T* from, const T* roots, int64_t half, T* z);
+};
+
+#define COLLET_FFT_FUNCTIONS(target, bytes)                                         \
+  template <typename T>                                                             \
+  target void run##bytes(const FftJob<T>& job, char* work) {                        \
+    FftLanes<T, bytes>::run(job, work);                                             \
+  }                                                                                 \
+  template <typename T>                                                             \
+  target void to_real##bytes(const T* z, const T* roots, int64_t half, T* to) {     \
+    FftLanes<T, bytes>::to_real_transform(z, roots, half, to);                      \
+  }                                                                                 \
+  template <typename T>                                                             \
+  target void from_real##bytes(const T* from, const T* roots, int64_t half, T* z) { \
+    FftLanes<T, bytes>::from_real_transform(from, roots, half, z);                  \
+  }                                                                                 \
+  template <typename T>                                                             \
+  constexpr LanesFunctions<T> kLanes##bytes{run##bytes<T>, to_real##bytes<T>, from_real##bytes<T>};
+
+COLLET_FFT_FUNCTIONS(, 16)
 #if defined(__x86_64__)
-template <typename T>
-[[gnu::target("avx2,fma")]] void lanes32(const FftJob<T>& job, char* work) {
-  FftLanes<T, 32>::run(job, work);
-}
-template <typename T>
-[[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")]] void lanes64(
-    const FftJob<T>& job, char* work) {
-  FftLanes<T, 64>::run(job, work);
-}
+COLLET_FFT_FUNCTIONS([[gnu::target("avx2,fma")]], 32)
+COLLET_FFT_FUNCTIONS([[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")]], 64)
 #endif
 
 /// Selects the implementation for the widest vectors of this processor.
 template <typename T>
 struct Lanes {
-  LanesFunction<T> function = lanes16<T>;
+  LanesFunctions<T> functions = kLanes16<T>;
   int64_t bytes = 16;
   int64_t count() const { return bytes / static_cast<int64_t>(sizeof(T)); }
 
@@ -138,9 +176,9 @@ struct Lanes {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl")) {
-      return {lanes64<T>, 64};
+      return {kLanes64<T>, 64};
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {lanes32<T>, 32};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {kLanes32<T>, 32};
 #endif
     return {};
   }
@@ -153,24 +191,46 @@ struct Line {
   T* data = nullptr;
   int64_t inner = 1;
   int64_t outer_step = 1;
+  bool ahead = false;  ///< as of FftRows
   int64_t begin(int64_t r) const { return r / inner * outer_step + r % inner; }
 };
+
+/// Calls body(row, own, shared, threads) for each row, with scratch memory that no other call uses at the same time. If there is more
+/// than one row, threads take whole rows, and body gets null; otherwise it gets `threads`, which may be null. `ns` is the estimated time
+/// of a row.
+template <typename Body>
+void for_each_row(int64_t rows, double ns, char* own, int64_t own_bytes, char* shared, int64_t shared_bytes,
+                  Threads* threads, Body body) {
+  if (rows == 1) return body(0, own, shared, threads);
+  if (!threads) {
+    for (int64_t r = 0; r < rows; ++r) body(r, own, shared, threads);
+    return;
+  }
+  const int64_t first = (own_bytes + 63) / 64 * 64;
+  const WorkerMemory memory(nullptr, static_cast<size_t>(first + shared_bytes), rows, *threads);
+  for_each_part(rows, ns, *threads, [&](int64_t r, int worker) {
+    if (worker == 0) return body(r, own, shared, static_cast<Threads*>(nullptr));
+    body(r, memory.of(worker), memory.of(worker) + first, static_cast<Threads*>(nullptr));
+  });
+}
 
 /// Transforms of rows of one length.
 template <typename T>
 class Transform {
  public:
-  /// `complex`: whether both operands and results are rows of complex numbers.
-  Transform(int64_t n, int64_t rows, bool complex) : lanes_(Lanes<T>::get()), n_(n), rows_(rows) {
+  /// `complex`: whether both operands and results are rows of complex numbers. `contiguous`: whether the elements of each row are
+  /// neighbours in memory.
+  Transform(int64_t n, int64_t rows, bool complex, bool contiguous)
+      : lanes_(Lanes<T>::get()), n_(n), rows_(rows), contiguous_(contiguous) {
     const bool small_primes = n == 1 || !radices_of(n).empty();
-    if (complex && small_primes && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count())) && split()) return;
+    if (complex && small_primes && is_long() && split()) return;
     if (small_primes) {
       plan_ = make_plan<T>(n);
       return;
     }
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
     if (complex && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count()))) {
-      inner_ = std::make_unique<Transform>(size, 1, true);
+      inner_ = std::make_unique<Transform>(size, 1, true, true);
     } else {
       plan_ = make_plan<T>(size);
     }
@@ -197,50 +257,81 @@ class Transform {
     return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0;
   }
 
-  /// Runs the transform. `own` has lane_bytes() and `shared` has shared_bytes().
+  /// Runs the transform. `own` has lane_bytes() and `shared` has shared_bytes(). If `threads` is null, only the caller works.
   void run(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
-           Threads& threads) const {
+           Threads* threads) const {
     if (inner_) return convolve(from, to, inverse, scale, own, shared, threads);
-    FftJob<T> job;
-    job.inverse = inverse;
-    job.scale = scale;
-    job.length = n_;
     if (!n1_) {
-      job.plan = &plan_;
+      FftJob<T> job = job_of(plan_, inverse, scale);
       if (!chirp_.empty()) {
         job.chirp = chirp_.data();
         job.filter = filter_.data();
       }
-      rows(job, rows_, from, from.inner, to, to.inner, own, threads);
-      return;
+      job.length = n_;
+      return rows(job, rows_, from, from.inner, to, to.inner, own, threads);
     }
-    T* between = reinterpret_cast<T*>(shared);
-    for (int64_t r = 0; r < rows_; ++r) {
-      // Transforms the columns of a matrix [n1, n2], multiplies by twiddle factors, then transforms the rows.
-      FftJob<T> columns;
-      columns.plan = &first_;
-      columns.length = n1_;
-      columns.inverse = inverse;
-      columns.twiddles = twiddles_.empty() ? nullptr : twiddles_.data();
-      columns.twiddle_step = n2_;
-      columns.coarse = coarse_.data();
-      columns.fine = fine_.data();
-      columns.fine_size = fine_size_;
-      const int64_t step = from.inner;
-      const int64_t out_step = to.inner;
-      rows(columns, n2_, {FftForm::kComplex, from.data + 2 * from.begin(r), step, 0}, n2_ * step,
-           {FftForm::kComplex, between, 1, 0}, n2_, own, threads, step, 1);
-      job.plan = &plan_;
-      job.length = n2_;
-      rows(job, n1_, {FftForm::kComplex, between, 1, 0}, 1, {FftForm::kComplex, to.data + 2 * to.begin(r), 1, 0},
-           n1_ * out_step, own, threads, n2_, out_step);
+    const auto row = [&](int64_t r, char* lanes, char* between, Threads* helpers) {
+      if (r + 1 < rows_ && contiguous_ && is_prefetched())
+        prefetch(from.data + 2 * from.begin(r + 1), to.data + 2 * to.begin(r + 1));
+      const bool ahead = contiguous_ && !is_prefetched();
+      const Line<const T> one{FftForm::kComplex, from.data + 2 * from.begin(r), from.inner, 0, ahead};
+      as_matrix(one, {FftForm::kComplex, to.data + 2 * to.begin(r), to.inner, 0, ahead}, inverse, scale, lanes,
+                reinterpret_cast<T*>(between), helpers);
+    };
+    const auto n = static_cast<double>(n_);
+    for_each_row(rows_, n * std::log2(n) / 4, own, lane_bytes(), shared, shared_bytes(), threads, row);
+  }
+
+  /// True if each row is transformed by itself, as a matrix of two dimensions.
+  bool is_split() const { return n1_ > 0; }
+
+ private:
+  bool is_long() const {
+    if (n_ >= kLong) return true;
+    if (n_ < kAlone) return false;
+    if (!contiguous_) return 2 * rows_ < lanes_.count();
+    return (n_ * lanes_.bytes >= kLongBytes && n_ % kConflict == 0) ||
+           is_faster_split(n_, rows_, lanes_.count(), lanes_.count(), 1.25);
+  }
+
+  static FftJob<T> job_of(const FftPlan<T>& plan, bool inverse, T scale) {
+    FftJob<T> job;
+    job.plan = &plan;
+    job.length = plan.n;
+    job.inverse = inverse;
+    job.scale = scale;
+    return job;
+  }
+
+  bool is_prefetched() const { return 2 * n_ * static_cast<int64_t>(sizeof(T)) <= kMostPrefetched; }
+  /// Loads a row into the caches, and space for its result. The columns of a matrix are too far apart for the processor to foresee.
+  void prefetch(const T* from, const T* to) const {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < 2 * n_; i += kLine) {
+      __builtin_prefetch(from + i, 0, 2);
+      __builtin_prefetch(to + i, 1, 2);
     }
   }
 
- private:
+  /// Transforms a row as a matrix [n1, n2]: first its columns, whose results are multiplied by twiddle factors, and then its rows.
+  void as_matrix(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, T* between,
+                 Threads* threads) const {
+    FftJob<T> columns = job_of(first_, inverse, T(1));
+    columns.twiddles = twiddles_.empty() ? nullptr : twiddles_.data();
+    columns.twiddle_step = n2_;
+    columns.coarse = coarse_.data();
+    columns.fine = fine_.data();
+    columns.fine_size = fine_size_;
+    const int64_t step = from.inner;
+    const int64_t out_step = to.inner;
+    rows(columns, n2_, from, n2_ * step, {FftForm::kComplex, between, 1, 0}, n2_, own, threads, step, 1);
+    rows(job_of(plan_, inverse, scale), n1_, {FftForm::kComplex, between, 1, 0}, 1, to, n1_ * out_step, own, threads,
+         n2_, out_step);
+  }
+
   /// Transforms row after row as a convolution (Bluestein's algorithm), by transforms of another length.
   void convolve(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
-                Threads& threads) const {
+                Threads* threads) const {
     const int64_t size = inner_->n_;
     T* z = reinterpret_cast<T*>(shared);
     char* rest = shared + 2 * size * static_cast<int64_t>(sizeof(T));
@@ -281,11 +372,8 @@ class Transform {
 
   /// Splits n into two factors of similar size. Returns false if there are none.
   bool split() {
-    int64_t best = 1;
-    for (int64_t d = 2; d * d <= n_; ++d) {
-      if (n_ % d == 0) best = d;
-    }
-    if (best * best < n_ / 64 || best < 8) return false;
+    const int64_t best = factor_of(n_);
+    if (best == 0) return false;
     n1_ = best;
     n2_ = n_ / best;
     first_ = make_plan<T>(n1_);
@@ -314,15 +402,14 @@ class Transform {
   /// Transforms rows whose elements are `step` and `out_step` apart. They begin where the rows of `from` and `to` begin
   /// or, if `distance` is not 0, at multiples of `distance` and `out_distance`.
   void rows(const FftJob<T>& job, int64_t count, const Line<const T>& from, int64_t step, const Line<T>& to,
-            int64_t out_step, char* own, Threads& threads, int64_t distance = 0, int64_t out_distance = 0) const {
+            int64_t out_step, char* own, Threads* threads, int64_t distance = 0, int64_t out_distance = 0) const {
     const bool pairs = from.form != FftForm::kComplex || to.form != FftForm::kComplex;
     const int64_t together = lanes_.count() * (pairs ? 2 : 1);
     const int64_t groups = (count + together - 1) / together;
     const auto bytes = static_cast<size_t>(4 * job.plan->n * lanes_.bytes);
-    const WorkerMemory memory(own, bytes, groups, threads);
     const double ns = 2.0 * static_cast<double>(job.plan->n) *
                       static_cast<double>(std::bit_width(static_cast<uint64_t>(job.plan->n)));
-    for_each_part(groups, ns, threads, [&](int64_t g, int worker) {
+    const auto group = [&](int64_t g, char* work) {
       int64_t begins[2][2 * 64];
       FftJob<T> one = job;
       // The last group is moved back to a full group, if the rows that it repeats have not been overwritten.
@@ -339,16 +426,23 @@ class Transform {
         }
         return true;
       };
-      one.from = {from.form, from.data, step, begins[0], n, adjacent(begins[0])};
-      one.to = {to.form, to.data, out_step, begins[1], n, adjacent(begins[1])};
+      one.from = {from.form, from.data, step, begins[0], n, adjacent(begins[0]), from.ahead};
+      one.to = {to.form, to.data, out_step, begins[1], n, adjacent(begins[1]), to.ahead};
       one.first_row = first;
-      lanes_.function(one, memory.of(worker));
-    });
+      lanes_.functions.run(one, work);
+    };
+    if (!threads) {
+      for (int64_t g = 0; g < groups; ++g) group(g, own);
+      return;
+    }
+    const WorkerMemory memory(own, bytes, groups, *threads);
+    for_each_part(groups, ns, *threads, [&](int64_t g, int worker) { group(g, memory.of(worker)); });
   }
 
   Lanes<T> lanes_;
   int64_t n_;
   int64_t rows_;
+  bool contiguous_;
   FftPlan<T> plan_;
   std::vector<T> chirp_;
   std::vector<T> filter_;
@@ -390,7 +484,8 @@ class Fft : public Routine {
     halved_ = real_ && last.length % 2 == 0 && is_better_halved(last.length, last.rows);
     for (const Axis& a : axes_) {
       const bool half = halved_ && &a == &last;
-      transforms_.emplace_back(half ? a.length / 2 : a.length, half ? 1 : a.rows, half || !real_ || &a != &last);
+      transforms_.emplace_back(half ? a.length / 2 : a.length, half ? 1 : a.rows, half || !real_ || &a != &last,
+                               a.inner == 1);
       lane_bytes_ = std::max(lane_bytes_, transforms_.back().lane_bytes());
       shared_bytes_ = std::max(shared_bytes_, transforms_.back().shared_bytes());
     }
@@ -408,35 +503,48 @@ class Fft : public Routine {
 
   void run(char* const* buffers, Threads& threads) const override {
     if (empty_) return;
-    const Work work{buffers[2], buffers[2] + lane_bytes_,
-                    reinterpret_cast<T*>(buffers[2] + lane_bytes_ + shared_bytes_)};
+    char* const shared = buffers[2] + lane_bytes_;
+    char* const half = shared + shared_bytes_;
     const T* in = reinterpret_cast<const T*>(buffers[0]);
     T* out = reinterpret_cast<T*>(buffers[1]);
+    const Axis& last = axes_[0];
+    const auto along = [&](size_t a, const T* from, T* to) {
+      const Axis& x = axes_[a];
+      transforms_[a].run({FftForm::kComplex, from, x.inner, x.size * x.inner},
+                         {FftForm::kComplex, to, x.inner, x.size * x.inner}, inverse_, scale(a), buffers[2], shared,
+                         &threads);
+    };
+    const auto n = static_cast<double>(last.length);
+    const auto halved_rows = [&](auto body) {
+      for_each_row(last.rows, n * std::log2(n) / 4, buffers[2], lane_bytes_ + shared_bytes_, half, half_bytes_,
+                   &threads, [&](int64_t r, char* own, char* z, Threads* helpers) {
+                     body(r, Work{own, own + lane_bytes_, reinterpret_cast<T*>(z)}, helpers);
+                   });
+    };
     if (type_ == COLLET_FFT_IRFFT) {
-      T* copy = reinterpret_cast<T*>(buffers[2] + lane_bytes_ + shared_bytes_ + half_bytes_);
-      for (size_t a = axes_.size() - 1; a > 0; --a) {
-        along(a, a + 1 == axes_.size() ? in : copy, copy, work, threads);
-      }
-      const T* half = axes_.size() > 1 ? copy : in;
-      const Axis& last = axes_[0];
+      T* copy = reinterpret_cast<T*>(half + half_bytes_);
+      for (size_t a = axes_.size() - 1; a > 0; --a) along(a, a + 1 == axes_.size() ? in : copy, copy);
+      const T* from = axes_.size() > 1 ? copy : in;
       if (halved_) {
-        for (int64_t r = 0; r < last.rows; ++r) join(half + 2 * r * last.size, out + r * last.length, work, threads);
-        return;
+        return halved_rows([&](int64_t r, const Work& work, Threads* helpers) {
+          join(from + 2 * r * last.size, out + r * last.length, work, helpers);
+        });
       }
-      transforms_[0].run({FftForm::kHalves, half, 1, last.size}, {FftForm::kReals, out, 1, last.length}, true, scale(0),
-                         work.lanes, work.shared, threads);
+      transforms_[0].run({FftForm::kHalves, from, 1, last.size}, {FftForm::kReals, out, 1, last.length}, true, scale(0),
+                         buffers[2], shared, &threads);
       return;
     }
-    const Axis& last = axes_[0];
     if (!real_) {
-      along(0, in, out, work, threads);
+      along(0, in, out);
     } else if (halved_) {
-      for (int64_t r = 0; r < last.rows; ++r) part(in + r * last.length, out + 2 * r * last.size, work, threads);
+      halved_rows([&](int64_t r, const Work& work, Threads* helpers) {
+        part(in + r * last.length, out + 2 * r * last.size, work, helpers);
+      });
     } else {
       transforms_[0].run({FftForm::kReals, in, 1, last.length}, {FftForm::kHalves, out, 1, last.size}, false, T(1),
-                         work.lanes, work.shared, threads);
+                         buffers[2], shared, &threads);
     }
-    for (size_t a = 1; a < axes_.size(); ++a) along(a, out, out, work, threads);
+    for (size_t a = 1; a < axes_.size(); ++a) along(a, out, out);
   }
 
  private:
@@ -457,65 +565,37 @@ class Fft : public Routine {
   /// lane. That takes twice the work for each row, but lanes without rows cost as much as others, and many long rows do
   /// not fit into the caches.
   static bool is_better_halved(int64_t length, int64_t rows) {
-    const int64_t together = 2 * Lanes<T>::get().count();
-    const int64_t with_idle = (rows + together - 1) / together * together;
-    return length >= kLongest || (rows == 1 && length >= 32) || (length >= 2 * kAlone && 2 * rows <= with_idle);
+    const Lanes<T> lanes = Lanes<T>::get();
+    if (length >= kLongest || (rows == 1 && length >= 32)) return true;
+    if (length < 2 * kAlone) return false;
+    const int64_t together = 2 * lanes.count();
+    if (factor_of(length / 2) == 0 || radices_of(length).empty())
+      return 2 * rows <= (rows + together - 1) / together * together;
+    const bool long_row =
+        length * lanes.bytes >= 2 * kLongBytes && (length % (2 * kConflict) == 0 || length >= 4 * kLong);
+    return long_row || is_faster_split(length / 2, rows, lanes.count(), together, 1.5);
   }
 
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
 
-  void along(size_t a, const T* from, T* to, const Work& work, Threads& threads) const {
-    const Axis& x = axes_[a];
-    transforms_[a].run({FftForm::kComplex, from, x.inner, x.size * x.inner},
-                       {FftForm::kComplex, to, x.inner, x.size * x.inner}, inverse_, scale(a), work.lanes, work.shared,
-                       threads);
-  }
-
   /// Transforms a real row as a complex row of half the length, and derives the row's transform from it.
-  void part(const T* from, T* to, const Work& work, Threads& threads) const {
+  void part(const T* from, T* to, const Work& work, Threads* threads) const {
     const int64_t half = axes_[0].length / 2;
-    T* z = work.half;
-    transforms_[0].run({FftForm::kComplex, from, 1, half}, {FftForm::kComplex, z, 1, half}, false, T(1), work.lanes,
-                       work.shared, threads);
-    to[0] = z[0] + z[1];
-    to[1] = 0;
-    to[2 * half] = z[0] - z[1];
-    to[2 * half + 1] = 0;
-    for (int64_t k = 1; 2 * k <= half; ++k) {
-      const int64_t m = half - k;
-      const T er = (z[2 * k] + z[2 * m]) / 2, ei = (z[2 * k + 1] - z[2 * m + 1]) / 2;
-      const T dr = (z[2 * k + 1] + z[2 * m + 1]) / 2, di = (z[2 * m] - z[2 * k]) / 2;
-      const T wr = halves_[static_cast<size_t>(2 * k)], wi = halves_[static_cast<size_t>(2 * k + 1)];
-      const T tr = dr * wr - di * wi, ti = dr * wi + di * wr;
-      to[2 * k] = er + tr;
-      to[2 * k + 1] = ei + ti;
-      to[2 * m] = er - tr;
-      to[2 * m + 1] = ti - ei;
-    }
+    transforms_[0].run({FftForm::kComplex, from, 1, half}, {FftForm::kComplex, work.half, 1, half}, false, T(1),
+                       work.lanes, work.shared, threads);
+    lanes_.functions.to_real(work.half, halves_.data(), half, to);
   }
 
   /// The inverse of part().
-  void join(const T* from, T* to, const Work& work, Threads& threads) const {
+  void join(const T* from, T* to, const Work& work, Threads* threads) const {
     const int64_t half = axes_[0].length / 2;
-    T* z = work.half;
-    z[0] = (from[0] + from[2 * half]) / 2;
-    z[1] = (from[0] - from[2 * half]) / 2;
-    for (int64_t k = 1; 2 * k <= half; ++k) {
-      const int64_t m = half - k;
-      const T er = (from[2 * k] + from[2 * m]) / 2, ei = (from[2 * k + 1] - from[2 * m + 1]) / 2;
-      const T tr = (from[2 * k] - from[2 * m]) / 2, ti = (from[2 * k + 1] + from[2 * m + 1]) / 2;
-      const T wr = halves_[static_cast<size_t>(2 * k)], wi = -halves_[static_cast<size_t>(2 * k + 1)];
-      const T dr = tr * wr - ti * wi, di = tr * wi + ti * wr;
-      z[2 * k] = er - di;
-      z[2 * k + 1] = ei + dr;
-      z[2 * m] = er + di;
-      z[2 * m + 1] = dr - ei;
-    }
+    lanes_.functions.from_real(from, halves_.data(), half, work.half);
     const T factor = static_cast<T>(1.0 / static_cast<double>(half));
-    transforms_[0].run({FftForm::kComplex, z, 1, half}, {FftForm::kComplex, to, 1, half}, true, factor, work.lanes,
-                       work.shared, threads);
+    transforms_[0].run({FftForm::kComplex, work.half, 1, half}, {FftForm::kComplex, to, 1, half}, true, factor,
+                       work.lanes, work.shared, threads);
   }
 
+  Lanes<T> lanes_ = Lanes<T>::get();
   uint32_t type_ = 0;
   Dims lengths_;
   bool empty_ = false;
