@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <complex>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -166,7 +168,8 @@ void run_linear(uint32_t opcode, std::vector<int64_t> numbers, std::vector<Array
 }
 
 TYPED_TEST(Factorizations, Cholesky_OfEitherTriangle_GivesBackTheMatrix) {
-  for (const auto& [batch, n] : {std::pair<int64_t, int64_t>{9, 7}, {2, 7}, {1, 50}, {5, 32}, {5, 33}}) {
+  for (const auto& [batch, n] :
+       {std::pair<int64_t, int64_t>{9, 7}, {2, 7}, {1, 16}, {1, 50}, {5, 32}, {5, 33}, {2, 96}, {1, 150}}) {
     for (const bool lower : {true, false}) {
       Array<TypeParam> half({batch, n, n}), a({batch, n, n}), l({batch, n, n});
       fill(half);
@@ -195,6 +198,38 @@ TYPED_TEST(Factorizations, Cholesky_OfEitherTriangle_GivesBackTheMatrix) {
           }
         }
       }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Cholesky_ReadsOneTriangleOnly) {
+  for (const int64_t n : {7, 40, 65}) {
+    for (const bool lower : {true, false}) {
+      Array<TypeParam> a({1, n, n}), l({1, n, n});
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float other = std::numeric_limits<float>::quiet_NaN();
+          a.data[static_cast<size_t>(i * n + j)] = i == j ? 4.0f : (j < i) == lower ? 0.0f : other;
+        }
+      }
+      run_linear<TypeParam>(COLLET_OP_CHOLESKY, {lower}, {&a}, l);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) ASSERT_EQ(l.at(0, i, j), TypeParam(i == j ? 2.0f : 0.0f)) << n << " " << lower;
+      }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Cholesky_OfAMatrixThatIsNotPositiveDefinite_GivesNaN) {
+  for (const int64_t n : {7, 40, 100}) {
+    for (const bool nan : {true, false}) {
+      Array<TypeParam> a({1, n, n}), l({1, n, n});
+      for (int64_t i = 0; i < n; ++i) a.data[static_cast<size_t>(i * (n + 1))] = 1.0f;
+      const int64_t bad = n / 2;
+      a.data[static_cast<size_t>(bad * (n + 1))] = nan ? std::numeric_limits<float>::quiet_NaN() : -1.0f;
+      run_linear<TypeParam>(COLLET_OP_CHOLESKY, {true}, {&a}, l);
+      EXPECT_EQ(l.at(0, 0, 0), TypeParam(1.0f));
+      EXPECT_TRUE(std::isnan(std::real(l.at(0, bad, bad)))) << n << " " << nan;
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "sdk/codegen/launch/block_cholesky.h"
 #include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
@@ -46,6 +47,9 @@ struct Wide<std::complex<T>> {
 
 /// For matrices with fewer rows, the code here is faster than the library.
 constexpr int64_t kSmall = 12;
+/// Matrices with fewer or more rows are factored by the library, which blocks for all caches.
+constexpr int64_t kLeastInBlocks = 16;
+constexpr int64_t kMostInBlocks = 1024;
 
 /// Computes L of A = L L^H. Elements of A are read through functions, so that both triangles share the code.
 template <typename T>
@@ -60,19 +64,33 @@ class Cholesky : public Routine {
       if (is_small_batch(batch_, n_, n_)) return factor_small_cholesky(a, l, batch_, n_, lower_, threads);
     }
     const auto n = static_cast<double>(n_);
-    for_each_matrix(batch_, n * n * n / 3, nullptr, 0, threads, [&](int64_t b, char*) {
-      if (!factor_in_blocks(a + b * n_ * n_, l + b * n_ * n_)) factor(a + b * n_ * n_, l + b * n_ * n_);
+    const int64_t bytes = work_bytes();
+    for_each_matrix(batch_, n * n * n / 3, bytes ? buffers[2] : nullptr, bytes, threads, [&](int64_t b, char* work) {
+      const T* from = a + b * n_ * n_;
+      T* to = l + b * n_ * n_;
+      if constexpr (std::is_floating_point_v<T>) {
+        if (work && factor_block_cholesky(from, to, n_, work)) return;
+      }
+      if (work || !factor_by_library(from, to)) factor(from, to);
     });
   }
 
+  uint64_t scratch_bytes() const override { return static_cast<uint64_t>(work_bytes()); }
+
  private:
   using W = typename Wide<T>::type;
+
+  /// Returns the bytes of work memory, or 0 if the factorization does not need any.
+  int64_t work_bytes() const {
+    if (!std::is_floating_point_v<T> || !lower_ || n_ < kLeastInBlocks || n_ > kMostInBlocks) return 0;
+    return is_small_batch(batch_, n_, n_) ? 0 : block_cholesky_bytes(n_, sizeof(T));
+  }
 
   T& at(T* l, int64_t i, int64_t j) const { return lower_ ? l[i * n_ + j] : l[j * n_ + i]; }
 
   /// Returns false if there is no LAPACK, or if the matrix is not positive definite, in which case `l` is to be
   /// computed by the code below.
-  bool factor_in_blocks(const T* a, T* l) const {
+  bool factor_by_library(const T* a, T* l) const {
     const Lapack<T>* library = lapack<T>();
     if (!library || n_ < kSmall || n_ > INT32_MAX) return false;
     for (int64_t i = 0; i < n_; ++i) {
