@@ -3,72 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <utility>
+#include <cstdint>
+
+#include "sdk/codegen/launch/matrix_tiles.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace collet::codegen {
 namespace {
 
-#define COLLET_INLINE [[gnu::always_inline]] inline
-
-/// Columns of a panel. Sizes are rounded up to a multiple of it, so that no loop has a tail.
-constexpr int64_t kBlock = 32;
-
-int64_t padded(int64_t n) {
-  return (n + kBlock - 1) / kBlock * kBlock;
-}
-
-/// Returns the distance between rows of the work matrix. It is an odd number of blocks: with a power of two, neighbours of a column would
-/// use the same places of the cache.
-int64_t row_step(int64_t n) {
-  return padded(n) + (padded(n) / kBlock % 2 == 0 ? kBlock : 0);
-}
-
 template <typename T, int kBytes>
 struct BlockCholesky {
-  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
-  static constexpr int kRows =
-      kBytes == 64 ? 8 : 4;  ///< rows of a tile of the update, which has two vectors of columns
+  using Tiles = MatrixTiles<T, kBytes>;
+  using V = typename Tiles::V;
+  static constexpr int kLanes = Tiles::kLanes;
+  static constexpr int kRows = Tiles::kRows;
   static constexpr int kVectors = static_cast<int>(kBlock) / kLanes;
-  typedef T V __attribute__((vector_size(kBytes)));
 
-  COLLET_INLINE static V read(const T* p) {
-    V x;
-    std::memcpy(&x, p, sizeof x);
-    return x;
-  }
-  COLLET_INLINE static void write(T* p, const V& x) { std::memcpy(p, &x, sizeof x); }
-
-  template <int D, int... I>
-  COLLET_INLINE static void exchange(V& x, V& y, std::integer_sequence<int, I...>) {
-    const V low = __builtin_shufflevector(x, y, ((I & D) ? kLanes + I - D : I)...);
-    y = __builtin_shufflevector(x, y, ((I & D) ? kLanes + I : I + D)...);
-    x = low;
-  }
-  template <int D = 1>
-  COLLET_INLINE static void transpose(V* x) {
-    if constexpr (D < kLanes) {
-#pragma GCC unroll 16
-      for (int k = 0; k < kLanes; ++k) {
-        if (!(k & D)) exchange<D>(x[k], x[k | D], std::make_integer_sequence<int, kLanes>());
-      }
-      transpose<2 * D>(x);
-    }
-  }
-
-  /// Copies the transpose of kLanes x kLanes elements. Of the result, only the first `rows` rows are stored.
-  COLLET_INLINE static void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows) {
-    V x[kLanes];
-#pragma GCC unroll 16
-    for (int k = 0; k < kLanes; ++k) x[k] = read(from + k * from_step);
-    transpose(x);
-#pragma GCC unroll 16
-    for (int k = 0; k < kLanes; ++k) {
-      if (k < rows) write(to + k * to_step, x[k]);
-    }
-  }
+  COLLET_INLINE static V read(const T* p) { return Tiles::read(p); }
+  COLLET_INLINE static void write(T* p, const V& x) { Tiles::write(p, x); }
 
   /// The factor of a diagonal block: L^T and L, and the inverses of the diagonal.
   struct Diagonal {
@@ -81,7 +34,7 @@ struct BlockCholesky {
   COLLET_INLINE static bool factor(const T* w, int64_t step, int64_t n, Diagonal& d) {
     for (int64_t r = 0; r < kBlock; r += kLanes) {
       for (int64_t c = 0; c < kBlock; c += kLanes)
-        transpose_tile(w + r * step + c, step, &d.upper[c][r], kBlock, kLanes);
+        Tiles::transpose_tile(w + r * step + c, step, &d.upper[c][r], kBlock, kLanes);
     }
     for (int64_t k = 0; k < n; ++k) {
       T* row = d.upper[k];
@@ -106,7 +59,7 @@ struct BlockCholesky {
     }
     for (int64_t r = 0; r < kBlock; r += kLanes) {
       for (int64_t c = 0; c < kBlock; c += kLanes)
-        transpose_tile(&d.upper[r][c], kBlock, &d.lower[c][r], kBlock, kLanes);
+        Tiles::transpose_tile(&d.upper[r][c], kBlock, &d.lower[c][r], kBlock, kLanes);
     }
     return true;
   }
@@ -126,29 +79,6 @@ struct BlockCholesky {
         T* to = p + k * step + v * kLanes;
         write(to, (read(to) - x[v]) * d.inverse[k]);
       }
-    }
-  }
-
-  // Sums are subtracted from the matrix as a whole, which rounds less often than to subtract each product.
-
-  /// Subtracts the product of rows i... and columns c... of the panel from a tile of the remaining matrix.
-  COLLET_INLINE static void update(const T* rows, const T* columns, int64_t step, T* w, int64_t w_step) {
-    V x[kRows][2] = {};
-    for (int64_t k = 0; k < kBlock; ++k) {
-      const V low = read(columns + k * step);
-      const V high = read(columns + k * step + kLanes);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const T factor = rows[k * step + r];
-        x[r][0] += low * factor;
-        x[r][1] += high * factor;
-      }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      T* to = w + r * w_step;
-      write(to, read(to) - x[r][0]);
-      write(to + kLanes, read(to + kLanes) - x[r][1]);
     }
   }
 
@@ -173,17 +103,17 @@ struct BlockCholesky {
       const int64_t first = j + kBlock;
       for (int64_t i = first; i < all; i += kLanes) {
         for (int64_t k = 0; k < kBlock; k += kLanes)
-          transpose_tile(w + i * step + j + k, step, panel + k * step + i, step, kLanes);
+          Tiles::transpose_tile(w + i * step + j + k, step, panel + k * step + i, step, kLanes);
       }
       int64_t c = first;
       for (; c + 2 * kBlock <= all && kVectors < 8; c += 2 * kBlock) solve<2 * kVectors>(d, panel + c, step);
       for (; c < all; c += kBlock) solve<kVectors>(d, panel + c, step);
       for (int64_t i = first; i < n; i += kLanes) {
         for (int64_t k = 0; k < kBlock; k += kLanes)
-          transpose_tile(panel + k * step + i, step, l + i * n + j + k, n, n - i);
+          Tiles::transpose_tile(panel + k * step + i, step, l + i * n + j + k, n, n - i);
       }
       for (c = first; c < all; c += 2 * kLanes) {
-        for (int64_t i = c; i < n; i += kRows) update(panel + i, panel + c, step, w + i * step + c, step);
+        for (int64_t i = c; i < n; i += kRows) Tiles::update(panel + i, step, panel + c, step, w + i * step + c, step);
       }
     }
     return true;

@@ -132,7 +132,17 @@ TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
   if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
   // For real numbers, the second shape and the third are small enough that each vector lane factors a matrix of its
   // own.
-  for (const auto& [batch, m, n] : {std::array<int64_t, 3>{5, 37, 29}, {21, 9, 9}, {6, 5, 12}, {7, 12, 3}}) {
+  for (const auto& [batch, m, n] : {std::array<int64_t, 3>{5, 37, 29},
+                                    {21, 9, 9},
+                                    {6, 5, 12},
+                                    {7, 12, 3},
+                                    {3, 33, 40},
+                                    {2, 100, 100},
+                                    {1, 64, 64},
+                                    {1, 150, 70},
+                                    {1, 70, 150},
+                                    {1, 32, 200},
+                                    {1, 200, 33}}) {
     const int64_t k = std::min(m, n);
     Array<TypeParam> a({batch, m, n}), lu({batch, m, n});
     Array<int32_t> pivots({batch, k}), order({batch, m});
@@ -145,8 +155,46 @@ TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
           for (int64_t l = 0; l < std::min(i, j + 1); ++l) sum += lu.at(b, i, l) * lu.at(b, l, j);
           const int32_t row = order.data[static_cast<size_t>(b * m + i)];
           ASSERT_LT(std::abs(sum - a.at(b, row, j)), this->tolerance(m)) << b << " " << i << " " << j;
+          if constexpr (std::is_floating_point_v<TypeParam>) {
+            ASSERT_TRUE(i <= j || std::abs(lu.at(b, i, j)) <= 1);
+          }
         }
       }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Lu_OfEqualElements_TakesTheFirstAndLeavesTheRestZero) {
+  if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
+  for (const int64_t n : {5, 20, 70}) {
+    for (const int64_t batch : {1, 9}) {
+      Array<TypeParam> a({batch, n, n}), lu({batch, n, n});
+      Array<int32_t> pivots({batch, n}), order({batch, n});
+      std::fill(a.data.begin(), a.data.end(), TypeParam(2.0f));
+      this->factorize(Factorization::kLu, a, lu, pivots, order);
+      for (int64_t b = 0; b < batch; ++b) {
+        for (int64_t i = 0; i < n; ++i) {
+          EXPECT_EQ(pivots.data[static_cast<size_t>(b * n + i)], i);
+          for (int64_t j = 0; j < n; ++j)
+            ASSERT_EQ(lu.at(b, i, j), TypeParam(i == 0 ? 2.0f : j == 0 ? 1.0f : 0.0f)) << n << " " << i << " " << j;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Lu_OfNaN_HasPivotsInRange) {
+  if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
+  for (const int64_t n : {20, 70}) {
+    Array<TypeParam> a({1, n, n}), lu({1, n, n});
+    Array<int32_t> pivots({1, n}), order({1, n});
+    fill(a);
+    for (int64_t i = 0; i < n; ++i) a.data[static_cast<size_t>(i * n + 4)] = std::numeric_limits<float>::quiet_NaN();
+    this->factorize(Factorization::kLu, a, lu, pivots, order);
+    EXPECT_TRUE(std::isnan(std::real(lu.at(0, n - 1, n - 1))));
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_GE(pivots.data[static_cast<size_t>(i)], i);
+      EXPECT_LT(pivots.data[static_cast<size_t>(i)], n);
     }
   }
 }

@@ -8,10 +8,12 @@
 #include <type_traits>
 
 #include "sdk/codegen/base/factorization.h"
+#include "sdk/codegen/launch/block_lu.h"
 #include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/launch/small_matrices.h"
+#include "sdk/codegen/launch/transpose_matrix.h"
 
 namespace collet::codegen {
 namespace {
@@ -19,16 +21,22 @@ namespace {
 template <typename T>
 constexpr bool kComplex = !std::is_same_v<T, typename RealOf<T>::type>;
 
-/// Transposes a matrix in blocks: to[c * rows + r] = from[r * columns + c].
-template <typename T, typename U>
-void transpose(const T* from, int64_t rows, int64_t columns, U* to) {
-  constexpr int64_t kBlock = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      const int64_t r1 = std::min(r0 + kBlock, rows);
-      const int64_t c1 = std::min(c0 + kBlock, columns);
-      for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) to[c * rows + r] = from[r * columns + c];
+/// Transposes a matrix: to[c * rows + r] = from[r * columns + c].
+template <typename T>
+void transpose(const T* from, int64_t rows, int64_t columns, T* to) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    transpose_matrix(reinterpret_cast<const float*>(from), rows, columns, reinterpret_cast<float*>(to));
+  } else if constexpr (sizeof(T) == sizeof(double)) {
+    transpose_matrix(reinterpret_cast<const double*>(from), rows, columns, reinterpret_cast<double*>(to));
+  } else {
+    constexpr int64_t kBlock = 16;
+    for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+      for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
+        const int64_t r1 = std::min(r0 + kBlock, rows);
+        const int64_t c1 = std::min(c0 + kBlock, columns);
+        for (int64_t c = c0; c < c1; ++c) {
+          for (int64_t r = r0; r < r1; ++r) to[c * rows + r] = from[r * columns + c];
+        }
       }
     }
   }
@@ -124,6 +132,16 @@ class Factorize : public Routine {
     }
     const double ns = 4.0 * static_cast<double>(m_) * n_ * k_;
     char* own = buffers[places_];
+    if constexpr (!kComplex<T>) {
+      if (is_lu_in_blocks()) {
+        return for_each_matrix(batch_, ns, own, work_bytes_, threads, [&](int64_t b, char* work) {
+          const int64_t size = int64_t{m_} * n_;
+          int32_t* pivots = matrix<int32_t>(buffers[2], b, k_);
+          factor_block_lu(matrix<T>(buffers[0], b, size), matrix<T>(buffers[1], b, size), pivots, m_, n_, work);
+          store_order(pivots, matrix<int32_t>(buffers[3], b, m_));
+        });
+      }
+    }
     for_each_matrix(batch_, ns, own, work_bytes_, threads, [&](int64_t b, char* work) {
       const LapackCall call;
       one(b, buffers, WorkArrays(work));
@@ -131,8 +149,18 @@ class Factorize : public Routine {
   }
 
  private:
+  /// True if the code for matrices of moderate size is faster than LAPACK.
+  bool is_lu_in_blocks() const {
+    return kind_ == Factorization::kLu && !kComplex<T> && k_ >= 16 &&
+           int64_t{m_} * n_ * static_cast<int64_t>(sizeof(T)) <= int64_t{4} << 20;
+  }
+
   /// Asks LAPACK for the sizes of its work arrays.
   void query() {
+    if (is_lu_in_blocks()) {
+      work_bytes_ = block_lu_bytes(m_, n_, sizeof(T));
+      return;
+    }
     const LapackCall call;
     T first{};
     R real_first{};
@@ -257,11 +285,14 @@ class Factorize : public Routine {
     int32_t info = 0;  // positive for a singular matrix, which needs no error: the factors show it
     lapack_.getrf(&m_, &n_, a, &m_, pivots, &info);
     transpose(a, n_, m_, matrix<T>(buffers[1], b, int64_t{m_} * n_));
+    for (int32_t i = 0; i < k_; ++i) --pivots[i];
+    store_order(pivots, order);
+  }
+
+  /// Stores the order of the rows that the exchanges give.
+  void store_order(const int32_t* pivots, int32_t* order) const {
     for (int32_t i = 0; i < m_; ++i) order[i] = i;
-    for (int32_t i = 0; i < k_; ++i) {
-      --pivots[i];
-      std::swap(order[i], order[pivots[i]]);
-    }
+    for (int32_t i = 0; i < k_; ++i) std::swap(order[i], order[pivots[i]]);
   }
 
   void eigh(const T* in, T* a, T* space, R* rwork, int32_t* iwork, T* vectors, R* values) const {
