@@ -283,7 +283,8 @@ TYPED_TEST(Factorizations, Cholesky_OfAMatrixThatIsNotPositiveDefinite_GivesNaN)
 }
 
 TYPED_TEST(Factorizations, TriangularSolve_OfAllForms_GivesBackTheRightSide) {
-  for (const auto& [batch, n, other] : {std::array<int64_t, 3>{9, 6, 4}, {2, 6, 4}, {1, 40, 9}, {5, 31, 33}}) {
+  for (const auto& [batch, n, other] :
+       {std::array<int64_t, 3>{9, 6, 4}, {2, 6, 4}, {1, 40, 9}, {1, 90, 70}, {1, 20, 0}, {5, 31, 33}}) {
     for (int form = 0; form < 24; ++form) {
       const bool left = form & 1, lower = form & 2, unit = form & 4;
       const int64_t transpose = form / 8 == 0   ? COLLET_TRANSPOSE_NONE

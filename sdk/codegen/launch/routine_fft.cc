@@ -24,7 +24,7 @@ constexpr int64_t kLong = 4096;
 /// Real rows from this length on are transformed one by one, not two to a lane.
 constexpr int64_t kLongest = 16 * kLong;
 /// If one vector for each element of a row has as many bytes, the lanes' rows no longer fit into the first-level cache. If the length is
-/// also a multiple of kConflict, elements that a pass combines use the same places of that cache, and the pass becomes slow.
+/// also a multiple of kConflict, all rows begin at the same places of that cache, which makes it slow to load and to store them.
 constexpr int64_t kLongBytes = 32768;
 constexpr int64_t kConflict = 256;
 /// The longest rows, in bytes, that are loaded into the caches before they are transformed.

@@ -12,6 +12,7 @@
 #include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/launch/small_matrices.h"
+#include "sdk/codegen/launch/worker_memory.h"
 
 namespace collet::codegen {
 namespace {
@@ -50,6 +51,9 @@ constexpr int64_t kSmall = 12;
 /// Matrices with fewer or more rows are factored by the library, which blocks for all caches.
 constexpr int64_t kLeastInBlocks = 16;
 constexpr int64_t kMostInBlocks = 1024;
+/// The fewest right-hand sides of a triangular system for which a thread calls the library, and how many products it computes in a ns.
+constexpr int64_t kLeastSides = 16;
+constexpr double kFlopsPerNs = 20;
 
 /// Computes L of A = L L^H. Elements of A are read through functions, so that both triangles share the code.
 template <typename T>
@@ -162,10 +166,23 @@ class TriangularSolve : public Routine {
       }
     }
     const double ns = static_cast<double>(side) * static_cast<double>(m_) * static_cast<double>(n_);
+    if (batch_ == 1 && can_use_library()) {
+      // Threads share the right-hand sides.
+      const int64_t others = a_.left_side ? n_ : m_;
+      const int64_t parts = std::max<int64_t>(std::min<int64_t>(others / kLeastSides, threads.count()), 1);
+      return for_each_part(parts, ns / kFlopsPerNs / static_cast<double>(parts), threads, [&](int64_t part, int) {
+        const int64_t first = others * part / parts;
+        solve_by_library(a, b, x, first, others * (part + 1) / parts - first);
+      });
+    }
     for_each_matrix(batch_, ns, nullptr, 0, threads, [&](int64_t k, char*) {
       const T* from = b + k * m_ * n_;
       T* to = x + k * m_ * n_;
-      if (!solve_in_blocks(a + k * side * side, from, to)) solve(a + k * side * side, from, to);
+      if (can_use_library()) {
+        solve_by_library(a + k * side * side, from, to, 0, a_.left_side ? n_ : m_);
+      } else {
+        solve(a + k * side * side, from, to);
+      }
     });
   }
 
@@ -173,23 +190,33 @@ class TriangularSolve : public Routine {
   using W = typename Wide<T>::type;
 
   /// Returns false if there is no BLAS, or if the system is so small that calling it takes longer than solving.
-  bool solve_in_blocks(const T* a, const T* b, T* x) const {
-    const Lapack<T>* library = lapack<T>();
+  bool can_use_library() const {
     const int64_t side = a_.left_side ? m_ : n_;
-    if (!library || side < kSmall || m_ > INT32_MAX || n_ > INT32_MAX) return false;
-    if (b != x) std::copy(b, b + m_ * n_, x);
+    return lapack<T>() && side >= kSmall && m_ <= INT32_MAX && n_ <= INT32_MAX;
+  }
+
+  /// Solves for right-hand sides [first, first + count): columns of b, or rows if A is on the right.
+  void solve_by_library(const T* a, const T* b, T* x, int64_t first, int64_t count) const {
+    if (count == 0) return;
+    const int64_t side = a_.left_side ? m_ : n_;
+    T* to = x + (a_.left_side ? first : first * n_);
+    if (b != x) {
+      const T* from = b + (a_.left_side ? first : first * n_);
+      const int64_t width = a_.left_side ? count : n_;
+      for (int64_t i = 0; i < (a_.left_side ? m_ : count); ++i) std::copy_n(from + i * n_, width, to + i * n_);
+    }
     // BLAS reads row-major matrices as their transposes: op(A) X = B becomes X^T op(A)^T = B^T.
     const char* trans = a_.transpose_a == COLLET_TRANSPOSE_NONE      ? "N"
                         : a_.transpose_a == COLLET_TRANSPOSE_ADJOINT ? "C"
                                                                      : "T";
-    const auto rows = static_cast<int32_t>(n_);
-    const auto columns = static_cast<int32_t>(m_);
+    const auto rows = static_cast<int32_t>(a_.left_side ? count : n_);
+    const auto columns = static_cast<int32_t>(a_.left_side ? m_ : count);
     const auto order = static_cast<int32_t>(side);
+    const auto step = static_cast<int32_t>(n_);
     const T one(1);
     const LapackCall call;
-    library->trsm(a_.left_side ? "R" : "L", a_.lower ? "U" : "L", trans, a_.unit_diagonal ? "U" : "N", &rows, &columns,
-                  &one, a, &order, x, &rows, 1, 1, 1, 1);
-    return true;
+    lapack<T>()->trsm(a_.left_side ? "R" : "L", a_.lower ? "U" : "L", trans, a_.unit_diagonal ? "U" : "N", &rows,
+                      &columns, &one, a, &order, to, &step, 1, 1, 1, 1);
   }
 
   void solve(const T* a, const T* b, T* x) const {
