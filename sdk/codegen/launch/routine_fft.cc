@@ -27,6 +27,9 @@ constexpr int64_t kLongest = 16 * kLong;
 /// also a multiple of kConflict, all rows begin at the same places of that cache, which makes it slow to load and to store them.
 constexpr int64_t kLongBytes = 32768;
 constexpr int64_t kConflict = 256;
+/// The most bytes of operand and result for which that counts. More do not fit into the second-level cache, and the processor foresees
+/// the loads of rows side by side, but not those of a matrix's columns.
+constexpr int64_t kMostNear = 3 << 19;
 /// The longest rows, in bytes, that are loaded into the caches before they are transformed.
 constexpr int64_t kMostPrefetched = 131072;
 constexpr int64_t kMostTwiddles = int64_t{1}
@@ -290,8 +293,9 @@ class Transform {
     if (n_ >= kLong) return true;
     if (n_ < kAlone) return false;
     if (!contiguous_) return 2 * rows_ < lanes_.count();
-    return (n_ * lanes_.bytes >= kLongBytes && n_ % kConflict == 0) ||
-           is_faster_split(n_, rows_, lanes_.count(), lanes_.count(), 1.25);
+    const bool near = 4 * n_ * rows_ * static_cast<int64_t>(sizeof(T)) <= kMostNear;
+    return (near && n_ * lanes_.bytes >= kLongBytes && n_ % kConflict == 0) ||
+           is_faster_split(n_, rows_, lanes_.count(), lanes_.count(), near ? 1.25 : 1.6);
   }
 
   static FftJob<T> job_of(const FftPlan<T>& plan, bool inverse, T scale) {
@@ -571,9 +575,10 @@ class Fft : public Routine {
     const int64_t together = 2 * lanes.count();
     if (factor_of(length / 2) == 0 || radices_of(length).empty())
       return 2 * rows <= (rows + together - 1) / together * together;
-    const bool long_row =
-        length * lanes.bytes >= 2 * kLongBytes && (length % (2 * kConflict) == 0 || length >= 4 * kLong);
-    return long_row || is_faster_split(length / 2, rows, lanes.count(), together, 1.5);
+    const bool near = 2 * length * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
+    const bool conflict = near && length * lanes.bytes >= 2 * kLongBytes && length % (2 * kConflict) == 0;
+    return conflict || length >= 4 * kLong ||
+           is_faster_split(length / 2, rows, lanes.count(), together, near ? 1.5 : 1.8);
   }
 
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
