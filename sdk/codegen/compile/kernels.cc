@@ -6,6 +6,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/lower/change_loops.h"
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
@@ -265,7 +266,8 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   }
   KernelPlan rows_left;
   if (!target_.has_grid()) {
-    merge_rows(graph_, k, target_.vector_bits, rows_left);
+    const bool merged = merge_rows(graph_, k, target_.vector_bits, rows_left);
+    if (!merged && k.copies.empty()) split_squares(k, rows_left);
     choose_lanes(kernel, target_.vector_bits);
   }
   if (!at_once && !again) ++time_;
@@ -280,6 +282,20 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   ++plan_->kernels;
   drafts.push_back(std::move(d));
   if (!rows_left.kernel.loops.empty()) add_kernel(rows_left, drafts, true);
+}
+
+void Compiler::split_squares(KernelPlan& k, KernelPlan& rest) const {
+  const std::optional<LoopPart> whole = uneven_squares(k.kernel, target_.vector_bits);
+  if (!whole) return;
+  Dims begin(k.kernel.loops.size(), 0);
+  Dims sizes;
+  for (const Loop& l : k.kernel.loops) sizes.push_back(l.size);
+  begin[whole->loop] = whole->size;
+  sizes[whole->loop] -= whole->size;
+  rest = part_of(graph_, k, begin, sizes);
+  begin[whole->loop] = 0;
+  sizes[whole->loop] = whole->size;
+  k = part_of(graph_, k, begin, sizes);
 }
 
 void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {

@@ -4,6 +4,7 @@
 #include <collet/types.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <numeric>
 
@@ -168,44 +169,51 @@ std::vector<int64_t> constant_distances(const Lanes& where) {
   return distances;
 }
 
-/// Loads elements at constant distances from `p`: loads all elements of their range with whole vectors, and selects the
-/// lanes with shuffles. Returns null if the range is too large.
-Value* load_range(Ir& ir, Value* p, Type* element, const std::vector<int64_t>& distances) {
-  constexpr int64_t kMostVectors = 4;
+/// Adjacent elements that are loaded at once: `count`, a power of two, from distance `first` on.
+struct Piece {
+  int64_t first;
+  int64_t count;
+};
+
+/// Returns pieces of at most `longest` elements that cover all distances, and hold no element outside of the range of a group of
+/// distances that are near each other. The last pieces of a group may overlap.
+std::vector<Piece> cover(std::vector<int64_t> distances, int64_t longest) {
+  std::sort(distances.begin(), distances.end());
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < distances.size();) {
+    size_t last = i;
+    while (last + 1 < distances.size() && distances[last + 1] - distances[i] < longest) ++last;
+    const int64_t span = distances[last] - distances[i] + 1;
+    const auto count = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(span)));
+    pieces.push_back({distances[i], count});
+    if (count < span) pieces.push_back({distances[i] + span - count, count});
+    i = last + 1;
+  }
+  return pieces;
+}
+
+/// Loads elements at constant distances from `p`: loads a few pieces that hold all of them, and selects the lanes with
+/// shuffles. Returns null if that takes too many pieces.
+Value* load_pieces(Ir& ir, Value* p, Type* element, const std::vector<int64_t>& distances) {
+  constexpr size_t kMostPieces = 8;
   auto& b = ir.b;
   const auto n = static_cast<int64_t>(distances.size());
-  const auto [least, most] = std::minmax_element(distances.begin(), distances.end());
-  const int64_t span = *most - *least + 1;
-  if (span > kMostVectors * n) return nullptr;
-  if (span == 1) {
-    Value* const one = address(ir, p, element, b.getInt64(static_cast<uint64_t>(*least)));
-    return ir.splat(b.CreateAlignedLoad(element, one, align_of(element)), static_cast<int>(n));
-  }
-  int64_t width = n;
-  while (width > span) width /= 2;
-  // The last vector overlaps the one before it, so that nothing beyond the range is read.
+  const std::vector<Piece> pieces = cover(distances, n);
+  if (pieces.size() > kMostPieces) return nullptr;
   Value* result = nullptr;
-  for (int64_t begin = 0; begin < span; begin += width) {
-    const int64_t from = std::min(begin, span - width);
-    Value* const start = address(ir, p, element, b.getInt64(static_cast<uint64_t>(*least + from)));
-    Value* const part = b.CreateAlignedLoad(ir.wide(element, static_cast<int>(width)), start, align_of(element));
+  for (const Piece& piece : pieces) {
+    Value* const start = address(ir, p, element, b.getInt64(static_cast<uint64_t>(piece.first)));
+    Value* const part = b.CreateAlignedLoad(ir.wide(element, static_cast<int>(piece.count)), start, align_of(element));
     std::vector<int> order;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = distances[static_cast<size_t>(i)] - *least;
-      order.push_back(static_cast<int>(std::clamp<int64_t>(at - from, 0, width - 1)));
-    }
-    // Both operands of a shuffle need the same length, so each vector is spread over all lanes first.
-    Value* const spread = b.CreateShuffleVector(part, order);
-    if (!result) {
-      result = spread;
-      continue;
-    }
     std::vector<int> chosen;
     for (int64_t i = 0; i < n; ++i) {
-      const bool later = distances[static_cast<size_t>(i)] - *least >= begin;
-      chosen.push_back(static_cast<int>(later ? n + i : i));
+      const int64_t at = distances[static_cast<size_t>(i)] - piece.first;
+      order.push_back(static_cast<int>(std::clamp<int64_t>(at, 0, piece.count - 1)));
+      chosen.push_back(static_cast<int>(at >= 0 && at < piece.count ? n + i : i));
     }
-    result = b.CreateShuffleVector(result, spread, chosen);
+    // Both operands of a shuffle need the same length, so each piece is spread over all lanes first.
+    Value* const spread = piece.count == 1 ? ir.splat(part, static_cast<int>(n)) : b.CreateShuffleVector(part, order);
+    result = result ? b.CreateShuffleVector(result, spread, chosen) : spread;
   }
   return result;
 }
@@ -284,7 +292,7 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   if (!mask && !complex) {
     const std::vector<int64_t> distances = constant_distances(where);
     Value* const p = address(ir, base, st, where.scalar);
-    Value* const x = distances.empty() ? nullptr : load_range(ir, p, st, distances);
+    Value* const x = distances.empty() ? nullptr : load_pieces(ir, p, st, distances);
     if (x) return {ir.from_storage(x, type)};
   }
   if (!mask && !ir.is_scalable()) {

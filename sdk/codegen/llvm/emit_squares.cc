@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emits loads whose unit stride is along another loop than the vectorised one: a square of elements is read row by row
 // and transposed in registers.
+#include <cstdlib>
+
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
@@ -106,12 +108,24 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
     zeros = slot(row);
     b_.CreateStore(llvm::Constant::getNullValue(row), zeros);
   }
+  // Processors prefetch few sequences of addresses at the same time.
+  constexpr int64_t kAhead = 4;  // squares
+  constexpr int64_t kStreams = 16;
+  constexpr int64_t kPage = 4096;
+  const bool far = std::abs(apart) * static_cast<int64_t>(align.value()) >= kPage;
+  const bool ahead = far && !exists && k_.loops[k_.lane_loop].size > kStreams && k_.loops[l].size >= kAhead * width;
   for (int i = 0; i < n; ++i) {
     Value* at = b_.getInt64(static_cast<uint64_t>(i));
     // Lanes after the last one that is used load the last row again, so that no other memory is read.
     if (mask_) at = ir_.binary(llvm::Intrinsic::smin, at, b_.CreateSub(counted_, b_.getInt64(1)));
     Value* p = b_.CreateGEP(element, first, b_.CreateMul(at, llvm::ConstantInt::getSigned(at->getType(), apart)));
     if (exists) p = b_.CreateSelect(b_.CreateExtractElement(exists, static_cast<uint64_t>(i)), p, zeros);
+    if (ahead) {
+      b_.CreateIntrinsic(
+          llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+          {b_.CreateGEP(element, p, b_.getInt64(static_cast<uint64_t>(kAhead) * static_cast<uint64_t>(width))),
+           b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    }
     Value* row = b_.CreateAlignedLoad(ir_.wide(element, width), p, align);
     if (width < n) row = shuffled(ir_, row, row, n, [&](int lane) { return lane < width ? lane : -1; });
     rows.push_back(row);

@@ -287,7 +287,7 @@ Value* Ir::decode(Value* bits, const FloatFormat& f) {
 
 Value* Ir::round_narrow(Value* f32, uint32_t type) {
   if (type == COLLET_TYPE_F16 && target.half_conversion) {
-    return b.CreateFPExt(b.CreateFPTrunc(f32, like(f32, b.getHalfTy())), f32->getType());
+    return keep_wide(b.CreateFPExt(b.CreateFPTrunc(f32, like(f32, b.getHalfTy())), f32->getType()));
   }
   FloatFormat f = float_format(type);
   if (type == COLLET_TYPE_BF16) {
@@ -322,12 +322,13 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
   return b.CreateTrunc(encode(x.v, float_format(type)), st);
 }
 
+Value* Ir::keep_wide(Value* f32) {
+  const bool splits = f32->getType()->isVectorTy() && !is_scalable() && target.triple.starts_with("x86_64");
+  return splits ? b.CreateArithmeticFence(f32, f32->getType()) : f32;
+}
+
 Value* Ir::widen_half(Value* half) {
-  Value* const wide = b.CreateFPExt(half, like(half, b.getFloatTy()));
-  // LLVM would move comparisons before the conversion. Without instructions for f16 it then splits their vectors into
-  // elements.
-  const bool moves = wide->getType()->isVectorTy() && !is_scalable() && target.triple.starts_with("x86_64");
-  if (moves) return b.CreateArithmeticFence(wide, wide->getType());
+  Value* const wide = keep_wide(b.CreateFPExt(half, like(half, b.getFloatTy())));
   if (!target.has_grid()) return wide;
   // The conversion instruction of a GPU maps all NaNs to one, but the total order distinguishes them.
   Value* const bits = b.CreateZExt(b.CreateBitCast(half, like(half, b.getInt16Ty())), like(half, b.getInt32Ty()));

@@ -113,6 +113,9 @@ class Ir {
   void branch(llvm::Value* condition, const std::function<void()>& body);
 
  private:
+  /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without instructions for f16, it then
+  /// splits their vectors into elements.
+  llvm::Value* keep_wide(llvm::Value* f32);
   /// Converts an f16 to f32 and keeps the payload of NaN.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);

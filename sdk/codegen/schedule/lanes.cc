@@ -159,15 +159,12 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   }
 }
 
-/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As
-/// many iterations of it as there are lanes form a square. Squares whose results are adjacent in memory are computed
-/// one after the other, because results that are a power of two apart would evict each other from the caches. The first
-/// loop must have enough iterations for threads to share.
-void transpose_lanes(Kernel& kernel, size_t first) {
-  constexpr int64_t kManyTurns = 8;
-  if (!is_plain(kernel) || kernel.lanes == 1) return;
-  const auto deps = loop_dependencies(kernel);
+/// Returns the loop from `first` on along which most of the loads that would be gathers have unit stride; the number of loops
+/// if there is none.
+size_t loop_to_transpose(const Kernel& kernel, size_t first) {
   size_t best = kernel.loops.size();
+  if (!is_plain(kernel) || kernel.lanes == 1) return best;
+  const auto deps = loop_dependencies(kernel);
   std::ptrdiff_t most = 0;
   for (size_t l = first; l < kernel.outer; ++l) {
     if (l == kernel.lane_loop) continue;
@@ -178,8 +175,26 @@ void transpose_lanes(Kernel& kernel, size_t first) {
       best = l;
     }
   }
-  if (most == 0) return;
+  return best;
+}
+
+/// Returns the lanes of squares. For few columns, smaller squares waste fewer lanes.
+int lanes_of_squares(const Kernel& kernel) {
+  int lanes = kernel.lanes;
+  while (lanes > 4 && kernel.loops[kernel.lane_loop].size * 2 <= lanes) lanes /= 2;
+  return lanes;
+}
+
+/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As
+/// many iterations of it as there are lanes form a square. Squares whose results are adjacent in memory are computed
+/// one after the other, because results that are a power of two apart would evict each other from the caches. The first
+/// loop must have enough iterations for threads to share.
+void transpose_lanes(Kernel& kernel, size_t first) {
+  constexpr int64_t kManyTurns = 8;
   const size_t none = kernel.loops.size();
+  size_t best = loop_to_transpose(kernel, first);
+  if (best == none) return;
+  kernel.lanes = lanes_of_squares(kernel);
   size_t squares = none + 1;
   if (kernel.loops[best].size > kernel.lanes && kernel.loops[best].size % kernel.lanes == 0) {
     squares = best;
@@ -265,7 +280,10 @@ bool reduces_rows(const Kernel& kernel) {
   });
 }
 
-void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
+namespace {
+
+/// Chooses the loop to vectorise and its width, without changing the loops.
+void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
   kernel.lanes = 1;
   kernel.lane_loop = kernel.loops.size();
   if (kernel.scan) return choose_scan_lanes(kernel, vector_bits, first);
@@ -307,7 +325,30 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !reduces_rows(kernel)) {
     widen_reduction(kernel, deps);
   }
-  transpose_lanes(kernel, first);
+}
+
+}  // namespace
+
+void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
+  choose_lane_loop(kernel, vector_bits, first);
+  if (!kernel.scan) transpose_lanes(kernel, first);
+}
+
+std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits) {
+  constexpr int64_t kManyPoints = int64_t{1} << 16;
+  constexpr int64_t kManySquares = 8;
+  if (!is_plain(kernel)) return std::nullopt;
+  int64_t points = 1;
+  for (const Loop& l : kernel.loops) points *= l.size;
+  if (points < kManyPoints) return std::nullopt;
+  Kernel scheduled = kernel;
+  choose_lane_loop(scheduled, vector_bits, 0);
+  const size_t loop = loop_to_transpose(scheduled, 0);
+  if (loop == kernel.loops.size()) return std::nullopt;
+  const int64_t size = kernel.loops[loop].size;
+  const int64_t lanes = lanes_of_squares(scheduled);
+  if (size % lanes == 0 || size < kManySquares * lanes) return std::nullopt;
+  return LoopPart{loop, size - size % lanes};
 }
 
 }  // namespace collet::codegen

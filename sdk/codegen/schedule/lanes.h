@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "sdk/codegen/kernel/kernel.h"
 
@@ -20,6 +21,16 @@ inline constexpr int64_t kShortScan = 8;
 /// Chooses the loop to vectorise, not among the loops before `first`, and its width for registers of `vector_bits`. To
 /// avoid gathers, loops from `first` on may be reordered, so that transposing_loop returns one.
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
+
+/// The first `size` iterations of a loop.
+struct LoopPart {
+  size_t loop;
+  int64_t size;
+};
+
+/// If choose_lanes would transpose loads in squares along a loop that does not end with a whole square, returns the iterations that
+/// do. With these alone, squares whose results are adjacent in memory can be computed one after the other.
+std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits);
 
 /// Returns the loop along which loads are transposed; the number of loops if there is none. Such loads have unit stride along
 /// this loop, but not along the lanes. The loop is run in blocks of as many iterations as there are lanes: a load reads the square
