@@ -124,8 +124,8 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   // leave constants and dead code, so clean-up follows. Hoisting may leave state that the body no longer reads, and
   // simpler bodies may show more invariants, so shrink_loops comes after it. Trips are counted last, because unrolling
   // and shrinking change the loops.
-  static constexpr std::string_view kLoops[] = {"swap_dots", "unroll_loops", "shrink_conditionals",
-                                                "hoist_invariants", "shrink_loops"};
+  static constexpr std::string_view kLoops[] = {"swap_dots", "unroll_loops", "shrink_conditionals", "hoist_invariants",
+                                                "shrink_loops"};
   bool loops = false;
   for (int round = 0; round < kMostLoopRounds; ++round) {
     COLLET_ASSIGN(const bool again, run_list(module, context, kLoops, observer, number));
