@@ -415,7 +415,7 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
       {1, 28, 3, 16, 5, 2, 1, true, false, 2},   {2, 9, 24, 40, 1, 0, 1, false, false, 1},
       {2, 9, 24, 40, 1, 0, 1, false, true, 1},   {2, 10, 33, 33, 3, 1, 33, true, false, 1},
       {1, 10, 33, 33, 3, 1, 33, true, true, 1},  {2, 10, 7, 7, 3, 1, 7, false, false, 1},
-      {2, 9, 8, 20, 3, 1, 1, true, false, 8, 2},
+      {2, 9, 8, 32, 3, 1, 1, true, false, 8, 2},
   };
   for (const Case& c : cases) {
     const int64_t to = (c.side - 1) * c.base + 1 + 2 * c.pad - c.kernel + 1;
