@@ -77,6 +77,26 @@ TEST_P(FusionTest, SoftmaxIsOneKernelThatReadsAndWritesOnce) {
 
 /// A product and a sum that reads it are rounded once, wherever the limit on the size of a kernel falls: a value must
 /// not depend on how much is computed before it.
+/// Numbers that are only moved keep all their bits, also those of signalling NaNs.
+TEST_P(FusionTest, BitsOfHalvesAreKept) {
+  constexpr int64_t kCount = 65536;
+  for (uint32_t type : {COLLET_TYPE_F16, COLLET_TYPE_BF16}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle bits = e.argument(COLLET_TYPE_U16, {kCount});
+    const Handle x = e.op(COLLET_OP_BITCAST_CONVERT, type, {kCount}, {bits});
+    const Handle reversed = e.op(COLLET_OP_REVERSE, type, {kCount}, {x}, collet_dimensions_attrs{b.list({0})});
+    e.results({e.op(COLLET_OP_BITCAST_CONVERT, COLLET_TYPE_U16, {kCount}, {reversed})});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    std::vector<uint16_t> all(kCount);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+    const auto got = elements_of<uint16_t>(c.run({bytes_of(all)})[0]);
+    std::reverse(all.begin(), all.end());
+    EXPECT_EQ(got, all);
+  }
+}
+
 TEST_P(FusionTest, SumsStayWithTheirProducts) {
   constexpr int64_t n = 16;
   const std::vector<float> x = numbers(n, 1), y = numbers(n, 2), z{1.7f};

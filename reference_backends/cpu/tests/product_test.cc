@@ -400,6 +400,27 @@ TEST_P(ProductTest, Convolutions) {
   }
 }
 
+/// A sum that begins with +0 is never -0, also if the sum has one term and no loop.
+TEST_P(ProductTest, OuterProduct_OfNegativeZeros_IsPositiveZero) {
+  for (int64_t depth : {1, 2}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(COLLET_TYPE_F32, {21, depth});
+    Handle y = e.argument(COLLET_TYPE_F32, {depth, 19});
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    const Handle zero = e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {21, 19}, {x, y}, a);
+    e.results({e.binary(COLLET_OP_DIVIDE, e.broadcast(e.scalar(COLLET_TYPE_F32, 1.0f), {21, 19}), zero)});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const std::vector<float> zeros(static_cast<size_t>(21 * depth), -0.0f);
+    const std::vector<float> ones(static_cast<size_t>(19 * depth), 1.0f);
+    for (float v : elements_of<float>(c.run({bytes_of(zeros), bytes_of(ones)})[0]))
+      EXPECT_EQ(v, std::numeric_limits<float>::infinity());
+  }
+}
+
 /// A convolution with a bias, the addition of another image, and a function after it, with channels last and first: all
 /// in one kernel, plus one for the padded copy of an image.
 TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {

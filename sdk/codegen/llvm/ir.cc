@@ -2,6 +2,7 @@
 #include "sdk/codegen/llvm/ir.h"
 
 #include <collet/types.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsRISCV.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -315,7 +316,7 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
   Type* st = like(x.v, storage(type));
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateZExt(x.v, st);
   if (!is_narrow_float(type)) return x.v;
-  if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPTrunc(x.v, st);
+  if (type == COLLET_TYPE_F16 && target.half_conversion) return narrow_half(x.v, st);
   if (type == COLLET_TYPE_BF16) {  // the value has been rounded to bf16 already
     return b.CreateTrunc(b.CreateLShr(bits_of(x.v), constant_int(int_like(x.v), 16)), st);
   }
@@ -325,6 +326,15 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
 Value* Ir::keep_wide(Value* f32) {
   const bool splits = f32->getType()->isVectorTy() && !is_scalable() && target.triple.starts_with("x86_64");
   return splits ? b.CreateArithmeticFence(f32, f32->getType()) : f32;
+}
+
+Value* Ir::narrow_half(Value* f32, Type* half) {
+  if (const auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(f32);
+      fence && fence->getIntrinsicID() == llvm::Intrinsic::arithmetic_fence) {
+    const auto* wide = llvm::dyn_cast<llvm::FPExtInst>(fence->getArgOperand(0));
+    if (wide && wide->getSrcTy() == half) return wide->getOperand(0);
+  }
+  return b.CreateFPTrunc(f32, half);
 }
 
 Value* Ir::widen_half(Value* half) {

@@ -116,6 +116,8 @@ class Ir {
   /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without instructions for f16, it then
   /// splits their vectors into elements.
   llvm::Value* keep_wide(llvm::Value* f32);
+  /// Converts to f16. A number that was converted from f16 is that number again, with all its bits.
+  llvm::Value* narrow_half(llvm::Value* f32, llvm::Type* half);
   /// Converts an f16 to f32 and keeps the payload of NaN.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);

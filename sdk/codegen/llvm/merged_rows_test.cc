@@ -18,8 +18,9 @@ class MergedRows : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Widths, MergedRows, ::testing::Values(128, 256, 512));
 
-/// Merges the rows of a kernel, runs the kernels that this makes, and compares. Returns whether the rows were merged.
-bool compare(int vector_bits, const std::string& text) {
+/// Merges the rows of a kernel, runs the kernels that this makes, and compares. Returns whether the rows were merged. Arrays of u16 have
+/// elements of type `stored`, if given.
+bool compare(int vector_bits, const std::string& text, uint32_t stored = 0) {
   SCOPED_TRACE(text);
   Kernel kernel;
   const Status read = parse_kernel(text, kernel);
@@ -30,7 +31,8 @@ bool compare(int vector_bits, const std::string& text) {
   KernelPlan plan;
   plan.kernel = kernel;
   for (uint32_t i = 0; i < kernel.buffers; ++i)
-    plan.buffers.push_back(graph.add_value(make_type(extents.types[i], {extents.elements[i]})));
+    plan.buffers.push_back(graph.add_value(make_type(
+        extents.types[i] == COLLET_TYPE_U16 && stored != 0 ? stored : extents.types[i], {extents.elements[i]})));
   KernelPlan rest;
   const bool merged = merge_rows(graph, plan, vector_bits, rest);
   std::vector<FunctionSource> sources;
@@ -111,6 +113,21 @@ TEST_P(MergedRows, WithValuesOfEachColumnAndRow) {
     %10 = select f32 %9, %5, %1
     store b4[3*i0 + i1], %10
   })");
+  EXPECT_TRUE(merged || GetParam() < 256);
+}
+
+/// Elements that are only moved are integers of the same width.
+TEST_P(MergedRows, ThatAreMovedAsIntegers) {
+  const bool merged = compare(GetParam(), R"(kernel (3 buffers) {
+    outer i0: 700
+    outer i1: 3
+    %0 = load pred b0[3*i0 + i1]
+    %1 = load u16 b1[i0]
+    %2 = constant u16 0
+    %3 = select u16 %0, %1, %2
+    store b2[3*i0 + i1], %3
+  })",
+                              COLLET_TYPE_BF16);
   EXPECT_TRUE(merged || GetParam() < 256);
 }
 

@@ -91,7 +91,13 @@ ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& nod
   const uint32_t sum = sum_type(type);
   const ExprId x = builder.convert(builder.value(node.operands[0], lhs_at, mask), sum);
   const ExprId y = builder.convert(builder.value(node.operands[1], rhs_at, mask), sum);
-  return builder.convert(builder.op(COLLET_OP_MULTIPLY, sum, {x, y}), type);
+  ExprId product = builder.op(COLLET_OP_MULTIPLY, sum, {x, y});
+  const uint32_t kind = collet_type_kind(sum);
+  if (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX) {  // a sum that begins with +0 is never -0
+    constexpr uint64_t kZero[2] = {0, 0};
+    product = builder.op(COLLET_OP_ADD, sum, {product, builder.constant(sum, kZero)});
+  }
+  return builder.convert(product, type);
 }
 
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {

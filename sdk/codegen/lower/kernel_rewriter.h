@@ -71,7 +71,9 @@ class KernelRewriter {
         Index at = index(i.index);
         const ExprId loaded = mask(i.mask);
         if (is_never(loaded)) return to_.integer(i.type, 0);
-        return to_.load_at(buffers_[i.buffer], at, loaded);
+        const ExprId load = to_.load_at(buffers_[i.buffer], at, loaded);
+        target_.exprs[static_cast<size_t>(load)].type = i.type;  // may be an integer in place of the array's type
+        return load;
       }
       case ExprOp::kOp: {
         if (const ExprId r = without_constant_pred(i); r != kNoExpr) return r;
