@@ -120,15 +120,16 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
-  // Simplifying has joined consecutive transposes. Loop passes run once the loop bodies are simplified: short loops are unrolled, and unneeded state is dropped. They
-  // leave constants and dead code, so clean-up follows. Hoisting may leave state that the body no longer reads, and
-  // simpler bodies may show more invariants, so shrink_loops comes after it. Trips are counted last, because unrolling
-  // and shrinking change the loops.
-  static constexpr std::string_view kLoops[] = {"swap_dots", "unroll_loops", "shrink_conditionals", "hoist_invariants",
-                                                "shrink_loops"};
+  // swap_dots comes after simplify, which joins consecutive transposes. Loop passes run once the loop bodies are
+  // simplified: short loops are unrolled, and unneeded state is dropped. They leave constants and dead code, so
+  // clean-up follows. Hoisting may leave state that the body no longer reads, and simpler bodies may show more
+  // invariants, so shrink_loops comes after it. Trips are counted last, because unrolling and shrinking change the
+  // loops.
+  static constexpr std::string_view kSimplified[] = {"swap_dots", "unroll_loops", "shrink_conditionals",
+                                                     "hoist_invariants", "shrink_loops"};
   bool loops = false;
   for (int round = 0; round < kMostLoopRounds; ++round) {
-    COLLET_ASSIGN(const bool again, run_list(module, context, kLoops, observer, number));
+    COLLET_ASSIGN(const bool again, run_list(module, context, kSimplified, observer, number));
     if (!again) break;
     loops = true;
     COLLET_TRY(clean(module, context, observer, number).status());

@@ -5,8 +5,9 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// Rewrites transpose(dot(x, y)) into dot(y, x), if the transpose only swaps the dimensions of x and of y in the result, or reorders the
-// batch dimensions. Gradients of products have this form. A product with further users stays, because it would otherwise be computed twice.
+// Rewrites transpose(dot(x, y)) into dot(y, x), if the transpose only swaps the dimensions of x and of y in the result,
+// or reorders the batch dimensions. Gradients of products have this form. A product with further users stays, because
+// it would otherwise be computed twice.
 
 namespace collet::hlo {
 namespace {

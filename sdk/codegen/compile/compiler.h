@@ -171,7 +171,8 @@ class Compiler {
   /// True if a kernel may write its result over an operand, where `pair` is an entry of k.in_place. No other buffer of
   /// the kernel may share that memory.
   bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
-  /// Leaves the iterations of `k` that make whole squares, see uneven_squares; `rest` becomes the kernel for the others, if any.
+  /// Leaves the iterations of `k` that make whole squares, see uneven_squares; `rest` becomes the kernel for the
+  /// others, if any.
   void split_squares(KernelPlan& k, KernelPlan& rest) const;
   /// Adds a reduction that threads share: `parts` computes partial results, and `rest`, which is in the same step,
   /// combines them.

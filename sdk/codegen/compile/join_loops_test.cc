@@ -17,8 +17,8 @@ using testing::Handle;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
-/// Writes a program with a loop over arrays of size * size elements. Each iteration applies the elementwise op `opcode`,
-/// behind a matrix product if `dot`.
+/// Writes a program with a loop over arrays of size * size elements. Each iteration applies the elementwise op
+/// `opcode`, behind a matrix product if `dot`.
 void write_loop(ProgramBuilder& b, int64_t size, bool dot, uint32_t opcode) {
   RegionBuilder& e = b.entry();
   Handle count = e.argument(COLLET_TYPE_S32);

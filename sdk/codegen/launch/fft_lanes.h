@@ -116,8 +116,8 @@ class FftLanes {
     }
   }
 
-  /// Derives the transform of a real row from that of a complex row of half the length, whose elements are pairs of the real row's.
-  /// `roots` are e^(-pi i k / half).
+  /// Derives the transform of a real row from that of a complex row of half the length, whose elements are pairs of the
+  /// real row's. `roots` are e^(-pi i k / half).
   COLLET_INLINE static void to_real_transform(const T* z, const T* roots, int64_t half, T* to) {
     to[0] = z[0] + z[1];
     to[1] = 0;

@@ -22,8 +22,8 @@ inline int64_t padded(int64_t n) {
   return (n + kBlock - 1) / kBlock * kBlock;
 }
 
-/// Returns the distance between rows of the work matrix. It is an odd number of blocks: with a power of two, neighbours of a column would
-/// use the same places of the cache.
+/// Returns the distance between rows of the work matrix. It is an odd number of blocks: with a power of two, neighbours
+/// of a column would use the same places of the cache.
 inline int64_t row_step(int64_t n) {
   return padded(n) + (padded(n) / kBlock % 2 == 0 ? kBlock : 0);
 }
@@ -70,9 +70,9 @@ struct MatrixTiles {
     }
   }
 
-  /// Subtracts a product from a tile of kRows rows and two vectors of columns. Its factors have kBlock columns or rows, which are
-  /// row_step (for the first factor, which is transposed) and column_step apart. The sum is subtracted as a whole, which rounds less often
-  /// than to subtract each product.
+  /// Subtracts a product from a tile of kRows rows and two vectors of columns. Its factors have kBlock columns or rows,
+  /// which are row_step (for the first factor, which is transposed) and column_step apart. The sum is subtracted as a
+  /// whole, which rounds less often than to subtract each product.
   COLLET_INLINE static void update(const T* rows, int64_t row_step, const T* columns, int64_t column_step, T* w,
                                    int64_t w_step) {
     V x[kRows][2] = {};

@@ -23,12 +23,14 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kLong = 4096;
 /// Real rows from this length on are transformed one by one, not two to a lane.
 constexpr int64_t kLongest = 16 * kLong;
-/// If one vector for each element of a row has as many bytes, the lanes' rows no longer fit into the first-level cache. If the length is
-/// also a multiple of kConflict, all rows begin at the same places of that cache, which makes it slow to load and to store them.
+/// Bytes that the rows of all lanes may have and still fit into the first-level cache. If they have more, and the
+/// length is a multiple of kConflict, all rows begin in the same sets of that cache, which makes loading and storing
+/// them slow.
 constexpr int64_t kLongBytes = 32768;
 constexpr int64_t kConflict = 256;
-/// The most bytes of operand and result for which that counts. More do not fit into the second-level cache, and the processor foresees
-/// the loads of rows side by side, but not those of a matrix's columns.
+/// Most bytes of operand and result together for which rows are transformed one by one because of kConflict. More do
+/// not fit into the second-level cache; the processor then prefetches rows that lie side by side, but not the columns
+/// of a matrix.
 constexpr int64_t kMostNear = 3 << 19;
 /// The longest rows, in bytes, that are loaded into the caches before they are transformed.
 constexpr int64_t kMostPrefetched = 131072;
@@ -125,9 +127,10 @@ int64_t factor_of(int64_t n) {
   return best * best < n / 64 || best < 8 ? 0 : best;
 }
 
-/// True if it is faster to transform rows one by one, each as a matrix whose columns and then rows are in the lanes, than to put a row into
-/// each lane, where lanes without rows cost as much as others. `together` is the number of rows that the lanes hold, and
-/// `ratio` the time of a row as a matrix that fills the lanes, relative to that of one of so many rows.
+/// True if it is faster to transform rows one by one, each as a matrix whose columns and then rows are in the lanes,
+/// than to put a row into each lane, where lanes without rows cost as much as others. `together` is the number of rows
+/// that the lanes hold, and `ratio` is the time of one row that is transformed as a matrix with all lanes in use,
+/// divided by the time of one row in a lane.
 bool is_faster_split(int64_t n, int64_t rows, int64_t lanes, int64_t together, double ratio) {
   const int64_t n1 = factor_of(n);
   if (n1 == 0 || radices_of(n).empty()) return false;
@@ -198,9 +201,9 @@ struct Line {
   int64_t begin(int64_t r) const { return r / inner * outer_step + r % inner; }
 };
 
-/// Calls body(row, own, shared, threads) for each row, with scratch memory that no other call uses at the same time. If there is more
-/// than one row, threads take whole rows, and body gets null; otherwise it gets `threads`, which may be null. `ns` is the estimated time
-/// of a row.
+/// Calls body(row, own, shared, threads) for each row, with scratch memory that no other call uses at the same time. If
+/// there is more than one row, threads take whole rows, and body gets null; otherwise it gets `threads`, which may be
+/// null. `ns` is the estimated time of a row.
 template <typename Body>
 void for_each_row(int64_t rows, double ns, char* own, int64_t own_bytes, char* shared, int64_t shared_bytes,
                   Threads* threads, Body body) {
@@ -221,8 +224,8 @@ void for_each_row(int64_t rows, double ns, char* own, int64_t own_bytes, char* s
 template <typename T>
 class Transform {
  public:
-  /// `complex`: whether both operands and results are rows of complex numbers. `contiguous`: whether the elements of each row are
-  /// neighbours in memory.
+  /// `complex`: whether both operands and results are rows of complex numbers. `contiguous`: whether the elements of
+  /// each row are neighbours in memory.
   Transform(int64_t n, int64_t rows, bool complex, bool contiguous)
       : lanes_(Lanes<T>::get()), n_(n), rows_(rows), contiguous_(contiguous) {
     const bool small_primes = n == 1 || !radices_of(n).empty();
@@ -260,7 +263,8 @@ class Transform {
     return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0;
   }
 
-  /// Runs the transform. `own` has lane_bytes() and `shared` has shared_bytes(). If `threads` is null, only the caller works.
+  /// Runs the transform. `own` has lane_bytes() and `shared` has shared_bytes(). If `threads` is null, only the caller
+  /// works.
   void run(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
            Threads* threads) const {
     if (inner_) return convolve(from, to, inverse, scale, own, shared, threads);
@@ -308,7 +312,8 @@ class Transform {
   }
 
   bool is_prefetched() const { return 2 * n_ * static_cast<int64_t>(sizeof(T)) <= kMostPrefetched; }
-  /// Loads a row into the caches, and space for its result. The columns of a matrix are too far apart for the processor to foresee.
+  /// Loads a row into the caches, and space for its result. The columns of a matrix are too far apart for the processor
+  /// to foresee.
   void prefetch(const T* from, const T* to) const {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     for (int64_t i = 0; i < 2 * n_; i += kLine) {
@@ -317,7 +322,8 @@ class Transform {
     }
   }
 
-  /// Transforms a row as a matrix [n1, n2]: first its columns, whose results are multiplied by twiddle factors, and then its rows.
+  /// Transforms a row as a matrix [n1, n2]: first its columns, whose results are multiplied by twiddle factors, and
+  /// then its rows.
   void as_matrix(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, T* between,
                  Threads* threads) const {
     FftJob<T> columns = job_of(first_, inverse, T(1));

@@ -51,7 +51,8 @@ constexpr int64_t kSmall = 12;
 /// Matrices with fewer or more rows are factored by the library, which blocks for all caches.
 constexpr int64_t kLeastInBlocks = 16;
 constexpr int64_t kMostInBlocks = 1024;
-/// The fewest right-hand sides of a triangular system for which a thread calls the library, and how many products it computes in a ns.
+/// The fewest right-hand sides of a triangular system for which a thread calls the library, and how many products it
+/// computes in a ns.
 constexpr int64_t kLeastSides = 16;
 constexpr double kFlopsPerNs = 20;
 

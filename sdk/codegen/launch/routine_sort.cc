@@ -81,7 +81,8 @@ void gather_elements(const char* from, const Order& order, char* to, int64_t ste
 class LaneSorter {
  public:
   LaneSorter() = default;
-  /// `ns` is the time that sorting a row by itself takes; `alone` says whether elements are sorted without their places.
+  /// `ns` is the time that sorting a row by itself takes; `alone` says whether elements are sorted without their
+  /// places.
   LaneSorter(const KeyRule& rule, const Rows& rows, int64_t needed, bool alone, double ns) : type_(rule.type) {
     const size_t bytes = collet_type_bytes(rule.type);
     const int64_t n = rows.length;
@@ -116,8 +117,8 @@ class LaneSorter {
   int64_t first_row(int64_t group) const { return group / per_block_ * block_ + group % per_block_ * lanes_; }
   int64_t row_count(int64_t group) const { return std::min(lanes_, block_ - group % per_block_ * lanes_); }
 
-  /// Sorts rows [first, first + count), which are at most lanes() or with_places() rows of one group. Stores the elements to `to` or, if
-  /// it is null, their places.
+  /// Sorts rows [first, first + count), which are at most lanes() or with_places() rows of one group. Stores the
+  /// elements to `to` or, if it is null, their places.
   template <typename U>
   LaneSorted run(const Keys<U>& keys, const Rows& rows, int64_t first, int64_t count, bool refuse_nan, int64_t needed,
                  const char* from, char* to, int32_t* places, char* work) const {

@@ -121,7 +121,8 @@ TEST(Sort, AlongTheFirstDimension_SortsColumns) {
   for (size_t i = 3; i < sorted.size(); ++i) EXPECT_LE(rank(sorted[i - 3], rule), rank(sorted[i], rule));
 }
 
-/// Sorts rows of small integers of type T, along the last dimension or along the first one, and compares with a stable sort.
+/// Sorts rows of small integers of type T, along the last dimension or along the first one, and compares with a stable
+/// sort.
 template <typename T>
 void check_short_rows(uint32_t type, int64_t rows, int64_t n, bool columns, bool descending, int64_t needed) {
   std::mt19937_64 random(static_cast<uint64_t>(rows * 1000 + n));
@@ -362,7 +363,8 @@ TEST(Fft, OfRowsSideBySideOrAsMatrices_IsTheSum) {
   }
 }
 
-// The second dimension's rows are columns, which are transformed in place, also if their number does not fill the lanes.
+// The second dimension's rows are columns, which are transformed in place, also if their number does not fill the
+// lanes.
 TEST(Fft, OfTwoDimensions_IsTheSumOfBoth) {
   for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{6, 1024}, {1024, 6}, {40, 600}, {5, 4096}}) {
     std::mt19937 random(5);

@@ -67,8 +67,8 @@ struct FewSteps {
 
 #define COLLET_INLINE [[gnu::always_inline]] inline
 
-/// Sorts elements of the unsigned type U. E is the signed integer type of what is sorted: that of an element's width to sort elements by
-/// themselves, or one of twice the width to sort elements with their places.
+/// Sorts elements of the unsigned type U. E is the signed integer type of what is sorted: that of an element's width to
+/// sort elements by themselves, or one of twice the width to sort elements with their places.
 template <typename U, typename E, int kBytes>
 struct SortLanes {
   using S = std::make_signed_t<U>;
@@ -231,7 +231,8 @@ struct SortLanes {
 #pragma GCC unroll 16
         for (int k = 0; k < K; ++k) y[k] = next[i + k];
         sort_few<K>(y);
-        // The lesser ones of the elements, if one sequence is reversed, are the least of both, first ascending and then descending.
+        // The first half of a bitonic merge: the lesser of each pair, of which one sequence is reversed, are the least
+        // of both.
 #pragma GCC unroll 16
         for (int k = 0; k < K; ++k) best[k] = best[k] < y[K - 1 - k] ? best[k] : y[K - 1 - k];
         halve<K / 2>(best, K);

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// Sorts several short rows at once, one in each lane of a vector, by a sorting network: the comparisons do not depend on the elements,
-/// so no branch is mispredicted and no element has to move between lanes.
+/// Sorts several short rows at once, one in each lane of a vector, by a sorting network: the comparisons do not depend
+/// on the elements, so no branch is mispredicted and no element has to move between lanes.
 
 #include <cstdint>
 #include <vector>
@@ -23,7 +23,8 @@ constexpr int64_t kMostInNetwork = 1024;
 /// If at most so many elements are needed, they are found in one pass over rows of any length.
 constexpr int64_t kMostSelected = 16;
 
-/// Returns the steps after which the first `needed` of n elements are in order: Batcher's merge exchange. n is at most kMostInNetwork.
+/// Returns the steps after which the first `needed` of n elements are in order: Batcher's merge exchange. n is at most
+/// kMostInNetwork.
 /// Empty if they are found without a network.
 std::vector<NetworkStep> sorting_network(int64_t n, int64_t needed);
 
@@ -58,8 +59,9 @@ constexpr int64_t sort_lanes_bytes(int64_t n, int64_t needed) {
 /// Returns how many rows sort_lanes() sorts at once; 0 if it cannot.
 int64_t lanes_of_sort(size_t element_bytes, bool with_places);
 
-/// Sorts the rows by the keys of their elements: stores their former places if `with_places`, and otherwise the elements. The sort with
-/// places is stable. U is the unsigned type of the elements' width. `work` has sort_lanes_bytes().
+/// Sorts the rows by the keys of their elements: stores their former places if `with_places`, and otherwise the
+/// elements. The sort with places is stable. U is the unsigned type of the elements' width. `work` has
+/// sort_lanes_bytes().
 template <typename U>
 LaneSorted sort_lanes(const LaneSort<U>& job, const Keys<U>& keys, uint32_t type, bool with_places, char* work);
 

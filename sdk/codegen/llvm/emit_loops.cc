@@ -188,7 +188,8 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
   constexpr int64_t kMostSteps = 4;
   constexpr size_t kMostInstructions = 24;
   if (ir_.is_scalable() || l + 1 != k_.loops.size()) return false;
-  // A loop of merged rows, see merge_rows, whose variable is divided, is always unrolled: the quotients become constants.
+  // A loop of merged rows, see merge_rows, whose variable is divided, is always unrolled: the quotients become
+  // constants.
   const bool divided = l + 1 == k_.outer && k_.loops[l].size % width == 0 && l > 0 &&
                        std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
                          return e.op == ExprOp::kDivide && loop_of(e.index) == l && e.a < 2 * width;

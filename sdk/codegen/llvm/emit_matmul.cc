@@ -206,9 +206,9 @@ class MicroEmitter {
     }
   }
 
-  /// Prefetches the rows of the result, and what the epilogue reads, which are needed at the end. All at once they would occupy the
-  /// processor's buffers for missing lines, so each step of the depth prefetches one row. In segments, which are short,
-  /// the rows are prefetched before the first step.
+  /// Prefetches the rows of the result, and what the epilogue reads, which are needed at the end. All at once they
+  /// would occupy the processor's buffers for missing lines, so each step of the depth prefetches one row. In segments,
+  /// which are short, the rows are prefetched before the first step.
   void prefetch_result() {
     std::vector<Row> rows{
         {field_ptr(epilogue_ ? offsetof(Tile, d) : offsetof(Tile, c)), field_i64(offsetof(Tile, c_step)), true}};
@@ -389,9 +389,10 @@ class MicroEmitter {
     Value* d = field_ptr(offsetof(Tile, d));
     Value* rows = field_i64(offsetof(Tile, rows));
     open_epilogue();
-    // The results are stored only at the end, because rows of the result are often apart by a multiple of 4096 bytes from other rows
-    // and from operands: a load then waits for a store that is not finished. Several rows at a time hide the latency of
-    // the operations. The operands of the next tile, which follows in the same columns, are prefetched.
+    // The results are stored only at the end, because rows of the result are often apart by a multiple of 4096 bytes
+    // from other rows and from operands: a load then waits for a store that is not finished. Several rows at a time
+    // hide the latency of the operations. The operands of the next tile, which follows in the same columns, are
+    // prefetched.
     constexpr int kTogether = 2;
     Type* const row = llvm::ArrayType::get(vector_, static_cast<uint64_t>(k_.vectors));
     Value* const results = b_.CreateAlloca(row, b_.getInt64(kMostTileRows));

@@ -38,7 +38,8 @@ Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
   return mask ? ir.b.CreateSelect(mask, v, llvm::Constant::getNullValue(st)) : v;
 }
 
-/// Returns n if `mask` is a constant that is true in the first n lanes and no others, and Ir::uses_short_vectors is set; else 0.
+/// Returns n if `mask` is a constant that is true in the first n lanes and no others, and Ir::uses_short_vectors is
+/// set; else 0.
 int first_lanes_of(const Ir& ir, const Value* mask) {
   const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   if (!constant || !ir.uses_short_vectors || ir.is_scalable()) return 0;
@@ -175,8 +176,8 @@ struct Piece {
   int64_t count;
 };
 
-/// Returns pieces of at most `longest` elements that cover all distances, and hold no element outside of the range of a group of
-/// distances that are near each other. The last pieces of a group may overlap.
+/// Returns pieces of at most `longest` elements that cover all distances, and hold no element outside of the range of a
+/// group of distances that are near each other. The last pieces of a group may overlap.
 std::vector<Piece> cover(std::vector<int64_t> distances, int64_t longest) {
   std::sort(distances.begin(), distances.end());
   std::vector<Piece> pieces;
@@ -289,7 +290,7 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   if (near && (!mask || st->getScalarSizeInBits() >= 32)) {
     return {ir.from_storage(load_near(ir, base, st, where, mask), type)};
   }
-  if (!mask && !complex) {
+  if (!mask && !complex && !ir.is_scalable()) {
     const std::vector<int64_t> distances = constant_distances(where);
     Value* const p = address(ir, base, st, where.scalar);
     Value* const x = distances.empty() ? nullptr : load_pieces(ir, p, st, distances);

@@ -113,8 +113,8 @@ class Ir {
   void branch(llvm::Value* condition, const std::function<void()>& body);
 
  private:
-  /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without instructions for f16, it then
-  /// splits their vectors into elements.
+  /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without
+  /// instructions for f16, it then splits their vectors into elements.
   llvm::Value* keep_wide(llvm::Value* f32);
   /// Converts to f16. A number that was converted from f16 is that number again, with all its bits.
   llvm::Value* narrow_half(llvm::Value* f32, llvm::Type* half);

@@ -72,9 +72,10 @@ class KernelEmitter {
   /// computed; null means all. Loads from buffer `known` are replaced by `value`.
   llvm::Value* point(llvm::IRBuilder<>& at, const std::vector<llvm::Value*>& loops, int lanes, llvm::Value* mask,
                      uint32_t known, llvm::Value* value, ExprId wanted);
-  /// Returns the addresses that loads of `element` read at the point `loops`, and the elements from there to the next iteration of the
-  /// last loop but one. Only the first few loads are considered that are contiguous along the last loop and not the same for all
-  /// iterations of the loop before it, and whose indices are affine. Loads from buffer `known` are left out.
+  /// Returns a pair for each load of `element`: the address that it reads at the point `loops`, and the number of
+  /// elements from there to the address in the next iteration of the last loop but one. Only the first few loads are
+  /// considered that are contiguous along the last loop and not the same for all iterations of the loop before it, and
+  /// whose indices are affine. Loads from buffer `known` are left out.
   std::vector<std::pair<llvm::Value*, llvm::Value*>> rows_of_loads(llvm::IRBuilder<>& at,
                                                                    const std::vector<llvm::Value*>& loops,
                                                                    llvm::Type* element, uint32_t known);
@@ -206,13 +207,13 @@ class KernelEmitter {
   Val while_loop(const Expr& i);
   /// The mask of the access itself and the mask of a partial last vector, combined.
   Value* access_mask(ExprId own, const Lanes& where);
-  /// Splits a conjunction into the conditions that are the same in all lanes, which `uniform` becomes the conjunction of (null if there are
-  /// none), and the others.
+  /// Splits a conjunction. `uniform` becomes the conjunction of the conditions that are the same in all lanes, and
+  /// stays null if there are none. The other conditions are added to `by_lane`.
   void find_conditions(ExprId mask, Value*& uniform, std::vector<ExprId>& by_lane);
   /// True if a condition, which differs by lane, is true in some lane of each vector.
   bool reaches_all_vectors(ExprId condition) const;
-  /// Makes an access that no lane makes, because `mask` is false in all lanes, refer to the begin of the buffer. Elsewhere there may be no
-  /// memory, and processors take long to find out that a masked access does not touch it.
+  /// Makes an access that no lane makes, because `mask` is false in all lanes, refer to the begin of the buffer.
+  /// Elsewhere there may be no memory, and processors take long to find out that a masked access does not touch it.
   void avoid_unmapped(ExprId mask, Lanes& where);
   Val load(const Expr& i);
   /// Returns the term floor(i / a) of `index` if i is the variable of the vectorised loop, a divides the number of lanes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests kernels whose short rows are merged: the generated code of the merged kernel and of the one for the rest must leave the
-// same memory as the evaluator of the original kernel.
+// Tests kernels whose short rows are merged: the generated code of the merged kernel and of the one for the rest must
+// leave the same memory as the evaluator of the original kernel.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ class MergedRows : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Widths, MergedRows, ::testing::Values(128, 256, 512));
 
-/// Merges the rows of a kernel, runs the kernels that this makes, and compares. Returns whether the rows were merged. Arrays of u16 have
-/// elements of type `stored`, if given.
+/// Merges the rows of a kernel, runs the kernels that this makes, and compares. Returns whether the rows were merged.
+/// Arrays of u16 have elements of type `stored`, if given.
 bool compare(int vector_bits, const std::string& text, uint32_t stored = 0) {
   SCOPED_TRACE(text);
   Kernel kernel;

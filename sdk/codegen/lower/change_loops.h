@@ -12,8 +12,8 @@
 
 namespace collet::codegen {
 
-/// Returns the kernel with loops of `sizes`. `variables` returns the variable of each old loop as an index of the new loops; it may add
-/// expressions to the new kernel. Tests that are constant in the new loops are resolved.
+/// Returns the kernel with loops of `sizes`. `variables` returns the variable of each old loop as an index of the new
+/// loops; it may add expressions to the new kernel. Tests that are constant in the new loops are resolved.
 KernelPlan with_loops(const Graph& graph, const KernelPlan& plan, const Dims& sizes,
                       const std::function<std::vector<Index>(KernelBuilder&)>& variables);
 

@@ -65,7 +65,8 @@ struct FusedValues {
 /// Builds the kernel of fused values. Returns false if they cannot be computed together.
 bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest& is_input, KernelPlan& out);
 
-/// True for a dot whose contracted dimensions have one element: each element of the result is a product of two elements.
+/// True for a dot whose contracted dimensions have one element: each element of the result is a product of two
+/// elements.
 bool is_outer_product(const Graph& graph, const Node& node);
 
 /// A conditional update: a select between the result of a dynamic-update-slice or scatter and the array that it

@@ -16,9 +16,11 @@ constexpr int64_t kMostExprs = 200;      ///< most expressions of a group, whose
 constexpr int64_t kMostVectors = 4;      ///< most vectors that the elements of one load are combined from
 constexpr int64_t kFewColumns = 3;       ///< for more columns that are far apart, squares are transposed in registers
 
-/// True if the elements that `index` has in the lanes of one vector are near each other when rows of `row` points are merged.
+/// True if the elements that `index` has in the lanes of one vector are near each other when rows of `row` points are
+/// merged.
 bool is_near(const Index& index, size_t rows, size_t columns, int64_t row, int64_t lanes) {
   const int64_t touched = (lanes + row - 1) / row + 1;
+  // Each column is then a piece of its own, and a vector is combined from one piece for each column.
   if (row <= kFewColumns && std::abs(index.coefficient(rows)) * touched <= lanes) return true;
   const int64_t span =
       std::abs(index.coefficient(rows)) * (touched - 1) + std::abs(index.coefficient(columns)) * (row - 1) + 1;

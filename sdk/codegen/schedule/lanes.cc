@@ -10,8 +10,9 @@
 namespace collet::codegen {
 namespace {
 
-/// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it. Loads within
-/// the inner loops count several times, since they are made at each point of a row. `deps`: see loop_dependencies.
+/// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it. Loads
+/// within the inner loops count several times, since they are made at each point of a row. `deps`: see
+/// loop_dependencies.
 int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
   constexpr int64_t kMostTimes = 8;
   int64_t score = 0;
@@ -159,8 +160,8 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   }
 }
 
-/// Returns the loop from `first` on along which most of the loads that would be gathers have unit stride; the number of loops
-/// if there is none.
+/// Returns the loop from `first` on along which most of the loads that would be gathers have unit stride; the number of
+/// loops if there is none.
 size_t loop_to_transpose(const Kernel& kernel, size_t first) {
   size_t best = kernel.loops.size();
   if (!is_plain(kernel) || kernel.lanes == 1) return best;

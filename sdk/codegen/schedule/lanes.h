@@ -28,8 +28,9 @@ struct LoopPart {
   int64_t size;
 };
 
-/// If choose_lanes would transpose loads in squares along a loop that does not end with a whole square, returns the iterations that
-/// do. With these alone, squares whose results are adjacent in memory can be computed one after the other.
+/// If choose_lanes would transpose loads in squares along a loop whose size is not a multiple of a square's side,
+/// returns that loop with the largest such multiple. With these iterations alone, squares whose results are adjacent in
+/// memory can be computed one after the other.
 std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits);
 
 /// Returns the loop along which loads are transposed; the number of loops if there is none. Such loads have unit stride along
