@@ -48,10 +48,10 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
     return {b_.CreateAlignedLoad(vt, p, align)};
   }
   Val x = ir_.splat(instruction(k_.exprs[k]), lanes_);
-  // Processors do not forward masked stores to loads. Behind the end of a row there is room, or the next row, which is
-  // computed later.
-  const bool has_room = !ir_.is_scalable() && k_.lane_loop + 1 == k_.loops.size();
-  if (mask_ && !has_room) {
+  // Processors do not forward masked stores to loads. Behind the end of a row, the array has spare elements or the next
+  // row, which is computed later.
+  const bool has_spare = !ir_.is_scalable() && k_.lane_loop + 1 == k_.loops.size();
+  if (mask_ && !has_spare) {
     b_.CreateMaskedStore(x.v, p, align, mask_);
   } else {
     b_.CreateAlignedStore(x.v, p, align);
