@@ -37,6 +37,11 @@ class Point:
     def name(self):
         return f"{self.family}/{self.variant} {self.dtype} n={self.n} rank={self.rank}"
 
+    @property
+    def facts(self):
+        """What a row of the report says beside the name, the family, the variant and the type."""
+        return {"n": self.n, "rank": self.rank}
+
 
 def powers(first, last, step=1):
     """Returns (2**first, 2**(first + step), ..., 2**last)."""

@@ -27,18 +27,19 @@ class Program:
 TOLERANCES = {"bfloat16": 4e-2, "float16": 1e-2, "float64": 1e-9, "complex128": 1e-9}
 
 
-class Maker:
-    """Creates the arguments for one point, deterministically."""
+class Arguments:
+    """Creates arguments of a type, deterministically."""
 
-    def __init__(self, point):
-        self.point = point
-        self.n, self.variant, self.dtype, self.rank = point.n, point.variant, point.dtype, point.rank
-        self.random = np.random.default_rng(7)
+    def __init__(self, dtype, seed):
+        self.dtype = dtype
+        self.random = np.random.default_rng(seed)
 
-    def floats(self, *shape, scale=1.0):
-        """Returns random numbers of the point's type; integers if it is an integer type."""
-        name = self.dtype
-        if name.startswith(("int", "uint", "bool")):
+    def floats(self, *shape, scale=1.0, dtype=None):
+        """Returns random numbers of the program's type, or of `dtype`; integers if it is an integer type."""
+        name = dtype or self.dtype
+        if name == "bool":
+            return self.random.integers(0, 2, shape).astype(name)
+        if name.startswith(("int", "uint")):
             low, high = (0, 100) if name.startswith("u") else (-100, 100)
             return self.random.integers(low, high, shape).astype(name)
         values = self.random.standard_normal(shape) * scale
@@ -47,7 +48,17 @@ class Maker:
         return values.astype(jnp.bfloat16) if name == "bfloat16" else values.astype(name)
 
     def indices(self, count, below):
+        """Returns indices; `count` may be a shape."""
         return self.random.integers(0, below, count).astype(np.int32)
+
+
+class Maker(Arguments):
+    """Creates the arguments for one point."""
+
+    def __init__(self, point):
+        super().__init__(point.dtype, 7)
+        self.point = point
+        self.n, self.variant, self.rank = point.n, point.variant, point.rank
 
     def shape(self, rank=None):
         """Returns a shape of about n elements with `rank` dimensions, the last one the largest, none of them a round number."""
@@ -433,9 +444,13 @@ BUILDERS = {f.__name__: f for f in (elementwise, reduction, normalisation, scan,
 assert set(BUILDERS) == {family.name for family in families.FAMILIES}
 
 
+def with_tolerance(program, dtype):
+    """Gives a program the tolerance of its type where it has none of its own."""
+    if program is not None and program.tolerance is None:
+        program.tolerance = TOLERANCES.get(dtype, 1e-3)
+    return program
+
+
 def build(point):
     """Returns the program of a point, or None if its variant is not defined for its type."""
-    program = BUILDERS[point.family](Maker(point))
-    if program is not None and program.tolerance is None:
-        program.tolerance = TOLERANCES.get(point.dtype, 1e-3)
-    return program
+    return with_tolerance(BUILDERS[point.family](Maker(point)), point.dtype)
