@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the benchmark's scripts that need no JAX: tables of families, figures, pages, command lines."""
+"""Tests of the benchmark's scripts: tables of families, draws, figures, pages, command lines. Only those of drawn programs need JAX."""
 import contextlib
 import html.parser
+import importlib.util
 import io
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -11,6 +13,8 @@ import unittest
 
 import compare
 import compare_page
+import draw
+import draw_kinds
 import families
 import figures
 import modules
@@ -95,6 +99,77 @@ class FamiliesTest(Test):
             self.assertGreater(family.exponent_of(family.variants[0]), 0)
 
 
+class DrawTest(Test):
+
+    def test_a_seed_determines_the_names(self):
+        names = [p.name for p in draw.points(7, 20)]
+        self.assertEqual(names, [p.name for p in draw.points(7, 20)])
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(len(names), 20 * len(draw_kinds.FAMILIES))
+        self.assertFalse(set(names) & {p.name for p in draw.points(8, 20)})
+        self.assertFalse({name.rsplit(" ", 1)[0] for name in names} <= {p.name.rsplit(" ", 1)[0] for p in draw.points(8, 20)})
+
+    def test_a_program_does_not_depend_on_the_others(self):
+        some = draw.points(7, 3)
+        self.assertEqual(some, [p for p in draw.points(7, 9) if p.index <= 3])
+        self.assertEqual(compare.parse(["--draw", "7", "sort/*#7.3"]).points, [p for p in some if p.family == "sort" and p.index == 3])
+        for point in some:
+            self.assertEqual(compare.parse(["--draw", "7", point.name]).points, [point])
+
+    def test_every_kind_is_drawn(self):
+        for family, kinds in draw_kinds.FAMILIES.items():
+            self.assertEqual({draw.one(1, family, i).variant for i in range(1, 400)}, {kind.name for kind in kinds}, family)
+
+    def test_list_names_programs(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(compare.main(["--list", "--draw", "7", "--count", "2", "fft/"]), 0)
+        self.assertEqual([line.rsplit(" ", 1)[1] for line in said.getvalue().splitlines()], ["#7.1", "#7.2"])
+
+    def test_wrong_use_is_told(self):
+        for words in ((), ("sort/",), ("-1",), ("1.5",), ("4294967296",)):
+            self.assertIn("a whole number from 0 to 4294967295, as in --draw 7", self.refuses(compare.parse, "--draw", *words))
+        self.assertIn("from 1 to 1000", self.refuses(compare.parse, "--draw", "7", "--count", "0"))
+        self.assertIn("--count: only with --draw", self.refuses(compare.parse, "--count", "3"))
+        self.assertIn("--all: not with --draw", self.refuses(compare.parse, "--all", "--draw", "3"))
+
+    @unittest.skipUnless(importlib.util.find_spec("jax"), "needs JAX")
+    def test_programs_run(self):
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        import draw_programs
+        import jax
+        import measure
+        import numpy
+        device = jax.devices("cpu")[0]
+        for point in draw.points(7, 1):
+            with self.subTest(point.name), measure.precision(point):
+                program, again = draw_programs.build(point), draw_programs.build(point)
+                self.assertEqual(measure.difference(program.arguments, again.arguments, False), 0)
+                for result in jax.tree.leaves(measure.Side(program, device).results):
+                    self.assertTrue(numpy.isfinite(numpy.asarray(result).astype(complex)).all())
+
+    @unittest.skipUnless(importlib.util.find_spec("jax"), "needs JAX")
+    def test_programs_compute_what_their_names_say(self):
+        import draw_programs
+        import numpy
+        expected = {
+            ("reduction", "var"): lambda values, x: numpy.var(x.astype(float), values["axes"]),
+            ("transpose", "plain"): lambda values, x: numpy.transpose(x, values["order"]),
+            ("gather", "rows"): lambda values, table, i: table[i],
+            ("sort", "sort"): lambda values, x: numpy.sort(x, values["axis"]),
+            ("scan", "reverse"): lambda values, x: numpy.flip(numpy.cumsum(numpy.flip(x, values["axis"]), values["axis"]), values["axis"]),
+            ("fft", "three_dimensions"): lambda values, x: numpy.fft.fftn(x),
+            ("factorization", "solve"): lambda values, a, b: numpy.linalg.solve(a, b),
+            ("product", "gram"): lambda values, a: a @ a.T,
+            ("pooling", "global_average"): lambda values, x: x.mean((1, 2)),
+            ("loop", "newton"): lambda values, x: numpy.sqrt(x)}
+        for (family, kind), function in expected.items():
+            point = next(p for p in (draw.one(7, family, i) for i in range(1, 400)) if p.variant == kind and p.dtype in ("float32", "complex64"))
+            program = draw_programs.build(point)
+            result, known = program.function(*program.arguments), function(point.values, *program.arguments)
+            self.assertLess(abs(numpy.asarray(result) - known).max(), 1e-3 * abs(known).max(), point.name)
+
+
 class FiguresTest(Test):
 
     def test_geometric_mean(self):
@@ -144,10 +219,15 @@ class PageTest(Test):
 
     def test_history_of_another_machine_is_left_out(self):
         entry = figures.history_entry(report([ROW]))
-        text = compare_page.write(report([ROW]), [entry | {"machine": "Another"}, entry | {"threads": 9}, entry])
+        text = compare_page.write(report([ROW]), [entry | {"machine": "Another"}, entry | {"threads": 9}, entry | {"draw": 7}, entry])
         self.check_page(text)
         self.assertNotIn("History", text)
         self.assertNotIn("Roofline", text, "nothing has arithmetic")
+        drawn = report([ROW]) | {"draw": 7}
+        text = compare_page.write(drawn, [entry, entry | {"draw": 7}, figures.history_entry(drawn)])
+        self.check_page(text)
+        self.assertIn("--draw 7", text)
+        self.assertIn("History", text)
 
     def test_bars_lean_to_their_side(self):
         text = page.ratio_bars([("fast", 2), ("slow", 0.5), ("even", 1), ("far", 1e9)])

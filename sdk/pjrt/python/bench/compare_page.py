@@ -45,9 +45,10 @@ def roofline(report):
 
 
 def history(entries, report):
-    """A chart of the geometric means of earlier runs on the same machine with the same number of threads."""
+    """A chart of the geometric means of earlier runs of the same table or draw on the same machine with the same number of threads."""
     machine = report["machine"]
-    mine = [e for e in entries if (e["machine"], e["threads"]) == (machine["processor"], machine["threads"])]
+    same = (machine["processor"], machine["threads"], report.get("draw"))
+    mine = [e for e in entries if (e["machine"], e["threads"], e.get("draw")) == same]
     if len(mine) < 2:
         return ""
     families = sorted({name for entry in mine for name in entry["families"]})
@@ -81,6 +82,8 @@ def write(report, entries):
     intro = (f'<p class="verdict">{page.escaped(verdict(rows))}</p>\n<p>{page.escaped(machine["processor"])}, {threads(machine)} for '
              f'both, {machine["gflops"]:.0f} GFLOP/s of f32 multiply-adds ({page.escaped(machine["vectors"])}); jaxlib '
              f'{page.escaped(report["jaxlib"])}; commit <code>{page.escaped(report["commit"])}</code>, {page.escaped(report["time"])}.</p>')
+    if report.get("draw") is not None:
+        intro += f'\n<p>Programs drawn at random: <code>./dev bench --jax --draw {report["draw"]}</code>.</p>'
     sections = [page.section("Families", page.ratio_bars(sorted(means, key=lambda m: -m[1])),
                              "How many times faster than XLA:CPU: geometric means, on a logarithmic scale from an eighth to eight times. The line is 1.")]
     sections += [part for part in (roofline(report), history(entries, report)) if part]

@@ -76,7 +76,7 @@ def history_entry(report):
     """Returns the data of a comparison that one line of the history stores."""
     rows = ran(report["rows"])
     return {"commit": report["commit"], "time": report["time"], "machine": report["machine"]["processor"],
-            "threads": report["machine"]["threads"], "cases": len(rows), "ratio": geometric_mean(r["ratio"] for r in rows),
+            "threads": report["machine"]["threads"], "draw": report.get("draw"), "cases": len(rows), "ratio": geometric_mean(r["ratio"] for r in rows),
             "families": {name: geometric_mean(r["ratio"] for r in ran(found)) for name, found in by_family(rows).items()}}
 
 

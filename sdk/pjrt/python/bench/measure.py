@@ -10,8 +10,6 @@ import time
 import jax
 import numpy as np
 
-import programs
-
 SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
 FEWEST_SAMPLES = 5
 
@@ -95,22 +93,28 @@ def difference(ours, theirs, magnitudes):
     return worst
 
 
-def compare(point, ours, peer, limits, seconds):
-    """Returns a row for one point; None if its variant is not defined for its type. `ours` and `peer` are devices."""
-    row = {"name": point.name, "family": point.family, "variant": point.variant, "type": point.dtype, "n": point.n,
-           "rank": point.rank}
+def first_line(problem):
+    return next(iter(str(problem).strip().splitlines()), type(problem).__name__)[:300]
+
+
+def compare(point, build, ours, peer, limits, seconds):
+    """Returns a row for one point; None if its variant is not defined for its type. `build` makes the point's program, or None; `ours`
+    and `peer` are devices. A program that one side cannot run has an error, and `failed` says which side: the peer where neither can."""
+    row = {"name": point.name, "family": point.family, "variant": point.variant, "type": point.dtype} | point.facts
     with precision(point):
-        program = programs.build(point)
+        program = build(point)
         if program is None:
             return None
         try:
-            sides = [Side(program, ours)]
+            sides, error = [Side(program, ours)], {}
         except Exception as problem:  # an error of one program must not prevent measuring the others
-            return row | {"error": f"ours: {str(problem).strip().splitlines()[0][:300]}"}
+            sides, error = [], {"error": f"ours: {first_line(problem)}", "failed": "ours"}
         try:
             sides.append(Side(program, peer))
         except Exception as problem:
-            return row | {"error": f"the peer: {str(problem).strip().splitlines()[0][:300]}"}
+            error = {"error": f"the peer: {first_line(problem)}", "failed": "peer"}
+        if error:
+            return row | error
         apart = difference(sides[0].results, sides[1].results, program.magnitudes)
         moved = size_of(program.arguments) + size_of(sides[0].results)
         for side in sides:
