@@ -109,7 +109,7 @@ FACTORIZATION = {
     "determinant": factored(lambda a: jnp.linalg.det(a / (3 * math.sqrt(a.shape[-1]))), dominant),
     "log_determinant": factored(jnp.linalg.slogdet, dominant),
     "qr": factored(jnp.linalg.qr, dominant, magnitudes=True),
-    "lu": factored(jax.scipy.linalg.lu, dominant),
+    "lu": factored(lax.linalg.lu, dominant),
     "svd": factored(lambda a: jnp.linalg.svd(a, full_matrices=False), lambda m, *sizes: separated(m, *sizes, symmetric=False), magnitudes=True),
     "eigh": factored(jnp.linalg.eigh, lambda m, *sizes: separated(m, *sizes, symmetric=True), magnitudes=True),
     "eigenvalues": factored(jnp.linalg.eigvalsh, positive),

@@ -2,7 +2,7 @@
 """The kinds of programs that draw.py chooses from, with their types and the ranges of their parameters. Data only: needs no JAX.
 
 A parameter is a tuple of values that are equally probable, or a function of the random source and of the parameters drawn before it.
-A parameter changes shapes, not only names: programs of the same seed may differ between versions of this file.
+Every change of a family's kinds, also of their order, changes what the seeds draw from this family.
 """
 import dataclasses
 import math
