@@ -13,12 +13,13 @@ CHANNELS_LAST = ("NHWC", "HWIO", "NHWC")
 def convolve(x, filters, stride=1, padding="SAME", **options):
     """A convolution over one, two or three dimensions, the channels last."""
     dims = "DHW"[-(x.ndim - 2):]
-    return lax.conv_general_dilated(x, filters, (stride,) * (x.ndim - 2), padding, dimension_numbers=(f"N{dims}C", f"{dims}IO", f"N{dims}C"),
-                                    **options)
+    numbers = (f"N{dims}C", f"{dims}IO", f"N{dims}C")
+    return lax.conv_general_dilated(x, filters, (stride,) * len(dims), padding, dimension_numbers=numbers, **options)
 
 
 def convolution(change=lambda apply: apply, sides=None, **fixed):
-    """A convolution in two dimensions. `change` makes the program's function of it; `sides` fixes those of the window, `fixed` other options."""
+    """A convolution in two dimensions. `change` makes the program's function of it. `sides` are the window's height and width if they
+    differ, `fixed` options that the kind does not have."""
     def build(m, batch, side, inputs, outputs, window, groups=1, **options):
         height, width = sides or (min(window, side),) * 2
         apply = lambda x, w: convolve(x, w, feature_group_count=groups, **options, **fixed)
@@ -32,8 +33,8 @@ def channels_first(m, batch, side, inputs, outputs, window, stride, padding):
     return Program(lambda x, w: lax.conv_general_dilated(x, w, (stride, stride), padding), arguments)
 
 
-def transposed(m, batch, side, inputs, outputs, window, **rest):
-    function = lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=CHANNELS_LAST)
+def transposed(m, batch, side, inputs, outputs, window, stride, padding):
+    function = lambda x, w: lax.conv_transpose(x, w, (stride, stride), padding, dimension_numbers=CHANNELS_LAST)
     return Program(function, (m.floats(batch, side, side, inputs), m.floats(window, window, inputs, outputs)))
 
 
@@ -43,10 +44,10 @@ def scale_relu(m, outputs, **rest):
     return program
 
 
-def separable(m, batch, side, inputs, outputs, **rest):
+def separable(m, batch, side, inputs, outputs, window, stride, padding):
     def function(x, depthwise, pointwise):
-        return jax.nn.relu(convolve(x, depthwise, feature_group_count=inputs)) @ pointwise
-    return Program(function, (m.floats(batch, side, side, inputs), m.floats(3, 3, 1, inputs), m.floats(inputs, outputs)))
+        return jax.nn.relu(convolve(x, depthwise, stride, padding, feature_group_count=inputs)) @ pointwise
+    return Program(function, (m.floats(batch, side, side, inputs), m.floats(window, window, 1, inputs), m.floats(inputs, outputs)))
 
 
 def one_dimension(m, batch, length, inputs, outputs, window, stride, padding):
