@@ -63,11 +63,15 @@ def orthogonal(m, n, batch):
     return np.linalg.qr(m.random.standard_normal(shape_of(batch, n, n)))[0]
 
 
-def separated(m, n, batch, symmetric):
-    """Returns matrices whose singular values or eigenvalues lie well apart, because vectors of close ones are not determined."""
-    left = orthogonal(m, n, batch)
-    right = np.swapaxes(left, -1, -2) if symmetric else orthogonal(m, n, batch)
-    return ((left * np.linspace(1, 3, n)) @ right).astype(m.dtype)
+def separated(m, n, batch):
+    """Returns matrices whose singular values lie well apart, because the vectors of close ones are not determined."""
+    return ((orthogonal(m, n, batch) * np.linspace(1, 3, n)) @ orthogonal(m, n, batch)).astype(m.dtype)
+
+
+def separated_symmetric(m, n, batch):
+    """Returns symmetric matrices whose eigenvalues lie well apart."""
+    vectors = orthogonal(m, n, batch)
+    return ((vectors * np.linspace(1, 3, n)) @ np.swapaxes(vectors, -1, -2)).astype(m.dtype)
 
 
 def tall(matrices):
@@ -110,18 +114,19 @@ FACTORIZATION = {
     "log_determinant": factored(jnp.linalg.slogdet, dominant),
     "qr": factored(jnp.linalg.qr, dominant, magnitudes=True),
     "lu": factored(lax.linalg.lu, dominant),
-    "svd": factored(lambda a: jnp.linalg.svd(a, full_matrices=False), lambda m, *sizes: separated(m, *sizes, symmetric=False), magnitudes=True),
-    "eigh": factored(jnp.linalg.eigh, lambda m, *sizes: separated(m, *sizes, symmetric=True), magnitudes=True),
+    "svd": factored(lambda a: jnp.linalg.svd(a, full_matrices=False), separated, magnitudes=True),
+    "eigh": factored(jnp.linalg.eigh, separated_symmetric, magnitudes=True),
     "eigenvalues": factored(jnp.linalg.eigvalsh, positive),
     "norm": factored(lambda a: jnp.linalg.norm(a, ord=2, axis=(-2, -1)), general),
-    "pseudo_inverse": factored(jnp.linalg.pinv, lambda m, *sizes: tall(separated(m, *sizes, symmetric=False))),
+    "pseudo_inverse": factored(jnp.linalg.pinv, lambda m, *sizes: tall(separated(m, *sizes))),
     "exponential": factored(lambda a: jax.scipy.linalg.expm(a * (0.5 / a.shape[-1])), general),
     "power": factored(lambda a: jnp.linalg.matrix_power(a / math.sqrt(a.shape[-1]), 5), general),
     "cholesky_gradient": factored(jax.grad(lambda a: jnp.sum(jnp.linalg.cholesky(a))), positive),
     "least_squares": least_squares,
     "solve": solved(jnp.linalg.solve, dominant),
     "lower_solve": solved(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True), triangular),
-    "transposed_solve": solved(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=False, transpose_a=True), upper_triangular),
+    "transposed_solve": solved(
+        lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=False, transpose_a=True), upper_triangular),
     "cholesky_solve": solved(lambda a, b: jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(a), True), b), positive),
 }
 

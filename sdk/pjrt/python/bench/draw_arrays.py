@@ -195,7 +195,8 @@ MOVEMENT = {
     "pad": lambda m, shape, before, after: Program(lambda x: jnp.pad(x, list(zip(before, after))), (m.floats(*shape),)),
     "pad_mode": lambda m, shape, mode: Program(lambda x: jnp.pad(x, 1, mode=mode), (m.floats(*shape),)),
     "slice": moved(part),
-    "strided_slice": lambda m, shape, strides: Program(lambda x: x[tuple(slice(None, None, step) for step in strides)], (m.floats(*shape),)),
+    "strided_slice": lambda m, shape, strides: Program(
+        lambda x: x[tuple(slice(None, None, step) for step in strides)], (m.floats(*shape),)),
     "reverse": moved(jnp.flip),
     "roll": moved(lambda x, axis: jnp.roll(x, x.shape[axis] // 3 + 1, axis)),
     "stack": moved(lambda a, b, c, axis: jnp.stack([a, b, c], axis), 3),
@@ -214,4 +215,5 @@ MOVEMENT = {
         lambda x: jnp.transpose(x, (0, 2, 3, 1)) * 3, (m.floats(batch, channels, height, width),)),
 }
 
-BUILDERS = {"elementwise": ELEMENTWISE, "reduction": REDUCTION, "normalisation": NORMALISATION, "transpose": TRANSPOSE, "movement": MOVEMENT}
+BUILDERS = {"elementwise": ELEMENTWISE, "reduction": REDUCTION, "normalisation": NORMALISATION, "transpose": TRANSPOSE,
+            "movement": MOVEMENT}

@@ -32,7 +32,8 @@ def columns(m, rows, width, count):
 GATHER = {
     "rows": looked_up(lambda table, i: table[i]),
     "columns": columns,
-    "scalars": lambda m, rows, width, count: Program(lambda x, i: x[i], (m.floats(rows * width), m.indices(count, rows * width)), tolerance=0),
+    "scalars": lambda m, rows, width, count: Program(
+        lambda x, i: x[i], (m.floats(rows * width), m.indices(count, rows * width)), tolerance=0),
     "fill": looked_up(lambda table, i: jnp.take(table, i, 0, mode="fill")),
     "permute": lambda m, rows, width, count: Program(
         lambda table, i: table[i], (m.floats(rows, width), m.random.permutation(rows).astype(np.int32)), tolerance=0),
@@ -76,7 +77,8 @@ SCATTER = {
         jax.grad(lambda table, i: jnp.sum(table[i] ** 2)), (m.floats(rows, width), m.indices(count, rows))),
     "count": lambda m, count, bins: Program(lambda i: jnp.bincount(i, length=bins), (m.indices(count, bins),), tolerance=0),
     "two_indices": lambda m, shape, count: Program(
-        lambda x, i, j, new: x.at[i, j].add(new), (m.floats(*shape), m.indices(count, shape[0]), m.indices(count, shape[1]), m.floats(count))),
+        lambda x, i, j, new: x.at[i, j].add(new),
+        (m.floats(*shape), m.indices(count, shape[0]), m.indices(count, shape[1]), m.floats(count))),
 }
 
 
@@ -105,7 +107,8 @@ SORT = {
     "argsort": ordered(jnp.argsort),
     "descending": ordered(lambda x, axis: jnp.sort(x, axis, descending=True)),
     "key_value": lambda m, shape, axis: Program(
-        lambda key, value: lax.sort((key, value), dimension=axis, num_keys=1), (m.floats(*shape), m.floats(*shape, dtype="float32")), tolerance=0),
+        lambda key, value: lax.sort((key, value), dimension=axis, num_keys=1),
+        (m.floats(*shape), m.floats(*shape, dtype="float32")), tolerance=0),
     "ranks": ordered(lambda x, axis: jnp.argsort(jnp.argsort(x, axis), axis)),
     "top_k": lambda m, shape, k: Program(lambda x: lax.top_k(x, k), (m.floats(*shape),), tolerance=0),
     "approximate_top_k": approximate_top_k,
