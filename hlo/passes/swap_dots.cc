@@ -6,8 +6,10 @@
 #include "hlo/passes/rewriter.h"
 
 // Rewrites transpose(dot(x, y)) into dot(y, x), if the transpose only swaps the dimensions of x and of y in the result,
-// or reorders the batch dimensions. Gradients of products have this form. A product with further users stays, because
-// it would otherwise be computed twice.
+// or reorders the batch dimensions. Gradients of products have this form. If the transpose reorders other dimensions too,
+// and makes the last dimension of x the innermost one, it is rewritten into transpose(dot(y, x)), which moves whole rows;
+// attention with the heads beside the features has this form. A product with further users stays, because it would
+// otherwise be computed twice.
 
 namespace collet::hlo {
 namespace {
@@ -49,8 +51,12 @@ class Swapper {
     std::iota(free.begin(), free.end(), batch);
     const bool same = std::equal(free.begin(), free.end(), order.begin() + batch);
     std::rotate(free.begin(), free.begin() + left, free.end());
-    if (!same && !std::equal(free.begin(), free.end(), order.begin() + batch)) return InstrId::None;
-    if (std::any_of(order.begin(), order.begin() + batch, [&](int64_t d) { return d >= batch; })) return InstrId::None;
+    const bool swapped = std::equal(free.begin(), free.end(), order.begin() + batch);
+    if (std::any_of(order.begin(), order.begin() + batch, [&](int64_t d) { return d >= batch; }) ||
+        (!same && !swapped)) {
+      const bool moves_rows = left > 0 && order.back() == batch + left - 1;
+      return moves_rows ? with_rows(dot, {order.begin(), order.end()}, batch, left) : InstrId::None;
+    }
     DotAttrs out = attrs;
     std::vector<int64_t> lhs_batch;
     std::vector<int64_t> rhs_batch;
@@ -61,19 +67,33 @@ class Swapper {
     }
     out.lhs_batch = module_.dims(lhs_batch);
     out.rhs_batch = module_.dims(rhs_batch);
-    InstrId x = dot.operand(0);
-    InstrId y = dot.operand(1);
-    if (!same) {
-      std::swap(x, y);
-      std::swap(out.lhs_batch, out.rhs_batch);
-      std::swap(out.lhs_contracting, out.rhs_contracting);
-      std::vector<int64_t> precision(attrs.precision.begin(), attrs.precision.end());
-      std::reverse(precision.begin(), precision.end());
-      out.precision = module_.dims(precision);
-    }
+    if (!same) return exchange(dot, out);
     Builder& b = rewriter_.builder();
     b.set_origin(&dot);
-    return b.dot(x, y, out, dot.shape.type());
+    return b.dot(dot.operand(0), dot.operand(1), out, dot.shape.type());
+  }
+
+  // Returns the product of the operands in exchanged order. `attrs` are those of the order that they have now.
+  InstrId exchange(const Instruction& dot, DotAttrs attrs) {
+    std::swap(attrs.lhs_batch, attrs.rhs_batch);
+    std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+    std::vector<int64_t> precision(attrs.precision.begin(), attrs.precision.end());
+    std::reverse(precision.begin(), precision.end());
+    attrs.precision = module_.dims(precision);
+    Builder& b = rewriter_.builder();
+    b.set_origin(&dot);
+    return b.dot(dot.operand(1), dot.operand(0), attrs, dot.shape.type());
+  }
+
+  // Returns the transpose, with `order`, of a product, computed from the exchanged product. The dimensions of the product
+  // are `batch` ones of the batch, `left` ones of x, and those of y.
+  InstrId with_rows(const Instruction& dot, std::vector<int64_t> order, std::ptrdiff_t batch, std::ptrdiff_t left) {
+    const auto right = static_cast<std::ptrdiff_t>(order.size()) - batch - left;
+    for (int64_t& d : order) {
+      if (d >= batch) d += d < batch + left ? right : -left;
+    }
+    const InstrId product = exchange(dot, dot.as<DotAttrs>());
+    return rewriter_.builder().transpose(product, order);
   }
 
   Module& module_;

@@ -10,6 +10,7 @@
 
 #include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/fusion/fusion.h"
+#include "sdk/codegen/kernel/used_range.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
@@ -140,6 +141,32 @@ class Compiler {
   void find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
                        std::vector<bool>& done);
   void add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts);
+  /// A product, kernels of rows that read its result, and a product that reads theirs, as a softmax of scores between
+  /// the two products of an attention. They run for one block of rows after the other.
+  struct RowBlocks {
+    Product first;
+    Product second;
+    std::vector<KernelPlan> between;
+    std::vector<KernelPlan> after;  ///< conversions of the second product's result
+    int64_t blocks = 0;
+    int64_t block = 0;  ///< rows of a block
+    /// The kernel that reads the first product's result, before it was cut into blocks, and its number of that buffer.
+    /// Without loops if it is not known to have one row of the result as its inner loop.
+    Kernel reader;
+    uint32_t read = 0;
+    std::vector<std::optional<Sequence>> sequences;  ///< what is known of the buffers of `reader`
+    /// Returns the columns of the first product's result that are used in the given rows, at least one.
+    LoopRange used_columns(int64_t row, int64_t rows) const;
+    /// Leaves out scores that are not used, and what is multiplied by weights of such scores if they are zero.
+    void set_parts(MatmulCall& scores, MatmulCall& result) const;
+    /// The values that the steps write for each other, and the bytes of each in a block.
+    std::vector<std::pair<ValueId, uint64_t>> passed;
+  };
+  class RowBlocksFinder;
+  /// Finds what can run in blocks of rows, by the group of the second product. The other groups are marked as done.
+  std::map<size_t, RowBlocks> find_row_blocks(const Block& block, const std::vector<FusionGroup>& groups,
+                                              const Readers& readers, std::vector<bool>& done);
+  void add_row_blocks(RowBlocks& r, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 
@@ -189,6 +216,15 @@ class Compiler {
   /// so optimisations must keep that loop.
   FunctionId add_packing(ProductOperand& o, Draft& d);
   void add_product(Product& p, Drafts& drafts);
+  /// The operands of a product that earlier steps prepare.
+  struct PreparedOperands {
+    ValueId b = kNone;
+    ValueId starts = kNone;  ///< initial values of rows
+  };
+  /// Adds the steps that prepare the operands of a product.
+  PreparedOperands prepare_operands(Product& p, const MatmulCall& call, Drafts& drafts);
+  /// Returns the step of a product whose result is written to `result`.
+  Draft product_step(Product& p, MatmulCall call, const PreparedOperands& operands, ValueId result);
   /// Makes epilogue_ part of the product, if that is possible.
   std::optional<Epilogue> take_epilogue(const Product& p, Draft& d);
   void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);

@@ -113,6 +113,7 @@ class LoopJoiner {
       case StepKind::kChoice:
       case StepKind::kHostValue:
       case StepKind::kCollective:
+      case StepKind::kBlocks:
         content.suits = false;
         break;
       case StepKind::kCopy:

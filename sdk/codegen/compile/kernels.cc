@@ -138,29 +138,30 @@ void Compiler::add_preparation(KernelPlan& k, Drafts& drafts) {
   }
 }
 
-void Compiler::add_product(Product& p, Drafts& drafts) {
-  const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
-  MatmulCall call = make_matmul_call(p, target_);
-  ValueId b = p.b.value;
+Compiler::PreparedOperands Compiler::prepare_operands(Product& p, const MatmulCall& call, Drafts& drafts) {
+  PreparedOperands made;
+  made.b = p.b.value;
   if (p.b.packed && !call.packs_b) {
-    b = temporary(p.type, {p.b.batches * p.b.matrix});
-    p.b.pack.buffers[p.b.pack_output] = b;
-    p.b.pack.writes = {b};
+    made.b = temporary(p.type, {p.b.batches * p.b.matrix});
+    p.b.pack.buffers[p.b.pack_output] = made.b;
+    p.b.pack.writes = {made.b};
     add_preparation(p.b.pack, drafts);
     if (p.starts() == Starts::kColumns) {
-      p.b.start.buffers.back() = b;
-      p.b.start.writes = {b};
+      p.b.start.buffers.back() = made.b;
+      p.b.start.writes = {made.b};
       add_preparation(p.b.start, drafts);
     }
   }
-  ValueId starts = kNone;
   if (call.row_starts) {
-    starts = temporary(p.type, {p.a.batches * p.rows});
-    p.a.start.buffers.back() = starts;
-    p.a.start.writes = {starts};
+    made.starts = temporary(p.type, {p.a.batches * p.rows});
+    p.a.start.buffers.back() = made.starts;
+    p.a.start.writes = {made.starts};
     add_preparation(p.a.start, drafts);
   }
-  ++time_;
+  return made;
+}
+
+Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const PreparedOperands& operands, ValueId result) {
   Draft d;
   d.step.kind = StepKind::kMatmul;
   if (p.a.packed) {
@@ -171,7 +172,7 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
   if (call.packs_b) {
     call.pack_b = add_packing(p.b, d);
   } else {
-    d.ranges.push_back(read(b));
+    d.ranges.push_back(read(operands.b));
   }
   if (call.copies_b) {
     Kernel copy = panel_copy(p);
@@ -182,14 +183,22 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
   RangeId scratch = buffers_.add(std::max<uint64_t>(call.scratch_bytes(), 64), time_);
   for (RangeId r : d.ranges) plan_->traffic_bytes += buffers_.bytes(r);
   d.ranges.push_back(scratch);
-  if (starts != kNone) d.ranges.push_back(read(starts));
+  if (operands.starts != kNone) d.ranges.push_back(read(operands.starts));
   const std::optional<Epilogue> epilogue = take_epilogue(p, d);
   call.epilogue = epilogue.has_value();
   add_micros(p, epilogue ? &*epilogue : nullptr, call);
   d.step.call = static_cast<uint32_t>(plan_->matmuls.size());
   plan_->matmuls.push_back(std::move(call));
   ++plan_->kernels;
-  drafts.push_back(std::move(d));
+  return d;
+}
+
+void Compiler::add_product(Product& p, Drafts& drafts) {
+  const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
+  MatmulCall call = make_matmul_call(p, target_);
+  const PreparedOperands operands = prepare_operands(p, call, drafts);
+  ++time_;
+  drafts.push_back(product_step(p, std::move(call), operands, result));
   if (p.converts) {
     KernelPlan k = convert_kernel(graph_, result, p.result);
     add_kernel(k, drafts);

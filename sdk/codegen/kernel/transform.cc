@@ -202,6 +202,75 @@ void split_loops(Kernel& kernel, int64_t least) {
   }
 }
 
+size_t split_rows(Kernel& kernel, int64_t rows, int64_t block) {
+  size_t count = 0;
+  int64_t size = 1;
+  while (count < kernel.outer && size < rows) size *= kernel.loops[count++].size;
+  if (count == 0 || size != rows || kernel.loops[count - 1].size % block != 0) return 0;
+  split_loop(kernel, count - 1, block);
+  return count;
+}
+
+void merge_first_loops(Kernel& kernel, size_t count) {
+  if (count < 2) return;
+  const auto is_affine = [&](const Index& i) {
+    for (size_t l = 0; l + 1 < count; ++l) {
+      if (i.coefficient(l) != i.coefficient(l + 1) * kernel.loops[l + 1].size) return false;
+    }
+    return true;
+  };
+  std::vector<bool> divides(count, false);  // by old loop: whether its variable is computed
+  for_each_index(kernel, [&](const Index& i) {
+    if (is_affine(i)) return;
+    for (size_t l = 0; l < count; ++l) divides[l] = divides[l] || i.coefficient(l) != 0;
+  });
+  // The variable of loop l is floor(merged / inside) modulo its size, where `inside` is the product of the sizes of the
+  // loops after it.
+  std::vector<Expr> variables;
+  std::vector<ExprId> variable(count, kNoExpr);
+  int64_t inside = 1;
+  for (size_t l = count; l-- > 0;) {
+    const int64_t size = kernel.loops[l].size;
+    if (divides[l]) {
+      Expr e;
+      e.type = COLLET_TYPE_S64;
+      e.op = ExprOp::kDivide;
+      e.index = loop_index(0);
+      e.a = inside;
+      if (inside > 1) variables.push_back(e);
+      if (l > 0) {
+        if (inside > 1) {
+          e.index = {};
+          e.index.terms = {{static_cast<ExprId>(variables.size() - 1), 1}};
+        }
+        e.op = ExprOp::kModulo;
+        e.a = size;
+        variables.push_back(e);
+      }
+      variable[l] = static_cast<ExprId>(variables.size() - 1);
+    }
+    inside *= size;
+  }
+  const auto shift = static_cast<ExprId>(variables.size());
+  for_each_use(kernel, [&](ExprId& id) { id += id == kNoExpr ? 0 : shift; });
+  for_each_index(kernel, [&](Index& i) {
+    const bool affine = is_affine(i);
+    if (!affine) {
+      for (size_t l = count; l-- > 0;) {
+        if (i.coefficient(l) != 0) i.terms.emplace_back(variable[l], i.coefficient(l));
+      }
+    }
+    i.coefficients.resize(std::max(i.coefficients.size(), count), 0);
+    i.coefficients.erase(i.coefficients.begin(), i.coefficients.begin() + static_cast<int64_t>(count) - 1);
+    if (!affine) i.coefficients[0] = 0;
+    while (!i.coefficients.empty() && i.coefficients.back() == 0) i.coefficients.pop_back();
+  });
+  kernel.exprs.insert(kernel.exprs.begin(), variables.begin(), variables.end());
+  kernel.loops.erase(kernel.loops.begin(), kernel.loops.begin() + static_cast<int64_t>(count) - 1);
+  kernel.loops[0].size = inside;
+  kernel.outer -= count - 1;
+}
+
 void collapse_loops(Kernel& kernel, size_t first) {
   for (size_t l = kernel.loops.size(); l-- > first;) {
     const bool scanned = kernel.scan && l == kernel.outer;  // a loop of size 1 is kept if it is the loop of the scan
@@ -212,6 +281,18 @@ void collapse_loops(Kernel& kernel, size_t first) {
     kernel.loops[l].size *= kernel.loops[l - 1].size;
     erase_loop(kernel, l - 1);
   }
+}
+
+void reorder_loops(Kernel& kernel, const std::vector<size_t>& order) {
+  for_each_index(kernel, [&](Index& i) {
+    std::vector<int64_t> steps;
+    for (size_t l : order) steps.push_back(i.coefficient(l));
+    while (!steps.empty() && steps.back() == 0) steps.pop_back();
+    i.coefficients = std::move(steps);
+  });
+  std::vector<Loop> loops;
+  for (size_t l : order) loops.push_back(kernel.loops[l]);
+  kernel.loops = std::move(loops);
 }
 
 bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups) {

@@ -19,6 +19,16 @@ void collapse_loops(Kernel& kernel, size_t first = 0);
 /// loop comes after the other one, or before it if `inside_first`, which changes the order of the points.
 void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first = false);
 
+/// Cuts the rows of a kernel into blocks. The first outer loops, whose sizes must have the product `rows`, count the
+/// rows; the last of them must have a multiple of `block` iterations. It is split, so that the loop that follows runs
+/// over the rows of a block. Returns how many loops count the blocks then, or 0 if the loops do not suit; the kernel is
+/// unchanged in that case.
+size_t split_rows(Kernel& kernel, int64_t rows, int64_t block);
+
+/// Makes one loop of the first `count` loops, which must be outer loops. Unlike collapse_loops, computes the variables
+/// of the old loops by division where accesses need them.
+void merge_first_loops(Kernel& kernel, size_t count);
+
 /// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient
 /// and the remainder become the variables of two loops, so that accesses are affine in them. Divisors less than `least`
 /// are left as they are.
@@ -27,6 +37,9 @@ void split_loops(Kernel& kernel, int64_t least);
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
 /// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
 void move_as_integers(Kernel& kernel);
+
+/// Reorders the loops: loop `order[i]` becomes loop i. Outer loops must stay before inner ones.
+void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
 
 /// Reorders the outer loops: the loops of each group, listed from the outermost, are merged to one loop, and the merged
 /// loops follow in the order of `groups`. An empty group becomes a loop of size 1. Loops in no group must have size 1.

@@ -142,5 +142,69 @@ TEST(SplitLoops, ScansKeepTheirLoop) {
   EXPECT_EQ(split(text, 8, 96), print_kernel(parsed(text)));
 }
 
+constexpr const char* kMaskedRows = R"(kernel (2 buffers) {
+  outer i0: 3
+  outer i1: 2
+  outer i2: 12
+  inner i3: 5
+  %0 = index i0 + 2*i2
+  %1 = index i3
+  %2 = compare pred %0, %1 ge signed
+  %3 = load f32 b0[120*i0 + 60*i1 + 5*i2 + i3]
+  %4 = constant f32 1
+  %5 = select f32 %2, %3, %4
+  %6 = constant f32 0
+  r0 = reduce add f32 %5 init %6
+  %7 = reduced f32 r0 result 0
+  %8 = subtract f32 %5, %7
+  store b1[120*i0 + 60*i1 + 5*i2 + i3], %8
+}
+)";
+
+TEST(SplitRows, MergedBlocks_KeepTheResults) {
+  Kernel kernel = parsed(kMaskedRows);
+  const std::vector<float> before = result(kernel, 360);
+  ASSERT_EQ(split_rows(kernel, 72, 4), 3u);
+  merge_first_loops(kernel, 3);
+  EXPECT_TRUE(verify_kernel(kernel).ok());
+  EXPECT_EQ(result(kernel, 360), before);
+  EXPECT_EQ(print_kernel(kernel), R"(kernel (2 buffers) {
+  outer i0: 18
+  outer i1: 4
+  inner i2: 5
+  %0 = modulo (i0) by 3
+  %1 = quotient (i0) by 6
+  %2 = index 2*i1 + 8*%0 + %1
+  %3 = index i2
+  %4 = compare pred %2, %3 ge signed
+  %5 = load f32 b0[20*i0 + 5*i1 + i2]
+  %6 = constant f32 1
+  %7 = select f32 %4, %5, %6
+  %8 = constant f32 0
+  r0 = reduce add f32 %7 init %8
+  %9 = reduced f32 r0 result 0
+  %10 = subtract f32 %7, %9
+  store b1[20*i0 + 5*i1 + i2], %10
+}
+)");
+}
+
+TEST(SplitRows, OtherNumbersOfRows_ChangeNothing) {
+  for (const auto& [rows, block] : {std::pair{36, 4}, std::pair{72, 5}, std::pair{360, 4}, std::pair{71, 1}}) {
+    Kernel kernel = parsed(kMaskedRows);
+    EXPECT_EQ(split_rows(kernel, rows, block), 0u) << rows;
+    EXPECT_EQ(print_kernel(kernel), kMaskedRows);
+  }
+}
+
+TEST(ReorderLoops, OtherOrder_KeepsTheResults) {
+  Kernel kernel = parsed(kMaskedRows);
+  const std::vector<float> before = result(kernel, 360);
+  reorder_loops(kernel, {2, 0, 1, 3});
+  EXPECT_TRUE(verify_kernel(kernel).ok());
+  EXPECT_EQ(kernel.loops[0].size, 12);
+  EXPECT_EQ(result(kernel, 360), before);
+}
+
 }  // namespace
 }  // namespace collet::codegen

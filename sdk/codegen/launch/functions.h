@@ -48,6 +48,9 @@ struct Tile {
 };
 using MicroFunction = void (*)(const Tile*);
 
+/// Most places of a step of a kBlocks.
+constexpr uint32_t kMostBlockPlaces = 64;
+
 /// Most buffers that the packing of an operand may access, including the packed memory.
 constexpr uint32_t kMostPackBuffers = 64;
 

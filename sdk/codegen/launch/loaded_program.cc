@@ -82,8 +82,12 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
     to.cost_ns = from.kernel.cost_ns;
     to.bytes = from.bytes;
     to.index_bytes = from.index_bytes;
+    to.block_bytes = from.block_bytes;
     if (from.loop != kNoFunction) to.loop = reinterpret_cast<LoopFunction>(addresses_[from.loop]);
-    if (from.kind == StepKind::kMatmul) to.matmul = &matmuls_[from.call];
+    if (from.kind == StepKind::kMatmul) {
+      to.matmul = &matmuls_[from.call];
+      to.checks_b = plan_.matmuls[from.call].checks_parts;
+    }
     if (from.kind == StepKind::kRoutine) to.routine = routines_[from.call].get();
     for (const StepList& child : from.children) to.children.push_back(resolve(child));
   }
@@ -126,11 +130,41 @@ void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* add
       case StepKind::kConditional:
         run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], slots, addresses, threads);
         break;
+      case StepKind::kBlocks: {
+        BlockWork work{step.children[0], addresses};
+        for (const Step& one : step.children[0]) {
+          if (one.checks_b) work.finite = work.finite && one.matmul->has_finite_b(addresses + one.first_place);
+        }
+        if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
+          threads.loop(step.range, 1, run_blocks, &work);
+        } else {
+          run_blocks(&work, 0, step.range, 0);
+        }
+        break;
+      }
       case StepKind::kLibrary:
       case StepKind::kChoice:
       case StepKind::kHostValue:
       case StepKind::kCollective:
         break;  // only launch plans for grids have these steps
+    }
+  }
+}
+
+void LoadedProgram::run_blocks(void* context, int64_t begin, int64_t end, int worker) {
+  const BlockWork& work = *static_cast<const BlockWork*>(context);
+  char* places[kMostBlockPlaces];
+  for (int64_t block = begin; block < end; ++block) {
+    for (const Step& step : work.steps) {
+      for (size_t i = 0; i < step.block_bytes.size(); ++i) {
+        const int64_t shift = (worker - block) * static_cast<int64_t>(step.block_bytes[i]);
+        places[i] = work.addresses[step.first_place + i] + shift;
+      }
+      if (step.matmul) {
+        step.matmul->run_jobs(places, block, block + 1, worker, work.finite);
+      } else {
+        step.kernel(places, block, block + 1);
+      }
     }
   }
 }

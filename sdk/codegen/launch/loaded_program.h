@@ -50,13 +50,22 @@ class LoadedProgram {
     LoopFunction loop = nullptr;
     const MatmulRunner* matmul = nullptr;
     const Routine* routine = nullptr;
+    std::vector<uint64_t> block_bytes;
+    bool checks_b = false;  ///< MatmulCall::checks_parts
     std::vector<std::vector<Step>> children;
+  };
+  struct BlockWork {
+    const std::vector<Step>& steps;
+    char* const* addresses;
+    bool finite = true;  ///< whether has_finite_b is true for all products that check it
   };
   using Steps = std::vector<Step>;
 
   explicit LoadedProgram(LaunchPlan plan) : plan_(std::move(plan)) {}
   Steps resolve(const StepList& steps) const;
   static void run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads);
+  /// Runs blocks [begin, end) of a kBlocks, whose BlockWork is `context`.
+  static void run_blocks(void* context, int64_t begin, int64_t end, int worker);
 
   LaunchPlan plan_;
   std::vector<void*> addresses_;  ///< addresses of plan_.functions

@@ -172,10 +172,19 @@ class MatmulLoops {
       m_.put(&Tile::rows, m_.choose(last_row, c_.last_rows, c_.tile_rows));
       if (!c_.positions.empty())
         m_.put(&Tile::position, m_.elements(&MatmulCall::positions, batch * static_cast<int64_t>(c_.batch_rank)));
-      if (c_.first_step.empty()) {
-        m_.compute(last_row, last_column);
+      const Number tile = batch * c_.tiles + i;
+      const auto compute = [&] {
+        if (m_.uses_parts(c_)) {
+          compute_part(tile, a_ + (a + a_at) * c_.element_bytes, last_row, last_column);
+        } else {
+          m_.compute(last_row, last_column);
+        }
+      };
+      if (c_.first_column.empty()) {
+        compute();
       } else {
-        compute_part(batch * c_.tiles + i, a_ + (a + a_at) * c_.element_bytes, last_row, last_column);
+        m_.when(column < m_.element(&MatmulCall::end_column, tile),
+                [&] { m_.when(m_.element(&MatmulCall::first_column, tile) < column + c_.panel, compute); });
       }
       if (c_.copies_b) m_.put(&Tile::ahead_step, m_.number(0));  // the first tile has fetched the panel
       m_.finish(is_last_block, last_column);

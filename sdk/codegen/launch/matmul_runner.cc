@@ -53,7 +53,13 @@ class MatmulRunner::Interpreter {
   using Table = std::vector<int64_t> MatmulCall::*;
 
   Interpreter(const MatmulRunner& runner, char* const* buffers, Tile& tile)
-      : r_(runner), buffers_(buffers), tile_(tile) {}
+      : r_(runner),
+        buffers_(buffers),
+        tile_(tile),
+        uses_parts_(!runner.c_.first_step.empty() && !runner.c_.checks_parts) {}
+
+  void use_parts(bool whether) { uses_parts_ = whether; }
+  bool uses_parts(const MatmulCall&) const { return uses_parts_; }
 
   static Number number(int64_t x) { return x; }
   static Number least(Number x, Number y) { return std::min(x, y); }
@@ -97,21 +103,63 @@ class MatmulRunner::Interpreter {
   const MatmulRunner& r_;
   char* const* buffers_;
   Tile& tile_;
+  bool uses_parts_;
 };
 
 [[gnu::flatten]] void MatmulRunner::jobs(void* context, int64_t begin, int64_t end, int worker) {
   const Work& w = *static_cast<const Work*>(context);
   Tile tile;  // not initialised: setting all fields would take as long as a small product
   Interpreter interpreter(w.runner, w.buffers, tile);
-  MatmulLoops<Interpreter>(w.runner.c_, interpreter).jobs(begin, end, worker);
+  MatmulLoops<Interpreter> loops(w.runner.c_, interpreter);
+  if (!w.runner.c_.checks_parts) return loops.jobs(begin, end, worker);
+  for (int64_t batch = begin; batch < end; ++batch) {
+    interpreter.use_parts(w.finite && w.runner.is_zero_outside(w.buffers, batch));
+    loops.jobs(batch, batch + 1, worker);
+  }
+}
+
+bool MatmulRunner::has_finite_b(char* const* buffers) const {
+  if (!c_.checks_parts) return false;
+  const auto [least, most] = std::minmax_element(c_.b_at.begin(), c_.b_at.end());
+  int64_t first = *least * c_.b_matrix;
+  int64_t end = (*most + 1) * c_.b_matrix;
+  if (!c_.b_packed) {
+    first = *least + c_.b_offset;
+    end = *most + c_.b_offset + (c_.depth - 1) * c_.b_depth + c_.columns;
+  }
+  const auto* const b = reinterpret_cast<const uint32_t*>(buffers[c_.a_buffers]);
+  // All bits of the exponent are set in infinities and NaN, and only there.
+  constexpr uint32_t high = 0x7f800000;
+  const uint32_t low = c_.pairs ? 0x7f80 : high;
+  uint32_t found = 0;
+  for (int64_t i = first; i < end; ++i)
+    found |= static_cast<uint32_t>((b[i] & high) == high) | static_cast<uint32_t>((b[i] & low) == low);
+  return found == 0;
+}
+
+bool MatmulRunner::is_zero_outside(char* const* buffers, int64_t batch) const {
+  const auto* const a =
+      reinterpret_cast<const uint32_t*>(buffers[0]) + c_.a_offset + c_.a_at[static_cast<size_t>(batch)];
+  for (int64_t tile = 0; tile < c_.tiles; ++tile) {
+    const auto at = static_cast<size_t>(batch * c_.tiles + tile);
+    const int64_t last = std::min((tile + 1) * c_.tile_rows, c_.rows);
+    for (int64_t row = tile * c_.tile_rows; row < last; ++row) {
+      const uint32_t* const elements = a + row * c_.a_row;
+      uint32_t bits = 0;
+      for (int64_t i = 0; i < c_.first_step[at]; ++i) bits |= elements[i];
+      for (int64_t i = c_.end_step[at]; i < c_.depth; ++i) bits |= elements[i];
+      if (bits != 0) return false;
+    }
+  }
+  return true;
 }
 
 void MatmulRunner::run(char* const* buffers, Threads& threads) const {
-  Work work{*this, buffers};
   if (c_.threads > 1 && threads.worthwhile(c_.cost_ns)) {
+    Work work{*this, buffers, false};
     threads.loop(c_.jobs(), 1, jobs, &work);
   } else {
-    jobs(&work, 0, c_.jobs(), 0);
+    run_jobs(buffers, 0, c_.jobs(), 0);
   }
 }
 

@@ -73,7 +73,10 @@ class Printer {
     if (call.b_packed) out_ += ", b packed";
     if (call.copies_b) out_ += ", panels of b copied";
     if (call.epilogue) out_ += ", epilogue";
-    if (!call.first_step.empty()) out_ += ", " + std::to_string(percent_skipped(call)) + " % in padding";
+    if (!call.first_step.empty()) {
+      out_ += ", " + std::to_string(percent_skipped(call)) + (call.checks_parts ? " % masked" : " % in padding");
+    }
+    if (!call.first_column.empty()) out_ += ", " + std::to_string(percent_unused(call)) + " % not used";
     out_ += "\n";
   }
 
@@ -83,6 +86,13 @@ class Printer {
     int64_t used = 0;
     for (size_t i = 0; i < call.first_step.size(); ++i) used += call.end_step[i] - call.first_step[i];
     return 100 - 100 * used / (all * static_cast<int64_t>(call.first_step.size()));
+  }
+
+  /// Returns the share of the result that nothing uses.
+  static int64_t percent_unused(const MatmulCall& call) {
+    int64_t used = 0;
+    for (size_t i = 0; i < call.first_column.size(); ++i) used += call.end_column[i] - call.first_column[i];
+    return 100 - 100 * used / (call.columns * static_cast<int64_t>(call.first_column.size()));
   }
 
   void collective(size_t i, const CollectiveCall& call) {
@@ -112,7 +122,11 @@ class Printer {
 
   std::string places(const Step& step) const {
     std::string text;
-    for (uint32_t i = 0; i < step.places; ++i) text += (i ? ", " : "") + place(plan_.places[step.first_place + i]);
+    for (uint32_t i = 0; i < step.places; ++i) {
+      text += (i ? ", " : "") + place(plan_.places[step.first_place + i]);
+      if (i < step.block_bytes.size() && step.block_bytes[i] != 0)
+        text += " (" + std::to_string(step.block_bytes[i]) + " bytes of each thread)";
+    }
     return "(" + text + ")";
   }
 
@@ -167,8 +181,13 @@ class Printer {
       case StepKind::kChoice:
         out_ += "choice " + std::to_string(step.call);
         break;
+      case StepKind::kBlocks:
+        out_ += std::to_string(step.kernel.range) + " blocks of rows";
+        if (step.kernel.parallel) out_ += " in parallel";
+        break;
     }
     out_ += "\n";
+    if (step.kind == StepKind::kBlocks) return steps(step.children[0], indent + "  ");
     const std::string one_of = step.kind == StepKind::kChoice ? "way " : "branch ";
     for (size_t i = 0; i < step.children.size(); ++i) {
       const bool loop = step.kind == StepKind::kWhile;

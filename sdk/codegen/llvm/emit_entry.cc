@@ -70,9 +70,9 @@ class MatmulWriter {
 
   llvm::Function* run() {
     tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    for (const Table table :
-         {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::start_at, &MatmulCall::positions,
-          &MatmulCall::segments, &MatmulCall::first_step, &MatmulCall::end_step}) {
+    for (const Table table : {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::start_at,
+                              &MatmulCall::positions, &MatmulCall::segments, &MatmulCall::first_step,
+                              &MatmulCall::end_step, &MatmulCall::first_column, &MatmulCall::end_column}) {
       if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
     }
     Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
@@ -82,6 +82,7 @@ class MatmulWriter {
   }
 
   Number number(int64_t x) { return of(w_.number(x)); }
+  static bool uses_parts(const MatmulCall& call) { return !call.first_step.empty() && !call.checks_parts; }
   Number least(Number x, Number y) { return of(b_.CreateSelect((x < y).v, x.v, y.v)); }
   Number most(Number x, Number y) { return of(b_.CreateSelect((x < y).v, y.v, x.v)); }
   Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
@@ -238,6 +239,49 @@ class EntryWriter final : public StepsWriter {
     Value* const table = places(step);
     share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
           [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
+  }
+
+  void blocks(const Step& step) override {
+    const KernelCall& call = step.kernel;
+    uint32_t count = 0;
+    for (const Step& one : step.children[0]) count += one.places;
+    Value* const table = w_.local(llvm::ArrayType::get(b_.getPtrTy(), count));
+    uint32_t next = 0;
+    for (const Step& one : step.children[0]) {
+      for (uint32_t i = 0; i < one.places; ++i) b_.CreateStore(place(one, i), w_.at(table, int64_t{8} * next++));
+    }
+    llvm::Function* const part = block_function(step.children[0]);
+    const auto whole = [&] { b_.CreateCall(part, {table, w_.number(0), w_.number(call.range), b_.getInt32(0)}); };
+    if (!call.parallel) return whole();
+    share(call.cost_ns, part, table, call.range, 1, whole);
+  }
+
+  /// Returns the part function that runs steps for blocks of rows. Its table has the places of all steps, in order.
+  llvm::Function* block_function(const StepList& list) {
+    auto* const function =
+        llvm::Function::Create(part_function(module_.getContext()), llvm::Function::InternalLinkage, "blocks", module_);
+    FunctionWriter w(function, target_);
+    Value* const worker = w.b.CreateSExt(function->getArg(3), w.b.getInt64Ty());
+    Value* const own = w.local(llvm::ArrayType::get(w.b.getPtrTy(), kMostBlockPlaces));
+    w.loop(function->getArg(1), function->getArg(2), [&](Value* block) {
+      Value* const ahead = w.b.CreateSub(worker, block);
+      Value* const end = w.add(block, w.number(1));
+      uint32_t next = 0;
+      for (const Step& step : list) {
+        for (uint32_t i = 0; i < step.places; ++i) {
+          Value* const address = w.b.CreateLoad(w.b.getPtrTy(), w.at(function->getArg(0), int64_t{8} * next++));
+          const auto bytes = static_cast<int64_t>(step.block_bytes[i]);
+          w.b.CreateStore(bytes == 0 ? address : w.at(address, w.times(ahead, bytes)), w.at(own, int64_t{8} * i));
+        }
+        if (step.kind == StepKind::kMatmul) {
+          w.b.CreateCall(matmuls_[step.call], {own, block, end, function->getArg(3)});
+        } else {
+          w.b.CreateCall(functions_[step.kernel.function], {own, block, end});
+        }
+      }
+    });
+    w.b.CreateRetVoid();
+    return function;
   }
 
   /// Emits a parallel loop over [0, range) that the caller's threads share, if the work is large enough and the caller

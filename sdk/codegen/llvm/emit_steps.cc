@@ -23,6 +23,8 @@ void StepsWriter::one(const Step& step) {
       return kernel(step);
     case StepKind::kMatmul:
       return matmul(step);
+    case StepKind::kBlocks:
+      return blocks(step);
     case StepKind::kRoutine:
     case StepKind::kLibrary:
     case StepKind::kChoice:
@@ -147,7 +149,9 @@ class LoopWriter final : public StepsWriter {
     b_.CreateCall(functions_.at(call.tail), {rest, w_.number(0), w_.number(call.tail_range)});
   }
 
-  void matmul(const Step&) override {}  // unreachable: a joined loop has no matrix product
+  // Unreachable: a joined loop has no matrix product.
+  void matmul(const Step&) override {}
+  void blocks(const Step&) override {}
 
   const LoopSource& source_;
   std::map<FunctionId, llvm::Function*> functions_;

@@ -86,6 +86,7 @@ class StepsWriter {
   virtual Value* place(const Step& step, uint32_t i) = 0;
   virtual void kernel(const Step& step) = 0;
   virtual void matmul(const Step& step) = 0;
+  virtual void blocks(const Step& step) = 0;
 
   llvm::Function* function_;
   FunctionWriter w_;

@@ -18,7 +18,7 @@ int64_t divide_up(int64_t x, int64_t y) {
 
 class Maker {
  public:
-  explicit Maker(const Target& target) : target_(target) {}
+  Maker(const Target& target, bool by_batch) : target_(target), by_batch_(by_batch) {}
 
   MatmulCall run(const Product& p) {
     c_.element_bytes = p.type == COLLET_TYPE_F64 ? 8 : 4;
@@ -96,13 +96,17 @@ class Maker {
         c_.positions.push_back(b / inside % level.first);
       }
     }
-    if (!c_.a_packed) {
+    if (!c_.a_packed && !by_batch_) {
       while (c_.shared < c_.batches && c_.b_at[static_cast<size_t>(c_.shared)] == c_.b_at[0]) ++c_.shared;
       if (c_.batches % c_.shared != 0) c_.shared = 1;
     }
     c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches && c_.b_starts == 0;
     set_parts(p.a);
-    partition();
+    if (by_batch_) {
+      c_.column_parts = 1;
+    } else {
+      partition();
+    }
     c_.packs_b = c_.packs_b && c_.chunks == 1;
     c_.copies_b = c_.copies_b && c_.tiles * c_.shared >= kLeastCopied * c_.chunks;
     if (c_.copies_b) c_.first_step = c_.end_step = {};  // a panel is copied, and fetched, as a whole
@@ -185,13 +189,14 @@ class Maker {
   }
 
   const Target& target_;
+  const bool by_batch_;
   MatmulCall c_;
 };
 
 }  // namespace
 
-MatmulCall make_matmul_call(const Product& product, const Target& target) {
-  return Maker(target).run(product);
+MatmulCall make_matmul_call(const Product& product, const Target& target, bool by_batch) {
+  return Maker(target, by_batch).run(product);
 }
 
 }  // namespace collet::codegen

@@ -9,6 +9,7 @@
 namespace collet::codegen {
 
 /// Chooses the blocking of a product for the caches and threads of a target. The caller sets the function numbers.
-MatmulCall make_matmul_call(const Product& product, const Target& target);
+/// `by_batch`: each batch is one job.
+MatmulCall make_matmul_call(const Product& product, const Target& target, bool by_batch = false);
 
 }  // namespace collet::codegen

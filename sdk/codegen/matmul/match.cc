@@ -69,8 +69,8 @@ struct Side {
 
 class Finder {
  public:
-  Finder(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out)
-      : plan_(plan), k_(plan.kernel), graph_(graph), target_(target), out_(out) {}
+  Finder(const KernelPlan& plan, const Graph& graph, const Target& target, size_t batch_loops, Product& out)
+      : plan_(plan), k_(plan.kernel), graph_(graph), target_(target), batch_loops_(batch_loops), out_(out) {}
 
   bool run() {
     if (!match() || !group()) return false;
@@ -221,7 +221,7 @@ class Finder {
       if (in_rhs && !in_lhs && c == next_column) {
         columns_.insert(columns_.begin(), l);
         next_column = c * size;
-      } else if (in_lhs && !in_rhs && (rows_.empty() || c == next_row)) {
+      } else if (l >= batch_loops_ && in_lhs && !in_rhs && (rows_.empty() || c == next_row)) {
         rows_.insert(rows_.begin(), l);
         if (next_row == 0) out_.ldc = c;
         next_row = c * size;
@@ -890,6 +890,7 @@ class Finder {
   Kernel k_;  ///< the kernel; once pack_neighbours has succeeded, its last loop of the depth counts packed elements
   const Graph& graph_;
   const Target& target_;
+  const size_t batch_loops_;
   Product& out_;
   const Store* store_ = nullptr;
   uint32_t type_ = 0;
@@ -953,13 +954,13 @@ std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& 
   return at;
 }
 
-bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out, size_t batch_loops) {
   const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
   if (plan.kernel.reductions.size() != 1) return false;
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
   if (can_unroll_and_jam(collapsed)) return false;
-  return Finder(plan, graph, target, out).run() && fits(out.a) && fits(out.b);
+  return Finder(plan, graph, target, batch_loops, out).run() && fits(out.a) && fits(out.b);
 }
 
 std::string name_of(const MicroKernel& k) {

@@ -150,9 +150,10 @@ struct Product {
 /// depth. Buffers: the first element of the panel; the copy.
 Kernel panel_copy(const Product& product);
 
-/// Finds the product in a kernel whose loops have not been collapsed. Returns false if there is none, or if a plain
-/// kernel is faster.
-bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out);
+/// Finds the product in a kernel whose loops have not been collapsed. The first `batch_loops` loops become loops of the
+/// batch even if they could be rows. Returns false if there is none, or if a plain kernel is faster.
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out,
+                  size_t batch_loops = 0);
 
 /// Makes `plan`, a kernel that reads the product's result at each point and stores one value there, the product's
 /// epilogue. Returns false if that is not possible.

@@ -197,20 +197,47 @@ INSTANTIATE_TEST_SUITE_P(
                                        "qemu-aarch64-static -cpu max,sve256=on,sve-max-vq=2",
                                        "qemu-aarch64-static -cpu max,sve2048=on,sve-max-vq=16"}}));
 
-// Returns a program with a product, a loop nest and a reduction that are large enough to be shared by threads, and with
-// a constant that is larger than an argument may be.
+// An attention with a causal mask. Its scores are so large that it runs in blocks of rows.
+constexpr char kAttention[] = R"(
+  b = f32[16,160,160] broadcast(x), dimensions={1,2}
+  n = s32[16,160,160] iota(), iota_dimension=0
+  f = f32[16,160,160] convert(n)
+  t = f32[16,160,160] multiply(b, f)
+  scores = f32[16,160,160] dot(t, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  row = s32[16,160,160] iota(), iota_dimension=1
+  column = s32[16,160,160] iota(), iota_dimension=2
+  seen = pred[16,160,160] compare(row, column), direction=GE
+  none = f32[] constant(-inf)
+  nones = f32[16,160,160] broadcast(none), dimensions={}
+  logits = f32[16,160,160] select(seen, scores, nones)
+  top = f32[16,160] reduce(logits, none), dimensions={2}, to_apply=top_of
+  tops = f32[16,160,160] broadcast(top), dimensions={0,1}
+  low = f32[16,160,160] subtract(logits, tops)
+  exps = f32[16,160,160] exponential(low)
+  total = f32[16,160] reduce(exps, zero), dimensions={2}, to_apply=sum
+  totals = f32[16,160,160] broadcast(total), dimensions={0,1}
+  weights = f32[16,160,160] divide(exps, totals)
+  heads = f32[16,160,160] dot(weights, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  attention = f32[160,160] reduce(heads, zero), dimensions={0}, to_apply=sum
+)";
+
+// Returns a program with a product, a loop nest, a reduction and an attention that are large enough to be shared by
+// threads, and with a constant that is larger than an argument may be.
 std::string large_program() {
   std::string row;
   for (int i = 0; i < 160; ++i) row += (i ? ", " : "") + std::to_string((i * 7 % 11) - 5);
   std::string rows;
   for (int i = 0; i < 160; ++i) rows += (i ? ", {" : "{") + row + "}";
   return "HloModule large\nsum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+         "top_of { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n"
          "ENTRY e {\n  x = f32[160,160] parameter(0)\n  w = f32[160,160] constant({" +
          rows +
          "})\n  p = f32[160,160] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
          "  h = f32[160,160] tanh(p)\n  q = f32[160,160] dot(h, x), lhs_contracting_dims={1}, "
          "rhs_contracting_dims={1}\n"
-         "  s = f32[160,160] exponential(h)\n  y = f32[160,160] add(q, s)\n  zero = f32[] constant(0)\n"
+         "  s = f32[160,160] exponential(h)\n  u = f32[160,160] add(q, s)\n  zero = f32[] constant(0)\n" +
+         kAttention +
+         "  y = f32[160,160] add(u, attention)\n"
          "  z = f32[160] reduce(s, zero), dimensions={1}, to_apply=sum\n"
          "  ROOT r = (f32[160,160], f32[160]) tuple(y, z)\n}\n";
 }

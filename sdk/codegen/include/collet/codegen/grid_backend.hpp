@@ -175,6 +175,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
         case StepKind::kMatmul:
         case StepKind::kRoutine:
         case StepKind::kChoice:
+        case StepKind::kBlocks:
           break;
       }
       throw kernel::Error(COLLET_INTERNAL, "a launch plan for grids has a step that only a host runs");

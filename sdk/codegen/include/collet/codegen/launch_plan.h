@@ -109,6 +109,12 @@ struct MatmulCall {
   /// For each tile of rows of each batch, the part of the depth outside of which its rows of a are zero: the first step
   /// and the end, in segments if the depth has segments. Empty if nothing is known to be zero.
   std::vector<int64_t> first_step, end_step;
+  /// True if `first_step` and `end_step` hold only for data that is checked when the product runs: the other elements of
+  /// a must be zero, and b must be finite. Such a product is a step of a kBlocks; each batch is one job, and a is not packed.
+  bool checks_parts = false;
+  bool pairs = false;  ///< for checks_parts: an element is a pair of bf16, not an f32
+  /// For each tile of rows of each batch, the columns that are used, [first, end). Empty if all are.
+  std::vector<int64_t> first_column, end_column;
   uint64_t batch_rank = 0;
 
   /// Returns the number of parts that threads may compute at the same time.
@@ -316,7 +322,10 @@ enum class StepKind : uint8_t {
   kLibrary,
   kChoice,
   kHostValue,
-  kCollective
+  kCollective,
+  /// Runs its steps, kernels and products, for one block of rows after the other, so that what they write for each
+  /// other stays in the cache. Threads share the blocks.
+  kBlocks
 };
 
 struct Step;
@@ -326,7 +335,9 @@ struct Step {
   StepKind kind = StepKind::kKernel;
   uint32_t first_place = 0;  ///< index in LaunchPlan::places
   uint32_t places = 0;
-  KernelCall kernel;  ///< kKernel
+  /// kKernel. For kBlocks: `range` is the number of blocks, `cost_ns` and `parallel` are used as well. A kernel in a
+  /// kBlocks is called for one iteration of its first loop for each block, and a product for one of its batches.
+  KernelCall kernel;
   /// For kMatmul, kRoutine, kLibrary, kHostValue and kCollective: index in LaunchPlan::matmuls, routines, libraries,
   /// host_values or collectives. For kChoice: number of the choice among all choices.
   uint32_t call = 0;
@@ -335,8 +346,11 @@ struct Step {
   /// For kConditional: bytes of the branch index; 0 if it is a pred, where true selects branch 0.
   uint32_t index_bytes = 0;
   /// For kWhile: the condition, then the body. For kConditional: the branches. For kChoice: the alternatives, of which
-  /// the first calls no library.
+  /// the first calls no library. For kBlocks: the steps.
   std::vector<StepList> children;
+  /// For a step of a kBlocks: for each of its places, 0, or the bytes that it has for each thread. A thread that runs
+  /// block i of rows uses the bytes of its own as if they were the part of a whole array that belongs to block i.
+  std::vector<uint64_t> block_bytes;
   /// For kWhile on a target with grids: the trip count; then there is no condition, no place, and children[0] is empty.
   /// -1 if the condition decides.
   int64_t trips = -1;
