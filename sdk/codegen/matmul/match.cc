@@ -25,6 +25,7 @@ constexpr int64_t kLeastPacked = 192;
 constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be read from memory fast enough
 /// Least vectors of a tile with which reading packed panels of b is as fast as reading its rows.
 constexpr int kWideTile = 4;
+constexpr int64_t kFarCaches = 32;       ///< a larger b than this many times the second cache is surely in memory
 constexpr int64_t kNearCachesOfRow = 2;  ///< kNearCaches for b of a product of a single row
 constexpr int64_t kUnhintedRows = 4;  ///< most rows for which instructions that prefetch b take as long as the products
 constexpr int kShortVector = 16;      ///< bytes of the shortest vector that is used
@@ -687,9 +688,9 @@ class Finder {
   }
 
   /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the
-  /// processor prefetches it, and not in panels. Several rows then get tiles of few columns; a single row keeps the
-  /// widest tile. If the tiles of several rows are kWideTile vectors wide, panels are kept, because they are read as
-  /// fast.
+  /// processor prefetches it, and not in panels. Tiles then get few columns, unless a single row is multiplied by a
+  /// matrix that may be in a cache. If the tiles of several rows are kWideTile vectors wide, panels are kept, because
+  /// they are read as fast.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
@@ -700,7 +701,8 @@ class Finder {
     if (bytes < (rows == 1 ? kNearCachesOfRow : tiles * kNearCaches) * target_.second_cache) return;
     if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
     out_.b.streams = true;
-    if (out_.rows > 1) out_.vectors = std::min(out_.vectors, 2);
+    // From memory, two cache lines of each row at a time are read fastest; from a cache, the widest tile.
+    if (out_.rows > 1 || bytes > kFarCaches * target_.second_cache) out_.vectors = std::min(out_.vectors, 2);
   }
 
   /// Packs b with all columns of a row side by side.
