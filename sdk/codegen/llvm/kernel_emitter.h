@@ -120,6 +120,9 @@ class KernelEmitter {
   void emit_squares(size_t l, const std::function<void()>& body);
   /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
+  /// True if an outer loop advances `index` by the size of loop `l` at a time, at least `count` times, and each of its
+  /// iterations reads few rows: the next squares of a row then directly follow in memory, and are soon needed.
+  bool squares_follow(const Index& index, size_t l, int64_t count) const;
   /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
   /// Emits what is left of loop `l` after vectors of `width` lanes as shorter vectors, without masks. Returns false, and emits nothing, unless

@@ -140,6 +140,14 @@ TEST_P(Squares, LanesApart_AreReadAndWritten) {
   compare(GetParam(), std::move(kernels), 0);
 }
 
+TEST_P(Squares, OfRowsFarApart_AreTransposed) {
+  compare(GetParam(),
+          {{"few squares", transpose_of("f32", 1, 21, 1040)},
+           {"squares that follow each other", transpose_of("f32", 1, 21, 2048)},
+           {"of matrices", transpose_of("s16", 2, 37, 2560)}},
+          3);
+}
+
 TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
   Kernel kernel = transpose_of("f32", 40, 64, 64);
   choose_lanes(kernel, 256, 1);
