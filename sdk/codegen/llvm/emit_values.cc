@@ -110,7 +110,7 @@ Val KernelEmitter::instruction(const Expr& i) {
     case ExprOp::kStart:
       return {emit_start(ir_, i, val(i.args[0]).v, k_.exprs[static_cast<size_t>(i.args[0])].type)};
     case ExprOp::kInRange:
-      return {in_range(i.index, i.a)};
+      return {inside_.contains(&i) ? b_.getTrue() : in_range(i.index, i.a)};
     case ExprOp::kOp:
       return operation(i);
     case ExprOp::kLookup: {

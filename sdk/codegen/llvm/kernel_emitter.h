@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,23 @@ class KernelEmitter {
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
+  /// Iterations [first, last) of a loop, in which all `tests` are true, whatever the variables of other loops are. They are
+  /// the tests of indices that depend on the loop. There are none if these iterations are few.
+  struct Interior {
+    int64_t first;
+    int64_t last;
+    std::vector<const Expr*> tests;
+  };
+  Interior interior(size_t l) const;
+  /// True if the kernel is so small, and so simple, that what is inside of a loop may be emitted several times.
+  bool may_repeat_body() const;
+  /// Emits `body` for points at which the tests of `in` are true.
+  void inside(const Interior& in, const std::function<void()>& body);
+  /// Emits one iteration of loop `l`, which is not vectorised: twice, if it has an interior, without the tests there.
+  void iteration(size_t l, const std::function<void()>& body);
+  /// Emits the vectorised loop `l` as three loops, of which the middle one is for vectors in its interior. Returns false, and
+  /// emits nothing, if the interior is small or if that does not suit the kernel. Whole vectors end at `main_end`.
+  bool emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width, const std::function<void()>& body);
   /// True if loop `l` needs no tail after vectors of `width` lanes. Parts of loop 0 begin at multiples of the lanes.
   bool fills_vectors(size_t l, int width) const;
   /// Rounds `n` down to a multiple of `lanes`.
@@ -247,6 +265,7 @@ class KernelEmitter {
   int width_ = 1;                     ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
   Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
+  std::set<const Expr*> inside_;      ///< tests that are true at the insertion point
   Value* counted_ = nullptr;          ///< with mask_: an i64, the number of lanes that are used
   std::map<size_t, Value*> squares_;  ///< by transposed load: its vector in the current iteration
 };
