@@ -376,6 +376,7 @@ void KernelEmitter::side_iterations() {
     for (const Update& u : k_.updates) update(u);
     return;
   }
+  if (passes_.lanes_inside()) return interleaved_rows();
   // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
   std::vector<std::vector<Val>> values;
   for (int iteration = 0; iteration < unroll_; ++iteration) {
@@ -396,17 +397,45 @@ void KernelEmitter::side_iterations() {
   iv_plus_[passes_.side_loop()] = 0;
 }
 
+void KernelEmitter::interleaved_rows() {
+  struct Row {
+    std::vector<Val> vals;
+    std::map<size_t, Value*> kept_slots;
+  };
+  const size_t l = passes_.side_loop();
+  std::vector<Row> rows(static_cast<size_t>(unroll_), Row{vals_, {}});
+  const auto each_row = [&](const auto& body) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      iv_plus_[l] = static_cast<int64_t>(i);
+      std::swap(vals_, rows[i].vals);
+      std::swap(kept_slots_, rows[i].kept_slots);
+      body();
+      std::swap(kept_slots_, rows[i].kept_slots);
+      std::swap(vals_, rows[i].vals);
+    }
+    iv_plus_[l] = 0;
+  };
+  for (int pass = 0; pass <= passes_.last(); ++pass) each_row([&] { stage(pass); });
+  each_row([&] {
+    for (const Store& s : k_.stores) {
+      if (!passes_.is_inner(s)) store(s);
+    }
+  });
+}
+
 void KernelEmitter::stages() {
   known_.clear();
-  for (int pass = 0; pass <= passes_.last(); ++pass) {
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
-          k_.exprs[k].op != ExprOp::kReduced) {
-        vals_[k] = outer_value(k);
-      }
+  for (int pass = 0; pass <= passes_.last(); ++pass) stage(pass);
+}
+
+void KernelEmitter::stage(int pass) {
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
+        k_.exprs[k].op != ExprOp::kReduced) {
+      vals_[k] = outer_value(k);
     }
-    inner_pass(pass);
   }
+  inner_pass(pass);
 }
 
 void KernelEmitter::inner_pass(int pass) {

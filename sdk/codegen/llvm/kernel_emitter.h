@@ -160,6 +160,10 @@ class KernelEmitter {
   void outer(size_t l);
   /// Emits all passes over the inner loops, and between them the expressions of the outer loops that use their reductions.
   void stages();
+  /// Emits the expressions of the outer loops that pass `pass` needs, and then the pass.
+  void stage(int pass);
+  /// Emits several rows, each pass for all of them before the next pass.
+  void interleaved_rows();
   void inner_pass(int pass);
   virtual void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
 

@@ -56,6 +56,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_scalable(target);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
+  if (!target.has_grid()) find_interleaved();
 }
 
 void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
@@ -137,6 +138,18 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     }
     return;
   }
+}
+
+void KernelPasses::find_interleaved() {
+  constexpr int kRows = 4;
+  constexpr int64_t kMostVectors = 2;
+  constexpr size_t kMostInstructions = 200;  ///< most instructions of all rows that are computed at a time
+  if (!lanes_inside() || k_.reductions.empty() || k_.scan || k_.sequential || !k_.updates.empty() || scalable_) return;
+  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * kRows) return;
+  const int64_t vectors = (k_.loops[k_.outer].size + k_.lanes - 1) / k_.lanes;
+  if (vectors > kMostVectors || k_.exprs.size() * static_cast<size_t>(vectors) * kRows > kMostInstructions) return;
+  side_loop_ = k_.outer - 1;
+  side_unroll_ = kRows;
 }
 
 void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {

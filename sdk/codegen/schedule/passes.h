@@ -49,7 +49,8 @@ class KernelPasses {
   int first_pass(size_t k) const { return first_pass_[k]; }
 
   /// True if the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop
-  /// side_loop() are interleaved, so that they share loads.
+  /// side_loop() are interleaved, so that they share loads. Iterations that each reduce a row of few vectors are
+  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
@@ -77,6 +78,7 @@ class KernelPasses {
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
   void find_rows(const Target& target);
+  void find_interleaved();
   void find_transposed(const std::vector<uint64_t>& deps);
   void find_scalable(const Target& target);
   void need_all(int pass);
