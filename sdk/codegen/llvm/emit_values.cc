@@ -307,6 +307,8 @@ Val KernelEmitter::load(const Expr& i) {
   if (const ExprId t = i.mask == kNoExpr ? repeating_term(i.index) : kNoExpr; t != kNoExpr) return load_repeated(i, t);
   Lanes where = lanes(i.index);
   if (i.mask != kNoExpr) avoid_unmapped(i.mask, where);
+  if (passes_.is_unordered() && where.stride == 1 && !mask_ && lanes_ >= 2 * ir_.target.vector_bits / 32)
+    return {load_halves(ir_, bases_[i.buffer], where)};
   return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
 }
 

@@ -177,5 +177,24 @@ TEST_P(Rows, OfFewVectors_AreInterleaved) {
   compare_with_evaluator(*jit, cases);
 }
 
+TEST_P(Rows, OfBf16_AreReducedInAnyOrder) {
+  std::vector<KernelCase> cases;
+  for (const int64_t columns : {40, 64, 130, 256, 259, 2000}) {
+    const std::string size = std::to_string(columns);
+    cases.push_back({"sum of products",
+                     kernel_of("kernel (3 buffers) {\nouter i0: 3\ninner i1: " + size + "\n%0 = load bf16 b0[" + size +
+                               "*i0 + i1]\n%1 = convert f32 %0" + "\n%2 = load bf16 b1[i1 + 1]\n%3 = convert f32 %2" +
+                               "\n%4 = multiply f32 %1, %3\nr0 = reduce add f32 %4 init identity" +
+                               "\n%5 = reduced f32 r0 result 0\nstore b2[i0], %5\n}"),
+                     Fill::kSmall,
+                     {}});
+    choose_lanes(cases.back().kernel, GetParam());
+  }
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+  EXPECT_TRUE(KernelPasses(cases.back().kernel, jit->target()).is_unordered());
+  compare_with_evaluator(*jit, cases);
+}
+
 }  // namespace
 }  // namespace collet::codegen

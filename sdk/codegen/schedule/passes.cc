@@ -54,6 +54,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_transposed(deps);
   find_rows(target);
   find_scalable(target);
+  unordered_ = !target.has_grid() && finds_unordered(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
   if (!target.has_grid()) find_interleaved();
@@ -138,6 +139,21 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     }
     return;
   }
+}
+
+bool KernelPasses::finds_unordered(const std::vector<uint64_t>& deps) const {
+  if (!lanes_inside() || k_.reductions.empty() || k_.scan || !k_.updates.empty() || scalable_) return false;
+  const auto is_known = [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr; };
+  if (!std::all_of(k_.reductions.begin(), k_.reductions.end(), is_known)) return false;
+  if (std::any_of(k_.stores.begin(), k_.stores.end(), [&](const Store& s) { return is_inner(s); })) return false;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& e = k_.exprs[k];
+    if (e.op == ExprOp::kReduced || (deps[k] >> k_.lane_loop & 1) == 0) continue;
+    const bool loads = e.op == ExprOp::kLoad && e.type == COLLET_TYPE_BF16 && e.mask == kNoExpr &&
+                       e.index.terms.empty() && e.index.coefficient(k_.lane_loop) == 1;
+    if (!loads && e.op != ExprOp::kOp) return false;
+  }
+  return last_stage_ == 1;
 }
 
 void KernelPasses::find_interleaved() {

@@ -65,6 +65,9 @@ class KernelPasses {
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
+  /// True if the lanes may hold the elements of a row in any order, the same for all loads: all lanes of bf16 are reduced.
+  bool is_unordered() const { return unordered_; }
+
   /// True if vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
   bool is_scalable() const { return scalable_; }
   /// True if the tail is computed as one masked vector instead of one element at a time.
@@ -78,6 +81,7 @@ class KernelPasses {
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
   void find_rows(const Target& target);
+  bool finds_unordered(const std::vector<uint64_t>& deps) const;
   void find_interleaved();
   void find_transposed(const std::vector<uint64_t>& deps);
   void find_scalable(const Target& target);
@@ -105,6 +109,7 @@ class KernelPasses {
   bool transposing_ = false;
   bool masks_ = false;
   bool scalable_ = false;
+  bool unordered_ = false;
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;
   int side_unroll_ = 1;
