@@ -58,6 +58,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
   if (!target.has_grid()) find_interleaved();
+  if (!target.has_grid()) find_gathers(deps);
 }
 
 void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
@@ -154,6 +155,33 @@ bool KernelPasses::finds_unordered(const std::vector<uint64_t>& deps) const {
     if (!loads && e.op != ExprOp::kOp) return false;
   }
   return last_stage_ == 1;
+}
+
+void KernelPasses::find_gathers(const std::vector<uint64_t>& deps) {
+  constexpr int kRows = 4;
+  constexpr int64_t kMostRows = 8;  ///< short rows that are unrolled completely
+  constexpr size_t kMostUnrolled = 64;
+  constexpr size_t kMostInstructions = 24;
+  if (!is_plain(k_) || k_.sequential || k_.lanes == 1 || transposing_ || scalable_) return;
+  if (k_.outer < 2 || k_.lane_loop + 1 != k_.outer || k_.exprs.size() > kMostInstructions) return;
+  const size_t l = k_.lane_loop - 1;
+  const int64_t rows = k_.loops[l].size;
+  if (rows <= kMostRows && k_.loops[k_.lane_loop].size <= k_.lanes &&
+      k_.exprs.size() * static_cast<size_t>(rows) <= kMostUnrolled) {
+    side_loop_ = l;
+    side_unroll_ = static_cast<int>(rows);
+    return;
+  }
+  if (rows < 4 * kRows) return;
+  const bool shares = std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
+    if (e.op != ExprOp::kLoad || e.index.coefficient(l) == 0) return false;
+    uint64_t depends = 0;
+    for (const auto& t : e.index.terms) depends |= deps[static_cast<size_t>(t.first)];
+    return (depends >> k_.lane_loop & 1) != 0 && (depends >> l & 1) == 0;
+  });
+  if (!shares) return;
+  side_loop_ = l;
+  side_unroll_ = kRows;
 }
 
 void KernelPasses::find_interleaved() {

@@ -50,7 +50,8 @@ class KernelPasses {
 
   /// True if the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop
   /// side_loop() are interleaved, so that they share loads. Iterations that each reduce a row of few vectors are
-  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time.
+  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time. So are rows
+  /// that are gathered at the same positions, which are then computed once.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
@@ -83,6 +84,7 @@ class KernelPasses {
   void find_rows(const Target& target);
   bool finds_unordered(const std::vector<uint64_t>& deps) const;
   void find_interleaved();
+  void find_gathers(const std::vector<uint64_t>& deps);
   void find_transposed(const std::vector<uint64_t>& deps);
   void find_scalable(const Target& target);
   void need_all(int pass);
