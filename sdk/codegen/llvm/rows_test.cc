@@ -160,7 +160,7 @@ TEST_P(Rows, OfFewVectors_AreInterleaved) {
   std::vector<KernelCase> cases;
   for (const char* type : {"f32", "f64", "bf16", "s32", "s64"}) {
     for (const int64_t rows : {16, 19, 30, 41}) {
-      for (const int64_t columns : {12, 13, 16, 21, 31, 32}) {
+      for (const int64_t columns : {12, 13, 16, 21, 31, 32, 45, 70, 128, 250}) {
         cases.push_back(
             {std::string(type) + " by " + std::to_string(columns), row_wise(type, rows, columns), Fill::kSmall, {}});
         choose_lanes(cases.back().kernel, GetParam());

@@ -186,12 +186,14 @@ void KernelPasses::find_gathers(const std::vector<uint64_t>& deps) {
 
 void KernelPasses::find_interleaved() {
   constexpr int kRows = 4;
-  constexpr int64_t kMostVectors = 2;
-  constexpr size_t kMostInstructions = 200;  ///< most instructions of all rows that are computed at a time
+  constexpr int64_t kMostVectors = 16;
+  constexpr int64_t kMostStraightVectors = 4;  ///< for more of them, a loop and a tail are emitted
+  constexpr size_t kMostInstructions = 200;    ///< most instructions of all rows that are computed at a time
   if (!lanes_inside() || k_.reductions.empty() || k_.scan || k_.sequential || !k_.updates.empty() || scalable_) return;
   if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * kRows) return;
   const int64_t vectors = (k_.loops[k_.outer].size + k_.lanes - 1) / k_.lanes;
-  if (vectors > kMostVectors || k_.exprs.size() * static_cast<size_t>(vectors) * kRows > kMostInstructions) return;
+  const int64_t emitted = vectors <= kMostStraightVectors ? vectors : 2;
+  if (vectors > kMostVectors || k_.exprs.size() * static_cast<size_t>(emitted) * kRows > kMostInstructions) return;
   side_loop_ = k_.outer - 1;
   side_unroll_ = kRows;
 }
