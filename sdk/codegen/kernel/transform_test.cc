@@ -143,8 +143,8 @@ TEST(SplitLoops, ScansKeepTheirLoop) {
   EXPECT_EQ(split(text, 8, 96), print_kernel(parsed(text)));
 }
 
-/// Returns the `size` bit patterns that a kernel writes to buffer 2, for rows of patterns in buffer 0 and an initial value
-/// in buffer 1.
+/// Returns the `size` bit patterns that a kernel writes to buffer 2, for rows of patterns in buffer 0 and an initial
+/// value in buffer 1.
 std::vector<uint16_t> reduced(const Kernel& kernel, std::vector<uint16_t> rows, uint16_t init, size_t size) {
   std::vector<uint16_t> inits = {init};
   std::vector<uint16_t> out(size, 0xa5a5);

@@ -15,7 +15,8 @@ class Interior : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Widths, Interior, ::testing::Values(128, 256, 512));
 
-/// Returns a kernel that reduces windows of `size` positions along rows of `columns` elements, `low` of them before a row.
+/// Returns a kernel that reduces windows of `size` positions along rows of `columns` elements, `low` of them before a
+/// row.
 Kernel windows_of(const std::string& type, const std::string& combine, int64_t rows, int64_t columns, int64_t size,
                   int64_t low, int64_t stride) {
   const auto text = [](int64_t x) { return std::to_string(x); };

@@ -135,8 +135,8 @@ class KernelEmitter {
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
-  /// Iterations [first, last) of a loop, in which all `tests` are true, whatever the variables of other loops are. They are
-  /// the tests of indices that depend on the loop. There are none if these iterations are few.
+  /// Iterations [first, last) of a loop, in which all `tests` are true, whatever the variables of other loops are. They
+  /// are the tests of indices that depend on the loop. There are none if these iterations are few.
   struct Interior {
     int64_t first;
     int64_t last;
@@ -149,8 +149,9 @@ class KernelEmitter {
   void inside(const Interior& in, const std::function<void()>& body);
   /// Emits one iteration of loop `l`, which is not vectorised: twice, if it has an interior, without the tests there.
   void iteration(size_t l, const std::function<void()>& body);
-  /// Emits the vectorised loop `l` as three loops, of which the middle one is for vectors in its interior. Returns false, and
-  /// emits nothing, if the interior is small or if that does not suit the kernel. Whole vectors end at `main_end`.
+  /// Emits the vectorised loop `l` as three loops, of which the middle one is for vectors in its interior. Returns
+  /// false, and emits nothing, if the interior is small or if that does not suit the kernel. Whole vectors end at
+  /// `main_end`.
   bool emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width, const std::function<void()>& body);
   /// True if loop `l` needs no tail after vectors of `width` lanes. Parts of loop 0 begin at multiples of the lanes.
   bool fills_vectors(size_t l, int width) const;

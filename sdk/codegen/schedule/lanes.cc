@@ -221,8 +221,8 @@ void transpose_lanes(Kernel& kernel, size_t first) {
   regroup_loops(kernel, order);
 }
 
-/// Removes lanes that a plain kernel never uses. An access whose mask is false in most lanes still takes as long as one of all
-/// lanes if these extend beyond a cache line.
+/// Removes lanes that a plain kernel never uses. An access whose mask is false in most lanes still takes as long as one
+/// of all lanes if these extend beyond a cache line.
 void narrow_short_rows(Kernel& kernel) {
   constexpr int kLeast = 4;
   if (!is_plain(kernel) || kernel.lanes == 1 || kernel.lane_loop + 1 != kernel.outer) return;
@@ -239,10 +239,10 @@ int64_t tile_of(int64_t size) {
   return 1;
 }
 
-/// Tiles the loops of a kernel that moves short rows, of less than a vector, such as the channels of an image that is rotated. If
-/// the rows that it loads one after the other are far apart, it would use but one row of each cache line that it loads. The tiles
-/// are along a loop in which loaded rows are near each other. A tile stores to several places at a time, which large
-/// arrays do not gain from if a cache holds the lines until the next iteration of that loop.
+/// Tiles the loops of a kernel that moves short rows, of less than a vector, such as the channels of an image that is
+/// rotated. If the rows that it loads one after the other are far apart, it would use but one row of each cache line
+/// that it loads. The tiles are along a loop in which loaded rows are near each other. A tile stores to several places
+/// at a time, which large arrays do not gain from if a cache holds the lines until the next iteration of that loop.
 void tile_short_rows(Kernel& kernel, size_t first) {
   constexpr int64_t kLine = 64;   // bytes of a cache line
   constexpr int64_t kFar = 1024;  // bytes

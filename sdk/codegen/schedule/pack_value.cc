@@ -45,9 +45,10 @@ void pack_value(KernelPlan& plan, ExprId value, const std::vector<size_t>& loops
 
 namespace {
 
-/// Returns the last loop over results on which load `t` depends, if load `t` is a factor of a sum of complex products that reads
-/// its elements in order, as the other factor does; the number of loops otherwise. With this loop in the lanes, the parts of a
-/// complex number are in separate lanes already, and each number of the other factor is loaded once for all lanes.
+/// Returns the last loop over results on which load `t` depends, if load `t` is a factor of a sum of complex products
+/// that reads its elements in order, as the other factor does; the number of loops otherwise. With this loop in the
+/// lanes, the parts of a complex number are in separate lanes already, and each number of the other factor is loaded
+/// once for all lanes.
 size_t loop_of_factor(const Kernel& k, size_t t, const Kernel& scheduled) {
   const size_t none = k.loops.size();
   const Expr& e = k.exprs[t];

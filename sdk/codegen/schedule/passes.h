@@ -50,8 +50,8 @@ class KernelPasses {
 
   /// True if the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop
   /// side_loop() are interleaved, so that they share loads. Iterations that each reduce a row of few vectors are
-  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time. So are rows
-  /// that are gathered at the same positions, which are then computed once.
+  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time. So are
+  /// rows that are gathered at the same positions, which are then computed once.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
@@ -66,7 +66,8 @@ class KernelPasses {
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
-  /// True if the lanes may hold the elements of a row in any order, the same for all loads: all lanes of bf16 are reduced.
+  /// True if the lanes may hold the elements of a row in any order, the same for all loads: all lanes of bf16 are
+  /// reduced.
   bool is_unordered() const { return unordered_; }
 
   /// True if vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
