@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -185,6 +187,26 @@ TEST_P(ProductTest, SumsOfBf16AreExact) {
           ASSERT_EQ(got[static_cast<size_t>(i)], want) << batch << "x" << m << "x" << n << "x" << k << " at " << i;
         }
       }
+    }
+  }
+}
+
+TEST_P(ProductTest, ComplexFactorsInAllOrders) {
+  using C = std::complex<float>;
+  std::mt19937 random(3);
+  const auto numbers = [&](int64_t n) {
+    std::vector<C> v;
+    const auto part = [&] { return static_cast<float>(static_cast<int>(random() % 7) - 3); };
+    while (static_cast<int64_t>(v.size()) < n) {
+      const float re = part();
+      v.emplace_back(re, part());
+    }
+    return v;
+  };
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 70, 33}, {64, 16, 256}, {70, 5, 40}, {33, 64, 1}}) {
+    for (const int turned : {0, 1, 2, 3}) {
+      dot<C, C>(COLLET_TYPE_C64, COLLET_TYPE_C64, numbers(2 * m * k), numbers(2 * k * n), 2, m, n, k, turned % 2 == 1,
+                turned > 1);
     }
   }
 }

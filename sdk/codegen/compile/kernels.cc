@@ -277,6 +277,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   if (!target_.has_grid()) {
     const bool merged = merge_rows(graph_, k, target_.vector_bits, rows_left);
     if (!merged && k.copies.empty()) split_squares(k, rows_left);
+    compare_as_integers(kernel);
     choose_lanes(kernel, target_.vector_bits);
   }
   if (!at_once && !again) ++time_;
@@ -312,6 +313,7 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
   Draft d;
   for (KernelPlan* k : {&parts, &rest}) {
     collapse_loops(k->kernel);
+    compare_as_integers(k->kernel);
     choose_lanes(k->kernel, target_.vector_bits);
     add_buffers(*k, d);
     for (ValueId v : k->buffers) {

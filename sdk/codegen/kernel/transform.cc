@@ -164,6 +164,107 @@ void move_as_integers(Kernel& kernel) {
   }
 }
 
+bool compare_as_integers(Kernel& kernel) {
+  constexpr int64_t kFewPoints = 64;
+  if (kernel.reductions.size() != 1 || kernel.scan || !kernel.updates.empty()) return false;
+  const Reduction& r = kernel.reductions[0];
+  const bool largest = r.combine == COLLET_COMBINE_MAXIMUM;
+  if (!largest && r.combine != COLLET_COMBINE_MINIMUM) return false;
+  const uint32_t type = r.types[0];
+  if ((type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16) || r.condition != kNoExpr) return false;
+  const Expr& input = kernel.exprs[static_cast<size_t>(r.inputs[0])];
+  if (input.op != ExprOp::kLoad || input.type != type || input.mask != kNoExpr) return false;
+  if (inner_points(kernel) < kFewPoints) return false;
+  // Nothing else may depend on the inner loops.
+  const auto deps = loop_dependencies(kernel);
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    const bool is_input = static_cast<ExprId>(k) == r.inputs[0];
+    if (!is_input && kernel.exprs[k].op != ExprOp::kReduced && deps[k] >> kernel.outer != 0) return false;
+  }
+  size_t uses = 0;
+  for_each_use(kernel, [&](ExprId id) { uses += id == r.inputs[0] ? 1 : 0; });
+  if (uses != 1) return false;
+
+  const uint64_t infinity = type == COLLET_TYPE_F16 ? 0x7c00 : 0x7f80;
+  const uint64_t nan = type == COLLET_TYPE_F16 ? 0x7e00 : 0x7fc0;
+  constexpr uint64_t kRest = 0x7fff;  // all bits but the sign
+  std::vector<Expr> exprs;
+  const auto add = [&](Expr e) {
+    exprs.push_back(std::move(e));
+    return static_cast<ExprId>(exprs.size() - 1);
+  };
+  const auto constant = [&](uint32_t of, uint64_t bits) {
+    Expr e;
+    e.type = of;
+    e.bits = {bits & 0xffff, 0};
+    return add(std::move(e));
+  };
+  const auto op = [&](uint32_t opcode, uint32_t of, std::vector<ExprId> args, int64_t direction = 0) {
+    return add(op_expr(opcode, of, std::move(args), direction));
+  };
+  // Negative floats have the reverse order of their bits.
+  const auto ordered = [&](ExprId bits) {
+    const ExprId sign = op(COLLET_OP_SHIFT_RIGHT_ARITHMETIC, COLLET_TYPE_S16, {bits, constant(COLLET_TYPE_S16, 15)});
+    const ExprId rest = op(COLLET_OP_AND, COLLET_TYPE_S16, {sign, constant(COLLET_TYPE_S16, kRest)});
+    return op(COLLET_OP_XOR, COLLET_TYPE_S16, {bits, rest});
+  };
+  std::vector<ExprId> number(kernel.exprs.size(), kNoExpr);
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    Expr e = kernel.exprs[k];
+    const auto renumber = [&](ExprId& id) {
+      if (id != kNoExpr) id = number[static_cast<size_t>(id)];
+    };
+    for (ExprId& a : e.args) renumber(a);
+    for (auto& t : e.index.terms) renumber(t.first);
+    renumber(e.mask);
+    if (static_cast<ExprId>(k) == r.inputs[0]) {
+      e.type = COLLET_TYPE_S16;
+      number[k] = ordered(add(std::move(e)));
+    } else if (e.op == ExprOp::kReduced) {
+      e.type = COLLET_TYPE_S16;
+      const ExprId best = add(e);
+      e.b = 1;
+      const ExprId other = add(std::move(e));
+      const auto beyond = [&](ExprId x, uint64_t limit, int64_t direction) {
+        return op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {x, constant(COLLET_TYPE_S16, limit)}, direction);
+      };
+      const ExprId above = beyond(largest ? best : other, infinity, COLLET_DIRECTION_GT);
+      const ExprId below = beyond(largest ? other : best, ~infinity, COLLET_DIRECTION_LT);
+      const ExprId has_nan = op(COLLET_OP_OR, COLLET_TYPE_PRED, {above, below});
+      ExprId x = op(COLLET_OP_BITCAST_CONVERT, type, {ordered(best)});
+      if (r.inits[0] != kNoExpr) {
+        const Expr& init = exprs[static_cast<size_t>(number[static_cast<size_t>(r.inits[0])])];
+        const uint64_t identity = largest ? infinity | 0x8000 : infinity;
+        if (init.op != ExprOp::kConstant || init.bits[0] != identity) {
+          x = op(largest ? COLLET_OP_MAXIMUM : COLLET_OP_MINIMUM, type, {number[static_cast<size_t>(r.inits[0])], x});
+        }
+      }
+      number[k] = op(COLLET_OP_SELECT, type, {has_nan, constant(type, nan), x});
+    } else {
+      number[k] = add(std::move(e));
+    }
+  }
+  const auto renumber = [&](ExprId& id) {
+    if (id != kNoExpr) id = number[static_cast<size_t>(id)];
+  };
+  for (Store& s : kernel.stores) {
+    renumber(s.value);
+    renumber(s.mask);
+    for (auto& t : s.index.terms) renumber(t.first);
+  }
+  // If there is a NaN, the largest or the least integer is beyond the infinities.
+  Reduction best;
+  best.combine = r.combine;
+  best.inputs = {number[static_cast<size_t>(r.inputs[0])]};
+  best.inits = {kNoExpr};
+  best.types = {COLLET_TYPE_S16};
+  Reduction other = best;
+  other.combine = largest ? COLLET_COMBINE_MINIMUM : COLLET_COMBINE_MAXIMUM;
+  kernel.reductions = {std::move(best), std::move(other)};
+  kernel.exprs = std::move(exprs);
+  return true;
+}
+
 void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first) {
   const size_t at = inside_first ? loop : loop + 1;
   for_each_index(kernel, [&](Index& i) {

@@ -41,6 +41,11 @@ void move_as_integers(Kernel& kernel);
 /// Reorders the loops: loop `order[i]` becomes loop i. Outer loops must stay before inner ones.
 void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
 
+/// Changes a maximum or minimum of long rows of f16 or bf16 to one of integers, whose vectors have twice as many lanes.
+/// The order of the integers is that of the floats; the results are the same for NaN and for zeros of both signs, too.
+/// Returns false, and changes nothing, if the kernel computes anything else from the elements of a row.
+bool compare_as_integers(Kernel& kernel);
+
 /// Reorders the outer loops: the loops of each group, listed from the outermost, are merged to one loop, and the merged
 /// loops follow in the order of `groups`. An empty group becomes a loop of size 1. Loops in no group must have size 1.
 /// Returns false if some access does not address a group as it would address one loop; the kernel must not be used

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <numeric>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -204,6 +205,71 @@ TEST(ReorderLoops, OtherOrder_KeepsTheResults) {
   EXPECT_TRUE(verify_kernel(kernel).ok());
   EXPECT_EQ(kernel.loops[0].size, 12);
   EXPECT_EQ(result(kernel, 360), before);
+}
+
+/// Returns the `size` bit patterns that a kernel writes to buffer 2, for rows of patterns in buffer 0 and an initial
+/// value in buffer 1.
+std::vector<uint16_t> reduced(const Kernel& kernel, std::vector<uint16_t> rows, uint16_t init, size_t size) {
+  std::vector<uint16_t> inits = {init};
+  std::vector<uint16_t> out(size, 0xa5a5);
+  const std::array<std::span<std::byte>, 3> buffers = {std::as_writable_bytes(std::span(rows)),
+                                                       std::as_writable_bytes(std::span(inits)),
+                                                       std::as_writable_bytes(std::span(out))};
+  const Status ran = evaluate_kernel(kernel, buffers);
+  EXPECT_TRUE(ran.ok()) << ran.message();
+  return out;
+}
+
+TEST(CompareAsIntegers, HasTheSameResults) {
+  constexpr size_t kRows = 200;
+  constexpr size_t kColumns = 70;
+  std::mt19937 random(1);
+  for (const char* type : {"f16", "bf16"}) {
+    const uint16_t infinity = type[0] == 'f' ? 0x7c00 : 0x7f80;
+    std::vector<uint16_t> rows;
+    for (size_t row = 0; row < kRows; ++row) {
+      const auto range = static_cast<uint16_t>(row % 4 == 0 ? infinity + 1 : row % 4 == 1 ? 2 : infinity);
+      for (size_t i = 0; i < kColumns; ++i) {
+        const auto sign = static_cast<uint16_t>(row % 3 == 0 ? 0 : row % 3 == 1 ? 0x8000 : random() % 2 << 15);
+        rows.push_back(static_cast<uint16_t>((random() % range) | sign));
+      }
+      if (row % 7 == 6) rows.back() = static_cast<uint16_t>(infinity + 1 + random() % 9 + (random() % 2 << 15));
+    }
+    for (const char* combine : {"maximum", "minimum"}) {
+      for (const char* init : {"identity", "%1"}) {
+        const Kernel kernel =
+            parsed(std::string("kernel (3 buffers) {\nouter i0: 200\ninner i1: 70\n%0 = load ") + type +
+                   " b0[70*i0 + i1]\n%1 = load " + type + " b1[0]\nr0 = reduce " + combine + " " + type + " %0 init " +
+                   init + "\n%2 = reduced " + type + " r0 result 0\n%3 = negate " + type + " %2\nstore b2[i0], %3\n}");
+        Kernel changed = kernel;
+        EXPECT_TRUE(compare_as_integers(changed));
+        EXPECT_TRUE(verify_kernel(changed).ok()) << print_kernel(changed);
+        const std::vector<uint16_t> before = reduced(kernel, rows, 0x8000, kRows);
+        const std::vector<uint16_t> after = reduced(changed, rows, 0x8000, kRows);
+        for (size_t i = 0; i < kRows; ++i) {
+          const auto is_nan = [&](uint16_t x) { return (x & 0x7fff) > infinity; };
+          if (is_nan(before[i]) && is_nan(after[i])) continue;
+          EXPECT_EQ(before[i], after[i]) << combine << " of " << type << ", row " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(CompareAsIntegers, OtherKernelsAreLeft) {
+  const auto reduction = [](const std::string& load, const std::string& type, const std::string& combine) {
+    return "kernel (2 buffers) {\n  outer i0: 20\n  inner i1: 70\n  %0 = load " + load +
+           " b0[70*i0 + i1]\n  %1 = convert " + type + " %0\n  r0 = reduce " + combine + " " + type +
+           (load == type ? " %0" : " %1") + " init identity\n  %2 = reduced " + type +
+           " r0 result 0\n  store b1[i0], %2\n}\n";
+  };
+  for (const auto& text : {reduction("f16", "f32", "maximum"), reduction("f16", "f16", "add"),
+                           reduction("f16", "f16", "maximum"), reduction("f32", "f32", "minimum")}) {
+    Kernel kernel = parsed(text);
+    const Kernel before = kernel;
+    EXPECT_FALSE(compare_as_integers(kernel)) << text;
+    EXPECT_EQ(kernel, before);
+  }
 }
 
 }  // namespace

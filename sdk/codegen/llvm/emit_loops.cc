@@ -2,6 +2,10 @@
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
@@ -11,6 +15,11 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kBlockSteps = 128;
+
+/// Returns the quotient of `x` and the positive `y`, rounded down.
+int64_t floor_of(int64_t x, int64_t y) {
+  return x >= 0 ? x / y : -((-x + y - 1) / y);
+}
 
 }  // namespace
 
@@ -141,7 +150,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   if (l != k_.lane_loop || k_.lanes == 1) {
     blocks(l, begin, end, 1, [&](Value* i) {
       iv_[l] = i;
-      body();
+      iteration(l, body);
     });
     return;
   }
@@ -154,6 +163,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   }
   Value* main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   const int64_t steps = k_.loops[l].size / w;
+  if (emit_interior(l, begin, end, main_end, w, body)) return;
   if (!ranged && emit_straight(l, steps, w, body)) {
     main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
   } else if (ranged || steps > 0) {
@@ -173,6 +183,81 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
     return;
   }
   emit_tail(l, main_end, end, w, body);
+}
+
+KernelEmitter::Interior KernelEmitter::interior(size_t l) const {
+  Interior in{0, k_.loops[l].size, {}};
+  for (const Expr& e : k_.exprs) {
+    const int64_t step = e.index.coefficient(l);
+    if (e.op != ExprOp::kInRange || !e.index.terms.empty() || step == 0) continue;
+    int64_t least = e.index.constant;  // bounds of the part of the index that depends on the other loops
+    int64_t most = e.index.constant;
+    for (size_t other = 0; other < k_.loops.size(); ++other) {
+      if (other == l) continue;
+      const int64_t reach = e.index.coefficient(other) * (k_.loops[other].size - 1);
+      (reach < 0 ? least : most) += reach;
+    }
+    const int64_t by = std::abs(step);
+    const int64_t first = step > 0 ? -floor_of(least, by) : -floor_of(e.a - 1 - most, by);
+    const int64_t last = step > 0 ? floor_of(e.a - 1 - most, by) : floor_of(least, by);
+    in.first = std::max(in.first, first);
+    in.last = std::min(in.last, last + 1);
+    in.tests.push_back(&e);
+  }
+  if (in.last - in.first < k_.loops[l].size / 2) in.tests.clear();
+  return in;
+}
+
+bool KernelEmitter::may_repeat_body() const {
+  constexpr size_t kMostInstructions = 48;
+  return k_.lanes > 1 && k_.lane_loop < k_.outer && passes_.has_masks() && !ir_.is_scalable() && !k_.scan &&
+         k_.updates.empty() && !whole_ && k_.exprs.size() <= kMostInstructions;
+}
+
+void KernelEmitter::inside(const Interior& in, const std::function<void()>& body) {
+  const std::set<const Expr*> before = inside_;
+  inside_.insert(in.tests.begin(), in.tests.end());
+  body();
+  inside_ = before;
+}
+
+void KernelEmitter::iteration(size_t l, const std::function<void()>& body) {
+  constexpr int64_t kFewIterations = 8;
+  const bool suits = l < k_.lane_loop && k_.loops[l].size >= kFewIterations && may_repeat_body();
+  const Interior in = suits ? interior(l) : Interior{0, 0, {}};
+  if (in.tests.empty()) return body();
+  Value* const begins = b_.CreateICmpSGE(iv_[l], b_.getInt64(static_cast<uint64_t>(in.first)));
+  Value* const is_inside = b_.CreateAnd(begins, b_.CreateICmpSLT(iv_[l], b_.getInt64(static_cast<uint64_t>(in.last))));
+  branch(is_inside, [&] { inside(in, body); });
+  branch(b_.CreateNot(is_inside), body);
+}
+
+bool KernelEmitter::emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width,
+                                  const std::function<void()>& body) {
+  constexpr int64_t kFewestVectors = 4;
+  if (l >= k_.outer || !may_repeat_body()) return false;
+  const Interior in = interior(l);
+  if (in.tests.empty() || in.last - in.first < kFewestVectors * width) return false;
+  const auto vectors = [&](Value* from, Value* to) {
+    loop(from, to, width, [&](Value* i) {
+      iv_[l] = i;
+      lanes_ = width;
+      body();
+      lanes_ = 1;
+    });
+  };
+  const auto least = [&](Value* x, Value* y) { return ir_.binary(llvm::Intrinsic::smin, x, y); };
+  const auto positive = [&](Value* x) { return ir_.binary(llvm::Intrinsic::smax, x, b_.getInt64(0)); };
+  // The first vector of the middle loop is the first whose lanes are all in the interior.
+  Value* const before = positive(b_.CreateSub(b_.getInt64(static_cast<uint64_t>(in.first)), begin));
+  Value* const rounded = whole_vectors(b_.CreateAdd(before, b_.getInt64(static_cast<uint64_t>(width - 1))), width);
+  Value* const from = least(b_.CreateAdd(begin, rounded), main_end);
+  Value* const limit = least(b_.getInt64(static_cast<uint64_t>(in.last)), main_end);
+  Value* const to = b_.CreateAdd(from, whole_vectors(positive(b_.CreateSub(limit, from)), width));
+  vectors(begin, from);
+  inside(in, [&] { vectors(from, to); });
+  loop(to, end, ir_.count(width), [&](Value* i) { masked(l, i, end, width, body); });
+  return true;
 }
 
 bool KernelEmitter::fills_vectors(size_t l, int width) const {
@@ -291,6 +376,7 @@ void KernelEmitter::side_iterations() {
     for (const Update& u : k_.updates) update(u);
     return;
   }
+  if (passes_.lanes_inside()) return interleaved_rows();
   // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
   std::vector<std::vector<Val>> values;
   for (int iteration = 0; iteration < unroll_; ++iteration) {
@@ -311,17 +397,45 @@ void KernelEmitter::side_iterations() {
   iv_plus_[passes_.side_loop()] = 0;
 }
 
+void KernelEmitter::interleaved_rows() {
+  struct Row {
+    std::vector<Val> vals;
+    std::map<size_t, Value*> kept_slots;
+  };
+  const size_t l = passes_.side_loop();
+  std::vector<Row> rows(static_cast<size_t>(unroll_), Row{vals_, {}});
+  const auto each_row = [&](const auto& body) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      iv_plus_[l] = static_cast<int64_t>(i);
+      std::swap(vals_, rows[i].vals);
+      std::swap(kept_slots_, rows[i].kept_slots);
+      body();
+      std::swap(kept_slots_, rows[i].kept_slots);
+      std::swap(vals_, rows[i].vals);
+    }
+    iv_plus_[l] = 0;
+  };
+  for (int pass = 0; pass <= passes_.last(); ++pass) each_row([&] { stage(pass); });
+  each_row([&] {
+    for (const Store& s : k_.stores) {
+      if (!passes_.is_inner(s)) store(s);
+    }
+  });
+}
+
 void KernelEmitter::stages() {
   known_.clear();
-  for (int pass = 0; pass <= passes_.last(); ++pass) {
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
-          k_.exprs[k].op != ExprOp::kReduced) {
-        vals_[k] = outer_value(k);
-      }
+  for (int pass = 0; pass <= passes_.last(); ++pass) stage(pass);
+}
+
+void KernelEmitter::stage(int pass) {
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
+        k_.exprs[k].op != ExprOp::kReduced) {
+      vals_[k] = outer_value(k);
     }
-    inner_pass(pass);
   }
+  inner_pass(pass);
 }
 
 void KernelEmitter::inner_pass(int pass) {

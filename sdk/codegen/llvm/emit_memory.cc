@@ -315,6 +315,20 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   return {re, b.CreateMaskedGather(vt, address(ir, base, st, next), align_of(st), all, none)};
 }
 
+Value* load_halves(Ir& ir, Value* base, const Lanes& where) {
+  auto& b = ir.b;
+  const int pairs = where.count / 2;
+  Type* const words = ir.wide(b.getInt32Ty(), pairs);
+  Type* const floats = ir.wide(b.getFloatTy(), pairs);
+  Value* const word =
+      b.CreateAlignedLoad(words, address(ir, base, b.getInt16Ty(), where.scalar), align_of(b.getInt16Ty()));
+  Value* const low = b.CreateBitCast(b.CreateShl(word, uint64_t{16}), floats);
+  Value* const high = b.CreateBitCast(b.CreateAnd(word, ir.constant_int(words, 0xffff0000)), floats);
+  std::vector<int> order(static_cast<size_t>(where.count));
+  std::iota(order.begin(), order.end(), 0);
+  return b.CreateShuffleVector(low, high, order);
+}
+
 void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const Val& value, Value* mask) {
   auto& b = ir.b;
   Type* st = ir.storage(type);

@@ -16,6 +16,10 @@ struct Lanes {
   bool uniform() const { return count == 1 || (stride == 0 && !vec); }
 };
 
+/// Loads adjacent bf16 elements as f32: first all at even, then all at odd distances from the first. This takes fewer
+/// operations than to keep their order, because a word of two elements needs no unpacking.
+llvm::Value* load_halves(Ir& ir, llvm::Value* base, const Lanes& where);
+
 /// Loads the elements at `where`. The result is zero in lanes in which `mask` is false; `mask` is null, an i1, or a vector of i1.
 /// A uniform access returns a scalar.
 Val load_lanes(Ir& ir, llvm::Value* base, uint32_t type, const Lanes& where, llvm::Value* mask);

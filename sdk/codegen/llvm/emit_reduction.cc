@@ -224,7 +224,12 @@ void KernelEmitter::finish_reduction(size_t reduction, std::vector<Val> results)
   for (size_t i = 0; i < r.types.size(); ++i) {
     const uint32_t type = r.types[i];
     if (r.combine == COLLET_COMBINE_OTHER) continue;
-    if (r.inits[i] != kNoExpr) {
+    // LLVM does not know that the identity of a maximum or minimum of floats leaves the other operand as it is.
+    const auto is_identity = [&](const Val& x) {
+      const Val identity = combine_identity(ir_, r.combine, type);
+      return x.v == identity.v && x.im == identity.im;
+    };
+    if (r.inits[i] != kNoExpr && !is_identity(val(r.inits[i]))) {
       Val init = ir_.splat(val(r.inits[i]), ir_.lanes_of(results[i]));
       results[i] = emit_combine(ir_, r.combine, type, init, results[i]);
     }

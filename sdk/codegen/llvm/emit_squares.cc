@@ -77,6 +77,17 @@ Val KernelEmitter::outer_value(size_t k) {
   return {ir_.from_storage(found->second, k_.exprs[k].type)};
 }
 
+bool KernelEmitter::squares_follow(const Index& index, size_t l, int64_t count) const {
+  constexpr int64_t kMostRows = 1024;  // their prefetched cache lines must stay in the cache until they are used
+  int64_t rows = 1;
+  for (size_t s = k_.loops.size(); s-- > 0;) {
+    if (s == l) continue;
+    if (index.coefficient(s) == k_.loops[l].size) return k_.loops[s].size >= count && rows <= kMostRows;
+    rows *= k_.loops[s].size;
+  }
+  return false;
+}
+
 std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* begin, int width) {
   const Expr& e = k_.exprs[k];
   Type* const element = ir_.storage(e.type);
@@ -113,7 +124,8 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
   constexpr int64_t kStreams = 16;
   constexpr int64_t kPage = 4096;
   const bool far = std::abs(apart) * static_cast<int64_t>(align.value()) >= kPage;
-  const bool ahead = far && !exists && k_.loops[k_.lane_loop].size > kStreams && k_.loops[l].size >= kAhead * width;
+  const bool many = k_.loops[l].size >= kAhead * width || squares_follow(e.index, l, kAhead);
+  const bool ahead = far && !exists && k_.loops[k_.lane_loop].size > kStreams && many;
   for (int i = 0; i < n; ++i) {
     Value* at = b_.getInt64(static_cast<uint64_t>(i));
     // Lanes after the last one that is used load the last row again, so that no other memory is read.

@@ -110,7 +110,7 @@ Val KernelEmitter::instruction(const Expr& i) {
     case ExprOp::kStart:
       return {emit_start(ir_, i, val(i.args[0]).v, k_.exprs[static_cast<size_t>(i.args[0])].type)};
     case ExprOp::kInRange:
-      return {in_range(i.index, i.a)};
+      return {inside_.contains(&i) ? b_.getTrue() : in_range(i.index, i.a)};
     case ExprOp::kOp:
       return operation(i);
     case ExprOp::kLookup: {
@@ -307,6 +307,8 @@ Val KernelEmitter::load(const Expr& i) {
   if (const ExprId t = i.mask == kNoExpr ? repeating_term(i.index) : kNoExpr; t != kNoExpr) return load_repeated(i, t);
   Lanes where = lanes(i.index);
   if (i.mask != kNoExpr) avoid_unmapped(i.mask, where);
+  if (passes_.is_unordered() && where.stride == 1 && !mask_ && lanes_ >= 2 * ir_.target.vector_bits / 32)
+    return {load_halves(ir_, bases_[i.buffer], where)};
   return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
 }
 

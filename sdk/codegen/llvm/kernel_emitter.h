@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,9 @@ class KernelEmitter {
   void emit_squares(size_t l, const std::function<void()>& body);
   /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
+  /// True if an outer loop advances `index` by the size of loop `l` at a time, at least `count` times, and each of its
+  /// iterations reads few rows: the next squares of a row then directly follow in memory, and are soon needed.
+  bool squares_follow(const Index& index, size_t l, int64_t count) const;
   /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
   /// Emits what is left of loop `l` after vectors of `width` lanes as shorter vectors, without masks. Returns false, and emits nothing, unless
@@ -131,6 +135,24 @@ class KernelEmitter {
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
+  /// Iterations [first, last) of a loop, in which all `tests` are true, whatever the variables of other loops are. They
+  /// are the tests of indices that depend on the loop. There are none if these iterations are few.
+  struct Interior {
+    int64_t first;
+    int64_t last;
+    std::vector<const Expr*> tests;
+  };
+  Interior interior(size_t l) const;
+  /// True if the kernel is so small, and so simple, that what is inside of a loop may be emitted several times.
+  bool may_repeat_body() const;
+  /// Emits `body` for points at which the tests of `in` are true.
+  void inside(const Interior& in, const std::function<void()>& body);
+  /// Emits one iteration of loop `l`, which is not vectorised: twice, if it has an interior, without the tests there.
+  void iteration(size_t l, const std::function<void()>& body);
+  /// Emits the vectorised loop `l` as three loops, of which the middle one is for vectors in its interior. Returns
+  /// false, and emits nothing, if the interior is small or if that does not suit the kernel. Whole vectors end at
+  /// `main_end`.
+  bool emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width, const std::function<void()>& body);
   /// True if loop `l` needs no tail after vectors of `width` lanes. Parts of loop 0 begin at multiples of the lanes.
   bool fills_vectors(size_t l, int width) const;
   /// Rounds `n` down to a multiple of `lanes`.
@@ -139,6 +161,10 @@ class KernelEmitter {
   void outer(size_t l);
   /// Emits all passes over the inner loops, and between them the expressions of the outer loops that use their reductions.
   void stages();
+  /// Emits the expressions of the outer loops that pass `pass` needs, and then the pass.
+  void stage(int pass);
+  /// Emits several rows, each pass for all of them before the next pass.
+  void interleaved_rows();
   void inner_pass(int pass);
   virtual void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
 
@@ -244,6 +270,7 @@ class KernelEmitter {
   int width_ = 1;                     ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
   Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
+  std::set<const Expr*> inside_;      ///< tests that are true at the insertion point
   Value* counted_ = nullptr;          ///< with mask_: an i64, the number of lanes that are used
   std::map<size_t, Value*> squares_;  ///< by transposed load: its vector in the current iteration
 };

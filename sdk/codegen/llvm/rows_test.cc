@@ -5,8 +5,11 @@
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/passes.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -140,6 +143,59 @@ TEST(Rows, ThatRegistersHold_AreFoldedThere) {
     choose_lanes(kernel, 256);
     EXPECT_FALSE(reduces_rows(kernel));
   }
+}
+
+/// Returns a kernel that subtracts from each of `rows` rows its maximum and the sum of the differences.
+Kernel row_wise(const std::string& type, int64_t rows, int64_t columns) {
+  const auto text = [](int64_t x) { return std::to_string(x); };
+  return kernel_of("kernel (3 buffers) {\nouter i0: " + text(rows) + "\ninner i1: " + text(columns) + "\n%0 = load " +
+                   type + " b0[" + text(columns) + "*i0 + i1]\nr0 = reduce maximum " + type +
+                   " %0 init identity\n%1 = reduced " + type + " r0 result 0\n%2 = subtract " + type +
+                   " %0, %1\nr1 = reduce add " + type + " %2 init identity\n%3 = reduced " + type +
+                   " r1 result 0\n%4 = multiply " + type + " %2, %2\n%5 = subtract " + type + " %4, %3\nstore b1[" +
+                   text(columns) + "*i0 + i1], %5\nstore b2[i0], %3\n}");
+}
+
+TEST_P(Rows, OfFewVectors_AreInterleaved) {
+  std::vector<KernelCase> cases;
+  for (const char* type : {"f32", "f64", "bf16", "s32", "s64"}) {
+    for (const int64_t rows : {16, 19, 30, 41}) {
+      for (const int64_t columns : {12, 13, 16, 21, 31, 32, 45, 70, 128, 250}) {
+        cases.push_back(
+            {std::string(type) + " by " + std::to_string(columns), row_wise(type, rows, columns), Fill::kSmall, {}});
+        choose_lanes(cases.back().kernel, GetParam());
+      }
+    }
+  }
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+  const auto interleaved = [&](const KernelCase& c) {
+    const KernelPasses passes(c.kernel, jit->target());
+    return passes.lanes_inside() && passes.side_unroll() > 1;
+  };
+  if (GetParam() > 128) {
+    EXPECT_GT(std::count_if(cases.begin(), cases.end(), interleaved), 10);
+  }
+  compare_with_evaluator(*jit, cases);
+}
+
+TEST_P(Rows, OfBf16_AreReducedInAnyOrder) {
+  std::vector<KernelCase> cases;
+  for (const int64_t columns : {40, 64, 130, 256, 259, 2000}) {
+    const std::string size = std::to_string(columns);
+    cases.push_back({"sum of products",
+                     kernel_of("kernel (3 buffers) {\nouter i0: 3\ninner i1: " + size + "\n%0 = load bf16 b0[" + size +
+                               "*i0 + i1]\n%1 = convert f32 %0" + "\n%2 = load bf16 b1[i1 + 1]\n%3 = convert f32 %2" +
+                               "\n%4 = multiply f32 %1, %3\nr0 = reduce add f32 %4 init identity" +
+                               "\n%5 = reduced f32 r0 result 0\nstore b2[i0], %5\n}"),
+                     Fill::kSmall,
+                     {}});
+    choose_lanes(cases.back().kernel, GetParam());
+  }
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+  EXPECT_TRUE(KernelPasses(cases.back().kernel, jit->target()).is_unordered());
+  compare_with_evaluator(*jit, cases);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -134,6 +136,61 @@ TEST_P(Squares, LanesApart_AreReadAndWritten) {
               type, kernel_of(head + type + " b0[" + read + "]" + mask + "\n%2 = load " + type + " b1[" + n +
                               "*i0 + 1]\n%3 = add " + type + " %1, %2\nstore b2[" + n + "*i0], %3" + mask + "\n}"));
         }
+      }
+    }
+  }
+  compare(GetParam(), std::move(kernels), 0);
+}
+
+TEST_P(Squares, OfRowsFarApart_AreTransposed) {
+  compare(GetParam(),
+          {{"few squares", transpose_of("f32", 1, 21, 1040)},
+           {"squares that follow each other", transpose_of("f32", 1, 21, 2048)},
+           {"of matrices", transpose_of("s16", 2, 37, 2560)}},
+          3);
+}
+
+/// Returns a kernel that exchanges the first two of three dimensions, the second in reverse.
+Kernel rotation_of(const std::string& type, int64_t rows, int64_t columns, int64_t channels) {
+  const auto text = [](int64_t x) { return std::to_string(x); };
+  return kernel_of("kernel (2 buffers) {\nouter i0: " + text(columns) + "\nouter i1: " + text(rows) +
+                   "\nouter i2: " + text(channels) + "\n%0 = load " + type + " b0[" + text(columns * channels) +
+                   "*i1 - " + text(channels) + "*i0 + i2 + " + text((columns - 1) * channels) + "]\nstore b1[" +
+                   text(rows * channels) + "*i0 + " + text(channels) + "*i1 + i2], %0\n}");
+}
+
+TEST_P(Squares, OfShortRows_AreTiled) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const char* type : {"f32", "u8", "bf16", "c64", "f64"}) {
+    for (const auto& [rows, columns, channels] :
+         {std::array<int64_t, 3>{64, 512, 3}, {100, 440, 3}, {70, 600, 2}, {65, 403, 3}, {64, 700, 5}}) {
+      kernels.emplace_back(type, rotation_of(type, rows, columns, channels));
+    }
+  }
+  compare(GetParam(), std::move(kernels), 0);
+}
+
+TEST(Squares, ShortRowsFarApart_AreTiled) {
+  Kernel kernel = rotation_of("f32", 64, 512, 3);
+  choose_lanes(kernel, 512);
+  ASSERT_EQ(kernel.loops.size(), 4U) << print_kernel(kernel);
+  EXPECT_EQ(kernel.loops[0].size, 64);
+  EXPECT_EQ(kernel.loops[1].size, 64);
+  EXPECT_EQ(kernel.loops[2].size, 8);
+  EXPECT_EQ(kernel.lane_loop, 3U);
+  EXPECT_EQ(kernel.lanes, 4);
+}
+
+TEST_P(Squares, OfGatheredColumns_ShareTheirPositions) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const char* type : {"f32", "u8", "bf16", "c64", "s64"}) {
+    for (const int64_t rows : {16, 19, 33}) {
+      for (const int64_t columns : {5, 16, 70}) {
+        const std::string size = std::to_string(columns);
+        kernels.emplace_back(
+            type, kernel_of("kernel (3 buffers) {\nouter i0: " + std::to_string(rows) + "\nouter i1: " + size +
+                            "\n%0 = load s32 b0[i1]\n%1 = start %0 limit 29\n%2 = load " + type +
+                            " b1[30*i0 + %1]\nstore b2[" + size + "*i0 + i1], %2\n}"));
       }
     }
   }

@@ -221,6 +221,67 @@ void transpose_lanes(Kernel& kernel, size_t first) {
   regroup_loops(kernel, order);
 }
 
+/// Removes lanes that a plain kernel never uses. An access whose mask is false in most lanes still takes as long as one
+/// of all lanes if these extend beyond a cache line.
+void narrow_short_rows(Kernel& kernel) {
+  constexpr int kLeast = 4;
+  if (!is_plain(kernel) || kernel.lanes == 1 || kernel.lane_loop + 1 != kernel.outer) return;
+  while (kernel.lanes > kLeast && kernel.loops[kernel.lane_loop].size * 2 <= kernel.lanes) kernel.lanes /= 2;
+}
+
+/// Returns the greatest size of a tile that divides `size`; 1 if there is none.
+int64_t tile_of(int64_t size) {
+  constexpr int64_t kLeast = 4;
+  constexpr int64_t kMost = 8;
+  for (int64_t tile = kMost; tile >= kLeast; --tile) {
+    if (size % tile == 0) return tile;
+  }
+  return 1;
+}
+
+/// Tiles the loops of a kernel that moves short rows, of less than a vector, such as the channels of an image that is
+/// rotated. If the rows that it loads one after the other are far apart, it would use but one row of each cache line
+/// that it loads. The tiles are along a loop in which loaded rows are near each other. A tile stores to several places
+/// at a time, which large arrays do not gain from if a cache holds the lines until the next iteration of that loop.
+void tile_short_rows(Kernel& kernel, size_t first) {
+  constexpr int64_t kLine = 64;   // bytes of a cache line
+  constexpr int64_t kFar = 1024;  // bytes
+  constexpr int64_t kFewRows = 64;
+  constexpr int64_t kManyRows = 1536;  // their lines do not stay in the first cache
+  constexpr int64_t kManyTiles = 8;
+  constexpr int64_t kLarge = int64_t{2} << 20;  // bytes of an array
+  constexpr int64_t kSets = 2048;               // rows that are multiples of it apart have few places in a cache
+  if (!is_plain(kernel) || kernel.sequential || kernel.lanes == 1 || kernel.outer < first + 3) return;
+  const size_t lane_loop = kernel.lane_loop;
+  if (lane_loop + 1 != kernel.outer || kernel.loops[lane_loop].size >= kernel.lanes) return;
+  const size_t along = lane_loop - 1;
+  const int64_t rows = kernel.loops[along].size;
+  if (rows < kFewRows) return;
+  int64_t points = 1;
+  for (const Loop& l : kernel.loops) points *= l.size;
+  for (const Expr& e : kernel.exprs) {
+    if (e.op != ExprOp::kLoad || !e.index.terms.empty()) continue;
+    const auto bytes = [&](size_t l) { return std::abs(e.index.coefficient(l)) * collet_type_bytes(e.type); };
+    if (e.index.coefficient(lane_loop) == 0 || bytes(lane_loop) >= kLine || bytes(along) < kFar) continue;
+    const bool stays = rows < kManyRows && bytes(along) % kSets != 0;
+    if (stays && points * static_cast<int64_t>(collet_type_bytes(e.type)) > kLarge) continue;
+    for (size_t l = first; l < along; ++l) {
+      const int64_t tile = tile_of(kernel.loops[l].size);
+      if (bytes(l) == 0 || bytes(l) >= kLine || tile == 1 || kernel.loops[l].size / tile < kManyTiles) continue;
+      split_loop(kernel, l, tile);
+      std::vector<std::vector<size_t>> order;
+      for (size_t m = 0; m < kernel.outer; ++m) {
+        if (m != l + 1 && m + 1 != kernel.outer) order.push_back({m});
+      }
+      order.push_back({l + 1});
+      order.push_back({kernel.outer - 1});
+      regroup_loops(kernel, order);
+      kernel.lane_loop = kernel.outer - 1;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop) {
@@ -333,6 +394,8 @@ void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   choose_lane_loop(kernel, vector_bits, first);
   if (!kernel.scan) transpose_lanes(kernel, first);
+  tile_short_rows(kernel, first);
+  narrow_short_rows(kernel);
 }
 
 std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits) {

@@ -43,29 +43,62 @@ void pack_value(KernelPlan& plan, ExprId value, const std::vector<size_t>& loops
   k.exprs[static_cast<size_t>(value)] = std::move(load);
 }
 
+namespace {
+
+/// Returns the last loop over results on which load `t` depends, if load `t` is a factor of a sum of complex products
+/// that reads its elements in order, as the other factor does; the number of loops otherwise. With this loop in the
+/// lanes, the parts of a complex number are in separate lanes already, and each number of the other factor is loaded
+/// once for all lanes.
+size_t loop_of_factor(const Kernel& k, size_t t, const Kernel& scheduled) {
+  const size_t none = k.loops.size();
+  const Expr& e = k.exprs[t];
+  if (k.outer + 1 != none || scheduled.lane_loop != k.outer || k.reductions.size() != 1) return none;
+  const Reduction& r = k.reductions[0];
+  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || e.index.coefficient(k.outer) != 1) return none;
+  if (collet_type_kind(r.types[0]) != COLLET_KIND_COMPLEX || e.type != r.types[0]) return none;
+  for (size_t l = k.outer; l-- > 0;) {
+    if (e.index.coefficient(l) == 0) continue;
+    const bool shared = std::any_of(k.exprs.begin(), k.exprs.end(), [&](const Expr& other) {
+      return other.op == ExprOp::kLoad && other.type == e.type && other.index.coefficient(k.outer) != 0 &&
+             other.index.coefficient(l) == 0;
+    });
+    const bool stored =
+        std::all_of(k.stores.begin(), k.stores.end(), [&](const Store& s) { return s.index.coefficient(l) == 1; });
+    return shared && stored && k.loops[l].size >= scheduled.lanes ? l : none;
+  }
+  return none;
+}
+
+}  // namespace
+
 bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack) {
   constexpr int64_t kReads = 32;  ///< least reads of each element for which packing pays
   constexpr int64_t kMostElements = int64_t{1} << 16;
+  constexpr int64_t kMostOfFactor = int64_t{1} << 18;
   const Kernel& k = plan.kernel;
   if (k.reductions.empty() || k.sequential || k.scan || !k.updates.empty() || !plan.copies.empty()) return false;
   Kernel scheduled = k;
   choose_lanes(scheduled, vector_bits);
-  if (scheduled.lanes == 1 || scheduled.lane_loop >= k.outer) return false;
+  if (scheduled.lanes == 1) return false;
+  const bool outside = scheduled.lane_loop < k.outer;
   int64_t points = 1;
   for (const Loop& l : k.loops) points *= l.size;
   for (size_t t = 0; t < k.exprs.size(); ++t) {
     const Expr& e = k.exprs[t];
-    const int64_t apart = e.index.coefficient(scheduled.lane_loop);
-    if (e.op != ExprOp::kLoad || e.mask != kNoExpr || !e.index.terms.empty() || (apart >= -1 && apart <= 1)) continue;
+    if (e.op != ExprOp::kLoad || e.mask != kNoExpr || !e.index.terms.empty()) continue;
+    const size_t lane_loop = outside ? scheduled.lane_loop : loop_of_factor(k, t, scheduled);
+    if (lane_loop == k.loops.size()) continue;
+    const int64_t apart = e.index.coefficient(lane_loop);
+    if (apart >= -1 && apart <= 1) continue;
     std::vector<size_t> loops;
-    int64_t elements = k.loops[scheduled.lane_loop].size;
+    int64_t elements = k.loops[lane_loop].size;
     for (size_t l = 0; l < k.loops.size(); ++l) {
-      if (l == scheduled.lane_loop || e.index.coefficient(l) == 0) continue;
+      if (l == lane_loop || e.index.coefficient(l) == 0) continue;
       loops.push_back(l);
       elements *= k.loops[l].size;
     }
-    if (elements > kMostElements || points / elements < kReads) continue;
-    loops.push_back(scheduled.lane_loop);
+    if (elements > (outside ? kMostElements : kMostOfFactor) || points / elements < kReads) continue;
+    loops.push_back(lane_loop);
     pack_value(plan, static_cast<ExprId>(t), loops, 0, make, pack);
     return true;
   }

@@ -54,8 +54,11 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_transposed(deps);
   find_rows(target);
   find_scalable(target);
+  unordered_ = !target.has_grid() && finds_unordered(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
+  if (!target.has_grid()) find_interleaved();
+  if (!target.has_grid()) find_gathers(deps);
 }
 
 void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
@@ -137,6 +140,62 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     }
     return;
   }
+}
+
+bool KernelPasses::finds_unordered(const std::vector<uint64_t>& deps) const {
+  if (!lanes_inside() || k_.reductions.empty() || k_.scan || !k_.updates.empty() || scalable_) return false;
+  const auto is_known = [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr; };
+  if (!std::all_of(k_.reductions.begin(), k_.reductions.end(), is_known)) return false;
+  if (std::any_of(k_.stores.begin(), k_.stores.end(), [&](const Store& s) { return is_inner(s); })) return false;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& e = k_.exprs[k];
+    if (e.op == ExprOp::kReduced || (deps[k] >> k_.lane_loop & 1) == 0) continue;
+    const bool loads = e.op == ExprOp::kLoad && e.type == COLLET_TYPE_BF16 && e.mask == kNoExpr &&
+                       e.index.terms.empty() && e.index.coefficient(k_.lane_loop) == 1;
+    if (!loads && e.op != ExprOp::kOp) return false;
+  }
+  return last_stage_ == 1;
+}
+
+void KernelPasses::find_gathers(const std::vector<uint64_t>& deps) {
+  constexpr int kRows = 4;
+  constexpr int64_t kMostRows = 8;  ///< short rows that are unrolled completely
+  constexpr size_t kMostUnrolled = 64;
+  constexpr size_t kMostInstructions = 24;
+  if (!is_plain(k_) || k_.sequential || k_.lanes == 1 || transposing_ || scalable_) return;
+  if (k_.outer < 2 || k_.lane_loop + 1 != k_.outer || k_.exprs.size() > kMostInstructions) return;
+  const size_t l = k_.lane_loop - 1;
+  const int64_t rows = k_.loops[l].size;
+  if (rows <= kMostRows && k_.loops[k_.lane_loop].size <= k_.lanes &&
+      k_.exprs.size() * static_cast<size_t>(rows) <= kMostUnrolled) {
+    side_loop_ = l;
+    side_unroll_ = static_cast<int>(rows);
+    return;
+  }
+  if (rows < 4 * kRows) return;
+  const bool shares = std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
+    if (e.op != ExprOp::kLoad || e.index.coefficient(l) == 0) return false;
+    uint64_t depends = 0;
+    for (const auto& t : e.index.terms) depends |= deps[static_cast<size_t>(t.first)];
+    return (depends >> k_.lane_loop & 1) != 0 && (depends >> l & 1) == 0;
+  });
+  if (!shares) return;
+  side_loop_ = l;
+  side_unroll_ = kRows;
+}
+
+void KernelPasses::find_interleaved() {
+  constexpr int kRows = 4;
+  constexpr int64_t kMostVectors = 16;
+  constexpr int64_t kMostStraightVectors = 4;  ///< for more of them, a loop and a tail are emitted
+  constexpr size_t kMostInstructions = 200;    ///< most instructions of all rows that are computed at a time
+  if (!lanes_inside() || k_.reductions.empty() || k_.scan || k_.sequential || !k_.updates.empty() || scalable_) return;
+  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * kRows) return;
+  const int64_t vectors = (k_.loops[k_.outer].size + k_.lanes - 1) / k_.lanes;
+  const int64_t emitted = vectors <= kMostStraightVectors ? vectors : 2;
+  if (vectors > kMostVectors || k_.exprs.size() * static_cast<size_t>(emitted) * kRows > kMostInstructions) return;
+  side_loop_ = k_.outer - 1;
+  side_unroll_ = kRows;
 }
 
 void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {

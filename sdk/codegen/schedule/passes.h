@@ -49,7 +49,9 @@ class KernelPasses {
   int first_pass(size_t k) const { return first_pass_[k]; }
 
   /// True if the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop
-  /// side_loop() are interleaved, so that they share loads.
+  /// side_loop() are interleaved, so that they share loads. Iterations that each reduce a row of few vectors are
+  /// interleaved, too: the operations on one row wait for each other, and those on the others fill the time. So are
+  /// rows that are gathered at the same positions, which are then computed once.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
@@ -64,6 +66,10 @@ class KernelPasses {
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
+  /// True if the lanes may hold the elements of a row in any order, the same for all loads: all lanes of bf16 are
+  /// reduced.
+  bool is_unordered() const { return unordered_; }
+
   /// True if vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
   bool is_scalable() const { return scalable_; }
   /// True if the tail is computed as one masked vector instead of one element at a time.
@@ -77,6 +83,9 @@ class KernelPasses {
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
   void find_rows(const Target& target);
+  bool finds_unordered(const std::vector<uint64_t>& deps) const;
+  void find_interleaved();
+  void find_gathers(const std::vector<uint64_t>& deps);
   void find_transposed(const std::vector<uint64_t>& deps);
   void find_scalable(const Target& target);
   void need_all(int pass);
@@ -103,6 +112,7 @@ class KernelPasses {
   bool transposing_ = false;
   bool masks_ = false;
   bool scalable_ = false;
+  bool unordered_ = false;
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;
   int side_unroll_ = 1;
