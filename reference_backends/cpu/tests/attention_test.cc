@@ -16,6 +16,16 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 enum class Mask : uint8_t { kNone, kCausal, kLater, kWindow, kNothingFirst, kArgument };
 
+/// What else is done with the scores of an attention.
+enum class Also : uint8_t {
+  kNothing,
+  kScaleByHead,    ///< a factor for each head
+  kSecondProduct,  ///< the product of keys and values is added
+  kMinusFirstRow,  ///< the scores of the first query are subtracted from all
+  kWeightsTwice,   ///< the result is the product of the weights with themselves
+  kBytes,          ///< the weights and values are rounded to bytes
+};
+
 struct Attention {
   int64_t heads = 2;
   int64_t queries = 1024;
@@ -26,7 +36,9 @@ struct Attention {
   float instead = -kInfinity;  ///< replaces scores that are masked
   bool values_first = false;   ///< the result is values * weights, with the queries innermost
   bool separate_sums = false;  ///< another shape of the exponentials splits the softmax into two kernels
+  Also also = Also::kNothing;
   bool in_blocks = true;       ///< whether the fused program should run in blocks of rows
+  bool one_per_group = false;  ///< queries are [heads, queries, 1, depth]
   int64_t shared = 1;          ///< queries are [heads, queries, shared, depth]: some heads share their keys
 };
 
@@ -37,7 +49,7 @@ class Builder {
   const collet_program* run() {
     const Handle k = e_.argument(a_.type, {a_.heads, a_.keys, a_.depth});
     const Handle v = e_.argument(a_.type, {a_.heads, a_.keys, a_.depth});
-    const bool shares = a_.shared > 1;
+    const bool shares = a_.shared > 1 || a_.one_per_group;
     std::vector<int64_t> of_queries{a_.heads, a_.queries};
     if (shares) of_queries.push_back(a_.shared);
     std::vector<int64_t> shape = of_queries;
@@ -45,32 +57,44 @@ class Builder {
     shape.push_back(a_.keys);
     const Handle q = e_.argument(a_.type, of_queries);
     Handle scores = dot(q, k, shares ? 3 : 2, 2, kF32, shape);
-    if (shares) {
+    if (shares && !a_.one_per_group) {
       shape = {a_.heads, a_.shared, a_.queries, a_.keys};
       scores = e_.op(COLLET_OP_TRANSPOSE, kF32, shape, {scores}, collet_dimensions_attrs{b_.list({0, 2, 1, 3})});
     }
-    const auto row = static_cast<int64_t>(shape.size()) - 2;
+    const int64_t row = a_.one_per_group ? 1 : static_cast<int64_t>(shape.size()) - 2;
+    const auto column = static_cast<int64_t>(shape.size()) - 1;
     scores = e_.binary(COLLET_OP_MULTIPLY, scores, e_.broadcast(e_.scalar(kF32, 0.25F), shape));
+    scores = with(scores, k, v);
     if (a_.mask != Mask::kNone) {
-      const Handle mask = e_.broadcast(this->mask(), shape, {row, row + 1});
+      const Handle mask = e_.broadcast(this->mask(), shape, {row, column});
       scores = e_.op(COLLET_OP_SELECT, kF32, shape, {mask, scores, e_.broadcast(e_.scalar(kF32, a_.instead), shape)});
     }
     std::vector<int64_t> own;
-    for (int64_t d = 0; d <= row; ++d) own.push_back(d);
+    for (int64_t d = 0; d < column; ++d) own.push_back(d);
     const Handle most =
-        e_.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, scores, e_.scalar(kF32, -kInfinity), {row + 1});
+        e_.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, scores, e_.scalar(kF32, -kInfinity), {column});
     Handle x = e_.unary(COLLET_OP_EXPONENTIAL, e_.binary(COLLET_OP_SUBTRACT, scores, e_.broadcast(most, shape, own)));
     if (a_.separate_sums) {
       shape.insert(shape.begin() + 1, 1);
       x = e_.reshape(x, shape);
-      own.push_back(row + 1);
+      own.push_back(column);
     }
     const auto last = static_cast<int64_t>(shape.size()) - 1;
     const Handle sums = e_.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, x, e_.scalar(kF32, 0.0F), {last});
     Handle weights = e_.binary(COLLET_OP_DIVIDE, x, e_.broadcast(sums, shape, own));
     if (a_.type != kF32) weights = e_.op(COLLET_OP_CONVERT, a_.type, shape, {weights});
     std::vector<int64_t> result(shape.begin(), shape.end() - 1);
-    if (a_.values_first) {
+    if (a_.also == Also::kWeightsTwice) {
+      e_.results({dot(weights, weights, last, 1, a_.type, shape)});
+    } else if (a_.also == Also::kBytes) {
+      const Handle hundred = e_.broadcast(e_.scalar(kF32, 100.0F), shape);
+      const Handle bytes =
+          e_.op(COLLET_OP_CONVERT, COLLET_TYPE_S8, shape, {e_.binary(COLLET_OP_MULTIPLY, weights, hundred)});
+      const Handle tens = e_.binary(COLLET_OP_MULTIPLY, v, e_.broadcast(e_.scalar(kF32, 10.0F), v.dims));
+      const Handle of_values = e_.op(COLLET_OP_CONVERT, COLLET_TYPE_S8, v.dims, {tens});
+      const std::vector<int64_t> dims{a_.heads, a_.queries, a_.depth};
+      e_.results({e_.op(COLLET_OP_CONVERT, kF32, dims, {dot(bytes, of_values, last, 1, COLLET_TYPE_S32, dims)})});
+    } else if (a_.values_first) {
       e_.results({dot(v, weights, 1, last, a_.type, {a_.heads, a_.depth, a_.queries})});
     } else {
       result.push_back(a_.depth);
@@ -86,6 +110,29 @@ class Builder {
     a.lhs_contracting = b_.list({of_x});
     a.rhs_contracting = b_.list({of_y});
     return e_.op(COLLET_OP_DOT, type, std::move(dims), {x, y}, a);
+  }
+
+  /// Returns the scores with what else is done with them.
+  Handle with(const Handle& scores, const Handle& k, const Handle& v) {
+    switch (a_.also) {
+      case Also::kScaleByHead: {
+        const Handle heads = e_.op(COLLET_OP_IOTA, kF32, {a_.heads}, {}, collet_iota_attrs{0});
+        return e_.binary(COLLET_OP_MULTIPLY, scores, e_.broadcast(heads, scores.dims, {0}));
+      }
+      case Also::kSecondProduct:
+        return e_.binary(COLLET_OP_ADD, scores, dot(k, v, 2, 2, kF32, scores.dims));
+      case Also::kMinusFirstRow: {
+        const std::vector<int64_t> none{0, 0, 0};
+        const std::vector<int64_t> limit{a_.heads, 1, a_.keys};
+        const std::vector<int64_t> ones{1, 1, 1};
+        const Handle first = e_.op(COLLET_OP_SLICE, kF32, limit, {scores},
+                                   collet_slice_attrs{b_.list(none), b_.list(limit), b_.list(ones)});
+        const Handle rows = e_.broadcast(e_.reshape(first, {a_.heads, a_.keys}), scores.dims, {0, 2});
+        return e_.binary(COLLET_OP_SUBTRACT, scores, rows);
+      }
+      default:
+        return scores;
+    }
   }
 
   Handle count(int64_t dimension) {
@@ -195,6 +242,15 @@ TEST_P(AttentionTest, FormsOfAllKinds) {
   check({.heads = 3, .queries = 330, .keys = 1000, .mask = Mask::kNone});
   check({.heads = 5, .queries = 600, .keys = 602, .depth = 48, .type = COLLET_TYPE_BF16});
   check({.heads = 7, .queries = 577, .keys = 577, .in_blocks = false});
+}
+
+TEST_P(AttentionTest, OtherUsesOfScoresAndWeights) {
+  check({.heads = 16, .queries = 32, .also = Also::kScaleByHead});
+  check({.also = Also::kSecondProduct, .in_blocks = false});
+  check({.heads = 24, .queries = 256, .keys = 256, .also = Also::kMinusFirstRow});
+  check({.heads = 24, .queries = 128, .keys = 128, .also = Also::kWeightsTwice, .in_blocks = false});
+  check({.also = Also::kBytes, .in_blocks = false});
+  check({.queries = 512, .one_per_group = true});
 }
 
 // A weight of zero gives NaN with a value that is not finite, so such values must not be left out.

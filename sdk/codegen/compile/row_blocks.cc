@@ -54,6 +54,11 @@ bool is_simple(const KernelPlan& plan) {
          plan.writes.size() == 1 && plan.buffers.size() <= kMostBlockPlaces;
 }
 
+int64_t count_loads(const KernelPlan& plan, ValueId v) {
+  return std::count_if(plan.kernel.exprs.begin(), plan.kernel.exprs.end(),
+                       [&](const Expr& e) { return e.op == ExprOp::kLoad && plan.buffers[e.buffer] == v; });
+}
+
 /// True if a kernel loads the elements of `from` that it stores in `to` at the same points.
 bool has_one_index(const KernelPlan& plan, ValueId from, ValueId to) {
   const Index& stored = plan.kernel.stores[0].index;
@@ -85,10 +90,10 @@ class Compiler::RowBlocksFinder {
   /// Looks for the steps before the product that is group `last`. `replaced` becomes the groups that are computed with
   /// it.
   bool run(size_t last, RowBlocks& out, std::set<size_t>& replaced) {
-    replaced_ = {};
     KernelPlan second;
     if (!product_kernel(last, second)) return false;
     for (ValueId weights : second.buffers) {
+      replaced_ = {};
       Chain chain;
       if (!find_chain(weights, last, chain)) continue;
       replaced = replaced_;
@@ -130,6 +135,7 @@ class Compiler::RowBlocksFinder {
         if (product_kernel(*from, out.product)) {
           replaced_.insert(*from);
           out.scores = operand;
+          break;
         }
       }
       out.rows.insert(out.rows.begin(), std::move(kernel));
@@ -171,14 +177,15 @@ class Compiler::RowBlocksFinder {
   }
 
   bool build(Chain& chain, KernelPlan& second, ValueId weights, RowBlocks& out) {
-    const ArrayType& type = c_.graph_.type(chain.scores);
+    // Copies, because adding values moves the types of others.
+    const ArrayType type = c_.graph_.type(chain.scores);
+    const ArrayType result = c_.graph_.type(second.writes[0]);
     const KernelPlan& last = chain.rows.back();
     int64_t count = 1;  // of rows
     for (size_t l = 0; l < last.kernel.outer; ++l) count *= last.kernel.loops[l].size;
     if (last.kernel.outer == 0 || last.kernel.outer == last.kernel.loops.size() || type.elements % count != 0)
       return false;
     const int64_t columns = type.elements / count;
-    const ArrayType& result = c_.graph_.type(second.writes[0]);
     if (result.elements % count != 0) return false;
     order_rows(chain, second, columns);
     int64_t together = std::gcd(last_rows(chain.product.kernel, count), last_rows(second.kernel, count));
@@ -199,8 +206,9 @@ class Compiler::RowBlocksFinder {
     for (KernelPlan& k : chain.rows) out.between.push_back(std::move(k));
     for (ValueId v : chain.results) out.passed.emplace_back(v, 0);
     const auto features = result.elements / count;
-    if (!passes_second(second, weights, block, columns, count)) return false;
+    if (count_loads(second, weights) != 1 || !passes_second(second, weights, block, columns, count)) return false;
     if (!add_product(second, second.writes[0], block, features, count, out.second)) return false;
+    if (out.second.starts() == Starts::kRows) return false;  // steps before the blocks would need the weights
     if (out.second.converts) {
       const ValueId sums = c_.temporary(out.second.type, result.dims);
       out.after.push_back(convert_kernel(c_.graph_, sums, out.second.result));
@@ -297,14 +305,21 @@ class Compiler::RowBlocksFinder {
     reorder_loops(writer, order);
   }
 
-  /// Keeps the kernel that reads the scores in `out.reader` if its one inner loop runs over their columns.
+  /// Keeps the kernel that reads the scores in `out.reader` if each of its points reads the score of its own row and
+  /// column, where the one inner loop runs over the columns.
   void find_reader(const KernelPlan& plan, ValueId scores, int64_t columns, RowBlocks& out) const {
     const Kernel& k = plan.kernel;
     const size_t column = k.outer;
     if (k.loops.size() != column + 1 || k.loops[column].size != columns) return;
+    const auto in_order = [&](const Index& i) {
+      int64_t step = 1;
+      for (size_t l = column + 1; l-- > 0; step *= k.loops[l].size) {
+        if (i.coefficient(l) != step && k.loops[l].size > 1) return false;
+      }
+      return i.constant == 0 && i.terms.empty();
+    };
     const bool suits = std::all_of(k.exprs.begin(), k.exprs.end(), [&](const Expr& e) {
-      const bool reads = e.op == ExprOp::kLoad && plan.buffers[e.buffer] == scores;
-      return !reads || (e.index.constant == 0 && e.index.coefficient(column) == 1);
+      return e.op != ExprOp::kLoad || plan.buffers[e.buffer] != scores || in_order(e.index);
     });
     if (!suits) return;
     out.reader = k;
@@ -375,6 +390,8 @@ LoopRange Compiler::RowBlocks::used_columns(int64_t row, int64_t rows) const {
   const size_t column = reader.outer;
   std::vector<LoopRange> ranges(reader.loops.size(), {0, reader.loops[column].size});
   for (size_t l = column; l-- > 0;) {
+    ranges[l] = {0, 1};
+    if (reader.loops[l].size == 1) continue;
     const int64_t at = row % reader.loops[l].size;
     ranges[l] = {at, at + rows};
     row /= reader.loops[l].size;

@@ -313,6 +313,11 @@ size_t split_rows(Kernel& kernel, int64_t rows, int64_t block) {
 }
 
 void merge_first_loops(Kernel& kernel, size_t count) {
+  for (size_t l = count; l-- > 0 && count > 1;) {
+    if (kernel.loops[l].size != 1) continue;
+    erase_loop(kernel, l);
+    --count;
+  }
   if (count < 2) return;
   const auto is_affine = [&](const Index& i) {
     for (size_t l = 0; l + 1 < count; ++l) {

@@ -190,6 +190,17 @@ TEST(SplitRows, MergedBlocks_KeepTheResults) {
 )");
 }
 
+TEST(SplitRows, BlocksOfAllRowsOfALoop_KeepTheResults) {
+  Kernel kernel = parsed(kMaskedRows);
+  const std::vector<float> before = result(kernel, 360);
+  ASSERT_EQ(split_rows(kernel, 72, 12), 3u);
+  merge_first_loops(kernel, 3);
+  EXPECT_TRUE(verify_kernel(kernel).ok());
+  EXPECT_EQ(kernel.loops[0].size, 6);
+  EXPECT_EQ(kernel.loops[1].size, 12);
+  EXPECT_EQ(result(kernel, 360), before);
+}
+
 TEST(SplitRows, OtherNumbersOfRows_ChangeNothing) {
   for (const auto& [rows, block] : {std::pair{36, 4}, std::pair{72, 5}, std::pair{360, 4}, std::pair{71, 1}}) {
     Kernel kernel = parsed(kMaskedRows);
