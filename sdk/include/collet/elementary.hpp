@@ -414,12 +414,16 @@ V tanh(V x) {
   }
   constexpr double kNear[] = {-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2,
                               -5.70498872745e-3};
-  // In 1 - 2 / (e^2a + 1), the error of e^2a counts less than in e^2a itself, so its polynomial needs one term less.
-  constexpr double kExp[] = {0.499999934321292902, 0.166665203990425301, 0.0416683907835479131, 0.00836874510894259065,
-                             0.00138145401768013064};
-  const detail::Reduced<V> d = detail::reduce_exponential(at_most(a, 10) * 2);
-  const V grown = multiply_add(d.r * d.r, polynomial(d.r, kExp), d.r), power = power_of_two(d.n);
-  const V far = 1 - 2 / multiply_add(power, grown, power + 1);
+  // 1 - 2 / (e^2a + 1), where e^2a = 2^n e^2r = 2^n (1 + 2 h). With r in place of 2 r, a need not be doubled; kExp has
+  // the coefficients of h, those of e^2r times powers of two. The error of e^2a counts less than in e^2a itself, so the
+  // polynomial needs one term less.
+  constexpr double kExp[] = {2 * 0.499999934321292902, 4 * 0.166665203990425301, 8 * 0.0416683907835479131,
+                             16 * 0.00836874510894259065, 32 * 0.00138145401768013064};
+  const V inside = at_most(a, 10), n = detail::whole_product(inside, 2 * 1.4426950408889634);
+  const V low = multiply_add(n, x.like(-0.5 * detail::ln2(x).high), inside);
+  const V r = multiply_add(n, x.like(-0.5 * detail::ln2(x).low), low), power = power_of_two(n);
+  const V h = multiply_add(r * r, polynomial(r, kExp), r);
+  const V far = 1 - 1 / multiply_add(power, h, multiply_add(power, x.like(0.5), x.like(0.5)));
   const V z = x * x;
   const V near = multiply_add(a * z, polynomial(z, kNear), a);
   return with_sign_of(select(a < 0.625, near, far), x);
