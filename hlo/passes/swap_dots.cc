@@ -6,10 +6,10 @@
 #include "hlo/passes/rewriter.h"
 
 // Rewrites transpose(dot(x, y)) into dot(y, x), if the transpose only swaps the dimensions of x and of y in the result,
-// or reorders the batch dimensions. Gradients of products have this form. If the transpose reorders other dimensions too,
-// and makes the last dimension of x the innermost one, it is rewritten into transpose(dot(y, x)), which moves whole rows;
-// attention with the heads beside the features has this form. A product with further users stays, because it would
-// otherwise be computed twice.
+// or reorders the batch dimensions. Gradients of products have this form. If the transpose reorders other dimensions
+// too, and makes the last dimension of x the innermost one, it is rewritten into transpose(dot(y, x)), which moves whole
+// rows; attention with the heads beside the features has this form. A product with further users stays, because it
+// would otherwise be computed twice.
 
 namespace collet::hlo {
 namespace {
@@ -85,8 +85,8 @@ class Swapper {
     return b.dot(dot.operand(1), dot.operand(0), attrs, dot.shape.type());
   }
 
-  // Returns the transpose, with `order`, of a product, computed from the exchanged product. The dimensions of the product
-  // are `batch` ones of the batch, `left` ones of x, and those of y.
+  // Returns the transpose, with `order`, of a product, computed from the exchanged product. The dimensions of the
+  // product are `batch` ones of the batch, `left` ones of x, and those of y.
   InstrId with_rows(const Instruction& dot, std::vector<int64_t> order, std::ptrdiff_t batch, std::ptrdiff_t left) {
     const auto right = static_cast<std::ptrdiff_t>(order.size()) - batch - left;
     for (int64_t& d : order) {

@@ -75,8 +75,6 @@ TEST_P(FusionTest, SoftmaxIsOneKernelThatReadsAndWritesOnce) {
   }
 }
 
-/// A product and a sum that reads it are rounded once, wherever the limit on the size of a kernel falls: a value must
-/// not depend on how much is computed before it.
 /// Numbers that are only moved keep all their bits, also those of signalling NaNs.
 TEST_P(FusionTest, BitsOfHalvesAreKept) {
   constexpr int64_t kCount = 65536;
@@ -97,6 +95,8 @@ TEST_P(FusionTest, BitsOfHalvesAreKept) {
   }
 }
 
+/// A product and a sum that reads it are rounded once, wherever the limit on the size of a kernel falls: a value must
+/// not depend on how much is computed before it.
 TEST_P(FusionTest, SumsStayWithTheirProducts) {
   constexpr int64_t n = 16;
   const std::vector<float> x = numbers(n, 1), y = numbers(n, 2), z{1.7f};

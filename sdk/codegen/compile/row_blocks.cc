@@ -68,8 +68,8 @@ bool has_one_index(const KernelPlan& plan, ValueId from, ValueId to) {
   });
 }
 
-/// Returns the size of the loop that counts the last rows if the first loops of a kernel count `rows` rows; 0 if they do
-/// not.
+/// Returns the size of the last of the first loops of a kernel that together count `rows` rows; 0 if there are no such
+/// loops.
 int64_t last_rows(const Kernel& kernel, int64_t rows) {
   int64_t size = 1;
   for (size_t l = 0; l < kernel.outer; ++l) {
@@ -269,8 +269,8 @@ class Compiler::RowBlocksFinder {
     order_rows(chain.product.kernel, *reader, chain.scores, columns);
   }
 
-  /// Reorders the loops of `writer`, and the rows of `v` in memory, as `reader` has them. Does nothing if the loops do not
-  /// correspond.
+  /// Reorders the loops of `writer`, and the rows of `v` in memory, as `reader` has them. Does nothing if the loops do
+  /// not correspond.
   static void order_rows(Kernel& writer, KernelPlan& reader, ValueId v, int64_t columns) {
     Index* loaded = nullptr;
     for (Expr& e : reader.kernel.exprs) {

@@ -109,8 +109,9 @@ struct MatmulCall {
   /// For each tile of rows of each batch, the part of the depth outside of which its rows of a are zero: the first step
   /// and the end, in segments if the depth has segments. Empty if nothing is known to be zero.
   std::vector<int64_t> first_step, end_step;
-  /// True if `first_step` and `end_step` hold only for data that is checked when the product runs: the other elements of
-  /// a must be zero, and b must be finite. Such a product is a step of a kBlocks; each batch is one job, and a is not packed.
+  /// True if `first_step` and `end_step` hold only for data that is checked when the product runs: the other elements
+  /// of a must be zero, and b must be finite. Such a product is a step of a kBlocks; each batch is one job, and a is
+  /// not packed.
   bool checks_parts = false;
   bool pairs = false;  ///< for checks_parts: an element is a pair of bf16, not an f32
   /// For each tile of rows of each batch, the columns that are used, [first, end). Empty if all are.
