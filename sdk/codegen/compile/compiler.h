@@ -151,7 +151,7 @@ class Compiler {
     int64_t blocks = 0;
     int64_t block = 0;  ///< rows of a block
     /// The kernel that reads the first product's result, before it was cut into blocks, and its number of that buffer.
-    /// Without loops if it is not known to have one row of the result as its inner loop.
+    /// Without loops if nothing is known of which columns it uses.
     Kernel reader;
     uint32_t read = 0;
     std::vector<std::optional<Sequence>> sequences;  ///< what is known of the buffers of `reader`

@@ -176,6 +176,8 @@ class Compiler::RowBlocksFinder {
     return group->second;
   }
 
+  /// Makes the steps for one block of rows from the kernels of the chain and of the second product. Returns false if a
+  /// block would need anything of another block.
   bool build(Chain& chain, KernelPlan& second, ValueId weights, RowBlocks& out) {
     // Copies, because adding values moves the types of others.
     const ArrayType type = c_.graph_.type(chain.scores);
@@ -305,12 +307,14 @@ class Compiler::RowBlocksFinder {
     reorder_loops(writer, order);
   }
 
-  /// Keeps the kernel that reads the scores in `out.reader` if each of its points reads the score of its own row and
-  /// column, where the one inner loop runs over the columns.
+  /// Keeps the kernel that reads the scores in `out.reader` if it may not use all of them: it selects, and each of its
+  /// points reads the score of its own row and column, where the one inner loop runs over the columns.
   void find_reader(const KernelPlan& plan, ValueId scores, int64_t columns, RowBlocks& out) const {
     const Kernel& k = plan.kernel;
     const size_t column = k.outer;
-    if (k.loops.size() != column + 1 || k.loops[column].size != columns) return;
+    const bool selects = std::any_of(k.exprs.begin(), k.exprs.end(),
+                                     [](const Expr& e) { return e.op == ExprOp::kOp && e.opcode == COLLET_OP_SELECT; });
+    if (!selects || k.loops.size() != column + 1 || k.loops[column].size != columns) return;
     const auto in_order = [&](const Index& i) {
       int64_t step = 1;
       for (size_t l = column + 1; l-- > 0; step *= k.loops[l].size) {
