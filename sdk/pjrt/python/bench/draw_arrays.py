@@ -137,7 +137,8 @@ NORMALISATION = {
     "rms_norm": scaled(rms_norm, 1),
     "batch_norm": scaled(lambda x, axis, gain, bias: normal(x, others(x.shape, axis)) * gain + bias, 2),
     "unit": along(lambda x, axis: x / (jnp.sqrt((x * x).sum(axis, keepdims=True)) + 1e-6)),
-    "standardize": along(jax.nn.standardize),
+    # In f32, because the difference of two means of squares cancels in narrower types.
+    "standardize": along(lambda x, axis: jax.nn.standardize(x.astype(jnp.float32), axis).astype(x.dtype)),
     "capped_softmax": along(lambda x, axis: jax.nn.softmax(jnp.tanh(x / 30) * 30 / 0.7, axis)),
     "softmax_gradient": softmax_gradient,
     "group_norm": group_norm,
