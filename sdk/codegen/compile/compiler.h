@@ -149,7 +149,6 @@ class Compiler {
     std::vector<KernelPlan> between;
     std::vector<KernelPlan> after;  ///< conversions of the second product's result
     int64_t blocks = 0;
-    int64_t block = 0;  ///< rows of a block
     /// The kernel that reads the first product's result, before it was cut into blocks, and its number of that buffer.
     /// Without loops if nothing is known of which columns it uses.
     Kernel reader;

@@ -166,7 +166,8 @@ class Compiler::RowBlocksFinder {
     }
   }
 
-  /// Returns the group before `reader` that computes `v` if that group alone reads it.
+  /// Returns the group that computes `v`; nullopt if it does not come before group `reader`, or if any group other than
+  /// `reader` reads `v`.
   std::optional<size_t> producer(ValueId v, size_t reader) {
     const auto group = readers_.group_of.find(c_.graph_.value(v).def);
     if (group == readers_.group_of.end() || group->second >= reader || done_[group->second]) return std::nullopt;
@@ -195,7 +196,6 @@ class Compiler::RowBlocksFinder {
     const int64_t block = block_rows(together, count, columns);
     if (block == 0) return false;
     out.blocks = count / block;
-    out.block = block;
     find_reader(chain.rows[0], chain.scores, columns, out);
     if (!add_product(chain.product, chain.scores, block, columns, count, out.first)) return false;
     out.passed.emplace_back(chain.scores, 0);
@@ -411,7 +411,8 @@ void Compiler::RowBlocks::set_parts(MatmulCall& scores, MatmulCall& result) cons
                             std::vector<int64_t>& ends) {
     for (int64_t tile = 0; tile < call.batches * call.tiles; ++tile) {
       const int64_t row = tile % call.tiles * call.tile_rows;
-      const LoopRange range = used_columns(tile / call.tiles * block + row, std::min(call.tile_rows, call.rows - row));
+      const LoopRange range =
+          used_columns(tile / call.tiles * first.rows + row, std::min(call.tile_rows, call.rows - row));
       begins.push_back(range.first / divisor);
       ends.push_back((range.end + divisor - 1) / divisor);
     }
@@ -425,7 +426,7 @@ void Compiler::RowBlocks::set_parts(MatmulCall& scores, MatmulCall& result) cons
   }
   // The columns of the scores are the depth of the second product, which may have several columns in one element.
   const int64_t columns_of_element = scores.columns / result.depth;
-  const bool is_plain = !result.a_packed && result.a_depth == 1 && result.segments.empty() && !result.row_starts;
+  const bool is_plain = !result.a_packed && result.a_depth == 1 && result.segments.empty();
   const bool reads_b = !result.packs_b && !result.copies_b && result.b_starts == 0 && result.element_bytes == 4;
   if (!is_plain || !reads_b || !result.first_step.empty()) return;
   result.checks_parts = true;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sdk/codegen/base/floor_quotient.h"
+
 namespace collet::codegen {
 namespace {
 
@@ -18,10 +20,6 @@ LoopRange hull(LoopRange a, LoopRange b) {
   if (a.first >= a.end) return b;
   if (b.first >= b.end) return a;
   return {std::min(a.first, b.first), std::max(a.end, b.end)};
-}
-
-int64_t floor_divide(int64_t x, int64_t y) {
-  return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0);
 }
 
 class RangeFinder {
@@ -121,8 +119,8 @@ class RangeFinder {
     const int64_t step = d.coefficient(loop_);
     if (step == 0) return most >= 0 ? all : LoopRange{};
     // step * i >= -most
-    if (step > 0) return intersection(all, {-floor_divide(most, step), all.end});
-    return intersection(all, {all.first, floor_divide(most, -step) + 1});
+    if (step > 0) return intersection(all, {-floor_quotient(most, step), all.end});
+    return intersection(all, {all.first, floor_quotient(most, -step) + 1});
   }
 
   /// Returns an integer expression as an affine index if it is one and no intermediate value overflows.

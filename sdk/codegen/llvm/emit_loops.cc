@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "sdk/codegen/base/floor_quotient.h"
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -15,11 +16,6 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kBlockSteps = 128;
-
-/// Returns the quotient of `x` and the positive `y`, rounded down.
-int64_t floor_of(int64_t x, int64_t y) {
-  return x >= 0 ? x / y : -((-x + y - 1) / y);
-}
 
 }  // namespace
 
@@ -198,8 +194,8 @@ KernelEmitter::Interior KernelEmitter::interior(size_t l) const {
       (reach < 0 ? least : most) += reach;
     }
     const int64_t by = std::abs(step);
-    const int64_t first = step > 0 ? -floor_of(least, by) : -floor_of(e.a - 1 - most, by);
-    const int64_t last = step > 0 ? floor_of(e.a - 1 - most, by) : floor_of(least, by);
+    const int64_t first = step > 0 ? -floor_quotient(least, by) : -floor_quotient(e.a - 1 - most, by);
+    const int64_t last = step > 0 ? floor_quotient(e.a - 1 - most, by) : floor_quotient(least, by);
     in.first = std::max(in.first, first);
     in.last = std::min(in.last, last + 1);
     in.tests.push_back(&e);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/base/floor_quotient.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,10 +18,6 @@ Position index_position(Position batch, const Dims& dims, int64_t vector_dim, in
 namespace {
 
 constexpr int64_t kUnbounded = int64_t{1} << 60;
-
-int64_t floor_quotient(int64_t x, int64_t y) {
-  return (x >= 0 ? x : x - y + 1) / y;
-}
 
 }  // namespace
 
