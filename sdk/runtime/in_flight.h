@@ -13,18 +13,21 @@ class InFlight {
  public:
   explicit InFlight(uint32_t limit) : limit_(limit) {}
 
-  /// Counts a run. Blocks first while the limit is reached, unless `at_once` is set: then the run is not limited.
+  /// Counts a run. If the limit has been reached, blocks first until half of the runs have ended: a caller that were
+  /// woken for each run that ends would take a core from the device's threads each time. `at_once`: the run is not
+  /// limited.
   void begin(bool at_once) {
     std::unique_lock lock(mutex_);
-    if (!at_once) fewer_.wait(lock, [&] { return runs_ < limit_; });
-    ++runs_;
+    if (!at_once) fewer_.wait(lock, [&] { return open_; });
+    if (++runs_ >= limit_) open_ = false;
   }
   void end() {
     {
       const std::lock_guard lock(mutex_);
-      --runs_;
+      if (--runs_ > limit_ / 2 || open_) return;
+      open_ = true;
     }
-    fewer_.notify_one();
+    fewer_.notify_all();
   }
 
  private:
@@ -32,6 +35,7 @@ class InFlight {
   std::mutex mutex_;
   std::condition_variable fewer_;
   uint32_t runs_ = 0;
+  bool open_ = true;  ///< false from when the limit is reached until half of the runs have ended
 };
 
 }  // namespace collet::runtime

@@ -13,9 +13,9 @@ import time
 import torch_programs
 from options import check, new_parser, wanted
 
-SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
+SHORTEST_SAMPLE = 5e-3  # seconds: programs that take less run several times in one sample, whose start from rest must not count
 FEWEST_SAMPLES = 5
-REST = 2e-3  # seconds between samples, after which the threads of the other side are asleep
+REST = 20e-3  # seconds between samples: PyTorch's threads spin for some milliseconds before they sleep
 
 
 def parse(arguments):

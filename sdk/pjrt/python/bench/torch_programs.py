@@ -87,9 +87,11 @@ def _product(n, dtype):
     return maker
 
 
-def _product_chain(n, count):
+def _product_chain(n, count, dtype):
     """Returns a program with consecutive products in one call, which divides the cost of the call by their number."""
     def maker(random):
+        import jax
+        import jax.numpy as jnp
         torch = _torch()
 
         def chain(multiply):
@@ -98,7 +100,11 @@ def _product_chain(n, count):
                     a = multiply(a, b)
                 return a
             return run
-        arguments = tuple(_floats(random, n, n, scale=n ** -0.5) for _ in range(2))
+        if dtype == "int8":  # each product's low bytes are the next product's operand
+            arguments = tuple(random.integers(-100, 100, (n, n)).astype("int8") for _ in range(2))
+            return Program("", arguments, chain(lambda a, b: jax.lax.dot(a, b, preferred_element_type=jnp.int32).astype(jnp.int8)),
+                           chain(lambda a, b: torch._int_mm(a, b).to(torch.int8)), 0)
+        arguments = tuple(_floats(random, n, n, dtype=dtype, scale=n ** -0.5) for _ in range(2))
         return Program("", arguments, chain(lambda a, b: a @ b), chain(torch.mm), 1e-3)
     return maker
 
@@ -158,8 +164,9 @@ for _name, _side, _channels, _stride in DEPTHWISE:
 for _dtype, _sizes in (("float32", SIZES), ("bfloat16", SIZES[:-1]), ("int8", SIZES[:-1])):
     for _n in _sizes:
         _MAKERS[f"product {_dtype} {_n}"] = _product(_n, _dtype)
-for _n in (64, 128):
-    _MAKERS[f"50 products float32 {_n}"] = _product_chain(_n, 50)
+for _dtype, _sizes in (("float32", SIZES[:2]), ("int8", SIZES[:3])):
+    for _n in _sizes:
+        _MAKERS[f"50 products {_dtype} {_n}"] = _product_chain(_n, 50, _dtype)
 for _dtype in ("float32", "bfloat16"):
     for _tokens in (512, 2048):
         _MAKERS[f"attention {_dtype} {_tokens}"] = _attention(_tokens, _dtype, False)
