@@ -11,13 +11,16 @@ namespace {
 
 constexpr uint64_t kHuge = uint64_t{2} << 20;
 constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< bytes; smaller blocks come from malloc
+/// Alignment of pooled blocks in bytes. Processors compare only the low 12 bits of the addresses of loads and of earlier
+/// stores first. A loop that writes y[i] would be slowed down if x[i + 1] had the same low bits.
+constexpr uint64_t kPage = 4096;
 constexpr uint64_t kKept = uint64_t{2} << 30;     ///< bytes; idle memory beyond this is returned to the system
 
 /// Rounds up to the size of a pooled block: a multiple of 1/8 of the next lower power of two, so that little is wasted.
 uint64_t rounded(uint64_t bytes) {
   if (bytes < kPooled) return (bytes + 63) / 64 * 64;
   uint64_t power = uint64_t{1} << (63 - __builtin_clzll(bytes));
-  uint64_t step = std::max<uint64_t>(power / 8, 4096);
+  uint64_t step = std::max(power / 8, kPage);
   return (bytes + step - 1) / step * step;
 }
 
@@ -30,7 +33,7 @@ Memory::~Memory() {
 }
 
 void* Memory::fresh(uint64_t size, uint64_t alignment) {
-  if (size >= kHuge) alignment = std::max(alignment, kHuge);
+  if (size >= kPooled) alignment = std::max(alignment, size >= kHuge ? kHuge : kPage);
   void* p = nullptr;
   if (posix_memalign(&p, std::max<uint64_t>(alignment, 64), size) != 0) return nullptr;
   if (size >= kHuge) madvise(p, size, MADV_HUGEPAGE);

@@ -189,11 +189,15 @@ template <class V>
 struct Reduced {
   V r, n;
 };
+/** Returns x - n ln 2. */
+template <class V>
+V reduced_exponent(V x, V n) {
+  return multiply_add(n, x.like(-ln2(x).low), multiply_add(n, x.like(-ln2(x).high), x));
+}
 template <class V>
 Reduced<V> reduce_exponential(V x) {
   const V n = whole_product(x, 1.4426950408889634);
-  const V r = multiply_add(n, x.like(-ln2(x).low), multiply_add(n, x.like(-ln2(x).high), x));
-  return {r, n};
+  return {reduced_exponent(x, n), n};
 }
 /** Returns e^r - 1 for |r| <= ln(2) / 2. */
 template <class V>
@@ -412,21 +416,19 @@ V tanh(V x) {
     const V e = expm1(at_most(a, 22) * 2);
     return with_sign_of(e / (e + 2), x);
   }
-  constexpr double kNear[] = {-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2,
-                              -5.70498872745e-3};
-  // 1 - 2 / (e^2a + 1), where e^2a = 2^n e^2r = 2^n (1 + 2 h). With r in place of 2 r, a need not be doubled; kExp has
-  // the coefficients of h, those of e^2r times powers of two. The error of e^2a counts less than in e^2a itself, so the
-  // polynomial needs one term less.
-  constexpr double kExp[] = {2 * 0.499999934321292902, 4 * 0.166665203990425301, 8 * 0.0416683907835479131,
-                             16 * 0.00836874510894259065, 32 * 0.00138145401768013064};
-  const V inside = at_most(a, 10), n = detail::whole_product(inside, 2 * 1.4426950408889634);
-  const V low = multiply_add(n, x.like(-0.5 * detail::ln2(x).high), inside);
-  const V r = multiply_add(n, x.like(-0.5 * detail::ln2(x).low), low), power = power_of_two(n);
-  const V h = multiply_add(r * r, polynomial(r, kExp), r);
-  const V far = 1 - 1 / multiply_add(power, h, multiply_add(power, x.like(0.5), x.like(0.5)));
-  const V z = x * x;
-  const V near = multiply_add(a * z, polynomial(z, kNear), a);
-  return with_sign_of(select(a < 0.625, near, far), x);
+  // y / (1 + y), where y = (e^2a - 1) / 2 = power (e^r - 1) + (power - 1 / 2), with power = 2^n / 2.
+  constexpr double kExp[] = {0x1p-1, 0x1.5554aep-3, 0x1.555486p-5, 0x1.1228f4p-7, 0x1.6d9a5ap-10};
+  // `rounded` has n in its low bits.
+  const V inside = at_most(a + a, 20);
+  const V rounded = multiply_add(inside, x.like(1.4426950408889634), x.like(detail::rounder(x)));
+  const V power = from_bits(x, (bits(rounded) + 126) << 23);
+  const V r = detail::reduced_exponent(inside, rounded - detail::rounder(x));
+  const V scaled = power * r, square = scaled * r, p = polynomial(r, kExp), most = scaled + (power - 0.5);
+  const V y = multiply_add(square, p, most), lost = multiply_add(square, p, most - y);
+  // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes what y has lost, supplies them.
+  const V back = 1 / (1 + y), rough = 1 - back;
+  const V residual = multiply_add(back, lost, multiply_add(back, y, -rough));
+  return with_sign_of(multiply_add(back, residual, rough), x);
 }
 /** The hyperbolic sine. */
 template <class V>
