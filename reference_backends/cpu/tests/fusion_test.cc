@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "reference_backends/cpu/tests/plugin.h"
@@ -326,6 +327,54 @@ TEST_P(FusionTest, ConcatenationsInsideElementwiseOpsGiveTheSame) {
     for (const int64_t n : dims) elements *= static_cast<size_t>(n);
     const std::vector<Bytes> in = {bytes_of(numbers(elements, 1)), bytes_of(numbers(elements, 2))};
     ASSERT_EQ(one.run(in), many.run(in)) << "trial " << trial;
+  }
+}
+
+/// Concatenates arrays whose rows are written in blocks, along any dimension but the first.
+TEST_P(FusionTest, ConcatenationsOfRowsGiveTheirOperands) {
+  struct Case {
+    std::vector<int64_t> rows;   ///< dimensions before the one along which the operands follow each other
+    std::vector<int64_t> sizes;  ///< of the operands along that dimension
+    std::vector<int64_t> after;  ///< dimensions after it
+  };
+  const Case cases[] = {{{1024}, {512, 1024}, {}},     {{700, 3}, {40, 1, 300}, {}},
+                        {{3, 500}, {2, 5}, {99}},      {{100}, {1, 2, 3}, {41, 17}},
+                        {{1, 1000}, {37, 0, 400}, {}}, {{2, 3, 250}, {1, 1, 1, 1}, {16, 16}},
+                        {{90000}, {2, 3}, {}},         {{3}, {100001, 100002}, {}},
+                        {{65, 1}, {4096, 4096}, {}},   {{513}, {1000, 24, 3, 5, 999}, {}}};
+  for (const Case& c : cases) {
+    const int64_t rows = std::accumulate(c.rows.begin(), c.rows.end(), int64_t{1}, std::multiplies<>());
+    const int64_t inside = std::accumulate(c.after.begin(), c.after.end(), int64_t{1}, std::multiplies<>());
+    const int64_t size = std::accumulate(c.sizes.begin(), c.sizes.end(), int64_t{0});
+    std::vector<int64_t> dims = c.rows;
+    dims.push_back(size);
+    dims.insert(dims.end(), c.after.begin(), c.after.end());
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    std::vector<Handle> operands;
+    std::vector<Bytes> in;
+    std::vector<float> want(static_cast<size_t>(rows * size * inside));
+    int64_t begin = 0;
+    for (const int64_t n : c.sizes) {
+      dims[c.rows.size()] = n;
+      const Handle x = e.argument(kF32, dims);
+      const bool negates = operands.size() % 2 == 1;
+      operands.push_back(negates ? e.unary(COLLET_OP_NEGATE, x) : x);
+      const std::vector<float> values = numbers(static_cast<size_t>(rows * n * inside), static_cast<unsigned>(n));
+      in.push_back(bytes_of(values));
+      for (int64_t i = 0; i < rows * n * inside; ++i) {
+        const int64_t row = i / (n * inside), at = i % (n * inside);
+        const float x_i = values[static_cast<size_t>(i)];
+        want[static_cast<size_t>((row * size + begin) * inside + at)] = negates ? -x_i : x_i;
+      }
+      begin += n;
+    }
+    dims[c.rows.size()] = size;
+    e.results({e.op(COLLET_OP_CONCATENATE, kF32, dims, operands,
+                    collet_dimension_attrs{static_cast<int64_t>(c.rows.size())})});
+    Compiled compiled(plugin_, b.finish());
+    ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+    EXPECT_EQ(compiled.run(in)[0], bytes_of(want)) << "case " << &c - cases;
   }
 }
 

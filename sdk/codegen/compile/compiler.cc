@@ -288,6 +288,10 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return {};
     }
   }
+  if (!target_.has_grid() && n.opcode == COLLET_OP_CONCATENATE) {
+    const auto dim = static_cast<size_t>(attributes<collet_dimension_attrs>(graph_, n).dimension);
+    if (add_in_blocks(kernels, result, dim, drafts)) return {};
+  }
   KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;

@@ -166,6 +166,12 @@ class Compiler {
   std::map<size_t, RowBlocks> find_row_blocks(const Block& block, const std::vector<FusionGroup>& groups,
                                               const Readers& readers, std::vector<bool>& done);
   void add_row_blocks(RowBlocks& r, Drafts& drafts);
+  /// Adds kernels, which compute a block in each iteration of their first loop, to the steps of a kBlocks.
+  void add_block_kernels(std::vector<KernelPlan>& kernels, Draft& blocks);
+  /// Adds the kernels of a concatenation along dimension `dim` of `result`: they write a block of its rows in turn,
+  /// because pages and cache lines between whole passes over the result would be fetched again for each operand. Returns
+  /// false, and adds nothing, if that does not pay.
+  bool add_in_blocks(std::vector<KernelPlan>& kernels, ValueId result, size_t dim, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 

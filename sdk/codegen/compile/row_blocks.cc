@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -459,20 +460,10 @@ void Compiler::add_row_blocks(RowBlocks& r, Drafts& drafts) {
   d.step.kernel.cost_ns = first.cost_ns + second.cost_ns;
   d.children.emplace_back();
   Drafts& steps = d.children.back();
-  const auto add_kernels = [&](std::vector<KernelPlan>& kernels) {
-    for (KernelPlan& k : kernels) {
-      Draft& one = steps.emplace_back();
-      one.step.kernel.function = function_of(k.kernel);
-      add_buffers(k, one);
-      describe(k.kernel, one.step);
-      d.step.kernel.cost_ns += one.step.kernel.cost_ns;
-      ++plan_->kernels;
-    }
-  };
   steps.push_back(product_step(r.first, std::move(first), of_first, r.first.result));
-  add_kernels(r.between);
+  add_block_kernels(r.between, d);
   steps.push_back(product_step(r.second, std::move(second), of_second, r.second.result));
-  add_kernels(r.after);
+  add_block_kernels(r.after, d);
   for (Draft& one : steps) {
     for (RangeId range : one.ranges) {
       const auto found = own.find(range);
@@ -481,6 +472,52 @@ void Compiler::add_row_blocks(RowBlocks& r, Drafts& drafts) {
   }
   d.step.kernel.parallel = target_.threads > 1 && r.blocks > 1 && d.step.kernel.cost_ns > target_.awake_ns;
   drafts.push_back(std::move(d));
+}
+
+void Compiler::add_block_kernels(std::vector<KernelPlan>& kernels, Draft& blocks) {
+  for (KernelPlan& k : kernels) {
+    Draft& one = blocks.children.back().emplace_back();
+    one.step.kernel.function = function_of(k.kernel);
+    add_buffers(k, one);
+    describe(k.kernel, one.step);
+    blocks.step.kernel.cost_ns += one.step.kernel.cost_ns;
+    ++plan_->kernels;
+  }
+}
+
+bool Compiler::add_in_blocks(std::vector<KernelPlan>& kernels, ValueId result, size_t dim, Drafts& drafts) {
+  const Dims& dims = graph_.type(result).dims;
+  const auto bytes = static_cast<int64_t>(bytes_of(result));
+  if (kernels.size() < 2 || dim == 0 || bytes <= target_.second_cache) return false;
+  const int64_t rows =
+      std::accumulate(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(dim), int64_t{1}, std::multiplies<>());
+  const int64_t together = dims[dim - 1], row_bytes = bytes / rows;
+  // The smaller a block, the more of its pages and lines are near; but calling the kernels of a block takes time.
+  int64_t block = std::clamp(target_.first_cache / 4 / row_bytes, int64_t{1}, together);
+  while (together % block != 0) --block;
+  if (block * row_bytes < target_.first_cache / 8) return false;
+  std::vector<KernelPlan> parts = kernels;
+  for (KernelPlan& part : parts) {
+    Product product;
+    if (!is_simple(part) || !part.in_place.empty() || find_product(part, graph_, target_, product)) return false;
+    const size_t loops = split_rows(part.kernel, rows, block);
+    if (loops == 0) return false;
+    merge_first_loops(part.kernel, loops);
+    collapse_loops(part.kernel, 1);
+    choose_lanes(part.kernel, target_.vector_bits, 1);
+  }
+  ++time_;
+  Draft d;
+  d.step.kind = StepKind::kBlocks;
+  d.step.kernel.range = rows / block;
+  d.children.emplace_back();
+  add_block_kernels(parts, d);
+  for (Draft& one : d.children.back()) one.step.block_bytes.assign(one.ranges.size(), 0);
+  for (const KernelPlan& part : parts)
+    for (ValueId v : part.buffers) plan_->traffic_bytes += bytes_of(v);
+  d.step.kernel.parallel = target_.threads > 1 && d.step.kernel.range > 1 && d.step.kernel.cost_ns > target_.awake_ns;
+  drafts.push_back(std::move(d));
+  return true;
 }
 
 }  // namespace collet::codegen

@@ -325,7 +325,7 @@ enum class StepKind : uint8_t {
   kHostValue,
   kCollective,
   /// Runs its steps, kernels and products, for one block of rows after the other, so that what they write for each
-  /// other stays in the cache. Threads share the blocks.
+  /// other, or beside each other, stays in the cache. Threads share the blocks.
   kBlocks
 };
 
