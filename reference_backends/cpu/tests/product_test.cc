@@ -422,6 +422,65 @@ TEST_P(ProductTest, Convolutions) {
   }
 }
 
+/// Convolutions as the gradients of filters have them: the images are summed, and their channels are the rows.
+TEST_P(ProductTest, GradientsOfFilters) {
+  struct Case {
+    int64_t images, side, channels, filters, window, stride, pad;
+  };
+  const Case cases[] = {{2, 9, 128, 40, 3, 1, 1}, {3, 8, 96, 33, 3, 1, 1},   {1, 14, 20, 64, 5, 2, 2},
+                        {4, 7, 13, 32, 3, 1, 1},  {2, 12, 64, 128, 1, 1, 0}, {2, 12, 64, 24, 1, 2, 0},
+                        {1, 16, 3, 16, 7, 2, 3},  {2, 10, 28, 20, 3, 1, 0},  {6, 28, 16, 32, 3, 1, 1}};
+  for (const Case& c : cases) {
+    for (const uint32_t type : {kF32, static_cast<uint32_t>(COLLET_TYPE_BF16)}) {
+      const int64_t out = (c.side + 2 * c.pad - c.window) / c.stride + 1;
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      const Handle x = e.argument(type, {c.images, c.side, c.side, c.channels});
+      const Handle y = e.argument(type, {c.images, out, out, c.filters});
+      const int64_t high = (c.window - 1) + (out - 1) * c.stride + 1 - c.side - c.pad;
+      collet_convolution_attrs a{};
+      a.window.size = b.list({out, out});
+      a.window.stride = a.window.base_dilation = b.list({1, 1});
+      a.window.padding_low = b.list({c.pad, c.pad});
+      a.window.padding_high = b.list({high, high});
+      a.window.window_dilation = b.list({c.stride, c.stride});
+      a.window.reversal = b.list({0, 0});
+      a.feature_groups = a.batch_groups = 1;
+      auto& l = a.labels;
+      l.input_feature = l.kernel_input_feature = 0;
+      l.input_batch = l.kernel_output_feature = l.output_feature = 3;
+      l.output_batch = 2;
+      l.input_spatial = l.kernel_spatial = b.list({1, 2});
+      l.output_spatial = b.list({0, 1});
+      e.results({e.op(COLLET_OP_CONVOLUTION, kF32, {c.window, c.window, c.channels, c.filters}, {x, y}, a)});
+      Compiled compiled(plugin_, b.finish());
+      ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+      const auto p = integers<float>(static_cast<size_t>(c.images * c.side * c.side * c.channels), 1);
+      const auto q = integers<float>(static_cast<size_t>(c.images * out * out * c.filters), 2);
+      const auto given = [&](const std::vector<float>& v) {
+        if (type == kF32) return bytes_of(v);
+        std::vector<uint16_t> halves;
+        for (const float f : v) halves.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(f) >> 16));
+        return bytes_of(halves);
+      };
+      std::vector<float> want(static_cast<size_t>(c.window * c.window * c.channels * c.filters));
+      for (int64_t at = 0; at < c.images * out * out * c.window * c.window; ++at) {
+        const int64_t kx = at % c.window, ky = at / c.window % c.window, point = at / (c.window * c.window);
+        const int64_t row = point / out % out * c.stride + ky - c.pad, column = point % out * c.stride + kx - c.pad;
+        if (row < 0 || column < 0 || row >= c.side || column >= c.side) continue;
+        const float* from =
+            &p[static_cast<size_t>(((point / (out * out) * c.side + row) * c.side + column) * c.channels)];
+        for (int64_t i = 0; i < c.channels * c.filters; ++i) {
+          want[static_cast<size_t>((ky * c.window + kx) * c.channels * c.filters + i)] +=
+              from[i / c.filters] * q[static_cast<size_t>(point * c.filters + i % c.filters)];
+        }
+      }
+      EXPECT_EQ(elements_of<float>(compiled.run({given(p), given(q)})[0]), want)
+          << "case " << &c - cases << ", type " << type;
+    }
+  }
+}
+
 /// A sum that begins with +0 is never -0, also if the sum has one term and no loop.
 TEST_P(ProductTest, OuterProduct_OfNegativeZeros_IsPositiveZero) {
   for (int64_t depth : {1, 2}) {

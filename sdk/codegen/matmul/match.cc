@@ -463,6 +463,8 @@ class Finder {
     const bool fits = together >= most / 2 && together <= most;
     const int64_t tiles = fits ? out_.rows / together : (out_.rows + most - 1) / most;
     out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
+    if (const int64_t rows = rows_in_lines(most); !fits && rows > 0) out_.tile_rows = static_cast<int>(rows);
+    in_lines_ = is_in_lines() && k_.loops[rows_.back()].size % out_.tile_rows == 0;
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
     int vectors = std::min(room / out_.tile_rows, 8);
     const int registers = many ? 32 : 16;  // for the sums, a row of b, and an element of a
@@ -471,6 +473,28 @@ class Finder {
     const bool pays = out_.tile_rows == 7 && needed >= 8;
     if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
     out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
+  }
+
+  /// True if `a` must be packed, and the rows of its innermost loop of rows are neighbours in memory, but not the steps of
+  /// the depth.
+  bool is_in_lines() const {
+    if (!lhs_.access || runs_ != SIZE_MAX || rows_.empty() || depth_.empty()) return false;
+    const Index& index = lhs_.access->index;
+    int64_t row = 0;
+    int64_t step = 0;
+    const bool direct =
+        lhs_.load && step_of(k_, index, rows_, row) && step_of(k_, index, depth_, step) && (row == 1 || step == 1);
+    return !direct && index.coefficient(rows_.back()) == 1 && index.coefficient(depth_.back()) != 1;
+  }
+
+  /// Returns the number of rows of a tile of whole lines of `a`, see is_in_lines; 0 if such tiles would be much smaller
+  /// than `most` rows.
+  int64_t rows_in_lines(int64_t most) const {
+    if (!is_in_lines()) return 0;
+    for (int64_t rows = most; rows >= most / 2; --rows) {
+      if (k_.loops[rows_.back()].size % rows == 0) return rows;
+    }
+    return 0;
   }
 
   /// Writes the variables of a group of loops as indices that depend on one linear index of a new kernel.
@@ -564,7 +588,7 @@ class Finder {
       a.tile = a.row * out_.tile_rows;
       if ((a.depth == 1 || a.row == 1) && (small || !clash)) return;
     }
-    const bool by_depth = a.value != kNone && a.row == 1 && out_.rows > 1;
+    const bool by_depth = (a.value != kNone && a.row == 1 && out_.rows > 1) || in_lines_;
     a = {};
     pack_a(by_depth);
   }
@@ -638,11 +662,21 @@ class Finder {
     Index unit;
     builder.divide(loop_index(0), units, batch, unit);
     if (blocks > 1) builder.divide(Index(batch), blocks, batch, block);
-    Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
-    const ExprId mask = by_depth ? builder.in_range(row, out_.rows) : kNoExpr;
-    if (by_depth) builder.guard(mask);
     spread(builder, used, batch, loops);
-    spread(builder, rows_, row, loops);
+    ExprId mask = kNoExpr;
+    if (in_lines_) {
+      Dims units_of;
+      for (size_t l : rows_) units_of.push_back(k_.loops[l].size);
+      units_of.back() /= tile;
+      const Position at = builder.delinearize(unit, units_of);
+      for (size_t i = 0; i < rows_.size(); ++i) loops[rows_[i]] = at[i];
+      loops[rows_.back()] = add_scaled(loop_index(lane), at[rows_.size() - 1], tile);
+    } else {
+      const Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
+      if (by_depth) mask = builder.in_range(row, out_.rows);
+      if (by_depth) builder.guard(mask);
+      spread(builder, rows_, row, loops);
+    }
     Index to = add_scaled({}, loop_index(0), by_depth ? o.tile : pitch);
     if (by_depth) to = add_scaled(to, loop_index(lane), 1);
     int64_t step = o.depth;
@@ -907,7 +941,8 @@ class Finder {
   const Side* raised_ = nullptr;  ///< the operand to whose elements 128 is added; null if there is none
   /// Conditions without which `a` is zero: see find_zeros.
   std::vector<const Expr*> conditions_;
-  bool in_rows_ = false;  ///< b is packed row by row: its columns are several loops
+  bool in_rows_ = false;   ///< b is packed row by row: its columns are several loops
+  bool in_lines_ = false;  ///< a is packed in tiles of neighbouring rows, see is_in_lines
 };
 
 }  // namespace
