@@ -79,6 +79,7 @@ class Finder {
     if (!pack_neighbours() || !worthwhile()) return false;
     split_rows();
     find_zeros();
+    split_depth();
     choose_tile();
     describe_loops();
     out_.type = type_;
@@ -329,6 +330,29 @@ class Finder {
     if (mask != kNoExpr) add_conditions(mask);
   }
 
+  /// Splits a loop of the depth, so that a block of the depth is a number of whole loops, see pack_depth_of_loops.
+  void split_depth() {
+    int64_t row = 0;
+    int64_t step = 0;
+    if (runs_ != SIZE_MAX || depth_.size() < 2 || lhs_.load == &wide_ || !is_deep() || pack_depth_of_loops() != 0)
+      return;
+    if (lhs_.load && step_of(k_, lhs_.load->index, rows_, row) && step_of(k_, lhs_.load->index, depth_, step)) return;
+    size_t i = depth_.size() - 1;
+    int64_t steps = 1;
+    while (i > 0 && steps * k_.loops[depth_[i]].size <= kMostPacked) steps *= k_.loops[depth_[i--]].size;
+    const size_t loop = depth_[i];
+    if (i == 0 && !conditions_.empty()) return;            // they depend on this loop
+    if (i + 1 == depth_.size() && out_.packs > 1) return;  // it counts packed elements
+    for (int64_t inside = std::min(kMostPacked / steps, k_.loops[loop].size / 2); inside * steps >= kLeastPacked;
+         --inside) {
+      if (k_.loops[loop].size % inside != 0) continue;
+      split_loop(k_, loop, inside);
+      for (size_t& l : depth_) l += l > loop ? 1 : 0;
+      depth_.insert(depth_.begin() + static_cast<int64_t>(i) + 1, loop + 1);
+      return;
+    }
+  }
+
   /// Returns a condition such that expression `t` is zero where the condition is false, or kNoExpr.
   ExprId zero_unless(ExprId t) const {
     const Expr& e = at(t);
@@ -455,24 +479,30 @@ class Finder {
     out_.lanes = target_.vector_bits / 8 / bytes;
     // With few columns, shorter vectors are used, and more of them at a time.
     while (out_.lanes * bytes > kShortVector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
-    const bool many = target_.vector_bits >= 512;  // 32 registers
-    const int room = many ? 28 : 12;
-    const int64_t most = many ? kMostTileRows : 6;
+    const int64_t most = has_many_registers() ? kMostTileRows : 6;
     // Tiles within which the conditions do not change skip more of the depth; they must not be much smaller.
     const int64_t together = rows_together();
     const bool fits = together >= most / 2 && together <= most;
     const int64_t tiles = fits ? out_.rows / together : (out_.rows + most - 1) / most;
     out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
-    if (const int64_t rows = rows_in_lines(most); !fits && rows > 0) out_.tile_rows = static_cast<int>(rows);
+    if (const int rows = rows_in_lines(most); !fits && rows > 0) out_.tile_rows = rows;
     in_lines_ = is_in_lines() && k_.loops[rows_.back()].size % out_.tile_rows == 0;
+    out_.vectors = vectors_of(out_.tile_rows);
+  }
+
+  bool has_many_registers() const { return target_.vector_bits >= 512; }  // 32, else 16
+
+  /// Returns the number of vectors of a row of a tile.
+  int vectors_of(int tile_rows) const {
+    const int room = has_many_registers() ? 28 : 12;
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
-    int vectors = std::min(room / out_.tile_rows, 8);
-    const int registers = many ? 32 : 16;  // for the sums, a row of b, and an element of a
-    while (vectors > 1 && (out_.tile_rows + 1) * vectors + 1 > registers) --vectors;
+    int vectors = std::min(room / tile_rows, 8);
+    const int registers = has_many_registers() ? 32 : 16;  // for the sums, a row of b, and an element of a
+    while (vectors > 1 && (tile_rows + 1) * vectors + 1 > registers) --vectors;
     // With 7 rows, three vectors need fewer instructions for each product than two, even if the last panel is narrower.
-    const bool pays = out_.tile_rows == 7 && needed >= 8;
-    if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
-    out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
+    const bool pays = tile_rows == 7 && needed >= 8;
+    if (tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
+    return static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
   }
 
   /// True if `a` must be packed, and the rows of its innermost loop of rows are neighbours in memory, but not the steps of
@@ -488,13 +518,17 @@ class Finder {
   }
 
   /// Returns the number of rows of a tile of whole lines of `a`, see is_in_lines; 0 if such tiles would be much smaller
-  /// than `most` rows.
-  int64_t rows_in_lines(int64_t most) const {
+  /// than `most` rows. Tiles without a narrower last panel come first.
+  int rows_in_lines(int64_t most) const {
     if (!is_in_lines()) return 0;
-    for (int64_t rows = most; rows >= most / 2; --rows) {
-      if (k_.loops[rows_.back()].size % rows == 0) return rows;
+    const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
+    int found = 0;
+    for (auto rows = static_cast<int>(most); rows >= most / 2; --rows) {
+      if (k_.loops[rows_.back()].size % rows != 0) continue;
+      if (needed % vectors_of(rows) == 0) return rows;
+      if (found == 0) found = rows;
     }
-    return 0;
+    return found;
   }
 
   /// Writes the variables of a group of loops as indices that depend on one linear index of a new kernel.
@@ -593,13 +627,17 @@ class Finder {
     pack_a(by_depth);
   }
 
+  /// True if the second cache holds few rows of `a` of the whole depth.
+  bool is_deep() const {
+    constexpr int64_t kFewRows = 128;
+    const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    return out_.depth * bytes * kFewRows >= target_.second_cache * 3 / 8;
+  }
+
   /// Returns how many steps of the depth are packed at a time; 0 means all of them. With all steps of a deep product, the second cache would hold
   /// few rows, and all of b would be read for each few rows.
   int64_t pack_depth() const {
-    constexpr int64_t kFewRows = 128;
-    const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    if (out_.rows <= kFewTiles * out_.tile_rows) return 0;
-    if (out_.depth * bytes * kFewRows < target_.second_cache * 3 / 8) return 0;
+    if (out_.rows <= kFewTiles * out_.tile_rows || !is_deep()) return 0;
     if (depth_.size() > 1) return pack_depth_of_loops();
     for (int64_t n = out_.depth / kMostPacked; n <= out_.depth / kLeastPacked; ++n) {
       if (n > 1 && out_.depth % n == 0 && out_.depth / n <= kMostPacked) return out_.depth / n;
