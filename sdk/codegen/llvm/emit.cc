@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/emit.h"
 
+#include <llvm/TargetParser/Triple.h>
+
 #include <algorithm>
 
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {
@@ -49,7 +52,14 @@ void set_function_attributes(llvm::Function* f, const Target& target) {
 
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,
                             bool whole) {
-  return KernelEmitter(kernel, module, target, name).run(whole);
+  const int bytes = target.vector_bits / 8;
+  const bool streams = !whole && llvm::Triple(module.getTargetTriple()).isX86() && bytes >= 32 &&
+                       std::any_of(kernel.stores.begin(), kernel.stores.end(),
+                                   [&](const Store& s) { return streams_past_caches(kernel, s, target); });
+  if (!streams) return KernelEmitter(kernel, module, target, name).run(whole);
+  llvm::Function* const cached = KernelEmitter(kernel, module, target, name + "_cached").run();
+  cached->setLinkage(llvm::Function::InternalLinkage);
+  return KernelEmitter(kernel, module, target, name).run_streaming(cached, bytes);
 }
 
 llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,

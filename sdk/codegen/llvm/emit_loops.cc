@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -89,6 +91,30 @@ llvm::Function* KernelEmitter::run(bool whole) {
   read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
   outer(0);
+  b_.CreateRetVoid();
+  return function_;
+}
+
+llvm::Function* KernelEmitter::run_streaming(llvm::Function* otherwise, int alignment) {
+  streams_ = true;
+  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+  read_bases(function_->getArg(0));
+  Value* places = b_.getInt64(0);
+  for (const Store& s : k_.stores) {
+    if (streams_past_caches(k_, s, ir_.target))
+      places = b_.CreateOr(places, b_.CreatePtrToInt(bases_[s.buffer], b_.getInt64Ty()));
+  }
+  BasicBlock* const aligned = BasicBlock::Create(ir_.context(), "aligned", function_);
+  BasicBlock* const other = BasicBlock::Create(ir_.context(), "other", function_);
+  places = b_.CreateAnd(places, b_.getInt64(static_cast<uint64_t>(alignment) - 1));
+  b_.CreateCondBr(b_.CreateIsNull(places), aligned, other);
+  b_.SetInsertPoint(other);
+  b_.CreateCall(otherwise, {function_->getArg(0), function_->getArg(1), function_->getArg(2)});
+  b_.CreateRetVoid();
+  b_.SetInsertPoint(aligned);
+  iv_.resize(k_.loops.size());
+  outer(0);
+  b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});  // such stores are not ordered with later ones
   b_.CreateRetVoid();
   return function_;
 }

@@ -7,6 +7,7 @@
 
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {
@@ -322,6 +323,8 @@ void KernelEmitter::store(const Store& s) {
     return;
   }
   if (mask_) m = m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
+  where.streams = streams_ && !m && lanes_ == k_.lanes && streams_past_caches(k_, s, ir_.target);
+  if (where.streams) where.aligned = ir_.target.vector_bits / 8 / static_cast<int64_t>(collet_type_bytes(type));
   store_lanes(ir_, bases_[s.buffer], type, where, x, m);
 }
 

@@ -16,13 +16,13 @@ class RandomKernelsTest : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Widths, RandomKernelsTest, ::testing::Values(128, 256, 512));
 
-TEST_P(RandomKernelsTest, Compiled_LeaveWhatTheEvaluatorDoes) {
+void compare_random_kernels(const Target& target, int count) {
   std::unique_ptr<Jit> jit;
-  const Status made = Jit::create(machine_of(GetParam()), jit);
+  const Status made = Jit::create(target, jit);
   ASSERT_TRUE(made.ok()) << made.message();
-  RandomKernels generator(static_cast<uint64_t>(GetParam()));
+  RandomKernels generator(static_cast<uint64_t>(target.vector_bits));
   std::vector<KernelCase> cases;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < count; ++i) {
     Kernel kernel = generator.next();
     const Status verified = verify_kernel(kernel);
     ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(kernel);
@@ -30,11 +30,43 @@ TEST_P(RandomKernelsTest, Compiled_LeaveWhatTheEvaluatorDoes) {
     ASSERT_TRUE(parse_kernel(print_kernel(kernel), again).ok()) << print_kernel(kernel);
     ASSERT_TRUE(again == kernel) << print_kernel(kernel);
     if (i % 2 == 0) collapse_loops(kernel);
-    choose_lanes(kernel, GetParam());
+    choose_lanes(kernel, target.vector_bits);
     const Status scheduled = verify_kernel(kernel);
     ASSERT_TRUE(scheduled.ok()) << scheduled.message() << "\n" << print_kernel(kernel);
     cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
   }
+  compare_with_evaluator(*jit, cases);
+}
+
+TEST_P(RandomKernelsTest, Compiled_LeaveWhatTheEvaluatorDoes) {
+  compare_random_kernels(machine_of(GetParam()), 150);
+}
+
+/// On a machine with tiny caches, results go past them, whether the buffers are aligned or not.
+TEST_P(RandomKernelsTest, StoresPastTheCaches_LeaveWhatTheEvaluatorDoes) {
+  Target target = machine_of(GetParam());
+  target.second_cache = 1;
+  compare_random_kernels(target, 100);
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(target, jit).ok());
+  std::vector<KernelCase> cases;
+  const char* const bodies[] = {
+      "outer i0: 1000\n%0 = load f32 b0[i0]\nstore b1[i0], %0\n",
+      "outer i0: 7\nouter i1: 64\n%0 = load f32 b0[64*i0 + i1]\nstore b1[128*i0 + i1 + 64], %0\n",
+      "outer i0: 7\nouter i1: 64\n%0 = load f32 b0[64*i0 + i1]\nstore b1[66*i0 + i1], %0\n",
+      "outer i0: 500\n%0 = load f64 b0[i0]\nstore b1[i0], %0\n",
+      "outer i0: 4099\n%0 = load u8 b0[i0]\nstore b1[i0], %0\n",
+      "outer i0: 333\n%0 = load bf16 b0[i0]\n%1 = convert f32 %0\nstore b1[i0], %1\n"};
+  int streaming = 0;
+  for (const char* body : bodies) {
+    Kernel kernel;
+    const Status read = parse_kernel(std::string("kernel (2 buffers) {\n") + body + "}", kernel);
+    ASSERT_TRUE(read.ok()) << read.message() << body;
+    choose_lanes(kernel, GetParam());
+    streaming += streams_past_caches(kernel, kernel.stores[0], target) ? 1 : 0;
+    for (int i = 0; i < 2; ++i) cases.push_back({body, kernel, Fill::kSmall, {}});  // aligned, and not
+  }
+  EXPECT_EQ(streaming, 4) << "not rows that are not aligned, nor bytes, whose vectors are short";
   compare_with_evaluator(*jit, cases);
 }
 

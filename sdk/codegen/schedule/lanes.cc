@@ -284,6 +284,30 @@ void tile_short_rows(Kernel& kernel, size_t first) {
 
 }  // namespace
 
+bool streams_past_caches(const Kernel& kernel, const Store& store, const Target& target) {
+  constexpr int64_t kFarCaches = 32;  // second-level caches of a core that the caches of a machine do not exceed
+  const uint32_t type = kernel.exprs[static_cast<size_t>(store.value)].type;
+  if (kernel.lanes == 1 || kernel.lane_loop >= kernel.outer || collet_type_kind(type) == COLLET_KIND_COMPLEX)
+    return false;
+  const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
+  if (bytes == 0 || kernel.lanes * bytes % (target.vector_bits / 8) != 0) return false;
+  if (kernel.scan || !kernel.updates.empty() || transposing_loop(kernel) < kernel.loops.size()) return false;
+  if (store.mask != kNoExpr || !store.index.terms.empty() || store.index.coefficient(kernel.lane_loop) != 1)
+    return false;
+  if (store.index.constant % kernel.lanes != 0) return false;
+  int64_t written = bytes;
+  for (size_t l = 0; l < kernel.outer; ++l) {
+    const int64_t step = store.index.coefficient(l);
+    if (kernel.loops[l].size > 1 && l != kernel.lane_loop && step % kernel.lanes != 0) return false;
+    if (step != 0) written *= kernel.loops[l].size;
+  }
+  // Tests of indices cut loops where vectors are not aligned.
+  return written >= kFarCaches * target.second_cache &&
+         std::none_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
+           return e.op == ExprOp::kInRange || (e.op == ExprOp::kLoad && e.buffer == store.buffer);
+         });
+}
+
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop) {
   const Expr& e = kernel.exprs[k];
   if (e.op != ExprOp::kLoad || e.index.coefficient(loop) != 1) return false;

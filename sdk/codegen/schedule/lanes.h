@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/target.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,6 +44,11 @@ size_t transposing_loop(const Kernel& kernel);
 /// computed row by row, with the accumulators in memory. Its only inner loop runs over the rows; its last outer loop
 /// runs over the columns, in lanes.
 bool reduces_rows(const Kernel& kernel);
+
+/// True if a store of a scheduled kernel writes whole aligned vectors of an array that is larger than all caches, and
+/// that the kernel does not read: nothing is gained if the elements go through the caches. Buffers are taken to begin at
+/// multiples of a vector.
+bool streams_past_caches(const Kernel& kernel, const Store& store, const Target& target);
 
 /// True if expression `k` is a load that is transposed along `loop`, see transposing_loop.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);

@@ -31,14 +31,18 @@ enum class Fill {
   kTame,   ///< floats between 1/4 and 4, of both signs
 };
 
-/// Buffers between guard bytes, which no kernel may change.
+/// Buffers between guard bytes, which no kernel may change. They begin `shift` bytes after a multiple of 64.
 class Buffers {
  public:
+  explicit Buffers(size_t shift = 0) : shift_(shift) {}
+  Buffers(Buffers&&) = default;
+  Buffers(const Buffers&) = delete;  // a copy would begin elsewhere in its memory
+
   void add(size_t bytes) {
     bytes_.push_back(bytes);
-    data_.emplace_back(bytes + 2 * kRoom, std::byte{0xa5});
+    data_.emplace_back(bytes + 2 * kRoom + shift_, kGuard);
   }
-  std::span<std::byte> operator[](size_t i) { return {data_[i].data() + kRoom, bytes_[i]}; }
+  std::span<std::byte> operator[](size_t i) { return {data_[i].data() + start(i), bytes_[i]}; }
   size_t size() const { return bytes_.size(); }
   std::vector<std::span<std::byte>> spans() {
     std::vector<std::span<std::byte>> all;
@@ -51,16 +55,25 @@ class Buffers {
     return all;
   }
   bool are_guards_unchanged() const {
+    const auto is_guard = [](std::byte b) { return b == kGuard; };
     for (size_t i = 0; i < size(); ++i) {
-      for (size_t k = 0; k < kRoom; ++k) {
-        if (data_[i][k] != std::byte{0xa5} || data_[i][kRoom + bytes_[i] + k] != std::byte{0xa5}) return false;
-      }
+      const auto begin = data_[i].begin() + static_cast<ptrdiff_t>(start(i));
+      const auto end = begin + static_cast<ptrdiff_t>(bytes_[i]);
+      if (!std::all_of(data_[i].begin(), begin, is_guard) || !std::all_of(end, data_[i].end(), is_guard)) return false;
     }
     return true;
   }
 
  private:
-  static constexpr size_t kRoom = 128;
+  static constexpr size_t kLine = 64;
+  static constexpr size_t kRoom = 128 + kLine;
+  static constexpr std::byte kGuard{0xa5};
+  size_t start(size_t i) const {
+    const size_t first = reinterpret_cast<uintptr_t>(data_[i].data()) + kRoom - kLine;
+    return kRoom - kLine + (kLine - first % kLine) % kLine + shift_;
+  }
+
+  size_t shift_;
   std::vector<std::vector<std::byte>> data_;
   std::vector<size_t> bytes_;
 };
@@ -137,7 +150,7 @@ inline Element random_element(uint32_t type, Fill fill, std::mt19937_64& random)
 
 inline Buffers make_buffers(const Extents& x, Fill fill, uint64_t seed) {
   std::mt19937_64 random(seed);
-  Buffers buffers;
+  Buffers buffers(seed % 2 * 16);
   for (size_t i = 0; i < x.types.size(); ++i) {
     const size_t bytes = collet_type_bytes(x.types[i]);
     buffers.add(bytes * static_cast<size_t>(x.elements[i]));
