@@ -422,7 +422,10 @@ V tanh(V x) {
   const V inside = at_most(a + a, 20);
   const V rounded = multiply_add(inside, x.like(1.4426950408889634), x.like(detail::rounder(x)));
   const V power = from_bits(x, (bits(rounded) + 126) << 23);
-  const V r = detail::reduced_exponent(inside, rounded - detail::rounder(x));
+  // n is so small that ln 2 itself, in one part, suffices.
+  const V n = rounded - detail::rounder(x);
+  const V r =
+      x.fuses() ? fused_multiply_add(n, x.like(-0.6931471805599453), inside) : detail::reduced_exponent(inside, n);
   const V scaled = power * r, square = scaled * r, p = polynomial(r, kExp), most = scaled + (power - 0.5);
   const V y = multiply_add(square, p, most), lost = multiply_add(square, p, most - y);
   // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes what y has lost, supplies them.
