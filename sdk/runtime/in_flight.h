@@ -13,8 +13,8 @@ class InFlight {
  public:
   explicit InFlight(uint32_t limit) : limit_(limit) {}
 
-  /// Counts a run. If the limit has been reached, blocks first until half of the runs have ended: a caller that were
-  /// woken for each run that ends would take a core from the device's threads each time. `at_once`: the run is not
+  /// Counts a run. If the limit has been reached, blocks first until half of the runs have ended. A caller that
+  /// wakes whenever one run ends would take a core from the device's threads each time. `at_once`: the run is not
   /// limited.
   void begin(bool at_once) {
     std::unique_lock lock(mutex_);

@@ -83,13 +83,17 @@ std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(
   return rows;
 }
 
-llvm::Function* KernelEmitter::run(bool whole) {
-  whole_ = ir_.uses_short_vectors = whole;
+void KernelEmitter::begin() {
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
   if (passes_.is_scalable()) ir_.use_scalable_vectors();
   read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
+}
+
+llvm::Function* KernelEmitter::run(bool whole) {
+  whole_ = ir_.uses_short_vectors = whole;
+  begin();
   outer(0);
   b_.CreateRetVoid();
   return function_;
@@ -97,8 +101,7 @@ llvm::Function* KernelEmitter::run(bool whole) {
 
 llvm::Function* KernelEmitter::run_streaming(llvm::Function* otherwise, int alignment) {
   streams_ = true;
-  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
-  read_bases(function_->getArg(0));
+  begin();
   Value* places = b_.getInt64(0);
   for (const Store& s : k_.stores) {
     if (streams_past_caches(k_, s, ir_.target))
@@ -112,7 +115,6 @@ llvm::Function* KernelEmitter::run_streaming(llvm::Function* otherwise, int alig
   b_.CreateCall(otherwise, {function_->getArg(0), function_->getArg(1), function_->getArg(2)});
   b_.CreateRetVoid();
   b_.SetInsertPoint(aligned);
-  iv_.resize(k_.loops.size());
   outer(0);
   b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});  // such stores are not ordered with later ones
   b_.CreateRetVoid();

@@ -96,6 +96,8 @@ class KernelEmitter {
     std::vector<Value*> sums;        ///< for sums of floats: the sum of the blocks that are finished
   };
 
+  /// Emits the begin of the function.
+  void begin();
   void read_bases(Value* buffers);
 
   /// Emits the body of the outer loops, for as many iterations of the side loop as are unrolled and interleaved.

@@ -9,6 +9,7 @@
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/kernel_rewriter.h"
+#include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/unroll_and_jam.h"
 
 namespace collet::codegen {
@@ -25,7 +26,6 @@ constexpr int64_t kLeastPacked = 192;
 constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be read from memory fast enough
 /// Least vectors of a tile with which reading packed panels of b is as fast as reading its rows.
 constexpr int kWideTile = 4;
-constexpr int64_t kFarCaches = 32;       ///< a larger b than this many times the second cache is surely in memory
 constexpr int64_t kNearCachesOfRow = 2;  ///< kNearCaches for b of a product of a single row
 constexpr int64_t kUnhintedRows = 4;  ///< most rows for which instructions that prefetch b take as long as the products
 constexpr int kShortVector = 16;      ///< bytes of the shortest vector that is used
@@ -336,7 +336,7 @@ class Finder {
     int64_t step = 0;
     if (runs_ != SIZE_MAX || depth_.size() < 2 || lhs_.load == &wide_ || !is_deep() || pack_depth_of_loops() != 0)
       return;
-    if (lhs_.load && step_of(k_, lhs_.load->index, rows_, row) && step_of(k_, lhs_.load->index, depth_, step)) return;
+    if (has_steps(row, step)) return;
     size_t i = depth_.size() - 1;
     int64_t steps = 1;
     while (i > 0 && steps * k_.loops[depth_[i]].size <= kMostPacked) steps *= k_.loops[depth_[i--]].size;
@@ -494,15 +494,20 @@ class Finder {
 
   /// Returns the number of vectors of a row of a tile.
   int vectors_of(int tile_rows) const {
-    const int room = has_many_registers() ? 28 : 12;
+    const int sums = has_many_registers() ? 28 : 12;  // registers for the sums of a tile
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
-    int vectors = std::min(room / tile_rows, 8);
+    int vectors = std::min(sums / tile_rows, 8);
     const int registers = has_many_registers() ? 32 : 16;  // for the sums, a row of b, and an element of a
     while (vectors > 1 && (tile_rows + 1) * vectors + 1 > registers) --vectors;
     // With 7 rows, three vectors need fewer instructions for each product than two, even if the last panel is narrower.
     const bool pays = tile_rows == 7 && needed >= 8;
     if (tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;
     return static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
+  }
+
+  /// Finds the distances in `a` from row to row and from step to step of the depth. Returns false if one of them varies.
+  bool has_steps(int64_t& row, int64_t& step) const {
+    return lhs_.load && step_of(k_, lhs_.load->index, rows_, row) && step_of(k_, lhs_.load->index, depth_, step);
   }
 
   /// True if `a` must be packed, and the rows of its innermost loop of rows are neighbours in memory, but not the steps of
@@ -512,8 +517,7 @@ class Finder {
     const Index& index = lhs_.access->index;
     int64_t row = 0;
     int64_t step = 0;
-    const bool direct =
-        lhs_.load && step_of(k_, index, rows_, row) && step_of(k_, index, depth_, step) && (row == 1 || step == 1);
+    const bool direct = has_steps(row, step) && (row == 1 || step == 1);
     return !direct && index.coefficient(rows_.back()) == 1 && index.coefficient(depth_.back()) != 1;
   }
 

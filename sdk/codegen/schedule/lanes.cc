@@ -285,7 +285,6 @@ void tile_short_rows(Kernel& kernel, size_t first) {
 }  // namespace
 
 bool streams_past_caches(const Kernel& kernel, const Store& store, const Target& target) {
-  constexpr int64_t kFarCaches = 32;  // second-level caches of a core that the caches of a machine do not exceed
   const uint32_t type = kernel.exprs[static_cast<size_t>(store.value)].type;
   if (kernel.lanes == 1 || kernel.lane_loop >= kernel.outer || collet_type_kind(type) == COLLET_KIND_COMPLEX)
     return false;

@@ -426,12 +426,12 @@ V tanh(V x) {
   const V n = rounded - detail::rounder(x);
   const V r =
       x.fuses() ? fused_multiply_add(n, x.like(-0.6931471805599453), inside) : detail::reduced_exponent(inside, n);
-  const V scaled = power * r, square = scaled * r, p = polynomial(r, kExp), most = scaled + (power - 0.5);
-  const V y = multiply_add(square, p, most), lost = multiply_add(square, p, most - y);
-  // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes what y has lost, supplies them.
-  const V back = 1 / (1 + y), rough = 1 - back;
-  const V residual = multiply_add(back, lost, multiply_add(back, y, -rough));
-  return with_sign_of(multiply_add(back, residual, rough), x);
+  const V scaled = power * r, square = scaled * r, p = polynomial(r, kExp), leading = scaled + (power - 0.5);
+  const V y = multiply_add(square, p, leading), error = multiply_add(square, p, leading - y);
+  // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes the rounding error of y, supplies them.
+  const V inverse = 1 / (1 + y), rough = 1 - inverse;
+  const V residual = multiply_add(inverse, error, multiply_add(inverse, y, -rough));
+  return with_sign_of(multiply_add(inverse, residual, rough), x);
 }
 /** The hyperbolic sine. */
 template <class V>
