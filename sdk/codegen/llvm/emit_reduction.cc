@@ -41,7 +41,8 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   const Reduction& r = k_.reductions[reduction];
   const uint32_t type = r.types[0];
   const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
-  const bool tail = passes_.lanes_inside() && !passes_.has_masks();
+  // On a grid, vectors divide the loop's size.
+  const bool tail = passes_.lanes_inside() && !passes_.has_masks() && !ir_.target.has_grid();
   Accumulator a{reduction, {}, {}, {}};
   if (is_extremum(r)) {
     a.slots = extremum_slots(type, lanes);
@@ -72,7 +73,7 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
 
 bool KernelEmitter::is_extremum(const Reduction& r) {
   return (r.combine == COLLET_COMBINE_MAXIMUM || r.combine == COLLET_COMBINE_MINIMUM) &&
-         collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
+         collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT && !ir_.has_extreme(ir_.scalar(r.types[0]));
 }
 
 std::vector<llvm::Value*> KernelEmitter::extremum_slots(uint32_t type, int lanes) {

@@ -84,6 +84,9 @@ class Ir {
   llvm::Value* binary(llvm::Intrinsic::ID id, llvm::Value* x, llvm::Value* y) {
     return b.CreateBinaryIntrinsic(id, x, y);
   }
+  /// True if the target has instructions for the maximum and minimum of floats of this type where NaN wins and -0 is less
+  /// than +0: those of GPUs, for f32.
+  bool has_extreme(llvm::Type* t) const { return target.has_grid() && t->getScalarType()->isFloatTy(); }
   /// Returns -v by changing the sign bit.
   llvm::Value* neg(llvm::Value* v);
   llvm::Type* int_like(llvm::Value* v);
@@ -120,6 +123,10 @@ class Ir {
   llvm::Value* narrow_half(llvm::Value* f32, llvm::Type* half);
   /// Converts an f16 to f32 and keeps the payload of NaN.
   llvm::Value* widen_half(llvm::Value* half);
+  /// Rounds a scalar to bf16, for a grid. All NaNs become one, as in the arithmetic of GPUs.
+  llvm::Value* round_to_bf16(llvm::Value* f32);
+  /// Returns the value with the type of `v` whose lanes are the results of `f` for the lanes of `v`.
+  llvm::Value* each_lane(llvm::Value* v, const std::function<llvm::Value*(llvm::Value*)>& f);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);
   llvm::Value* decode(llvm::Value* bits, const FloatFormat& f);
   /// Truncates 64-bit integers to 53 significant bits, which f64 holds exactly. The last bit is set if a bit that was cut off was

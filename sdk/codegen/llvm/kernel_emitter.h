@@ -181,7 +181,7 @@ class KernelEmitter {
   Accumulator open_accumulator(size_t reduction, int outer_lanes);
   /// True if the reduction is a maximum or minimum of floats. It is computed with the processor's comparison, which
   /// ignores NaN and signs of zeros; further variables track those.
-  static bool is_extremum(const Reduction& r);
+  bool is_extremum(const Reduction& r);
   std::vector<Value*> extremum_slots(uint32_t type, int lanes);
   void start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes);
   virtual void accumulate(Accumulator& a);

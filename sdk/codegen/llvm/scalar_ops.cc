@@ -124,6 +124,7 @@ Val float_extreme(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
   Value* x = x_of(op);
   Value* y = y_of(op);
+  if (ir.has_extreme(x->getType())) return {ir.binary(kMax ? id::maximum : id::minimum, x, y)};
   Value* beats = kMax ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y);
   Value* r = b.CreateSelect(b.CreateOr(beats, b.CreateFCmpUNO(x, x)), x, y);
   Value* bits = kMax ? b.CreateAnd(ir.bits_of(x), ir.bits_of(y)) : b.CreateOr(ir.bits_of(x), ir.bits_of(y));
