@@ -45,6 +45,7 @@ void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, V
   for (const GridSortLaunch& launch : launches_of_sort(sort)) {
     ++time_;
     sort.part = launch.part;
+    sort.levels = launch.levels;
     const auto [it, fresh] = sorts_.try_emplace(sort, kNoFunction);
     if (fresh) it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
     Draft d;

@@ -98,7 +98,8 @@ int sort_kernels(int64_t needed) {
 
 TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
   EXPECT_EQ(sort_kernels(50), 3);  // 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment
-  EXPECT_GT(sort_kernels(1000), 20);
+  // 98 segments are merged in 7 rounds: 7 kernels merge within segments, 12 between them, of up to 3 steps each.
+  EXPECT_EQ(sort_kernels(1000), 20);
 }
 
 /// Returns the launch plan of an all-reduce of `elements` f32 by `opcode` on four devices, with a library or without.

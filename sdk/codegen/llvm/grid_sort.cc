@@ -24,13 +24,14 @@ class SortEmitter {
     thread_ = emit_thread_number(b_);
     open();
     Value* const first = b_.CreateMul(emit_block_number(b_), number(s_.block_threads));
-    const int64_t pairs = s_.rows << (s_.log_length - 1);
+    const int log_groups = s_.log_length - s_.levels;
+    const int64_t groups = s_.rows << log_groups;
     // All threads of a block run the same number of iterations, because each iteration has barriers.
-    loop(first, number(pairs), int64_t{s_.block_threads} * s_.blocks, [&](Value* chunk) {
-      Value* const pair = b_.CreateAdd(chunk, thread_);
-      inside_ = b_.CreateICmpSLT(pair, number(pairs));
-      row_ = b_.CreateLShr(pair, number(s_.log_length - 1));
-      pair_ = b_.CreateAnd(pair, number((int64_t{1} << (s_.log_length - 1)) - 1));
+    loop(first, number(groups), int64_t{s_.block_threads} * s_.blocks, [&](Value* chunk) {
+      Value* const group = b_.CreateAdd(chunk, thread_);
+      inside_ = b_.CreateICmpSLT(group, number(groups));
+      row_ = b_.CreateLShr(group, number(log_groups));
+      group_ = b_.CreateAnd(group, number((int64_t{1} << log_groups) - 1));
       first_ = b_.CreateShl(chunk, number(1));
       part();
     });
@@ -100,9 +101,9 @@ class SortEmitter {
         });
         return;
       case GridSort::Part::kMirror:
-        return mirror(buffer(arrays() + 1));
+        return mirrored_levels(buffer(arrays() + 1));
       case GridSort::Part::kDistance:
-        return distance(buffer(arrays() + 1));
+        return levels(buffer(arrays() + 1));
       case GridSort::Part::kMerge:
         if (is_shared()) barrier();
         return down_from(number(s_.log_segment - 1));
@@ -147,16 +148,16 @@ class SortEmitter {
   /// the second with the last but one, and so on.
   void mirror(Value* length) {
     Value* const half = b_.CreateSub(length, number(1));
-    Value* const within = b_.CreateAnd(pair_, b_.CreateSub(power(half), number(1)));
-    Value* const start = b_.CreateShl(b_.CreateLShr(pair_, half), length);
+    Value* const within = b_.CreateAnd(group_, b_.CreateSub(power(half), number(1)));
+    Value* const start = b_.CreateShl(b_.CreateLShr(group_, half), length);
     exchange(b_.CreateAdd(start, within),
              b_.CreateSub(b_.CreateAdd(start, b_.CreateSub(power(length), number(1))), within));
   }
 
   void distance(Value* exponent) {
-    Value* const within = b_.CreateAnd(pair_, b_.CreateSub(power(exponent), number(1)));
+    Value* const within = b_.CreateAnd(group_, b_.CreateSub(power(exponent), number(1)));
     Value* const low =
-        b_.CreateAdd(b_.CreateShl(b_.CreateLShr(pair_, exponent), b_.CreateAdd(exponent, number(1))), within);
+        b_.CreateAdd(b_.CreateShl(b_.CreateLShr(group_, exponent), b_.CreateAdd(exponent, number(1))), within);
     exchange(low, b_.CreateAdd(low, power(exponent)));
   }
 
@@ -165,32 +166,106 @@ class SortEmitter {
     branch(b_.CreateAnd(inside_, b_.CreateICmpSLT(high, number(s_.length))), [&] {
       Value* const first = element(low);
       Value* const second = element(high);
-      std::vector<Val> x;
-      std::vector<Val> y;
-      for (size_t i = 0; i <= arrays(); ++i) {
-        x.push_back(load(bases_[i], i, first));
-        y.push_back(load(bases_[i], i, second));
-      }
-      std::vector<Val> forward;
-      std::vector<Val> backward;
-      for (size_t i = 0; i < arrays(); ++i) {
-        forward.insert(forward.end(), {x[i], y[i]});
-        backward.insert(backward.end(), {y[i], x[i]});
-      }
-      Value* const is_before = emit_body(ir_, s_.comparator.body, forward)[0].v;
-      Value* const is_after = emit_body(ir_, s_.comparator.body, backward)[0].v;
-      Value* const earlier = b_.CreateICmpSLT(y.back().v, x.back().v);
-      // Elements that compare as equal keep their order. A comparator that is true for equal elements, such as LE,
-      // reverses their order, as in a stable insertion sort that moves each element before all that it comes before.
-      Value* const of_equal = b_.CreateXor(is_after, earlier);
-      Value* const swap = b_.CreateSelect(b_.CreateXor(is_before, is_after), is_after, of_equal);
-      branch(swap, [&] {
-        for (size_t i = 0; i <= arrays(); ++i) {
-          store(bases_[i], i, first, y[i]);
-          store(bases_[i], i, second, x[i]);
-        }
+      const std::vector<Val> x = load_all(first);
+      const std::vector<Val> y = load_all(second);
+      branch(must_swap(x, y), [&] {
+        store_all(first, y);
+        store_all(second, x);
       });
     });
+  }
+
+  std::vector<Val> load_all(Value* at) {
+    std::vector<Val> out;
+    for (size_t i = 0; i <= arrays(); ++i) out.push_back(load(bases_[i], i, at));
+    return out;
+  }
+  void store_all(Value* at, const std::vector<Val>& x) {
+    for (size_t i = 0; i <= arrays(); ++i) store(bases_[i], i, at, x[i]);
+  }
+
+  /// Returns whether element `y` comes before `x`. The last value of an element is its number.
+  Value* must_swap(const std::vector<Val>& x, const std::vector<Val>& y) {
+    std::vector<Val> forward;
+    std::vector<Val> backward;
+    for (size_t i = 0; i < arrays(); ++i) {
+      forward.insert(forward.end(), {x[i], y[i]});
+      backward.insert(backward.end(), {y[i], x[i]});
+    }
+    Value* const is_before = emit_body(ir_, s_.comparator.body, forward)[0].v;
+    Value* const is_after = emit_body(ir_, s_.comparator.body, backward)[0].v;
+    Value* const earlier = b_.CreateICmpSLT(y.back().v, x.back().v);
+    // Elements that compare as equal keep their order. A comparator that is true for equal elements, such as LE,
+    // reverses their order, as in a stable insertion sort that moves each element before all that it comes before.
+    Value* const of_equal = b_.CreateXor(is_after, earlier);
+    return b_.CreateSelect(b_.CreateXor(is_before, is_after), is_after, of_equal);
+  }
+
+  // Several steps whose elements a thread holds in registers. Bit i of an element's number in the thread's group is its
+  // side in the pairs of the step with the i-th distance from the end.
+
+  int group_size() const { return 1 << s_.levels; }
+
+  void mirrored_levels(Value* length) {
+    Value* const log_least = b_.CreateSub(length, number(s_.levels));  // of the last step's distance
+    Value* const within = b_.CreateAnd(group_, b_.CreateSub(power(log_least), number(1)));
+    Value* const start = b_.CreateShl(b_.CreateLShr(group_, log_least), length);
+    Value* const end = b_.CreateAdd(start, b_.CreateSub(power(length), number(1)));
+    const auto after = [&](int steps) { return b_.CreateAdd(within, b_.CreateShl(number(steps), log_least)); };
+    const int half = group_size() / 2;
+    std::vector<Value*> places;
+    for (int i = 0; i < half; ++i) places.push_back(b_.CreateAdd(start, after(i)));
+    for (int i = 0; i < half; ++i) places.push_back(b_.CreateSub(end, after(half - 1 - i)));
+    in_registers(places, [&] {
+      for (int i = 0; i < half; ++i) order(i, group_size() - 1 - i);
+      for (int side = half / 2; side > 0; side /= 2) step(side);
+    });
+  }
+
+  void levels(Value* exponent) {
+    Value* const log_least = b_.CreateSub(exponent, number(s_.levels - 1));
+    Value* const within = b_.CreateAnd(group_, b_.CreateSub(power(log_least), number(1)));
+    Value* const start =
+        b_.CreateAdd(b_.CreateShl(b_.CreateLShr(group_, log_least), b_.CreateAdd(exponent, number(1))), within);
+    std::vector<Value*> places;
+    for (int i = 0; i < group_size(); ++i) places.push_back(b_.CreateAdd(start, b_.CreateShl(number(i), log_least)));
+    in_registers(places, [&] {
+      for (int side = group_size() / 2; side > 0; side /= 2) step(side);
+    });
+  }
+
+  /// Loads the elements at these places of the row, the first of which is the least; runs `steps`; and stores them.
+  void in_registers(const std::vector<Value*>& places, const std::function<void()>& steps) {
+    const auto exists = [&](Value* place) { return b_.CreateICmpSLT(place, number(s_.length)); };
+    branch(b_.CreateAnd(inside_, exists(places[0])), [&] {
+      std::vector<Value*> at;
+      for (Value* place : places) {
+        exists_.push_back(exists(place));
+        // An element behind the end of the row is never moved. Other threads write to all but this group's places.
+        at.push_back(in_array(row_, b_.CreateSelect(exists_.back(), place, places[0])));
+        held_.push_back(load_all(at.back()));
+      }
+      steps();
+      for (size_t i = 0; i < held_.size(); ++i) branch(exists_[i], [&] { store_all(at[i], held_[i]); });
+    });
+  }
+
+  void step(int side) {
+    for (int i = 0; i < group_size(); ++i) {
+      if ((i & side) == 0) order(i, i | side);
+    }
+  }
+
+  /// Exchanges two held elements if the second comes first.
+  void order(int first, int second) {
+    std::vector<Val>& x = held_[static_cast<size_t>(first)];
+    std::vector<Val>& y = held_[static_cast<size_t>(second)];
+    Value* const swap = b_.CreateAnd(must_swap(x, y), exists_[static_cast<size_t>(second)]);
+    for (size_t i = 0; i <= arrays(); ++i) {
+      const Val before = x[i];
+      x[i] = ir_.select(swap, y[i], before);
+      y[i] = ir_.select(swap, before, y[i]);
+    }
   }
 
   const GridSort& s_;
@@ -199,10 +274,12 @@ class SortEmitter {
   llvm::Function* function_;
   /// Addresses of the sorted arrays while pairs are compared, followed by that of the original numbers.
   std::vector<Value*> bases_;
-  Value* thread_ = nullptr;  ///< number of the thread in its block
-  Value* inside_ = nullptr;  ///< whether the thread has a pair
-  Value* row_ = nullptr;     ///< row of the pair
-  Value* pair_ = nullptr;    ///< number of the pair in its row
+  Value* thread_ = nullptr;     ///< number of the thread in its block
+  Value* inside_ = nullptr;     ///< whether the thread has a group: a pair, unless the kernel has several levels
+  Value* row_ = nullptr;        ///< row of the group
+  Value* group_ = nullptr;      ///< number of the group in its row
+  std::vector<Value*> exists_;  ///< for several levels: whether the element of the group is one of the row
+  std::vector<std::vector<Val>> held_;  ///< the elements, and last their numbers
   /// First element of the block's segment, if each row of the block has 2^log_length elements.
   Value* first_ = nullptr;
 };

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kLeastThreads = 128;
 constexpr int64_t kBlocksPerProcessor = 16;
+constexpr int kMostLevels = 3;  ///< a thread holds eight elements
 
 }  // namespace
 
@@ -35,9 +36,12 @@ GridSort schedule_sort(Comparator comparator, int64_t rows, int64_t length, int6
 std::vector<GridSortLaunch> launches_of_sort(const GridSort& sort) {
   std::vector<GridSortLaunch> out{{GridSort::Part::kSegments}};
   for (int length = sort.log_segment + 1; length <= sort.log_length && !sort.only_segments; ++length) {
-    out.push_back({GridSort::Part::kMirror, length});
-    for (int distance = length - 2; distance >= sort.log_segment; --distance)
-      out.push_back({GridSort::Part::kDistance, distance});
+    int levels = std::min(kMostLevels, length - sort.log_segment);
+    out.push_back({GridSort::Part::kMirror, length, levels});
+    for (int distance = length - levels - 1; distance >= sort.log_segment; distance -= levels) {
+      levels = std::min(kMostLevels, distance - sort.log_segment + 1);
+      out.push_back({GridSort::Part::kDistance, distance, levels});
+    }
     out.push_back({GridSort::Part::kMerge});
   }
   return out;

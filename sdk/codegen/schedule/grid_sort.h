@@ -24,10 +24,10 @@ inline constexpr int kLogSegment = 10;
 struct GridSort {
   enum class Part : uint8_t {
     kSegments,  ///< writes the numbers, and sorts each segment of a row
-    /// Compares the elements of each block of 2^p, the first with the last and so on inwards; p is a parameter of the
-    /// kernel.
+    /// Compares the elements of each block of 2^p, the first with the last and so on inwards, then elements that are
+    /// 2^(p - 2) apart, 2^(p - 3) and so on: `levels` steps in all. p is a parameter of the kernel.
     kMirror,
-    kDistance,  ///< compares elements that are 2^p apart
+    kDistance,  ///< compares elements that are 2^p apart, then 2^(p - 1) and so on: `levels` steps in all
     kMerge,     ///< compares elements of a segment at distances from half a segment down to 1
   };
   Part part = Part::kSegments;
@@ -39,6 +39,7 @@ struct GridSort {
       /// interleaved in memory.
       1;
   int log_length = 0;            ///< logarithm of `length`, rounded up
+  int levels = 1;                ///< for kMirror and kDistance: a thread holds 2^levels elements in registers
   int log_segment = 0;           ///< logarithm of the elements that a block sorts by itself
   bool only_segments = false;    ///< true if only the segments are sorted, each by itself
   bool keeps_numbers = false;    ///< true if the sorted numbers are read afterwards
@@ -59,9 +60,10 @@ inline bool works_in_segments(GridSort::Part part) {
 struct GridSortLaunch {
   GridSort::Part part;
   int64_t power = -1;
+  int levels = 1;  ///< see GridSort
 };
 
-/// Returns a sort of `rows` rows; its `part` is set for each launch. `step`: see GridSort.
+/// Returns a sort of `rows` rows; its `part` and `levels` are set for each launch. `step`: see GridSort.
 GridSort schedule_sort(Comparator comparator, int64_t rows, int64_t length, int64_t step, const GridLimits& limits);
 
 /// Returns the kernels that sort, in the order in which they must run.
