@@ -61,7 +61,7 @@ TEST(GpuKernels, RandomOnes_LeaveWhatTheEvaluatorDoes) {
 TEST(GpuKernels, Reductions_OfEveryLengthAndType) {
   std::vector<KernelCase> cases;
   for (const char* type : {"f32", "f64", "s32", "s64", "u8", "s16", "f16", "bf16", "pred", "c64", "c128", "s4"}) {
-    for (const int64_t columns : {32, 33, 100, 1025, 3000}) {
+    for (const int64_t columns : {32, 33, 100, 1025, 2048, 3000}) {
       const std::string name = type;
       const bool is_pred = name == "pred";
       cases.push_back(
@@ -71,6 +71,25 @@ TEST(GpuKernels, Reductions_OfEveryLengthAndType) {
   for (const char* combine : {"maximum", "minimum", "multiply", "and", "xor"}) {
     const std::string type = combine[0] == 'a' || combine[0] == 'x' ? "s32" : "f32";
     cases.push_back(from_text(combine, sum_kernel(type, combine, 2, 777), codegen::Fill::kBits, 8));
+  }
+  compare(cases);
+}
+
+TEST(GpuKernels, Rows_InVectorsThatStayInRegisters) {
+  std::vector<KernelCase> cases;
+  for (const auto& [type, least] :
+       {std::pair("f32", "0xff800000"), std::pair("bf16", "0xff80"), std::pair("f16", "0xfc00")}) {
+    for (const int64_t columns : {64, 1000, 1026, 2048, 20000}) {
+      const std::string t = type;
+      const std::string n = std::to_string(columns);
+      const std::string text = "kernel (2 buffers) {\nouter i0: 6\ninner i1: " + n + "\n%0 = load " + t + " b0[" + n +
+                               "*i0 + i1]\n%1 = constant " + t + " " + least + "\nr0 = reduce maximum " + t +
+                               " %0 init %1\n%2 = reduced " + t + " r0 result 0\n%3 = subtract " + t +
+                               " %0, %2\n%4 = exponential " + t + " %3\n%5 = constant " + t + " 0\nr1 = reduce add " +
+                               t + " %4 init %5\n%6 = reduced " + t + " r1 result 0\n%7 = divide " + t +
+                               " %4, %6\nstore b1[" + n + "*i0 + i1], %7\n}";
+      cases.push_back(from_text(t + " " + n, text, codegen::Fill::kTame, 16));
+    }
   }
   compare(cases);
 }

@@ -244,7 +244,8 @@ class PointEmitter final : public GridEmitter {
   /// Emits the points of the inner loops that this thread computes.
   void inner(size_t l, int pass, std::vector<Accumulator>& accumulators) override {
     if (!rows_ || l != k_.outer) return KernelEmitter::inner(l, pass, accumulators);
-    const int64_t points = inner_points(k_);
+    const int64_t points = size_of(k_.outer, k_.loops.size(), ~uint64_t{0});
+    lanes_ = k_.lanes;
     const auto body = [&](Value* point) {
       set_loops(k_.outer, k_.loops.size(), ~uint64_t{0}, point);
       for (size_t k = 0; k < k_.exprs.size(); ++k) {
@@ -262,12 +263,17 @@ class PointEmitter final : public GridEmitter {
       begun_[a.reduction] = slot(b_.getInt1Ty());
       b_.CreateStore(b_.getFalse(), begun_[a.reduction]);
     }
-    if (schedule_.kept > 0) return inner_in_registers(pass, points, accumulators);
-    if (!schedule_.in_order) return loop(lane_, number(points), schedule_.group, body);
-    const int64_t each = (points + schedule_.group - 1) / schedule_.group;
-    Value* const first = b_.CreateMul(lane_, number(each));
-    Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, number(each)), number(points));
-    loop(first, last, 1, body);
+    if (schedule_.kept > 0) {
+      inner_in_registers(pass, points, accumulators);
+    } else if (!schedule_.in_order) {
+      loop(lane_, number(points), schedule_.group, body);
+    } else {
+      const int64_t each = (points + schedule_.group - 1) / schedule_.group;
+      Value* const first = b_.CreateMul(lane_, number(each));
+      Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, number(each)), number(points));
+      loop(first, last, 1, body);
+    }
+    lanes_ = 1;
   }
 
   /// The same as `inner`, unrolled: values that an earlier pass computed at this thread's points are still in
@@ -379,11 +385,12 @@ class PointEmitter final : public GridEmitter {
   Val combine_threads(const Reduction& r, size_t result, Val x) {
     const uint32_t type = r.types[result];
     const auto combine = [&](const Val& p, const Val& q) { return emit_combine(ir_, r.combine, type, p, q); };
-    x = combine_warp(x, combine);
+    const bool is_commutative = r.combine != COLLET_COMBINE_FIRST && r.combine != COLLET_COMBINE_SECOND;
+    x = combine_warp(x, combine, is_commutative);
     const int warps = schedule_.group / warp_;
     if (warps == 1) return x;
     // Each warp combines the results of all warps.
-    return combine_warp(share_totals(x, combine_identity(ir_, r.combine, type)), combine);
+    return combine_warp(share_totals(x, combine_identity(ir_, r.combine, type)), combine, is_commutative);
   }
 
   /// Shares one value of each warp of the block with all warps: thread `i` of each warp gets the value of warp `i`, or
@@ -421,10 +428,15 @@ class PointEmitter final : public GridEmitter {
     return read;
   }
 
-  Val combine_warp(Val x, const std::function<Val(const Val&, const Val&)>& combine) {
+  Val combine_warp(Val x, const std::function<Val(const Val&, const Val&)>& combine, bool is_commutative) {
     for (int distance = warp_ / 2; distance > 0; distance /= 2) {
       const Val other = of_thread(x, Exchange::kFlipped, number(distance));
-      // Both threads of a pair compute the same value; the operand of the thread with the lower number is the left one.
+      // Both threads of a pair compute the same value, because the known combinations are commutative, except those
+      // that return one operand.
+      if (is_commutative) {
+        x = combine(x, other);
+        continue;
+      }
       Value* const is_low = b_.CreateICmpEQ(b_.CreateAnd(thread_, number(distance)), number(0));
       x = combine(ir_.select(is_low, x, other), ir_.select(is_low, other, x));
     }

@@ -21,7 +21,8 @@ constexpr int64_t kBlocksPerProcessor = 32;
 constexpr int64_t kShortRow = 256;
 /// Most points of a row that all threads of a block together keep in registers: 8 for each of 1,024 threads.
 constexpr int64_t kKeptOfBlock = 8192;
-constexpr int64_t kUsualPoints = 4;  ///< points of a row that each thread computes, if the row is not short
+/// Points of a row that each thread computes, if the row is not short: if there are few rows, and if there are many.
+constexpr int64_t kUsualPoints = 4, kMostPoints = 16;
 
 /// True if the points of the inner loops are adjacent in memory, rather than those of the last outer loop.
 bool reads_along_rows(const Kernel& kernel) {
@@ -39,9 +40,8 @@ bool reads_along_rows(const Kernel& kernel) {
   return across == 0 || along > across;
 }
 
-/// Returns how many points of the inner loops a thread may keep in registers: 16, or fewer if the kernel has many expressions.
+/// Returns how many points of the inner loops a thread may keep in registers: kMostPoints, or fewer if the kernel has many expressions.
 int64_t most_kept_points(const Kernel& kernel) {
-  constexpr int64_t kMostPoints = 16;
   constexpr int64_t kMostInstructions = 384;  ///< most instructions of the unrolled code for all points
   return std::min(kMostPoints, kMostInstructions / static_cast<int64_t>(kernel.exprs.size() + 1));
 }
@@ -81,12 +81,11 @@ namespace {
 
 /// Returns how many adjacent points of the last loop a thread can load and store with aligned accesses of 16 bytes; 1
 /// if it cannot.
-int lanes_of_points(const Kernel& kernel) {
+int lanes_of_last(const Kernel& kernel) {
   constexpr int kAccessBytes = 16;
-  if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential || kernel.outer == 0 ||
-      kernel.outer != kernel.loops.size())
-    return 1;
-  const size_t last = kernel.outer - 1;
+  const size_t last = kernel.loops.size() - 1;
+  const uint64_t along = uint64_t{1} << last;
+  const std::vector<uint64_t> deps = loop_dependencies(kernel);
   int bytes = 1;
   const auto widen = [&](uint32_t type) {
     bytes = std::max(bytes, static_cast<int>(collet_type_bytes(type)));
@@ -94,14 +93,20 @@ int lanes_of_points(const Kernel& kernel) {
   };
   for (const Expr& e : kernel.exprs) {
     const bool suits = e.op == ExprOp::kConstant || e.op == ExprOp::kLoad || e.op == ExprOp::kIndex ||
-                       (e.op == ExprOp::kOp && e.opcode != COLLET_OP_REMAINDER);
+                       e.op == ExprOp::kReduced || (e.op == ExprOp::kOp && e.opcode != COLLET_OP_REMAINDER);
     if (!suits || e.mask != kNoExpr) return 1;
     if (e.op == ExprOp::kLoad && !widen(e.type)) return 1;
   }
+  const bool has_rows = !kernel.reductions.empty();
   for (const Store& s : kernel.stores) {
-    if (s.mask != kNoExpr || s.index.coefficient(last) != 1 || !widen(kernel.exprs[static_cast<size_t>(s.value)].type))
-      return 1;
+    if (s.mask != kNoExpr || !widen(kernel.exprs[static_cast<size_t>(s.value)].type)) return 1;
+    const bool is_of_row =
+        has_rows && s.index.coefficient(last) == 0 && (deps[static_cast<size_t>(s.value)] & along) == 0;
+    if (s.index.coefficient(last) != 1 && !is_of_row) return 1;
   }
+  if (std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                  [](const Reduction& r) { return r.condition != kNoExpr; }))
+    return 1;
   int64_t common = kAccessBytes / bytes;  // a power of two
   const auto divide = [&](int64_t x) {
     while (x % common != 0) common /= 2;
@@ -129,7 +134,14 @@ uint32_t given_bytes(int64_t used, const GridLimits& limits) {
   return used > limits.declared_bytes ? static_cast<uint32_t>(used) : 0;
 }
 
-GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
+/// Gives the kernel lanes along its last loop, if they are more than one.
+void set_lanes(Kernel& kernel, int lanes) {
+  if (lanes == 1) return;
+  kernel.lanes = lanes;
+  kernel.lane_loop = kernel.loops.size() - 1;
+}
+
+GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
   GridSchedule out;
   const int64_t inner = inner_points(kernel);
   const uint64_t outer = outer_loops(kernel);
@@ -159,13 +171,20 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     // A short row is computed by a warp, which needs no barrier. If there are few rows, more threads share each.
     const bool few = rows < limits.processors && inner > 8 * limits.warp;
     const int64_t most_kept = kernel.scan || out.in_order ? 0 : most_kept_points(kernel);
-    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / kUsualPoints)));
     const bool is_short = inner <= std::max(kShortRow, most_kept * limits.warp);
+    // If that leaves enough threads for all processors, a thread computes more points, so that fewer threads exchange.
+    const int64_t more_points = kernel.scan ? kUsualPoints : out.in_order ? kMostPoints : most_kept;
+    const bool many = more_points > kUsualPoints && rows * inner / more_points >= threads / 4;
+    const int64_t points_of_thread = many ? more_points : kUsualPoints;
+    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / points_of_thread)));
     const int64_t threads_of_row =
         is_short && !few ? limits.warp : std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads);
     out.group = static_cast<int>(threads_of_row);
-    const int64_t each = (inner + threads_of_row - 1) / threads_of_row;
-    if (each <= most_kept && each * threads_of_row <= kKeptOfBlock) out.kept = static_cast<int>(each);
+    int lanes = kernel.scan || out.in_order ? 1 : lanes_of_last(kernel);
+    while (lanes > 1 && (inner < lanes * threads_of_row || lanes > most_kept)) lanes /= 2;
+    set_lanes(kernel, lanes);
+    const int64_t each = (inner / lanes + threads_of_row - 1) / threads_of_row * lanes;
+    if (each <= most_kept && each * threads_of_row <= kKeptOfBlock) out.kept = static_cast<int>(each / lanes);
     const int64_t block =
         threads_of_row == limits.warp ? std::min<int64_t>(kRowThreads, rows * limits.warp) : threads_of_row;
     out.block_threads = static_cast<uint32_t>(block);
@@ -183,10 +202,9 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
 }  // namespace
 
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
-  if (const int lanes = lanes_of_points(kernel); lanes > 1) {
-    kernel.lanes = lanes;
-    kernel.lane_loop = kernel.outer - 1;
-  }
+  const bool is_plain = kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
+                        kernel.outer != 0 && kernel.outer == kernel.loops.size();
+  if (is_plain) set_lanes(kernel, lanes_of_last(kernel));
   GridSchedule schedule = choose_schedule(kernel, limits);
   return {std::move(kernel), schedule};
 }
@@ -218,7 +236,7 @@ std::string print_schedule(const GridSchedule& schedule) {
       std::to_string(schedule.blocks) + " blocks of " + std::to_string(schedule.block_threads) + " threads";
   if (schedule.form == GridSchedule::Form::kRows)
     return "rows, " + std::to_string(schedule.group) + " threads each" +
-           (schedule.kept > 0 ? " with " + std::to_string(schedule.kept) + " points" : "") +
+           (schedule.kept > 0 ? " with " + std::to_string(schedule.kept) + " iterations" : "") +
            (schedule.in_order ? " in order, " : ", ") + grid;
   if (schedule.form == GridSchedule::Form::kTiles) {
     const TileSchedule& t = schedule.tiles;

@@ -39,8 +39,9 @@ struct GridSchedule {
   Form form = Form::kThreadPerPoint;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
   int group = 1;          ///< for kRows: number of threads of a group, either a warp or the whole block
-  /// For kRows: number of points of the inner loops per thread whose values the thread keeps in registers from one pass
-  /// to the next. 0 if there are too many, so that every pass computes them again.
+  /// For kRows: number of iterations of the inner loops per thread whose values the thread keeps in registers from one
+  /// pass to the next; an iteration of a loop with lanes computes all lanes. 0 if there are too many, so that every pass
+  /// computes them again.
   int kept = 0;
   bool in_order =
       /// For kRows: each thread computes adjacent points, and the partial results are combined in the order of the
@@ -65,7 +66,8 @@ struct GridKernel {
 };
 
 /// Chooses the schedule of a kernel whose loops are collapsed and have no lanes. If a thread can load and store
-/// adjacent points of the last loop with one access, the kernel gets lanes along it.
+/// adjacent points of the last loop with one access, the kernel gets lanes along it: elementwise kernels, and rows that
+/// are combined in any order.
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
 
 /// Returns the schedule of one of the two kernels that choose_updates describes.

@@ -80,7 +80,7 @@ TEST(GridSchedule, ShortRows_TakeAWarpEach) {
                         "  %2 = reduced f32 r0 result 0\n"
                         "  store b1[i0], %2\n"
                         "}\n"),
-            "rows, 32 threads each with 4 points, 1024 blocks of 128 threads");
+            "rows, 32 threads each with 2 iterations, 1024 blocks of 128 threads");
 }
 
 TEST(GridSchedule, LongerRows_TakeABlockEachAndStayInRegisters) {
@@ -93,7 +93,44 @@ TEST(GridSchedule, LongerRows_TakeABlockEachAndStayInRegisters) {
                         "  %2 = reduced f32 r0 result 0\n"
                         "  store b1[i0], %2\n"
                         "}\n"),
-            "rows, 256 threads each with 3 points, 3200 blocks of 256 threads");
+            "rows, 64 threads each with 3 iterations, 3200 blocks of 64 threads");
+}
+
+TEST(GridSchedule, Rows_AreReadInVectorsIfAllAccessesAreAligned) {
+  const auto lanes_of = [](const std::string& type, const std::string& index) {
+    Kernel kernel;
+    const Status parsed = parse_kernel(
+        "kernel (3 buffers) {\n"
+        "  outer i0: 4096\n"
+        "  inner i1: 1024\n"
+        "  %0 = load " +
+            type + " b0[" + index +
+            "]\n"
+            "  %1 = constant " +
+            type +
+            " 0\n"
+            "  r0 = reduce maximum " +
+            type +
+            " %0 init %1\n"
+            "  %2 = reduced " +
+            type +
+            " r0 result 0\n"
+            "  %3 = subtract " +
+            type +
+            " %0, %2\n"
+            "  store b1[1024*i0 + i1], %3\n"
+            "  store b2[i0], %2\n"
+            "}\n",
+        kernel);
+    EXPECT_TRUE(parsed.ok()) << parsed.message();
+    const GridKernel made = schedule_grid(kernel, limits());
+    EXPECT_EQ(made.schedule.form, GridSchedule::Form::kRows);
+    return made.kernel.lanes;
+  };
+  EXPECT_EQ(lanes_of("f32", "1024*i0 + i1"), 4);
+  EXPECT_EQ(lanes_of("bf16", "1024*i0 + i1"), 8);
+  EXPECT_EQ(lanes_of("f32", "1026*i0 + i1"), 2);
+  EXPECT_EQ(lanes_of("f32", "1024*i0 + i1 + 1"), 1);
 }
 
 TEST(GridSchedule, LongRows_TakeABlockEach) {
@@ -242,9 +279,10 @@ std::vector<int> sorted_by_network(std::vector<int> row) {
         break;
       case GridSort::Part::kMirror:
         mirror(static_cast<int>(launch.power));
+        for (int i = 2; i <= launch.levels; ++i) distance(static_cast<int>(launch.power) - i);
         break;
       case GridSort::Part::kDistance:
-        distance(static_cast<int>(launch.power));
+        for (int i = 0; i < launch.levels; ++i) distance(static_cast<int>(launch.power) - i);
         break;
       case GridSort::Part::kMerge:
         for (int d = sort.log_segment - 1; d >= 0; --d) distance(d);
@@ -256,7 +294,7 @@ std::vector<int> sorted_by_network(std::vector<int> row) {
 
 TEST(GridSort, Launches_SortRowsOfAnyLength) {
   std::mt19937 random(1);
-  for (const size_t length : {2, 3, 4, 5, 1023, 1024, 1025, 2047, 2049, 5000}) {
+  for (const size_t length : {2, 3, 4, 5, 1023, 1024, 1025, 2047, 2049, 5000, 70000, 300000}) {
     std::vector<int> row(length);
     for (int& x : row) x = static_cast<int>(random() % 1000);
     std::vector<int> expected = row;

@@ -56,7 +56,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_scalable(target);
   unordered_ = !target.has_grid() && finds_unordered(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
-  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
+  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass));
   if (!target.has_grid()) find_interleaved();
   if (!target.has_grid()) find_gathers(deps);
 }
