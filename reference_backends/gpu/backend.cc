@@ -2,8 +2,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "reference_backends/gpu/device.h"
 #include "reference_backends/gpu/driver/driver.h"
@@ -69,6 +71,26 @@ UseOfLibraries use_of_libraries(const kernel::Options& options) {
   throw kernel::Error(COLLET_INVALID_ARGUMENT, "libraries=" + given + ": 0, 1 or always is meant");
 }
 
+/// The option `poll_us`: how long threads poll for the end of work before they sleep, in nanoseconds. By default they
+/// poll where the host has processors to spare. The emulator needs them for its kernels.
+uint64_t poll_time(const kernel::Options& options) {
+  constexpr uint64_t kUsualNs = 100000;
+  constexpr uint64_t kNsPerUs = 1000;
+  constexpr uint64_t kMostUs = 1000000;
+  constexpr unsigned kManyProcessors = 8;
+  const std::string given = text(options, "poll_us");
+  if (given.empty()) {
+    const bool may_poll =
+        text(options, "driver") != "emulator" && std::thread::hardware_concurrency() >= kManyProcessors;
+    return may_poll ? kUsualNs : 0;
+  }
+  uint64_t us = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), us);
+  if (error != std::errc() || end != given.data() + given.size() || us > kMostUs)
+    throw kernel::Error(COLLET_INVALID_ARGUMENT, "poll_us=" + given + ": microseconds, at most 1000000, are meant");
+  return us * kNsPerUs;
+}
+
 /// Devices without hardware, of the architecture that the target names.
 void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   if (options.device_count != 0) mine->device_count = options.device_count;
@@ -107,6 +129,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   mine->memory_bytes_per_ns = target.memory_bytes_per_ns;
   Device::Options device_options;
   device_options.graphs = flag(options, "graphs", true);
+  device_options.poll_ns = mine->queue_poll_ns = poll_time(options);
   const UseOfLibraries use = use_of_libraries(options);
   if (use != UseOfLibraries::kNone) {
     const std::string path = chosen == "emulator" ? library_of(chosen) : std::string();
@@ -145,8 +168,9 @@ kernel::Backend describe() {
   backend.link_latency_ns = 10000;
   backend.link_bytes_per_ns = 20;
   backend.flops_per_ns = 20000;
-  // The values are: "cuda", "emulator" or a library's path; options of the emulator; 0 or 1; 0, 1 or "always"; 0 or 1.
-  backend.options = {"driver", "emulator", "graphs", "libraries", "tf32"};
+  // The values are: "cuda", "emulator" or a library's path; options of the emulator; 0 or 1; 0, 1 or "always";
+  // microseconds; 0 or 1.
+  backend.options = {"driver", "emulator", "graphs", "libraries", "poll_us", "tf32"};
   backend.targets = {"sm_80", "sm_90"};
   backend.configure = configure;
   return backend;

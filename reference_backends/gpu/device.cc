@@ -417,6 +417,15 @@ void Device::check_partners(const std::set<const Device*>& partners) {
   }
 }
 
+CUresult Device::await_event(CUevent event) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(options_.poll_ns));
+  while (options_.poll_ns != 0 && std::chrono::steady_clock::now() < end) {
+    const CUresult state = driver_.cuEventQuery(event);
+    if (state != CUDA_ERROR_NOT_READY) return state;
+  }
+  return driver_.cuEventSynchronize(event);
+}
+
 void Device::wait(uint64_t mark) {
   use();
   Mark what;
@@ -427,7 +436,7 @@ void Device::wait(uint64_t mark) {
     what = std::move(found->second);
     marks_.erase(found);
   }
-  const CUresult waited = driver_.cuEventSynchronize(what.event);
+  const CUresult waited = await_event(what.event);
   give_back_event(what.event);
   for (const Landing& one : what.landings) {
     waited == CUDA_SUCCESS ? land(one) : staging_.give_back(one.block);

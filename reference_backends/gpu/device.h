@@ -44,6 +44,7 @@ class Device final : public codegen::GridDevice {
   struct Options {
     bool graphs = true;              ///< sequences of kernels become CUDA graphs
     bool prefers_libraries = false;  ///< see codegen::GridDevice
+    uint64_t poll_ns = 0;            ///< see kernel::Backend::queue_poll_ns
     std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< empty unless libraries were opened
     /// Shared by the devices of a backend; null if NCCL was not opened.
     std::shared_ptr<Communicators> communicators{};
@@ -95,6 +96,8 @@ class Device final : public codegen::GridDevice {
   CUstream make_stream() const;
   void synchronize(CUstream stream) const;
   CUevent take_event();
+  /// Blocks until what was recorded in the event has ended; polls first.
+  CUresult await_event(CUevent event) const;
 
   /// A kernel or a copy between two events that measure its time.
   struct Timed {

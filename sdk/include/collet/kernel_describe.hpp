@@ -181,6 +181,9 @@ struct Backend {
   /** For tests: delays the begin of each piece of work of a queue, and the report of its end, by random times of up to
    * this many nanoseconds, so that missing waits become visible. 0: no delay. */
   uint64_t queue_jitter_ns = 0;
+  /** Time in nanoseconds for which a thread that waits for a queue polls before it sleeps. Waking a thread takes longer
+   * than a short kernel, but polling occupies a processor of the host. 0: threads sleep at once. */
+  uint64_t queue_poll_ns = 0;
   /** The default space is COLLET_SPACE_HOST_VISIBLE: Device::host_pointer returns the address. */
   bool host_visible = false;
   std::vector<Space> more_spaces;   /**< numbers 1, 2, ...: see Device::allocate_in */

@@ -106,7 +106,63 @@ struct Instance {
   std::mutex queue_mutex;                     // guards the fields below, and the state of all queues
   std::vector<class Queue*> queues;
   std::condition_variable queue_changed;
-  std::mutex together;  // held while an execution with several participants is put on their queues
+  std::atomic<uint64_t> queue_changes{0};  // counts the changes; read without the mutex by threads that poll
+  std::mutex together;                     // held while an execution with several participants is put on their queues
+
+  /** Reports a change of a queue. The caller holds queue_mutex. */
+  void notify_queues() {
+    queue_changes.fetch_add(1, std::memory_order_release);
+    queue_changed.notify_all();
+  }
+  /** Locks queue_mutex. Threads that poll try repeatedly, because it is never held for long, and a thread that sleeps
+   * until it is free comes late. */
+  std::unique_lock<std::mutex> lock_queues() {
+    std::unique_lock<std::mutex> lock(queue_mutex, std::defer_lock);
+    lock_again(lock);
+    return lock;
+  }
+  void lock_again(std::unique_lock<std::mutex>& lock) const {
+    constexpr int kTries = 2000;
+    for (int i = 0; i < kTries && backend.queue_poll_ns != 0; ++i) {
+      if (lock.try_lock()) return;
+      pause();
+    }
+    lock.lock();
+  }
+  /** Lets the other thread of a processor run for some cycles. */
+  static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+  /** Polls until `holds` is true, at most for Backend::queue_poll_ns. `lock` holds queue_mutex, but not while polling.
+   * Returns whether `holds` is true. */
+  template <class Condition>
+  bool poll_queues(std::unique_lock<std::mutex>& lock, const Condition& holds) {
+    if (holds()) return true;
+    if (backend.queue_poll_ns == 0) return false;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(backend.queue_poll_ns));
+    uint64_t seen = queue_changes.load(std::memory_order_relaxed);
+    lock.unlock();
+    while (std::chrono::steady_clock::now() < end) {
+      if (queue_changes.load(std::memory_order_acquire) == seen) {
+        pause();
+        continue;
+      }
+      lock_again(lock);
+      if (holds()) return true;
+      seen = queue_changes.load(std::memory_order_relaxed);
+      lock.unlock();
+    }
+    lock_again(lock);
+    return holds();
+  }
+  /** Blocks until `holds` is true, which a change of a queue makes so. `lock` holds queue_mutex. */
+  template <class Condition>
+  void await_queues(std::unique_lock<std::mutex>& lock, const Condition& holds) {
+    if (!poll_queues(lock, holds)) queue_changed.wait(lock, holds);
+  }
 
   /** Returns the lock to hold while devices are called. */
   std::unique_lock<std::mutex> lock_serial() {

@@ -70,7 +70,7 @@ class Queue {
       stop_ = true;
       std::vector<Queue*>& all = instance_->queues;
       all.erase(std::find(all.begin(), all.end(), this));
-      instance_->queue_changed.notify_all();
+      instance_->notify_queues();
     }
     issuer_.join();
     if (completer_.joinable()) completer_.join();
@@ -91,7 +91,7 @@ class Queue {
         throw Error(COLLET_INVALID_ARGUMENT, "a wait for a queue of another instance");
       }
     }
-    const std::lock_guard<std::mutex> lock(instance_->queue_mutex);
+    const auto lock = instance_->lock_queues();
     if (sync.signals[0].value <= last_) throw Error(COLLET_INVALID_ARGUMENT, "a point that was signalled before");
   }
 
@@ -104,18 +104,18 @@ class Queue {
       const Queue* other = from(sync.waits[i].queue);
       if (other != this) work.waits.emplace_back(other->progress_, sync.waits[i].value);
     }
-    const std::lock_guard<std::mutex> lock(instance_->queue_mutex);
+    const auto lock = instance_->lock_queues();
     if (progress_->status == COLLET_OK) work_.push_back(std::move(work));  // otherwise it fails with the queue
     last_ = sync.signals[0].value;
-    instance_->queue_changed.notify_all();
+    instance_->notify_queues();
   }
 
   /** Blocks until the counter reaches `value`. */
   void wait(uint64_t value, uint64_t timeout_ns) const {
-    std::unique_lock<std::mutex> lock(instance_->queue_mutex);
+    auto lock = instance_->lock_queues();
     const auto over = [&] { return progress_->counter >= value || progress_->has_failed(); };
     if (timeout_ns == UINT64_MAX) {
-      instance_->queue_changed.wait(lock, over);
+      instance_->await_queues(lock, over);
     } else {
       constexpr uint64_t kLongest = UINT64_C(1) << 60;
       const auto end = std::chrono::steady_clock::now() +
@@ -130,7 +130,7 @@ class Queue {
   void abort(collet_status status, const char* message) {
     const std::lock_guard<std::mutex> lock(instance_->queue_mutex);
     fail(status, message);
-    instance_->queue_changed.notify_all();
+    instance_->notify_queues();
   }
 
   static Queue* from(collet_backend_queue* queue) { return reinterpret_cast<Queue*>(queue); }
@@ -170,14 +170,14 @@ class Queue {
     Instance& instance = *instance_;
     std::unique_lock<std::mutex> lock(instance.queue_mutex);
     for (;;) {
-      instance.queue_changed.wait(lock, [&] { return ended_ || !work_.empty(); });
+      instance.await_queues(lock, [&] { return ended_ || !work_.empty(); });
       if (work_.empty()) return;
       const Work piece = std::move(work_.front());
       work_.pop_front();
       issuing_ = true;
       look_busy();
       std::shared_ptr<const Progress> broken;
-      instance.queue_changed.wait(lock, [&] {
+      instance.await_queues(lock, [&] {
         broken = nullptr;
         if (progress_->status != COLLET_OK) return true;
         return std::all_of(piece.waits.begin(), piece.waits.end(), [&](const auto& wait) {
@@ -190,7 +190,7 @@ class Queue {
       if (progress_->status == COLLET_OK) begin(lock, piece);
       issuing_ = false;
       look_busy();
-      instance.queue_changed.notify_all();
+      instance.notify_queues();
     }
   }
 
@@ -205,7 +205,7 @@ class Queue {
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
     if (marks.empty()) begin_jitter_.delay();
-    lock.lock();
+    instance_->lock_again(lock);
     if (error.code != COLLET_OK) return fail_by_work(error);
     if (marks.empty() && started_.empty()) {
       if (progress_->status == COLLET_OK) progress_->counter = piece.value;
@@ -219,7 +219,7 @@ class Queue {
   void complete() {
     std::unique_lock<std::mutex> lock(instance_->queue_mutex);
     for (;;) {
-      instance_->queue_changed.wait(lock, [&] { return (ended_ && !issuing_) || !started_.empty(); });
+      instance_->await_queues(lock, [&] { return (ended_ && !issuing_) || !started_.empty(); });
       if (started_.empty()) return;
       const Started one = started_.front();
       lock.unlock();
@@ -231,12 +231,12 @@ class Queue {
         if (error.code == COLLET_OK) error = its;
       }
       end_jitter_.delay();
-      lock.lock();
+      instance_->lock_again(lock);
       if (error.code != COLLET_OK) fail_by_work(error);
       if (progress_->status == COLLET_OK) progress_->counter = one.value;
       started_.pop_front();
       look_busy();
-      instance_->queue_changed.notify_all();
+      instance_->notify_queues();
     }
   }
 
