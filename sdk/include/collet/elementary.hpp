@@ -408,6 +408,11 @@ V cbrt(V x) {
   return select(x == 0 || size == kInfinity || is_nan(x), x, y);
 }
 
+namespace detail {
+/** Coefficients of (e^r - 1 - r) / r^2 for |r| <= log(2) / 2, for f32. */
+constexpr double kExpRest32[] = {0x1p-1, 0x1.5554aep-3, 0x1.555486p-5, 0x1.1228f4p-7, 0x1.6d9a5ap-10};
+}  // namespace detail
+
 /** The hyperbolic tangent. */
 template <class V>
 V tanh(V x) {
@@ -417,7 +422,6 @@ V tanh(V x) {
     return with_sign_of(e / (e + 2), x);
   }
   // y / (1 + y), where y = (e^2a - 1) / 2 = power (e^r - 1) + (power - 1 / 2), with power = 2^n / 2.
-  constexpr double kExp[] = {0x1p-1, 0x1.5554aep-3, 0x1.555486p-5, 0x1.1228f4p-7, 0x1.6d9a5ap-10};
   // `rounded` has n in its low bits.
   const V inside = at_most(a + a, 20);
   const V rounded = multiply_add(inside, x.like(1.4426950408889634), x.like(detail::rounder(x)));
@@ -426,7 +430,8 @@ V tanh(V x) {
   const V n = rounded - detail::rounder(x);
   const V r =
       x.fuses() ? fused_multiply_add(n, x.like(-0.6931471805599453), inside) : detail::reduced_exponent(inside, n);
-  const V scaled = power * r, square = scaled * r, p = polynomial(r, kExp), leading = scaled + (power - 0.5);
+  const V scaled = power * r, square = scaled * r, p = polynomial(r, detail::kExpRest32),
+          leading = scaled + (power - 0.5);
   const V y = multiply_add(square, p, leading), error = multiply_add(square, p, leading - y);
   // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes the rounding error of y, supplies them.
   const V inverse = 1 / (1 + y), rough = 1 - inverse;
@@ -473,20 +478,16 @@ V atanh(V x) {
 
 namespace detail {
 
-constexpr double kErf32[] = {1.1283791659125353,      -0.376126271274281121,  0.112836000783227161,
-                             -0.0268544404641477049,  0.00518952745209135006, -0.00080207716789678119,
-                             0.0000788888888572817072};
+/** Coefficients of (-log(1 - erf(x)) - c x) / x, where c is 2 / sqrt(pi) rounded to f32, for x in [0, 3.92]. */
+constexpr double kErf32[] = {-5.411908343688765e-08, 0.6366193819434215,      0.10277783074181257,
+                             -0.01915306482733047,   -0.00016039427920624513, 0.0016670256104029826,
+                             -0.0006328358061203928, 0.00011764096517067783,  -9.256229319513808e-06};
 constexpr double kErf64[] = {1.12837916709551257,     -0.376126389031837524,    0.112837916709551204,
                              -0.0268661706451298675,  0.00522397762542360346,   -0.000854832702195556916,
                              0.000120553329037933065, -0.000014925647593949453, 1.64620459698696681e-6,
                              -1.63646494082378219e-7, 1.47924683469481918e-8,   -1.21649610242405086e-9,
                              8.7104394319938564e-11,  -4.2330903898170792e-12};
-/** Coefficients of erfc(x) e^(x^2): one polynomial about 2.5 on [1, 4] for f32; three about 1.5, 2.75 and 4.75 on [1, 2],
- * [2, 3.5] and [3.5, 6] for f64. */
-constexpr double kErfTail32[] = {0.210806333686086496,     -0.0743493851609759654,   0.0249295445458966971,
-                                 -0.00800012798822531572,  0.00252082730581896915,   -0.000649142265918282836,
-                                 0.000223497676372293974,  -0.000136423402860000474, -0.0000578800768822307804,
-                                 -0.0000280112631936909399};
+/** Coefficients of erfc(x) e^(x^2): three polynomials about 1.5, 2.75 and 4.75 on [1, 2], [2, 3.5] and [3.5, 6]. */
 constexpr double kErfTail64a[] = {0.321585416454317502,      -0.163622917732560068,    0.0761510398554774003,
                                   -0.0329309052995624396,    0.0133773409530671772,    -0.00514595754799762242,
                                   0.00188613487700086248,    -0.000661930066065113601, 0.000223309945134996611,
@@ -508,15 +509,23 @@ constexpr double kErfTail64c[] = {0.116302707404342856,     -0.02350344508703460
 /** The error function. */
 template <class V>
 V erf(V x) {
-  const bool wide = x.wide();
-  const V a = at_most(magnitude(x), wide ? 6 : 4), z = a * a;
-  const V small = a * polynomial(z, detail::kErf32, detail::kErf64);
-  const V tail = !wide ? polynomial(a - 2.5, detail::kErfTail32)
-                       : select(a < 2, polynomial(a - 1.5, detail::kErfTail64a),
-                                select(a < 3.5, polynomial(a - 2.75, detail::kErfTail64b),
-                                       polynomial(a - 4.75, detail::kErfTail64c)));
-  const V large = 1 - exp(-z) * tail;
-  return with_sign_of(select(a < 1, small, large), x);
+  if (x.wide()) {
+    const V a = at_most(magnitude(x), 6), z = a * a;
+    const V tail =
+        select(a < 2, polynomial(a - 1.5, detail::kErfTail64a),
+               select(a < 3.5, polynomial(a - 2.75, detail::kErfTail64b), polynomial(a - 4.75, detail::kErfTail64c)));
+    return with_sign_of(select(a < 1, a * polynomial(z, detail::kErf64), 1 - exp(-z) * tail), x);
+  }
+  // 1 - e^-t = -(2^n (e^r - 1) + (2^n - 1)), where t = first a + rest.
+  const V a = at_most(magnitude(x), 3.92), first = x.like(0x1.20dd76p+0), rest = a * polynomial(a, detail::kErf32);
+  const V t = multiply_add(a, first, rest);
+  // `rounded` has n in its low bits.
+  const V rounded = multiply_add(t, x.like(-1.4426950408889634), x.like(detail::rounder(x)));
+  const V power = from_bits(x, (bits(rounded) + 127) << 23), n = rounded - detail::rounder(x);
+  // The product of a and `first` is not rounded here, and where n is 0, r has the error of `rest` alone.
+  const V r = -multiply_add(a, first, multiply_add(n, x.like(0.6931471805599453), rest));
+  const V scaled = power * r, square = scaled * r;
+  return with_sign_of(multiply_add(square, polynomial(r, detail::kExpRest32), scaled + (power - 1)), x);
 }
 
 /** The reduction x = quarter * pi/2 + r + low, with |r| at most slightly more than pi/4. */
