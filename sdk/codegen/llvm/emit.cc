@@ -53,13 +53,13 @@ void set_function_attributes(llvm::Function* f, const Target& target) {
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,
                             bool whole) {
   const int bytes = target.vector_bits / 8;
-  const bool streams = !whole && llvm::Triple(module.getTargetTriple()).isX86() && bytes >= 32 &&
-                       std::any_of(kernel.stores.begin(), kernel.stores.end(),
-                                   [&](const Store& s) { return streams_past_caches(kernel, s, target); });
-  if (!streams) return KernelEmitter(kernel, module, target, name).run(whole);
+  const bool bypasses = !whole && llvm::Triple(module.getTargetTriple()).isX86() && bytes >= 32 &&
+                        std::any_of(kernel.stores.begin(), kernel.stores.end(),
+                                    [&](const Store& s) { return bypasses_caches(kernel, s, target); });
+  if (!bypasses) return KernelEmitter(kernel, module, target, name).run(whole);
   llvm::Function* const cached = KernelEmitter(kernel, module, target, name + "_cached").run();
   cached->setLinkage(llvm::Function::InternalLinkage);
-  return KernelEmitter(kernel, module, target, name).run_streaming(cached, bytes);
+  return KernelEmitter(kernel, module, target, name).run_bypassing(cached, bytes);
 }
 
 llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,

@@ -99,12 +99,12 @@ llvm::Function* KernelEmitter::run(bool whole) {
   return function_;
 }
 
-llvm::Function* KernelEmitter::run_streaming(llvm::Function* otherwise, int alignment) {
-  streams_ = true;
+llvm::Function* KernelEmitter::run_bypassing(llvm::Function* otherwise, int alignment) {
+  bypasses_ = true;
   begin();
   Value* places = b_.getInt64(0);
   for (const Store& s : k_.stores) {
-    if (streams_past_caches(k_, s, ir_.target))
+    if (bypasses_caches(k_, s, ir_.target))
       places = b_.CreateOr(places, b_.CreatePtrToInt(bases_[s.buffer], b_.getInt64Ty()));
   }
   BasicBlock* const aligned = BasicBlock::Create(ir_.context(), "aligned", function_);

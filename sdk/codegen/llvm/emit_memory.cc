@@ -361,7 +361,8 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
       llvm::StoreInst* const store =
           b.CreateAlignedStore(raw, p, llvm::Align(align_of(st).value() * static_cast<uint64_t>(where.aligned)));
       llvm::Metadata* const one = llvm::ConstantAsMetadata::get(b.getInt32(1));
-      if (where.streams) store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), one));
+      if (where.bypasses_caches)
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), one));
     }
     return;
   }

@@ -11,8 +11,8 @@ struct Lanes {
   int64_t stride = 0;
   llvm::Value* vec = nullptr;  ///< null, or a vector of i64: offsets of the lanes
   int count = 1;
-  int64_t aligned = 1;   ///< `scalar` is a multiple of this, and the memory is aligned to as many elements
-  bool streams = false;  ///< stores need not leave the elements in the caches
+  int64_t aligned = 1;           ///< `scalar` is a multiple of this, and the memory is aligned to as many elements
+  bool bypasses_caches = false;  ///< stores need not leave the elements in the caches
 
   bool uniform() const { return count == 1 || (stride == 0 && !vec); }
 };

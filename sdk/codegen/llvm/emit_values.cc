@@ -323,8 +323,8 @@ void KernelEmitter::store(const Store& s) {
     return;
   }
   if (mask_) m = m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
-  where.streams = streams_ && !m && lanes_ == k_.lanes && streams_past_caches(k_, s, ir_.target);
-  if (where.streams) where.aligned = ir_.target.vector_bits / 8 / static_cast<int64_t>(collet_type_bytes(type));
+  where.bypasses_caches = bypasses_ && !m && lanes_ == k_.lanes && bypasses_caches(k_, s, ir_.target);
+  if (where.bypasses_caches) where.aligned = ir_.target.vector_bits / 8 / static_cast<int64_t>(collet_type_bytes(type));
   store_lanes(ir_, bases_[s.buffer], type, where, x, m);
 }
 

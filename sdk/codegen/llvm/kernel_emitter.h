@@ -63,9 +63,9 @@ class KernelEmitter {
   virtual ~KernelEmitter() = default;
   /// `whole`: see emit_kernel.
   llvm::Function* run(bool whole = false);
-  /// Like run(). Stores for which streams_past_caches() is true leave nothing in the caches, where the function finds
+  /// Like run(). Stores for which bypasses_caches() is true leave nothing in the caches, where the function finds
   /// that their buffers are aligned to `alignment` bytes; else it calls `otherwise`, which is the same kernel.
-  llvm::Function* run_streaming(llvm::Function* otherwise, int alignment);
+  llvm::Function* run_bypassing(llvm::Function* otherwise, int alignment);
 
   /// For kernels without reductions whose points are computed within another function.
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within);
@@ -268,9 +268,9 @@ class KernelEmitter {
   std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
-  bool whole_ = false;    ///< the function runs all iterations of loop 0
-  bool streams_ = false;  ///< see run_streaming
-  int unroll_ = 1;        ///< interleaved iterations of the side loop at the insertion point
+  bool whole_ = false;     ///< the function runs all iterations of loop 0
+  bool bypasses_ = false;  ///< see run_bypassing
+  int unroll_ = 1;         ///< interleaved iterations of the side loop at the insertion point
   /// Accumulators of the pass that is being emitted; null outside of passes.
   std::vector<Accumulator>* open_ = nullptr;
   int width_ = 1;                     ///< lanes of the vectorised loop in this pass

@@ -57,16 +57,16 @@ TEST_P(RandomKernelsTest, StoresPastTheCaches_LeaveWhatTheEvaluatorDoes) {
       "outer i0: 500\n%0 = load f64 b0[i0]\nstore b1[i0], %0\n",
       "outer i0: 4099\n%0 = load u8 b0[i0]\nstore b1[i0], %0\n",
       "outer i0: 333\n%0 = load bf16 b0[i0]\n%1 = convert f32 %0\nstore b1[i0], %1\n"};
-  int streaming = 0;
+  int bypassing = 0;
   for (const char* body : bodies) {
     Kernel kernel;
     const Status read = parse_kernel(std::string("kernel (2 buffers) {\n") + body + "}", kernel);
     ASSERT_TRUE(read.ok()) << read.message() << body;
     choose_lanes(kernel, GetParam());
-    streaming += streams_past_caches(kernel, kernel.stores[0], target) ? 1 : 0;
+    bypassing += bypasses_caches(kernel, kernel.stores[0], target) ? 1 : 0;
     for (int i = 0; i < 2; ++i) cases.push_back({body, kernel, Fill::kSmall, {}});  // aligned, and not
   }
-  EXPECT_EQ(streaming, 4) << "not rows that are not aligned, nor bytes, whose vectors are short";
+  EXPECT_EQ(bypassing, 4) << "not rows that are not aligned, nor bytes, whose vectors are short";
   compare_with_evaluator(*jit, cases);
 }
 

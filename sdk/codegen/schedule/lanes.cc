@@ -284,7 +284,7 @@ void tile_short_rows(Kernel& kernel, size_t first) {
 
 }  // namespace
 
-bool streams_past_caches(const Kernel& kernel, const Store& store, const Target& target) {
+bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& target) {
   const uint32_t type = kernel.exprs[static_cast<size_t>(store.value)].type;
   if (kernel.lanes == 1 || kernel.lane_loop >= kernel.outer || collet_type_kind(type) == COLLET_KIND_COMPLEX)
     return false;

@@ -51,7 +51,7 @@ bool reduces_rows(const Kernel& kernel);
 /// True if a store of a scheduled kernel writes whole aligned vectors of an array that is larger than all caches, and
 /// that the kernel does not read: nothing is gained if the elements go through the caches. Buffers are taken to begin at
 /// multiples of a vector.
-bool streams_past_caches(const Kernel& kernel, const Store& store, const Target& target);
+bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& target);
 
 /// True if expression `k` is a load that is transposed along `loop`, see transposing_loop.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);
