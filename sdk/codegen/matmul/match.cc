@@ -289,10 +289,10 @@ class Finder {
   /// If one distance does not lead from each row to the next, as for windows over an image, makes tiles of the rows of a line, and segments of
   /// the depth, within which distances are constant. So the operand is read in place.
   void split_rows() {
+    int64_t row = 0;
     int64_t step = 0;
     // The sums of rows that overlap would take longer than to pack them.
-    if (!lhs_.load || both_signed()) return;
-    if (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)) return;
+    if (!lhs_.load || both_signed() || has_steps(row, step)) return;
     const Index& index = lhs_.load->index;
     size_t first = rows_.size();
     while (first > 0 && step_of(k_, index, Group(rows_.begin() + static_cast<int64_t>(first) - 1, rows_.end()), step)) {
