@@ -129,6 +129,41 @@ TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
   }
 }
 
+TEST(ProductPlan, RowsThatEvictEachOther_AreCopiedOrNotPrefetched) {
+  struct Case {
+    int vector_bits;
+    int64_t rows, columns;
+    bool copies, prefetches;
+  };
+  // Rows of 1024 or 512 elements are in few sets of the first cache, those of 1040 in many.
+  for (const Case& c : {Case{256, 32, 1024, true, false},
+                        {256, 16, 512, true, false},
+                        {256, 12, 1024, false, false},
+                        {256, 32, 1040, false, true},
+                        {512, 48, 1024, false, true}}) {
+    SCOPED_TRACE(std::to_string(c.vector_bits) + " bits, " + std::to_string(c.rows) + " x " +
+                 std::to_string(c.columns));
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const Handle x = entry.argument(COLLET_TYPE_F32, {c.rows, 128});
+    const Handle y = entry.argument(COLLET_TYPE_F32, {128, c.columns});
+    collet_dot_attrs a{};
+    a.lhs_contracting = program.list({1});
+    a.rhs_contracting = program.list({0});
+    entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {c.rows, c.columns}, {x, y}, a)});
+    Target target;
+    target.vector_bits = c.vector_bits;
+    PlannedProgram planned;
+    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+    const MatmulCall& call = planned.plan.matmuls[0];
+    EXPECT_EQ(call.copies_b, c.copies);
+    const FunctionId micro = call.micro[0][0];
+    ASSERT_NE(micro, kNoFunction);
+    EXPECT_EQ(planned.plan.functions[micro].find("_streams") == std::string::npos, c.prefetches);
+  }
+}
+
 TEST(ProductPlan, OneRowOfALargeMatrix_ReadsFewRowsAtATime) {
   for (const auto& [side, block] : {std::pair{int64_t{1024}, int64_t{24}}, {int64_t{2048}, int64_t{8}}}) {
     ProgramBuilder program;

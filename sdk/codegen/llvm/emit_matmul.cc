@@ -39,7 +39,7 @@ class MicroEmitter {
     make_mask();
     make_first_sums();
     if (epilogue_) open_epilogue();
-    if (k_.rows * k_.vectors >= 8 && !k_.streams) prefetch_result();
+    if (k_.rows * k_.vectors >= 8 && (k_.fetches || !k_.streams)) prefetch_result();
     std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, first_);
     if (k_.accumulates) add_old(sums);
     if (epilogue_) {
@@ -180,8 +180,7 @@ class MicroEmitter {
     if (k_.fetches) {
       prefetch(offset(ahead_, b_.CreateMul(ahead_step_, k)));
     } else if (k_.vectors > 1 && !k_.streams) {
-      constexpr uint64_t kAhead = 12;  // steps; hardware does not prefetch rows that are far apart
-      prefetch(offset(pointers[0], b_.CreateMul(b_step_, b_.getInt64(kAhead))));
+      prefetch(offset(pointers[0], b_.CreateMul(b_step_, b_.getInt64(kRowsAhead))));
     }
     step(pointers, sums);
     std::vector<Value*> moved{offset(pointers[0], b_step_)};

@@ -8,9 +8,7 @@ namespace {
 
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kDeepest = 1024;  ///< most terms of one accumulator: the rounding error of a sum grows with its terms
-/// Fewest tiles of a job for which the time to copy a panel of b is small beside that of the products.
-constexpr int64_t kLeastCopied = 8;
-constexpr int64_t kStreams = 8;  ///< sequences of addresses that the processor prefetches at the same time
+constexpr int64_t kStreams = 8;     ///< sequences of addresses that the processor prefetches at the same time
 
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
@@ -57,7 +55,7 @@ class Maker {
     // A single small panel stays in the first-level cache without being cut into depth blocks, and a is read only once.
     const bool small =
         c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
-    c_.copies_b = p.b.copied && !small;
+    c_.copies_b = p.b.copied_for != 0 && !small;
     const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
     c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
     if (p.a.depth_block != 0) {
@@ -108,7 +106,7 @@ class Maker {
       partition();
     }
     c_.packs_b = c_.packs_b && c_.chunks == 1;
-    c_.copies_b = c_.copies_b && c_.tiles * c_.shared >= kLeastCopied * c_.chunks;
+    c_.copies_b = c_.copies_b && c_.tiles * c_.shared >= p.b.copied_for * c_.chunks;
     if (c_.copies_b) c_.first_step = c_.end_step = {};  // a panel is copied, and fetched, as a whole
     if (c_.packs_b) c_.b_buffers = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;
     return std::move(c_);

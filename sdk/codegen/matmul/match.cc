@@ -741,7 +741,7 @@ class Finder {
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
       if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) {
         stream_b(rows);
-        b.copied = !b.streams && copies_panels();
+        place_panels();
         return;
       }
     }
@@ -755,12 +755,27 @@ class Finder {
     }
   }
 
-  /// Returns true if panels of b are better copied than read in place: b does not fit into the second cache, and each row of a panel is
-  /// on another page, so that a panel needs more entries than the first-level TLB has.
-  bool copies_panels() const {
+  /// Decides whether panels of b are copied or read in place, and prefetched there.
+  ///
+  /// Panels are copied if b does not fit into the second cache, and each row of a panel is on another page, so that a
+  /// panel needs more entries than the first-level TLB has. They are also copied if the first cache evicts their rows,
+  /// which are a multiple of half a page apart, before the next tile reads them: then for few tiles already, but not if
+  /// a tile of many registers takes as long for a row as the second cache.
+  void place_panels() {
+    constexpr int64_t kFewTilesOfCopy = 3;
+    constexpr int64_t kTilesOfCopy = 8;  // for which the time to copy a panel is small beside that of the products
     constexpr int64_t kPage = 4096;
+    ProductOperand& b = out_.b;
+    if (b.streams) return;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    return out_.b.depth * bytes >= kPage && out_.depth * out_.b.depth * bytes > target_.second_cache;
+    const int64_t together = lines_together(b.depth);
+    const bool evicts = !has_many_registers() && together <= kRowsAhead && out_.depth > together;
+    b.unhinted = b.unhinted || evicts;
+    if (evicts) {
+      b.copied_for = kFewTilesOfCopy;
+    } else if (b.depth * bytes >= kPage && out_.depth * b.depth * bytes > target_.second_cache) {
+      b.copied_for = kTilesOfCopy;
+    }
   }
 
   /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the

@@ -22,6 +22,9 @@ namespace collet::codegen {
 /// Arrays larger than this many times the second-level cache are assumed to be in memory.
 inline constexpr int64_t kNearCaches = 8;
 
+/// Number of rows of b that a micro-kernel prefetches ahead: hardware does not prefetch rows that are far apart.
+inline constexpr int64_t kRowsAhead = 12;
+
 /// The initial values of the sums of a tile.
 enum class Starts : uint8_t {
   kZero,     ///< zero
@@ -93,10 +96,13 @@ struct ProductOperand {
   int64_t matrix = 0;                              ///< b, packed: elements of one matrix
   /// b, packed: true if it consists of panels, each ordered by depth; false if it consists of rows.
   bool panels = false;
-  /// b, direct: true if panels are copied to scratch memory, because many tiles use each and they are slow to read in place.
-  bool copied = false;
-  bool streams = false;   ///< b, direct: true if it is read from memory, a few whole rows at a time
-  bool unhinted = false;  ///< b, direct: true if instructions should not prefetch it, because few rows are multiplied
+  /// b, direct: a job of at least so many tiles of rows copies panels to scratch memory, because they are slow to read in
+  /// place; 0: none does.
+  int64_t copied_for = 0;
+  bool streams = false;  ///< b, direct: true if it is read from memory, a few whole rows at a time
+  /// b, direct: true if instructions should not prefetch it, because few rows are multiplied, or because the rows would be evicted
+  /// from the first cache before they are used.
+  bool unhinted = false;
   /// The kernel that writes the initial values of the sums, see Product::starts; without buffers if they do not depend on this operand.
   /// b, packed in panels: a row after each panel. a, direct: the rows of all matrices, one after the other.
   KernelPlan start;
