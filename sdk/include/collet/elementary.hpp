@@ -421,21 +421,27 @@ V tanh(V x) {
     const V e = expm1(at_most(a, 22) * 2);
     return with_sign_of(e / (e + 2), x);
   }
-  // y / (1 + y), where y = (e^2a - 1) / 2 = power (e^r - 1) + (power - 1 / 2), with power = 2^n / 2.
-  // `rounded` has n in its low bits.
-  const V inside = at_most(a + a, 20);
-  const V rounded = multiply_add(inside, x.like(1.4426950408889634), x.like(detail::rounder(x)));
-  const V power = from_bits(x, (bits(rounded) + 126) << 23);
+  // y / (1 + y), where y = (e^2a - 1) / 2 = power (r + r^2 p(r)) + (power - 1) / 2, with power = 2^n and a = n ln 2 / 2 + r.
+  constexpr double kP[] = {0x1.5554b8p-1, 0x1.55568cp-2, 0x1.1222c8p-3, 0x1.6b5f62p-5};  // of (p(r) - 1) / r
+  // The low bits of `rounded` are the exponent of `power`, as it is encoded.
+  const double rounder = detail::rounder(x) + 127;
+  const V inside = at_most(a, 10);
+  const V rounded = multiply_add(inside, x.like(2 * 1.4426950408889634), x.like(rounder));
+  const V power = from_bits(x, bits(rounded) << 23);
   // n is so small that ln 2 itself, in one part, suffices.
-  const V n = rounded - detail::rounder(x);
-  const V r =
-      x.fuses() ? fused_multiply_add(n, x.like(-0.6931471805599453), inside) : detail::reduced_exponent(inside, n);
-  const V scaled = power * r, square = scaled * r, p = polynomial(r, detail::kExpRest32),
-          leading = scaled + (power - 0.5);
-  const V y = multiply_add(square, p, leading), error = multiply_add(square, p, leading - y);
-  // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes the rounding error of y, supplies them.
-  const V inverse = 1 / (1 + y), rough = 1 - inverse;
-  const V residual = multiply_add(inverse, error, multiply_add(inverse, y, -rough));
+  const V n = rounded - rounder;
+  const V r = x.fuses() ? fused_multiply_add(n, x.like(-0.5 * 0.6931471805599453), inside)
+                        : detail::reduced_exponent(inside, n * 0.5);
+  // The polynomial is evaluated in two halves, because the operations of one half need not wait for those of the other.
+  const V low = multiply_add(r, x.like(kP[1]), x.like(kP[0])), high = multiply_add(r, x.like(kP[3]), x.like(kP[2]));
+  const V p = multiply_add(r, multiply_add(r * r, high, low), x.like(1));
+  const V scaled = power * r, square = scaled * r;
+  // y = leading + tail
+  const V leading = scaled + multiply_add(power, x.like(0.5), x.like(-0.5)), tail = square * p;
+  // 1 - 1 / (1 + y) has too few digits where y is small. The residual, which includes the rounding errors of the divisor and
+  // of its inverse, supplies them.
+  const V inverse = 1 / multiply_add(square, p, leading + 1), rough = 1 - inverse;
+  const V residual = multiply_add(inverse, tail, multiply_add(inverse, leading, -rough));
   return with_sign_of(multiply_add(inverse, residual, rough), x);
 }
 /** The hyperbolic sine. */
