@@ -143,7 +143,7 @@ C sqrt_of(C x) {
   other = math::select(t == 0.0, 0.0, other);
   llvm::Value* right = x.re >= 0.0;
   C y{math::select(right, t, other) * back, math::select(right, other, t) * back};
-  y.im = with_sign_of(y.im, x.im);
+  y.im = with_sign_of(magnitude(y.im), x.im);
   llvm::Value* im_infinite = c == kInfinity;
   llvm::Value* re_infinite = a == kInfinity;
   C at_infinity{math::select(x.re > 0.0, kInfinity, a.like(0.0)),
@@ -207,7 +207,7 @@ C tanh_of(C x) {
   F sh = call(math::sinh, limit);
   F ch = call(math::cosh, limit);
   F d = multiply_add(sh, sh, c * c);
-  C y{with_sign_of(sh * ch / d, x.re), s * c / d};
+  C y{with_sign_of(magnitude(sh * ch / d), x.re), s * c / d};
   F e = call(math::exp, -a);
   C far{with_sign_of(x.re.like(1.0), x.re), 4.0 * s * c * e * e};
   llvm::Value* is_far = a > 20.0;
@@ -254,9 +254,9 @@ void inverse_sine(C x, C& as, C& ac) {
   auto back = [&](F v) { return f64 ? v : math::narrow(v); };
   constexpr double kPi = 3.14159265358979323846;
   llvm::Value* left = bits(x.re) < 0;
-  as = {with_sign_of(back(real_sine), x.re), with_sign_of(back(imag), x.im)};
+  as = {with_sign_of(magnitude(back(real_sine)), x.re), with_sign_of(magnitude(back(imag)), x.im)};
   F left_cosine = back(kPi - real_cosine);
-  ac = {math::select(left, left_cosine, back(real_cosine)), -with_sign_of(back(imag), x.im)};
+  ac = {math::select(left, left_cosine, back(real_cosine)), -with_sign_of(magnitude(back(imag)), x.im)};
 }
 
 C asin_of(C x) {

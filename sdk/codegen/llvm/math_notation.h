@@ -157,10 +157,6 @@ inline F root(F a) {
 inline F floor(F a) {
   return {*a.ir, a.ir->unary(llvm::Intrinsic::floor, a.v)};
 }
-/// Returns the magnitude of `a` with the sign of `b`.
-inline F with_sign_of(F a, F b) {
-  return {*a.ir, a.ir->binary(llvm::Intrinsic::copysign, a.v, b.v)};
-}
 
 inline Bits bits(F a) {
   return {a.ir, a.ir->bits_of(a.v)};
@@ -170,6 +166,15 @@ inline F from_bits(F like, Bits i) {
 }
 inline F to_number(F like, Bits i) {
   return {*like.ir, like.ir->b.CreateSIToFP(i.v, like.v->getType())};
+}
+
+/// Returns `a`, whose sign bit is not set, with the sign of `b`.
+inline F with_sign_of(F a, F b) {
+  if (!a.ir->target.triple.starts_with("x86_64")) return {*a.ir, a.ir->binary(llvm::Intrinsic::copysign, a.v, b.v)};
+  // x86 has no such instruction, and LLVM would clear the sign bit of `a`.
+  const int64_t sign = int64_t{1} << (a.wide() ? 63 : 31);
+  const Bits joined{a.ir, a.ir->b.CreateOr(bits(a).v, (bits(b) & sign).v)};
+  return from_bits(a, joined);
 }
 
 inline F widen(F x) {
@@ -183,7 +188,7 @@ inline F narrow(F x) {
 /// many machines have no conversion instruction.
 inline F power_of_two(F n) {
   const int digits = n.wide() ? 52 : 23, bias = n.wide() ? 1023 : 127;
-  return from_bits(n, (bits(n + (n.wide() ? 0x1.8p52 : 0x1.8p23)) + bias) << digits);
+  return from_bits(n, bits(n + ((n.wide() ? 0x1.8p52 : 0x1.8p23) + bias)) << digits);
 }
 inline F scale(F x, F n) {
   Ir& ir = *x.ir;
@@ -191,7 +196,7 @@ inline F scale(F x, F n) {
   // Multiplies by two powers whose exponents differ by at most 1: the power itself may be out of range where the result
   // is subnormal. The low bits of `sum` are the sum of both biased exponents. The shifts drop the other bits.
   const int digits = n.wide() ? 52 : 23, bias = n.wide() ? 1023 : 127;
-  const Bits sum = bits(n + (n.wide() ? 0x1.8p52 : 0x1.8p23)) + 2 * bias;
+  const Bits sum = bits(n + ((n.wide() ? 0x1.8p52 : 0x1.8p23) + 2 * bias));
   const Bits half = sum >> 1;
   return x * from_bits(n, half << digits) * from_bits(n, (sum - half) << digits);
 }
