@@ -188,15 +188,24 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   Value* main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   const int64_t steps = k_.loops[l].size / w;
   if (emit_interior(l, begin, end, main_end, w, body)) return;
-  if (!ranged && emit_straight(l, steps, w, body)) {
-    main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
-  } else if (ranged || steps > 0) {
-    blocks(l, begin, main_end, w, [&](Value* i) {
+  const auto vectors = [&](Value* from, Value* to, int lanes) {
+    blocks(l, from, to, lanes, [&](Value* i) {
       iv_[l] = i;
-      lanes_ = w;
+      lanes_ = lanes;
       body();
       lanes_ = 1;
     });
+  };
+  const int several = w * (l < k_.outer ? passes_.together(0) : together_);
+  if (several > w) {
+    const int64_t turns = k_.loops[l].size / several;
+    Value* rest = b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), several));
+    if (ranged || !emit_straight(l, turns, several, body)) vectors(begin, rest, several);
+    if (ranged || turns * several < steps * w) vectors(rest, main_end, w);
+  } else if (!ranged && emit_straight(l, steps, w, body)) {
+    main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
+  } else if (ranged || steps > 0) {
+    vectors(begin, main_end, w);
   }
   if (full || (!ranged && emit_short_vectors(l, w, body))) return;
   if (!passes_.has_masks()) {
@@ -466,6 +475,7 @@ void KernelEmitter::inner_pass(int pass) {
   std::vector<Accumulator> accumulators;
   const int outer_lanes = lanes_;
   width_ = passes_.width(pass);
+  together_ = passes_.together(pass);
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     if (passes_.reduction_pass(r) == pass) accumulators.push_back(open_accumulator(r, outer_lanes));
   }

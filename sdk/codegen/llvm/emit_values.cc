@@ -323,7 +323,7 @@ void KernelEmitter::store(const Store& s) {
     return;
   }
   if (mask_) m = m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
-  where.bypasses_caches = bypasses_ && !m && lanes_ == k_.lanes && bypasses_caches(k_, s, ir_.target);
+  where.bypasses_caches = bypasses_ && !m && lanes_ >= k_.lanes && bypasses_caches(k_, s, ir_.target);
   if (where.bypasses_caches) where.aligned = ir_.target.vector_bits / 8 / static_cast<int64_t>(collet_type_bytes(type));
   store_lanes(ir_, bases_[s.buffer], type, where, x, m);
 }

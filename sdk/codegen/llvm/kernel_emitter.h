@@ -274,6 +274,7 @@ class KernelEmitter {
   /// Accumulators of the pass that is being emitted; null outside of passes.
   std::vector<Accumulator>* open_ = nullptr;
   int width_ = 1;                     ///< lanes of the vectorised loop in this pass
+  int together_ = 1;                  ///< vectors of the vectorised loop that this pass computes at a time
   int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
   Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
   std::set<const Expr*> inside_;      ///< tests that are true at the insertion point

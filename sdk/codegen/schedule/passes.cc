@@ -59,6 +59,8 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass));
   if (!target.has_grid()) find_interleaved();
   if (!target.has_grid()) find_gathers(deps);
+  for (int pass = 0; pass <= last_stage_; ++pass)
+    together_.push_back(target.has_grid() ? 1 : together_of(pass, target.vector_bits));
 }
 
 void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
@@ -321,6 +323,34 @@ int KernelPasses::width_of(int pass) const {
     if (work * times <= 32 && size >= static_cast<int64_t>(k_.lanes) * times * 2) return k_.lanes * times;
   }
   return k_.lanes;
+}
+
+int KernelPasses::together_of(int pass, int vector_bits) const {
+  constexpr int kBits = 1024;  ///< width of what is computed at a time: as much work as a processor looks ahead over
+  constexpr int kMost = 4;
+  constexpr int kMostFunctions = 8;  ///< functions of all vectors: a body with more of them is enough work already
+  if (k_.lanes == 1 || k_.scan || k_.sequential || !k_.updates.empty()) return 1;
+  if (scalable_ || transposing_ || straight_ || side_unroll_ > 1 || (!lanes_inside() && !is_plain(k_))) return 1;
+  if (std::find(reduction_stage_.begin(), reduction_stage_.end(), pass) != reduction_stage_.end()) return 1;
+  const auto suits = [&](const Index& index) {
+    const int64_t step = index.coefficient(k_.lane_loop);
+    return index.terms.empty() && (step == 0 || step == 1);
+  };
+  int functions = 0;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& e = k_.exprs[k];
+    if (level_[k] <= k_.lane_loop || (lanes_inside() && !needs(pass, k))) continue;
+    if (kept_[k] && first_pass_[k] < pass) continue;
+    if (e.op != ExprOp::kOp && e.op != ExprOp::kLoad && e.op != ExprOp::kInRange) return 1;
+    if (!suits(e.index) || collet_type_kind(e.type) == COLLET_KIND_COMPLEX) return 1;
+    if (e.op == ExprOp::kOp && is_costly(e) && collet_type_kind(e.type) == COLLET_KIND_FLOAT) ++functions;
+  }
+  const auto is_far = [&](const Store& s) { return !suits(s.index); };
+  if (functions == 0 || std::any_of(k_.stores.begin(), k_.stores.end(), is_far)) return 1;
+  const int64_t size = k_.loops[k_.lane_loop].size;
+  int times = std::clamp(kBits / vector_bits, 1, kMost);
+  while (times > 1 && (times * functions > kMostFunctions || times * k_.lanes > size)) times /= 2;
+  return times;
 }
 
 }  // namespace collet::codegen

@@ -41,6 +41,9 @@ class KernelPasses {
   /// little else.
   int width(int pass) const { return widths_[static_cast<size_t>(pass)]; }
   int largest_width() const;
+  /// Returns how many vectors a pass that reduces nothing computes at a time, as one wider vector. The operations of a mathematical
+  /// function wait for each other, and a processor looks ahead over too few instructions to reach the next vector.
+  int together(int pass) const { return together_[static_cast<size_t>(pass)]; }
   /// True if the vectorised loop is an inner one.
   bool lanes_inside() const { return k_.lanes > 1 && k_.lane_loop >= k_.outer; }
 
@@ -93,6 +96,7 @@ class KernelPasses {
   /// Decides that expression `k` is stored for later passes, for the whole row. Returns false if the arrays would get too large.
   bool keep(size_t k);
   int width_of(int pass) const;
+  int together_of(int pass, int vector_bits) const;
 
   const Kernel& k_;
   std::vector<size_t> level_;
@@ -100,6 +104,7 @@ class KernelPasses {
   std::vector<int> reduction_stage_;
   std::vector<std::vector<bool>> needed_;  ///< by pass and expression: see `needs`
   std::vector<int> widths_;                ///< by pass: see `width`
+  std::vector<int> together_;              ///< by pass: see `together`
   std::vector<bool> costly_;
   std::vector<bool> kept_;
   std::vector<int> first_pass_;
