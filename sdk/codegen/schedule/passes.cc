@@ -17,6 +17,14 @@ bool is_costly(const Expr& i) {
   return is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE;
 }
 
+/// Returns how many vectors are computed at a time whose operations wait for each other: about as much work as a processor looks
+/// ahead over. A grid has other threads to fill the time.
+int most_together(const Target& target) {
+  constexpr int kBits = 1024;
+  constexpr int kMost = 4;
+  return target.has_grid() ? 1 : std::clamp(kBits / target.vector_bits, 1, kMost);
+}
+
 int work_of(const Expr& i) {
   if (i.op == ExprOp::kLoad) return 1;
   if (i.op != ExprOp::kOp) return 0;
@@ -56,11 +64,11 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_scalable(target);
   unordered_ = !target.has_grid() && finds_unordered(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
-  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass));
+  const int most = most_together(target);
+  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass, most));
   if (!target.has_grid()) find_interleaved();
   if (!target.has_grid()) find_gathers(deps);
-  for (int pass = 0; pass <= last_stage_; ++pass)
-    together_.push_back(target.has_grid() ? 1 : together_of(pass, target.vector_bits));
+  for (int pass = 0; pass <= last_stage_; ++pass) together_.push_back(together_of(pass, most));
 }
 
 void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
@@ -304,7 +312,8 @@ int KernelPasses::largest_width() const {
   return *std::max_element(widths_.begin(), widths_.end());
 }
 
-int KernelPasses::width_of(int pass) const {
+int KernelPasses::width_of(int pass, int most) const {
+  constexpr int kMostWork = 32;
   if (!lanes_inside()) return k_.lanes;
   bool reduces = false;
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
@@ -320,14 +329,15 @@ int KernelPasses::width_of(int pass) const {
   }
   const int64_t size = k_.loops[k_.lane_loop].size;
   for (int times = 4; times >= 2; times /= 2) {
-    if (work * times <= 32 && size >= static_cast<int64_t>(k_.lanes) * times * 2) return k_.lanes * times;
+    const int64_t lanes = static_cast<int64_t>(k_.lanes) * times;
+    // A long computation is repeated if that leaves no elements over, which would be computed one by one.
+    const bool fits = work * times <= kMostWork || (work <= kMostWork && times <= most && size % lanes == 0);
+    if (fits && size >= lanes * 2) return static_cast<int>(lanes);
   }
   return k_.lanes;
 }
 
-int KernelPasses::together_of(int pass, int vector_bits) const {
-  constexpr int kBits = 1024;  ///< width of what is computed at a time: as much work as a processor looks ahead over
-  constexpr int kMost = 4;
+int KernelPasses::together_of(int pass, int most) const {
   constexpr int kMostFunctions = 8;  ///< functions of all vectors: a body with more of them is enough work already
   if (k_.lanes == 1 || k_.scan || k_.sequential || !k_.updates.empty()) return 1;
   if (scalable_ || transposing_ || straight_ || side_unroll_ > 1 || (!lanes_inside() && !is_plain(k_))) return 1;
@@ -343,12 +353,15 @@ int KernelPasses::together_of(int pass, int vector_bits) const {
     if (kept_[k] && first_pass_[k] < pass) continue;
     if (e.op != ExprOp::kOp && e.op != ExprOp::kLoad && e.op != ExprOp::kInRange) return 1;
     if (!suits(e.index) || collet_type_kind(e.type) == COLLET_KIND_COMPLEX) return 1;
-    if (e.op == ExprOp::kOp && is_costly(e) && collet_type_kind(e.type) == COLLET_KIND_FLOAT) ++functions;
+    if (e.op != ExprOp::kOp || collet_type_kind(e.type) != COLLET_KIND_FLOAT) continue;
+    // A division by the same number in all lanes is a product with its reciprocal, and a branch.
+    const bool divides = e.opcode == COLLET_OP_DIVIDE && level_of(e.args[1]) > k_.lane_loop;
+    if (divides || is_expensive(e.opcode)) ++functions;
   }
   const auto is_far = [&](const Store& s) { return !suits(s.index); };
   if (functions == 0 || std::any_of(k_.stores.begin(), k_.stores.end(), is_far)) return 1;
   const int64_t size = k_.loops[k_.lane_loop].size;
-  int times = std::clamp(kBits / vector_bits, 1, kMost);
+  int times = most;
   while (times > 1 && (times * functions > kMostFunctions || times * k_.lanes > size)) times /= 2;
   return times;
 }

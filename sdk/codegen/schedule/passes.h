@@ -95,8 +95,8 @@ class KernelPasses {
   void need(int pass, ExprId t);
   /// Decides that expression `k` is stored for later passes, for the whole row. Returns false if the arrays would get too large.
   bool keep(size_t k);
-  int width_of(int pass) const;
-  int together_of(int pass, int vector_bits) const;
+  int width_of(int pass, int most) const;
+  int together_of(int pass, int most) const;
 
   const Kernel& k_;
   std::vector<size_t> level_;
