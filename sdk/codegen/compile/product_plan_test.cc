@@ -135,7 +135,7 @@ TEST(ProductPlan, RowsThatEvictEachOther_AreCopiedOrNotPrefetched) {
     int64_t rows, columns;
     bool copies, prefetches;
   };
-  // Rows of 1024 or 512 elements are in few sets of the first cache, those of 1040 in many.
+  // Rows of 1024 or 512 elements are in few sets of the first cache, those of 256 in more, those of 1040 in many.
   for (const Case& c : {Case{256, 32, 1024, true, false},
                         {256, 16, 512, true, false},
                         {256, 12, 1024, false, false},

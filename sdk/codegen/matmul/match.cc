@@ -759,9 +759,10 @@ class Finder {
   /// Decides whether panels of b are copied or read in place, and prefetched there.
   ///
   /// Panels are copied if b does not fit into the second cache, and each row of a panel is on another page, so that a
-  /// panel needs more entries than the first-level TLB has. They are also copied if the first cache evicts their rows,
-  /// which are a multiple of half a page apart, before the next tile reads them: then for few tiles already, but not if
-  /// a tile of many registers takes as long for a row as the second cache.
+  /// panel needs more entries than the first-level TLB has. They are also copied if the first cache keeps few of their
+  /// rows, which are far apart, until the next tile reads them; not if a tile has many registers, and so takes as long
+  /// for a row as the second cache. If even rows that are prefetched are evicted before they are used, this pays for few
+  /// tiles.
   void place_panels() {
     constexpr int64_t kFewTilesOfCopy = 3;
     constexpr int64_t kTilesOfCopy = 8;  // for which the time to copy a panel is small beside that of the products
@@ -769,12 +770,14 @@ class Finder {
     ProductOperand& b = out_.b;
     if (b.streams) return;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    const bool is_far = b.depth * bytes >= kPage && out_.depth * b.depth * bytes > target_.second_cache;
     const int64_t together = lines_together(b.depth);
-    const bool evicts = !has_many_registers() && together <= kRowsAhead && out_.depth > together;
-    b.unhinted = b.unhinted || evicts;
-    if (evicts) {
+    const bool evicts = !has_many_registers() && out_.depth > together;
+    const bool evicts_prefetched = evicts && together <= kRowsAhead;
+    b.unhinted = b.unhinted || evicts_prefetched;
+    if (evicts_prefetched) {
       b.copied_for = kFewTilesOfCopy;
-    } else if (b.depth * bytes >= kPage && out_.depth * b.depth * bytes > target_.second_cache) {
+    } else if (is_far || (evicts && together <= 2 * kRowsAhead)) {
       b.copied_for = kTilesOfCopy;
     }
   }
