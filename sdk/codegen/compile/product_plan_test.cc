@@ -19,13 +19,18 @@ using testing::RegionBuilder;
 
 using Parts = std::vector<std::pair<int64_t, int64_t>>;
 
-/// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side.
-MatmulCall convolution(int64_t batch, int64_t side, int64_t channels) {
+/// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side. Channels are the last
+/// dimension of images and kernels, or the first one after the batch.
+MatmulCall convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
+                       int vector_bits = 512) {
   ProgramBuilder program;
   RegionBuilder& entry = program.entry();
-  const std::vector<int64_t> dims{batch, side, side, channels};
+  const std::vector<int64_t> dims = channels_first ? std::vector<int64_t>{batch, channels, side, side}
+                                                   : std::vector<int64_t>{batch, side, side, channels};
   const Handle x = entry.argument(COLLET_TYPE_F32, dims);
-  const Handle w = entry.argument(COLLET_TYPE_F32, {3, 3, channels, channels});
+  const std::vector<int64_t> kernel =
+      channels_first ? std::vector<int64_t>{channels, channels, 3, 3} : std::vector<int64_t>{3, 3, channels, channels};
+  const Handle w = entry.argument(COLLET_TYPE_F32, kernel);
   collet_convolution_attrs a{};
   a.window.size = program.list({3, 3});
   a.window.stride = a.window.window_dilation = a.window.base_dilation = program.list({1, 1});
@@ -37,9 +42,14 @@ MatmulCall convolution(int64_t batch, int64_t side, int64_t channels) {
   a.labels.kernel_output_feature = 3;
   a.labels.input_spatial = a.labels.output_spatial = program.list({1, 2});
   a.labels.kernel_spatial = program.list({0, 1});
+  if (channels_first) {
+    a.labels.input_feature = a.labels.output_feature = a.labels.kernel_input_feature = 1;
+    a.labels.kernel_output_feature = 0;
+    a.labels.input_spatial = a.labels.output_spatial = a.labels.kernel_spatial = program.list({2, 3});
+  }
   entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {x, w}, a)});
   Target target;
-  target.vector_bits = 512;
+  target.vector_bits = vector_bits;
   target.fma = true;
   PlannedProgram planned;
   const Status status = plan_program(program.finish(), target, CompileOptions(), planned);
@@ -52,6 +62,14 @@ Parts parts_of(const MatmulCall& call) {
   Parts parts;
   for (size_t i = 0; i < call.first_step.size(); ++i) parts.emplace_back(call.first_step[i], call.end_step[i]);
   return parts;
+}
+
+TEST(ProductPlan, RowsThatDoNotFillVectors_AreMultipliedTogether) {
+  for (const auto& [side, columns] : {std::pair{int64_t{28}, int64_t{28 * 28}}, {int64_t{31}, int64_t{31}}}) {
+    const MatmulCall call = convolution(1, side, 128, true, 256);
+    EXPECT_EQ(call.columns, columns);
+    EXPECT_EQ(call.batches, side * side / columns);
+  }
 }
 
 TEST(ProductPlan, ConvolutionInSegments_LeavesOutTheFirstAndLastLinesOfPadding) {

@@ -274,7 +274,8 @@ class Finder {
     const size_t last = columns_.back();
     const int64_t size = k_.loops[last].size;
     const int64_t lanes = target_.vector_bits / (type_ == COLLET_TYPE_F64 ? 64 : 32);
-    const bool fills = size * 4 >= (size + lanes - 1) / lanes * lanes * 3;
+    // Otherwise packing all columns costs less than the lanes of the last vector that no column uses.
+    const bool fills = size * 8 > (size + lanes - 1) / lanes * lanes * 7;
     int64_t step = 0;
     if (rhs_.load && step_of(k_, rhs_.load->index, columns_, step)) return;
     in_rows_ = true;
