@@ -65,7 +65,8 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   unordered_ = !target.has_grid() && finds_unordered(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   const int most = most_together(target);
-  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass, most));
+  for (int pass = 0; pass <= last_stage_; ++pass)
+    widths_.push_back(target.has_grid() ? k_.lanes : width_of(pass, most));
   if (!target.has_grid()) find_interleaved();
   if (!target.has_grid()) find_gathers(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) together_.push_back(together_of(pass, most));

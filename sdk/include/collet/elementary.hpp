@@ -531,7 +531,7 @@ V erf(V x) {
   // The product of a and `first` is not rounded here, and where n is 0, r has the error of `rest` alone.
   const V r = -multiply_add(a, first, multiply_add(n, x.like(0.6931471805599453), rest));
   const V scaled = power * r, square = scaled * r;
-  return with_sign_of(multiply_add(square, polynomial(r, detail::kExpRest32), scaled + (power - 1)), x);
+  return with_sign_of(magnitude(multiply_add(square, polynomial(r, detail::kExpRest32), scaled + (power - 1))), x);
 }
 
 /** The reduction x = quarter * pi/2 + r + low, with |r| at most slightly more than pi/4. */
