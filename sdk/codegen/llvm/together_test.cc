@@ -49,7 +49,9 @@ TEST_P(Together, ElementsOfArrays_AreComputed) {
     const std::string n = std::to_string(size);
     kernels.push_back(
         kernel_of(GetParam(), "outer i0: " + n + "\n%0 = load f32 b0[i0]\n%1 = sqrt f32 %0\n" + "store b1[i0], %1\n"));
-    if (size == 1000) EXPECT_EQ(together(kernels.back(), target), GetParam() == 512 ? 2 : 4);
+    if (size == 1000) {
+      EXPECT_EQ(together(kernels.back(), target), GetParam() == 512 ? 2 : 4);
+    }
     kernels.push_back(kernel_of(GetParam(), "outer i0: 5\nouter i1: " + n + "\n%0 = load f64 b0[" + n +
                                                 "*i0 + i1]\n%1 = constant f64 0x3ff0000000000000\n" +
                                                 "%2 = divide f64 %1, %0\nstore b1[" + n + "*i0 + i1], %2\n"));
@@ -76,7 +78,9 @@ TEST_P(Together, RowsThatAreReducedBefore_AreComputed) {
                         "%2 = constant f32 0xff800000\nr0 = reduce maximum f32 %1 init %2\n" +
                         "%3 = reduced f32 r0 result 0\n%4 = multiply f32 %1, %3\n%5 = sqrt f32 %4\nstore b1[" + n +
                         "*i0 + i1], %5\n"));
-    if (size == 1024) EXPECT_EQ(together(kernels.back(), target), GetParam() == 512 ? 2 : 4);
+    if (size == 1024) {
+      EXPECT_EQ(together(kernels.back(), target), GetParam() == 512 ? 2 : 4);
+    }
   }
   compare(target, kernels);
 }

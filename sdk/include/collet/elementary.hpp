@@ -408,11 +408,6 @@ V cbrt(V x) {
   return select(x == 0 || size == kInfinity || is_nan(x), x, y);
 }
 
-namespace detail {
-/** Coefficients of (e^r - 1 - r) / r^2 for |r| <= log(2) / 2, for f32. */
-constexpr double kExpRest32[] = {0x1p-1, 0x1.5554aep-3, 0x1.555486p-5, 0x1.1228f4p-7, 0x1.6d9a5ap-10};
-}  // namespace detail
-
 /** The hyperbolic tangent. */
 template <class V>
 V tanh(V x) {
@@ -522,16 +517,19 @@ V erf(V x) {
                select(a < 3.5, polynomial(a - 2.75, detail::kErfTail64b), polynomial(a - 4.75, detail::kErfTail64c)));
     return with_sign_of(select(a < 1, a * polynomial(z, detail::kErf64), 1 - exp(-z) * tail), x);
   }
-  // 1 - e^-t = -(2^n (e^r - 1) + (2^n - 1)), where t = first a + rest.
+  // 1 - e^-t, where t = first a + rest and e^-t = 2^n e^-r.
+  constexpr double kExpRest[] = {0x1p-1, 0x1.5554aep-3, 0x1.555486p-5, 0x1.1228f4p-7,
+                                 0x1.6d9a5ap-10};  // of (e^r - 1 - r) / r^2
   const V a = at_most(magnitude(x), 3.92), first = x.like(0x1.20dd76p+0), rest = a * polynomial(a, detail::kErf32);
   const V t = multiply_add(a, first, rest);
-  // `rounded` has n in its low bits.
-  const V rounded = multiply_add(t, x.like(-1.4426950408889634), x.like(detail::rounder(x)));
-  const V power = from_bits(x, (bits(rounded) + 127) << 23), n = rounded - detail::rounder(x);
+  // The low bits of `rounded` are the exponent of `power`, as it is encoded.
+  const double rounder = detail::rounder(x) + 127;
+  const V rounded = multiply_add(t, x.like(-1.4426950408889634), x.like(rounder));
+  const V power = from_bits(x, bits(rounded) << 23), n = rounded - rounder;
   // The product of a and `first` is not rounded here, and where n is 0, r has the error of `rest` alone.
-  const V r = -multiply_add(a, first, multiply_add(n, x.like(0.6931471805599453), rest));
-  const V scaled = power * r, square = scaled * r;
-  return with_sign_of(magnitude(multiply_add(square, polynomial(r, detail::kExpRest32), scaled + (power - 1))), x);
+  const V r = multiply_add(a, first, multiply_add(n, x.like(0.6931471805599453), rest));
+  const V scaled = power * r, square = scaled * -r;
+  return with_sign_of(multiply_add(square, polynomial(-r, kExpRest), scaled + (1 - power)), x);
 }
 
 /** The reduction x = quarter * pi/2 + r + low, with |r| at most slightly more than pi/4. */
