@@ -71,8 +71,8 @@ UseOfLibraries use_of_libraries(const kernel::Options& options) {
   throw kernel::Error(COLLET_INVALID_ARGUMENT, "libraries=" + given + ": 0, 1 or always is meant");
 }
 
-/// The option `poll_us`: how long threads poll for the end of work before they sleep, in nanoseconds. By default they
-/// poll where the host has processors to spare. The emulator needs them for its kernels.
+/// Returns the value of the option `poll_us` in nanoseconds: see kernel::Backend::queue_poll_ns. By default, threads poll
+/// if the host has at least kManyProcessors processors, but not on the emulator, whose kernels run on these processors.
 uint64_t poll_time(const kernel::Options& options) {
   constexpr uint64_t kUsualNs = 100000;
   constexpr uint64_t kNsPerUs = 1000;

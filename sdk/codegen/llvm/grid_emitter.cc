@@ -385,6 +385,7 @@ class PointEmitter final : public GridEmitter {
   Val combine_threads(const Reduction& r, size_t result, Val x) {
     const uint32_t type = r.types[result];
     const auto combine = [&](const Val& p, const Val& q) { return emit_combine(ir_, r.combine, type, p, q); };
+    // The other known combinations are commutative.
     const bool is_commutative = r.combine != COLLET_COMBINE_FIRST && r.combine != COLLET_COMBINE_SECOND;
     x = combine_warp(x, combine, is_commutative);
     const int warps = schedule_.group / warp_;
@@ -431,8 +432,8 @@ class PointEmitter final : public GridEmitter {
   Val combine_warp(Val x, const std::function<Val(const Val&, const Val&)>& combine, bool is_commutative) {
     for (int distance = warp_ / 2; distance > 0; distance /= 2) {
       const Val other = of_thread(x, Exchange::kFlipped, number(distance));
-      // Both threads of a pair compute the same value, because the known combinations are commutative, except those
-      // that return one operand.
+      // Both threads of a pair must compute the same value. If the order of the operands matters, the operand of the
+      // thread with the lower number is the left one.
       if (is_commutative) {
         x = combine(x, other);
         continue;

@@ -241,7 +241,8 @@ class SortEmitter {
       std::vector<Value*> at;
       for (Value* place : places) {
         exists_.push_back(exists(place));
-        // An element behind the end of the row is never moved. Other threads write to all but this group's places.
+        // An element behind the end of the row is never moved. The first element of the group is loaded in its place,
+        // because other threads may write to any element outside of the group.
         at.push_back(in_array(row_, b_.CreateSelect(exists_.back(), place, places[0])));
         held_.push_back(load_all(at.back()));
       }

@@ -202,9 +202,7 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
 }  // namespace
 
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
-  const bool is_plain = kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
-                        kernel.outer != 0 && kernel.outer == kernel.loops.size();
-  if (is_plain) set_lanes(kernel, lanes_of_last(kernel));
+  if (is_plain(kernel) && kernel.outer != 0) set_lanes(kernel, lanes_of_last(kernel));
   GridSchedule schedule = choose_schedule(kernel, limits);
   return {std::move(kernel), schedule};
 }

@@ -114,13 +114,14 @@ struct Instance {
     queue_changes.fetch_add(1, std::memory_order_release);
     queue_changed.notify_all();
   }
-  /** Locks queue_mutex. Threads that poll try repeatedly, because it is never held for long, and a thread that sleeps
-   * until it is free comes late. */
+  /** Locks queue_mutex, which is held for short times only. With Backend::queue_poll_ns, the thread tries repeatedly
+   * before it sleeps, because waking it takes longer than waiting for the mutex. */
   std::unique_lock<std::mutex> lock_queues() {
     std::unique_lock<std::mutex> lock(queue_mutex, std::defer_lock);
     lock_again(lock);
     return lock;
   }
+  /** Locks queue_mutex by `lock`, as lock_queues does. */
   void lock_again(std::unique_lock<std::mutex>& lock) const {
     constexpr int kTries = 2000;
     for (int i = 0; i < kTries && backend.queue_poll_ns != 0; ++i) {
@@ -129,7 +130,7 @@ struct Instance {
     }
     lock.lock();
   }
-  /** Lets the other thread of a processor run for some cycles. */
+  /** Tells the processor that this thread polls, so that the other thread of the same core can use more of it. */
   static void pause() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
