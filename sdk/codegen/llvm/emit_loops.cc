@@ -156,25 +156,16 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
   if (passes_.is_transposing() && l == passes_.side_loop() && lanes_ > 1) return emit_squares(l, body);
   if (passes_.side_unroll() > 1 && l == passes_.side_loop() && !passes_.is_transposing()) {
-    const Value* none = b_.getInt64(0);
-    Value* whole = b_.CreateSub(end, begin);
-    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(passes_.side_unroll()))));
-    Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
-    for (int unroll : {passes_.side_unroll(), 1}) {
-      if (unroll == 1 && !ranged && k_.loops[l].size % passes_.side_unroll() == 0) continue;
-      unroll_ = unroll;
-      loop(unroll > 1 ? begin : main_end, unroll > 1 ? main_end : end, unroll, [&](Value* i) {
-        iv_[l] = i;
-        body();
-      });
-    }
-    unroll_ = 1;
-    return;
+    return emit_unrolled(l, begin, end, passes_.side_unroll(), unroll_,
+                         [&] { at_edge_ ? body() : iteration(l, unroll_, body); });
+  }
+  if (passes_.row_unroll() > 1 && l == passes_.row_loop()) {
+    return emit_unrolled(l, begin, end, passes_.row_unroll(), row_unroll_, [&] { iteration(l, row_unroll_, body); });
   }
   if (l != k_.lane_loop || k_.lanes == 1) {
     blocks(l, begin, end, 1, [&](Value* i) {
       iv_[l] = i;
-      iteration(l, body);
+      iteration(l, 1, body);
     });
     return;
   }
@@ -218,6 +209,24 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   emit_tail(l, main_end, end, w, body);
 }
 
+void KernelEmitter::emit_unrolled(size_t l, Value* begin, Value* end, int times, int& unroll,
+                                  const std::function<void()>& body) {
+  const bool is_whole = llvm::isa<llvm::Constant>(begin) && llvm::isa<llvm::Constant>(end);
+  Value* whole = b_.CreateSub(end, begin);
+  whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(times))));
+  Value* const main_end = is_whole ? whole : b_.CreateAdd(begin, whole);
+  const auto part = [&](int step, Value* from, Value* to) {
+    unroll = step;
+    loop(from, to, step, [&](Value* i) {
+      iv_[l] = i;
+      body();
+    });
+  };
+  part(times, begin, main_end);
+  if (!is_whole || k_.loops[l].size % times != 0) part(1, main_end, end);
+  unroll = 1;
+}
+
 KernelEmitter::Interior KernelEmitter::interior(size_t l) const {
   Interior in{0, k_.loops[l].size, {}};
   for (const Expr& e : k_.exprs) {
@@ -254,15 +263,21 @@ void KernelEmitter::inside(const Interior& in, const std::function<void()>& body
   inside_ = before;
 }
 
-void KernelEmitter::iteration(size_t l, const std::function<void()>& body) {
+void KernelEmitter::iteration(size_t l, int count, const std::function<void()>& body) {
   constexpr int64_t kFewIterations = 8;
   const bool suits = l < k_.lane_loop && k_.loops[l].size >= kFewIterations && may_repeat_body();
   const Interior in = suits ? interior(l) : Interior{0, 0, {}};
   if (in.tests.empty()) return body();
   Value* const begins = b_.CreateICmpSGE(iv_[l], b_.getInt64(static_cast<uint64_t>(in.first)));
-  Value* const is_inside = b_.CreateAnd(begins, b_.CreateICmpSLT(iv_[l], b_.getInt64(static_cast<uint64_t>(in.last))));
+  Value* const ends = b_.CreateICmpSLE(iv_[l], b_.getInt64(static_cast<uint64_t>(in.last - count)));
+  Value* const is_inside = b_.CreateAnd(begins, ends);
   branch(is_inside, [&] { inside(in, body); });
-  branch(b_.CreateNot(is_inside), body);
+  branch(b_.CreateNot(is_inside), [&] {
+    const bool before = at_edge_;
+    at_edge_ = true;
+    body();
+    at_edge_ = before;
+  });
 }
 
 bool KernelEmitter::emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width,
@@ -401,7 +416,7 @@ void KernelEmitter::outer(size_t l) {
 }
 
 void KernelEmitter::side_iterations() {
-  if (unroll_ == 1) {
+  if (unroll_ == 1 && row_unroll_ == 1) {
     stages();
     for (const Store& s : k_.stores) {
       if (!passes_.is_inner(s)) store(s);
@@ -410,24 +425,31 @@ void KernelEmitter::side_iterations() {
     return;
   }
   if (passes_.lanes_inside()) return interleaved_rows();
+  const size_t outermost = row_unroll_ > 1 ? passes_.row_loop() : passes_.side_loop();
+  const auto each = [&](const auto& compute) {
+    for (int iteration = 0; iteration < row_unroll_ * unroll_; ++iteration) {
+      if (row_unroll_ > 1) iv_plus_[passes_.row_loop()] = iteration / unroll_;
+      if (unroll_ > 1) iv_plus_[passes_.side_loop()] = iteration % unroll_;
+      compute();
+    }
+    iv_plus_.assign(iv_plus_.size(), 0);
+  };
   // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
   std::vector<std::vector<Val>> values;
-  for (int iteration = 0; iteration < unroll_; ++iteration) {
-    iv_plus_[passes_.side_loop()] = iteration;
+  each([&] {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const bool moves = passes_.level_of(static_cast<ExprId>(k)) > passes_.side_loop() &&
-                         passes_.level_of(static_cast<ExprId>(k)) < k_.outer;
-      if (moves && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
+      const size_t level = passes_.level_of(static_cast<ExprId>(k));
+      if (level > outermost && level < k_.outer && k_.exprs[k].op != ExprOp::kReduced)
+        vals_[k] = instruction(k_.exprs[k]);
     }
     stages();
     values.push_back(vals_);
-  }
-  for (int iteration = 0; iteration < unroll_; ++iteration) {
-    iv_plus_[passes_.side_loop()] = iteration;
-    vals_ = values[static_cast<size_t>(iteration)];
+  });
+  auto computed = values.begin();
+  each([&] {
+    vals_ = *computed++;
     for (const Store& s : k_.stores) store(s);
-  }
-  iv_plus_[passes_.side_loop()] = 0;
+  });
 }
 
 void KernelEmitter::interleaved_rows() {

@@ -6,6 +6,7 @@
 
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/passes.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -41,6 +42,27 @@ Kernel kernel_of(const std::string& text) {
   return kernel;
 }
 
+/// Returns a kernel that reduces windows of 3 by 3 positions of a `rows` by `columns` image with `channels` channels, which
+/// are the lanes. The results lie `stride` positions apart.
+Kernel depthwise(int64_t rows, int64_t columns, int64_t channels, int64_t stride) {
+  const auto text = [](int64_t x) { return std::to_string(x); };
+  const int64_t row = columns * channels;
+  const int64_t results = (columns + stride - 1) / stride;
+  const auto index = [&](const char* outer, const char* inner) {
+    return (stride == 1 ? outer : text(stride) + "*" + outer) + " + " + inner + " - 1";
+  };
+  return kernel_of(
+      "kernel (3 buffers) {\nouter i0: " + text((rows + stride - 1) / stride) + "\nouter i1: " + text(results) +
+      "\nouter i2: " + text(channels) + "\ninner i3: 3\ninner i4: 3\n%0 = in_range (" + index("i0", "i3") + ") below " +
+      text(rows) + "\n%1 = in_range (" + index("i1", "i4") + ") below " + text(columns) +
+      "\n%2 = and pred %0, %1\n%3 = load f32 b0[" + text(stride * row) + "*i0 + " + text(stride * channels) +
+      "*i1 + i2 + " + text(row) + "*i3 + " + text(channels) + "*i4 - " + text(row + channels) +
+      "] if %2\n%4 = load f32 b1[i2 + " + text(3 * channels) + "*i3 + " + text(channels) +
+      "*i4]\n%5 = multiply f32 %3, %4\n%6 = constant f32 0\nr0 = reduce add f32 %5 init %6 contract" +
+      "\n%7 = reduced f32 r0 result 0\nstore b2[" + text(results * channels) + "*i0 + " + text(channels) +
+      "*i1 + i2], %7\n}");
+}
+
 void compare(int vector_bits, std::vector<std::pair<std::string, Kernel>> kernels) {
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
@@ -65,6 +87,31 @@ TEST_P(Interior, OfWindows_HasTheSameResults) {
         }
       }
     }
+  }
+  compare(GetParam(), std::move(kernels));
+}
+
+TEST_P(Interior, OfInterleavedRows_HasTheSameResults) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const int64_t rows : {3, 5, 8, 24}) {
+    for (const int64_t columns : {3, 6, 7, 32}) {
+      for (const int64_t channels : {16, 21}) {
+        for (const int64_t stride : {1, 2}) {
+          const std::string name =
+              std::to_string(rows) + "x" + std::to_string(columns) + "x" + std::to_string(channels);
+          kernels.emplace_back(name + " by " + std::to_string(stride), depthwise(rows, columns, channels, stride));
+        }
+      }
+    }
+  }
+  if (GetParam() > 128) {
+    std::unique_ptr<Jit> jit;
+    ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+    EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(), [&](auto kernel) {
+      choose_lanes(kernel.second, GetParam());
+      const KernelPasses passes(kernel.second, jit->target());
+      return passes.row_unroll() > 1 && passes.side_unroll() > 1;
+    }));
   }
   compare(GetParam(), std::move(kernels));
 }

@@ -152,8 +152,12 @@ class KernelEmitter {
   bool may_repeat_body() const;
   /// Emits `body` for points at which the tests of `in` are true.
   void inside(const Interior& in, const std::function<void()>& body);
-  /// Emits one iteration of loop `l`, which is not vectorised: twice, if it has an interior, without the tests there.
-  void iteration(size_t l, const std::function<void()>& body);
+  /// Emits one iteration of loop `l`, which is not vectorised, or `count` interleaved ones: twice, if the loop has an interior,
+  /// without the tests there.
+  void iteration(size_t l, int count, const std::function<void()>& body);
+  /// Emits a loop of which `times` iterations are interleaved, and a loop for the iterations left over. Sets `unroll` for
+  /// `body` to the number of interleaved iterations.
+  void emit_unrolled(size_t l, Value* begin, Value* end, int times, int& unroll, const std::function<void()>& body);
   /// Emits the vectorised loop `l` as three loops, of which the middle one is for vectors in its interior. Returns
   /// false, and emits nothing, if the interior is small or if that does not suit the kernel. Whole vectors end at
   /// `main_end`.
@@ -271,14 +275,16 @@ class KernelEmitter {
   bool whole_ = false;     ///< the function runs all iterations of loop 0
   bool bypasses_ = false;  ///< see run_bypassing
   int unroll_ = 1;         ///< interleaved iterations of the side loop at the insertion point
+  int row_unroll_ = 1;     ///< interleaved iterations of the row loop at the insertion point
   /// Accumulators of the pass that is being emitted; null outside of passes.
   std::vector<Accumulator>* open_ = nullptr;
-  int width_ = 1;                     ///< lanes of the vectorised loop in this pass
-  int together_ = 1;                  ///< vectors of the vectorised loop that this pass computes at a time
-  int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
-  Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
-  std::set<const Expr*> inside_;      ///< tests that are true at the insertion point
-  Value* counted_ = nullptr;          ///< with mask_: an i64, the number of lanes that are used
+  int width_ = 1;                 ///< lanes of the vectorised loop in this pass
+  int together_ = 1;              ///< vectors of the vectorised loop that this pass computes at a time
+  int lanes_ = 1;                 ///< lanes at the insertion point; 1 outside of the vectorised loop
+  Value* mask_ = nullptr;         ///< mask of a partial last vector; null if all lanes are used
+  std::set<const Expr*> inside_;  ///< tests that are true at the insertion point
+  bool at_edge_ = false;          ///< whether a loop around the insertion point has an interior and this is not in it
+  Value* counted_ = nullptr;      ///< with mask_: an i64, the number of lanes that are used
   std::map<size_t, Value*> squares_;  ///< by transposed load: its vector in the current iteration
 };
 

@@ -2,6 +2,7 @@
 #include "sdk/codegen/schedule/passes.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -117,6 +118,9 @@ void KernelPasses::find_costly(const std::vector<uint64_t>& deps) {
 
 void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_bits) {
   constexpr int64_t kMostPoints = 32;
+  constexpr int kMostColumns = 4;
+  constexpr int kRowsAtATime = 2;
+  constexpr int64_t kMostUnrolled = 1600;  ///< most expressions of all iterations that are computed at a time
   if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
   if (k_.sequential || !k_.updates.empty()) return;
   for (const Reduction& r : k_.reductions) {
@@ -133,24 +137,43 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
   int bytes = 1;
   for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
   const int registers = std::max(1, k_.lanes * bytes * 8 / vector_bits);
-  const int available = vector_bits >= 512 ? 16 : 8;
-  for (size_t l = k_.outer; l-- > 0;) {
+  const int available = (vector_bits >= 512 ? 16 : 8) / registers;
+  for (size_t l = k_.outer; l-- > 0 && side_unroll_ == 1;) {
     if (l == k_.lane_loop || k_.loops[l].size < 4) continue;
-    bool shares = false;
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      shares = shares || (k_.exprs[k].op == ExprOp::kLoad && (deps[k] & inner) != 0 && (deps[k] >> l & 1) == 0);
-    }
+    const bool shares = std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
+      const uint64_t depends = deps[static_cast<size_t>(&e - k_.exprs.data())];
+      return e.op == ExprOp::kLoad && (depends & inner) != 0 && (depends >> l & 1) == 0;
+    });
     if (!shares) continue;
     side_loop_ = l;
-    side_unroll_ = std::clamp(available / registers, 1, 4);
+    side_unroll_ = std::clamp(available, 1, kMostColumns);
     // The unrolling factor divides the loop's size, because remaining iterations would need code of their own.
     for (int unroll = side_unroll_; unroll > 1; --unroll) {
       if (k_.loops[l].size % unroll != 0) continue;
       side_unroll_ = unroll;
       break;
     }
+  }
+  const int64_t emitted = points * static_cast<int64_t>(k_.exprs.size()) * side_unroll_ * kRowsAtATime;
+  if (side_unroll_ == 1 || side_unroll_ * kRowsAtATime > available || emitted > kMostUnrolled) return;
+  for (size_t l = side_loop_; l-- > 0;) {
+    if (l == k_.lane_loop || k_.loops[l].size < 2 * kRowsAtATime || !windows_overlap(l)) continue;
+    row_loop_ = l;
+    row_unroll_ = kRowsAtATime;
     return;
   }
+}
+
+bool KernelPasses::windows_overlap(size_t l) const {
+  return std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
+    const int64_t step = e.index.coefficient(l);
+    if (e.op != ExprOp::kLoad || step == 0) return false;
+    for (size_t inner = k_.outer; inner < k_.loops.size(); ++inner) {
+      const int64_t by = e.index.coefficient(inner);
+      if (by != 0 && step % by == 0 && std::abs(step / by) < k_.loops[inner].size) return true;
+    }
+    return false;
+  });
 }
 
 bool KernelPasses::finds_unordered(const std::vector<uint64_t>& deps) const {

@@ -58,6 +58,10 @@ class KernelPasses {
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
+  /// Returns the loop outside of the side loop whose iterations are interleaved with those of the side loop, row_unroll() of them,
+  /// because windows of neighbouring rows overlap. row_unroll() is 1 if there is none.
+  size_t row_loop() const { return row_loop_; }
+  int row_unroll() const { return row_unroll_; }
 
   /// True if the kernel is computed row by row, see reduces_rows: rows() rows at a time, in strips of strip() columns.
   bool is_row_by_row() const { return rows_ > 0; }
@@ -85,6 +89,9 @@ class KernelPasses {
   /// Finds values that are worth keeping from one pass over a row to the next, because they cost more than a load.
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
+  /// True if a load reads some of the same elements in neighbouring iterations of outer loop `l`, for other points of the inner
+  /// loops.
+  bool windows_overlap(size_t l) const;
   void find_rows(const Target& target);
   bool finds_unordered(const std::vector<uint64_t>& deps) const;
   void find_interleaved();
@@ -121,6 +128,8 @@ class KernelPasses {
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;
   int side_unroll_ = 1;
+  size_t row_loop_ = 0;
+  int row_unroll_ = 1;
 };
 
 }  // namespace collet::codegen
