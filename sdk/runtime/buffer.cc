@@ -465,7 +465,8 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
 
 const void* Buffer::host_pointer() {
   const std::lock_guard lock(mutex_);
-  return memory_ && !client_->device(device_).backend().has_layouts() ? memory_->host : nullptr;
+  if (!memory_ || client_->device(device_).backend().has_layouts()) return nullptr;
+  return memory_->pool->allocate(*memory_.get()).ok() ? memory_->host : nullptr;
 }
 
 }  // namespace collet::runtime

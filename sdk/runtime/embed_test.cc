@@ -206,6 +206,56 @@ TEST_F(Embed, PromisedBuffersAreWrittenInParts) {
   }
 }
 
+// Nothing is allocated for the results of runs that wait, unless the caller asks for the address.
+TEST_F(Embed, ResultsOfWaitingRunsTakeNoMemory) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kAdd);
+  ASSERT_TRUE(e) << failure.message;
+  const auto bytes_in_use = [&] {
+    collet_client_device_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+    return info.bytes_in_use;
+  };
+  const BufferPtr x = promise(client.get());
+  ASSERT_TRUE(x) << failure.message;
+  const uint64_t before = bytes_in_use();
+  std::vector<BufferPtr> sums;
+  for (int i = 0; i < 8; ++i) {
+    collet_buffer *in[] = {x.get(), i == 0 ? x.get() : sums.back().get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
+    sums.emplace_back(out);
+  }
+  EXPECT_EQ(bytes_in_use(), before);
+  const void* const place = collet_buffer_host_pointer(sums[3].get());
+  ASSERT_NE(place, nullptr);
+  EXPECT_GT(bytes_in_use(), before);
+  sums.erase(sums.begin());
+  const float data[] = {1, 2, 3, 4};
+  EXPECT_EQ(collet_buffer_write(x.get(), 0, sizeof data, data, nullptr), COLLET_OK);
+  EXPECT_EQ(collet_buffer_fulfil(x.get(), nullptr, nullptr), COLLET_OK);
+  EXPECT_THAT(download<float>(sums.back()), ElementsAre(9, 18, 27, 36));
+  EXPECT_THAT(download<float>(sums[2]), ElementsAre(5, 10, 15, 20));
+  EXPECT_EQ(collet_buffer_host_pointer(sums[2].get()), place);
+  sums.clear();
+  EXPECT_EQ(bytes_in_use(), before);
+}
+
+// A run that never starts allocates nothing for its results either.
+TEST_F(Embed, ResultsOfBrokenPromisesTakeNoMemory) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kAdd);
+  ASSERT_TRUE(e) << failure.message;
+  const BufferPtr x = promise(client.get());
+  collet_buffer *in[] = {x.get(), x.get()}, *out = nullptr;
+  ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
+  const BufferPtr sum(out);
+  EXPECT_EQ(collet_buffer_fail(x.get(), COLLET_CANCELLED, "no data", nullptr), COLLET_OK);
+  download<float>(sum);
+  EXPECT_EQ(failure.code, COLLET_CANCELLED) << failure.message;
+  EXPECT_NE(collet_buffer_host_pointer(sum.get()), nullptr);
+}
+
 // A promise may be fulfilled by work that is queued after the work that waits for it; there is no deadlock.
 TEST_F(Embed, PromisesAreFulfilledByLaterWork) {
   Control control;

@@ -148,6 +148,8 @@ struct QueuedRun {
       event->release();
     }
     if (!outcome.ok()) return outcome;
+    for (const MemoryRef& result : results)
+      if (result) COLLET_TRY(result->pool->allocate(*result.get()));
     return caught(
         [&] { return run_timed(*client, started->core(), run_id, {arguments, results, overwritten}, {after, ends}); });
   }
@@ -177,14 +179,18 @@ class Call {
     Device& device = client_.device(core_.devices[0]);
     COLLET_TRY(check_runs(device.facts()));
     COLLET_TRY(take_arguments());
-    COLLET_TRY(take_results());
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();
     // Host functions that are called for several participants are called on threads of the library.
     const bool here = core_.host_functions.empty() || total_ == 1;
+    const bool idle = device.compute().idle();
+    const bool puts = device.has_queues() && core_.plan.device_only && all_placed() && idle;
+    const bool runs = !puts && before_.empty() && here && (options_.synchronous || is_short(device)) && idle;
+    // A queue needs the memory of results in the order in which work is put on it.
+    COLLET_TRY(take_results(!puts && !runs && !device.has_queues()));
     std::shared_ptr<StartedRun> started;
-    if (device.has_queues() && core_.plan.device_only && all_placed() && device.compute().idle()) {
+    if (puts) {
       COLLET_ASSIGN(started, put(device, run_id));
-    } else if (before_.empty() && here && (options_.synchronous || is_short(device)) && device.compute().idle()) {
+    } else if (runs) {
       COLLET_TRY(run_timed(client_, core_, run_id, memory(), {}));
     } else {
       started = enqueue(device, run_id);
@@ -262,7 +268,8 @@ class Call {
     }
   }
 
-  Status take_results() {
+  // `defer`: memory is allocated when the run starts.
+  Status take_results(bool defer) {
     results_.resize(total_ * result_count_);
     if (!donated_.empty())
       for (const Plan::Donation& d : core_.plan.donations)
@@ -283,7 +290,7 @@ class Call {
         if (result) continue;
         const uint64_t bytes = layout_bytes(*core_.results[r], core_.plan.result_layout(r));
         if (bytes == 0) continue;
-        COLLET_ASSIGN(result, pool.take(bytes, order));
+        COLLET_ASSIGN(result, defer ? pool.defer(bytes) : pool.take(bytes, order));
       }
     }
     return ok_status();

@@ -23,6 +23,12 @@ uint32_t class_of(uint64_t bytes) {
 
 std::atomic<uint64_t> next_pool{0};
 
+Expected<uint32_t> checked_class(uint64_t bytes) {
+  const uint32_t size_class = class_of(bytes);
+  if (size_class < kClasses) return size_class;
+  return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");
+}
+
 uint64_t class_bytes(uint32_t size_class) {
   if (size_class == 0) return uint64_t{1} << kSmallest;
   const uint32_t top = (size_class - 1) / 8 + kSmallest, eighth = (size_class - 1) % 8;
@@ -77,14 +83,45 @@ void Pool::give_up(Memory* memory) {
 
 Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   if (bytes == 0) return MemoryRef();
-  const uint32_t size_class = class_of(bytes);
-  if (size_class >= kClasses)
-    return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");
+  COLLET_ASSIGN(const uint32_t size_class, checked_class(bytes));
+  return take_class(size_class, order);
+}
+
+Expected<MemoryRef> Pool::defer(uint64_t bytes) {
+  if (bytes == 0) return MemoryRef();
+  COLLET_ASSIGN(const uint32_t size_class, checked_class(bytes));
+  auto* memory = new Memory;
+  memory->size_class = size_class;
+  memory->pool = this;
+  memory->is_deferred = true;
+  return MemoryRef(memory);
+}
+
+Status Pool::allocate(Memory& memory) {
+  if (!memory.is_deferred) return ok_status();
+  {
+    const std::lock_guard lock(mutex_);
+    if (memory.capacity != 0) return ok_status();
+  }
+  COLLET_ASSIGN(MemoryRef taken, take_class(memory.size_class, nullptr));
+  const std::lock_guard lock(mutex_);
+  if (memory.capacity != 0) return ok_status();  // another thread was faster
+  memory.handle = taken->handle;
+  memory.host = taken->host;
+  memory.contents = taken->contents;
+  memory.capacity = taken->capacity;
+  taken->is_deferred = true;
+  taken->capacity = 0;
+  return ok_status();
+}
+
+Expected<MemoryRef> Pool::take_class(uint32_t size_class, const Queue* order) {
   {
     const std::lock_guard lock(mutex_);
     if (Memory* memory = find(size_class, order)) {
       kept_ -= memory->capacity;
       memory->refs.store(1, std::memory_order_relaxed);
+      memory->is_deferred = false;
       memory->layout = nullptr;
       memory->is_known = false;
       change_contents(*memory);
@@ -114,6 +151,10 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
 }
 
 void Pool::put(Memory* memory) {
+  if (memory->is_deferred && memory->capacity == 0) {
+    delete memory;
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     count(0, memory->capacity);

@@ -21,14 +21,17 @@ struct Layout;
 /// A reference-counted piece of backend memory; without references it returns to its pool. Work on queues may still use
 /// it then: `uses` has the points for which the next writer must wait.
 ///
+/// Deferred memory, see Pool::defer, has no handle until Pool::allocate has been called for it.
+///
 /// The fields from `layout` on describe the contents. The writer of the memory sets them before other threads can see it.
 struct Memory {
   std::atomic<uint32_t> refs{1};
   uint32_t size_class = 0;
   Pool* pool = nullptr;
   collet_backend_buffer* handle = nullptr;
-  void* host = nullptr;  ///< null if the host cannot access it
-  uint64_t capacity = 0;
+  void* host = nullptr;   ///< null if the host cannot access it
+  uint64_t capacity = 0;  ///< 0 as long as nothing is allocated for deferred memory
+  bool is_deferred = false;
   uint64_t kept_since = 0;  ///< the pool's number of calls of decay when it came back
   Uses uses;
 
@@ -87,6 +90,12 @@ class Pool {
   /// Returns at least `bytes` bytes; an empty reference for 0. If the backend has no memory left, calls make_room and tries again.
   /// Work on queue `order` may still use the memory, so only work on that queue may write to it. Null: no work uses it.
   Expected<MemoryRef> take(uint64_t bytes, const Queue* order = nullptr);
+  /// Returns memory for which nothing is allocated yet: for results of a run that starts later. Many such runs may wait, and those
+  /// before them return memory when they end. An empty reference for 0 bytes.
+  Expected<MemoryRef> defer(uint64_t bytes);
+  /// Allocates deferred memory, unless that was done already; does nothing for other memory. May be called by several threads. A
+  /// thread may access the memory after it has called this.
+  Status allocate(Memory& memory);
   /// Frees all memory that is kept. Waits for the work that uses it.
   void trim();
   /// Called from time to time: frees memory that was not requested since the call before the last. Returns how many bytes are
@@ -110,6 +119,7 @@ class Pool {
   static constexpr uint64_t kKeptBytes = uint64_t{4} << 30, kMuch = uint64_t{32} << 20;
 
   void put(Memory* memory);
+  Expected<MemoryRef> take_class(uint32_t size_class, const Queue* order);
   /// Returns kept memory of a size class that work on `order` may use; null if there is none. The caller holds the lock.
   Memory* find(uint32_t size_class, const Queue* order);
   void give_up(Memory* memory);
