@@ -11,6 +11,7 @@ import re
 import tempfile
 import unittest
 
+import c_interface
 import compare
 import compare_page
 import draw
@@ -322,6 +323,13 @@ class CommandLineTest(Test):
 
 
 class TorchTest(Test):
+
+    def test_numbers_of_types_are_those_of_the_c_interface(self):
+        include = pathlib.Path(__file__).parents[3] / "include" / "collet"
+        numbers = {name: int(value) for name, value in re.findall(r'COLLET_TYPE\(\w+, "(\w+)", (\d+)', (include / "types.def").read_text())}
+        for name, number in c_interface.ELEMENTS.items():
+            text = "pred" if name == "bool" else re.sub(r"^bfloat|^float|^uint|^int", lambda m: {"bfloat": "bf", "float": "f", "uint": "u", "int": "s"}[m[0]], name)
+            self.assertEqual(number, numbers[text], name)
 
     def test_list_names_programs(self):
         said = io.StringIO()
