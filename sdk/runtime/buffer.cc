@@ -464,9 +464,14 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
 }
 
 const void* Buffer::host_pointer() {
-  const std::lock_guard lock(mutex_);
-  if (!memory_ || client_->device(device_).backend().has_layouts()) return nullptr;
-  return memory_->pool->allocate(*memory_.get()).ok() ? memory_->host : nullptr;
+  MemoryRef memory;
+  {
+    const std::lock_guard lock(mutex_);
+    memory = memory_;
+  }
+  if (!memory || client_->device(device_).backend().has_layouts()) return nullptr;
+  const Status allocated = caught([&] { return memory->pool->allocate(*memory.get()); });
+  return allocated.ok() ? memory->host : nullptr;
 }
 
 }  // namespace collet::runtime

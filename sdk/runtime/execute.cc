@@ -148,10 +148,11 @@ struct QueuedRun {
       event->release();
     }
     if (!outcome.ok()) return outcome;
-    for (const MemoryRef& result : results)
-      if (result) COLLET_TRY(result->pool->allocate(*result.get()));
-    return caught(
-        [&] { return run_timed(*client, started->core(), run_id, {arguments, results, overwritten}, {after, ends}); });
+    return caught([&] {
+      for (const MemoryRef& result : results)
+        if (result) COLLET_TRY(result->pool->allocate(*result.get()));
+      return run_timed(*client, started->core(), run_id, {arguments, results, overwritten}, {after, ends});
+    });
   }
 };
 
