@@ -258,7 +258,8 @@ PJRT_Error* call(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   if (args.buffer->is_deleted()) return deleted_error();
   if (!args.buffer->is_as_told()) return reordered_error();
   const void* pointer = collet_buffer_host_pointer(args.buffer->handle);
-  if (!pointer && collet_buffer_bytes(args.buffer->handle)) return unimplemented("the host does not see this memory");
+  if (!pointer && collet_buffer_bytes(args.buffer->handle))
+    return unimplemented("the host does not see this memory, or there is none left");
   args.device_memory_ptr = const_cast<void*>(pointer);
   return nullptr;
 }

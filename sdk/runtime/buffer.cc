@@ -467,9 +467,11 @@ const void* Buffer::host_pointer() {
   MemoryRef memory;
   {
     const std::lock_guard lock(mutex_);
-    memory = memory_;
+    const bool failed = ready_ && ready_->is_ready() && !ready_->outcome().ok();
+    if (!failed) memory = memory_;
   }
-  if (!memory || client_->device(device_).backend().has_layouts()) return nullptr;
+  const Device& device = client_->device(device_);
+  if (!memory || !device.is_host_visible(space_) || device.backend().has_layouts()) return nullptr;
   const Status allocated = caught([&] { return memory->pool->allocate(*memory.get()); });
   return allocated.ok() ? memory->host : nullptr;
 }

@@ -246,14 +246,22 @@ TEST_F(Embed, ResultsOfBrokenPromisesTakeNoMemory) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);
   ASSERT_TRUE(e) << failure.message;
+  const auto bytes_in_use = [&] {
+    collet_client_device_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+    return info.bytes_in_use;
+  };
   const BufferPtr x = promise(client.get());
+  const uint64_t before = bytes_in_use();
   collet_buffer *in[] = {x.get(), x.get()}, *out = nullptr;
   ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
   const BufferPtr sum(out);
   EXPECT_EQ(collet_buffer_fail(x.get(), COLLET_CANCELLED, "no data", nullptr), COLLET_OK);
   download<float>(sum);
   EXPECT_EQ(failure.code, COLLET_CANCELLED) << failure.message;
-  EXPECT_NE(collet_buffer_host_pointer(sum.get()), nullptr);
+  EXPECT_EQ(collet_buffer_host_pointer(sum.get()), nullptr);
+  EXPECT_EQ(bytes_in_use(), before);
 }
 
 // A promise may be fulfilled by work that is queued after the work that waits for it; there is no deadlock.

@@ -171,6 +171,46 @@ TEST_F(Fault, QueuedWorkFailsAndTheNextRuns) {
   EXPECT_EQ(download<float>(out[0])[3], 8);
 }
 
+// The results of a run that waits are allocated when it starts. If that fails, the results fail, and work that uses them.
+TEST_F(Fault, ResultsOfWaitingRunsFailWithoutMemory) {
+  control.only_count = 0;
+  control.hide_memory = false;
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control);
+  const ExecutablePtr e = compile(client.get(),
+                                  "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
+                                  "  ROOT y = f32[4] add(x, x)\n}\n");
+  ASSERT_TRUE(e) << failure.message;
+  const int64_t dims[] = {4};
+  const collet_array_type vector{COLLET_TYPE_F32, 1, dims};
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &vector, &raw, nullptr), COLLET_OK);
+  const BufferPtr x(raw);
+  control.counted = kAlloc;
+  control.for_good = true;
+  control.calls = 0;
+  control.fail_at = 0;
+  std::vector<BufferPtr> results;
+  for (int i = 0; i < 3; ++i) {  // each run takes the result of the one before
+    collet_buffer* in[] = {i == 0 ? x.get() : results.back().get()};
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &raw, nullptr), COLLET_OK);
+    results.emplace_back(raw);
+  }
+  EXPECT_EQ(collet_buffer_host_pointer(results[1].get()), nullptr);
+  ASSERT_EQ(collet_buffer_fulfil(x.get(), nullptr, nullptr), COLLET_OK);
+  for (const BufferPtr& result : results) {
+    download<float>(result);
+    EXPECT_EQ(failure.code, COLLET_RESOURCE_EXHAUSTED);
+    EXPECT_THAT(failure.message, HasSubstr("injected: no memory"));
+    EXPECT_EQ(collet_buffer_host_pointer(result.get()), nullptr);
+  }
+  control.fail_at = -1;
+  std::vector<BufferPtr> next;
+  next.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+  const auto out = run(e.get(), next);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  EXPECT_EQ(download<float>(out[0])[3], 8);
+}
+
 // If the device is lost during a run, every use returns an error, the client can be closed, and another client works.
 TEST(DeviceLoss, IsToldAndSurvived) {
   Session s;

@@ -8,7 +8,7 @@
 namespace collet::runtime {
 
 /// Limits the number of runs of a device that were started and have not ended. Otherwise a program that starts runs
-/// faster than the device executes them would fill the memory with results. Thread-safe.
+/// faster than the device executes them would fill the memory with results, or with waiting runs. Thread-safe.
 class InFlight {
  public:
   explicit InFlight(uint32_t limit) : limit_(limit) {}

@@ -99,13 +99,9 @@ Expected<MemoryRef> Pool::defer(uint64_t bytes) {
 
 Status Pool::allocate(Memory& memory) {
   if (!memory.is_deferred) return ok_status();
-  {
-    const std::lock_guard lock(mutex_);
-    if (memory.capacity != 0) return ok_status();
-  }
+  const std::lock_guard allocating(allocating_);
+  if (memory.capacity != 0) return ok_status();
   COLLET_ASSIGN(MemoryRef taken, take_class(memory.size_class, nullptr));
-  const std::lock_guard lock(mutex_);
-  if (memory.capacity != 0) return ok_status();  // another thread was faster
   memory.handle = taken->handle;
   memory.host = taken->host;
   memory.contents = taken->contents;

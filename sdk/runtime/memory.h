@@ -93,8 +93,8 @@ class Pool {
   /// Returns memory for which nothing is allocated yet: for results of a run that starts later. Many such runs may wait, and those
   /// before them return memory when they end. An empty reference for 0 bytes.
   Expected<MemoryRef> defer(uint64_t bytes);
-  /// Allocates deferred memory, unless that was done already; does nothing for other memory. May be called by several threads. A
-  /// thread may access the memory after it has called this.
+  /// Allocates deferred memory, unless that was done already; does nothing for other memory. Several threads may call it for the same
+  /// memory. A thread may access the memory after it has called this.
   Status allocate(Memory& memory);
   /// Frees all memory that is kept. Waits for the work that uses it.
   void trim();
@@ -129,6 +129,7 @@ class Pool {
   uint32_t device_, space_;
   MakeRoom make_room_;
   KeepsMuch keeps_much_;
+  std::mutex allocating_;  // held while deferred memory is allocated, so that no memory is allocated twice
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0, decays_ = 0;

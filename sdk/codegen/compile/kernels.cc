@@ -13,6 +13,7 @@
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/pack_value.h"
+#include "sdk/codegen/schedule/passes.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 #include "sdk/codegen/schedule/unroll_and_jam.h"
 
@@ -348,7 +349,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
     return;
   }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
-  call.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
+  call.grain = grain_of(kernel, target_);
   call.cost_ns = estimate_ns(kernel);
   call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }

@@ -390,4 +390,12 @@ int KernelPasses::together_of(int pass, int most) const {
   return times;
 }
 
+int64_t grain_of(const Kernel& kernel, const Target& target) {
+  if (kernel.outer == 0) return 1;
+  if (kernel.lane_loop == 0) return kernel.lanes;
+  if (kernel.reductions.empty() || kernel.lanes == 1) return 1;
+  const KernelPasses passes(kernel, target);
+  return passes.row_unroll() > 1 && passes.row_loop() == 0 ? passes.row_unroll() : 1;
+}
+
 }  // namespace collet::codegen

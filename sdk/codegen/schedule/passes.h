@@ -132,4 +132,7 @@ class KernelPasses {
   int row_unroll_ = 1;
 };
 
+/// Returns how many iterations of loop 0 are computed together: threads should be given multiples of them.
+int64_t grain_of(const Kernel& kernel, const Target& target);
+
 }  // namespace collet::codegen

@@ -50,7 +50,9 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
       if (k.sequential || k.outer == 0) {
         f(addresses.data(), 0, iterations);
       } else {  // runs parts of the range, as threads do
-        const int64_t middle = iterations / 2 / k.lanes * k.lanes;
+        const bool is_lane_loop = k.lanes > 1 && k.lane_loop == 0;
+        const int64_t middle =
+            is_lane_loop ? iterations / 2 / k.lanes * k.lanes : std::min(iterations / 2 | 1, iterations);
         f(addresses.data(), 0, middle);
         f(addresses.data(), middle, iterations);
       }

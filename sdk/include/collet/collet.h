@@ -461,7 +461,7 @@ COLLET_API collet_status collet_buffer_fulfil(collet_buffer* buffer, collet_buff
 COLLET_API collet_status collet_buffer_fail(collet_buffer* buffer, collet_status code, const char* message,
                                             struct collet_error* error);
 /** Returns the address at which the host may read the buffer's data once it is ready; null if the host cannot read it
- * directly. */
+ * directly, if the buffer has failed, or if there is no memory left for a result whose run has not started yet. */
 COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 /**@}*/
 
@@ -484,7 +484,8 @@ struct collet_execute_options {
 /** Runs a program. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;
  * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted. When the call fails, `results` is
  * untouched and donated arguments are intact, unless a part of the program has run and overwritten one of them: then
- * they are deleted nevertheless. */
+ * they are deleted nevertheless. Devices without queues allocate the results of a run that waits when it starts: if there is
+ * no memory left then, the results fail with COLLET_RESOURCE_EXHAUSTED, and donated arguments are gone. */
 COLLET_API collet_status collet_execute(collet_executable* executable, const struct collet_execute_options* options,
                                         collet_buffer* const* arguments, collet_buffer** results,
                                         struct collet_error* error);

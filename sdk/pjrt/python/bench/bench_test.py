@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the benchmark's scripts: tables of families, draws, figures, pages, command lines. Only those of drawn programs need JAX."""
 import contextlib
+import ctypes
 import html.parser
 import importlib.util
 import io
@@ -8,7 +9,9 @@ import json
 import os
 import pathlib
 import re
+import sys
 import tempfile
+import types
 import unittest
 
 import c_interface
@@ -22,6 +25,8 @@ import modules
 import page
 import scaling
 import torch_compare
+
+BUILD = sys.argv[1] if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
 
 ROW = {"name": "sort/flat float32 n=16 rank=2", "family": "sort", "variant": "flat", "type": "float32", "n": 16, "rank": 2,
        "seconds": 2e-6, "peer_seconds": 4e-6, "ratio": 2.0, "spread": 0.1, "samples": 9, "flops": 0, "bytes": 128, "limit_seconds": 1e-6,
@@ -342,5 +347,47 @@ class TorchTest(Test):
         self.assertGreater(len(torch_compare.parse([]).names), 50)
 
 
+def array_of(values):
+    """Returns an array of f32 with what c_interface uses of numpy's."""
+    data = (ctypes.c_float * len(values))(*values)
+    return types.SimpleNamespace(shape=(len(values),), ndim=1, dtype=types.SimpleNamespace(name="float32"), data=data,
+                                 ctypes=types.SimpleNamespace(data=ctypes.addressof(data)))
+
+
+@unittest.skipUnless(BUILD, "needs the folder of a build as argument")
+class CInterfaceTest(unittest.TestCase):
+    ADD = """module @add { func.func public @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+      %c = stablehlo.add %a, %b : tensor<3xf32>
+      return %c : tensor<3xf32> } }"""
+
+    def setUp(self):
+        os.environ.update(COLLET_PJRT_LIBRARY=f"{BUILD}/lib/libcollet_pjrt.so", COLLET_BACKEND_PATH=f"{BUILD}/lib/collet/backends",
+                          COLLET_BACKEND="interpreter")
+        self.client = c_interface.Client()
+        self.program = c_interface.Program(self.client, self.ADD, [array_of([1, 2, 3]), array_of([10, 20, 30])])
+
+    def tearDown(self):
+        self.program.close()
+        self.client.close()
+
+    def test_programs_run(self):
+        for _ in range(3):
+            self.program.run()
+            out = (ctypes.c_float * 3)()
+            self.client.check("collet_buffer_to_host", self.program.results[0], ctypes.addressof(out), 12, None)
+            self.assertEqual(list(out), [11, 22, 33])
+
+    def test_failures_have_messages(self):
+        self.program.run()
+        second, self.program.arguments[1] = self.program.arguments[1], None
+        for _ in range(2):
+            with self.assertRaisesRegex(c_interface.Failure, "argument 1 is missing"):
+                self.program.run()
+        self.program.arguments[1] = second
+        self.program.run()
+        with self.assertRaisesRegex(c_interface.Failure, "collet_module_read: .*1:"):
+            c_interface.Program(self.client, "no program", [])
+
+
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1] + sys.argv[2 if BUILD else 1:])
