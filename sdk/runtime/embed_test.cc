@@ -32,6 +32,12 @@ class Embed : public ::testing::Test, public Session {
     failure.message = failure.code ? error_.message : "";
     return BufferPtr(out);
   }
+  static uint64_t bytes_in_use(collet_client* client) {
+    collet_client_device_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(collet_client_device_info_get(client, 0, &info, nullptr), COLLET_OK);
+    return info.bytes_in_use;
+  }
   collet_error error_{};
 };
 
@@ -211,25 +217,19 @@ TEST_F(Embed, ResultsOfWaitingRunsTakeNoMemory) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);
   ASSERT_TRUE(e) << failure.message;
-  const auto bytes_in_use = [&] {
-    collet_client_device_info info{};
-    info.struct_size = sizeof info;
-    EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
-    return info.bytes_in_use;
-  };
   const BufferPtr x = promise(client.get());
   ASSERT_TRUE(x) << failure.message;
-  const uint64_t before = bytes_in_use();
+  const uint64_t before = bytes_in_use(client.get());
   std::vector<BufferPtr> sums;
   for (int i = 0; i < 8; ++i) {
     collet_buffer *in[] = {x.get(), i == 0 ? x.get() : sums.back().get()}, *out = nullptr;
     ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
     sums.emplace_back(out);
   }
-  EXPECT_EQ(bytes_in_use(), before);
+  EXPECT_EQ(bytes_in_use(client.get()), before);
   const void* const place = collet_buffer_host_pointer(sums[3].get());
   ASSERT_NE(place, nullptr);
-  EXPECT_GT(bytes_in_use(), before);
+  EXPECT_GT(bytes_in_use(client.get()), before);
   sums.erase(sums.begin());
   const float data[] = {1, 2, 3, 4};
   EXPECT_EQ(collet_buffer_write(x.get(), 0, sizeof data, data, nullptr), COLLET_OK);
@@ -238,7 +238,7 @@ TEST_F(Embed, ResultsOfWaitingRunsTakeNoMemory) {
   EXPECT_THAT(download<float>(sums[2]), ElementsAre(5, 10, 15, 20));
   EXPECT_EQ(collet_buffer_host_pointer(sums[2].get()), place);
   sums.clear();
-  EXPECT_EQ(bytes_in_use(), before);
+  EXPECT_EQ(bytes_in_use(client.get()), before);
 }
 
 // A run that never starts allocates nothing for its results either.
@@ -246,14 +246,8 @@ TEST_F(Embed, ResultsOfBrokenPromisesTakeNoMemory) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);
   ASSERT_TRUE(e) << failure.message;
-  const auto bytes_in_use = [&] {
-    collet_client_device_info info{};
-    info.struct_size = sizeof info;
-    EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
-    return info.bytes_in_use;
-  };
   const BufferPtr x = promise(client.get());
-  const uint64_t before = bytes_in_use();
+  const uint64_t before = bytes_in_use(client.get());
   collet_buffer *in[] = {x.get(), x.get()}, *out = nullptr;
   ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, &error_), COLLET_OK) << error_.message;
   const BufferPtr sum(out);
@@ -261,7 +255,7 @@ TEST_F(Embed, ResultsOfBrokenPromisesTakeNoMemory) {
   download<float>(sum);
   EXPECT_EQ(failure.code, COLLET_CANCELLED) << failure.message;
   EXPECT_EQ(collet_buffer_host_pointer(sum.get()), nullptr);
-  EXPECT_EQ(bytes_in_use(), before);
+  EXPECT_EQ(bytes_in_use(client.get()), before);
 }
 
 // A promise may be fulfilled by work that is queued after the work that waits for it; there is no deadlock.

@@ -278,13 +278,13 @@ class KernelEmitter {
   int row_unroll_ = 1;     ///< interleaved iterations of the row loop at the insertion point
   /// Accumulators of the pass that is being emitted; null outside of passes.
   std::vector<Accumulator>* open_ = nullptr;
-  int width_ = 1;                 ///< lanes of the vectorised loop in this pass
-  int together_ = 1;              ///< vectors of the vectorised loop that this pass computes at a time
-  int lanes_ = 1;                 ///< lanes at the insertion point; 1 outside of the vectorised loop
-  Value* mask_ = nullptr;         ///< mask of a partial last vector; null if all lanes are used
-  std::set<const Expr*> inside_;  ///< tests that are true at the insertion point
-  bool at_edge_ = false;          ///< whether a loop around the insertion point has an interior and this is not in it
-  Value* counted_ = nullptr;      ///< with mask_: an i64, the number of lanes that are used
+  int width_ = 1;                     ///< lanes of the vectorised loop in this pass
+  int together_ = 1;                  ///< vectors of the vectorised loop that this pass computes at a time
+  int lanes_ = 1;                     ///< lanes at the insertion point; 1 outside of the vectorised loop
+  Value* mask_ = nullptr;             ///< mask of a partial last vector; null if all lanes are used
+  std::set<const Expr*> inside_;      ///< tests that are true at the insertion point
+  bool at_edge_ = false;              ///< true where a loop around the insertion point is outside of its interior
+  Value* counted_ = nullptr;          ///< with mask_: an i64, the number of lanes that are used
   std::map<size_t, Value*> squares_;  ///< by transposed load: its vector in the current iteration
 };
 
