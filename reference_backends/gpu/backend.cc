@@ -39,8 +39,9 @@ std::string library_of(const std::string& driver) {
 }
 
 /// Returns the newest architecture among those that code is compiled for and the device runs. Newer devices run the
-/// code of older ones.
+/// code of older ones, but for that of sm_90a.
 std::string architecture(int capability) {
+  if (capability == kWithWarpgroups) return "sm_90a";
   return capability >= 90 ? "sm_90" : "sm_80";
 }
 
@@ -150,7 +151,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
   };
   codegen::set_grid_code(mine, target);
-  mine->compiler = with_machine_code(mine->compiler, "sm_" + std::to_string(facts.capability));
+  mine->compiler = with_machine_code(mine->compiler, target.cpu == "sm_90a" ? target.cpu : "sm_" + std::to_string(facts.capability));
 }
 
 kernel::Backend describe() {
@@ -171,7 +172,7 @@ kernel::Backend describe() {
   // The values are: "cuda", "emulator" or a library's path; options of the emulator; 0 or 1; 0, 1 or "always";
   // microseconds; 0 or 1.
   backend.options = {"driver", "emulator", "graphs", "libraries", "poll_us", "tf32"};
-  backend.targets = {"sm_80", "sm_90"};
+  backend.targets = {"sm_80", "sm_90", "sm_90a"};
   backend.configure = configure;
   return backend;
 }

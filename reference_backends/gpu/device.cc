@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reference_backends/gpu/graph.h"
+#include "reference_backends/gpu/tensor_maps.h"
 
 namespace collet::gpu {
 
@@ -89,6 +90,8 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
                        read(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
   const int64_t most = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   out.grid.shared_bytes = std::max(out.grid.declared_bytes, std::min(half, most));
+  out.grid.block_shared_bytes = most;
+  out.grid.warpgroups = out.capability == kWithWarpgroups;
   out.grid.processors = read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   out.grid.processor_threads = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   // There are two transfers in a cycle; the clock is in kHz, the bus width in bits.
@@ -634,6 +637,11 @@ void Device::launch(const Launch& what) {
   thread_local std::vector<void*> parameters;  // kept to save allocations, because launches are frequent
   parameters.clear();
   for (uint32_t i = 0; i < what.argument_count; ++i) parameters.push_back(const_cast<uint64_t*>(what.arguments + i));
+  thread_local std::vector<CUtensorMap> maps;
+  maps.clear();
+  if (what.maps)
+    check(append_tensor_maps(driver_, *what.maps, what.arguments, &maps), "cuTensorMapEncodeTiled");
+  for (CUtensorMap& map : maps) parameters.push_back(&map);
   timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
     check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
                                  what.shared_bytes, compute_.stream, parameters.data(), nullptr),

@@ -23,6 +23,9 @@ namespace collet::gpu {
 /// is lost (it then stays lost), else INTERNAL. `what` is the name of the driver's function.
 void check(const Driver& driver, CUresult result, const char* what);
 
+/// The compute capability whose matrix instructions work on warpgroups. Later ones have others in their place.
+inline constexpr int kWithWarpgroups = 90;
+
 /// Facts about a device, from the driver.
 struct DeviceFacts {
   std::string name;

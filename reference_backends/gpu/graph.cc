@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reference_backends/gpu/tensor_maps.h"
+
 namespace collet::gpu {
 
 Graph::Graph(const Driver& driver, Check check, CUcontext context, const codegen::GridDevice::Sequence& sequence)
@@ -44,6 +46,9 @@ CUDA_KERNEL_NODE_PARAMS_v2 Graph::kernel(const Item& item, const std::vector<uin
   for (uint32_t i = 0; i < item.argument_count; ++i) {
     pointers_.push_back(const_cast<uint64_t*>(&arguments[item.first_argument + i]));
   }
+  maps_.clear();
+  check_(append_tensor_maps(driver_, item.maps, &arguments[item.first_argument], &maps_), "cuTensorMapEncodeTiled");
+  for (CUtensorMap& map : maps_) pointers_.push_back(&map);
   CUDA_KERNEL_NODE_PARAMS_v2 what;
   what.func = reinterpret_cast<CUfunction>(item.kernel);
   what.gridDimX = item.blocks;

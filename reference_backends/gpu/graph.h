@@ -37,6 +37,7 @@ class Graph {
   const std::vector<Item> items_;
   std::vector<uint64_t> arguments_;  ///< current arguments of the nodes
   std::vector<void*> pointers_;      ///< scratch: pointers to the arguments of a kernel
+  std::vector<CUtensorMap> maps_;    ///< scratch: its descriptors of arrays
   CUgraph graph_ = nullptr;          ///< kept because it owns the nodes
   CUgraphExec executable_ = nullptr;
   std::vector<CUgraphNode> nodes_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 /// Declares the part of the CUDA driver's interface that the gpu backend uses, so that no CUDA toolkit is needed to
 /// build it. driver_api_test.cc compares them with <cuda.h> where that exists. Names and numbers are the driver's.
@@ -39,11 +40,21 @@ enum CUmemPool_attribute : unsigned int {};
 enum CUpointer_attribute : unsigned int {};
 enum CUmemorytype : unsigned int {};
 enum CUstreamCaptureMode : unsigned int {};
+enum CUtensorMapDataType : unsigned int {};
+enum CUtensorMapInterleave : unsigned int {};
+enum CUtensorMapSwizzle : unsigned int {};
+enum CUtensorMapL2promotion : unsigned int {};
+enum CUtensorMapFloatOOBfill : unsigned int {};
 enum CUstream_flags : unsigned int {};
 enum CUevent_flags : unsigned int {};
 
 #define COLLET_CUDA_VALUE(type, name, number) inline constexpr type name = static_cast<type>(number);
 #include "reference_backends/gpu/driver/driver_values.def"
+
+/// Describes an array of which kernels copy boxes. Only the driver knows what the words mean.
+struct alignas(128) CUtensorMap {
+  uint64_t opaque[16] = {};
+};
 
 /// Parameters of a kernel node of a graph.
 struct CUDA_KERNEL_NODE_PARAMS_v2 {

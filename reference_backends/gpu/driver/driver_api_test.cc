@@ -33,7 +33,19 @@ SAME(CUfunction_attribute)
 SAME(CUmemPool_attribute)
 SAME(CUpointer_attribute)
 SAME(CUstreamCaptureMode)
+SAME(CUtensorMapDataType)
+SAME(CUtensorMapInterleave)
+SAME(CUtensorMapSwizzle)
+SAME(CUtensorMapL2promotion)
+SAME(CUtensorMapFloatOOBfill)
 #undef SAME
+// Its alignment is 64 or 128 bytes, by the version of the toolkit.
+template <>
+struct Theirs<collet::gpu::CUtensorMap> {
+  using Type = ::CUtensorMap;
+  static_assert(sizeof(Type) == sizeof(collet::gpu::CUtensorMap));
+  static_assert(alignof(Type) <= alignof(collet::gpu::CUtensorMap));
+};
 
 namespace {
 

@@ -143,7 +143,12 @@ void Worker::begin_block(uint64_t index) {
     t.worker = this;
     t.state = Thread::State::kReady;
     t.groups.clear();
+    t.memory_barrier = 0;
+    t.proxy_fence = 0;
   }
+  memory_barriers.clear();
+  box_copies_.clear();
+  first_sequence_ = sequence_;
   if (shared_ && end > kSharedBase) std::memset(shared_states_.get() + kSharedBase, kByteAllocated, end - kSharedBase);
   if (clock_ > UINT32_MAX / 2) {
     clock_ = 1;
@@ -162,6 +167,7 @@ void Worker::begin_block(uint64_t index) {
     warp.all_met = 0;
     std::fill_n(warp.met, 32, 0);
     std::fill_n(warp.met_mask, 32, 0);
+    warp.products = {};
   }
 }
 
@@ -217,6 +223,7 @@ void Worker::run_together() {
 void Worker::wait(Thread& t, uint32_t line) {
   t.state = Thread::State::kWaiting;
   t.line = line;
+  run_while_all_wait();
   scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
 }
 
@@ -225,7 +232,13 @@ void Worker::make_ready(Thread& t) {
   ready_.push_back(&t);
 }
 
+void Worker::run_while_all_wait() {
+  while (!in_turn_ && live_ > 0 && ready_.empty() && run_asynchronous()) {
+  }
+}
+
 void Worker::yield(Thread& t) {
+  run_while_all_wait();
   if (in_turn_ || ready_.empty()) return;
   ready_.push_back(&t);
   scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
@@ -243,6 +256,7 @@ void Worker::exit_thread(Thread& t) {
       if (b.arrived && b.expected == kBlockBarrier && b.arrived >= live_) complete_barrier(t, b, i);
     }
   }
+  live_ == 0 ? check_asynchronous_end(t) : run_while_all_wait();
 }
 
 void Worker::abandon() {
@@ -300,7 +314,7 @@ void Worker::complete_meetings(Warp& warp) {
 }
 
 void Worker::meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&),
-                  uint32_t line) {
+                  uint32_t line, uint32_t code) {
   if (!(mask >> t.lane & 1)) {
     fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
          "the member mask does not have the thread's own lane " + std::to_string(t.lane));
@@ -308,7 +322,7 @@ void Worker::meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*com
   Warp& warp = warps_[t.warp];
   Meeting* found = nullptr;
   for (Meeting& m : warp.meetings) {
-    if (m.key == key && m.mask == mask && !(m.arrived >> t.lane & 1)) found = &m;
+    if (m.key == key && m.code == code && m.mask == mask && !(m.arrived >> t.lane & 1)) found = &m;
   }
   if (!found) {
     warp.meetings.emplace_back();
@@ -316,6 +330,7 @@ void Worker::meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*com
     found->key = key;
     found->mask = mask;
     found->line = line;
+    found->code = code;
     found->complete = complete;
     found->warp = t.warp;
   }
@@ -435,12 +450,18 @@ void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_wri
     const Access access{warp.clock, warp.meets, static_cast<uint16_t>(t.linear), mask, is_atomic};
     if (is_write) {
       r.write = access;
+      r.sequence = ++sequence_;
     } else {
       if (r.read.thread / 32u != t.warp || r.read.stamp != warp.clock) r.other_read = r.read;
       r.read = access;
     }
     at += n;
   }
+}
+
+void Worker::mark_asynchronous(uint32_t offset, uint32_t bytes) {
+  if (!checks_races_) return;
+  for (uint32_t cell = offset / 4; cell < (offset + bytes) / 4; ++cell) shared_records_[cell].sequence = 0;
 }
 
 // A copy is done as late as PTX allows, when its thread waits for it, so that reads without a wait are noticed.

@@ -4,10 +4,12 @@
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "reference_backends/gpu/emulator/asynchronous.h"
 #include "reference_backends/gpu/emulator/launch.h"
 
 namespace collet::gpu::emulator {
@@ -34,6 +36,10 @@ struct Thread {
   uint32_t line = 0;     ///< line of the PTX text at which the thread waits
   uint32_t result = 0;   ///< result of the operation that the thread waits for
   uint32_t barrier = 0;  ///< number of the barrier at which the thread waits
+  /// Offset of the mbarrier at which the thread waits; 0 if it waits at none.
+  uint32_t memory_barrier = 0;
+  /// Writes to shared memory with a number up to this one are visible to asynchronous operations, see SharedRecord.
+  uint64_t proxy_fence = 0;
   struct AsyncCopy {
     uint64_t from;
     uint32_t to, bytes, from_bytes, line;
@@ -52,12 +58,15 @@ struct Access {
 };
 struct SharedRecord {
   Access write, read, other_read;
+  /// Number of the last write among all writes by threads; 0 if an asynchronous copy wrote last.
+  uint64_t sequence = 0;
 };
 
 /// A synchronisation of some lanes of a warp, such as that of a shuffle: all lanes of `mask` must arrive with the same
 /// key.
 struct Meeting {
   uint32_t key = 0, mask = 0, arrived = 0, line = 0;
+  uint32_t code = 0;  ///< a parameter of `complete`
   void* data[32] = {};
   void (*complete)(Worker& worker, Meeting& meeting) = nullptr;
   uint32_t warp = 0;
@@ -73,6 +82,7 @@ struct Warp {
   uint32_t all_met = 0;    ///< value of `meets` when all lanes met last
   uint32_t met[32] = {};   ///< by lane: value of `meets` when it last met other lanes
   uint32_t met_mask[32] = {};
+  WarpProducts products;
 };
 
 struct Barrier {
@@ -111,12 +121,23 @@ class Worker {
   void make_ready(Thread& t);
   void yield(Thread& t);
   /// Waits until all lanes of the mask have arrived with the same key. The last lane to arrive calls `complete`.
-  void meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&), uint32_t line);
+  void meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&), uint32_t line,
+            uint32_t code = 0);
   uint32_t arrive(Thread& t, uint32_t index, uint32_t count, bool predicate, bool waits, uint32_t line);
 
   /// Records an access to shared memory, and fails if it conflicts with another access.
   void note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line);
   void finish_copies(Thread& t, size_t open_groups);
+
+  // Asynchronous operations, see asynchronous.cc.
+  std::map<uint32_t, MemoryBarrier> memory_barriers;  ///< by offset in shared memory
+  void start_copy(const BoxCopy& copy) { box_copies_.push_back(copy); }
+  /// Notes that an asynchronous copy writes these bytes.
+  void mark_asynchronous(uint32_t offset, uint32_t bytes);
+  /// Fails if a thread wrote some of the bytes without a fence behind, which asynchronous operations need.
+  void check_proxy(Thread& t, uint32_t offset, uint32_t bytes, uint32_t line);
+  /// Returns the number of the last write to shared memory by a thread.
+  uint64_t sequence() const { return sequence_; }
 
  private:
   struct Fiber {
@@ -134,6 +155,12 @@ class Worker {
   void complete_meetings(Warp& warp);
   void complete_barrier(Thread& last, Barrier& barrier, uint32_t index);
   void report_divergence();
+  /// Carries out one asynchronous copy. Returns false if there is none.
+  bool run_asynchronous();
+  /// Carries out asynchronous copies while no thread of the block can go on.
+  void run_while_all_wait();
+  /// Checks that nothing is under way when the last thread of a block exits.
+  void check_asynchronous_end(Thread& last);
   std::string place_of(const Thread& t, uint32_t line) const;
   bool conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_atomic) const;
 
@@ -155,6 +182,9 @@ class Worker {
   boost::context::detail::fcontext_t scheduler_ = nullptr;
   std::unique_ptr<uint8_t[]> shared_, shared_states_;
   std::vector<SharedRecord> shared_records_;
+  uint64_t sequence_ = 0;        ///< number of writes to shared memory by threads so far
+  uint64_t first_sequence_ = 0;  ///< its value when the block began
+  std::vector<BoxCopy> box_copies_;
   std::vector<uint8_t> local_;
   uint32_t clock_ = 1;  ///< larger than all clock values of earlier blocks
 };

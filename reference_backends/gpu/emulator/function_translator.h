@@ -133,6 +133,9 @@ class FunctionTranslator {
   void logic(const Instruction& in, Modifiers& m, int op);
   void set_predicate(const Instruction& in, Modifiers& m, bool as_value);
   void barrier(const Instruction& in, Modifiers& m);
+  void copy_box(const Instruction& in, Modifiers& m);
+  /// Returns the offset in shared memory that an operand names, as an i32.
+  V shared_offset(const Instruction& in, const Operand& o);
   void approximate(const Instruction& in, Modifiers& m, const char* f32_name);
 
   const Module& m_;

@@ -589,6 +589,8 @@ class Parser {
     } else {
       o.offset = static_cast<int64_t>(expect_integer());
     }
+    // The coordinates of a box: [map, {x, y}].
+    if (take(",")) o.elements = parse_operand(f, 1).elements;
     expect("]");
     return o;
   }

@@ -109,7 +109,7 @@ struct Operand {
   uint32_t f32 = 0;
   bool is_list = false;           ///< for kVector: true for a list in (), as in calls
   std::string name;               ///< for kName and kSpecial
-  std::vector<Operand> elements;  ///< for kVector
+  std::vector<Operand> elements;  ///< for kVector; for kAddress: coordinates after the address
 };
 
 struct Instruction {

@@ -56,6 +56,28 @@ void collet_emu_ldmatrix(Thread* thread, uint32_t code, uint64_t address, uint32
 /// MmaShape::code().
 void collet_emu_mma(Thread* thread, uint32_t code, const uint32_t* in, uint32_t* out, uint32_t line);
 
+/// Prepare and end an mbarrier at an offset in shared memory for `count` arrivals.
+void collet_emu_mbarrier_init(Thread* thread, uint32_t offset, uint32_t count, uint32_t line);
+void collet_emu_mbarrier_inval(Thread* thread, uint32_t offset, uint32_t line);
+/// Announces bytes and arrives `count` times.
+void collet_emu_mbarrier_arrive(Thread* thread, uint32_t offset, uint32_t count, uint32_t bytes, uint32_t line);
+/// Returns 1 if the phase with this parity has ended. `waits`: whether the thread may wait before.
+uint32_t collet_emu_mbarrier_wait(Thread* thread, uint32_t offset, uint32_t parity, uint32_t waits, uint32_t line);
+/// Starts the copy of a box to offset `to` in shared memory. `map` is the address of its descriptor, `at` has `rank`
+/// coordinates. The bytes count for the mbarrier at offset `barrier`.
+void collet_emu_box_copy(Thread* thread, uint32_t to, uint64_t map, uint32_t rank, const int32_t* at, uint32_t barrier,
+                         uint32_t line);
+/// Makes earlier writes of the thread to shared memory visible to asynchronous operations.
+void collet_emu_proxy_fence(Thread* thread);
+void collet_emu_wgmma_fence(Thread* thread, uint32_t line);
+/// Multiplies matrices in shared memory. `code` is WgmmaShape::code(), `a` and `b` are their descriptors. `in` has the
+/// registers to which the product is added, `out` receives the sums.
+void collet_emu_wgmma(Thread* thread, uint32_t code, uint64_t a, uint64_t b, const uint32_t* in, uint32_t* out,
+                      uint32_t line);
+void collet_emu_wgmma_commit(Thread* thread, uint32_t line);
+/// Waits until at most `groups` committed groups are under way.
+void collet_emu_wgmma_wait(Thread* thread, uint32_t groups, uint32_t line);
+
 /// Computes an atomic operation on a pair of f16 or bf16 in memory. `code`: see collet_emu_half.
 uint32_t collet_emu_atomic_half(uint8_t* memory, uint32_t code, uint32_t value);
 float collet_emu_atomic_f32_add(uint8_t* memory, float value);
@@ -84,6 +106,29 @@ struct MmaShape {
   }
   /// Returns the number of 32-bit registers of one thread that hold the matrix 'a', 'b', 'c' or 'd'.
   unsigned registers(char matrix) const;
+};
+
+/// The shape and types of a wgmma instruction, a product of 64 x n by the four warps of a warpgroup, with factors in
+/// shared memory and sums in f32 or s32. Its depth is 32 bytes of a factor.
+struct WgmmaShape {
+  unsigned n = 8;
+  Type type = Type::kNone;                      ///< of both factors
+  bool adds = true;                             ///< false: the registers are not read
+  bool a_by_rows = false, b_by_rows = false;    ///< the factor is contiguous along its rows (columns)
+
+  uint32_t code() const {
+    return n | static_cast<uint32_t>(type) << 9 | uint32_t{adds} << 14 | uint32_t{a_by_rows} << 15 |
+           uint32_t{b_by_rows} << 16;
+  }
+  static WgmmaShape of_code(uint32_t code) {
+    WgmmaShape s;
+    s.n = code & 511;
+    s.type = static_cast<Type>(code >> 9 & 31);
+    s.adds = code >> 14 & 1;
+    s.a_by_rows = code >> 15 & 1;
+    s.b_by_rows = code >> 16 & 1;
+    return s;
+  }
 };
 
 }  // namespace collet::gpu::emulator

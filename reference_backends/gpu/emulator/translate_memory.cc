@@ -193,7 +193,9 @@ void FunctionTranslator::op_cvta(const Instruction& in, Modifiers& m) {
   uint64_t window = 0;
   if (space == Space::kShared) window = kSharedWindow;
   if (space == Space::kLocal) window = kLocalWindow;
-  if (space == Space::kParam && !from.variable) window = kParamWindow;
+  // The name of a parameter is a generic address already.
+  if (space == Space::kParam && !to) return write(in, b_.CreateOr(a, i64(kParamWindow)));
+  if (space == Space::kParam) window = kParamWindow;
   if (space == Space::kGeneric) fail(in, "the space is missing");
   note_space(space);
   write(in, window ? (to ? b_.CreateSub(a, i64(window)) : b_.CreateAdd(a, i64(window))) : a);
@@ -218,7 +220,7 @@ void FunctionTranslator::op_isspacep(const Instruction& in, Modifiers& m) {
 }
 
 void FunctionTranslator::op_prefetch(const Instruction& in, Modifiers& m) {
-  m.ignore({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+  m.ignore({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal", "tensormap"});
   want_operands(in, 1, 1);
 }
 
@@ -230,13 +232,20 @@ void FunctionTranslator::op_membar(const Instruction& in, Modifiers& m) {
 
 void FunctionTranslator::op_fence(const Instruction& in, Modifiers& m) {
   want_operands(in, 0, 0);
-  m.ignore({"sc", "acq_rel", "cta", "cluster", "gpu", "sys"});
+  if (m.take("proxy")) {
+    if (!m.take("async") && !m.take("async.shared::cta")) fail(in, "only the asynchronous proxy is known");
+    m.ignore({"shared::cta"});
+    call(b_.getVoidTy(), &collet_emu_proxy_fence, {thread_});
+    return;
+  }
+  m.ignore({"mbarrier_init", "release", "sc", "acq_rel", "cta", "cluster", "gpu", "sys"});
   call(b_.getVoidTy(), &collet_emu_fence, {thread_});
 }
 
-// Supports the forms of cp.async, but not bulk copies.
+// Supports the forms of cp.async, and of bulk copies those of boxes.
 void FunctionTranslator::op_cp(const Instruction& in, Modifiers& m) {
   if (!m.take("async")) fail(in, "unknown instruction");
+  if (m.take("bulk")) return copy_box(in, m);
   if (m.take("commit_group")) {
     want_operands(in, 0, 0);
     call(b_.getVoidTy(), &collet_emu_copy_commit, {thread_});

@@ -470,6 +470,26 @@ void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
   add("maxntidx", block_threads);
 }
 
+/// Makes the parameters from number `first` on descriptors of arrays: 128 bytes that are passed by value, and that the
+/// kernel does not copy.
+void mark_as_maps(llvm::Function* function, unsigned first) {
+  constexpr uint64_t kMapBytes = 128;
+  llvm::LLVMContext& context = function->getContext();
+  llvm::Type* const bytes = llvm::ArrayType::get(llvm::Type::getInt8Ty(context), kMapBytes);
+  std::vector<llvm::Metadata*> numbers;
+  for (unsigned i = first; i < function->arg_size(); ++i) {
+    function->addParamAttr(i, llvm::Attribute::getWithByValType(context, bytes));
+    function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kMapBytes)));
+    // LLVM counts from 1 here.
+    numbers.push_back(
+        llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), i + 1)));
+  }
+  llvm::NamedMDNode* const all = function->getParent()->getOrInsertNamedMetadata("nvvm.annotations");
+  all->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function),
+                                              llvm::MDString::get(context, "grid_constant"),
+                                              llvm::MDNode::get(context, numbers)}));
+}
+
 }  // namespace
 
 llvm::Function* make_grid_function(llvm::Module& module, const Target& target, const std::string& name,
@@ -500,6 +520,10 @@ llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* el
   return made;
 }
 
+void emit_warp_barrier(llvm::IRBuilder<>& at) {
+  at.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {at.getInt32(~0U)});
+}
+
 void emit_barrier(llvm::IRBuilder<>& at) {
   at.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
 }
@@ -515,12 +539,17 @@ llvm::Value* emit_block_number(llvm::IRBuilder<>& at) {
 llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
                                  const std::string& name) {
   const bool has_groups = kernel.schedule.form == GridSchedule::Form::kUpdates;
-  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + (has_groups ? 2 : 0),
+  const bool has_maps = kernel.schedule.form == GridSchedule::Form::kWarpgroups;
+  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + (has_groups || has_maps ? 2 : 0),
                                             llvm::PointerType::get(module.getContext(), 0));
   llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
+  if (has_maps) mark_as_maps(function, kernel.kernel.buffers);
   switch (kernel.schedule.form) {
     case GridSchedule::Form::kTiles:
       emit_grid_tiles(kernel, module, target, function);
+      break;
+    case GridSchedule::Form::kWarpgroups:
+      emit_grid_warpgroups(kernel, module, target, function);
       break;
     case GridSchedule::Form::kAttention:
       emit_grid_attention(kernel, module, target, function);

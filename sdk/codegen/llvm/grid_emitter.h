@@ -66,6 +66,11 @@ class GridEmitter : public KernelEmitter {
 /// Emits a matrix product in tiles, see grid_tiles.cc.
 void emit_grid_tiles(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
 
+/// Emits a matrix product by warpgroups, see grid_warpgroups.cc. The function has two parameters more, after the kernel's
+/// buffers: the descriptors of the factors.
+void emit_grid_warpgroups(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                          llvm::Function* function);
+
 /// Emits attention, see grid_attention.cc.
 void emit_grid_attention(const GridKernel& kernel, llvm::Module& module, const Target& target,
                          llvm::Function* function);

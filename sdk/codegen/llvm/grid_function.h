@@ -27,6 +27,9 @@ llvm::GlobalVariable* make_given_array(llvm::Function* function);
 /// Emits a barrier for all threads of the block.
 void emit_barrier(llvm::IRBuilder<>& at);
 
+/// Emits a barrier for all threads of the warp.
+void emit_warp_barrier(llvm::IRBuilder<>& at);
+
 /// Return the number of the thread in its block, and of the block in the grid, as i64.
 llvm::Value* emit_thread_number(llvm::IRBuilder<>& at);
 llvm::Value* emit_block_number(llvm::IRBuilder<>& at);

@@ -155,7 +155,8 @@ std::string Target::fingerprint() const {
        {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
   for (const int64_t number :
-       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.declared_bytes,
+       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.block_shared_bytes, grid.declared_bytes,
+        int64_t{grid.warpgroups},
         int64_t{grid.processors}, int64_t{grid.processor_threads}, int64_t{grid.tf32_by_default},
         int64_t{grid.libraries.products}, int64_t{grid.libraries.convolutions}, grid.libraries.least_product,
         int64_t{grid.libraries.fft}, int64_t{grid.libraries.collectives}})
@@ -245,7 +246,11 @@ Status cross_target(const std::string& name, Target& out) {
     // Guide, "Compute Capabilities").
     constexpr int64_t kKib = 1024;
     if (cpu == "sm_80" || cpu == "sm_87") out.grid.shared_bytes = (164 / 2 - 1) * kKib;
-    if (cpu == "sm_90" || cpu == "sm_100") out.grid.shared_bytes = (228 / 2 - 1) * kKib;
+    if (cpu.starts_with("sm_90") || cpu == "sm_100") out.grid.shared_bytes = (228 / 2 - 1) * kKib;
+    out.grid.block_shared_bytes = 2 * out.grid.shared_bytes + kKib;
+    // The architecture with wgmma, which later ones do not have.
+    out.grid.warpgroups = cpu == "sm_90a";
+    if (out.grid.warpgroups) out.features = "+ptx80";
     out.memory_bytes_per_ns = 1500;
     out.flops_per_ns = 20000;
   } else if (arch == "x86_64") {

@@ -150,6 +150,17 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
   if (choose_tiles(kernel, limits, out.tiles)) {
     out.form = GridSchedule::Form::kTiles;
     out.parallel = outer;
+    if (choose_warpgroups(kernel, limits, out.tiles, out.warpgroups)) {
+      out.form = GridSchedule::Form::kWarpgroups;
+      out.block_threads = static_cast<uint32_t>(out.warpgroups.block_threads());
+      out.blocks = static_cast<uint32_t>(std::min<int64_t>(out.tiles.tiles(), limits.processors));
+      out.shared_bytes = static_cast<uint32_t>(out.warpgroups.shared_bytes());
+      if (out.warpgroups.lanes > 1) {
+        kernel.lanes = out.warpgroups.lanes;
+        kernel.lane_loop = static_cast<size_t>(std::bit_width(out.tiles.b.loops)) - 1;
+      }
+      return out;
+    }
     out.block_threads = static_cast<uint32_t>(out.tiles.shape.threads(out.tiles.matrix_type));
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
     out.shared_bytes = given_bytes(out.tiles.shared_bytes(kernel.reductions[0].types[0]), limits);
@@ -244,6 +255,16 @@ std::string print_schedule(const GridSchedule& schedule) {
            std::to_string(t.b.count) + " x " + std::to_string(t.depth) + ", " + copied(t.a) + " and " + copied(t.b) +
            " " + std::to_string(t.rounds) + " rounds of " + std::to_string(t.round) +
            (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
+  }
+  if (schedule.form == GridSchedule::Form::kWarpgroups) {
+    const TileSchedule& t = schedule.tiles;
+    const WarpgroupSchedule& w = schedule.warpgroups;
+    const auto along = [](const BoxOperand& o) { return o.by_depth ? " by depth" : " across"; };
+    return "tiles " + std::to_string(w.rows) + " x " + std::to_string(w.columns) + " of " +
+           std::to_string(t.batch_count) + " products " + std::to_string(t.a.count) + " x " +
+           std::to_string(t.b.count) + " x " + std::to_string(t.depth) + " by " + std::to_string(w.consumers()) +
+           " warpgroups," + along(w.a) + " and" + along(w.b) + ", " + std::to_string(w.rounds) + " rounds of " +
+           std::to_string(w.round) + ", " + std::to_string(w.row_group) + " rows of tiles together, " + grid;
   }
   if (schedule.form == GridSchedule::Form::kAttention) {
     const AttentionSchedule& a = schedule.attention;

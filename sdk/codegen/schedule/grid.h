@@ -15,6 +15,7 @@
 #include "sdk/codegen/schedule/grid_tiles.h"
 #include "sdk/codegen/schedule/grid_transpose.h"
 #include "sdk/codegen/schedule/grid_updates.h"
+#include "sdk/codegen/schedule/grid_warpgroups.h"
 
 namespace collet::codegen {
 
@@ -28,6 +29,8 @@ struct GridSchedule {
     kRows,
     /// Each block computes a tile of a matrix product's result, see `tiles`.
     kTiles,
+    /// Each block computes tiles of a matrix product by warpgroups, see `tiles` and `warpgroups`.
+    kWarpgroups,
     /// Each block computes square tiles of two loops and transposes them through shared memory, see `transpose`.
     kTransposedTiles,
     /// Each thread makes all updates of some elements, see `updates`. Only schedule_updates chooses this form.
@@ -52,6 +55,7 @@ struct GridSchedule {
   /// Bytes of shared memory that a block gets when it is started; 0 if the kernel declares its shared memory.
   uint32_t shared_bytes = 0;
   TileSchedule tiles;
+  WarpgroupSchedule warpgroups;
   TransposeSchedule transpose;
   UpdateSchedule updates;
   AttentionSchedule attention;

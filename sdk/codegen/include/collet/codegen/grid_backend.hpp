@@ -261,6 +261,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
         item.blocks = step.kernel.blocks;
         item.block_threads = step.kernel.block_threads;
         item.shared_bytes = step.kernel.shared_bytes;
+        item.maps = step.kernel.maps;
       }
       item.first_argument = before;
       item.argument_count = static_cast<uint32_t>(sequence.arguments.size()) - before;

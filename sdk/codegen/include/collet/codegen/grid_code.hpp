@@ -79,6 +79,7 @@ class GridCode {
     what.shared_bytes = step.kernel.shared_bytes;
     what.arguments = arguments.data();
     what.argument_count = static_cast<uint32_t>(arguments.size());
+    if (!step.kernel.maps.empty()) what.maps = &step.kernel.maps;
     what.name = &plan_.functions[step.kernel.function];
     what.run_id = run_id;
     device_.launch(what);

@@ -36,6 +36,9 @@ class GridDevice : public kernel::Device {
     uint32_t shared_bytes = 0;
     const uint64_t* arguments = nullptr;  ///< one value for each parameter: an address, or a 64-bit integer
     uint32_t argument_count = 0;
+    /// Arrays whose descriptors are further parameters behind these; null if there are none. An array lies
+    /// TensorMap::offset bytes behind argument number TensorMap::place. Only for a target with GridLimits::warpgroups.
+    const std::vector<TensorMap>* maps = nullptr;
     const std::string* name = nullptr;  ///< name for Device::record
     uint64_t run_id = 0;
   };
@@ -54,6 +57,7 @@ class GridDevice : public kernel::Device {
       uint32_t first_argument = 0;  ///< index in `arguments`
       uint32_t argument_count = 0;
       uint32_t shared_bytes = 0;  ///< see Launch
+      std::vector<TensorMap> maps{};  ///< see Launch; places count from first_argument
     };
     std::vector<Item> items;
     std::vector<uint64_t> arguments;

@@ -26,6 +26,24 @@ struct Place {
   bool operator==(const Place& o) const { return slot == o.slot && offset == o.offset; }
 };
 
+/// An array of which a kernel on a grid copies boxes to shared memory: see GridLimits::warpgroups. In shared memory the
+/// rows of a box follow each other, each with 128 bytes; the eight pieces of 16 bytes in row r are in the order of
+/// their numbers xor r modulo 8.
+struct TensorMap {
+  uint32_t place = 0;         ///< the step's place that holds the array
+  uint32_t element_type = 0;
+  bool rounds_to_tf32 = false;  ///< whether copied elements, f32, are rounded to tf32
+  int64_t offset = 0;         ///< bytes from the place to the first element
+  /// Elements in each of at most five dimensions, the contiguous one first. What a box has beyond them is 0.
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;  ///< bytes between neighbours in each dimension but the first: multiples of 16
+  std::vector<int64_t> box;      ///< elements of a box in each dimension, at most 256; 128 bytes in the first
+  bool operator==(const TensorMap& o) const {
+    return place == o.place && element_type == o.element_type && rounds_to_tf32 == o.rounds_to_tf32 &&
+           offset == o.offset && sizes == o.sizes && strides == o.strides && box == o.box;
+  }
+};
+
 /// A kernel whose first loop is cut into parts that threads may share. A second kernel, the tail, may follow.
 struct KernelCall {
   FunctionId function = kNoFunction;  ///< a KernelFunction
@@ -42,6 +60,7 @@ struct KernelCall {
   uint32_t block_threads = 0;
   uint32_t shared_bytes = 0;     ///< bytes of shared memory for each block, in addition to what the kernel declares
   std::vector<int64_t> numbers;  ///< integer parameters that follow the addresses
+  std::vector<TensorMap> maps;   ///< arrays whose descriptors are the last parameters
 };
 
 /// A batch of matrix products, computed tile by tile with micro-kernels. The step's places are: a and b, or the buffers

@@ -33,9 +33,14 @@ struct GridLimits {
   /// Bytes of shared memory that a block may use. With half of the memory that a processor has, two blocks can run on
   /// it at a time.
   int64_t shared_bytes = int64_t{48} << 10;
+  /// Most bytes of shared memory that a block can get if no second one runs beside it.
+  int64_t block_shared_bytes = int64_t{48} << 10;
   /// Most bytes of shared memory that a kernel declares. A kernel that uses more declares none: it gets all of its
   /// shared memory when it is started, see GridDevice::Launch.
   int64_t declared_bytes = int64_t{48} << 10;
+  /// Whether four warps together multiply matrices in shared memory, and the device copies boxes of arrays there by
+  /// itself: NVIDIA's compute capability 9.0 has both (wgmma, cp.async.bulk.tensor).
+  bool warpgroups = false;
   int processors = 100;          ///< number of processors, each of which runs several blocks at a time
   int processor_threads = 2048;  ///< threads that one processor runs at a time
   /// Whether matrix instructions round f32 factors to tf32 if the precision attribute of the product is default. If the program
