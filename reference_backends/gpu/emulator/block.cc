@@ -161,7 +161,7 @@ void Worker::begin_block(uint64_t index) {
     warp.present = lanes == 32 ? UINT32_MAX : (1u << lanes) - 1;
     warp.exited = 0;
     warp.meetings.clear();
-    warp.clock = clock_ + 1;
+    warp.clock = warp.all_waited = clock_ + 1;
     std::fill_n(warp.seen, 32, clock_);
     warp.meets = 1;
     warp.all_met = 0;
@@ -406,7 +406,7 @@ void Worker::complete_barrier(Thread& last, Barrier& b, uint32_t) {
     for (uint32_t w = 0; w < warps_.size(); ++w) {
       if (!(b.warps >> w & 1)) continue;
       std::copy_n(seen, 32, warps_[w].seen);
-      ++warps_[w].clock;
+      warps_[w].all_waited = ++warps_[w].clock;
     }
   }
   const uint32_t counted = b.counted, arrived = b.arrived;
@@ -424,7 +424,7 @@ bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_a
   const uint32_t other = a.thread / 32u;
   if (other >= warps_.size()) return false;  // record of an earlier block
   if (other != t.warp) return a.stamp > mine.seen[other];
-  if (a.stamp < mine.clock) return false;
+  if (a.stamp < mine.all_waited) return false;
   const uint32_t lane = a.thread % 32u;
   const bool met = a.meet < mine.all_met || ((mine.met_mask[t.lane] >> lane & 1) && a.meet < mine.met[t.lane]);
   return !met;

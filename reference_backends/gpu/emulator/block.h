@@ -77,6 +77,7 @@ struct Warp {
   std::vector<Meeting> meetings;
   // Vector clock, from which follows whether one access happens before another.
   uint32_t clock = 0;
+  uint32_t all_waited = 0;  ///< value of the clock when all lanes waited at a barrier of the block last
   uint32_t seen[32] = {};  ///< accesses of each warp up to this clock happen before those of this warp
   uint32_t meets = 1;      ///< number of meetings of lanes so far, plus 1
   uint32_t all_met = 0;    ///< value of `meets` when all lanes met last

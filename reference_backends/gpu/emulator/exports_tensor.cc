@@ -42,32 +42,34 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, unsi
                                 const uint64_t* sizes, const uint64_t* strides, const unsigned int* box,
                                 const unsigned int* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  emulator::State* const s = emulator::state();
-  if (!s) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto refuse = [&](const char* why) {
-    s->report(std::string("cuTensorMapEncodeTiled: ") + why);
-    return CUDA_ERROR_INVALID_VALUE;
-  };
-  if (s->machine.options.sm < 90) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!map || !sizes || !box || !steps || rank == 0 || rank > 5 || (rank > 1 && !strides))
-    return CUDA_ERROR_INVALID_VALUE;
-  const bool is_swizzled = swizzle == CU_TENSOR_MAP_SWIZZLE_128B;
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (!is_swizzled && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE))
-    return refuse("this layout is not known");
-  emulator::TensorMapData made;
-  made.magic = emulator::TensorMapData::kMagic;
-  made.address = reinterpret_cast<uint64_t>(address);
-  made.rank = static_cast<uint8_t>(rank);
-  made.element_bytes = static_cast<uint8_t>(bytes_of(type));
-  made.is_swizzled = is_swizzled;
-  made.rounds_to_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-  std::copy_n(sizes, rank, made.sizes);
-  if (rank > 1) std::copy_n(strides, rank - 1, made.strides);
-  for (unsigned d = 0; d < rank; ++d) made.box[d] = static_cast<uint16_t>(std::min(box[d], 2 * kMostBox));
-  if (const char* why = problem_of(made, steps)) return refuse(why);
-  *map = {};
-  std::memcpy(map->opaque, &made, sizeof made);
-  return CUDA_SUCCESS;
+  return emulator::in_context([&](emulator::Entry& e) -> CUresult {
+    emulator::State* const s = e.state;
+    e.lock.unlock();
+    const auto refuse = [&](const char* why) {
+      s->report(std::string("cuTensorMapEncodeTiled: ") + why);
+      return CUDA_ERROR_INVALID_VALUE;
+    };
+    if (e.options().sm < 90) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!map || !sizes || !box || !steps || rank == 0 || rank > 5 || (rank > 1 && !strides))
+      return CUDA_ERROR_INVALID_VALUE;
+    const bool is_swizzled = swizzle == CU_TENSOR_MAP_SWIZZLE_128B;
+    if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (!is_swizzled && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE))
+      return refuse("this layout is not known");
+    emulator::TensorMapData made;
+    made.magic = emulator::TensorMapData::kMagic;
+    made.address = reinterpret_cast<uint64_t>(address);
+    made.rank = static_cast<uint8_t>(rank);
+    made.element_bytes = static_cast<uint8_t>(bytes_of(type));
+    made.is_swizzled = is_swizzled;
+    made.rounds_to_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    std::copy_n(sizes, rank, made.sizes);
+    if (rank > 1) std::copy_n(strides, rank - 1, made.strides);
+    for (unsigned d = 0; d < rank; ++d) made.box[d] = static_cast<uint16_t>(std::min(box[d], 2 * kMostBox));
+    if (const char* why = problem_of(made, steps)) return refuse(why);
+    *map = {};
+    std::memcpy(map->opaque, &made, sizeof made);
+    return CUDA_SUCCESS;
+  });
 }
 
 }  // namespace collet::gpu

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/tensor_maps.h"
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/object_compiler.h"
@@ -23,11 +24,12 @@ namespace collet::gpu {
 
 using codegen::KernelCase;
 
-/// A device of the emulator.
+/// A device of the emulator, of the newest compute capability that the code generator knows. It runs code for older
+/// ones, too.
 class Emulated {
  public:
   Emulated() {
-    const codegen::Status opened = open_driver(COLLET_CUDA_EMULATOR_PATH, driver_);
+    const codegen::Status opened = open_driver(COLLET_CUDA_EMULATOR_PATH, driver_, "sm=90");
     EXPECT_TRUE(opened.ok()) << opened.message();
     if (opened.ok()) open();
   }
@@ -73,6 +75,13 @@ class Emulated {
       done(driver_.cuMemAlloc_v2(&memory[i], buffers[i].size()));
       done(driver_.cuMemcpyHtoD_v2(memory[i], buffers[i].data(), buffers[i].size()));
     }
+    std::vector<CUtensorMap> maps;
+    if (schedule.form == codegen::GridSchedule::Form::kWarpgroups) {
+      const std::vector<uint64_t> addresses(memory.begin(), memory.end());
+      done(append_tensor_maps(driver_, {schedule.warpgroups.a.map, schedule.warpgroups.b.map}, addresses.data(),
+                              &maps));
+    }
+    for (CUtensorMap& map : maps) parameters.push_back(&map);
     if (schedule.shared_bytes != 0)
       done(driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       static_cast<int>(schedule.shared_bytes)));
@@ -99,9 +108,9 @@ inline Emulated& device() {
   return only;
 }
 
-inline codegen::Target target() {
+inline codegen::Target target(const std::string& cpu = "sm_80") {
   codegen::Target out;
-  const codegen::Status found = codegen::cross_target("nvptx64:sm_80", out);
+  const codegen::Status found = codegen::cross_target("nvptx64:" + cpu, out);
   EXPECT_TRUE(found.ok()) << found.message();
   out.grid.processors = 2;  // few processors give few blocks, so that each thread computes several points
   return out;
@@ -114,9 +123,9 @@ struct Compiled {
   std::vector<codegen::GridSchedule> schedules;
 };
 
-inline Compiled compile_kernels(const std::vector<KernelCase>& cases) {
+inline Compiled compile_kernels(const std::vector<KernelCase>& cases, const std::string& cpu = "sm_80") {
   Compiled out;
-  const codegen::Target machine = target();
+  const codegen::Target machine = target(cpu);
   std::unique_ptr<codegen::ObjectCompiler> compiler;
   const codegen::Status created = codegen::ObjectCompiler::create(machine, compiler);
   EXPECT_TRUE(created.ok()) << created.message();

@@ -16,9 +16,9 @@
 namespace collet::gpu {
 namespace {
 
-void compare(const std::vector<KernelCase>& cases) {
+void compare(const std::vector<KernelCase>& cases, const std::string& cpu = "sm_80") {
   ASSERT_TRUE(device().is_open());
-  const Compiled compiled = compile_kernels(cases);
+  const Compiled compiled = compile_kernels(cases, cpu);
   const Driver& driver = device().driver();
   CUmodule module = nullptr;
   ASSERT_TRUE(device().check(driver.cuModuleLoadDataEx(&module, compiled.ptx.c_str(), 0, nullptr, nullptr)));
@@ -121,6 +121,53 @@ TEST(GpuKernels, Products_InTiles) {
   add({"f32", 1, 70, 65, 40, true, true, false, true});
   add({"f32", 1, 256, 128, 80, true, false, false, true});
   compare(cases);
+}
+
+TEST(GpuKernels, Products_ByWarpgroups) {
+  std::vector<KernelCase> cases;
+  const auto add = [&](const ProductCase& p) {
+    const auto n = [](int64_t x) { return std::to_string(x); };
+    const std::string name = p.type + " " + n(p.batch) + " of " + n(p.rows) + " x " + n(p.columns) + " x " +
+                             n(p.depth) + (p.a_by_depth ? " a by depth" : "") + (p.b_by_depth ? " b by depth" : "");
+    cases.push_back(from_text(name, product_kernel(p)));
+  };
+  // Full and partial tiles of all shapes, one and several rounds, more rounds than places, several tiles of a block.
+  for (const char* type : {"bf16", "f16"}) {
+    for (const bool a_by_depth : {false, true}) {
+      for (const bool b_by_depth : {false, true}) {
+        add({type, 2, 72, 88, 40, a_by_depth, b_by_depth});
+        if (type == std::string("bf16")) add({type, 1, 136, 136, 200, a_by_depth, b_by_depth});
+      }
+    }
+  }
+  add({"bf16", 1, 128, 256, 64});
+  add({"bf16", 3, 72, 264, 456});
+  add({"bf16", 1, 16, 24, 8});
+  add({"s8", 1, 144, 264, 272});
+  add({"u8", 2, 72, 88, 48});
+  add({"f32", 1, 72, 136, 100, true, true, false, true});
+  // A product whose result is stored by columns is that of the transposed factors.
+  cases.push_back(from_text("transposed result",
+                            "kernel (3 buffers) {\nouter i0: 72\nouter i1: 264\ninner i2: 128\n%0 = load bf16 "
+                            "b0[128*i0 + i2]\n%1 = load bf16 b1[i1 + 264*i2]\n%2 = convert f32 %0\n%3 = convert "
+                            "f32 %1\n%4 = multiply f32 %2, %3\nr0 = reduce add f32 %4 init identity\n%5 = reduced f32 "
+                            "r0 result 0\n%6 = convert bf16 %5\nstore b2[i0 + 72*i1], %6\n}"));
+  for (const KernelCase& c : cases) {
+    codegen::Target machine = target("sm_90a");
+    EXPECT_EQ(schedule_grid(c.kernel, machine.grid).schedule.form, codegen::GridSchedule::Form::kWarpgroups) << c.name;
+  }
+  compare(cases, "sm_90a");
+}
+
+TEST(GpuKernels, Products_WhoseFactorsCannotBeCopied_AreNotByWarpgroups) {
+  const codegen::Target machine = target("sm_90a");
+  // Rows whose distance is no multiple of 16 bytes, factors that are computed, and bytes that lie by rows.
+  for (const ProductCase& p : {ProductCase{"bf16", 1, 72, 88, 41}, ProductCase{"bf16", 1, 72, 88, 64, true, true, true},
+                               ProductCase{"s8", 1, 64, 64, 64, true, false}, ProductCase{"f32", 1, 64, 64, 64}}) {
+    EXPECT_NE(schedule_grid(from_text("product", product_kernel(p)).kernel, machine.grid).schedule.form,
+              codegen::GridSchedule::Form::kWarpgroups)
+        << product_kernel(p);
+  }
 }
 
 TEST(GpuKernels, Transposes_InTiles) {

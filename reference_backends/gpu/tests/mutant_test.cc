@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -24,6 +25,7 @@ struct Mutant {
   std::string kind;
   std::string line;  ///< the line that was changed
   std::string ptx;
+  bool is_of_warpgroups = false;  ///< whether the change is of an instruction for products by warpgroups
 };
 
 std::string replaced(const std::string& line, const std::smatch& match, const std::string& with) {
@@ -37,6 +39,28 @@ std::vector<Mutant> mutants_of(const std::string& ptx) {
       bound("^\\s*setp\\.(?:gt|ge|lt|le)\\.[us]\\d+\\s.*, (\\d+);"), shared_store("^\\s*st\\.shared"),
       shared_offset("(?:ld|st)\\.shared.*\\+(\\d+)\\]"), global_offset("(?:ld|st)\\.global.*\\+(\\d+)\\]"),
       stride("^\\s*mul\\.wide\\.[us]\\d+\\s.*, (\\d+);");
+  // What products by warpgroups consist of besides.
+  struct Change {
+    const char* kind;
+    std::regex pattern;
+    const char* with;
+  };
+  static const Change changes[] = {
+      {"barrier of a warp removed", std::regex("^\\s*bar\\.warp\\.sync.*"), ""},
+      {"arrival removed", std::regex("^\\s*(@\\S+ )?mbarrier\\.arrive.*"), ""},
+      {"other bytes announced", std::regex("(mbarrier\\.arrive\\.expect_tx\\.shared::cta\\.b64 _, \\[\\S+\\]), \\S+;"), "$1, 128;"},
+      {"no wait for a phase", std::regex("mbarrier\\.try_wait\\.parity\\S* ended, .*;"), "setp.eq.b32 ended, 0, 0;"},
+      {"the other phase", std::regex("(mbarrier\\.try_wait\\.parity\\S* ended, \\[\\S+\\]), \\S+;"), "$1, 0;"},
+      {"no wait for products", std::regex("^\\s*wgmma\\.wait_group.*"), ""},
+      {"products not committed", std::regex("^wgmma\\.commit_group.*"), ""},
+      {"no fence before products", std::regex("^wgmma\\.fence.*"), ""},
+      {"product removed", std::regex("^wgmma\\.mma_async.*"), ""},
+      {"products not added", std::regex("^setp\\.ne\\.b32 adds, 1, 0;"), "setp.ne.b32 adds, 0, 0;"},
+      {"other way of a factor", std::regex("^(wgmma\\.mma_async.*), 0;"), "$1, 1;"},
+      {"other way of a factor", std::regex("^(wgmma\\.mma_async.*), 1;"), "$1, 0;"},
+      {"copy removed", std::regex("^\\s*cp\\.async\\.bulk.*"), ""},
+      {"coordinates exchanged", std::regex("^(\\s*cp\\.async\\.bulk.*\\{)(%r\\d+), (%r\\d+)(.*)"), "$1$3, $2$4"},
+  };
   std::vector<std::string> lines;
   std::istringstream in(ptx);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -44,11 +68,16 @@ std::vector<Mutant> mutants_of(const std::string& ptx) {
   const auto add = [&](const char* kind, size_t at, const std::string& with) {
     std::string text;
     for (size_t i = 0; i < lines.size(); ++i) text += (i == at ? with : lines[i]) + "\n";
-    out.push_back({kind, lines[at], std::move(text)});
+    out.push_back({kind, std::to_string(at + 1) + ": " + lines[at], std::move(text), false});
   };
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
     std::smatch match;
+    for (const Change& change : changes) {
+      if (!std::regex_search(line, change.pattern)) continue;
+      add(change.kind, i, std::regex_replace(line, change.pattern, change.with));
+      out.back().is_of_warpgroups = true;
+    }
     if (std::regex_search(line, barrier)) add(kBarrier, i, "");
     if (std::regex_search(line, match, shuffle))
       add("another lane", i, replaced(line, match, std::to_string(std::stoi(match[1]) / 2)));
@@ -84,6 +113,43 @@ bool is_caught(const KernelCase& c, codegen::Buffers& expected, const Compiled& 
   return false;
 }
 
+/// What was made of kernels, and what was caught.
+struct Counts {
+  std::map<std::string, std::pair<int, int>> kinds;  ///< by kind of fault: numbers of mutants made and caught
+  std::string survivors;
+
+  int caught() const {
+    int all = 0;
+    for (const auto& [kind, count] : kinds) all += count.second;
+    return all;
+  }
+  bool all_caught(const std::string& kind) const {
+    const auto found = kinds.find(kind);
+    return found != kinds.end() && found->second.first == found->second.second;
+  }
+  void print() const {
+    for (const auto& [kind, count] : kinds) std::printf("%s: %d of %d caught\n", kind.c_str(), count.second, count.first);
+    std::printf("not caught:\n%s", survivors.c_str());
+  }
+};
+
+/// Makes those mutants of a kernel for which `is_wanted` is true, and counts how many are caught.
+void test(const KernelCase& c, const std::string& cpu, const std::function<bool(const Mutant&)>& is_wanted,
+          Counts& counts) {
+  const Compiled compiled = compile_kernels({c}, cpu);
+  codegen::Buffers expected = make_buffers(codegen::extents_of(c.kernel), c.fill, 1);
+  ASSERT_TRUE(codegen::evaluate_kernel(c.kernel, expected.spans()).ok());
+  ASSERT_FALSE(is_caught(c, expected, compiled, compiled.ptx)) << c.name << " without a fault";
+  for (const Mutant& mutant : mutants_of(compiled.ptx)) {
+    if (!is_wanted(mutant)) continue;
+    const bool caught = is_caught(c, expected, compiled, mutant.ptx);
+    auto& [made, found] = counts.kinds[mutant.kind];
+    ++made;
+    found += caught ? 1 : 0;
+    if (!caught) counts.survivors += c.name + ": " + mutant.kind + ": " + mutant.line + "\n";
+  }
+}
+
 TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
   ASSERT_TRUE(device().is_open());
   const auto scan = [](const std::string& rows) {
@@ -108,33 +174,26 @@ TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
                 "kernel (3 buffers) {\nouter i0: 1001\n%0 = load f32 b0[i0]\n%1 = load f32 b1[i0 + 4]\n"
                 "%2 = add f32 %0, %1\nstore b2[i0], %2\n}"),
   };
-  std::map<std::string, std::pair<int, int>> kinds;  // by kind of fault: numbers of mutants that were made and caught
-  std::string survivors;
-  const auto test = [&](const KernelCase& c, bool barriers) {
-    const Compiled compiled = compile_kernels({c});
-    codegen::Buffers expected = make_buffers(codegen::extents_of(c.kernel), c.fill, 1);
-    ASSERT_TRUE(codegen::evaluate_kernel(c.kernel, expected.spans()).ok());
-    ASSERT_FALSE(is_caught(c, expected, compiled, compiled.ptx)) << c.name << " without a fault";
-    for (const Mutant& mutant : mutants_of(compiled.ptx)) {
-      if ((mutant.kind == kBarrier) != barriers) continue;
-      const bool caught = is_caught(c, expected, compiled, mutant.ptx);
-      auto& [made, found] = kinds[mutant.kind];
-      ++made;
-      found += caught ? 1 : 0;
-      if (!caught) survivors += c.name + ": " + mutant.kind + ": " + mutant.line + "\n";
-    }
-  };
-  for (const KernelCase& c : large) test(c, true);
-  for (const KernelCase& c : small) test(c, false);
-  int all = 0;
-  for (const auto& [kind, counts] : kinds) {
-    all += counts.second;
-    std::printf("%s: %d of %d caught\n", kind.c_str(), counts.second, counts.first);
+  Counts counts;
+  for (const KernelCase& c : large) test(c, "sm_80", [](const Mutant& m) { return m.kind == kBarrier; }, counts);
+  for (const KernelCase& c : small) test(c, "sm_80", [](const Mutant& m) { return m.kind != kBarrier; }, counts);
+  counts.print();
+  EXPECT_GE(counts.caught(), 100);
+  EXPECT_TRUE(counts.all_caught(kBarrier)) << counts.survivors;
+  EXPECT_TRUE(counts.all_caught("store to shared memory removed")) << counts.survivors;
+}
+
+TEST(GpuMutants, FaultsInProductsByWarpgroups_AreAllCaught) {
+  ASSERT_TRUE(device().is_open());
+  Counts counts;
+  // Several tiles for each block, and more rounds than there are places in shared memory.
+  for (const bool by_depth : {true, false}) {
+    test(from_text("product", product_kernel({"bf16", 1, 264, 392, 520, by_depth, !by_depth})), "sm_90a",
+         [](const Mutant& m) { return m.is_of_warpgroups; }, counts);
   }
-  std::printf("not caught:\n%s", survivors.c_str());
-  EXPECT_GE(all, 100);
-  EXPECT_EQ(kinds[kBarrier].first, kinds[kBarrier].second) << survivors;
-  EXPECT_EQ(kinds["store to shared memory removed"].first, kinds["store to shared memory removed"].second) << survivors;
+  counts.print();
+  EXPECT_GE(counts.caught(), 50);
+  EXPECT_EQ(counts.survivors, "");
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
   finish_reduction(a.reduction, std::move(results));
 }
 
-void KernelEmitter::finish_reduction(size_t reduction, std::vector<Val> results) {
+void KernelEmitter::finish_reduction(size_t reduction, std::vector<Val> results, bool begins_with_zero) {
   const Reduction& r = k_.reductions[reduction];
   for (size_t i = 0; i < r.types.size(); ++i) {
     const uint32_t type = r.types[i];
@@ -228,6 +228,8 @@ void KernelEmitter::finish_reduction(size_t reduction, std::vector<Val> results)
     // LLVM does not know that the identity of a maximum or minimum of floats leaves the other operand as it is.
     const auto is_identity = [&](const Val& x) {
       const Val identity = combine_identity(ir_, r.combine, type);
+      const auto* const constant = llvm::dyn_cast<llvm::Constant>(x.v);
+      if (begins_with_zero && constant && constant->isZeroValue()) return true;
       return x.v == identity.v && x.im == identity.im;
     };
     if (r.inits[i] != kNoExpr && !is_identity(val(r.inits[i]))) {

@@ -165,7 +165,7 @@ class TileEmitter final : public ProductEmitter {
         set_loops(0, k_.outer, tiles_.a.loops, row);
         set_loops(0, k_.outer, tiles_.b.loops, column);
         values_of_stage(0);
-        finish_reduction(0, {{b_.CreateLoad(element_, b_.CreateGEP(element_, shared_, i))}});
+        finish_reduction(0, {{b_.CreateLoad(element_, b_.CreateGEP(element_, shared_, i))}}, true);
         values_of_stage(1);
         for (const Store& s : k_.stores) store(s);
       });

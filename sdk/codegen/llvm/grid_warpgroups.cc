@@ -23,8 +23,12 @@ class WarpgroupEmitter final : public GridEmitter {
         code_(ir_.b) {}
 
  private:
-  static constexpr int kWarps = 4;           ///< warps of a warpgroup
-  static constexpr int64_t kWarpRows = 16;   ///< rows of a product that each of them holds
+  static constexpr int kWarps = 4;  ///< warps of a warpgroup
+  static constexpr int64_t kWarpRows = 16;  ///< rows of a product that each of them holds
+  static constexpr int64_t kChunk = WarpgroupSchedule::kChunk;
+  /// Most turns of the loop over a chunk, and most expressions of a kernel, for which the loop is unrolled.
+  static constexpr int64_t kMostTurns = 8;
+  static constexpr size_t kMostExpressions = 48;
   static constexpr int64_t kBarrierBytes = 8;
   /// Bytes along the depth that one matrix instruction multiplies.
   static constexpr int64_t kStepBytes = 32;
@@ -238,42 +242,103 @@ class WarpgroupEmitter final : public GridEmitter {
   // neighbouring threads compute and store neighbouring results.
 
   void results(const std::vector<Value*>& sums, Value* first_row, Value* first_column) {
-    constexpr int64_t kChunk = WarpgroupSchedule::kChunk;
     Value* const own_row = b_.CreateAdd(first_row, b_.CreateMul(warp_number_, number(kWarpRows)));
     Value* const chunk = b_.CreateGEP(
         b_.getInt8Ty(), shared_,
         b_.CreateAdd(b_.CreateMul(warp_number_, number(WarpgroupSchedule::chunk_bytes())), number(chunks_)));
-    for (int64_t first = 0; first < warpgroups_.columns; first += kChunk) {
-      meet();
-      put(sums, chunk, first);
-      meet();
-      const int64_t lanes = warpgroups_.lanes;
-      loop(lane_, number(kWarpRows * kChunk / lanes), warp_, [&](Value* i) {
-        Value* const in_rows = b_.CreateUDiv(i, number(kChunk / lanes));
-        Value* const in_columns = b_.CreateMul(b_.CreateURem(i, number(kChunk / lanes)), number(lanes));
-        Value* const row = b_.CreateAdd(own_row, in_rows);
-        Value* const column = b_.CreateAdd(first_column, b_.CreateAdd(in_columns, number(first)));
-        Value* inside = b_.CreateICmpULT(row, number(tiles_.a.count));
-        inside = b_.CreateAnd(inside, b_.CreateICmpULT(column, number(tiles_.b.count)));
-        branch(inside, [&] {
-          set_loops(0, k_.outer, tiles_.a.loops, row);
-          set_loops(0, k_.outer, tiles_.b.loops, lanes == 1 ? column : b_.CreateUDiv(column, number(lanes)));
-          lanes_ = static_cast<int>(lanes);
-          values_of_stage(0);
-          Type* const t = lanes == 1 ? element_ : llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes));
-          Value* const from = place_in_chunk(chunk, in_rows, in_columns);
-          finish_reduction(0, {{b_.CreateAlignedLoad(t, from, llvm::Align(static_cast<uint64_t>(4 * lanes)))}});
-          values_of_stage(1);
-          for (const Store& s : k_.stores) store(s);
-          lanes_ = 1;
-        });
-      });
-    }
+    const auto all_chunks = [&](bool is_full) {
+      for (int64_t first = 0; first < warpgroups_.columns; first += kChunk) {
+        emit_warp_barrier(b_);
+        put(sums, chunk, first);
+        emit_warp_barrier(b_);
+        results_of_chunk(chunk, own_row, b_.CreateAdd(first_column, number(first)), is_full);
+      }
+    };
+    Value* is_full = nullptr;
+    const auto test = [&](Value* first, int64_t length, int64_t count) {
+      if (count % length == 0) return;
+      Value* const fits = b_.CreateICmpULE(b_.CreateAdd(first, number(length)), number(count));
+      is_full = is_full ? b_.CreateAnd(is_full, fits) : fits;
+    };
+    test(first_row, warpgroups_.rows, tiles_.a.count);
+    test(first_column, warpgroups_.columns, tiles_.b.count);
+    if (!is_full) return all_chunks(true);
+    branch(is_full, [&] { all_chunks(true); });
+    branch(b_.CreateNot(is_full), [&] { all_chunks(false); });
   }
 
+  /// Computes and stores the results of a chunk, whose first column is `first_column`. `is_full`: all of the tile is
+  /// inside of the result.
+  void results_of_chunk(Value* chunk, Value* own_row, Value* first_column, bool is_full) {
+    const int64_t lanes = warpgroups_.lanes;
+    const int64_t in_row = kChunk / lanes;  // threads that compute a row
+    const int64_t turns = kWarpRows * in_row / warp_;
+    Type* const t = lanes == 1 ? element_ : llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes));
+    const auto sum_at = [&](Value* i, Value*& row, Value*& column) {
+      row = b_.CreateUDiv(i, number(in_row));
+      column = b_.CreateMul(b_.CreateURem(i, number(in_row)), number(lanes));
+      Value* const from = place_in_chunk(chunk, row, column);
+      row = b_.CreateAdd(own_row, row);
+      column = b_.CreateAdd(first_column, column);
+      return b_.CreateAlignedLoad(t, from, llvm::Align(static_cast<uint64_t>(4 * lanes)));
+    };
+    const auto compute = [&](Value* sum, Value* row, Value* column) {
+      set_loops(0, k_.outer, tiles_.a.loops, row);
+      set_loops(0, k_.outer, tiles_.b.loops, lanes == 1 ? column : b_.CreateUDiv(column, number(lanes)));
+      values_of_stage(0);
+      finish_reduction(0, {{sum}}, true);
+      values_of_stage(1);
+    };
+    const auto store_all = [&] {
+      for (const Store& s : k_.stores) store(s);
+    };
+    const bool is_short = turns <= kMostTurns && k_.exprs.size() <= kMostExpressions;
+    if (!is_full || !is_short) {
+      return loop(lane_, number(kWarpRows * in_row), warp_, [&](Value* i) {
+        Value *row = nullptr, *column = nullptr;
+        Value* const sum = sum_at(i, row, column);
+        const auto body = [&] {
+          lanes_ = static_cast<int>(lanes);
+          compute(sum, row, column);
+          store_all();
+          lanes_ = 1;
+        };
+        if (is_full) return body();
+        branch(b_.CreateAnd(b_.CreateICmpULT(row, number(tiles_.a.count)),
+                            b_.CreateICmpULT(column, number(tiles_.b.count))),
+               body);
+      });
+    }
+    // Loads of all turns come before their stores, so that they are in progress at the same time.
+    struct Turn {
+      Value *sum, *row, *column;
+      std::vector<Val> values;
+      std::vector<Value*> loops;
+    };
+    std::vector<Turn> all(static_cast<size_t>(turns));
+    for (int64_t i = 0; i < turns; ++i) {
+      Turn& turn = all[static_cast<size_t>(i)];
+      turn.sum = sum_at(b_.CreateAdd(lane_, number(i * warp_)), turn.row, turn.column);
+    }
+    lanes_ = static_cast<int>(lanes);
+    for (Turn& turn : all) {
+      compute(turn.sum, turn.row, turn.column);
+      turn.values = vals_;
+      turn.loops = iv_;
+    }
+    for (const Turn& turn : all) {
+      vals_ = turn.values;
+      iv_ = turn.loops;
+      store_all();
+    }
+    lanes_ = 1;
+  }
+
+  /// Returns the address of a sum. Each eight columns of a row are moved by the number of the row, so that the rows that a
+  /// warp writes at a time are in different memory banks.
   Value* place_in_chunk(Value* chunk, Value* row, Value* column) {
-    return b_.CreateGEP(element_, chunk,
-                        b_.CreateAdd(b_.CreateMul(row, number(WarpgroupSchedule::kChunkPitch)), column));
+    Value* const moved = b_.CreateXor(column, b_.CreateShl(b_.CreateAnd(row, number(3)), number(3)));
+    return b_.CreateGEP(element_, chunk, b_.CreateAdd(b_.CreateMul(row, number(kChunk)), moved));
   }
 
   /// Writes this thread's sums of columns [first, first + kChunk) to the chunk. A thread has two neighbours in row lane / 4
@@ -281,21 +346,17 @@ class WarpgroupEmitter final : public GridEmitter {
   void put(const std::vector<Value*>& sums, Value* chunk, int64_t first) {
     Value* const row = b_.CreateUDiv(lane_, number(4));
     Value* const pair = b_.CreateMul(b_.CreateURem(lane_, number(4)), number(2));
-    for (int64_t c = 0; c < WarpgroupSchedule::kChunk; c += 8) {
+    for (int64_t c = 0; c < kChunk; c += 8) {
       for (int64_t half = 0; half < 2; ++half) {
         const auto at = static_cast<size_t>((first + c) / 2 + 2 * half);
         Value* two = llvm::PoisonValue::get(llvm::FixedVectorType::get(element_, 2));
         two = b_.CreateInsertElement(two, sums[at], uint64_t{0});
         two = b_.CreateInsertElement(two, sums[at + 1], uint64_t{1});
-        Value* const to =
-            place_in_chunk(chunk, b_.CreateAdd(row, number(8 * half)), b_.CreateAdd(pair, number(c)));
+        Value* const to = place_in_chunk(chunk, b_.CreateAdd(row, number(8 * half)), b_.CreateAdd(pair, number(c)));
         b_.CreateAlignedStore(two, to, llvm::Align(8));
       }
     }
   }
-
-  /// Emits a barrier for the threads of this warp.
-  void meet() { emit_warp_barrier(b_); }
 
   void values_of_stage(int stage) {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {

@@ -295,6 +295,21 @@ Value* Ir::round_to_bf16(Value* f32) {
   return b.CreateBitCast(pair, f32->getType());
 }
 
+Value* Ir::round_pairs_to_bf16(Value* f32) {
+  Value* all = llvm::PoisonValue::get(f32->getType());
+  for (int i = 0; i < lanes_of(f32); i += 2) {
+    const auto lane = static_cast<uint64_t>(i);
+    Value* const pair =
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
+                          {b.CreateExtractElement(f32, lane + 1), b.CreateExtractElement(f32, lane)});
+    Value* const bits = b.CreateBitCast(pair, b.getInt32Ty());
+    Value* const low = b.CreateBitCast(b.CreateShl(bits, uint64_t{16}), b.getFloatTy());
+    Value* const high = b.CreateBitCast(b.CreateAnd(bits, uint64_t{0xffff0000}), b.getFloatTy());
+    all = b.CreateInsertElement(b.CreateInsertElement(all, low, lane), high, lane + 1);
+  }
+  return all;
+}
+
 Value* Ir::each_lane(Value* v, const std::function<Value*(Value*)>& f) {
   if (!v->getType()->isVectorTy()) return f(v);
   Value* all = llvm::PoisonValue::get(v->getType());
@@ -312,6 +327,7 @@ Value* Ir::round_narrow(Value* f32, uint32_t type) {
   FloatFormat f = float_format(type);
   if (type == COLLET_TYPE_BF16) {
     Type* i32 = int_like(f32);
+    if (target.has_grid() && f32->getType()->isVectorTy() && lanes_of(f32) % 2 == 0) return round_pairs_to_bf16(f32);
     if (target.has_grid()) return each_lane(f32, [&](Value* x) { return round_to_bf16(x); });
     return b.CreateBitCast(b.CreateShl(encode(f32, f), constant_int(i32, 16)), f32->getType());
   }
@@ -337,6 +353,18 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateZExt(x.v, st);
   if (!is_narrow_float(type)) return x.v;
   if (type == COLLET_TYPE_F16 && target.half_conversion) return narrow_half(x.v, st);
+  if (type == COLLET_TYPE_BF16 && target.has_grid() && x.v->getType()->isVectorTy() && lanes_of(x.v) % 2 == 0) {
+    // Two lanes become a word again, as round_pairs_to_bf16 had it.
+    const auto words = static_cast<unsigned>(lanes_of(x.v) / 2);
+    Value* const bits = bits_of(x.v);
+    Value* all = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt32Ty(), words));
+    for (uint64_t i = 0; i < words; ++i) {
+      Value* const low = b.CreateLShr(b.CreateExtractElement(bits, 2 * i), uint64_t{16});
+      Value* const high = b.CreateAnd(b.CreateExtractElement(bits, 2 * i + 1), uint64_t{0xffff0000});
+      all = b.CreateInsertElement(all, b.CreateOr(low, high), i);
+    }
+    return b.CreateBitCast(all, st);
+  }
   if (type == COLLET_TYPE_BF16) {  // the value has been rounded to bf16 already
     return b.CreateTrunc(b.CreateLShr(bits_of(x.v), constant_int(int_like(x.v), 16)), st);
   }

@@ -125,6 +125,8 @@ class Ir {
   llvm::Value* widen_half(llvm::Value* half);
   /// Rounds a scalar to bf16, for a grid. All NaNs become one, as in the arithmetic of GPUs.
   llvm::Value* round_to_bf16(llvm::Value* f32);
+  /// The same for a vector with an even number of lanes, with one instruction for two lanes.
+  llvm::Value* round_pairs_to_bf16(llvm::Value* f32);
   /// Returns the value with the type of `v` whose lanes are the results of `f` for the lanes of `v`.
   llvm::Value* each_lane(llvm::Value* v, const std::function<llvm::Value*(llvm::Value*)>& f);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);

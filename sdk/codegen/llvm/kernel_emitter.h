@@ -201,7 +201,8 @@ class KernelEmitter {
   /// Ends a reduction: computes its totals and calls finish_reduction.
   virtual void finish(const Accumulator& a, int outer_lanes);
   /// Combines the totals `results` with the initial values, and sets the expressions that use the reduction.
-  void finish_reduction(size_t reduction, std::vector<Val> results);
+  /// `begins_with_zero`: the results are sums that began with 0, to which an initial value of 0 adds nothing.
+  void finish_reduction(size_t reduction, std::vector<Val> results, bool begins_with_zero = false);
 
   // Scans.
   /// Emits the loop of a scan, whose running values are in registers.

@@ -142,7 +142,7 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   if (!find_boxes(kernel, t.a, t.batch, w.matrix_type, w.a) || !find_boxes(kernel, t.b, t.batch, w.matrix_type, w.b))
     return false;
   constexpr int kLanes = 4;  // of 32-bit sums: an access of 16 bytes to shared memory
-  const bool along_columns = contiguous && std::bit_width(t.b.loops) == static_cast<int>(*contiguous) + 1;
+  const bool along_columns = contiguous && static_cast<size_t>(std::bit_width(t.b.loops)) == *contiguous + 1;
   w.lanes = along_columns ? lanes_along(kernel, *contiguous, kLanes) : 1;
 
   // The time of a tile, in cycles: the matrix instructions take `columns` / 2 for 32 bytes of the depth of each

@@ -37,9 +37,7 @@ struct WarpgroupSchedule {
   static constexpr int64_t kLineBytes = 128;  ///< bytes along the contiguous dimension of a box: those that are swizzled
   static constexpr int64_t kBoxAlignment = 1024;  ///< of a box in shared memory, in bytes
   /// Columns of a tile that a warp writes to shared memory at a time, to compute and store neighbours together.
-  static constexpr int kChunk = 32;
-  /// Elements from one row of a chunk to the next. It is more than the columns, so that rows are in different banks.
-  static constexpr int kChunkPitch = kChunk + 8;
+  static constexpr int kChunk = 64;
 
   BoxOperand a;  ///< rows by depth
   BoxOperand b;  ///< columns by depth
@@ -57,7 +55,7 @@ struct WarpgroupSchedule {
   int64_t b_bytes() const { return columns * kLineBytes; }
   int64_t round_bytes() const { return a_bytes() + b_bytes(); }
   /// Returns the bytes of one warp's chunk of results; an element of a sum has four bytes.
-  static int64_t chunk_bytes() { return int64_t{16} * kChunkPitch * 4; }
+  static int64_t chunk_bytes() { return int64_t{16} * kChunk * 4; }
   /// Returns the bytes of shared memory: rounds, chunks, and two barriers for each round.
   int64_t shared_bytes() const { return rounds * (round_bytes() + 16) + 4 * consumers() * chunk_bytes(); }
 
