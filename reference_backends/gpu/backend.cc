@@ -151,7 +151,8 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
   };
   codegen::set_grid_code(mine, target);
-  mine->compiler = with_machine_code(mine->compiler, target.cpu == "sm_90a" ? target.cpu : "sm_" + std::to_string(facts.capability));
+  mine->compiler =
+      with_machine_code(mine->compiler, target.cpu == "sm_90a" ? target.cpu : "sm_" + std::to_string(facts.capability));
 }
 
 kernel::Backend describe() {

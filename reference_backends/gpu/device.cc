@@ -640,8 +640,7 @@ void Device::launch(const Launch& what) {
   thread_local std::vector<CUtensorMap> maps;
   maps.clear();
   timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
-    if (what.maps)
-      check(append_tensor_maps(driver_, *what.maps, what.arguments, &maps), "cuTensorMapEncodeTiled");
+    if (what.maps) check(append_tensor_maps(driver_, *what.maps, what.arguments, &maps), "cuTensorMapEncodeTiled");
     for (CUtensorMap& map : maps) parameters.push_back(&map);
     check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
                                  what.shared_bytes, compute_.stream, parameters.data(), nullptr),

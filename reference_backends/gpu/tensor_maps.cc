@@ -36,11 +36,11 @@ CUresult append_tensor_maps(const Driver& driver, const std::vector<codegen::Ten
     std::copy(map.strides.begin(), map.strides.end(), strides);
     std::copy(map.box.begin(), map.box.end(), box);
     CUtensorMap made;
-    const CUresult result = driver.cuTensorMapEncodeTiled(
-        &made, type_of(map), static_cast<unsigned int>(rank),
-        reinterpret_cast<void*>(arguments[map.place] + map.offset), sizes, strides, box, steps,
-        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult result =
+        driver.cuTensorMapEncodeTiled(&made, type_of(map), static_cast<unsigned int>(rank),
+                                      reinterpret_cast<void*>(arguments[map.place] + map.offset), sizes, strides, box,
+                                      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) return result;
     out->push_back(made);
   }

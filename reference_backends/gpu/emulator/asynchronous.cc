@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint32_t kMostArrivals = (1u << 20) - 1;
 constexpr int64_t kMostBytes = (1 << 20) - 1;
-constexpr uint32_t kLine = 128;   ///< bytes of a line in swizzled memory
-constexpr uint32_t kChunk = 16;   ///< bytes that are moved as a whole
+constexpr uint32_t kLine = 128;    ///< bytes of a line in swizzled memory
+constexpr uint32_t kChunk = 16;    ///< bytes that are moved as a whole
 constexpr uint32_t kBlock = 1024;  ///< bytes after which the pattern of swizzled lines repeats
 
 /// Kinds of meetings in addition to those of warp.cc and mma.cc.
@@ -210,6 +210,14 @@ void read_factor(Worker& w, Thread& t, const Factor& f, unsigned first, unsigned
   }
 }
 
+/// Returns an element of a first factor of 16-bit numbers in registers, of which each thread has those of rows lane / 4 and
+/// eight below, and of steps 2 (lane % 4) and eight behind.
+double element_of_lane(const Meeting& m, const WgmmaShape& s, unsigned row, unsigned k) {
+  const auto& d = *static_cast<const ProductData*>(m.data[row % 8 * 4 + k % 8 / 2]);
+  const uint32_t word = d.in[s.n / 2 + row / 8 + k / 8 * 2];
+  return to_double(word >> k % 2 * 16 & 0xffff, s.type == Type::kBf16 ? Format::kBf16 : Format::kF16);
+}
+
 void multiply_all(Worker& w, Meeting& m) {
   const WgmmaShape s = WgmmaShape::of_code(m.code);
   Thread& first = w.thread(m.warp * 32);
@@ -228,16 +236,18 @@ void multiply_all(Worker& w, Meeting& m) {
   if (!products.is_fenced)
     w.fail(first, m.line, CUDA_ERROR_LAUNCH_FAILED, "wgmma: there was no wgmma.fence since the last wait");
   const unsigned bytes = bytes_of(s.type);
-  const Factor a = factor_of(w, first, d0.a, !s.a_by_rows, bytes, m.line);
+  Factor a;
+  if (!s.a_in_registers) a = factor_of(w, first, d0.a, !s.a_by_rows, bytes, m.line);
   const Factor b = factor_of(w, first, d0.b, !s.b_by_rows, bytes, m.line);
   const unsigned depth = 32 / bytes;
   const unsigned row = m.warp % 4 * 16;
-  read_factor(w, first, a, row, 16, depth, m.line, products.open);
+  if (!s.a_in_registers) read_factor(w, first, a, row, 16, depth, m.line, products.open);
   read_factor(w, first, b, 0, s.n, depth, m.line, products.open);
 
   static thread_local double left[16][32], right[32][256];
   for (unsigned k = 0; k < depth; ++k) {
-    for (unsigned i = 0; i < 16; ++i) left[i][k] = element_of(w, s.type, a.at(row + i, k));
+    for (unsigned i = 0; i < 16; ++i)
+      left[i][k] = s.a_in_registers ? element_of_lane(m, s, i, k) : element_of(w, s.type, a.at(row + i, k));
     for (unsigned j = 0; j < s.n; ++j) right[k][j] = element_of(w, s.type, b.at(j, k));
   }
   const bool is_integer = s.type == Type::kS8 || s.type == Type::kU8;

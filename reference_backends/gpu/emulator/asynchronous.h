@@ -14,10 +14,10 @@ namespace collet::gpu::emulator {
 
 /// A barrier in shared memory. A phase ends when all expected threads have arrived and all announced bytes have come.
 struct MemoryBarrier {
-  uint32_t expected = 0;   ///< arrivals of a phase
-  int64_t pending = 0;     ///< arrivals that are missing
-  int64_t bytes = 0;       ///< announced bytes that have not come
-  uint64_t phase = 0;      ///< number of phases that have ended
+  uint32_t expected = 0;    ///< arrivals of a phase
+  int64_t pending = 0;      ///< arrivals that are missing
+  int64_t bytes = 0;        ///< announced bytes that have not come
+  uint64_t phase = 0;       ///< number of phases that have ended
   uint32_t gathered[32]{};  ///< clocks of each warp that happen before the end of this phase
   uint32_t released[32]{};  ///< the same for the phase that has ended last
 };

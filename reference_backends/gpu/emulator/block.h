@@ -78,10 +78,10 @@ struct Warp {
   // Vector clock, from which follows whether one access happens before another.
   uint32_t clock = 0;
   uint32_t all_waited = 0;  ///< value of the clock when all lanes waited at a barrier of the block last
-  uint32_t seen[32] = {};  ///< accesses of each warp up to this clock happen before those of this warp
-  uint32_t meets = 1;      ///< number of meetings of lanes so far, plus 1
-  uint32_t all_met = 0;    ///< value of `meets` when all lanes met last
-  uint32_t met[32] = {};   ///< by lane: value of `meets` when it last met other lanes
+  uint32_t seen[32] = {};   ///< accesses of each warp up to this clock happen before those of this warp
+  uint32_t meets = 1;       ///< number of meetings of lanes so far, plus 1
+  uint32_t all_met = 0;     ///< value of `meets` when all lanes met last
+  uint32_t met[32] = {};    ///< by lane: value of `meets` when it last met other lanes
   uint32_t met_mask[32] = {};
   WarpProducts products;
 };

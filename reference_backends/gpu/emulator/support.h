@@ -71,7 +71,7 @@ void collet_emu_box_copy(Thread* thread, uint32_t to, uint64_t map, uint32_t ran
 void collet_emu_proxy_fence(Thread* thread);
 void collet_emu_wgmma_fence(Thread* thread, uint32_t line);
 /// Multiplies matrices in shared memory. `code` is WgmmaShape::code(), `a` and `b` are their descriptors. `in` has the
-/// registers to which the product is added, `out` receives the sums.
+/// registers to which the product is added, then those of the first factor if it is in registers; `out` receives the sums.
 void collet_emu_wgmma(Thread* thread, uint32_t code, uint64_t a, uint64_t b, const uint32_t* in, uint32_t* out,
                       uint32_t line);
 void collet_emu_wgmma_commit(Thread* thread, uint32_t line);
@@ -112,13 +112,14 @@ struct MmaShape {
 /// shared memory and sums in f32 or s32. Its depth is 32 bytes of a factor.
 struct WgmmaShape {
   unsigned n = 8;
-  Type type = Type::kNone;                      ///< of both factors
-  bool adds = true;                             ///< false: the registers are not read
-  bool a_by_rows = false, b_by_rows = false;    ///< the factor is contiguous along its rows (columns)
+  Type type = Type::kNone;                    ///< of both factors
+  bool adds = true;                           ///< false: the registers are not read
+  bool a_by_rows = false, b_by_rows = false;  ///< the factor is contiguous along its rows (columns)
+  bool a_in_registers = false;                ///< the first factor is in four registers of each thread
 
   uint32_t code() const {
     return n | static_cast<uint32_t>(type) << 9 | uint32_t{adds} << 14 | uint32_t{a_by_rows} << 15 |
-           uint32_t{b_by_rows} << 16;
+           uint32_t{b_by_rows} << 16 | uint32_t{a_in_registers} << 17;
   }
   static WgmmaShape of_code(uint32_t code) {
     WgmmaShape s;
@@ -127,6 +128,7 @@ struct WgmmaShape {
     s.adds = code >> 14 & 1;
     s.a_by_rows = code >> 15 & 1;
     s.b_by_rows = code >> 16 & 1;
+    s.a_in_registers = code >> 17 & 1;
     return s;
   }
 };

@@ -17,7 +17,7 @@ struct TensorMapData {
   uint8_t rank = 0;
   uint8_t element_bytes = 0;
   bool rounds_to_tf32 = false;  ///< copied f32 are rounded to tf32
-  bool is_swizzled = false;  ///< chunks of 16 bytes are exchanged within each eight lines of 128 bytes
+  bool is_swizzled = false;     ///< chunks of 16 bytes are exchanged within each eight lines of 128 bytes
 };
 static_assert(sizeof(TensorMapData) <= 128);
 

@@ -125,11 +125,14 @@ void FunctionTranslator::op_wgmma(const Instruction& in, Modifiers& m) {
   if (m.need_type() != shape.type) fail(in, "factors of two types are not known");
   const bool is_integer = shape.type == Type::kS8 || shape.type == Type::kU8;
   const bool is_half = shape.type == Type::kF16 || shape.type == Type::kBf16;
-  const bool is_known = is_integer || is_half || shape.type == Type::kTf32 || shape.type == Type::kE4m3 ||
-                        shape.type == Type::kE5m2;
+  const bool is_known =
+      is_integer || is_half || shape.type == Type::kTf32 || shape.type == Type::kE4m3 || shape.type == Type::kE5m2;
   if (!is_known || sum != (is_integer ? Type::kS32 : Type::kF32)) fail(in, "these types are not known");
   if (depth != 256 / bits_of(shape.type)) fail(in, "this shape is not known for these types");
-  const size_t flags = is_integer ? 0 : is_half ? 4 : 2;
+  shape.a_in_registers = operand(in, 1).kind == Operand::Kind::kVector;
+  if (shape.a_in_registers && (!is_half || operand(in, 1).elements.size() != 4))
+    fail(in, "of first factors in registers, those of four registers with 16-bit numbers are known");
+  const size_t flags = is_integer ? 0 : !is_half ? 2 : shape.a_in_registers ? 3 : 4;
   want_operands(in, 4 + flags, 4 + flags);
   const auto flag = [&](size_t i) {
     const Operand& o = operand(in, i);
@@ -138,24 +141,31 @@ void FunctionTranslator::op_wgmma(const Instruction& in, Modifiers& m) {
   };
   if (flags != 0 && (flag(4) != 1 || flag(5) != 1)) fail(in, "factors with the other sign are not known");
   if (is_half) {
-    shape.a_by_rows = flag(6) != 0;
-    shape.b_by_rows = flag(7) != 0;
+    shape.a_by_rows = !shape.a_in_registers && flag(6) != 0;
+    shape.b_by_rows = flag(3 + flags) != 0;
   }
   const Operand& d = operand(in, 0);
   if (d.kind != Operand::Kind::kVector || d.elements.size() != shape.n / 2)
     fail(in, "the sums are " + std::to_string(shape.n / 2) + " registers");
-  V memory = scratch(256);
-  V out = b_.CreateConstGEP1_64(b_.getInt32Ty(), memory, 128);
+  V memory = scratch(264);
+  V out = b_.CreateConstGEP1_64(b_.getInt32Ty(), memory, 136);
   for (size_t i = 0; i < d.elements.size(); ++i) {
     b_.CreateAlignedStore(read_bits(in, d.elements[i], 32), b_.CreateConstGEP1_64(b_.getInt32Ty(), memory, i),
                           llvm::Align(4));
   }
+  if (shape.a_in_registers) {
+    for (size_t i = 0; i < 4; ++i) {
+      b_.CreateAlignedStore(read_bits(in, operand(in, 1).elements[i], 32),
+                            b_.CreateConstGEP1_64(b_.getInt32Ty(), memory, d.elements.size() + i), llvm::Align(4));
+    }
+  }
+  V a = shape.a_in_registers ? i64(0) : read_bits(in, operand(in, 1), 64);
   V adds = read_predicate(in, operand(in, 3));
   WgmmaShape fresh = shape;
   fresh.adds = false;
   V code = b_.CreateSelect(adds, i32(shape.code()), i32(fresh.code()));
   call(b_.getVoidTy(), &collet_emu_wgmma,
-       {thread_, code, read_bits(in, operand(in, 1), 64), read_bits(in, operand(in, 2), 64), memory, out, line_of(in)});
+       {thread_, code, a, read_bits(in, operand(in, 2), 64), memory, out, line_of(in)});
   for (size_t i = 0; i < d.elements.size(); ++i) {
     write(in, d.elements[i],
           b_.CreateAlignedLoad(b_.getInt32Ty(), b_.CreateConstGEP1_64(b_.getInt32Ty(), out, i), llvm::Align(4)));

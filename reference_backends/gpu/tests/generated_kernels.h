@@ -76,11 +76,8 @@ class Emulated {
       done(driver_.cuMemcpyHtoD_v2(memory[i], buffers[i].data(), buffers[i].size()));
     }
     std::vector<CUtensorMap> maps;
-    if (schedule.form == codegen::GridSchedule::Form::kWarpgroups) {
-      const std::vector<uint64_t> addresses(memory.begin(), memory.end());
-      done(append_tensor_maps(driver_, {schedule.warpgroups.a.map, schedule.warpgroups.b.map}, addresses.data(),
-                              &maps));
-    }
+    const std::vector<uint64_t> addresses(memory.begin(), memory.end());
+    done(append_tensor_maps(driver_, schedule.maps, addresses.data(), &maps));
     for (CUtensorMap& map : maps) parameters.push_back(&map);
     if (schedule.shared_bytes != 0)
       done(driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -112,7 +109,8 @@ inline codegen::Target target(const std::string& cpu = "sm_80") {
   codegen::Target out;
   const codegen::Status found = codegen::cross_target("nvptx64:" + cpu, out);
   EXPECT_TRUE(found.ok()) << found.message();
-  out.grid.processors = 2;  // few processors give few blocks, so that each thread computes several points
+  // Few processors give few blocks, so that each thread computes several points, and a block several tiles.
+  out.grid.processors = out.grid.warpgroups ? 1 : 2;
   return out;
 }
 

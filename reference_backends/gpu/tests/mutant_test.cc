@@ -48,7 +48,8 @@ std::vector<Mutant> mutants_of(const std::string& ptx) {
   static const Change changes[] = {
       {"barrier of a warp removed", std::regex("^\\s*bar\\.warp\\.sync.*"), ""},
       {"arrival removed", std::regex("^\\s*(@\\S+ )?mbarrier\\.arrive.*"), ""},
-      {"other bytes announced", std::regex("(mbarrier\\.arrive\\.expect_tx\\.shared::cta\\.b64 _, \\[\\S+\\]), \\S+;"), "$1, 128;"},
+      {"other bytes announced", std::regex("(mbarrier\\.arrive\\.expect_tx\\.shared::cta\\.b64 _, \\[\\S+\\]), \\S+;"),
+       "$1, 128;"},
       {"no wait for a phase", std::regex("mbarrier\\.try_wait\\.parity\\S* ended, .*;"), "setp.eq.b32 ended, 0, 0;"},
       {"the other phase", std::regex("(mbarrier\\.try_wait\\.parity\\S* ended, \\[\\S+\\]), \\S+;"), "$1, 0;"},
       {"no wait for products", std::regex("^\\s*wgmma\\.wait_group.*"), ""},
@@ -128,7 +129,8 @@ struct Counts {
     return found != kinds.end() && found->second.first == found->second.second;
   }
   void print() const {
-    for (const auto& [kind, count] : kinds) std::printf("%s: %d of %d caught\n", kind.c_str(), count.second, count.first);
+    for (const auto& [kind, count] : kinds)
+      std::printf("%s: %d of %d caught\n", kind.c_str(), count.second, count.first);
     std::printf("not caught:\n%s", survivors.c_str());
   }
 };
@@ -188,8 +190,9 @@ TEST(GpuMutants, FaultsInProductsByWarpgroups_AreAllCaught) {
   Counts counts;
   // Several tiles for each block, and more rounds than there are places in shared memory.
   for (const bool by_depth : {true, false}) {
-    test(from_text("product", product_kernel({"bf16", 1, 264, 392, 520, by_depth, !by_depth})), "sm_90a",
-         [](const Mutant& m) { return m.is_of_warpgroups; }, counts);
+    test(
+        from_text("product", product_kernel({"bf16", 1, 264, 392, 520, by_depth, !by_depth})), "sm_90a",
+        [](const Mutant& m) { return m.is_of_warpgroups; }, counts);
   }
   counts.print();
   EXPECT_GE(counts.caught(), 50);

@@ -346,8 +346,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
     call.blocks = schedule.blocks;
     call.block_threads = schedule.block_threads;
     call.shared_bytes = schedule.shared_bytes;
-    if (schedule.form == GridSchedule::Form::kWarpgroups)
-      call.maps = {schedule.warpgroups.a.map, schedule.warpgroups.b.map};
+    call.maps = schedule.maps;
     return;
   }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;

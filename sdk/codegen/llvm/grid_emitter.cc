@@ -481,13 +481,17 @@ void mark_as_maps(llvm::Function* function, unsigned first) {
     function->addParamAttr(i, llvm::Attribute::getWithByValType(context, bytes));
     function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kMapBytes)));
     // LLVM counts from 1 here.
-    numbers.push_back(
-        llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), i + 1)));
+    numbers.push_back(llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), i + 1)));
   }
   llvm::NamedMDNode* const all = function->getParent()->getOrInsertNamedMetadata("nvvm.annotations");
-  all->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function),
-                                              llvm::MDString::get(context, "grid_constant"),
-                                              llvm::MDNode::get(context, numbers)}));
+  // A block has a processor for itself, so that its threads can share the registers in their own way.
+  llvm::Type* const i32 = llvm::Type::getInt32Ty(context);
+  all->addOperand(
+      llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, "minctasm"),
+                                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, 1))}));
+  all->addOperand(
+      llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, "grid_constant"),
+                                  llvm::MDNode::get(context, numbers)}));
 }
 
 }  // namespace
@@ -539,11 +543,11 @@ llvm::Value* emit_block_number(llvm::IRBuilder<>& at) {
 llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
                                  const std::string& name) {
   const bool has_groups = kernel.schedule.form == GridSchedule::Form::kUpdates;
-  const bool has_maps = kernel.schedule.form == GridSchedule::Form::kWarpgroups;
-  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + (has_groups || has_maps ? 2 : 0),
+  const size_t maps = kernel.schedule.maps.size();
+  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + maps + (has_groups ? 2 : 0),
                                             llvm::PointerType::get(module.getContext(), 0));
   llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
-  if (has_maps) mark_as_maps(function, kernel.kernel.buffers);
+  if (maps != 0) mark_as_maps(function, kernel.kernel.buffers);
   switch (kernel.schedule.form) {
     case GridSchedule::Form::kTiles:
       emit_grid_tiles(kernel, module, target, function);
@@ -552,7 +556,8 @@ llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module,
       emit_grid_warpgroups(kernel, module, target, function);
       break;
     case GridSchedule::Form::kAttention:
-      emit_grid_attention(kernel, module, target, function);
+      kernel.schedule.attention.warpgroups ? emit_warpgroup_attention(kernel, module, target, function)
+                                           : emit_grid_attention(kernel, module, target, function);
       break;
     case GridSchedule::Form::kTransposedTiles:
       emit_grid_transpose(kernel, module, target, function);

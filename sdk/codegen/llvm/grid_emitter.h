@@ -75,6 +75,11 @@ void emit_grid_warpgroups(const GridKernel& kernel, llvm::Module& module, const 
 void emit_grid_attention(const GridKernel& kernel, llvm::Module& module, const Target& target,
                          llvm::Function* function);
 
+/// Emits attention by warpgroups, see warpgroup_attention.cc. The function has parameters more, after the kernel's buffers:
+/// the descriptors of queries, keys and values.
+void emit_warpgroup_attention(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                              llvm::Function* function);
+
 /// Emits the kernels of a scatter, see grid_updates.cc. The function has two parameters more, after the kernel's
 /// buffers: the sorted keys and their points.
 void emit_grid_updates(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);

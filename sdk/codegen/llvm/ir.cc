@@ -299,9 +299,8 @@ Value* Ir::round_pairs_to_bf16(Value* f32) {
   Value* all = llvm::PoisonValue::get(f32->getType());
   for (int i = 0; i < lanes_of(f32); i += 2) {
     const auto lane = static_cast<uint64_t>(i);
-    Value* const pair =
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
-                          {b.CreateExtractElement(f32, lane + 1), b.CreateExtractElement(f32, lane)});
+    Value* const pair = b.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
+                                          {b.CreateExtractElement(f32, lane + 1), b.CreateExtractElement(f32, lane)});
     Value* const bits = b.CreateBitCast(pair, b.getInt32Ty());
     Value* const low = b.CreateBitCast(b.CreateShl(bits, uint64_t{16}), b.getFloatTy());
     Value* const high = b.CreateBitCast(b.CreateAnd(bits, uint64_t{0xffff0000}), b.getFloatTy());

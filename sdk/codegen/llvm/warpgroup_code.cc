@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/warpgroup_code.h"
 
+#include <collet/collet.h>
 #include <llvm/IR/InlineAsm.h>
 
 namespace collet::codegen {
@@ -56,6 +57,11 @@ void WarpgroupCode::copy_box(Value* to, Value* map, const std::vector<Value*>& c
   assembly(b_.getVoidTy(), text + "}], [$2];", constraints + ",~{memory}", operands);
 }
 
+void WarpgroupCode::set_registers(int count, bool increases) {
+  const std::string direction = increases ? "inc" : "dec";
+  assembly(b_.getVoidTy(), "setmaxnreg." + direction + ".sync.aligned.u32 " + std::to_string(count) + ";", "", {});
+}
+
 void WarpgroupCode::prefetch_map(Value* map) {
   assembly(b_.getVoidTy(), "prefetch.tensormap [$0];", "l,~{memory}", {map});
 }
@@ -70,7 +76,7 @@ std::vector<llvm::Value*> WarpgroupCode::with_sums(const std::string& text, cons
     outputs += type->isFloatTy() ? "=f," : "=r,";
     inputs += std::to_string(i) + ",";
   }
-  for (size_t i = 0; i < others.size(); ++i) inputs += "l,";
+  for (Value* v : others) inputs += v->getType()->isIntegerTy(64) ? "l," : "r,";
   std::vector<Value*> operands = sums;
   operands.insert(operands.end(), others.begin(), others.end());
   llvm::Type* const result = llvm::StructType::get(b_.getContext(), std::vector<llvm::Type*>(sums.size(), type));
@@ -80,27 +86,63 @@ std::vector<llvm::Value*> WarpgroupCode::with_sums(const std::string& text, cons
   return out;
 }
 
-std::vector<llvm::Value*> WarpgroupCode::start_products(const Product& what, const std::vector<Value*>& a,
-                                                        const std::vector<Value*>& b, const std::vector<Value*>& sums) {
-  std::string registers = "{";
-  for (size_t i = 0; i < sums.size(); ++i) registers += (i == 0 ? "$" : ", $") + std::to_string(i);
-  registers += "}";
-  // The factors are neither negated; 1 says that one lies by rows (columns).
-  const bool is_float = what.types.substr(0, 3) == "f32";
-  std::string flags = is_float ? ", 1, 1" : "";
-  if (what.can_transpose)
-    flags += std::string(what.a_by_depth ? ", 0" : ", 1") + (what.b_by_depth ? ", 0" : ", 1");
-  std::string text = "{\n.reg .pred adds;\nsetp.ne.b32 adds, 1, 0;\nwgmma.fence.sync.aligned;\n";
-  std::vector<Value*> others;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const size_t at = 2 * sums.size() + others.size();
-    text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(what.columns) + "k" + std::to_string(what.depth) + "." +
-            what.types + " " + registers + ", $" + std::to_string(at) + ", $" + std::to_string(at + 1) + ", adds" +
-            flags + ";\n";
-    others.insert(others.end(), {a[i], b[i]});
+WarpgroupCode::Product WarpgroupCode::product_of(uint32_t type, int columns, bool a_by_depth, bool b_by_depth) {
+  constexpr int kDepthBytes = 32;
+  Product out;
+  out.columns = columns;
+  out.depth = kDepthBytes / static_cast<int>(collet_type_bytes(type));
+  out.a_by_depth = a_by_depth;
+  out.b_by_depth = b_by_depth;
+  out.can_transpose = collet_type_bytes(type) == 2;
+  switch (type) {
+    case COLLET_TYPE_BF16:
+      out.types = "f32.bf16.bf16";
+      break;
+    case COLLET_TYPE_F16:
+      out.types = "f32.f16.f16";
+      break;
+    case COLLET_TYPE_S8:
+      out.types = "s32.s8.s8";
+      break;
+    case COLLET_TYPE_U8:
+      out.types = "s32.u8.u8";
+      break;
+    default:
+      out.types = "f32.tf32.tf32";
+      break;
   }
-  text += "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;\n}";
-  return with_sums(text, sums, others);
+  return out;
+}
+
+std::vector<llvm::Value*> WarpgroupCode::start_products(const Product& what, const std::vector<Value*>& a,
+                                                        const std::vector<Value*>& b, const std::vector<Value*>& sums,
+                                                        int most_groups) {
+  const size_t each = a.size() / b.size();  // operands of a first factor: a descriptor or four registers
+  const auto list = [](size_t first, size_t count) {
+    std::string out = "{";
+    for (size_t i = 0; i < count; ++i) out += (i == 0 ? "$" : ", $") + std::to_string(first + i);
+    return out + "}";
+  };
+  // The factors are not negated; 1 says that one lies by rows (columns).
+  std::string flags = what.types.starts_with("f32") ? ", 1, 1" : "";
+  if (what.can_transpose && each == 1) flags += what.a_by_depth ? ", 0" : ", 1";
+  if (what.can_transpose) flags += what.b_by_depth ? ", 0" : ", 1";
+  std::string text = "{\n.reg .pred adds;\nsetp.ne.b32 adds, " + std::string(what.begins ? "0" : "1") +
+                     ", 0;\nwgmma.fence.sync.aligned;\n";
+  std::vector<Value*> others;
+  for (size_t i = 0; i < b.size(); ++i) {
+    const size_t at = 2 * sums.size() + others.size();
+    if (what.begins && i == 1) text += "setp.ne.b32 adds, 1, 0;\n";
+    text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(what.columns) + "k" + std::to_string(what.depth) +
+            "." + what.types + " " + list(0, sums.size()) + ", " +
+            (each == 1 ? "$" + std::to_string(at) : list(at, each)) + ", $" + std::to_string(at + each) + ", adds" +
+            flags + ";\n";
+    for (size_t k = 0; k < each; ++k) others.push_back(a[i * each + k]);
+    others.push_back(b[i]);
+  }
+  text += "wgmma.commit_group.sync.aligned;\n";
+  if (most_groups >= 0) text += "wgmma.wait_group.sync.aligned " + std::to_string(most_groups) + ";\n";
+  return with_sums(text + "}", sums, others);
 }
 
 std::vector<llvm::Value*> WarpgroupCode::finish_products(const std::vector<Value*>& sums) {

@@ -38,22 +38,27 @@ class WarpgroupCode {
   /// Starts the copy of a box of the array that `map` describes to shared memory at `to`. `coordinates` are i32, those of
   /// the contiguous dimension first. The box's bytes are counted by the barrier.
   void copy_box(Value* to, Value* map, const std::vector<Value*>& coordinates, Value* barrier);
+  /// Changes the number of registers of each thread of this warpgroup. All its threads must take part.
+  void set_registers(int count, bool increases);
   /// Loads the descriptor of an array into the cache of descriptors.
   void prefetch_map(Value* map);
 
   /// A matrix instruction: 64 rows by `columns`.
   struct Product {
-    std::string types;        ///< such as "f32.bf16.bf16"
-    int columns = 0;          ///< a multiple of 8, at most 256
-    int depth = 0;            ///< steps of one instruction
+    std::string types;           ///< such as "f32.bf16.bf16"
+    int columns = 0;             ///< a multiple of 8, at most 256
+    int depth = 0;               ///< steps of one instruction
     bool can_transpose = false;  ///< whether the instruction says how its factors lie
     bool a_by_depth = true, b_by_depth = true;
+    bool begins = false;  ///< whether the first product of a call is not added to the sums
   };
-  /// Starts `a.size()` products of this warpgroup, which add to `sums`, and waits until those that were started before
-  /// this call have ended. `a` and `b` are the descriptors of the factors. Returns the sums, which must not be used before
-  /// finish_products.
+  /// Returns the matrix instruction that multiplies elements of type `type`: BF16, F16, F32 as tf32, S8 or U8.
+  static Product product_of(uint32_t type, int columns, bool a_by_depth, bool b_by_depth);
+  /// Starts `b.size()` products of this warpgroup, which add to `sums`. `b` are descriptors of factors, and so are `a`; or
+  /// `a` has the four registers of each first factor, i32. Waits until at most `most_groups` calls have not ended, of
+  /// which this is one; -1: does not wait. Returns the sums, which must not be used before finish_products.
   std::vector<Value*> start_products(const Product& what, const std::vector<Value*>& a, const std::vector<Value*>& b,
-                                     const std::vector<Value*>& sums);
+                                     const std::vector<Value*>& sums, int most_groups);
   /// Waits until all products of this warpgroup have ended.
   std::vector<Value*> finish_products(const std::vector<Value*>& sums);
 

@@ -155,6 +155,7 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
       out.block_threads = static_cast<uint32_t>(out.warpgroups.block_threads());
       out.blocks = static_cast<uint32_t>(std::min<int64_t>(out.tiles.tiles(), limits.processors));
       out.shared_bytes = static_cast<uint32_t>(out.warpgroups.shared_bytes());
+      out.maps = {out.warpgroups.a.map, out.warpgroups.b.map};
       if (out.warpgroups.lanes > 1) {
         kernel.lanes = out.warpgroups.lanes;
         kernel.lane_loop = static_cast<size_t>(std::bit_width(out.tiles.b.loops)) - 1;
@@ -234,6 +235,18 @@ GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention,
   schedule.form = GridSchedule::Form::kAttention;
   schedule.attention = attention;
   schedule.parallel = outer_loops(kernel);
+  if (attention.warpgroups) {
+    const WarpgroupAttention& w = *attention.warpgroups;
+    schedule.block_threads = static_cast<uint32_t>(w.block_threads());
+    schedule.blocks = static_cast<uint32_t>(std::min<int64_t>(w.tiles(attention), limits.processors));
+    schedule.shared_bytes = static_cast<uint32_t>(w.shared_bytes());
+    schedule.maps = {w.query.map, w.key.map, w.value.map};
+    if (w.lanes > 1) {
+      kernel.lanes = w.lanes;
+      kernel.lane_loop = static_cast<size_t>(std::bit_width(attention.value.loops)) - 1;
+    }
+    return {std::move(kernel), schedule};
+  }
   schedule.block_threads = static_cast<uint32_t>(attention.block_threads());
   schedule.blocks = static_cast<uint32_t>(attention.tiles());
   schedule.shared_bytes = given_bytes(attention.shared_bytes(), limits);
@@ -268,6 +281,13 @@ std::string print_schedule(const GridSchedule& schedule) {
   }
   if (schedule.form == GridSchedule::Form::kAttention) {
     const AttentionSchedule& a = schedule.attention;
+    if (a.warpgroups) {
+      const WarpgroupAttention& w = *a.warpgroups;
+      return "attention by " + std::to_string(w.consumers) + " warpgroups, " + std::to_string(a.batch_count) +
+             " times " + std::to_string(a.query.count) + " queries, " + std::to_string(a.key.count) + " keys of " +
+             std::to_string(a.key.depth) + ", " + std::to_string(a.value.count) + " columns; " +
+             std::to_string(w.places) + " places for " + std::to_string(w.keys) + " keys or values, " + grid;
+    }
     return "attention, " + std::to_string(a.batch_count) + " times " + std::to_string(a.query.count) + " queries, " +
            std::to_string(a.key.count) + " keys of " + std::to_string(a.key.depth) + ", " +
            std::to_string(a.value.count) + " columns; tiles " + std::to_string(a.scores.rows) + " x " +

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/schedule/grid_attention.h"
@@ -54,6 +55,8 @@ struct GridSchedule {
   uint32_t block_threads = 1;
   /// Bytes of shared memory that a block gets when it is started; 0 if the kernel declares its shared memory.
   uint32_t shared_bytes = 0;
+  /// Arrays of which the kernel copies boxes, see KernelCall::maps.
+  std::vector<TensorMap> maps;
   TileSchedule tiles;
   WarpgroupSchedule warpgroups;
   TransposeSchedule transpose;

@@ -109,7 +109,56 @@ void choose_shapes(int rows, int keys, AttentionSchedule& out) {
   out.results.part_columns = sums / out.results.part_rows;
 }
 
+/// Chooses how warpgroups compute an attention; nullopt if they do not.
+std::optional<WarpgroupAttention> choose_warpgroup_attention(const Kernel& kernel, const AttentionSchedule& a,
+                                                             const GridLimits& limits) {
+  constexpr int kElementsOfLine = WarpgroupSchedule::kLineBytes / 2;
+  constexpr int kMostDepth = 128;
+  constexpr int64_t kLeastQueries = 64;
+  constexpr size_t kMostExpressions = 40;  // a logit is computed for each score in registers
+  constexpr int kLanes = 4;
+  const bool is_half = a.score_type == COLLET_TYPE_BF16 || a.score_type == COLLET_TYPE_F16;
+  if (!limits.warpgroups || !is_half || a.result_type != a.score_type) return std::nullopt;
+  if (a.query.depth > kMostDepth || a.query.count < kLeastQueries || kernel.exprs.size() > kMostExpressions)
+    return std::nullopt;
+  WarpgroupAttention w;
+  w.type = a.score_type;
+  const bool are_boxes = find_boxes(kernel, a.query, a.batch, w.type, w.query) &&
+                         find_boxes(kernel, a.key, a.batch, w.type, w.key) &&
+                         find_boxes(kernel, a.value, a.batch, w.type, w.value);
+  if (!are_boxes) return std::nullopt;
+  w.depth = rounded_up(a.query.depth, kElementsOfLine);
+  w.columns = rounded_up(a.value.count, kElementsOfLine);
+  const std::optional<size_t> contiguous = contiguous_loop(kernel);
+  if (contiguous && static_cast<size_t>(std::bit_width(a.value.loops)) == *contiguous + 1)
+    w.lanes = lanes_along(kernel, *contiguous, kLanes);
+  // Fewer consumers leave fewer processors idle at the end; more of them read keys and values less often.
+  double best = 0;
+  int chosen = 0;
+  for (const int consumers : {2, 3}) {
+    constexpr double kRowsOfReading = 32;  // the time to read the keys, in that of as many queries
+    w.consumers = consumers;
+    const int64_t waves = (w.tiles(a) + limits.processors - 1) / limits.processors;
+    const double time = static_cast<double>(waves) * (w.rows() + kRowsOfReading);
+    if (w.shared_bytes() > limits.block_shared_bytes || (consumers > 2 && w.depth + w.columns > 2 * kElementsOfLine))
+      continue;
+    if (chosen != 0 && time >= best) continue;
+    best = time;
+    chosen = consumers;
+  }
+  if (chosen == 0) return std::nullopt;
+  w.consumers = chosen;
+  set_box(w.query, w.rows(), w.depth);
+  set_box(w.key, w.keys, w.depth);
+  set_box(w.value, w.columns, w.keys);
+  return w;
+}
+
 }  // namespace
+
+int64_t WarpgroupAttention::tiles(const AttentionSchedule& of) const {
+  return (of.query.count + rows() - 1) / rows() * of.batch_count;
+}
 
 TileStorage AttentionSchedule::query_storage() const {
   return tile_storage(score_type, COLLET_TYPE_F32, query.by_depth, scores.rows, score_steps);
@@ -150,6 +199,7 @@ bool choose_attention(const AttentionKernel& attention, const GridLimits& limits
   find_direction(kernel, out.key);
   find_direction(kernel, out.value);
   out.weight.by_depth = true;
+  if ((out.warpgroups = choose_warpgroup_attention(kernel, out, limits))) return true;
   constexpr int kStepsOfInstruction = 32;  // bytes of the depth that the loop over instructions needs at a time
   const int step_bytes = out.score_type != 0 ? static_cast<int>(collet_type_bytes(out.score_type)) : 8;
   out.score_steps = rounded_up(out.query.depth, kStepsOfInstruction / step_bytes);

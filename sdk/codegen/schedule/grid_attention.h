@@ -6,12 +6,49 @@
 
 #include <collet/codegen/target.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "sdk/codegen/lower/attention.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
+#include "sdk/codegen/schedule/grid_warpgroups.h"
 
 namespace collet::codegen {
+
+struct AttentionSchedule;
+
+/// Describes how warpgroups compute an attention whose factors have 16 bits: a block computes tiles of 64 queries for each
+/// of its consumers. Keys and values come in turn to places in shared memory. The weights stay in registers, from where
+/// the second product takes them.
+struct WarpgroupAttention {
+  BoxOperand query;  ///< queries by depth
+  BoxOperand key;    ///< keys by depth
+  BoxOperand value;  ///< columns of the result by keys
+  int consumers = 2;
+  int keys = 128;     ///< keys of a tile
+  int depth = 64;     ///< depth of the first product, rounded up to whole lines
+  int columns = 64;   ///< columns of the result, rounded up to whole lines
+  int places = 4;     ///< places in shared memory, for a tile of keys or one of values
+  int lanes = 1;      ///< neighbouring results that a thread computes and stores together
+  uint32_t type = 0;  ///< type of the factors: BF16 or F16
+
+  int rows() const { return consumers * WarpgroupSchedule::kGroupRows; }
+  int block_threads() const { return (consumers + 1) * WarpgroupSchedule::kGroupThreads; }
+  int64_t tiles(const AttentionSchedule& of) const;
+  int64_t query_bytes() const { return int64_t{rows()} * depth * 2; }
+  int64_t place_bytes() const { return int64_t{keys} * std::max(depth, columns) * 2; }
+  /// Returns the bytes of shared memory: places for keys and values, the queries with two barriers, the sums of the weights
+  /// of each row, chunks of results, and two barriers for each place.
+  int64_t shared_bytes() const {
+    return places * (place_bytes() + 16) + query_bytes() + row_bytes() +
+           4 * consumers * WarpgroupSchedule::chunk_bytes();
+  }
+  /// Returns the bytes of the sums of the weights of all rows, and of the barriers of the queries.
+  int64_t row_bytes() const { return int64_t{rows()} * 4 + 16; }
+
+  bool operator==(const WarpgroupAttention&) const = default;
+};
 
 /// Each block computes the results of some queries. It processes the keys tile by tile, and keeps the maximum of each
 /// row's logits, the sum of the exponentials and the sums of the results so far. If a tile has a larger maximum, both
@@ -34,6 +71,8 @@ struct AttentionSchedule {
   /// True if keys and values have separate memory: the next keys are copied while the results of a tile are multiplied,
   /// and the values while the scores are. Otherwise the values overwrite the keys.
   bool copies_ahead = false;
+  /// Set if warpgroups compute it; then shapes, steps and copies_ahead are not used.
+  std::optional<WarpgroupAttention> warpgroups;
 
   int block_threads() const { return scores.threads(score_type); }
   int64_t row_tiles() const { return (query.count + scores.rows - 1) / scores.rows; }

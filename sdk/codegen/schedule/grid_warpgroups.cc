@@ -40,7 +40,8 @@ std::optional<Walk> walk_of(const Kernel& kernel, const Index& index, uint64_t l
   return out;
 }
 
-/// Describes a factor as an array of which boxes can be copied. Returns false if it is none.
+}  // namespace
+
 bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uint32_t type, BoxOperand& out) {
   const Expr& e = kernel.exprs[static_cast<size_t>(of.value)];
   if (e.op != ExprOp::kLoad || e.type != type || e.mask != kNoExpr || !e.index.terms.empty()) return false;
@@ -51,7 +52,6 @@ bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uin
   out.by_depth = depth->stride == 1;
   const Walk& inner = out.by_depth ? *depth : *own;
   const Walk& outer = out.by_depth ? *own : *depth;
-  // Matrix instructions take factors by rows (columns) only if their elements have 16 bits.
   if (inner.stride != 1 || (!out.by_depth && bytes != 2)) return false;
   out.map.place = e.buffer;
   out.map.element_type = type;
@@ -73,15 +73,12 @@ bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uin
                      [](int64_t n) { return n > 0 && n % kStrideBytes == 0 && n < kMostStride; });
 }
 
-/// Sets the boxes of a factor with `length` rows (columns) in a tile.
-void set_box(BoxOperand& o, int length, int round) {
-  const int64_t line = o.by_depth ? round : WarpgroupSchedule::kLineBytes / 2;
+void set_box(BoxOperand& o, int64_t length, int64_t steps) {
   o.map.box.assign(o.map.sizes.size(), 1);
-  o.map.box[0] = line;
-  o.map.box[1] = o.by_depth ? length : round;
+  o.map.box[0] = WarpgroupSchedule::kLineBytes / static_cast<int64_t>(collet_type_bytes(o.map.element_type));
+  o.map.box[1] = o.by_depth ? length : steps;
 }
 
-/// Returns the outer loop along which all stores are contiguous; nullopt if there is none.
 std::optional<size_t> contiguous_loop(const Kernel& kernel) {
   std::optional<size_t> out;
   for (const Store& s : kernel.stores) {
@@ -94,8 +91,6 @@ std::optional<size_t> contiguous_loop(const Kernel& kernel) {
   return out;
 }
 
-/// Returns how many neighbouring results along loop `along` a thread can compute and store together, at most `most`.
-/// What the sum needs is not considered; what is computed from it is.
 int lanes_along(const Kernel& kernel, size_t along, int most) {
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
   const uint64_t inner = inner_loops(kernel);
@@ -127,8 +122,6 @@ int lanes_along(const Kernel& kernel, size_t along, int most) {
   }
   return static_cast<int>(common);
 }
-
-}  // namespace
 
 bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSchedule& tiles, WarpgroupSchedule& out) {
   if (!limits.warpgroups || tiles.matrix_type == 0) return false;

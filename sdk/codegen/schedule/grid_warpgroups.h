@@ -9,6 +9,7 @@
 #include <collet/codegen/target.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
@@ -28,19 +29,19 @@ struct BoxOperand {
 };
 
 /// Describes how blocks compute a matrix product by warpgroups. A block computes one tile after the other. One of its
-/// warps, the producer, starts the copies of each round of the depth as soon as shared memory is free for it. The
-/// others, the consumers, are groups of four warps, each of which multiplies 64 rows of the tile.
+/// threads, the producer, starts the copies of each round of the depth as soon as shared memory is free for it. The
+/// consumers are groups of four warps, each of which multiplies 64 rows of the tile.
 struct WarpgroupSchedule {
   static constexpr int kGroupRows = 64;      ///< rows that a warpgroup multiplies
   static constexpr int kGroupThreads = 128;  ///< threads of a warpgroup
-  static constexpr int kWarp = 32;
-  static constexpr int64_t kLineBytes = 128;  ///< bytes along the contiguous dimension of a box: those that are swizzled
+  static constexpr int64_t kLineBytes =
+      128;  ///< bytes along the contiguous dimension of a box: those that are swizzled
   static constexpr int64_t kBoxAlignment = 1024;  ///< of a box in shared memory, in bytes
   /// Columns of a tile that a warp writes to shared memory at a time, to compute and store neighbours together.
   static constexpr int kChunk = 64;
 
-  BoxOperand a;  ///< rows by depth
-  BoxOperand b;  ///< columns by depth
+  BoxOperand a;              ///< rows by depth
+  BoxOperand b;              ///< columns by depth
   uint32_t matrix_type = 0;  ///< the type that is multiplied: BF16, F16, F32 rounded to tf32, S8 or U8
   int rows = 128;            ///< rows of a tile: a multiple of kGroupRows
   int columns = 128;         ///< columns of a tile: a multiple of kChunk, at most 256
@@ -50,7 +51,7 @@ struct WarpgroupSchedule {
   int64_t row_group = 1;     ///< rows of tiles that blocks compute together, so that they share columns in the cache
 
   int consumers() const { return rows / kGroupRows; }
-  int block_threads() const { return consumers() * kGroupThreads + kWarp; }
+  int block_threads() const { return (consumers() + 1) * kGroupThreads; }
   int64_t a_bytes() const { return rows * kLineBytes; }
   int64_t b_bytes() const { return columns * kLineBytes; }
   int64_t round_bytes() const { return a_bytes() + b_bytes(); }
@@ -61,6 +62,20 @@ struct WarpgroupSchedule {
 
   bool operator==(const WarpgroupSchedule&) const = default;
 };
+
+/// Describes a factor as an array of which boxes can be copied. `batch` are the loops beside its own and its depth.
+/// Returns false if it is none. Matrix instructions take factors across their depth only if elements have 16 bits.
+bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uint32_t type, BoxOperand& out);
+
+/// Sets the boxes of a factor: by depth they have `length` rows (columns), else `steps` of the depth. Each is a line wide.
+void set_box(BoxOperand& o, int64_t length, int64_t steps);
+
+/// Returns the outer loop along which all stores are contiguous; nullopt if there is none.
+std::optional<size_t> contiguous_loop(const Kernel& kernel);
+
+/// Returns how many neighbouring results along loop `along` a thread can compute and store together, at most `most`. What
+/// depends on inner loops is not considered.
+int lanes_along(const Kernel& kernel, size_t along, int most);
 
 /// Chooses tiles for a product by warpgroups. `tiles` is what choose_tiles has found for the kernel; its shape and
 /// operands are changed to those that are chosen. Returns false, and changes nothing, if the machine has no such

@@ -56,7 +56,7 @@ class GridDevice : public kernel::Device {
       uint32_t block_threads = 1;
       uint32_t first_argument = 0;  ///< index in `arguments`
       uint32_t argument_count = 0;
-      uint32_t shared_bytes = 0;  ///< see Launch
+      uint32_t shared_bytes = 0;      ///< see Launch
       std::vector<TensorMap> maps{};  ///< see Launch; places count from first_argument
     };
     std::vector<Item> items;

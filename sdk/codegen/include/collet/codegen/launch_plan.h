@@ -30,10 +30,10 @@ struct Place {
 /// rows of a box follow each other, each with 128 bytes; the eight pieces of 16 bytes in row r are in the order of
 /// their numbers xor r modulo 8.
 struct TensorMap {
-  uint32_t place = 0;         ///< the step's place that holds the array
+  uint32_t place = 0;  ///< the step's place that holds the array
   uint32_t element_type = 0;
   bool rounds_to_tf32 = false;  ///< whether copied elements, f32, are rounded to tf32
-  int64_t offset = 0;         ///< bytes from the place to the first element
+  int64_t offset = 0;           ///< bytes from the place to the first element
   /// Elements in each of at most five dimensions, the contiguous one first. What a box has beyond them is 0.
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;  ///< bytes between neighbours in each dimension but the first: multiples of 16
