@@ -80,6 +80,23 @@ class Compiler {
   void add_sort(const Node& n, Drafts& drafts);
   /// Sorts `arrays`, of dimensions [above, length, below], along their rows.
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
+  /// The arrays of a radix sort. Rows run along the last dimension.
+  struct RadixArrays {
+    ValueId keys = kNone;
+    ValueId sorted_keys = kNone;
+    std::vector<ValueId> others;  ///< arrays that move along
+    std::vector<ValueId> sorted_others;
+    ValueId sorted_numbers = kNone;  ///< if there are no others: gets the sorted numbers of the elements, or kNone
+  };
+  /// Adds the kernels of a radix sort. Returns false, and adds nothing, if the target does not allow it. With keys of two
+  /// bytes or more, and without others, sorted_keys may be keys.
+  bool radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, const RadixArrays& arrays, Drafts& drafts);
+  /// Adds a step that runs a kernel of a radix sort.
+  void add_radix_step(const GridRadix& radix, std::vector<RangeId> ranges, Drafts& drafts);
+  /// Returns a kernel that sets the first `count` elements of `v` to zero.
+  KernelPlan fill_kernel(ValueId v, int64_t count);
+  /// Adds a radix sort of a node's operands. Returns false, and adds nothing, if there is none.
+  bool add_radix_sort(const Node& n, size_t dimension, Drafts& drafts);
   /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
   /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,
   /// and so on until one segment is left.
@@ -273,6 +290,7 @@ class Compiler {
   std::vector<std::pair<RangeId, RangeId>> copies_;
   std::map<Kernel, FunctionId> kernels_;
   std::map<GridSort, FunctionId> sorts_;
+  std::map<GridRadix, FunctionId> radix_sorts_;
   std::map<Kernel, FunctionId> attention_functions_;
   std::map<NodeId, Attention> attentions_;  ///< attentions by the product that gives their result
   std::map<MicroKernel, FunctionId> micros_;

@@ -61,19 +61,172 @@ void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, V
   }
 }
 
+void Compiler::add_radix_step(const GridRadix& radix, std::vector<RangeId> ranges, Drafts& drafts) {
+  const auto [it, fresh] = radix_sorts_.try_emplace(radix, kNoFunction);
+  if (fresh) {
+    const char* const name = radix.part == GridRadix::Part::kRows     ? "radix_rows"
+                             : radix.part == GridRadix::Part::kCounts ? "radix_counts"
+                                                                      : "radix_pass";
+    it->second = add_function({name + std::to_string(sources_.size()), radix, false});
+  }
+  Draft d;
+  d.step.kernel.function = it->second;
+  d.step.kernel.blocks = radix.blocks();
+  d.step.kernel.block_threads = radix.block_threads;
+  d.ranges = std::move(ranges);
+  for (RangeId w : d.ranges) plan_->traffic_bytes += buffers_.bytes(w);
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+}
+
+bool Compiler::radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, const RadixArrays& arrays,
+                             Drafts& drafts) {
+  std::vector<uint32_t> types;
+  for (ValueId v : arrays.others) types.push_back(graph_.type(v).element);
+  const bool keeps_numbers = arrays.sorted_numbers != kNone;
+  const std::optional<GridRadix> found = schedule_radix(key, rows, length, types, keeps_numbers, target_.grid);
+  if (!found) return false;
+  GridRadix sort = *found;
+  const auto add_gathered = [&](std::vector<RangeId>& ranges) {
+    if (!sort.gathers()) return;
+    for (ValueId v : arrays.others) ranges.push_back(read(v));
+    for (ValueId v : arrays.sorted_others) ranges.push_back(write(v));
+  };
+  if (sort.part == GridRadix::Part::kRows) {
+    ++time_;
+    std::vector<RangeId> ranges{read(arrays.keys), write(arrays.sorted_keys)};
+    if (sort.writes_values()) ranges.push_back(write(arrays.sorted_numbers));
+    add_gathered(ranges);
+    add_radix_step(sort, std::move(ranges), drafts);
+    return true;
+  }
+  const ValueId state = temporary(COLLET_TYPE_S32, {sort.state_words()});
+  KernelPlan clear = fill_kernel(state, sort.cleared_words());
+  add_kernel(clear, drafts);
+  ++time_;
+  GridRadix counts = sort;
+  counts.part = GridRadix::Part::kCounts;
+  counts.payload = GridRadix::Payload::kNothing;
+  counts.value_bytes = 0;
+  counts.gathered.clear();
+  add_radix_step(counts, {read(arrays.keys), write(state)}, drafts);
+  const int64_t passes = sort.passes();
+  const Dims dims{rows * length};
+  const ValueId spare_keys = passes > 1 ? temporary(graph_.type(arrays.keys).element, dims) : kNone;
+  const bool has_values = sort.payload != GridRadix::Payload::kNothing;
+  // Values, or the numbers of elements, alternate between two arrays as keys do. Numbers that are no result need two
+  // arrays of their own.
+  ValueId values = kNone;
+  ValueId sorted_values = kNone;
+  ValueId spare_values = kNone;
+  if (sort.payload == GridRadix::Payload::kValues) {
+    values = arrays.others[0];
+    sorted_values = arrays.sorted_others[0];
+  } else if (has_values) {
+    sorted_values = keeps_numbers ? arrays.sorted_numbers : temporary(COLLET_TYPE_S32, dims);
+  }
+  if (has_values && passes > 1) {
+    const uint32_t type = graph_.type(sort.payload == GridRadix::Payload::kValues ? values : sorted_values).element;
+    spare_values = temporary(type, dims);
+  }
+  for (int64_t p = 0; p < passes; ++p) {
+    ++time_;
+    sort.is_first = p == 0;
+    sort.is_last = p + 1 == passes;
+    if (sort.payload != GridRadix::Payload::kNumbers) sort.is_first = false;
+    if (sort.gathered.empty()) sort.is_last = false;
+    const bool to_result = (passes - p) % 2 == 1;
+    const auto from = [&](ValueId first, ValueId result, ValueId spare) {
+      return p == 0 ? first : to_result ? spare : result;
+    };
+    std::vector<RangeId> ranges{read(from(arrays.keys, arrays.sorted_keys, spare_keys)),
+                                write(to_result ? arrays.sorted_keys : spare_keys)};
+    if (sort.reads_values()) ranges.push_back(read(from(values, sorted_values, spare_values)));
+    if (sort.writes_values()) ranges.push_back(write(to_result ? sorted_values : spare_values));
+    add_gathered(ranges);
+    ranges.push_back(write(state));
+    add_radix_step(sort, std::move(ranges), drafts);
+    drafts.back().step.kernel.numbers = {p};
+  }
+  return true;
+}
+
+KernelPlan Compiler::fill_kernel(ValueId v, int64_t count) {
+  KernelPlan plan;
+  plan.kernel.loops = {{count}};
+  plan.kernel.outer = 1;
+  plan.kernel.buffers = 1;
+  Expr zero;
+  zero.op = ExprOp::kConstant;
+  zero.type = graph_.type(v).element;
+  plan.kernel.exprs.push_back(std::move(zero));
+  plan.kernel.stores.push_back({0, 0, Index{{1}, 0, {}}, kNoExpr});
+  plan.buffers = plan.writes = {v};
+  return plan;
+}
+
+bool Compiler::add_radix_sort(const Node& n, size_t dimension, Drafts& drafts) {
+  const std::optional<KeyRule> key = key_rule_of(graph_, n);
+  if (!key) return false;
+  const Dims dims = graph_.type(n.results[0]).dims;
+  const int64_t length = dims[dimension];
+  const int64_t rows = graph_.type(n.results[0]).elements / length;
+  // Rows that are not contiguous are copied first, and the sorted rows are copied back.
+  Dims row_dims = dims;
+  std::vector<size_t> to_rows;
+  std::vector<size_t> from_rows(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (d != dimension) to_rows.push_back(d);
+  }
+  to_rows.push_back(dimension);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    row_dims[d] = dims[to_rows[d]];
+    from_rows[to_rows[d]] = d;
+  }
+  int64_t step = 1;
+  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
+  RadixArrays arrays;
+  std::vector<ValueId> sorted;
+  for (size_t i = 0; i < n.results.size(); ++i) {
+    const uint32_t type = graph_.type(n.results[i]).element;
+    const ValueId from = step == 1 ? n.operands[i] : temporary(type, row_dims);
+    sorted.push_back(step == 1 ? n.results[i] : temporary(type, row_dims));
+    (i == 0 ? arrays.keys : arrays.others.emplace_back()) = from;
+    (i == 0 ? arrays.sorted_keys : arrays.sorted_others.emplace_back()) = sorted.back();
+  }
+  std::vector<uint32_t> types;
+  for (ValueId v : arrays.others) types.push_back(graph_.type(v).element);
+  if (!schedule_radix(*key, rows, length, types, false, target_.grid)) return false;
+  if (step != 1) {
+    for (size_t i = 0; i < n.results.size(); ++i) {
+      KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, i == 0 ? arrays.keys : arrays.others[i - 1]);
+      add_kernel(copied, drafts);
+    }
+  }
+  radix_on_grid(*key, rows, length, arrays, drafts);
+  if (step != 1) {
+    for (size_t i = 0; i < n.results.size(); ++i) {
+      KernelPlan copied = permute_kernel(graph_, sorted[i], from_rows, n.results[i]);
+      add_kernel(copied, drafts);
+    }
+  }
+  return true;
+}
+
 void Compiler::add_sort(const Node& n, Drafts& drafts) {
-  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
-  const Dims& dims = graph_.type(n.results[0]).dims;
+  const Dims dims = graph_.type(n.results[0]).dims;
   const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
   const int64_t length = dims.empty() ? 1 : dims[dimension];
   const int64_t elements = graph_.type(n.results[0]).elements;
+  const bool selects = length > kSortedSegment && needed_of_sort(graph_, n) <= kMostSelected;
+  if (elements > 0 && length > kSortedSegment && !selects && add_radix_sort(n, dimension, drafts)) return;
+  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
   if (length < 2 || elements == 0) return;
   int64_t step = 1;
   for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
   const Comparator comparator = comparator_of(graph_, n);
   const int64_t needed = needed_of_sort(graph_, n);
-  if (length > kSortedSegment && needed <= kMostSelected)
-    return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
+  if (selects) return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
   GridSort sort = schedule_sort(comparator, elements / length, length, step, target_.grid);
   sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
 }
@@ -344,9 +497,14 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
     drafts.push_back(std::move(d));
   };
   add(UpdateSchedule::Part::kKeys, "keys");
-  GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
-  sort.keeps_numbers = true;
-  sort_on_grid(std::move(sort), {keys}, places, drafts);
+  const KeyRule ascending_keys{COLLET_TYPE_S32, false, false, false};
+  const RadixArrays arrays{keys, keys, {}, {}, places};
+  const bool is_long = updates.ordered_points > kSortedSegment;
+  if (!is_long || !radix_on_grid(ascending_keys, 1, updates.ordered_points, arrays, drafts)) {
+    GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
+    sort.keeps_numbers = true;
+    sort_on_grid(std::move(sort), {keys}, places, drafts);
+  }
   add(UpdateSchedule::Part::kUpdates, "updates");
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
 }

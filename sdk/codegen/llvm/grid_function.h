@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/codegen/schedule/grid_radix.h"
 #include "sdk/codegen/schedule/grid_sort.h"
 
 namespace collet::codegen {
@@ -34,5 +35,9 @@ llvm::Value* emit_block_number(llvm::IRBuilder<>& at);
 /// Adds a kernel of a sort, see GridSort.
 llvm::Function* emit_grid_sort(const GridSort& sort, llvm::Module& module, const Target& target,
                                const std::string& name);
+
+/// Adds a kernel of a radix sort, see GridRadix.
+llvm::Function* emit_grid_radix(const GridRadix& radix, llvm::Module& module, const Target& target,
+                                const std::string& name);
 
 }  // namespace collet::codegen

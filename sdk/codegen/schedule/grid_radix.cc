@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/grid_radix.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sdk/codegen/base/element_type.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kMostItems = 16;
+constexpr int64_t kLeastItems = 4;  ///< of a row with several tiles
+/// Bytes of shared memory for what all threads of a block know of its digits: see RadixEmitter.
+constexpr int64_t kKnownBytes = 2 << 10;
+constexpr int64_t kExchangeBytes = 32 << 10;
+/// Least elements that a block of kCounts reads: adding its counts to those of the row takes as long as some thousands of
+/// elements.
+constexpr int64_t kLeastCounted = 8192;
+constexpr int64_t kShortRow = 2048;  ///< rows up to this length are sorted by 256 threads
+
+int64_t bytes_of(uint32_t type) {
+  return static_cast<int64_t>(collet_type_bytes(type));
+}
+
+int64_t quotient_up(int64_t x, int64_t by) {
+  return (x + by - 1) / by;
+}
+
+/// Returns the most elements that a thread may hold.
+int64_t most_items(int64_t threads, int64_t element_bytes, int64_t shared) {
+  return std::min(kMostItems, shared / (threads * element_bytes));
+}
+
+}  // namespace
+
+int64_t GridRadix::key_bytes() const {
+  return bytes_of(key.type);
+}
+
+uint32_t GridRadix::blocks() const {
+  switch (part) {
+    case Part::kRows:
+      return static_cast<uint32_t>(rows);
+    case Part::kCounts:
+      return static_cast<uint32_t>(rows * quotient_up(length, counted));
+    default:
+      return static_cast<uint32_t>(rows * tiles);
+  }
+}
+
+int64_t GridRadix::exchange_bytes() const {
+  const int64_t element = part == Part::kRows ? key_bytes() + value_bytes : std::max(key_bytes(), value_bytes);
+  return std::max(block_threads / kWarp * kDigits * 4, tile() * element);
+}
+
+std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_t length,
+                                        const std::vector<uint32_t>& others, bool keeps_numbers,
+                                        const GridLimits& limits) {
+  const int64_t shared = std::min(limits.shared_bytes, limits.declared_bytes) - kKnownBytes;
+  constexpr int64_t kThreads = 512;
+  if (limits.block_threads < kThreads || shared < kThreads / kWarp * GridRadix::kDigits * 4) return std::nullopt;
+  GridRadix out;
+  out.key = key;
+  out.rows = rows;
+  out.length = length;
+  const bool has_numbers = keeps_numbers || !others.empty();
+  // A block numbers the elements of its row with 16 bits.
+  out.block_threads = length <= kShortRow ? kThreads / 2 : kThreads;
+  out.value_bytes = has_numbers ? 2 : 0;
+  const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes, shared);
+  if (most * out.block_threads >= length) {
+    out.part = GridRadix::Part::kRows;
+    out.payload = has_numbers ? GridRadix::Payload::kNumbers : GridRadix::Payload::kNothing;
+    out.gathered = others;
+    out.is_first = out.is_last = true;
+    out.items = quotient_up(length, out.block_threads);
+    if (rows > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    return out;
+  }
+  out.part = GridRadix::Part::kPass;
+  out.block_threads = kThreads;
+  if (others.size() == 1 && bytes_of(others[0]) <= 8 && !keeps_numbers) {
+    out.payload = GridRadix::Payload::kValues;
+    out.value_bytes = bytes_of(others[0]);
+  } else if (has_numbers) {
+    out.payload = GridRadix::Payload::kNumbers;
+    out.value_bytes = 4;
+    out.gathered = others;
+  }
+  const int64_t largest =
+      most_items(kThreads, std::max(out.key_bytes(), out.value_bytes), std::min(shared, kExchangeBytes));
+  // Few elements are divided among all processors.
+  const int64_t even = quotient_up(rows * length, limits.processors * kThreads);
+  out.items = std::clamp(even, std::min(kLeastItems, largest), largest);
+  out.tiles = quotient_up(length, out.tile());
+  out.is_wide = length >= int64_t{1} << 30;
+  out.counted = std::max(kLeastCounted, quotient_up(rows * length, 2 * limits.processors));
+  out.counted = std::min(quotient_up(out.counted, kThreads) * kThreads, length);
+  const int64_t most_blocks = rows * std::max(out.tiles, quotient_up(length, out.counted));
+  if (most_blocks > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return out;
+}
+
+}  // namespace collet::codegen
