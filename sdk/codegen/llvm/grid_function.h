@@ -15,9 +15,11 @@
 
 namespace collet::codegen {
 
-/// Adds an empty function that the host starts as a grid, in blocks of at most `block_threads` threads.
+/// Adds an empty function that the host starts as a grid, in blocks of at most `block_threads` threads. If
+/// `resident_blocks` is not 0, threads use so few registers that a processor can run as many blocks at a time.
 llvm::Function* make_grid_function(llvm::Module& module, const Target& target, const std::string& name,
-                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads);
+                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads,
+                                   uint32_t resident_blocks = 0);
 
 /// Adds shared memory for `elements` elements, aligned to 16 bytes, that the threads of a block of `function` share.
 llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* element, int64_t elements);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid_radix.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <functional>
@@ -176,10 +177,46 @@ class RadixEmitter {
 
   // Ranking.
 
-  /// Returns the number of the thread's item `i` in its tile.
-  Value* place(uint32_t i) {
-    Value* const first = b_.CreateAdd(b_.CreateMul(warp_, number(kWarp * items_)), lane_);
-    return b_.CreateAdd(first, number(i * kWarp));
+  // The place of item i in the tile is that of the first item plus 32 * i. Addresses are computed for the first item alone,
+  // so that the others are at constant distances.
+
+  /// Sets the place of the thread's first item, and what decides which items exist. The tile has `end` elements.
+  void open_tile(Value* end) {
+    first_ = b_.CreateAdd(b_.CreateMul(warp_, number(kWarp * items_)), lane_);
+    limit_ = b_.CreateSub(end, first_);
+  }
+  Value* place(uint32_t i) { return b_.CreateAdd(first_, number(i * kWarp)); }
+  /// Returns the number of elements from the first item to the end of the tile. It may be negative. LLVM does not see that
+  /// it is the same each time: the results of comparisons with it would otherwise be kept in registers for each item.
+  Value* limit() {
+    auto* const type = llvm::FunctionType::get(i32_, {i32_}, false);
+    return b_.CreateCall(llvm::InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", true), {limit_});
+  }
+  Value* exists(uint32_t i, Value* limit) { return b_.CreateICmpSGT(limit, number(i * kWarp)); }
+  /// Returns the address of the thread's first item in an array with the elements of the tile.
+  Value* at_tile(llvm::Type* type, Value* tile) { return b_.CreateGEP(type, tile, wide(first_)); }
+  Value* load_item(llvm::Type* type, Value* first, uint32_t i) { return load(type, first, b_.getInt64(i * kWarp)); }
+
+  /// Loads the thread's items of a tile. Those that do not exist are zero.
+  Values load_items(llvm::Type* type, Value* tile) {
+    Value* const from = at_tile(type, tile);
+    Value* const end = limit();
+    Values slots;
+    for (uint32_t i = 0; i < items_; ++i) {
+      slots.push_back(slot(type));
+      b_.CreateStore(llvm::ConstantInt::get(type, 0), slots.back());
+    }
+    Value* const all_exist = exists(items_ - 1, end);
+    branch(all_exist, [&] {
+      for (uint32_t i = 0; i < items_; ++i) b_.CreateStore(load_item(type, from, i), slots[i]);
+    });
+    branch(b_.CreateNot(all_exist), [&] {
+      for (uint32_t i = 0; i < items_; ++i)
+        branch(exists(i, end), [&] { b_.CreateStore(load_item(type, from, i), slots[i]); });
+    });
+    Values out;
+    for (Value* s : slots) out.push_back(b_.CreateLoad(type, s));
+    return out;
   }
   bool is_counting_thread_always() const { return threads_ == kDigits; }
   /// Runs `body` in the threads that have a digit: the first 256.
@@ -200,20 +237,31 @@ class RadixEmitter {
     each(warps_ * kDigits, [&](Value* at) { store_word(exchange_, at, number(0)); });
   }
 
+  /// Returns the lanes whose `digit` has the same bit `bit`, a power of two, as this lane's. As an instruction of LLVM, the
+  /// bit would be tested twice.
+  Value* lanes_alike(Value* digit, uint32_t bit) {
+    auto* const type = llvm::FunctionType::get(i32_, {i32_, i32_}, false);
+    constexpr const char* kText =
+        "{\n\t.reg .pred \t%p;\n\tand.b32 \t$0, $1, $2;\n\tsetp.ne.u32 \t%p, $0, 0;\n\t"
+        "vote.sync.ballot.b32 \t$0, %p, -1;\n\t@!%p not.b32 \t$0, $0;\n\t}";
+    llvm::CallInst* const call =
+        b_.CreateCall(llvm::InlineAsm::get(type, kText, "=&r,r,n", true), {digit, number(bit)});
+    call->setConvergent();
+    return call;
+  }
+
   /// Returns for each item its digit, shifted by 16 bits, and the number of elements before it in its warp that have
-  /// this digit. Adds the elements to the warp's counts. Elements from `end` on have the last digit.
-  Values rank_in_warps(const Values& elements, Value* shift, Value* end) {
+  /// this digit. Adds the elements to the warp's counts. Elements that do not exist have the last digit.
+  Values rank_in_warps(const Values& elements, Value* shift) {
+    Value* const end = limit();
     Value* const own = warp_counts();
     Value* const before = b_.CreateSub(b_.CreateShl(number(1), lane_), number(1));
     Values out;
     for (uint32_t i = 0; i < items_; ++i) {
-      Value* const exists = b_.CreateICmpULT(place(i), end);
-      Value* const digit = b_.CreateSelect(exists, digit_of(key(elements[i]), shift), number(kDigits - 1));
+      Value* const digit = b_.CreateSelect(exists(i, end), digit_of(key(elements[i]), shift), number(kDigits - 1));
       Value* peers = number(~0U);
       for (uint32_t bit = 1; bit < kDigits; bit *= 2) {
-        Value* const is_set = b_.CreateICmpNE(b_.CreateAnd(digit, number(bit)), number(0));
-        Value* const set = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {number(~0U), is_set});
-        peers = b_.CreateAnd(peers, b_.CreateSelect(is_set, set, b_.CreateNot(set)));
+        peers = b_.CreateAnd(peers, lanes_alike(digit, bit));
       }
       Value* const earlier = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(peers, before));
       Value* const held = slot(i32_);
@@ -246,17 +294,11 @@ class RadixEmitter {
   /// over the lesser digits, if it is not null.
   std::pair<Value*, Value*> place_digits(Value* others, const std::function<void(Value*)>& known) {
     const auto of_warp = [&](uint32_t w) { return b_.CreateAdd(thread_, number(w * kDigits)); };
-    Values counts;
     Value* const count = slot(i32_);
     b_.CreateStore(number(0), count);
-    for (uint32_t w = 0; w < warps_; ++w) counts.push_back(slot(i32_));
     with_digit([&] {
       Value* sum = number(0);
-      for (uint32_t w = 0; w < warps_; ++w) {
-        Value* const one = load_word(exchange_, of_warp(w));
-        b_.CreateStore(one, counts[w]);
-        sum = b_.CreateAdd(sum, one);
-      }
+      for (uint32_t w = 0; w < warps_; ++w) sum = b_.CreateAdd(sum, load_word(exchange_, of_warp(w)));
       b_.CreateStore(sum, count);
       if (known) known(sum);
     });
@@ -285,8 +327,9 @@ class RadixEmitter {
     with_digit([&] {
       Value* at = start;
       for (uint32_t w = 0; w < warps_; ++w) {
+        Value* const one = load_word(exchange_, of_warp(w));
         store_word(exchange_, of_warp(w), at);
-        at = b_.CreateAdd(at, b_.CreateLoad(i32_, counts[w]));
+        at = b_.CreateAdd(at, one);
       }
     });
     barrier();
@@ -312,14 +355,15 @@ class RadixEmitter {
     open();
     const bool has_numbers = r_.payload != GridRadix::Payload::kNothing;
     llvm::Type* const short_type = b_.getInt16Ty();
-    Value* const end = number(static_cast<uint64_t>(r_.length));
+    open_tile(number(static_cast<uint64_t>(r_.length)));
     Value* const row = b_.CreateMul(wide(block_), b_.getInt64(static_cast<uint64_t>(r_.length)));
     Value* const from = b_.CreateGEP(key_type_, argument(0), row);
+    const Values first_elements = load_items(key_type_, from);
     Values elements;
     Values numbers;
     for (uint32_t i = 0; i < items_; ++i) {
       elements.push_back(slot(key_type_));
-      b_.CreateStore(load(key_type_, from, wide(minimum(place(i), b_.CreateSub(end, number(1))))), elements.back());
+      b_.CreateStore(first_elements[i], elements.back());
       if (!has_numbers) continue;
       numbers.push_back(slot(short_type));
       b_.CreateStore(b_.CreateTrunc(place(i), short_type), numbers.back());
@@ -335,7 +379,7 @@ class RadixEmitter {
       clear_counts();
       barrier();
       const Values held = loaded(elements, key_type_);
-      const Values ranks = rank_in_warps(held, b_.CreateShl(b_.CreateTrunc(pass, i32_), number(3)), end);
+      const Values ranks = rank_in_warps(held, b_.CreateShl(b_.CreateTrunc(pass, i32_), number(3)));
       barrier();
       place_digits(nullptr, nullptr);
       const Values places = places_of(ranks);
@@ -344,17 +388,20 @@ class RadixEmitter {
         if (has_numbers) store(number_exchange, places[i], b_.CreateLoad(short_type, numbers[i]));
       }
       barrier();
+      Value* const own = at_tile(key_type_, exchange_);
+      Value* const own_numbers = at_tile(short_type, number_exchange);
       for (uint32_t i = 0; i < items_; ++i) {
-        b_.CreateStore(load(key_type_, exchange_, place(i)), elements[i]);
-        if (has_numbers) b_.CreateStore(load(short_type, number_exchange, place(i)), numbers[i]);
+        b_.CreateStore(load_item(key_type_, own, i), elements[i]);
+        if (has_numbers) b_.CreateStore(load_item(short_type, own_numbers, i), numbers[i]);
       }
       barrier();
     });
     size_t next = 1;
     Value* const sorted = b_.CreateGEP(key_type_, argument(next++), row);
     Value* const numbers_out = r_.writes_values() ? b_.CreateGEP(i32_, argument(next++), row) : nullptr;
+    Value* const end = limit();
     for (uint32_t i = 0; i < items_; ++i) {
-      branch(b_.CreateICmpULT(place(i), end), [&] {
+      branch(exists(i, end), [&] {
         Value* const at = wide(place(i));
         store(sorted, at, b_.CreateLoad(key_type_, elements[i]));
         if (!has_numbers) return;
@@ -408,10 +455,8 @@ class RadixEmitter {
     Value* const end = minimum(b_.CreateSub(number(static_cast<uint64_t>(r_.length)), first),
                                number(static_cast<uint64_t>(r_.tile())));
     Value* const in_row = b_.CreateAdd(row, wide(first));
-    const auto inside = [&](uint32_t i) { return wide(minimum(place(i), b_.CreateSub(end, number(1)))); };
-    Value* const from = b_.CreateGEP(key_type_, argument(0), in_row);
-    Values elements;
-    for (uint32_t i = 0; i < items_; ++i) elements.push_back(load(key_type_, from, inside(i)));
+    open_tile(end);
+    const Values elements = load_items(key_type_, b_.CreateGEP(key_type_, argument(0), in_row));
     Value* const of_row = slot(i32_);  // the row's count of the thread's digit
     b_.CreateStore(number(0), of_row);
     with_digit([&] {
@@ -421,7 +466,7 @@ class RadixEmitter {
       Value* const at = b_.CreateAdd(b_.CreateAdd(counts, b_.getInt64(GridRadix::kFirstCount)), wide(thread_));
       b_.CreateStore(load_word(state, at), of_row);
     });
-    const Values ranks = rank_in_warps(elements, shift, end);
+    const Values ranks = rank_in_warps(elements, shift);
     barrier();
     open_status(state, ticket);
     const auto [start, before] = place_digits(b_.CreateLoad(i32_, of_row), [&](Value* count) {
@@ -434,10 +479,7 @@ class RadixEmitter {
     for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], elements[i]);
     llvm::Type* const value_type = has_values ? integer(r_.value_bytes) : nullptr;
     Values held;
-    for (uint32_t i = 0; i < items_ && has_values; ++i) {
-      held.push_back(values ? load(value_type, b_.CreateGEP(value_type, values, in_row), inside(i))
-                            : b_.CreateAdd(first, place(i)));
-    }
+    if (values) held = load_items(value_type, b_.CreateGEP(value_type, values, in_row));
     with_digit([&] {
       Value* const prefix = look_back(tile, b_.CreateLoad(i32_, of_row));
       store_word(bases_, thread_, b_.CreateSub(b_.CreateAdd(before, prefix), start));
@@ -445,19 +487,23 @@ class RadixEmitter {
     barrier();
     Value* const sorted = b_.CreateGEP(key_type_, argument(1), row);
     Values targets;
+    Value* const own = at_tile(key_type_, exchange_);
+    Value* const key_limit = limit();
     for (uint32_t i = 0; i < items_; ++i) {
-      Value* const element = load(key_type_, exchange_, place(i));
+      Value* const element = load_item(key_type_, own, i);
       Value* const at = b_.CreateAdd(load_word(bases_, digit_of(key(element), shift)), place(i));
-      branch(b_.CreateICmpULT(place(i), end), [&] { store(sorted, wide(at), element); });
+      branch(exists(i, key_limit), [&] { store(sorted, wide(at), element); });
       targets.push_back(at);
     }
     if (!has_values) return;
     barrier();
-    for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], held[i]);
+    for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], values ? held[i] : b_.CreateAdd(first, place(i)));
     barrier();
+    Value* const own_values = at_tile(value_type, exchange_);
+    Value* const value_limit = limit();
     for (uint32_t i = 0; i < items_; ++i) {
-      Value* const value = load(value_type, exchange_, place(i));
-      branch(b_.CreateICmpULT(place(i), end), [&] {
+      Value* const value = load_item(value_type, own_values, i);
+      branch(exists(i, value_limit), [&] {
         if (sorted_values) store(b_.CreateGEP(value_type, sorted_values, row), wide(targets[i]), value);
         gather(gathered, row, wide(value), wide(targets[i]));
       });
@@ -550,6 +596,8 @@ class RadixEmitter {
   Value* lane_ = nullptr;
   Value* warp_ = nullptr;
   Value* pass_ = nullptr;
+  Value* first_ = nullptr;  ///< see open_tile
+  Value* limit_ = nullptr;
   llvm::GlobalVariable* exchange_ = nullptr;
   Value* sums_ = nullptr;   ///< sums of counts over warps' shares of digits
   Value* bases_ = nullptr;  ///< of each digit: place in the row less place in the tile
@@ -570,7 +618,8 @@ llvm::Function* emit_grid_radix(const GridRadix& radix, llvm::Module& module, co
   }
   std::vector<llvm::Type*> parameters(arrays, llvm::PointerType::get(module.getContext(), 0));
   if (radix.part == Part::kPass) parameters.push_back(llvm::Type::getInt64Ty(module.getContext()));
-  llvm::Function* const function = make_grid_function(module, target, name, parameters, radix.block_threads);
+  llvm::Function* const function = make_grid_function(module, target, name, parameters, radix.block_threads,
+                                                      static_cast<uint32_t>(GridRadix::kResidentBlocks));
   RadixEmitter(radix, module, target, function).emit();
   return function;
 }

@@ -10,7 +10,12 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kWarp = 32;
+/// Threads of a block. They leave 80 registers to each thread if two blocks share a processor.
+constexpr int64_t kThreads = 384;
+constexpr int64_t kThreadsOfShortRow = 256;
+// More items of a thread do not fit into its registers.
 constexpr int64_t kMostItems = 16;
+constexpr int64_t kMostItemsWithValues = 14;
 constexpr int64_t kLeastItems = 4;  ///< of a row with several tiles
 /// Bytes of shared memory for what all threads of a block know of its digits: see RadixEmitter.
 constexpr int64_t kKnownBytes = 2 << 10;
@@ -18,7 +23,7 @@ constexpr int64_t kExchangeBytes = 32 << 10;
 /// Least elements that a block of kCounts reads: adding its counts to those of the row takes as long as some thousands of
 /// elements.
 constexpr int64_t kLeastCounted = 8192;
-constexpr int64_t kShortRow = 2048;  ///< rows up to this length are sorted by 256 threads
+constexpr int64_t kShortRow = 2048;  ///< rows up to this length are sorted by kThreadsOfShortRow threads
 
 int64_t bytes_of(uint32_t type) {
   return static_cast<int64_t>(collet_type_bytes(type));
@@ -28,9 +33,9 @@ int64_t quotient_up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
 }
 
-/// Returns the most elements that a thread may hold.
-int64_t most_items(int64_t threads, int64_t element_bytes, int64_t shared) {
-  return std::min(kMostItems, shared / (threads * element_bytes));
+/// Returns the most elements that a thread may hold if the block has `shared` bytes for them.
+int64_t most_items(int64_t threads, int64_t element_bytes, bool has_values, int64_t shared) {
+  return std::min(has_values ? kMostItemsWithValues : kMostItems, shared / (threads * element_bytes));
 }
 
 }  // namespace
@@ -59,7 +64,6 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
                                         const std::vector<uint32_t>& others, bool keeps_numbers,
                                         const GridLimits& limits) {
   const int64_t shared = std::min(limits.shared_bytes, limits.declared_bytes) - kKnownBytes;
-  constexpr int64_t kThreads = 512;
   if (limits.block_threads < kThreads || shared < kThreads / kWarp * GridRadix::kDigits * 4) return std::nullopt;
   GridRadix out;
   out.key = key;
@@ -67,9 +71,9 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
   out.length = length;
   const bool has_numbers = keeps_numbers || !others.empty();
   // A block numbers the elements of its row with 16 bits.
-  out.block_threads = length <= kShortRow ? kThreads / 2 : kThreads;
+  out.block_threads = length <= kShortRow ? kThreadsOfShortRow : kThreads;
   out.value_bytes = has_numbers ? 2 : 0;
-  const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes, shared);
+  const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes, has_numbers, shared);
   if (most * out.block_threads >= length) {
     out.part = GridRadix::Part::kRows;
     out.payload = has_numbers ? GridRadix::Payload::kNumbers : GridRadix::Payload::kNothing;
@@ -90,9 +94,9 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
     out.gathered = others;
   }
   const int64_t largest =
-      most_items(kThreads, std::max(out.key_bytes(), out.value_bytes), std::min(shared, kExchangeBytes));
+      most_items(kThreads, std::max(out.key_bytes(), out.value_bytes), has_numbers, std::min(shared, kExchangeBytes));
   // Few elements are divided among all processors.
-  const int64_t even = quotient_up(rows * length, limits.processors * kThreads);
+  const int64_t even = quotient_up(rows * length, GridRadix::kResidentBlocks * limits.processors * kThreads);
   out.items = std::clamp(even, std::min(kLeastItems, largest), largest);
   out.tiles = quotient_up(length, out.tile());
   out.is_wide = length >= int64_t{1} << 30;

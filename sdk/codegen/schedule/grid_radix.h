@@ -45,8 +45,9 @@ struct GridRadix {
     /// in memory; the block of kRows holds 2 bytes of each.
     kNumbers,
   };
-  static constexpr int64_t kDigits = 256;     ///< values of a digit
-  static constexpr int64_t kFirstCount = 64;  ///< words of the state before the counts: a ticket for each pass
+  static constexpr int64_t kDigits = 256;        ///< values of a digit
+  static constexpr int64_t kResidentBlocks = 2;  ///< blocks that share a processor
+  static constexpr int64_t kFirstCount = 64;     ///< words of the state before the counts: a ticket for each pass
 
   Part part = Part::kRows;
   KeyRule key;
