@@ -324,6 +324,69 @@ TEST(GpuRadix, Tiles_ThatPublishWideCounts) {
   check({{COLLET_TYPE_S16, false, false, false}, 2, 30001, {COLLET_TYPE_S32}, false, 4, 0, true});
 }
 
+/// Checks that a kernel selects the first `kept` elements of each tile in the order of keys, and leaves them in the order
+/// that they had.
+void check_selection(const SortCase& c, int64_t kept) {
+  SCOPED_TRACE(text_of(c) + ", first " + std::to_string(kept));
+  codegen::GridLimits limits = target().grid;
+  limits.processors = static_cast<int>(c.processors);
+  const auto scheduled = schedule_selection(c.key, c.rows, c.length, kept, c.others, limits);
+  ASSERT_TRUE(scheduled);
+  const GridRadix radix = *scheduled;
+  uint64_t seed = static_cast<uint64_t>(c.length) * 37 + c.key.type;
+  const Bytes keys = random_keys(c, seed);
+  const size_t key_bytes = collet_type_bytes(c.key.type);
+  const auto n = static_cast<size_t>(c.rows * c.length);
+  std::vector<Bytes> others;
+  for (const uint32_t type : c.others) others.push_back(random_bytes(n * collet_type_bytes(type), seed));
+  std::vector<size_t> selected;
+  for (int64_t r = 0; r < c.rows; ++r) {
+    for (int64_t first = 0; first < c.length; first += radix.tile()) {
+      std::vector<size_t> tile(static_cast<size_t>(std::min(radix.tile(), c.length - first)));
+      std::iota(tile.begin(), tile.end(), static_cast<size_t>(r * c.length + first));
+      std::stable_sort(tile.begin(), tile.end(), [&](size_t x, size_t y) {
+        return key_of(c.key, &keys[x * key_bytes]) < key_of(c.key, &keys[y * key_bytes]);
+      });
+      tile.resize(std::min(tile.size(), static_cast<size_t>(kept)));
+      std::sort(tile.begin(), tile.end());
+      selected.insert(selected.end(), tile.begin(), tile.end());
+    }
+  }
+  ASSERT_EQ(selected.size(), static_cast<size_t>(c.rows * radix.pitch));
+  RadixRunner runner({radix});
+  std::vector<CUdeviceptr> addresses{runner.upload(keys)};
+  for (const Bytes& other : others) addresses.push_back(runner.upload(other));
+  addresses.push_back(runner.allocate(selected.size() * key_bytes));
+  for (const uint32_t type : c.others) addresses.push_back(runner.allocate(selected.size() * collet_type_bytes(type)));
+  ASSERT_TRUE(runner.start(0, radix, addresses));
+  const auto picked = [&](const Bytes& from, size_t bytes) {
+    Bytes out(selected.size() * bytes);
+    for (size_t i = 0; i < selected.size(); ++i) std::memcpy(&out[i * bytes], &from[selected[i] * bytes], bytes);
+    return out;
+  };
+  EXPECT_EQ(runner.download(addresses[1 + others.size()], selected.size() * key_bytes), picked(keys, key_bytes));
+  for (size_t k = 0; k < others.size(); ++k) {
+    const size_t bytes = collet_type_bytes(c.others[k]);
+    EXPECT_EQ(runner.download(addresses[2 + others.size() + k], selected.size() * bytes), picked(others[k], bytes));
+  }
+}
+
+TEST(GpuRadix, Selections_AllTypesAndOrders) {
+  for (const uint32_t type : kTypes) {
+    for (const KeyRule& rule : rules_of(type)) check_selection({rule, 1, 4000, {}, false, 3}, 40);
+  }
+}
+
+TEST(GpuRadix, Selections_AmongEqualKeys) {
+  const KeyRule rule{COLLET_TYPE_F32, true, true, true};
+  for (const int64_t different : {1, 2, 50}) {
+    check_selection({rule, 2, 5000, {COLLET_TYPE_S32, COLLET_TYPE_C128}, false, 2, different}, 100);
+    check_selection({{COLLET_TYPE_S64, false, false, false}, 2, 3073, {COLLET_TYPE_PRED}, false, 2, different}, 7);
+  }
+  check_selection({rule, 3, 6145, {COLLET_TYPE_S32}, false, 1}, 1);
+  check_selection({rule, 1, 6144, {}, false, 1}, 768);
+}
+
 TEST(GpuRadix, Schedule_GivesFewElementsToAllProcessors) {
   codegen::GridLimits limits = target().grid;
   limits.processors = 132;

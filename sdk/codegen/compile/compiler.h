@@ -91,12 +91,18 @@ class Compiler {
   /// Adds the kernels of a radix sort. Returns false, and adds nothing, if the target does not allow it. With keys of two
   /// bytes or more, and without others, sorted_keys may be keys.
   bool radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, const RadixArrays& arrays, Drafts& drafts);
+  /// Writes the first `kept` elements of each sorted row to the begins of the rows of the sorted arrays, whose other
+  /// elements nobody reads. Selects elements of each tile of a row, then elements of each tile of what they make together,
+  /// and so on, until a block can sort a row. Returns false, and adds nothing, if the target does not allow it.
+  bool select_by_radix(const KeyRule& key, int64_t rows, int64_t length, int64_t kept, RadixArrays arrays,
+                       Drafts& drafts);
   /// Adds a step that runs a kernel of a radix sort.
   void add_radix_step(const GridRadix& radix, std::vector<RangeId> ranges, Drafts& drafts);
   /// Returns a kernel that sets the first `count` elements of `v` to zero.
   KernelPlan fill_kernel(ValueId v, int64_t count);
-  /// Adds a radix sort of a node's operands. Returns false, and adds nothing, if there is none.
-  bool add_radix_sort(const Node& n, size_t dimension, Drafts& drafts);
+  /// Adds a radix sort of a node's operands along a dimension. The first `needed` elements of each row are read later.
+  /// Returns false, and adds nothing, if there is none.
+  bool add_radix_sort(const Node& n, size_t dimension, int64_t needed, Drafts& drafts);
   /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
   /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,
   /// and so on until one segment is left.

@@ -65,6 +65,7 @@ void Compiler::add_radix_step(const GridRadix& radix, std::vector<RangeId> range
   const auto [it, fresh] = radix_sorts_.try_emplace(radix, kNoFunction);
   if (fresh) {
     const char* const name = radix.part == GridRadix::Part::kRows     ? "radix_rows"
+                             : radix.part == GridRadix::Part::kSelect ? "radix_select"
                              : radix.part == GridRadix::Part::kCounts ? "radix_counts"
                                                                       : "radix_pass";
     it->second = add_function({name + std::to_string(sources_.size()), radix, false});
@@ -151,6 +152,46 @@ bool Compiler::radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, c
   return true;
 }
 
+bool Compiler::select_by_radix(const KeyRule& key, int64_t rows, int64_t length, int64_t kept, RadixArrays arrays,
+                               Drafts& drafts) {
+  const int64_t pitch = length;
+  std::vector<uint32_t> types;
+  for (ValueId v : arrays.others) types.push_back(graph_.type(v).element);
+  const auto sort_of_rows = [&] { return schedule_radix(key, rows, length, types, false, target_.grid); };
+  std::optional<GridRadix> last = sort_of_rows();
+  if (!last) return false;
+  std::vector<GridRadix> selections;
+  while (last->part != GridRadix::Part::kRows) {
+    const std::optional<GridRadix> selection = schedule_selection(key, rows, length, kept, types, target_.grid);
+    if (!selection) return false;
+    selections.push_back(*selection);
+    length = selection->pitch;
+    last = sort_of_rows();
+    if (!last) return false;
+  }
+  for (const GridRadix& selection : selections) {
+    ++time_;
+    const Dims dims{rows * selection.pitch};
+    std::vector<RangeId> ranges{read(arrays.keys)};
+    for (ValueId v : arrays.others) ranges.push_back(read(v));
+    arrays.keys = temporary(key.type, dims);
+    ranges.push_back(write(arrays.keys));
+    for (ValueId& v : arrays.others) {
+      v = temporary(graph_.type(v).element, dims);
+      ranges.push_back(write(v));
+    }
+    add_radix_step(selection, std::move(ranges), drafts);
+  }
+  ++time_;
+  last->kept = kept;
+  last->pitch = pitch;
+  std::vector<RangeId> ranges{read(arrays.keys), write(arrays.sorted_keys)};
+  for (ValueId v : arrays.others) ranges.push_back(read(v));
+  for (ValueId v : arrays.sorted_others) ranges.push_back(write(v));
+  add_radix_step(*last, std::move(ranges), drafts);
+  return true;
+}
+
 KernelPlan Compiler::fill_kernel(ValueId v, int64_t count) {
   KernelPlan plan;
   plan.kernel.loops = {{count}};
@@ -165,7 +206,7 @@ KernelPlan Compiler::fill_kernel(ValueId v, int64_t count) {
   return plan;
 }
 
-bool Compiler::add_radix_sort(const Node& n, size_t dimension, Drafts& drafts) {
+bool Compiler::add_radix_sort(const Node& n, size_t dimension, int64_t needed, Drafts& drafts) {
   const std::optional<KeyRule> key = key_rule_of(graph_, n);
   if (!key) return false;
   const Dims dims = graph_.type(n.results[0]).dims;
@@ -197,6 +238,7 @@ bool Compiler::add_radix_sort(const Node& n, size_t dimension, Drafts& drafts) {
   std::vector<uint32_t> types;
   for (ValueId v : arrays.others) types.push_back(graph_.type(v).element);
   if (!schedule_radix(*key, rows, length, types, false, target_.grid)) return false;
+  if (step == 1 && needed < length && select_by_radix(*key, rows, length, needed, arrays, drafts)) return true;
   if (step != 1) {
     for (size_t i = 0; i < n.results.size(); ++i) {
       KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, i == 0 ? arrays.keys : arrays.others[i - 1]);
@@ -218,14 +260,16 @@ void Compiler::add_sort(const Node& n, Drafts& drafts) {
   const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
   const int64_t length = dims.empty() ? 1 : dims[dimension];
   const int64_t elements = graph_.type(n.results[0]).elements;
-  const bool selects = length > kSortedSegment && needed_of_sort(graph_, n) <= kMostSelected;
-  if (elements > 0 && length > kSortedSegment && !selects && add_radix_sort(n, dimension, drafts)) return;
-  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
-  if (length < 2 || elements == 0) return;
   int64_t step = 1;
   for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
+  const int64_t needed = length < 2 || elements == 0 ? length : needed_of_sort(graph_, n);
+  // The columns of an array need not be transposed if few elements are selected.
+  const bool selects = length > kSortedSegment && needed <= kMostSelected;
+  const bool is_by_radix = elements > 0 && length > kSortedSegment && (step == 1 || !selects);
+  if (is_by_radix && add_radix_sort(n, dimension, needed, drafts)) return;
+  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
+  if (length < 2 || elements == 0) return;
   const Comparator comparator = comparator_of(graph_, n);
-  const int64_t needed = needed_of_sort(graph_, n);
   if (selects) return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
   GridSort sort = schedule_sort(comparator, elements / length, length, step, target_.grid);
   sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);

@@ -101,9 +101,12 @@ int count_steps(const std::string& plan, const std::string& name) {
   return count;
 }
 
-TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
-  // 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment
-  EXPECT_EQ(count_steps(plan_of_sort(50), "sort"), 3);
+TEST(GridPlan, SortOfWhichFewElementsAreRead_SelectsThem) {
+  const std::string plan = plan_of_sort(50);
+  EXPECT_EQ(count_steps(plan, "radix_select"), 1) << plan;
+  EXPECT_EQ(count_steps(plan, "radix_rows"), 1) << plan;
+  // By another comparator: 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment.
+  EXPECT_EQ(count_steps(plan_of_sort(50, COLLET_DIRECTION_LE), "sort"), 3);
 }
 
 TEST(GridPlan, SortByOneKey_IsARadixSort) {

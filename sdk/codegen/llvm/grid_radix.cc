@@ -52,6 +52,9 @@ class RadixEmitter {
       case GridRadix::Part::kRows:
         rows();
         break;
+      case GridRadix::Part::kSelect:
+        select();
+        break;
       case GridRadix::Part::kCounts:
         counts();
         break;
@@ -288,6 +291,16 @@ class RadixEmitter {
     return x;
   }
 
+  /// Returns the sum of the `warps` values of sums_ from `first` on that belong to warps before this one.
+  Value* sum_before(uint32_t first, uint32_t warps) {
+    Value* sum = number(0);
+    for (uint32_t w = 0; w + 1 < warps; ++w) {
+      Value* const one = load_word(sums_, number(first + w));
+      sum = b_.CreateAdd(sum, b_.CreateSelect(b_.CreateICmpULT(number(w), warp_), one, number(0)));
+    }
+    return sum;
+  }
+
   /// Makes of the warps' counts of digits the place of the first element of each warp and digit in the tile. Elements are
   /// ordered by digits, then by warps. `known` is called in each thread that has a digit with the tile's count of it.
   /// Returns the place of the digit's first element and the sum of `others`, one value of each thread that has a digit,
@@ -313,17 +326,9 @@ class RadixEmitter {
       if (others) store_word(sums_, b_.CreateAdd(warp_, number(kGroups)), scanned_others);
     });
     barrier();
-    const auto sum_before = [&](uint32_t first) {
-      Value* sum = number(0);
-      for (uint32_t g = 0; g + 1 < kGroups; ++g) {
-        Value* const one = load_word(sums_, number(first + g));
-        sum = b_.CreateAdd(sum, b_.CreateSelect(b_.CreateICmpULT(number(g), warp_), one, number(0)));
-      }
-      return sum;
-    };
-    Value* const start = b_.CreateAdd(b_.CreateSub(scanned, own), sum_before(0));
+    Value* const start = b_.CreateAdd(b_.CreateSub(scanned, own), sum_before(0, kGroups));
     Value* const others_before =
-        others ? b_.CreateAdd(b_.CreateSub(scanned_others, others), sum_before(kGroups)) : nullptr;
+        others ? b_.CreateAdd(b_.CreateSub(scanned_others, others), sum_before(kGroups, kGroups)) : nullptr;
     with_digit([&] {
       Value* at = start;
       for (uint32_t w = 0; w < warps_; ++w) {
@@ -397,8 +402,10 @@ class RadixEmitter {
       barrier();
     });
     size_t next = 1;
-    Value* const sorted = b_.CreateGEP(key_type_, argument(next++), row);
-    Value* const numbers_out = r_.writes_values() ? b_.CreateGEP(i32_, argument(next++), row) : nullptr;
+    Value* const result = b_.CreateMul(wide(block_), b_.getInt64(static_cast<uint64_t>(r_.pitch)));
+    Value* const sorted = b_.CreateGEP(key_type_, argument(next++), result);
+    Value* const numbers_out = r_.writes_values() ? b_.CreateGEP(i32_, argument(next++), result) : nullptr;
+    limit_ = b_.CreateSub(number(static_cast<uint64_t>(r_.kept)), first_);
     Value* const end = limit();
     for (uint32_t i = 0; i < items_; ++i) {
       branch(exists(i, end), [&] {
@@ -407,25 +414,149 @@ class RadixEmitter {
         if (!has_numbers) return;
         Value* const origin = b_.CreateZExt(b_.CreateLoad(short_type, numbers[i]), i32_);
         if (numbers_out) store(numbers_out, at, origin);
-        gather(next, row, wide(origin), at);
+        gather(next, b_.CreateAdd(row, wide(origin)), b_.CreateAdd(result, at));
       });
     }
   }
 
-  /// Copies element `from` of a row of each gathered array to element `to`. The first of them is parameter `first`.
-  void gather(size_t first, Value* row, Value* from, Value* to) {
+  /// Copies element `from` of each gathered array to element `to` of its result. The arrays are the parameters from `first`
+  /// on; their results are those from `result` on, or follow the arrays if it is 0.
+  void gather(size_t first, Value* from, Value* to, size_t result = 0) {
     if (!r_.gathers()) return;
+    if (result == 0) result = first + r_.gathered.size();
     for (size_t k = 0; k < r_.gathered.size(); ++k) {
       const auto bytes = static_cast<int64_t>(collet_type_bytes(r_.gathered[k]));
       const int64_t parts = bytes > 8 ? bytes / 8 : 1;
       llvm::Type* const type = integer(bytes / parts);
       for (int64_t p = 0; p < parts; ++p) {
         const auto at = [&](Value* element) {
-          Value* const index = b_.CreateMul(b_.CreateAdd(row, element), b_.getInt64(static_cast<uint64_t>(parts)));
+          Value* const index = b_.CreateMul(element, b_.getInt64(static_cast<uint64_t>(parts)));
           return b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(p)));
         };
-        store(argument(first + r_.gathered.size() + k), at(to), load(type, argument(first + k), at(from)));
+        store(argument(result + k), at(to), load(type, argument(first + k), at(from)));
       }
+    }
+  }
+
+  // Selection.
+
+  void select() {
+    constexpr uint32_t kCopies = 4;
+    constexpr uint32_t kGroups = kDigits / kWarp;
+    llvm::Type* const type = r_.key_bytes() > 4 ? i64_ : i32_;  // in which keys are computed
+    Value* const counted = shared_words(kDigits * kCopies);
+    sums_ = shared_words(std::max(kGroups, 2 * warps_));
+    Value* const found = shared_words(2);  // a digit, and how many elements with it are to be selected
+    const auto tiles = static_cast<uint64_t>(r_.tiles);
+    Value* const row_number = b_.CreateUDiv(block_, number(tiles));
+    Value* const tile = b_.CreateSub(block_, b_.CreateMul(row_number, number(tiles)));
+    Value* const first = b_.CreateMul(tile, number(static_cast<uint64_t>(r_.tile())));
+    Value* const in_row =
+        b_.CreateAdd(b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.length))), wide(first));
+    Value* const end = minimum(b_.CreateSub(number(static_cast<uint64_t>(r_.length)), first),
+                               number(static_cast<uint64_t>(r_.tile())));
+    open_tile(end);
+    const Values elements = load_items(key_type_, b_.CreateGEP(key_type_, argument(0), in_row));
+    Values keys;
+    for (Value* element : elements) keys.push_back(b_.CreateZExtOrTrunc(key(element), type));
+    Value* const prefix = slot(type);  // what is known of the last selected key
+    Value* const left = slot(i32_);    // how many of the elements with this prefix are to be selected
+    b_.CreateStore(llvm::ConstantInt::get(type, 0), prefix);
+    b_.CreateStore(minimum(end, number(static_cast<uint64_t>(r_.kept))), left);
+    const auto passes = static_cast<uint64_t>(r_.passes());
+    ir_.loop(b_.getInt64(0), b_.getInt64(passes), b_.getInt64(1), [&](Value* pass) {
+      Value* const shift = b_.CreateZExtOrTrunc(b_.CreateShl(b_.CreateSub(b_.getInt64(passes - 1), pass), 3), type);
+      Value* const known = b_.CreateLoad(type, prefix);
+      each(kDigits * kCopies, [&](Value* at) { store_word(counted, at, number(0)); });
+      barrier();
+      Value* const limit_now = limit();
+      for (uint32_t i = 0; i < items_; ++i) {
+        Value* const differs = b_.CreateLShr(b_.CreateLShr(b_.CreateXor(keys[i], known), shift), 8);
+        Value* const is_counted =
+            b_.CreateAnd(exists(i, limit_now), b_.CreateICmpEQ(differs, llvm::ConstantInt::get(type, 0)));
+        branch(is_counted, [&] {
+          Value* const digit = b_.CreateAnd(b_.CreateTrunc(b_.CreateLShr(keys[i], shift), i32_), number(kDigits - 1));
+          Value* const copy = b_.CreateAnd(lane_, number(kCopies - 1));
+          add_atomically(word(counted, b_.CreateAdd(b_.CreateMul(digit, number(kCopies)), copy)), number(1));
+        });
+      }
+      barrier();
+      Value* const count = slot(i32_);
+      b_.CreateStore(number(0), count);
+      with_digit([&] {
+        Value* sum = number(0);
+        for (uint32_t c = 0; c < kCopies; ++c)
+          sum = b_.CreateAdd(sum, load_word(counted, b_.CreateAdd(b_.CreateMul(thread_, number(kCopies)), number(c))));
+        b_.CreateStore(sum, count);
+      });
+      Value* const own = b_.CreateLoad(i32_, count);
+      Value* const scanned = scan_warp(own);
+      branch(b_.CreateAnd(b_.CreateICmpEQ(lane_, number(kWarp - 1)), b_.CreateICmpULT(warp_, number(kGroups))),
+             [&] { store_word(sums_, warp_, scanned); });
+      barrier();
+      Value* const up_to = b_.CreateAdd(scanned, sum_before(0, kGroups));
+      Value* const before = b_.CreateSub(up_to, own);
+      Value* const wanted = b_.CreateLoad(i32_, left);
+      Value* const is_here = b_.CreateAnd(b_.CreateICmpULT(before, wanted), b_.CreateICmpUGE(up_to, wanted));
+      branch(b_.CreateAnd(is_here, b_.CreateICmpULT(thread_, number(kDigits))), [&] {
+        store_word(found, number(0), thread_);
+        store_word(found, number(1), b_.CreateSub(wanted, before));
+      });
+      barrier();
+      Value* const digit = b_.CreateZExtOrTrunc(load_word(found, number(0)), type);
+      b_.CreateStore(b_.CreateOr(known, b_.CreateShl(digit, shift)), prefix);
+      b_.CreateStore(load_word(found, number(1)), left);
+    });
+    write_selected(keys, elements, b_.CreateLoad(type, prefix), b_.CreateLoad(i32_, left), row_number, tile, in_row);
+  }
+
+  /// Writes the elements of the tile whose keys are less than `last`, and the first `equals` whose keys are equal to it, in
+  /// their order.
+  void write_selected(const Values& keys, const Values& elements, Value* last, Value* equals, Value* row_number,
+                      Value* tile, Value* in_row) {
+    Values less;
+    Values equal;
+    Value* less_count = number(0);
+    Value* equal_count = number(0);
+    const auto ballot = [&](Value* x) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {number(~0U), x});
+    };
+    const auto count = [&](Value* lanes) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, lanes); };
+    Value* const end = limit();
+    for (uint32_t i = 0; i < items_; ++i) {
+      Value* const is_there = exists(i, end);
+      less.push_back(ballot(b_.CreateAnd(is_there, b_.CreateICmpULT(keys[i], last))));
+      equal.push_back(ballot(b_.CreateAnd(is_there, b_.CreateICmpEQ(keys[i], last))));
+      less_count = b_.CreateAdd(less_count, count(less.back()));
+      equal_count = b_.CreateAdd(equal_count, count(equal.back()));
+    }
+    branch(b_.CreateICmpEQ(lane_, number(0)), [&] {
+      store_word(sums_, warp_, less_count);
+      store_word(sums_, b_.CreateAdd(warp_, number(warps_)), equal_count);
+    });
+    barrier();
+    Value* less_before = sum_before(0, warps_);
+    Value* equal_before = sum_before(warps_, warps_);
+    Value* const earlier = b_.CreateSub(b_.CreateShl(number(1), lane_), number(1));
+    Value* const results = b_.CreateAdd(b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.pitch))),
+                                        b_.CreateMul(wide(tile), b_.getInt64(static_cast<uint64_t>(r_.kept))));
+    Value* const items = b_.CreateAdd(in_row, wide(first_));
+    const size_t arrays = r_.gathered.size();
+    for (uint32_t i = 0; i < items_; ++i) {
+      const auto has = [&](Value* lanes) {
+        return b_.CreateICmpNE(b_.CreateAnd(lanes, b_.CreateShl(number(1), lane_)), number(0));
+      };
+      Value* const rank = b_.CreateAdd(equal_before, count(b_.CreateAnd(equal[i], earlier)));
+      Value* const is_taken = b_.CreateOr(has(less[i]), b_.CreateAnd(has(equal[i]), b_.CreateICmpULT(rank, equals)));
+      branch(is_taken, [&] {
+        Value* const place =
+            b_.CreateAdd(b_.CreateAdd(less_before, count(b_.CreateAnd(less[i], earlier))), minimum(rank, equals));
+        Value* const to = b_.CreateAdd(results, wide(place));
+        store(argument(1 + arrays), to, elements[i]);
+        gather(1, b_.CreateAdd(items, b_.getInt64(i * kWarp)), to, 2 + arrays);
+      });
+      less_before = b_.CreateAdd(less_before, count(less[i]));
+      equal_before = b_.CreateAdd(equal_before, count(equal[i]));
     }
   }
 
@@ -505,7 +636,7 @@ class RadixEmitter {
       Value* const value = load_item(value_type, own_values, i);
       branch(exists(i, value_limit), [&] {
         if (sorted_values) store(b_.CreateGEP(value_type, sorted_values, row), wide(targets[i]), value);
-        gather(gathered, row, wide(value), wide(targets[i]));
+        if (r_.gathers()) gather(gathered, b_.CreateAdd(row, wide(value)), b_.CreateAdd(row, wide(targets[i])));
       });
     }
   }
@@ -610,10 +741,10 @@ class RadixEmitter {
 llvm::Function* emit_grid_radix(const GridRadix& radix, llvm::Module& module, const Target& target,
                                 const std::string& name) {
   using Part = GridRadix::Part;
-  size_t arrays = 2;
+  size_t arrays = 2;  // keys and sorted keys, or keys and state
   if (radix.part == Part::kPass) arrays += 1 + (radix.reads_values() ? 1U : 0U);
   if (radix.part != Part::kCounts) {
-    if (radix.writes_values()) ++arrays;
+    if (radix.part != Part::kSelect && radix.writes_values()) ++arrays;
     if (radix.gathers()) arrays += 2 * radix.gathered.size();
   }
   std::vector<llvm::Type*> parameters(arrays, llvm::PointerType::get(module.getContext(), 0));

@@ -38,6 +38,12 @@ int64_t most_items(int64_t threads, int64_t element_bytes, bool has_values, int6
   return std::min(has_values ? kMostItemsWithValues : kMostItems, shared / (threads * element_bytes));
 }
 
+/// Returns how many elements a thread holds. Few elements are divided among all processors.
+int64_t items_of(int64_t elements, int64_t most, const GridLimits& limits) {
+  const int64_t even = quotient_up(elements, GridRadix::kResidentBlocks * limits.processors * kThreads);
+  return std::clamp(even, std::min(kLeastItems, most), most);
+}
+
 }  // namespace
 
 int64_t GridRadix::key_bytes() const {
@@ -50,7 +56,7 @@ uint32_t GridRadix::blocks() const {
       return static_cast<uint32_t>(rows);
     case Part::kCounts:
       return static_cast<uint32_t>(rows * quotient_up(length, counted));
-    default:
+    default:  // a block for each tile
       return static_cast<uint32_t>(rows * tiles);
   }
 }
@@ -68,7 +74,7 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
   GridRadix out;
   out.key = key;
   out.rows = rows;
-  out.length = length;
+  out.length = out.kept = out.pitch = length;
   const bool has_numbers = keeps_numbers || !others.empty();
   // A block numbers the elements of its row with 16 bits.
   out.block_threads = length <= kShortRow ? kThreadsOfShortRow : kThreads;
@@ -95,15 +101,37 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
   }
   const int64_t largest =
       most_items(kThreads, std::max(out.key_bytes(), out.value_bytes), has_numbers, std::min(shared, kExchangeBytes));
-  // Few elements are divided among all processors.
-  const int64_t even = quotient_up(rows * length, GridRadix::kResidentBlocks * limits.processors * kThreads);
-  out.items = std::clamp(even, std::min(kLeastItems, largest), largest);
+  out.items = items_of(rows * length, largest, limits);
   out.tiles = quotient_up(length, out.tile());
   out.is_wide = length >= int64_t{1} << 30;
   out.counted = std::max(kLeastCounted, quotient_up(rows * length, 2 * limits.processors));
   out.counted = std::min(quotient_up(out.counted, kThreads) * kThreads, length);
   const int64_t most_blocks = rows * std::max(out.tiles, quotient_up(length, out.counted));
   if (most_blocks > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return out;
+}
+
+std::optional<GridRadix> schedule_selection(const KeyRule& key, int64_t rows, int64_t length, int64_t kept,
+                                            const std::vector<uint32_t>& others, const GridLimits& limits) {
+  constexpr int64_t kSelectedShare = 8;
+  GridRadix out;
+  out.part = GridRadix::Part::kSelect;
+  out.key = key;
+  out.rows = rows;
+  out.length = length;
+  out.kept = kept;
+  out.gathered = others;
+  out.is_last = true;
+  out.block_threads = kThreads;
+  const int64_t most = out.key_bytes() > 4 ? kMostItems / 2 : kMostItems;
+  const int64_t least = quotient_up(kSelectedShare * kept, kThreads);
+  const int64_t shared = std::min(limits.shared_bytes, limits.declared_bytes);
+  if (least > most || limits.block_threads < kThreads || shared < 2 * kKnownBytes + 4 * GridRadix::kDigits * 4)
+    return std::nullopt;
+  out.items = std::max(least, items_of(rows * length, most, limits));
+  out.tiles = quotient_up(length, out.tile());
+  if (rows * out.tiles > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  out.pitch = (out.tiles - 1) * kept + std::min(kept, length - (out.tiles - 1) * out.tile());
   return out;
 }
 

@@ -27,13 +27,17 @@ namespace collet::codegen {
 
 /// A sort, or one kernel of it. Rows are contiguous. The parameters of the kernels are addresses:
 /// - kRows: keys, sorted keys, sorted numbers (s32) if writes_values(), gathered arrays, their results
+/// - kSelect: keys, gathered arrays, selected keys, selected elements of the gathered arrays
 /// - kCounts: keys, state
 /// - kPass: keys, sorted keys, values if reads_values(), sorted values if writes_values(), gathered arrays, their results,
 ///   state; and the number of the digit, an i64, the least significant digit being 0.
 /// The state is an array of state_words() s32, of which the first cleared_words() are zero before kCounts runs.
 struct GridRadix {
   enum class Part : uint8_t {
-    kRows,    ///< sorts rows, each by one block
+    kRows,  ///< sorts rows, each by one block
+    /// Selects the `kept` elements of each tile that sort first, and keeps their order: the bytes of the last such key are
+    /// found one after the other, from the most significant one on.
+    kSelect,
     kCounts,  ///< counts the digits of each row
     kPass,    ///< sorts by one digit
   };
@@ -63,6 +67,8 @@ struct GridRadix {
   int64_t items = 1;     ///< elements of a tile that each thread holds
   int64_t tiles = 1;     ///< of a row
   int64_t counted = 1;   ///< elements that a block of kCounts reads
+  int64_t kept = 2;      ///< of kRows and kSelect: elements of each sorted row, or of each tile, that are results
+  int64_t pitch = 2;     ///< of kRows and kSelect: distance between the results of adjacent rows, in elements
   bool is_wide = false;  ///< the state of a tile is of 64 bits, because 30 do not hold the length of a row
 
   bool operator==(const GridRadix&) const = default;
@@ -84,6 +90,12 @@ struct GridRadix {
   int64_t cleared_words() const { return kFirstCount + count_words() + tile_words(); }
   int64_t state_words() const { return cleared_words() + tile_words(); }
 };
+
+/// Returns a kernel that selects elements of each tile so that the first `kept` elements of a sorted row, at least 1, are
+/// among them; `pitch` is their number in a row. Arrays of the types `others` move along. Empty if the machine's limits do
+/// not allow it, or if more than an eighth of a tile would be selected.
+std::optional<GridRadix> schedule_selection(const KeyRule& key, int64_t rows, int64_t length, int64_t kept,
+                                            const std::vector<uint32_t>& others, const GridLimits& limits);
 
 /// Returns a sort of `rows` rows by `key`, in which arrays of the types `others` move along or, if `keeps_numbers`, whose
 /// sorted numbers are a result; then there are no others. Its `part` is kRows, or kPass for rows of several tiles. Empty if
