@@ -79,6 +79,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
   if (target_.has_grid() && options_.fuse) find_attentions(b, groups, readers, done);
+  if (target_.has_grid()) find_unread_numbers(b, groups, readers, done);
   std::map<size_t, RowBlocks> row_blocks;
   if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);
   for (size_t i = 0; i < groups.size(); ++i) {

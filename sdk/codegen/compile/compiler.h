@@ -75,7 +75,10 @@ class Compiler {
     int64_t above = 1;
     int64_t length = 1;
     int64_t below = 1;
+    int64_t rows() const { return above * below; }
   };
+  /// Returns the rows that a sort sorts.
+  RowShape rows_of_sort(const Node& n) const;
   /// Adds the kernels of a sort for a target with grids.
   void add_sort(const Node& n, Drafts& drafts);
   /// Sorts `arrays`, of dimensions [above, length, below], along their rows.
@@ -100,9 +103,19 @@ class Compiler {
   void add_radix_step(const GridRadix& radix, std::vector<RangeId> ranges, Drafts& drafts);
   /// Returns a kernel that sets the first `count` elements of `v` to zero.
   KernelPlan fill_kernel(ValueId v, int64_t count);
-  /// Adds a radix sort of a node's operands along a dimension. The first `needed` elements of each row are read later.
-  /// Returns false, and adds nothing, if there is none.
-  bool add_radix_sort(const Node& n, size_t dimension, int64_t needed, Drafts& drafts);
+  /// How a sort on a grid runs.
+  enum class SortForm : uint8_t {
+    kNetwork,   ///< by a bitonic network
+    kSelected,  ///< by a network of segments, of which the first elements are kept
+    kRadix,     ///< by its keys
+    kNumbers,   ///< by its keys; its other operand has the numbers of the elements, which the kernels make
+  };
+  SortForm form_of_sort(const Node& n);
+  /// Marks the groups as done that make arrays of numbers that only sorts of the form kNumbers read.
+  void find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
+                           std::vector<bool>& done);
+  /// Adds a sort of the form kRadix or kNumbers.
+  void add_radix_sort(const Node& n, SortForm form, Drafts& drafts);
   /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
   /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,
   /// and so on until one segment is left.

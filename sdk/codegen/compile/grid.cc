@@ -38,6 +38,9 @@ Comparator ascending() {
 constexpr int64_t kSortedSegment = int64_t{1} << kLogSegment;
 /// Most elements of each segment that a selection may keep. Above a quarter, sorting everything is as fast.
 constexpr int64_t kMostSelected = kSortedSegment / 4;
+/// Rows are sorted by their keys, one pass for each byte of a key, if they have more elements than this for each pass. The
+/// network takes fewer instructions for shorter rows.
+constexpr int64_t kLeastElementsPerPass = 128;
 
 }  // namespace
 
@@ -206,13 +209,57 @@ KernelPlan Compiler::fill_kernel(ValueId v, int64_t count) {
   return plan;
 }
 
-bool Compiler::add_radix_sort(const Node& n, size_t dimension, int64_t needed, Drafts& drafts) {
+Compiler::RowShape Compiler::rows_of_sort(const Node& n) const {
+  const Dims& dims = graph_.type(n.results[0]).dims;
+  const auto dimension = attributes<collet_sort_attrs>(graph_, n).dimension;
+  RowShape out;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    (at < dimension ? out.above : at == dimension ? out.length : out.below) *= dims[d];
+  }
+  return out;
+}
+
+Compiler::SortForm Compiler::form_of_sort(const Node& n) {
+  const RowShape rows = rows_of_sort(n);
+  if (rows.length < 2 || rows.rows() == 0) return SortForm::kNetwork;
+  const int64_t needed = needed_of_sort(graph_, n);
+  const bool selects = rows.length > kSortedSegment && needed <= kMostSelected;
+  const SortForm other = selects ? SortForm::kSelected : SortForm::kNetwork;
   const std::optional<KeyRule> key = key_rule_of(graph_, n);
-  if (!key) return false;
+  // To select few elements of columns, the array need not be transposed.
+  if (!key || (selects && rows.below > 1)) return other;
+  const auto bytes = static_cast<int64_t>(collet_type_bytes(key->type));
+  if (rows.length <= kLeastElementsPerPass * bytes) return other;
+  std::vector<uint32_t> types;
+  for (size_t i = 1; i < n.results.size(); ++i) types.push_back(graph_.type(n.results[i]).element);
+  if (!schedule_radix(*key, rows.rows(), rows.length, types, false, target_.grid)) return other;
+  const Node* const second = types.size() == 1 && needed == rows.length ? graph_.def(n.operands[1]) : nullptr;
+  const bool is_iota = second && second->opcode == COLLET_OP_IOTA && n.operands[0] != n.operands[1];
+  if (!is_iota || (types[0] != COLLET_TYPE_S32 && types[0] != COLLET_TYPE_U32)) return SortForm::kRadix;
+  const auto along = attributes<collet_iota_attrs>(graph_, *second).dimension;
+  const bool has_numbers = along == attributes<collet_sort_attrs>(graph_, n).dimension;
+  return has_numbers ? SortForm::kNumbers : SortForm::kRadix;
+}
+
+void Compiler::find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
+                                   std::vector<bool>& done) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Node& n = graph_.nodes[groups[i].nodes[0]];
+    if (n.opcode != COLLET_OP_SORT || form_of_sort(n) != SortForm::kNumbers) continue;
+    const auto maker = readers.group_of.find(graph_.value(n.operands[1]).def);
+    const bool alone = maker != readers.group_of.end() && groups[maker->second].nodes.size() == 1;
+    if (alone && only_reader(block, readers, n.operands[1]) == i) done[maker->second] = true;
+  }
+}
+
+void Compiler::add_radix_sort(const Node& n, SortForm form, Drafts& drafts) {
+  const KeyRule key = *key_rule_of(graph_, n);
+  const RowShape rows = rows_of_sort(n);
   const Dims dims = graph_.type(n.results[0]).dims;
-  const int64_t length = dims[dimension];
-  const int64_t rows = graph_.type(n.results[0]).elements / length;
+  const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
   // Rows that are not contiguous are copied first, and the sorted rows are copied back.
+  const bool is_strided = rows.below > 1;
   Dims row_dims = dims;
   std::vector<size_t> to_rows;
   std::vector<size_t> from_rows(dims.size());
@@ -224,55 +271,45 @@ bool Compiler::add_radix_sort(const Node& n, size_t dimension, int64_t needed, D
     row_dims[d] = dims[to_rows[d]];
     from_rows[to_rows[d]] = d;
   }
-  int64_t step = 1;
-  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
   RadixArrays arrays;
   std::vector<ValueId> sorted;
   for (size_t i = 0; i < n.results.size(); ++i) {
     const uint32_t type = graph_.type(n.results[i]).element;
-    const ValueId from = step == 1 ? n.operands[i] : temporary(type, row_dims);
-    sorted.push_back(step == 1 ? n.results[i] : temporary(type, row_dims));
+    sorted.push_back(is_strided ? temporary(type, row_dims) : n.results[i]);
+    if (i == 1 && form == SortForm::kNumbers) {
+      arrays.sorted_numbers = sorted.back();
+      continue;
+    }
+    ValueId from = n.operands[i];
+    if (is_strided) {
+      from = temporary(type, row_dims);
+      KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, from);
+      add_kernel(copied, drafts);
+    }
     (i == 0 ? arrays.keys : arrays.others.emplace_back()) = from;
     (i == 0 ? arrays.sorted_keys : arrays.sorted_others.emplace_back()) = sorted.back();
   }
-  std::vector<uint32_t> types;
-  for (ValueId v : arrays.others) types.push_back(graph_.type(v).element);
-  if (!schedule_radix(*key, rows, length, types, false, target_.grid)) return false;
-  if (step == 1 && needed < length && select_by_radix(*key, rows, length, needed, arrays, drafts)) return true;
-  if (step != 1) {
-    for (size_t i = 0; i < n.results.size(); ++i) {
-      KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, i == 0 ? arrays.keys : arrays.others[i - 1]);
-      add_kernel(copied, drafts);
-    }
+  const int64_t needed = needed_of_sort(graph_, n);
+  if (!is_strided && needed < rows.length && select_by_radix(key, rows.rows(), rows.length, needed, arrays, drafts))
+    return;
+  radix_on_grid(key, rows.rows(), rows.length, arrays, drafts);
+  for (size_t i = 0; i < n.results.size() && is_strided; ++i) {
+    KernelPlan copied = permute_kernel(graph_, sorted[i], from_rows, n.results[i]);
+    add_kernel(copied, drafts);
   }
-  radix_on_grid(*key, rows, length, arrays, drafts);
-  if (step != 1) {
-    for (size_t i = 0; i < n.results.size(); ++i) {
-      KernelPlan copied = permute_kernel(graph_, sorted[i], from_rows, n.results[i]);
-      add_kernel(copied, drafts);
-    }
-  }
-  return true;
 }
 
 void Compiler::add_sort(const Node& n, Drafts& drafts) {
-  const Dims dims = graph_.type(n.results[0]).dims;
-  const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
-  const int64_t length = dims.empty() ? 1 : dims[dimension];
-  const int64_t elements = graph_.type(n.results[0]).elements;
-  int64_t step = 1;
-  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
-  const int64_t needed = length < 2 || elements == 0 ? length : needed_of_sort(graph_, n);
-  // The columns of an array need not be transposed if few elements are selected.
-  const bool selects = length > kSortedSegment && needed <= kMostSelected;
-  const bool is_by_radix = elements > 0 && length > kSortedSegment && (step == 1 || !selects);
-  if (is_by_radix && add_radix_sort(n, dimension, needed, drafts)) return;
+  const SortForm form = form_of_sort(n);
+  if (form == SortForm::kRadix || form == SortForm::kNumbers) return add_radix_sort(n, form, drafts);
   for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
-  if (length < 2 || elements == 0) return;
+  const RowShape rows = rows_of_sort(n);
+  if (rows.length < 2 || rows.rows() == 0) return;
   const Comparator comparator = comparator_of(graph_, n);
-  if (selects) return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
-  GridSort sort = schedule_sort(comparator, elements / length, length, step, target_.grid);
-  sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
+  if (form == SortForm::kSelected)
+    return select_on_grid(comparator, n.results, rows, needed_of_sort(graph_, n), drafts);
+  GridSort sort = schedule_sort(comparator, rows.rows(), rows.length, rows.below, target_.grid);
+  sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, graph_.type(n.results[0]).dims), drafts);
 }
 
 void Compiler::select_on_grid(const Comparator& comparator, std::vector<ValueId> arrays, RowShape rows, int64_t needed,
@@ -543,7 +580,7 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
   add(UpdateSchedule::Part::kKeys, "keys");
   const KeyRule ascending_keys{COLLET_TYPE_S32, false, false, false};
   const RadixArrays arrays{keys, keys, {}, {}, places};
-  const bool is_long = updates.ordered_points > kSortedSegment;
+  const bool is_long = updates.ordered_points > kLeastElementsPerPass * 4;
   if (!is_long || !radix_on_grid(ascending_keys, 1, updates.ordered_points, arrays, drafts)) {
     GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
     sort.keeps_numbers = true;

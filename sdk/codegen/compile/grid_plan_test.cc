@@ -117,6 +117,24 @@ TEST(GridPlan, SortByOneKey_IsARadixSort) {
   EXPECT_EQ(count_steps(plan, "copy"), 0) << plan;
 }
 
+TEST(GridPlan, SortWithNumbers_DoesNotReadThem) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_S32, {3, 100000});
+  const Handle numbers = e.op(COLLET_OP_IOTA, COLLET_TYPE_S32, {3, 100000}, {}, collet_iota_attrs{1});
+  RegionBuilder& less = b.region();
+  const Handle p = less.argument(COLLET_TYPE_S32);
+  const Handle q = less.argument(COLLET_TYPE_S32);
+  less.argument(COLLET_TYPE_S32);
+  less.argument(COLLET_TYPE_S32);
+  less.results({less.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q},
+                        collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
+  e.results(e.ops(COLLET_OP_SORT, {x, numbers}, {x, numbers}, collet_sort_attrs{1, 1, 0}, {&less}));
+  const std::string plan = print_launch_plan(planned(b).plan);
+  EXPECT_EQ(count_steps(plan, "kernel"), 1) << "the state is cleared\n" << plan;
+  EXPECT_EQ(count_steps(plan, "radix_pass"), 4) << plan;
+}
+
 TEST(GridPlan, SortByAnotherComparator_IsABitonicNetwork) {
   // 98 segments are merged in 7 rounds: 7 kernels merge within segments, 12 between them, of up to 3 steps each.
   EXPECT_EQ(count_steps(plan_of_sort(100000, COLLET_DIRECTION_LE), "sort"), 20);
