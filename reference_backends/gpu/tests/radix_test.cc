@@ -194,10 +194,10 @@ void check(const SortCase& c) {
     counts.payload = GridRadix::Payload::kNothing;
     counts.gathered.clear();
     kernels.push_back(counts);
-    for (int64_t p = 0; p < sort.passes(); ++p) {
+    for (int64_t p = 0; p < sort.passes; ++p) {
       kernels.push_back(sort);
       kernels.back().is_first = p == 0;
-      kernels.back().is_last = p + 1 == sort.passes();
+      kernels.back().is_last = p + 1 == sort.passes;
     }
   }
   RadixRunner runner(kernels);
@@ -230,7 +230,7 @@ void check(const SortCase& c) {
     const CUdeviceptr value_arrays[] = {runner.allocate(value_bytes), runner.allocate(value_bytes)};
     CUdeviceptr key_source = keys_in;
     CUdeviceptr value_source = carries ? sources[0] : 0;
-    for (int64_t p = 0; p < sort.passes(); ++p) {
+    for (int64_t p = 0; p < sort.passes; ++p) {
       const GridRadix& radix = kernels[static_cast<size_t>(p) + 1];
       std::vector<CUdeviceptr> addresses{key_source, key_arrays[p % 2]};
       if (radix.reads_values()) addresses.push_back(value_source);

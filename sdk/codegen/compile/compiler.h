@@ -90,9 +90,9 @@ class Compiler {
     std::vector<ValueId> others;  ///< arrays that move along
     std::vector<ValueId> sorted_others;
     ValueId sorted_numbers = kNone;  ///< if there are no others: gets the sorted numbers of the elements, or kNone
+    int64_t key_bits = 0;  ///< lowest bits of the keys, of which the others are zero; 0: keys are of any value
   };
-  /// Adds the kernels of a radix sort. Returns false, and adds nothing, if the target does not allow it. With keys of two
-  /// bytes or more, and without others, sorted_keys may be keys.
+  /// Adds the kernels of a radix sort. Returns false, and adds nothing, if the target does not allow it.
   bool radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, const RadixArrays& arrays, Drafts& drafts);
   /// Writes the first `kept` elements of each sorted row to the begins of the rows of the sorted arrays, whose other
   /// elements nobody reads. Selects elements of each tile of a row, then elements of each tile of what they make together,

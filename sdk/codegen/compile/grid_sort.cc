@@ -86,6 +86,7 @@ bool Compiler::radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, c
   const std::optional<GridRadix> found = schedule_radix(key, rows, length, types, keeps_numbers, target_.grid);
   if (!found) return false;
   GridRadix sort = *found;
+  if (arrays.key_bits > 0) sort.passes = std::min(sort.passes, (arrays.key_bits + 7) / 8);
   const auto add_gathered = [&](std::vector<RangeId>& ranges) {
     if (!sort.gathers()) return;
     for (ValueId v : arrays.others) ranges.push_back(read(v));
@@ -109,7 +110,7 @@ bool Compiler::radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, c
   counts.value_bytes = 0;
   counts.gathered.clear();
   add_radix_step(counts, {read(arrays.keys), write(state)}, drafts);
-  const int64_t passes = sort.passes();
+  const int64_t passes = sort.passes;
   const Dims dims{rows * length};
   const ValueId spare_keys = passes > 1 ? temporary(graph_.type(arrays.keys).element, dims) : kNone;
   const bool has_values = sort.payload != GridRadix::Payload::kNothing;
@@ -363,8 +364,11 @@ void Compiler::copy_first(const std::vector<ValueId>& from, const RowShape& rows
 }
 
 void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts) {
+  int64_t updated = 0;  // elements of the largest array that is updated
+  for (uint32_t b : k.kernel.updates[0].buffers) updated = std::max(updated, graph_.type(k.buffers[b]).elements);
+  choose_keys(k.kernel, updated, updates);
   const Dims points{updates.ordered_points};
-  const ValueId keys = temporary(COLLET_TYPE_S32, points);
+  ValueId keys = temporary(COLLET_TYPE_S32, points);
   const ValueId places = temporary(COLLET_TYPE_S32, points);
   const auto add = [&](UpdateSchedule::Part part, const char* name) {
     updates.part = part;
@@ -380,13 +384,16 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
     drafts.push_back(std::move(d));
   };
   add(UpdateSchedule::Part::kKeys, "keys");
-  const KeyRule ascending_keys{COLLET_TYPE_S32, false, false, false};
-  const RadixArrays arrays{keys, keys, {}, {}, places};
+  const KeyRule rule{COLLET_TYPE_U32, false, false, false};
+  const ValueId sorted = temporary(COLLET_TYPE_S32, points);
+  const RadixArrays arrays{keys, sorted, {}, {}, places, updates.key_bits};
   const bool is_long = updates.ordered_points > kLeastElementsPerPass * 4;
-  if (!is_long || !radix_on_grid(ascending_keys, 1, updates.ordered_points, arrays, drafts)) {
+  if (!is_long || !radix_on_grid(rule, 1, updates.ordered_points, arrays, drafts)) {
     GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
     sort.keeps_numbers = true;
     sort_on_grid(std::move(sort), {keys}, places, drafts);
+  } else {
+    keys = sorted;
   }
   add(UpdateSchedule::Part::kUpdates, "updates");
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);

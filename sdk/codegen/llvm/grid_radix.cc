@@ -4,6 +4,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <bit>
 #include <functional>
 #include <vector>
 
@@ -123,10 +124,10 @@ class RadixEmitter {
   // Counting.
 
   void counts() {
-    const auto passes = static_cast<uint32_t>(r_.passes());
+    const auto passes = static_cast<uint32_t>(r_.passes);
     // Several copies of the counts, so that lanes with the same digit seldom wait for each other.
-    const uint32_t copies = 16 / std::max(passes, 2U);
     const uint32_t words = passes * kDigits;
+    const uint32_t copies = std::bit_floor(static_cast<uint32_t>(GridRadix::kCountedBytes / 4 / words));
     constexpr int kUnrolled = 8;
     Value* const counted = shared_words(words * copies);
     each(words * copies, [&](Value* at) { store_word(counted, at, number(0)); });
@@ -139,7 +140,7 @@ class RadixEmitter {
     Value* const end = minimum(b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(r_.counted))), length);
     Value* const from = b_.CreateGEP(key_type_, argument(0), b_.CreateMul(wide(row), length));
     Value* const last = b_.CreateSub(end, b_.getInt64(1));
-    Value* const copy = b_.CreateAnd(lane_, number(copies - 1));
+    Value* const own_copy = b_.CreateAnd(lane_, number(copies - 1));
     ir_.loop(b_.CreateAdd(begin, wide(thread_)), end, b_.getInt64(uint64_t{threads_} * kUnrolled), [&](Value* first) {
       Values at;
       Values elements;
@@ -152,7 +153,7 @@ class RadixEmitter {
           Value* const k = key(elements[i]);
           for (uint32_t p = 0; p < passes; ++p) {
             Value* const count = b_.CreateAdd(number(p * kDigits), digit_of(k, number(8 * p)));
-            add_atomically(word(counted, b_.CreateAdd(b_.CreateMul(count, number(copies)), copy)), number(1));
+            add_atomically(word(counted, b_.CreateAdd(b_.CreateMul(count, number(copies)), own_copy)), number(1));
           }
         });
       }
@@ -162,8 +163,12 @@ class RadixEmitter {
         argument(1), b_.CreateAdd(b_.getInt64(GridRadix::kFirstCount), b_.CreateMul(wide(row), b_.getInt64(words))));
     each(words, [&](Value* at) {
       Value* sum = number(0);
-      for (uint32_t c = 0; c < copies; ++c)
-        sum = b_.CreateAdd(sum, load_word(counted, b_.CreateAdd(b_.CreateMul(at, number(copies)), number(c))));
+      for (uint32_t c = 0; c < copies; ++c) {
+        // The threads of a warp read different copies, which are in different memory banks.
+        Value* const turn = b_.CreateUDiv(thread_, number(kWarp / copies));
+        Value* const copy = b_.CreateAnd(b_.CreateAdd(number(c), turn), number(copies - 1));
+        sum = b_.CreateAdd(sum, load_word(counted, b_.CreateAdd(b_.CreateMul(at, number(copies)), copy)));
+      }
       branch(b_.CreateICmpNE(sum, number(0)), [&] { add_atomically(word(of_row, at), sum); });
     });
   }
@@ -380,7 +385,7 @@ class RadixEmitter {
     };
     Value* const number_exchange =
         b_.CreateConstGEP1_64(b_.getInt8Ty(), exchange_, static_cast<uint64_t>(r_.tile() * r_.key_bytes()));
-    ir_.loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(r_.passes())), b_.getInt64(1), [&](Value* pass) {
+    ir_.loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(r_.passes)), b_.getInt64(1), [&](Value* pass) {
       clear_counts();
       barrier();
       const Values held = loaded(elements, key_type_);
@@ -463,7 +468,7 @@ class RadixEmitter {
     Value* const left = slot(i32_);    // how many of the elements with this prefix are to be selected
     b_.CreateStore(llvm::ConstantInt::get(type, 0), prefix);
     b_.CreateStore(minimum(end, number(static_cast<uint64_t>(r_.kept))), left);
-    const auto passes = static_cast<uint64_t>(r_.passes());
+    const auto passes = static_cast<uint64_t>(r_.passes);
     ir_.loop(b_.getInt64(0), b_.getInt64(passes), b_.getInt64(1), [&](Value* pass) {
       Value* const shift = b_.CreateZExtOrTrunc(b_.CreateShl(b_.CreateSub(b_.getInt64(passes - 1), pass), 3), type);
       Value* const known = b_.CreateLoad(type, prefix);
@@ -592,7 +597,7 @@ class RadixEmitter {
     b_.CreateStore(number(0), of_row);
     with_digit([&] {
       Value* const counts = b_.CreateMul(
-          b_.CreateAdd(b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.passes()))), wide(pass_)),
+          b_.CreateAdd(b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.passes))), wide(pass_)),
           b_.getInt64(kDigits));
       Value* const at = b_.CreateAdd(b_.CreateAdd(counts, b_.getInt64(GridRadix::kFirstCount)), wide(thread_));
       b_.CreateStore(load_word(state, at), of_row);
@@ -749,8 +754,8 @@ llvm::Function* emit_grid_radix(const GridRadix& radix, llvm::Module& module, co
   }
   std::vector<llvm::Type*> parameters(arrays, llvm::PointerType::get(module.getContext(), 0));
   if (radix.part == Part::kPass) parameters.push_back(llvm::Type::getInt64Ty(module.getContext()));
-  llvm::Function* const function = make_grid_function(module, target, name, parameters, radix.block_threads,
-                                                      static_cast<uint32_t>(GridRadix::kResidentBlocks));
+  llvm::Function* const function =
+      make_grid_function(module, target, name, parameters, radix.block_threads, radix.resident_blocks());
   RadixEmitter(radix, module, target, function).emit();
   return function;
 }

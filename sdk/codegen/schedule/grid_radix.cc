@@ -10,8 +10,7 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kWarp = 32;
-/// Threads of a block. They leave 80 registers to each thread if two blocks share a processor.
-constexpr int64_t kThreads = 384;
+constexpr int64_t kThreads = 384;  ///< of a block
 constexpr int64_t kThreadsOfShortRow = 256;
 // More items of a thread do not fit into its registers.
 constexpr int64_t kMostItems = 16;
@@ -40,7 +39,7 @@ int64_t most_items(int64_t threads, int64_t element_bytes, bool has_values, int6
 
 /// Returns how many elements a thread holds. Few elements are divided among all processors.
 int64_t items_of(int64_t elements, int64_t most, const GridLimits& limits) {
-  const int64_t even = quotient_up(elements, GridRadix::kResidentBlocks * limits.processors * kThreads);
+  const int64_t even = quotient_up(elements, limits.processors * GridRadix::kResidentThreads);
   return std::clamp(even, std::min(kLeastItems, most), most);
 }
 
@@ -70,9 +69,10 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
                                         const std::vector<uint32_t>& others, bool keeps_numbers,
                                         const GridLimits& limits) {
   const int64_t shared = std::min(limits.shared_bytes, limits.declared_bytes) - kKnownBytes;
-  if (limits.block_threads < kThreads || shared < kThreads / kWarp * GridRadix::kDigits * 4) return std::nullopt;
+  if (limits.block_threads < kThreads || shared < GridRadix::kCountedBytes) return std::nullopt;
   GridRadix out;
   out.key = key;
+  out.passes = out.key_bytes();
   out.rows = rows;
   out.length = out.kept = out.pitch = length;
   const bool has_numbers = keeps_numbers || !others.empty();
@@ -117,6 +117,7 @@ std::optional<GridRadix> schedule_selection(const KeyRule& key, int64_t rows, in
   GridRadix out;
   out.part = GridRadix::Part::kSelect;
   out.key = key;
+  out.passes = out.key_bytes();
   out.rows = rows;
   out.length = length;
   out.kept = kept;

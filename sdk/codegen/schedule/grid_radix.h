@@ -49,9 +49,10 @@ struct GridRadix {
     /// in memory; the block of kRows holds 2 bytes of each.
     kNumbers,
   };
-  static constexpr int64_t kDigits = 256;        ///< values of a digit
-  static constexpr int64_t kResidentBlocks = 2;  ///< blocks that share a processor
-  static constexpr int64_t kFirstCount = 64;     ///< words of the state before the counts: a ticket for each pass
+  static constexpr int64_t kDigits = 256;           ///< values of a digit
+  static constexpr int64_t kResidentThreads = 768;  ///< threads that a processor runs at a time: they have 80 registers
+  static constexpr int64_t kCountedBytes = 32 << 10;  ///< shared memory in which kCounts counts
+  static constexpr int64_t kFirstCount = 64;          ///< words of the state before the counts: a ticket for each pass
 
   Part part = Part::kRows;
   KeyRule key;
@@ -63,7 +64,9 @@ struct GridRadix {
   std::vector<uint32_t> gathered;
   bool is_first = false;  ///< of a pass: numbers are made, and not read
   bool is_last = false;   ///< of a pass: gathered arrays are fetched
-  uint32_t block_threads = 512;
+  uint32_t block_threads = 256;
+  int64_t passes =
+      1;  ///< digits by which is sorted: all of a key, or those of which the others are the same in all keys
   int64_t items = 1;     ///< elements of a tile that each thread holds
   int64_t tiles = 1;     ///< of a row
   int64_t counted = 1;   ///< elements that a block of kCounts reads
@@ -76,14 +79,14 @@ struct GridRadix {
 
   int64_t tile() const { return items * block_threads; }
   int64_t key_bytes() const;
-  int64_t passes() const { return key_bytes(); }
+  uint32_t resident_blocks() const { return static_cast<uint32_t>(kResidentThreads / block_threads); }
   bool reads_values() const { return payload == Payload::kValues || (payload == Payload::kNumbers && !is_first); }
   bool writes_values() const { return payload != Payload::kNothing && (gathered.empty() || !is_last); }
   bool gathers() const { return !gathered.empty() && is_last; }
   uint32_t blocks() const;
   /// Bytes of shared memory that exchange elements among the threads of a block.
   int64_t exchange_bytes() const;
-  int64_t count_words() const { return rows * passes() * kDigits; }
+  int64_t count_words() const { return rows * passes * kDigits; }
   /// Words in which the tiles of one pass publish their counts. There are two such arrays, for passes with even and with
   /// odd numbers; a pass clears the one of the next pass.
   int64_t tile_words() const { return rows * tiles * kDigits * (is_wide ? 2 : 1); }
