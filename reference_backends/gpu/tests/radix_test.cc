@@ -31,6 +31,7 @@ struct SortCase {
   int64_t processors = 1;
   int64_t different = 0;  ///< number of different keys; 0: any bits
   bool is_wide = false;   ///< whether tiles publish 64 bits
+  uint64_t mask = 0;      ///< if not 0: the bits of the keys that may be set
 };
 
 std::string text_of(const SortCase& c) {
@@ -124,6 +125,12 @@ Bytes random_keys(const SortCase& c, uint64_t& state) {
       const size_t pick = (out[i * bytes] * 131u + i * i) % static_cast<size_t>(c.different);
       std::memcpy(&out[i * bytes], &some[pick * bytes], bytes);
     }
+  }
+  for (size_t i = 0; i < n && c.mask != 0; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &out[i * bytes], bytes);
+    bits &= c.mask;
+    std::memcpy(&out[i * bytes], &bits, bytes);
   }
   if (c.key.type == COLLET_TYPE_PRED) {
     for (uint8_t& b : out) b &= 1;
@@ -314,6 +321,18 @@ TEST(GpuRadix, Tiles_KeepEqualKeysInOrder) {
     check({bytes, 1, 40001, {COLLET_TYPE_C128}, false, 8, different});
     check({bytes, 2, 20001, {COLLET_TYPE_S16}, false, 8, different});
   }
+}
+
+TEST(GpuRadix, Tiles_WithPassesThatMoveNothing) {
+  const KeyRule rule{COLLET_TYPE_S32, false, false, false};
+  for (const uint64_t mask : {uint64_t{0xff00}, uint64_t{0xff}, uint64_t{0x80}, uint64_t{0xff0000ff}}) {
+    check({rule, 2, 9001, {}, false, 8, 0, false, mask});
+    check({rule, 2, 9001, {COLLET_TYPE_F32}, false, 8, 0, false, mask});
+    check({rule, 1, 9001, {}, true, 8, 0, false, mask});
+    check({rule, 1, 9001, {COLLET_TYPE_PRED, COLLET_TYPE_C128}, false, 8, 0, false, mask});
+  }
+  check({{COLLET_TYPE_S64, true, false, false}, 1, 9001, {COLLET_TYPE_S32}, false, 8, 0, false, 0xf00});
+  check({rule, 1, 9001, {COLLET_TYPE_F32}, false, 8, 1});
 }
 
 TEST(GpuRadix, Tiles_OfManyRows) {

@@ -567,61 +567,130 @@ class RadixEmitter {
 
   // A tile of a row.
 
+  /// A tile of a pass, and the arrays of the pass besides keys.
+  struct Tile {
+    Value* ticket = nullptr;  ///< number of the tile among those of all rows
+    Value* row_number = nullptr;
+    Value* in_order = nullptr;  ///< number of the tile in its row
+    Value* row = nullptr;       ///< first element of the row, i64
+    Value* first = nullptr;     ///< first element of the tile in its row
+    Values elements;            ///< the thread's items
+    Value* values = nullptr;    ///< values that move along; null if there are none, or if they are made
+    Value* sorted_values = nullptr;
+    size_t gathered = 0;  ///< number of the parameter that is the first gathered array
+    Value* state = nullptr;
+  };
+
   void pass() {
     open();
-    const bool has_values = r_.payload != GridRadix::Payload::kNothing;
+    Tile t;
     size_t next = 2;
-    Value* const values = r_.reads_values() ? argument(next++) : nullptr;
-    Value* const sorted_values = has_values && r_.writes_values() ? argument(next++) : nullptr;
-    const size_t gathered = next;
+    if (r_.reads_values()) t.values = argument(next++);
+    if (r_.writes_values()) t.sorted_values = argument(next++);
+    t.gathered = next;
     if (r_.gathers()) next += 2 * r_.gathered.size();
-    Value* const state = argument(next++);
+    t.state = argument(next++);
     pass_ = b_.CreateTrunc(argument(next), i32_);
-    Value* const shift = b_.CreateShl(pass_, number(3));
     clear_counts();
     branch(b_.CreateICmpEQ(thread_, number(0)),
-           [&] { store_word(sums_, number(0), add_atomically(word(state, pass_), number(1))); });
+           [&] { store_word(sums_, number(0), add_atomically(word(t.state, pass_), number(1))); });
     barrier();
-    Value* const ticket = load_word(sums_, number(0));
+    t.ticket = load_word(sums_, number(0));
     const auto tiles = static_cast<uint64_t>(r_.tiles);
-    Value* const row_number = b_.CreateUDiv(ticket, number(tiles));
-    Value* const tile = b_.CreateSub(ticket, b_.CreateMul(row_number, number(tiles)));
-    Value* const row = b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.length)));
-    Value* const first = b_.CreateMul(tile, number(static_cast<uint64_t>(r_.tile())));
-    Value* const end = minimum(b_.CreateSub(number(static_cast<uint64_t>(r_.length)), first),
-                               number(static_cast<uint64_t>(r_.tile())));
-    Value* const in_row = b_.CreateAdd(row, wide(first));
-    open_tile(end);
-    const Values elements = load_items(key_type_, b_.CreateGEP(key_type_, argument(0), in_row));
+    t.row_number = b_.CreateUDiv(t.ticket, number(tiles));
+    t.in_order = b_.CreateSub(t.ticket, b_.CreateMul(t.row_number, number(tiles)));
+    t.row = b_.CreateMul(wide(t.row_number), b_.getInt64(static_cast<uint64_t>(r_.length)));
+    t.first = b_.CreateMul(t.in_order, number(static_cast<uint64_t>(r_.tile())));
+    open_tile(minimum(b_.CreateSub(number(static_cast<uint64_t>(r_.length)), t.first),
+                      number(static_cast<uint64_t>(r_.tile()))));
+    t.elements = load_items(key_type_, b_.CreateGEP(key_type_, argument(0), in_array(t)));
+    open_status(t.state, t.ticket);
+    if (r_.passes == 1) return sort_tile(t);
+    // In a pass in which all elements of a row have the same digit, their order stays. The pass before knows it.
+    Value* const stays = b_.CreateLoad(i32_, mark_of(t, pass_));
+    mark_next(t);
+    branch(b_.CreateICmpNE(stays, number(0)), [&] { copy_tile(t); });
+    branch(b_.CreateICmpEQ(stays, number(0)), [&] { sort_tile(t); });
+  }
+
+  /// Returns the number of the tile's first element in an array.
+  Value* in_array(const Tile& t) { return b_.CreateAdd(t.row, wide(t.first)); }
+  llvm::Type* value_type() { return integer(r_.value_bytes); }
+  Values load_values(const Tile& t) {
+    return load_items(value_type(), b_.CreateGEP(value_type(), t.values, in_array(t)));
+  }
+  /// Returns the address of the word that tells whether the elements of the tile's row have the same digit in a pass.
+  Value* mark_of(const Tile& t, Value* pass) {
+    Value* const mark =
+        b_.CreateAdd(b_.CreateMul(wide(t.row_number), b_.getInt64(static_cast<uint64_t>(r_.passes))), wide(pass));
+    return word(t.state,
+                b_.CreateAdd(mark, b_.getInt64(static_cast<uint64_t>(GridRadix::kFirstCount + r_.count_words()))));
+  }
+  /// Returns the address of the row's count of the thread's digit in a pass.
+  Value* count_of(const Tile& t, Value* pass) {
+    Value* const counts = b_.CreateMul(
+        b_.CreateAdd(b_.CreateMul(wide(t.row_number), b_.getInt64(static_cast<uint64_t>(r_.passes))), wide(pass)),
+        b_.getInt64(kDigits));
+    return word(t.state, b_.CreateAdd(b_.CreateAdd(counts, b_.getInt64(GridRadix::kFirstCount)), wide(thread_)));
+  }
+
+  /// Writes the mark of the next pass.
+  void mark_next(const Tile& t) {
+    Value* const following = b_.CreateAdd(pass_, number(1));
+    Value* const exists = b_.CreateICmpULT(following, number(static_cast<uint64_t>(r_.passes)));
+    branch(b_.CreateAnd(exists, b_.CreateICmpEQ(t.in_order, number(0))), [&] {
+      with_digit([&] {
+        Value* const count = b_.CreateLoad(i32_, count_of(t, following));
+        branch(b_.CreateICmpEQ(count, number(static_cast<uint64_t>(r_.length))),
+               [&] { b_.CreateStore(number(1), mark_of(t, following)); });
+      });
+    });
+  }
+
+  /// Writes the results of an item: the value, or the gathered elements, from place `from` in the row to place `to`.
+  void write_value(const Tile& t, Value* value, Value* to) {
+    if (t.sorted_values) store(b_.CreateGEP(value_type(), t.sorted_values, t.row), wide(to), value);
+    if (r_.gathers()) gather(t.gathered, b_.CreateAdd(t.row, wide(value)), b_.CreateAdd(t.row, wide(to)));
+  }
+
+  void copy_tile(const Tile& t) {
+    const bool has_values = r_.payload != GridRadix::Payload::kNothing;
+    with_digit([&] { clear_next(); });
+    const Values held = t.values ? load_values(t) : Values();
+    Value* const sorted = b_.CreateGEP(key_type_, argument(1), t.row);
+    Value* const end = limit();
+    for (uint32_t i = 0; i < items_; ++i) {
+      branch(exists(i, end), [&] {
+        Value* const at = b_.CreateAdd(t.first, place(i));
+        store(sorted, wide(at), t.elements[i]);
+        if (has_values) write_value(t, t.values ? held[i] : at, at);
+      });
+    }
+  }
+
+  void sort_tile(const Tile& t) {
+    const bool has_values = r_.payload != GridRadix::Payload::kNothing;
+    Value* const shift = b_.CreateShl(pass_, number(3));
     Value* const of_row = slot(i32_);  // the row's count of the thread's digit
     b_.CreateStore(number(0), of_row);
-    with_digit([&] {
-      Value* const counts = b_.CreateMul(
-          b_.CreateAdd(b_.CreateMul(wide(row_number), b_.getInt64(static_cast<uint64_t>(r_.passes))), wide(pass_)),
-          b_.getInt64(kDigits));
-      Value* const at = b_.CreateAdd(b_.CreateAdd(counts, b_.getInt64(GridRadix::kFirstCount)), wide(thread_));
-      b_.CreateStore(load_word(state, at), of_row);
-    });
-    const Values ranks = rank_in_warps(elements, shift);
+    with_digit([&] { b_.CreateStore(b_.CreateLoad(i32_, count_of(t, pass_)), of_row); });
+    const Values ranks = rank_in_warps(t.elements, shift);
     barrier();
-    open_status(state, ticket);
     const auto [start, before] = place_digits(b_.CreateLoad(i32_, of_row), [&](Value* count) {
       clear_next();
-      Value* const flag = b_.CreateSelect(b_.CreateICmpEQ(tile, number(0)), status(kInclusive), status(kOwn));
+      Value* const flag = b_.CreateSelect(b_.CreateICmpEQ(t.in_order, number(0)), status(kInclusive), status(kOwn));
       publish(b_.CreateOr(b_.CreateZExt(count, status_type_), flag));
       b_.CreateStore(count, of_row);
     });
     const Values places = places_of(ranks);
-    for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], elements[i]);
-    llvm::Type* const value_type = has_values ? integer(r_.value_bytes) : nullptr;
-    Values held;
-    if (values) held = load_items(value_type, b_.CreateGEP(value_type, values, in_row));
+    for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], t.elements[i]);
+    const Values held = t.values ? load_values(t) : Values();
     with_digit([&] {
-      Value* const prefix = look_back(tile, b_.CreateLoad(i32_, of_row));
+      Value* const prefix = look_back(t.in_order, b_.CreateLoad(i32_, of_row));
       store_word(bases_, thread_, b_.CreateSub(b_.CreateAdd(before, prefix), start));
     });
     barrier();
-    Value* const sorted = b_.CreateGEP(key_type_, argument(1), row);
+    Value* const sorted = b_.CreateGEP(key_type_, argument(1), t.row);
     Values targets;
     Value* const own = at_tile(key_type_, exchange_);
     Value* const key_limit = limit();
@@ -633,16 +702,14 @@ class RadixEmitter {
     }
     if (!has_values) return;
     barrier();
-    for (uint32_t i = 0; i < items_; ++i) store(exchange_, places[i], values ? held[i] : b_.CreateAdd(first, place(i)));
+    for (uint32_t i = 0; i < items_; ++i)
+      store(exchange_, places[i], t.values ? held[i] : b_.CreateAdd(t.first, place(i)));
     barrier();
-    Value* const own_values = at_tile(value_type, exchange_);
+    Value* const own_values = at_tile(value_type(), exchange_);
     Value* const value_limit = limit();
     for (uint32_t i = 0; i < items_; ++i) {
-      Value* const value = load_item(value_type, own_values, i);
-      branch(exists(i, value_limit), [&] {
-        if (sorted_values) store(b_.CreateGEP(value_type, sorted_values, row), wide(targets[i]), value);
-        if (r_.gathers()) gather(gathered, b_.CreateAdd(row, wide(value)), b_.CreateAdd(row, wide(targets[i])));
-      });
+      Value* const value = load_item(value_type(), own_values, i);
+      branch(exists(i, value_limit), [&] { write_value(t, value, targets[i]); });
     }
   }
 
@@ -655,9 +722,8 @@ class RadixEmitter {
   /// Sets the addresses of the counts that this pass and the next one publish.
   void open_status(Value* state, Value* ticket) {
     status_type_ = r_.is_wide ? i64_ : i32_;
-    Value* const first = b_.getInt64(static_cast<uint64_t>(GridRadix::kFirstCount + r_.count_words()));
-    Value* const other =
-        b_.getInt64(static_cast<uint64_t>(GridRadix::kFirstCount + r_.count_words() + r_.tile_words()));
+    Value* const first = b_.getInt64(static_cast<uint64_t>(r_.first_status()));
+    Value* const other = b_.getInt64(static_cast<uint64_t>(r_.first_status() + r_.tile_words()));
     Value* const is_odd = b_.CreateICmpNE(b_.CreateAnd(pass_, number(1)), number(0));
     Value* const own = b_.CreateAdd(b_.CreateMul(wide(ticket), b_.getInt64(kDigits)), wide(thread_));
     status_ = b_.CreateGEP(status_type_, word(state, b_.CreateSelect(is_odd, other, first)), own);

@@ -15,7 +15,8 @@ constexpr int64_t kThreadsOfShortRow = 256;
 // More items of a thread do not fit into its registers.
 constexpr int64_t kMostItems = 16;
 constexpr int64_t kMostItemsWithValues = 14;
-constexpr int64_t kLeastItems = 4;  ///< of a row with several tiles
+constexpr int64_t kMostItemsWithNumbers = 12;  ///< of a row in one block
+constexpr int64_t kLeastItems = 4;             ///< of a row with several tiles
 /// Bytes of shared memory for what all threads of a block know of its digits: see RadixEmitter.
 constexpr int64_t kKnownBytes = 2 << 10;
 constexpr int64_t kExchangeBytes = 32 << 10;
@@ -32,9 +33,9 @@ int64_t quotient_up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
 }
 
-/// Returns the most elements that a thread may hold if the block has `shared` bytes for them.
-int64_t most_items(int64_t threads, int64_t element_bytes, bool has_values, int64_t shared) {
-  return std::min(has_values ? kMostItemsWithValues : kMostItems, shared / (threads * element_bytes));
+/// Returns the most elements that a thread may hold, at most `most`, if the block has `shared` bytes for them.
+int64_t most_items(int64_t threads, int64_t element_bytes, int64_t most, int64_t shared) {
+  return std::min(most, shared / (threads * element_bytes));
 }
 
 /// Returns how many elements a thread holds. Few elements are divided among all processors.
@@ -79,7 +80,8 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
   // A block numbers the elements of its row with 16 bits.
   out.block_threads = length <= kShortRow ? kThreadsOfShortRow : kThreads;
   out.value_bytes = has_numbers ? 2 : 0;
-  const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes, has_numbers, shared);
+  const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes,
+                                  has_numbers ? kMostItemsWithNumbers : kMostItems, shared);
   if (most * out.block_threads >= length) {
     out.part = GridRadix::Part::kRows;
     out.payload = has_numbers ? GridRadix::Payload::kNumbers : GridRadix::Payload::kNothing;
@@ -99,10 +101,11 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
     out.value_bytes = 4;
     out.gathered = others;
   }
-  const int64_t largest =
-      most_items(kThreads, std::max(out.key_bytes(), out.value_bytes), has_numbers, std::min(shared, kExchangeBytes));
+  const int64_t largest = most_items(kThreads, std::max(out.key_bytes(), out.value_bytes),
+                                     has_numbers ? kMostItemsWithValues : kMostItems, std::min(shared, kExchangeBytes));
   out.items = items_of(rows * length, largest, limits);
   out.tiles = quotient_up(length, out.tile());
+  out.items = quotient_up(length, out.tiles * kThreads);
   out.is_wide = length >= int64_t{1} << 30;
   out.counted = std::max(kLeastCounted, quotient_up(rows * length, 2 * limits.processors));
   out.counted = std::min(quotient_up(out.counted, kThreads) * kThreads, length);

@@ -87,10 +87,13 @@ struct GridRadix {
   /// Bytes of shared memory that exchange elements among the threads of a block.
   int64_t exchange_bytes() const;
   int64_t count_words() const { return rows * passes * kDigits; }
+  /// A word for each row and pass, which is not 0 if all elements of the row have the same digit.
+  int64_t mark_words() const { return (rows * passes + 1) / 2 * 2; }
+  int64_t first_status() const { return kFirstCount + count_words() + mark_words(); }
   /// Words in which the tiles of one pass publish their counts. There are two such arrays, for passes with even and with
   /// odd numbers; a pass clears the one of the next pass.
   int64_t tile_words() const { return rows * tiles * kDigits * (is_wide ? 2 : 1); }
-  int64_t cleared_words() const { return kFirstCount + count_words() + tile_words(); }
+  int64_t cleared_words() const { return first_status() + tile_words(); }
   int64_t state_words() const { return cleared_words() + tile_words(); }
 };
 
