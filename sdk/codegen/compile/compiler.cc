@@ -17,6 +17,14 @@ namespace collet::codegen {
 
 namespace {
 
+/// The scans that are cut into blocks on a grid, where a block of threads scans a row, or a part of it.
+constexpr LongScans kScansOfGrids{.most_rows = 256,
+                                  .least_length = 16384,
+                                  .least_block = 2048,
+                                  .fewest_blocks = 4,
+                                  .most_blocks = 1024,
+                                  .contiguous_rows_only = true};
+
 /// Most values that are searched between a product and a kernel that could be fused with it.
 constexpr size_t kMostInlined = 64;
 
@@ -79,6 +87,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
   if (target_.has_grid() && options_.fuse) find_attentions(b, groups, readers, done);
+  if (target_.has_grid()) find_unread_numbers(b, groups, readers, done);
   std::map<size_t, RowBlocks> row_blocks;
   if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -270,7 +279,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     kernels.back().has_edges = fusion_.has_edges[static_cast<NodeId>(&n - graph_.nodes.data())];
   } else {
     auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-    if (!node_kernels(graph_, n, inputs, make, target_.masks && !target_.has_grid(), kernels)) {
+    const NodeLimits limits = target_.has_grid() ? NodeLimits{false, kScansOfGrids} : NodeLimits{target_.masks, {}};
+    if (!node_kernels(graph_, n, inputs, make, limits, kernels)) {
       routine(n, drafts);
       return {};
     }

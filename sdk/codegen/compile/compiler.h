@@ -75,11 +75,47 @@ class Compiler {
     int64_t above = 1;
     int64_t length = 1;
     int64_t below = 1;
+    int64_t rows() const { return above * below; }
   };
+  /// Returns the rows that a sort sorts.
+  RowShape rows_of_sort(const Node& n) const;
   /// Adds the kernels of a sort for a target with grids.
   void add_sort(const Node& n, Drafts& drafts);
   /// Sorts `arrays`, of dimensions [above, length, below], along their rows.
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
+  /// The arrays of a radix sort. Rows run along the last dimension.
+  struct RadixArrays {
+    ValueId keys = kNone;
+    ValueId sorted_keys = kNone;
+    std::vector<ValueId> others;  ///< arrays that move along
+    std::vector<ValueId> sorted_others;
+    ValueId sorted_numbers = kNone;  ///< if there are no others: gets the sorted numbers of the elements, or kNone
+    int64_t key_bits = 0;  ///< lowest bits of the keys, of which the others are zero; 0: keys are of any value
+  };
+  /// Adds the kernels of a radix sort. Returns false, and adds nothing, if the target does not allow it.
+  bool radix_on_grid(const KeyRule& key, int64_t rows, int64_t length, const RadixArrays& arrays, Drafts& drafts);
+  /// Writes the first `kept` elements of each sorted row to the begins of the rows of the sorted arrays, whose other
+  /// elements nobody reads. Selects elements of each tile of a row, then elements of each tile of what they make together,
+  /// and so on, until a block can sort a row. Returns false, and adds nothing, if the target does not allow it.
+  bool select_by_radix(const KeyRule& key, int64_t rows, int64_t length, int64_t kept, RadixArrays arrays,
+                       Drafts& drafts);
+  /// Adds a step that runs a kernel of a radix sort.
+  void add_radix_step(const GridRadix& radix, std::vector<RangeId> ranges, Drafts& drafts);
+  /// Returns a kernel that sets the first `count` elements of `v` to zero.
+  KernelPlan fill_kernel(ValueId v, int64_t count);
+  /// How a sort on a grid runs.
+  enum class SortForm : uint8_t {
+    kNetwork,   ///< by a bitonic network
+    kSelected,  ///< by a network of segments, of which the first elements are kept
+    kRadix,     ///< by its keys
+    kNumbers,   ///< by its keys; its other operand has the numbers of the elements, which the kernels make
+  };
+  SortForm form_of_sort(const Node& n);
+  /// Marks the groups as done that make arrays of numbers that only sorts of the form kNumbers read.
+  void find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
+                           std::vector<bool>& done);
+  /// Adds a sort of the form kRadix or kNumbers.
+  void add_radix_sort(const Node& n, SortForm form, Drafts& drafts);
   /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
   /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,
   /// and so on until one segment is left.
@@ -273,6 +309,7 @@ class Compiler {
   std::vector<std::pair<RangeId, RangeId>> copies_;
   std::map<Kernel, FunctionId> kernels_;
   std::map<GridSort, FunctionId> sorts_;
+  std::map<GridRadix, FunctionId> radix_sorts_;
   std::map<Kernel, FunctionId> attention_functions_;
   std::map<NodeId, Attention> attentions_;  ///< attentions by the product that gives their result
   std::map<MicroKernel, FunctionId> micros_;

@@ -13,6 +13,7 @@
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/schedule/grid.h"
+#include "sdk/codegen/schedule/grid_radix.h"
 #include "sdk/codegen/schedule/grid_sort.h"
 
 namespace collet::codegen {
@@ -47,7 +48,7 @@ struct LoopSource {
 /// kernel for a grid of threads.
 struct FunctionSource {
   std::string name;
-  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort> body;
+  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort, GridRadix> body;
   /// True for a function that has the same name and the same code in all programs that use it.
   bool shared = false;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the ops that take several kernels on a grid: sorts, scatters whose updates are grouped, and choices between
-// kernels and libraries.
+// Compiles the ops that take several kernels on a grid: attention, and choices between kernels and libraries.
 
 #include <algorithm>
 #include <map>
@@ -14,124 +13,6 @@
 #include "sdk/codegen/schedule/grid_library.h"
 
 namespace collet::codegen {
-namespace {
-
-/// Returns the comparator x < y of s32 elements.
-Comparator ascending() {
-  Comparator out;
-  out.types = {COLLET_TYPE_S32};
-  out.body.arguments = 2;
-  for (int64_t i = 0; i < 2; ++i) {
-    Expr argument;
-    argument.op = ExprOp::kArgument;
-    argument.type = COLLET_TYPE_S32;
-    argument.a = i;
-    out.body.exprs.push_back(argument);
-  }
-  out.body.exprs.push_back(
-      op_expr(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {0, 1}, COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED));
-  out.body.results = {2};
-  return out;
-}
-
-/// Number of elements of a segment, which a block of threads sorts in shared memory.
-constexpr int64_t kSortedSegment = int64_t{1} << kLogSegment;
-/// Most elements of each segment that a selection may keep. Above a quarter, sorting everything is as fast.
-constexpr int64_t kMostSelected = kSortedSegment / 4;
-
-}  // namespace
-
-void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts) {
-  for (const GridSortLaunch& launch : launches_of_sort(sort)) {
-    ++time_;
-    sort.part = launch.part;
-    sort.levels = launch.levels;
-    const auto [it, fresh] = sorts_.try_emplace(sort, kNoFunction);
-    if (fresh) it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
-    Draft d;
-    d.step.kernel.function = it->second;
-    d.step.kernel.blocks = sort.blocks;
-    d.step.kernel.block_threads = sort.block_threads;
-    if (launch.power >= 0) d.step.kernel.numbers = {launch.power};
-    for (ValueId v : arrays) d.ranges.push_back(write(v));
-    d.ranges.push_back(write(numbers));
-    for (RangeId w : d.ranges) plan_->traffic_bytes += 2 * buffers_.bytes(w);
-    ++plan_->kernels;
-    drafts.push_back(std::move(d));
-  }
-}
-
-void Compiler::add_sort(const Node& n, Drafts& drafts) {
-  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
-  const Dims& dims = graph_.type(n.results[0]).dims;
-  const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
-  const int64_t length = dims.empty() ? 1 : dims[dimension];
-  const int64_t elements = graph_.type(n.results[0]).elements;
-  if (length < 2 || elements == 0) return;
-  int64_t step = 1;
-  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
-  const Comparator comparator = comparator_of(graph_, n);
-  const int64_t needed = needed_of_sort(graph_, n);
-  if (length > kSortedSegment && needed <= kMostSelected)
-    return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
-  GridSort sort = schedule_sort(comparator, elements / length, length, step, target_.grid);
-  sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
-}
-
-void Compiler::select_on_grid(const Comparator& comparator, std::vector<ValueId> arrays, RowShape rows, int64_t needed,
-                              Drafts& drafts) {
-  const std::vector<ValueId> results = arrays;
-  const RowShape all = rows;
-  for (;;) {
-    const int64_t count = rows.above * rows.below;
-    GridSort sort = schedule_sort(comparator, count, rows.length, rows.below, target_.grid);
-    const bool is_last = rows.length <= kSortedSegment;
-    sort.only_segments = true;
-    sort_on_grid(std::move(sort), arrays, temporary(COLLET_TYPE_S32, {count * rows.length}), drafts);
-    if (is_last) break;
-    const int64_t whole = rows.length / kSortedSegment;
-    const int64_t rest = std::min(needed, rows.length % kSortedSegment);
-    const RowShape fewer{rows.above, whole * needed + rest, rows.below};
-    std::vector<ValueId> next;
-    for (ValueId v : arrays)
-      next.push_back(temporary(graph_.type(v).element, {fewer.above, fewer.length, fewer.below}));
-    copy_first(arrays, rows, kSortedSegment, needed, next, fewer, drafts);
-    arrays = std::move(next);
-    rows = fewer;
-  }
-  copy_first(arrays, rows, rows.length, needed, results, all, drafts);
-}
-
-void Compiler::copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
-                          const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts) {
-  const auto copy_part = [&](int64_t first, int64_t segments, int64_t elements) {
-    if (segments == 0 || elements == 0) return;
-    KernelPlan plan;
-    plan.kernel.loops = {{rows.above}, {segments}, {elements}, {rows.below}};
-    plan.kernel.outer = plan.kernel.loops.size();
-    plan.kernel.buffers = static_cast<uint32_t>(2 * from.size());
-    const Index source{
-        {rows.length * rows.below, segment * rows.below, rows.below, 1}, first * segment * rows.below, {}};
-    const Index target{
-        {to_rows.length * to_rows.below, needed * rows.below, rows.below, 1}, first * needed * rows.below, {}};
-    for (size_t i = 0; i < from.size(); ++i) {
-      Expr load;
-      load.op = ExprOp::kLoad;
-      load.type = graph_.type(from[i]).element;
-      load.buffer = static_cast<uint32_t>(i);
-      load.index = source;
-      plan.kernel.exprs.push_back(std::move(load));
-      plan.kernel.stores.push_back({static_cast<uint32_t>(from.size() + i), static_cast<ExprId>(i), target, kNoExpr});
-    }
-    plan.buffers = from;
-    plan.buffers.insert(plan.buffers.end(), to.begin(), to.end());
-    plan.writes = to;
-    add_kernel(plan, drafts);
-  };
-  const int64_t whole = rows.length / segment;
-  copy_part(0, whole, needed);
-  copy_part(whole, 1, std::min(needed, rows.length % segment));
-}
 
 void Compiler::add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts) {
   Draft d;
@@ -324,31 +205,6 @@ void Compiler::add_attention(KernelPlan& k, const AttentionSchedule& schedule, D
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
   ++plan_->kernels;
   drafts.push_back(std::move(d));
-}
-
-void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts) {
-  const Dims points{updates.ordered_points};
-  const ValueId keys = temporary(COLLET_TYPE_S32, points);
-  const ValueId places = temporary(COLLET_TYPE_S32, points);
-  const auto add = [&](UpdateSchedule::Part part, const char* name) {
-    updates.part = part;
-    ++time_;
-    Draft d;
-    d.step.kernel.function = add_function(
-        {name + std::to_string(sources_.size()), schedule_updates(k.kernel, updates, target_.grid), false});
-    add_buffers(k, d);
-    describe(k.kernel, d.step);
-    for (ValueId v : {keys, places}) d.ranges.push_back(part == UpdateSchedule::Part::kKeys ? write(v) : read(v));
-    for (ValueId v : {keys, places}) plan_->traffic_bytes += bytes_of(v);
-    ++plan_->kernels;
-    drafts.push_back(std::move(d));
-  };
-  add(UpdateSchedule::Part::kKeys, "keys");
-  GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
-  sort.keeps_numbers = true;
-  sort_on_grid(std::move(sort), {keys}, places, drafts);
-  add(UpdateSchedule::Part::kUpdates, "updates");
-  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
 }
 
 }  // namespace collet::codegen

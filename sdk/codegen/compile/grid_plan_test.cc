@@ -76,8 +76,9 @@ TEST(GridPlan, LoopOverScalars_IsOneKernel) {
   EXPECT_EQ(program.plan.steps[0].kind, StepKind::kKernel);
 }
 
-/// Returns the number of kernels that sort an array of 100000 elements of which the first `needed` are read.
-int sort_kernels(int64_t needed) {
+/// Returns the launch plan of a sort of 100000 elements of which the first `needed` are read. `direction` and `type` are
+/// those of the comparator.
+std::string plan_of_sort(int64_t needed, uint32_t direction = COLLET_DIRECTION_LT) {
   constexpr int64_t kLength = 100000;
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
@@ -86,20 +87,57 @@ int sort_kernels(int64_t needed) {
   const Handle p = less.argument(COLLET_TYPE_S32);
   const Handle q = less.argument(COLLET_TYPE_S32);
   less.results({less.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q},
-                        collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
+                        collet_compare_attrs{direction, COLLET_COMPARE_SIGNED})});
   const Handle sorted = e.op(COLLET_OP_SORT, COLLET_TYPE_S32, {kLength}, {x}, collet_sort_attrs{0, 1, 0}, {&less});
   e.results({e.op(COLLET_OP_SLICE, COLLET_TYPE_S32, {needed}, {sorted},
                   collet_slice_attrs{b.list({0}), b.list({needed}), b.list({1})})});
-  const std::string plan = print_launch_plan(planned(b).plan);
+  return print_launch_plan(planned(b).plan);
+}
+
+/// Returns the number of steps of a launch plan whose functions begin with `name`.
+int count_steps(const std::string& plan, const std::string& name) {
   int count = 0;
-  for (size_t at = 0; (at = plan.find("\nsort", at)) != std::string::npos; ++at) ++count;
+  for (size_t at = 0; (at = plan.find("\n" + name, at)) != std::string::npos; ++at) ++count;
   return count;
 }
 
-TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
-  EXPECT_EQ(sort_kernels(50), 3);  // 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment
+TEST(GridPlan, SortOfWhichFewElementsAreRead_SelectsThem) {
+  const std::string plan = plan_of_sort(50);
+  EXPECT_EQ(count_steps(plan, "radix_select"), 1) << plan;
+  EXPECT_EQ(count_steps(plan, "radix_rows"), 1) << plan;
+  // By another comparator: 98 segments of 1024, then their first 50 each in 5 segments, then 1 segment.
+  EXPECT_EQ(count_steps(plan_of_sort(50, COLLET_DIRECTION_LE), "sort"), 3);
+}
+
+TEST(GridPlan, SortByOneKey_IsARadixSort) {
+  const std::string plan = plan_of_sort(100000);
+  EXPECT_EQ(count_steps(plan, "radix_counts"), 1) << plan;
+  EXPECT_EQ(count_steps(plan, "radix_pass"), 4) << plan;
+  EXPECT_EQ(count_steps(plan, "sort"), 0) << plan;
+  EXPECT_EQ(count_steps(plan, "copy"), 0) << plan;
+}
+
+TEST(GridPlan, SortWithNumbers_DoesNotReadThem) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_S32, {3, 100000});
+  const Handle numbers = e.op(COLLET_OP_IOTA, COLLET_TYPE_S32, {3, 100000}, {}, collet_iota_attrs{1});
+  RegionBuilder& less = b.region();
+  const Handle p = less.argument(COLLET_TYPE_S32);
+  const Handle q = less.argument(COLLET_TYPE_S32);
+  less.argument(COLLET_TYPE_S32);
+  less.argument(COLLET_TYPE_S32);
+  less.results({less.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q},
+                        collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
+  e.results(e.ops(COLLET_OP_SORT, {x, numbers}, {x, numbers}, collet_sort_attrs{1, 1, 0}, {&less}));
+  const std::string plan = print_launch_plan(planned(b).plan);
+  EXPECT_EQ(count_steps(plan, "kernel"), 1) << "the state is cleared\n" << plan;
+  EXPECT_EQ(count_steps(plan, "radix_pass"), 4) << plan;
+}
+
+TEST(GridPlan, SortByAnotherComparator_IsABitonicNetwork) {
   // 98 segments are merged in 7 rounds: 7 kernels merge within segments, 12 between them, of up to 3 steps each.
-  EXPECT_EQ(sort_kernels(1000), 20);
+  EXPECT_EQ(count_steps(plan_of_sort(100000, COLLET_DIRECTION_LE), "sort"), 20);
 }
 
 /// Returns the launch plan of an all-reduce of `elements` f32 by `opcode` on four devices, with a library or without.

@@ -11,14 +11,18 @@
 #include <cstring>
 #include <type_traits>
 
+#include "sdk/codegen/launch/key_rule.h"
+
 namespace collet::codegen {
 
-/// The order of elements.
-struct KeyRule {
-  uint32_t type = 0;
-  bool descending = false;
-  bool equal_zeros = false;  ///< -0 equals 0
-  bool equal_nans = false;   ///< all NaNs are equal and come after infinity, whatever their signs and payloads
+/// The constants of Keys, for generated code that computes keys: see Keys::key.
+struct KeyConstants {
+  uint64_t sign = 0;      ///< the bit of the sign
+  uint64_t infinity = 0;  ///< the bits of infinity, if all NaNs are equal
+  uint64_t flip = 0;      ///< the bits that are flipped in the end
+  bool is_float = false;
+  bool equal_zeros = false;
+  bool equal_nans = false;
 };
 
 /// Converts elements to keys. U is the unsigned integer type of their width.
@@ -58,6 +62,7 @@ class Keys {
   bool equal_zeros() const { return zeros_; }
   bool equal_nans() const { return infinity_ != static_cast<U>(~U{0}); }
   U flip() const { return flip_; }
+  KeyConstants constants() const { return {kSign, infinity_, flip_, is_float_, equal_zeros(), equal_nans()}; }
   /// Returns the element with this key. The key must not be ambiguous.
   U element(U key) const {
     const U turned = static_cast<U>(key ^ flip_);
@@ -81,6 +86,20 @@ class Keys {
   bool is_float_ = false;
   bool zeros_ = false;
 };
+
+/// Returns the constants of the keys of elements in this order.
+inline KeyConstants key_constants(const KeyRule& rule) {
+  switch (collet_type_bytes(rule.type)) {
+    case 1:
+      return Keys<uint8_t>(rule).constants();
+    case 2:
+      return Keys<uint16_t>(rule).constants();
+    case 4:
+      return Keys<uint32_t>(rule).constants();
+    default:
+      return Keys<uint64_t>(rule).constants();
+  }
+}
 
 /// A key of up to 64 bits and the number of its element.
 struct KeyAndPlace {

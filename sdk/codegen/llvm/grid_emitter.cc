@@ -456,8 +456,8 @@ class PointEmitter final : public GridEmitter {
 
 constexpr unsigned kSharedSpace = 3;  ///< NVPTX's number of the address space of shared memory
 
-/// Marks `function` as a kernel that the host starts, in blocks of at most `block_threads` threads.
-void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
+/// Marks `function` as a kernel that the host starts: see make_grid_function.
+void mark_as_kernel(llvm::Function* function, uint32_t block_threads, uint32_t resident_blocks) {
   llvm::Module& module = *function->getParent();
   llvm::LLVMContext& context = module.getContext();
   llvm::NamedMDNode* const all = module.getOrInsertNamedMetadata("nvvm.annotations");
@@ -468,6 +468,7 @@ void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
   };
   add("kernel", 1);
   add("maxntidx", block_threads);
+  if (resident_blocks > 0) add("minctasm", resident_blocks);
 }
 
 /// Makes the parameters from number `first` on descriptors of arrays: 128 bytes that are passed by value, and that the
@@ -497,12 +498,13 @@ void mark_as_maps(llvm::Function* function, unsigned first) {
 }  // namespace
 
 llvm::Function* make_grid_function(llvm::Module& module, const Target& target, const std::string& name,
-                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads) {
+                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads,
+                                   uint32_t resident_blocks) {
   llvm::Function* const function =
       llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false),
                              llvm::Function::ExternalLinkage, name, module);
   set_function_attributes(function, target);
-  mark_as_kernel(function, block_threads);
+  mark_as_kernel(function, block_threads, resident_blocks);
   return function;
 }
 

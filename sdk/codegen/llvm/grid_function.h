@@ -10,13 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "sdk/codegen/schedule/grid_radix.h"
 #include "sdk/codegen/schedule/grid_sort.h"
 
 namespace collet::codegen {
 
-/// Adds an empty function that the host starts as a grid, in blocks of at most `block_threads` threads.
+/// Adds an empty function that the host starts as a grid, in blocks of at most `block_threads` threads. If
+/// `resident_blocks` is not 0, threads use so few registers that a processor can run as many blocks at a time.
 llvm::Function* make_grid_function(llvm::Module& module, const Target& target, const std::string& name,
-                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads);
+                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads,
+                                   uint32_t resident_blocks = 0);
 
 /// Adds shared memory for `elements` elements, aligned to 16 bytes, that the threads of a block of `function` share.
 llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* element, int64_t elements);
@@ -37,5 +40,9 @@ llvm::Value* emit_block_number(llvm::IRBuilder<>& at);
 /// Adds a kernel of a sort, see GridSort.
 llvm::Function* emit_grid_sort(const GridSort& sort, llvm::Module& module, const Target& target,
                                const std::string& name);
+
+/// Adds a kernel of a radix sort, see GridRadix.
+llvm::Function* emit_grid_radix(const GridRadix& radix, llvm::Module& module, const Target& target,
+                                const std::string& name);
 
 }  // namespace collet::codegen

@@ -24,7 +24,7 @@ class UpdatesEmitter final : public GridEmitter {
          [&](Value* point) { writes_keys ? write_key(point) : update_group(point); });
   }
 
-  /// Writes the key of a point: the index of the element that it updates, with all other loops at their begin. A point
+  /// Writes the key of a point. It is made of the index of the element that it updates, with all other loops at their begin. A point
   /// whose index is out of range may get the key of another element; then one thread processes both, in their order.
   void write_key(Value* point) {
     set_loops(0, k_.outer, updates_.ordered, point);
@@ -35,7 +35,10 @@ class UpdatesEmitter final : public GridEmitter {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
       if (needed[k]) vals_[k] = instruction(k_.exprs[k]);
     }
-    b_.CreateStore(b_.CreateTrunc(lanes(index).scalar, b_.getInt32Ty()), element(keys_, point));
+    Value* key = b_.CreateSub(lanes(index).scalar, number(index.constant));
+    if (updates_.key_step > 1) key = b_.CreateExactSDiv(key, number(updates_.key_step));
+    key = b_.CreateAnd(key, number((int64_t{1} << updates_.key_bits) - 1));
+    b_.CreateStore(b_.CreateTrunc(key, b_.getInt32Ty()), element(keys_, point));
   }
 
   /// Makes all updates of a group of equal keys, if such a group begins at this position of the sorted keys.

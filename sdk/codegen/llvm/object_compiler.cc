@@ -91,6 +91,8 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
     emit_grid_kernel(*grid, module, target, f.name);
   } else if (const auto* sort = std::get_if<GridSort>(&f.body)) {
     emit_grid_sort(*sort, module, target, f.name);
+  } else if (const auto* radix = std::get_if<GridRadix>(&f.body)) {
+    emit_grid_radix(*radix, module, target, f.name);
   } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
     emit_comparator(comparator->body, comparator->types, module, target, f.name);
   } else if (const auto* loop = std::get_if<LoopSource>(&f.body)) {

@@ -479,8 +479,8 @@ GuardedUpdate guarded_update(const Graph& graph, const Node& node) {
   return {};
 }
 
-bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make, bool masks,
-                  std::vector<KernelPlan>& out) {
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                  const NodeLimits& limits, std::vector<KernelPlan>& out) {
   if (const GuardedUpdate guard = guarded_update(graph, node); guard.update != kNone) {
     const Node& update = graph.nodes[guard.update];
     out.push_back(update.opcode == COLLET_OP_SCATTER
@@ -496,7 +496,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       out.push_back(dynamic_update_kernel(graph, node, is_input, node.results[0], {}));
       return true;
     case COLLET_OP_CONCATENATE:
-      concatenate_kernels(graph, node, is_input, masks, out);
+      concatenate_kernels(graph, node, is_input, limits.masks, out);
       return true;
     case COLLET_OP_SCATTER:
       out.push_back(scatter_kernel(graph, node, is_input, node.results, {}));
@@ -508,7 +508,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       convolution_kernels(graph, node, is_input, make, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
-      reduce_window_kernels(graph, node, is_input, make, out);
+      reduce_window_kernels(graph, node, is_input, make, limits.scans, out);
       return true;
     case COLLET_OP_SELECT_AND_SCATTER:
       select_and_scatter_kernels(graph, node, is_input, make, out);

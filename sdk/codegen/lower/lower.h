@@ -85,10 +85,27 @@ bool is_scalar_loop(const Graph& graph, const Node& node);
 /// Returns the kernel of a loop for which is_scalar_loop is true.
 KernelPlan scalar_loop_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
 
+/// Which scans of long rows are cut into blocks, whose totals are scanned first. The results of sums of floats depend on the
+/// blocks, so these depend only on the shape.
+struct LongScans {
+  int64_t most_rows = 2;           ///< more rows occupy the machine by themselves
+  int64_t least_length = 1 << 17;  ///< of a row
+  int64_t least_block = 1;         ///< least elements of a block
+  int64_t fewest_blocks = 16;
+  int64_t most_blocks = 64;           ///< of a row
+  bool contiguous_rows_only = false;  ///< whether scans along other dimensions than the last are not cut
+};
+
+/// What the kernels of a node depend on besides the program.
+struct NodeLimits {
+  bool masks = false;  ///< whether masked loads and stores of all element widths are cheap
+  LongScans scans;
+};
+
 /// Builds the kernels of a node that loop_kernel does not support. Returns false if there are none for it, as for
-/// library calls and control flow. `masks`: whether masked loads and stores of all element widths are cheap.
-bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make, bool masks,
-                  std::vector<KernelPlan>& out);
+/// library calls and control flow.
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                  const NodeLimits& limits, std::vector<KernelPlan>& out);
 
 /// Returns the kernel that converts `from` to the type of `to`, which has the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);

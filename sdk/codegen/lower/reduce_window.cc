@@ -22,10 +22,6 @@ constexpr int64_t kShortRow = 8;
 constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
 constexpr int64_t kManyTaps =
     64;  ///< larger windows of several dimensions are reduced by one dimension after the other
-constexpr int64_t kLongScan = 1 << 17;  ///< least length of a row whose scan threads share
-constexpr int64_t kFewRows = 2;  ///< most rows for which a scan is shared; more rows occupy the threads by themselves
-constexpr int64_t kMostBlocks = 64;  ///< most blocks into which such a row is cut
-constexpr int64_t kFewestBlocks = 16;
 
 /// The type of accumulators for a result of `type`.
 uint32_t accumulator_type(uint32_t type) {
@@ -71,8 +67,8 @@ enum class Mode : uint8_t {
 class Folder {
  public:
   Folder(const Graph& graph, const Block& block, const Window& window, const InputTest& is_input, const MakeValue& make,
-         std::vector<KernelPlan>& out)
-      : graph_(graph), block_(block), window_(window), is_input_(is_input), make_(make), out_(out) {}
+         const LongScans& scans, std::vector<KernelPlan>& out)
+      : graph_(graph), block_(block), window_(window), is_input_(is_input), make_(make), scans_(scans), out_(out) {}
 
   void run(const Group& group) {
     group_ = group;
@@ -304,21 +300,25 @@ class Folder {
     };
     int64_t rows = 1;
     for (size_t e = 0; e < from_.size(); ++e) rows *= e == d ? 1 : from_[e];
-    if (known() && rows <= kFewRows && w.length >= kLongScan) {
+    const bool is_contiguous = elements_from(d + 1) == 1;
+    if (known() && rows <= scans_.most_rows && w.length >= scans_.least_length &&
+        (is_contiguous || !scans_.contiguous_rows_only)) {
       shared_scan(w, targets[0], initial);
     } else {
       scan(w, targets, m, initial);
     }
   }
 
-  static int64_t blocks_of(int64_t length) {
-    for (int64_t b = kMostBlocks; b >= kFewestBlocks; --b) {
+  /// Returns the number of blocks into which a row is cut: if possible one that divides the length.
+  int64_t blocks_of(int64_t length) const {
+    const int64_t most = std::max(std::min(scans_.most_blocks, length / scans_.least_block), scans_.fewest_blocks);
+    for (int64_t b = most; b >= std::max(scans_.fewest_blocks, most / 4); --b) {
       if (length % b == 0) return b;
     }
-    return kMostBlocks;
+    return most;
   }
 
-  /// Scans one long row with all threads in three kernels: the total of each block, a scan of the totals, which gives the initial
+  /// Scans few long rows with all threads in three kernels: the total of each block, a scan of the totals, which gives the initial
   /// value of each block, and the scans of the blocks.
   void shared_scan(ScanOrder w, ValueId target,
                    const std::function<ExprId(KernelBuilder&, const ScanLoops&, size_t)>& initial) {
@@ -475,6 +475,7 @@ class Folder {
   const Window& window_;
   const InputTest& is_input_;
   const MakeValue& make_;
+  const LongScans& scans_;
   std::vector<KernelPlan>& out_;
   Group group_;
   std::vector<ValueId> values_;  ///< results of the passes so far, with the dimensions from_
@@ -485,7 +486,7 @@ class Folder {
 }  // namespace
 
 void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                           std::vector<KernelPlan>& out) {
+                           const LongScans& scans, std::vector<KernelPlan>& out) {
   const Window window = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
   const Block& block = graph.blocks[node.blocks[0]];
   const size_t n = node.results.size();
@@ -501,7 +502,7 @@ void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest
   const bool apart =
       std::all_of(groups.begin() + 1, groups.end(), [](const Group& g) { return g.combine != COLLET_COMBINE_OTHER; });
   groups.erase(apart ? groups.begin() : groups.begin() + 1, apart ? groups.begin() + 1 : groups.end());
-  for (const Group& g : groups) Folder(graph, block, window, is_input, make, out).run(g);
+  for (const Group& g : groups) Folder(graph, block, window, is_input, make, scans, out).run(g);
 }
 
 }  // namespace collet::codegen

@@ -249,6 +249,16 @@ Comparator comparator_of(const Graph& graph, const Node& node) {
   return out;
 }
 
+std::optional<KeyRule> key_rule_of(const Graph& graph, const Node& node) {
+  KeyRule rule;
+  int64_t flags = 0;
+  if (!plain_comparison(graph, graph.blocks[node.blocks[0]], rule.descending, flags)) return std::nullopt;
+  rule.type = graph.type(node.operands[0]).element;
+  rule.equal_zeros = (flags & kSortEqualZeros) != 0;
+  rule.equal_nans = (flags & kSortEqualNaNs) != 0;
+  return rule;
+}
+
 RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator) {
   RoutineCall call;
   call.opcode = node.opcode;

@@ -7,8 +7,11 @@
 
 #include <collet/codegen/launch_plan.h>
 
+#include <optional>
+
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/launch/key_rule.h"
 
 namespace collet::codegen {
 
@@ -30,6 +33,11 @@ int64_t needed_of_sort(const Graph& graph, const Node& node);
 
 /// Returns the comparator of a sort.
 Comparator comparator_of(const Graph& graph, const Node& node);
+
+/// Returns the order of the first operand's elements that a sort's comparator defines, if it compares nothing else. Where
+/// the comparator leaves the places of NaN open, as an ordinary comparison of floats does, they are those of the total
+/// order.
+std::optional<KeyRule> key_rule_of(const Graph& graph, const Node& node);
 
 /// True if there is a routine for the node.
 bool has_routine(const Graph& graph, const Node& node);

@@ -2,6 +2,7 @@
 #include "sdk/codegen/schedule/grid_updates.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -58,6 +59,25 @@ uint64_t independent_loops(const Kernel& kernel) {
     common &= chosen;
   }
   return common;
+}
+
+void choose_keys(const Kernel& kernel, int64_t elements, UpdateSchedule& out) {
+  const Index& index = kernel.updates[0].index;
+  // Indices in range, less what the free loops add to them, lie in a range of this length.
+  int64_t reach = elements;
+  int64_t step = 0;
+  for (const auto& [term, scale] : index.terms) step = std::gcd(step, scale);
+  for (size_t l = 0; l < kernel.outer; ++l) {
+    const int64_t c = index.coefficient(l);
+    if ((out.ordered >> l & 1) != 0) {
+      step = std::gcd(step, c);
+    } else {
+      reach += std::abs(c) * (kernel.loops[l].size - 1);
+    }
+  }
+  out.key_step = std::max<int64_t>(step, 1);
+  const auto keys = static_cast<uint64_t>(reach / out.key_step + 1);
+  out.key_bits = std::clamp(static_cast<int>(std::bit_width(keys)), 1, 32);
 }
 
 bool choose_updates(const Kernel& kernel, UpdateSchedule& out) {

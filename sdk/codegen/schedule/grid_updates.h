@@ -28,6 +28,9 @@ struct UpdateSchedule {
   int64_t ordered_points = 1;
   /// Number of points of the other loops, of which different ones never update the same element.
   int64_t free_points = 1;
+  /// Different keys are different quotients of the index, less its constant, by this divisor of its other parts.
+  int64_t key_step = 1;
+  int key_bits = 32;  ///< bits of a key; higher ones are cut off
 
   bool operator==(const UpdateSchedule&) const = default;
 };
@@ -35,6 +38,9 @@ struct UpdateSchedule {
 /// Returns those outer loops of an ordered kernel that may be run in any order nevertheless: different points of them
 /// never write the same element, whatever the values of the other loops.
 uint64_t independent_loops(const Kernel& kernel);
+
+/// Sets the step and the bits of the keys. The updated array has `elements` elements.
+void choose_keys(const Kernel& kernel, int64_t elements, UpdateSchedule& out);
 
 /// Decides whether a kernel's updates should be grouped, and by which loops.
 bool choose_updates(const Kernel& kernel, UpdateSchedule& out);
