@@ -112,8 +112,9 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // freed memory stays in the pool, for the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
-    library_calls_ = std::make_unique<LibraryCalls>(*options_.libraries, compute_.stream,
-                                                    [this](uint64_t bytes) { return allocate(bytes, 1); });
+    library_calls_ = std::make_unique<LibraryCalls>(
+        *options_.libraries, driver_, [this](CUresult result, const char* what) { check(result, what); },
+        compute_.stream, [this](uint64_t bytes) { return allocate(bytes, 1); });
   } catch (...) {
     close();
     throw;

@@ -138,7 +138,7 @@ struct Scale {
 
 /// A product with one algorithm. The library computes the transposed product, because its matrices are column-major and
 /// ours row-major.
-class LibraryCalls::ProductWay final : public Way {
+class LibraryCalls::ProductWay final : public LibraryWay {
  public:
   /// The library's descriptors, which all algorithms of a product share.
   struct Product {
@@ -184,7 +184,7 @@ class LibraryCalls::ProductWay final : public Way {
 };
 
 /// A convolution with one algorithm.
-class LibraryCalls::ConvolutionWay final : public Way {
+class LibraryCalls::ConvolutionWay final : public LibraryWay {
  public:
   /// The library's descriptors, which all algorithms of a convolution share.
   struct Convolution {
@@ -226,7 +226,7 @@ class LibraryCalls::ConvolutionWay final : public Way {
 };
 
 /// A plan of cuFFT.
-class LibraryCalls::FftWay final : public Way {
+class LibraryCalls::FftWay final : public LibraryWay {
  public:
   FftWay(const Libraries& libraries, cufftHandle plan, int direction)
       : libraries_(libraries), plan_(plan), direction_(direction) {}
@@ -248,8 +248,13 @@ class LibraryCalls::FftWay final : public Way {
   std::mutex mutex_;  ///< one thread at a time may use a plan
 };
 
-LibraryCalls::LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate)
-    : libraries_(libraries), stream_(stream), allocate_(std::move(allocate)) {}
+LibraryCalls::LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check,
+                           CUstream stream, Allocate allocate)
+    : libraries_(libraries),
+      driver_(driver),
+      check_(std::move(check)),
+      stream_(stream),
+      allocate_(std::move(allocate)) {}
 
 LibraryCalls::~LibraryCalls() {
   if (cudnn_) libraries_.cudnnDestroy(cudnn_);
@@ -266,15 +271,24 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCa
     if (error.code() == COLLET_UNAVAILABLE) throw;
     return {};
   }
+  if (const auto* factorization = std::get_if<codegen::LibraryFactorization>(&what))
+    return prepare_factorization(*factorization);
   return prepare_fft(std::get<codegen::LibraryFft>(what));
 }
 
 void LibraryCalls::drop(Handle way) noexcept {
-  delete reinterpret_cast<Way*>(way);
+  delete reinterpret_cast<LibraryWay*>(way);
 }
 
 void LibraryCalls::launch(Handle way, const uint64_t* addresses) {
-  reinterpret_cast<Way*>(way)->launch(addresses);
+  reinterpret_cast<LibraryWay*>(way)->launch(addresses);
+}
+
+std::vector<CUdeviceptr> LibraryCalls::areas() const {
+  std::vector<CUdeviceptr> out;
+  if (matrix_calls_) out = matrix_calls_->areas();
+  for (const auto& [bytes, area] : areas_) out.push_back(area);
+  return out;
 }
 
 cublasLtHandle_t LibraryCalls::cublas() {
@@ -381,7 +395,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
   for (int i = 0; i < count; ++i) {
     if (found[static_cast<size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
     out.push_back(reinterpret_cast<Handle>(
-        static_cast<Way*>(new ProductWay(*this, product, found[static_cast<size_t>(i)].algo))));
+        static_cast<LibraryWay*>(new ProductWay(*this, product, found[static_cast<size_t>(i)].algo))));
   }
   return out;
 }
@@ -514,8 +528,21 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                            made->output, one.algo, &bytes) == CUDNN_STATUS_SUCCESS &&
         bytes <= kWorkspaceBytes;
     if (!suits) continue;
-    out.push_back(reinterpret_cast<Handle>(static_cast<Way*>(new ConvolutionWay(*this, made, c.sum_type, one.algo))));
+    out.push_back(reinterpret_cast<Handle>(static_cast<LibraryWay*>(new ConvolutionWay(*this, made, c.sum_type, one.algo))));
   }
+  return out;
+}
+
+std::vector<LibraryCalls::Handle> LibraryCalls::prepare_factorization(const codegen::LibraryFactorization& what) {
+  if (!libraries_.has_factorizations()) return {};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!matrix_calls_)
+      matrix_calls_ = std::make_unique<MatrixCalls>(libraries_, driver_, check_, stream_, allocate_);
+  }
+  std::vector<Handle> out;
+  for (std::unique_ptr<LibraryWay>& way : matrix_calls_->prepare(what))
+    out.push_back(reinterpret_cast<Handle>(way.release()));
   return out;
 }
 
@@ -550,7 +577,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
     check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(fft_area(work_bytes))), "cufftSetWorkArea");
   }
   check(libraries_.cufftSetStream(plan, stream_), "cufftSetStream");
-  return {reinterpret_cast<Handle>(static_cast<Way*>(way.release()))};
+  return {reinterpret_cast<Handle>(static_cast<LibraryWay*>(way.release()))};
 }
 
 }  // namespace collet::gpu

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "reference_backends/gpu/library/libraries.h"
+#include "reference_backends/gpu/library/library_way.h"
+#include "reference_backends/gpu/library/matrix_calls.h"
 
 namespace collet::gpu {
 
-/// Calls cuBLASLt, cuDNN and cuFFT on one stream of a device. May be used from any thread with the device's context
+/// Calls cuBLAS, cuBLASLt, cuDNN, cuFFT and cuSOLVER on one stream of a device. May be used from any thread with the device's context
 /// current. Throws kernel::Error.
 class LibraryCalls {
  public:
@@ -22,8 +24,9 @@ class LibraryCalls {
   /// Allocates device memory; throws if there is not enough.
   using Allocate = std::function<CUdeviceptr(uint64_t bytes)>;
 
-  /// `libraries` must outlive this object.
-  LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate);
+  /// `libraries` and `driver` must outlive this object. `check` throws kernel::Error for errors of the driver.
+  LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check, CUstream stream,
+               Allocate allocate);
   LibraryCalls(const LibraryCalls&) = delete;
   LibraryCalls& operator=(const LibraryCalls&) = delete;
   ~LibraryCalls();
@@ -33,19 +36,9 @@ class LibraryCalls {
   void drop(Handle way) noexcept;
   void launch(Handle way, const uint64_t* addresses);
   /// Returns the memory that was allocated for the libraries. The owner of this object frees it afterwards.
-  std::vector<CUdeviceptr> areas() const {
-    std::vector<CUdeviceptr> out;
-    for (const auto& [bytes, area] : areas_) out.push_back(area);
-    return out;
-  }
+  std::vector<CUdeviceptr> areas() const;
 
  private:
-  /// A prepared way to compute a call, such as an algorithm.
-  class Way {
-   public:
-    virtual ~Way() = default;
-    virtual void launch(const uint64_t* addresses) = 0;
-  };
   class ProductWay;
   class ConvolutionWay;
   class FftWay;
@@ -53,6 +46,7 @@ class LibraryCalls {
   std::vector<Handle> prepare_product(const codegen::LibraryProduct& product);
   std::vector<Handle> prepare_convolution(const codegen::LibraryConvolution& convolution);
   std::vector<Handle> prepare_fft(const codegen::LibraryFft& fft);
+  std::vector<Handle> prepare_factorization(const codegen::LibraryFactorization& factorization);
   /// Return the handles of the libraries, and the workspace. They are created when they are first needed.
   cublasLtHandle_t cublas();
   cudnnHandle_t cudnn();
@@ -61,6 +55,8 @@ class LibraryCalls {
   CUdeviceptr fft_area(uint64_t bytes);
 
   const Libraries& libraries_;
+  const Driver& driver_;
+  const MatrixKernels::Check check_;
   const CUstream stream_;
   const Allocate allocate_;
   std::mutex mutex_;  ///< guards the fields below
@@ -69,6 +65,7 @@ class LibraryCalls {
   /// Memory of products and convolutions, which share it because they run one after the other.
   CUdeviceptr workspace_ = 0;
   std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all allocated memory, by size in bytes
+  std::unique_ptr<MatrixCalls> matrix_calls_;   ///< made when it is first needed
   std::mutex cudnn_mutex_;                      ///< held while a thread uses cuDNN's handle
 };
 

@@ -109,6 +109,8 @@ class Compiler {
   void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
   /// Adds an fft that the device's library computes.
   void add_fft(const Node& n, Drafts& drafts);
+  /// Adds factorizations that the device's library computes.
+  void add_factorization(const Node& n, LibraryFactorization f, Drafts& drafts);
   /// Adds a value that the host writes: a number of the participant, or a state of random numbers.
   void add_host_value(const Node& n, Drafts& drafts);
   /// An array of each member of a collective, from which it makes another one.

@@ -40,6 +40,21 @@ std::string print_call(const LibraryFft& f) {
   return text + ", " + collet_type_name(f.operand_type) + " -> " + collet_type_name(f.result_type);
 }
 
+std::string print_call(const LibraryFactorization& f) {
+  using Kind = LibraryFactorization::Kind;
+  std::string text = std::string(name_of(f.kind)) + " of " + std::to_string(f.batches) + " of " +
+                     std::to_string(f.rows) + " x " + std::to_string(f.columns) + ", " + collet_type_name(f.type);
+  const bool has_triangle =
+      f.kind == Kind::kCholesky || f.kind == Kind::kTriangularSolve || f.kind == Kind::kEigh;
+  if (has_triangle) text += f.lower ? ", lower" : ", upper";
+  if (f.kind == Kind::kTriangularSolve) text += f.left ? ", left" : ", right";
+  if (f.unit_diagonal) text += ", unit diagonal";
+  if (f.transposed) text += f.conjugated ? ", adjoint" : ", transposed";
+  if (f.kind == Kind::kReflectors) text += ", " + std::to_string(f.factors) + " factors";
+  if (f.vectors) text += f.full ? ", all vectors" : ", vectors";
+  return text;
+}
+
 class Printer {
  public:
   explicit Printer(const LaunchPlan& plan) : plan_(plan) {}

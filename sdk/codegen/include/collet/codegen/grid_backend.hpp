@@ -310,7 +310,7 @@ class GridProgram final : public kernel::WholeProgram {
     artifacts = std::move(program_.artifacts);
   }
   std::string tune(kernel::Device& device, const std::string& known) override {
-    if (program_.plan.choices == 0) return {};
+    if (GridCode::choices(program_.plan) == 0) return {};
     auto& grid = static_cast<GridDevice&>(device);
     auto code = std::make_unique<GridCode>(grid, program_, name_);
     GridTuner tuner(grid, *code);

@@ -232,8 +232,70 @@ struct LibraryFft {
   }
 };
 
+/// Factorizations of the matrices of a batch, or triangular systems, as LAPACK defines them. All matrices are dense and
+/// column-major, one after the other; so are the vectors. In the lists of the step's places, `info` is an s32 for each
+/// matrix: 0 if it was factorized; other results of the matrix are then arbitrary.
+struct LibraryFactorization {
+  enum class Kind : uint8_t {
+    /// potrf. a: rows = columns; its triangle `lower` is read and replaced by the factor, the other one is arbitrary. info.
+    kCholesky,
+    /// trsm with factor 1. a: the triangular matrix, which is square; b: rows x columns, replaced by the solution.
+    kTriangularSolve,
+    /// getrf. a: replaced by both factors; pivots: min(rows, columns) s32, from 1 on; the order of the rows of a that the
+    /// pivots mean: `rows` s32, from 0 on. An exactly singular matrix has factors as well.
+    kLu,
+    kQr,          ///< geqrf. a: replaced by r and the reflectors; their min(rows, columns) factors.
+    kReflectors,  ///< orgqr or ungqr. a: `factors` reflectors, replaced by rows x columns of their product; factors.
+    /// syevd or heevd. a: rows = columns; its triangle `lower` is read, and all of it replaced by the vectors; the
+    /// values, in ascending order; info.
+    kEigh,
+    /// gesvd with rows >= columns. a: overwritten; the values, in descending order; with `vectors`, then u: rows x rows
+    /// if `full`, else rows x columns; v, not its adjoint: columns x columns; info.
+    kSvd
+  };
+  Kind kind = Kind::kCholesky;
+  uint32_t type = 0;  ///< type of matrices: F32, F64, C64 or C128. Singular and eigenvalues are real.
+  int64_t batches = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t factors = 0;         ///< for kReflectors: their number, at most `columns`, which is at most `rows`
+  bool lower = false;          ///< for kCholesky, kTriangularSolve and kEigh
+  bool left = false;           ///< for kTriangularSolve: a x = b rather than x a = b
+  bool unit_diagonal = false;  ///< for kTriangularSolve
+  bool transposed = false;     ///< for kTriangularSolve: the transpose of a is meant
+  bool conjugated = false;     ///< for kTriangularSolve, if `transposed`: the adjoint of a is meant
+  bool vectors = false;        ///< for kSvd
+  bool full = false;           ///< for kSvd
+  bool operator==(const LibraryFactorization& o) const {
+    return kind == o.kind && type == o.type && batches == o.batches && rows == o.rows && columns == o.columns &&
+           factors == o.factors && lower == o.lower && left == o.left && unit_diagonal == o.unit_diagonal &&
+           transposed == o.transposed && conjugated == o.conjugated && vectors == o.vectors && full == o.full;
+  }
+};
+
+/// Returns the name of a factorization for records and plans, such as "cholesky".
+inline const char* name_of(LibraryFactorization::Kind kind) {
+  switch (kind) {
+    case LibraryFactorization::Kind::kCholesky:
+      return "cholesky";
+    case LibraryFactorization::Kind::kTriangularSolve:
+      return "triangular-solve";
+    case LibraryFactorization::Kind::kLu:
+      return "lu";
+    case LibraryFactorization::Kind::kQr:
+      return "qr";
+    case LibraryFactorization::Kind::kReflectors:
+      return "product of reflectors";
+    case LibraryFactorization::Kind::kEigh:
+      return "eigh";
+    case LibraryFactorization::Kind::kSvd:
+      return "svd";
+  }
+  return "factorization";
+}
+
 /// A computation that a library of the device may do, see GridDevice::prepare.
-using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft>;
+using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft, LibraryFactorization>;
 
 /// A few words that the host writes when it comes to the step, because it knows them and the device does not. The
 /// step's place is the result.
