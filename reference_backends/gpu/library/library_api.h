@@ -154,10 +154,23 @@ enum cudnnConvolutionFwdAlgo_t : unsigned int {
   CUDNN_CONVOLUTION_FWD_ALGO_DIRECT = 3,
 };
 
+enum cudnnConvolutionBwdDataAlgo_t : unsigned int {
+  CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0,  ///< the order of its sums changes from run to run
+  CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1,
+};
+
+enum cudnnConvolutionBwdFilterAlgo_t : unsigned int {
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0,  ///< the order of its sums changes from run to run
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1,
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3 = 3,  ///< as algorithm 0
+};
+
 enum cudnnDeterminism_t : unsigned int { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 };
 
-struct cudnnConvolutionFwdAlgoPerf_t {
-  cudnnConvolutionFwdAlgo_t algo;
+/// An algorithm that cuDNN proposes.
+template <class Algorithm>
+struct cudnnAlgorithmPerf {
+  Algorithm algo;
   cudnnStatus_t status;
   float time;
   size_t memory;
@@ -165,6 +178,9 @@ struct cudnnConvolutionFwdAlgoPerf_t {
   cudnnMathType_t mathType;
   int reserved[3];
 };
+using cudnnConvolutionFwdAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionFwdAlgo_t>;
+using cudnnConvolutionBwdDataAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionBwdDataAlgo_t>;
+using cudnnConvolutionBwdFilterAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionBwdFilterAlgo_t>;
 
 // The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros in cuFFT's header.
 inline constexpr int kFftForward = -1;

@@ -57,6 +57,10 @@ COLLET_SAME_TYPE(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
 COLLET_SAME_TYPE(cudnnMathType_t, cudnnMathType_t)
 COLLET_SAME_TYPE(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
 COLLET_SAME_TYPE(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdDataAlgo_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdFilterAlgo_t, cudnnConvolutionBwdFilterAlgo_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t)
 #ifdef COLLET_HAS_NCCL
 COLLET_SAME_TYPE(ncclComm_t, ncclComm_t)
 COLLET_SAME_TYPE(ncclResult_t, ncclResult_t)
@@ -150,6 +154,11 @@ SAME_VALUE(CUDNN_DEFAULT_MATH);
 SAME_VALUE(CUDNN_TENSOR_OP_MATH);
 SAME_VALUE(CUDNN_FMA_MATH);
 SAME_VALUE(CUDNN_CONVOLUTION_FWD_ALGO_DIRECT);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_DATA_ALGO_0);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
 SAME_VALUE(CUDNN_DETERMINISTIC);
 static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) ==
               offsetof(collet::gpu::cudnnConvolutionFwdAlgoPerf_t, memory));

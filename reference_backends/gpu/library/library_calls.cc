@@ -12,6 +12,8 @@ namespace collet::gpu {
 namespace {
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< the size that NVIDIA recommends for Hopper
+/// Most bytes of workspace of a convolution; gradients of filters need more than products.
+constexpr uint64_t kMostConvolutionWorkspaceBytes = uint64_t{256} << 20;
 constexpr size_t kMostAlgorithms = 4;                     ///< most algorithms of a call that are compared
 constexpr uint64_t kAlignment = 64;                       ///< least alignment of arrays in device memory, in bytes
 
@@ -183,46 +185,78 @@ class LibraryCalls::ProductWay final : public LibraryWay {
   const cublasLtMatmulAlgo_t algorithm_;
 };
 
-/// A convolution with one algorithm.
+/// The library's descriptors, which all algorithms of a convolution share.
+struct LibraryCalls::ConvolutionDescriptors {
+  explicit ConvolutionDescriptors(const Libraries& from) : libraries(from) {}
+  ConvolutionDescriptors(const ConvolutionDescriptors&) = delete;
+  ConvolutionDescriptors& operator=(const ConvolutionDescriptors&) = delete;
+  ~ConvolutionDescriptors() {
+    if (input) libraries.cudnnDestroyTensorDescriptor(input);
+    if (filter) libraries.cudnnDestroyFilterDescriptor(filter);
+    if (output) libraries.cudnnDestroyTensorDescriptor(output);
+    if (operation) libraries.cudnnDestroyConvolutionDescriptor(operation);
+  }
+  const Libraries& libraries;
+  cudnnTensorDescriptor_t input = nullptr;
+  cudnnFilterDescriptor_t filter = nullptr;
+  cudnnTensorDescriptor_t output = nullptr;
+  cudnnConvolutionDescriptor_t operation = nullptr;
+};
+
+/// A convolution, or a gradient of one, with one algorithm.
 class LibraryCalls::ConvolutionWay final : public LibraryWay {
  public:
-  /// The library's descriptors, which all algorithms of a convolution share.
-  struct Convolution {
-    explicit Convolution(const Libraries& from) : libraries(from) {}
-    Convolution(const Convolution&) = delete;
-    Convolution& operator=(const Convolution&) = delete;
-    ~Convolution() {
-      if (input) libraries.cudnnDestroyTensorDescriptor(input);
-      if (filter) libraries.cudnnDestroyFilterDescriptor(filter);
-      if (output) libraries.cudnnDestroyTensorDescriptor(output);
-      if (operation) libraries.cudnnDestroyConvolutionDescriptor(operation);
-    }
-    const Libraries& libraries;
-    cudnnTensorDescriptor_t input = nullptr;
-    cudnnFilterDescriptor_t filter = nullptr;
-    cudnnTensorDescriptor_t output = nullptr;
-    cudnnConvolutionDescriptor_t operation = nullptr;
+  /// An algorithm, by its number among those of the direction.
+  struct Algorithm {
+    codegen::LibraryConvolution::Direction direction{};
+    uint32_t number = 0;
+    uint64_t workspace_bytes = 0;
   };
 
-  ConvolutionWay(LibraryCalls& calls, std::shared_ptr<const Convolution> convolution, uint32_t sum_type,
-                 cudnnConvolutionFwdAlgo_t algorithm)
-      : calls_(calls), convolution_(std::move(convolution)), scale_(sum_type), algorithm_(algorithm) {}
+  ConvolutionWay(LibraryCalls& calls, std::shared_ptr<const ConvolutionDescriptors> convolution, uint32_t sum_type,
+                 const Algorithm& algorithm, CUdeviceptr workspace)
+      : calls_(calls),
+        convolution_(std::move(convolution)),
+        scale_(sum_type),
+        algorithm_(algorithm),
+        workspace_(workspace) {}
 
   void launch(const uint64_t* addresses) override {
+    using Direction = codegen::LibraryConvolution::Direction;
     const auto at = [&](size_t place) { return reinterpret_cast<void*>(addresses[place]); };
-    const Convolution& c = *convolution_;
+    const ConvolutionDescriptors& c = *convolution_;
+    const Libraries& l = calls_.libraries_;
+    const void *const one = scale_.one.data(), *const zero = scale_.zero.data();
+    void* const workspace = reinterpret_cast<void*>(workspace_);
+    const uint64_t bytes = algorithm_.workspace_bytes;
     const std::lock_guard<std::mutex> lock(calls_.cudnn_mutex_);
-    check(calls_.libraries_.cudnnConvolutionForward(calls_.cudnn_, scale_.one.data(), c.input, at(0), c.filter, at(1),
-                                                    c.operation, algorithm_, reinterpret_cast<void*>(calls_.workspace_),
-                                                    kWorkspaceBytes, scale_.zero.data(), c.output, at(2)),
-          "cudnnConvolutionForward");
+    switch (algorithm_.direction) {
+      case Direction::kForward:
+        return check(l.cudnnConvolutionForward(calls_.cudnn_, one, c.input, at(0), c.filter, at(1), c.operation,
+                                               static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number), workspace,
+                                               bytes, zero, c.output, at(2)),
+                     "cudnnConvolutionForward");
+      case Direction::kInputGradient:
+        return check(
+            l.cudnnConvolutionBackwardData(calls_.cudnn_, one, c.filter, at(1), c.output, at(0), c.operation,
+                                           static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number), workspace,
+                                           bytes, zero, c.input, at(2)),
+            "cudnnConvolutionBackwardData");
+      case Direction::kFilterGradient:
+        return check(
+            l.cudnnConvolutionBackwardFilter(calls_.cudnn_, one, c.input, at(0), c.output, at(1), c.operation,
+                                             static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
+                                             workspace, bytes, zero, c.filter, at(2)),
+            "cudnnConvolutionBackwardFilter");
+    }
   }
 
  private:
   LibraryCalls& calls_;
-  const std::shared_ptr<const Convolution> convolution_;
+  const std::shared_ptr<const ConvolutionDescriptors> convolution_;
   const Scale scale_;
-  const cudnnConvolutionFwdAlgo_t algorithm_;
+  const Algorithm algorithm_;
+  const CUdeviceptr workspace_;
 };
 
 /// A plan of cuFFT.
@@ -320,7 +354,7 @@ void LibraryCalls::make_workspace() {
   areas_.emplace(kWorkspaceBytes, workspace_);
 }
 
-CUdeviceptr LibraryCalls::fft_area(uint64_t bytes) {
+CUdeviceptr LibraryCalls::area(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = areas_.lower_bound(bytes);
   if (found != areas_.end()) return found->second;
@@ -432,6 +466,32 @@ std::optional<std::vector<int>> to_ints(const std::vector<int64_t>& from) {
 bool is_direct(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
 }
+bool is_direct(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm <= CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+}
+bool is_direct(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm <= CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 || algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+}
+
+/// Returns the numbers of the algorithms that cuDNN proposes and that suit, the fastest first. `propose` fills in the
+/// proposals and their number, and `bytes_of` the bytes of workspace of an algorithm; both return a status.
+template <class Algorithm, class Propose, class BytesOf>
+std::vector<std::pair<uint32_t, uint64_t>> algorithms(const Propose& propose, const BytesOf& bytes_of) {
+  std::array<cudnnAlgorithmPerf<Algorithm>, 8> found{};
+  int count = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> out;
+  if (propose(static_cast<int>(found.size()), &count, found.data()) != CUDNN_STATUS_SUCCESS) return out;
+  std::set<Algorithm> known;  // the library lists an algorithm once for each math type
+  for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
+    const cudnnAlgorithmPerf<Algorithm>& one = found[static_cast<size_t>(i)];
+    size_t bytes = 0;
+    const bool suits = one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) &&
+                       one.determinism == CUDNN_DETERMINISTIC && known.insert(one.algo).second &&
+                       bytes_of(one.algo, &bytes) == CUDNN_STATUS_SUCCESS && bytes <= kMostConvolutionWorkspaceBytes;
+    if (suits) out.emplace_back(one.algo, bytes);
+  }
+  return out;
+}
 
 /// The dimensions of a convolution's arrays in cuDNN's order: batch, features, spatial dimensions.
 struct ConvolutionDims {
@@ -486,8 +546,8 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
     if (elements > INT32_MAX) return {};
   }
   const int rank = static_cast<int>(input->size());
-  const cudnnHandle_t handle = cudnn();
-  auto made = std::make_shared<ConvolutionWay::Convolution>(libraries_);
+  cudnn();
+  auto made = std::make_shared<ConvolutionDescriptors>(libraries_);
   check(libraries_.cudnnCreateTensorDescriptor(&made->input), "cudnnCreateTensorDescriptor");
   check(libraries_.cudnnCreateFilterDescriptor(&made->filter), "cudnnCreateFilterDescriptor");
   check(libraries_.cudnnCreateTensorDescriptor(&made->output), "cudnnCreateTensorDescriptor");
@@ -496,8 +556,6 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
   const cudnnMathType_t math = c.type == COLLET_TYPE_F32 && !c.tf32 ? CUDNN_FMA_MATH
                                : is_half                            ? CUDNN_TENSOR_OP_MATH
                                                                     : CUDNN_DEFAULT_MATH;
-  std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found{};
-  int count = 0;
   // From here on, an error means that the library does not support the convolution.
   const bool is_there =
       libraries_.cudnnSetTensorNdDescriptor(made->input, *type, rank, input->data(), input_strides->data()) ==
@@ -512,25 +570,58 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                  *sum) == CUDNN_STATUS_SUCCESS &&
       libraries_.cudnnSetConvolutionGroupCount(made->operation, static_cast<int>(c.groups)) == CUDNN_STATUS_SUCCESS &&
       libraries_.cudnnSetConvolutionMathType(made->operation, math) == CUDNN_STATUS_SUCCESS;
-  const std::lock_guard<std::mutex> lock(cudnn_mutex_);
-  if (!is_there || libraries_.cudnnGetConvolutionForwardAlgorithm_v7(handle, made->input, made->filter, made->operation,
-                                                                     made->output, static_cast<int>(found.size()),
-                                                                     &count, found.data()) != CUDNN_STATUS_SUCCESS)
-    return {};
-  std::set<cudnnConvolutionFwdAlgo_t> known;  // the library lists an algorithm once for each math type
+  if (!is_there) return {};
+  std::vector<std::pair<uint32_t, uint64_t>> found;
+  {
+    const std::lock_guard<std::mutex> lock(cudnn_mutex_);
+    found = find_algorithms(c.direction, *made);
+  }
   std::vector<Handle> out;
-  for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
-    const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
-    size_t bytes = 0;
-    const bool suits =
-        one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) && one.determinism == CUDNN_DETERMINISTIC &&
-        libraries_.cudnnGetConvolutionForwardWorkspaceSize(handle, made->input, made->filter, made->operation,
-                                                           made->output, one.algo, &bytes) == CUDNN_STATUS_SUCCESS &&
-        bytes <= kWorkspaceBytes;
-    if (!suits) continue;
-    out.push_back(reinterpret_cast<Handle>(static_cast<LibraryWay*>(new ConvolutionWay(*this, made, c.sum_type, one.algo))));
+  for (const auto& [number, bytes] : found) {
+    const CUdeviceptr workspace = bytes <= kWorkspaceBytes ? workspace_ : area(bytes);
+    out.push_back(reinterpret_cast<Handle>(static_cast<LibraryWay*>(
+        new ConvolutionWay(*this, made, c.sum_type, {c.direction, number, bytes}, workspace))));
   }
   return out;
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> LibraryCalls::find_algorithms(
+    codegen::LibraryConvolution::Direction direction, const ConvolutionDescriptors& c) {
+  using Direction = codegen::LibraryConvolution::Direction;
+  const Libraries& l = libraries_;
+  switch (direction) {
+    case Direction::kForward:
+      return algorithms<cudnnConvolutionFwdAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionForwardAlgorithm_v7(cudnn_, c.input, c.filter, c.operation, c.output, wanted,
+                                                            count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionForwardWorkspaceSize(cudnn_, c.input, c.filter, c.operation, c.output,
+                                                             algorithm, bytes);
+          });
+    case Direction::kInputGradient:
+      return algorithms<cudnnConvolutionBwdDataAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn_, c.filter, c.output, c.operation, c.input,
+                                                                 wanted, count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionBackwardDataWorkspaceSize(cudnn_, c.filter, c.output, c.operation, c.input,
+                                                                  algorithm, bytes);
+          });
+    case Direction::kFilterGradient:
+      return algorithms<cudnnConvolutionBwdFilterAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn_, c.input, c.output, c.operation, c.filter,
+                                                                   wanted, count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn_, c.input, c.output, c.operation, c.filter,
+                                                                    algorithm, bytes);
+          });
+  }
+  return {};
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare_factorization(const codegen::LibraryFactorization& what) {
@@ -574,7 +665,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
                                        is_real_in ? *out : *in),
         "cufftXtMakePlanMany");
   if (work_bytes != 0) {
-    check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(fft_area(work_bytes))), "cufftSetWorkArea");
+    check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(area(work_bytes))), "cufftSetWorkArea");
   }
   check(libraries_.cufftSetStream(plan, stream_), "cufftSetStream");
   return {reinterpret_cast<Handle>(static_cast<LibraryWay*>(way.release()))};

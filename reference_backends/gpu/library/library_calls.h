@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "reference_backends/gpu/library/libraries.h"
@@ -40,19 +41,24 @@ class LibraryCalls {
 
  private:
   class ProductWay;
+  struct ConvolutionDescriptors;
   class ConvolutionWay;
   class FftWay;
 
   std::vector<Handle> prepare_product(const codegen::LibraryProduct& product);
   std::vector<Handle> prepare_convolution(const codegen::LibraryConvolution& convolution);
+  /// Returns number and bytes of workspace of the algorithms for a convolution, the fastest first. The caller must hold
+  /// cudnn_mutex_.
+  std::vector<std::pair<uint32_t, uint64_t>> find_algorithms(codegen::LibraryConvolution::Direction direction,
+                                                             const ConvolutionDescriptors& convolution);
   std::vector<Handle> prepare_fft(const codegen::LibraryFft& fft);
   std::vector<Handle> prepare_factorization(const codegen::LibraryFactorization& factorization);
   /// Return the handles of the libraries, and the workspace. They are created when they are first needed.
   cublasLtHandle_t cublas();
   cudnnHandle_t cudnn();
   void make_workspace();
-  /// Returns memory of at least `bytes` bytes, which all transforms use one after the other.
-  CUdeviceptr fft_area(uint64_t bytes);
+  /// Returns memory of at least `bytes` bytes, which all calls use one after the other.
+  CUdeviceptr area(uint64_t bytes);
 
   const Libraries& libraries_;
   const Driver& driver_;

@@ -94,6 +94,8 @@ class Compiler {
     LibraryCall call;
     std::vector<ValueId> operands;
     std::optional<KernelPlan> before;  ///< writes an operand in the order of dimensions that the library needs
+    /// The result's dimensions in the order in which the library writes them; empty if it writes the result as it is.
+    std::vector<size_t> result_order;
   };
   /// Returns the library call for a product or convolution that `kernels` compute. Empty if the target has no library
   /// for it, or if an op is fused into its operands.

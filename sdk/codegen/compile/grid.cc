@@ -152,7 +152,7 @@ std::optional<Compiler::LibraryWay> Compiler::library_way(const Node& n, const s
   const LibraryProduct& p = match.product;
   if (p.batches * p.rows * p.columns * p.depth < libraries.least_product) return std::nullopt;
   const std::vector<ValueId>& buffers = kernels[0].buffers;
-  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, std::nullopt};
+  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, std::nullopt, {}};
 }
 
 std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
@@ -163,13 +163,22 @@ std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
   int64_t points = c.batch * c.output_features * c.input_features / c.groups;
   for (const LibraryConvolution::Dimension& d : c.dims) points *= d.output * d.window;
   if (points < std::max<int64_t>(target_.grid.libraries.least_product, 1)) return std::nullopt;
-  LibraryWay way{c, n.operands, std::nullopt};
-  if (match.filter_order.empty()) return way;
+  LibraryWay way{c, n.operands, std::nullopt, {}};
+  if (c.direction == LibraryConvolution::Direction::kFilterGradient) {
+    way.result_order = match.filter_order;
+    return way;
+  }
+  if (match.filter_order.empty() && match.reversed.empty() && match.regrouped == 1) return way;
   const ArrayType filter = graph_.type(n.operands[1]);
+  std::vector<size_t> order = match.filter_order;
+  for (size_t d = order.size(); d < filter.dims.size(); ++d) order.push_back(d);
   Dims dims;
-  for (const size_t d : match.filter_order) dims.push_back(filter.dims[d]);
+  if (match.regrouped > 1) dims.push_back(match.regrouped);
+  for (const size_t d : order)
+    dims.push_back(d == match.grouped_dimension ? filter.dims[d] / match.regrouped : filter.dims[d]);
   const ValueId ordered = temporary(filter.element, dims);
-  way.before = permute_kernel(graph_, n.operands[1], match.filter_order, ordered);
+  way.before =
+      filter_kernel(graph_, n.operands[1], order, match.reversed, match.regrouped, match.grouped_dimension, ordered);
   way.operands[1] = ordered;
   return way;
 }
@@ -225,8 +234,21 @@ void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed
   if (shares) range_[result] = range_[last] = buffers_.add_in(computed, time_);
   std::vector<RangeId> ranges;
   for (ValueId v : way.operands) ranges.push_back(read(v));
-  ranges.push_back(write(result));
+  ValueId written = result;
+  if (!way.result_order.empty()) {
+    const ArrayType type = graph_.type(result);
+    Dims dims;
+    for (const size_t d : way.result_order) dims.push_back(type.dims[d]);
+    written = temporary(type.element, dims);
+  }
+  ranges.push_back(write(written));
   add_library_call(std::move(way.call), std::move(ranges), drafts);
+  if (written != result) {
+    std::vector<size_t> back(way.result_order.size());
+    for (size_t d = 0; d < back.size(); ++d) back[way.result_order[d]] = d;
+    KernelPlan permute = permute_kernel(graph_, written, back, result);
+    add_kernel(permute, drafts);
+  }
   if (!epilogue) return;
   // Live only from the time at which the epilogue kernel runs.
   if (!shares) range_[last] = buffers_.add_in(computed, time_ + 1);

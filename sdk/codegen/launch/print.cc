@@ -20,7 +20,11 @@ std::string print_call(const LibraryProduct& p) {
 }
 
 std::string print_call(const LibraryConvolution& c) {
-  std::string text = "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
+  using Direction = LibraryConvolution::Direction;
+  std::string text = c.direction == Direction::kInputGradient    ? "gradient of the input of a "
+                     : c.direction == Direction::kFilterGradient ? "gradient of the filter of a "
+                                                                 : "";
+  text += "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
                      std::to_string(c.output_features) + " features";
   if (c.groups != 1) text += " in " + std::to_string(c.groups) + " groups";
   for (const LibraryConvolution::Dimension& d : c.dims) {

@@ -355,6 +355,25 @@ KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<si
   });
 }
 
+KernelPlan filter_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order,
+                         const std::vector<size_t>& reversed, int64_t groups, size_t grouped, ValueId to) {
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    const Dims& dims = graph.type(from).dims;
+    Position source;
+    source.at.resize(dims.size());
+    const size_t first = groups > 1 ? 1 : 0;
+    for (size_t d = 0; d < order.size(); ++d) {
+      Index& index = source[order[d]];
+      index = at[first + d];
+      if (groups > 1 && order[d] == grouped) index = add_scaled(index, at[0], dims[grouped] / groups);
+      if (std::find(reversed.begin(), reversed.end(), order[d]) == reversed.end()) continue;
+      index = add_scaled({}, index, -1);
+      index.constant += dims[order[d]] - 1;
+    }
+    return builder.load(from, source, kNoExpr);
+  });
+}
+
 KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to) {
   const ArrayType& type = graph.type(to);
   const size_t rank = type.dims.size();

@@ -96,6 +96,12 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 /// Returns the kernel that transposes `from` to `to`: dimension i of `to` is dimension order[i] of `from`.
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
+/// Returns the kernel that copies the filter of a convolution to a library's order: it is read backwards along the
+/// dimensions `reversed`, and its dimensions are those of `order`. With `groups` > 1, dimension `grouped` is divided into
+/// groups, whose number is the first dimension of `to`.
+KernelPlan filter_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order,
+                         const std::vector<size_t>& reversed, int64_t groups, size_t grouped, ValueId to);
+
 /// Returns the kernel that copies the operand of an inverse transform to real numbers, with Hermitian symmetry:
 /// elements that must be conjugates of each other are replaced by their mean. The innermost `transformed` dimensions
 /// are transformed, and the last of them has `length` real points.

@@ -178,9 +178,15 @@ struct LibraryProduct {
 };
 
 /// A convolution as the op defines it (a correlation: the window is not reversed), with the same padding on both sides
-/// of each dimension and without dilation of the input. The step's places are input, filter and result. Distances are
-/// in elements.
+/// of each dimension and without dilation of the input; or one of its two gradients. Distances are in elements.
 struct LibraryConvolution {
+  /// What is computed from what. The other fields always describe the convolution itself, with its input, filter and
+  /// output.
+  enum class Direction : uint8_t {
+    kForward,        ///< the step's places: input, filter; output
+    kInputGradient,  ///< the output's gradient, filter; the input's gradient
+    kFilterGradient  ///< input, the output's gradient; the filter's gradient
+  };
   /// The sizes of one spatial dimension.
   struct Dimension {
     int64_t input = 0;
@@ -194,6 +200,7 @@ struct LibraryConvolution {
              padding == o.padding && dilation == o.dilation;
     }
   };
+  Direction direction = Direction::kForward;
   uint32_t type = 0;      ///< type of the elements of all arrays
   uint32_t sum_type = 0;  ///< the type in which products are added
   bool tf32 = false;      ///< factors of f32 may be rounded to tf32
@@ -202,7 +209,7 @@ struct LibraryConvolution {
   int64_t input_features = 0;
   int64_t output_features = 0;
   std::vector<Dimension> dims;  ///< 1 to 3 spatial dimensions
-  /// Distances in the input and in the result from one batch to the next, from one feature to the next, then along each
+  /// Distances in the input and in the output from one batch to the next, from one feature to the next, then along each
   /// of `dims`.
   std::vector<int64_t> input_strides;
   std::vector<int64_t> output_strides;
@@ -210,8 +217,8 @@ struct LibraryConvolution {
   /// group. False: output features, input features of a group, `dims`.
   bool filter_has_features_last = false;
   bool operator==(const LibraryConvolution& o) const {
-    return type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch && groups == o.groups &&
-           input_features == o.input_features && output_features == o.output_features && dims == o.dims &&
+    return direction == o.direction && type == o.type && sum_type == o.sum_type && tf32 == o.tf32 &&
+           batch == o.batch && groups == o.groups && input_features == o.input_features && output_features == o.output_features && dims == o.dims &&
            input_strides == o.input_strides && output_strides == o.output_strides &&
            filter_has_features_last == o.filter_has_features_last;
   }
