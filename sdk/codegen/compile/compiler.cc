@@ -283,9 +283,11 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
   });
   // If several kernels write parts of the result, the epilogue, which needs all of it, cannot be part of one of them.
-  if (attention.empty() && writers == 1) {
+  if (attention.empty() && writers >= 1) {
     if (std::optional<LibraryWay> way = library_way(n, kernels)) {
+      KernelPlan* const later = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
       add_choice(kernels, result, *way, drafts);
+      if (writers > 1) epilogue_ = later;
       return {};
     }
   }

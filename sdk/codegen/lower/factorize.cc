@@ -133,13 +133,6 @@ KernelPlan matrix_kernel(const Graph& graph, ValueId from, const MatrixCopy& how
       x = builder.op(COLLET_OP_COMPLEX, type,
                      {builder.op(COLLET_OP_REAL, part, {x}), builder.op(COLLET_OP_NEGATE, part, {imaginary})});
     }
-    if (how.zeroes != 0) {
-      const ExprId row = builder.index_value(at[rank - 2]), column = builder.index_value(at[rank - 1]);
-      const ExprId is_outside =
-          builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {row, column},
-                     how.zeroes < 0 ? COLLET_DIRECTION_GT : COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED);
-      x = builder.op(COLLET_OP_SELECT, type, {is_outside, number(0), x});
-    }
     if (how.info != kNone) {
       Position matrix;
       matrix.at.assign(at.at.begin(), at.at.begin() + static_cast<std::ptrdiff_t>(graph.type(how.info).dims.size()));
@@ -148,6 +141,13 @@ KernelPlan matrix_kernel(const Graph& graph, ValueId from, const MatrixCopy& how
           {builder.load(how.info, matrix, kNoExpr), builder.integer(COLLET_TYPE_S32, 0)}, COLLET_DIRECTION_NE,
           COLLET_COMPARE_SIGNED);
       x = builder.op(COLLET_OP_SELECT, type, {failed, number(std::numeric_limits<double>::quiet_NaN()), x});
+    }
+    if (how.zeroes != 0) {
+      const ExprId row = builder.index_value(at[rank - 2]), column = builder.index_value(at[rank - 1]);
+      const ExprId is_outside =
+          builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {row, column},
+                     how.zeroes < 0 ? COLLET_DIRECTION_GT : COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED);
+      x = builder.op(COLLET_OP_SELECT, type, {is_outside, number(0), x});
     }
     return x;
   });

@@ -24,7 +24,8 @@ struct MatrixCopy {
   bool transposes = false;  ///< the innermost two dimensions of the source are exchanged
   bool conjugates = false;  ///< complex numbers become their conjugates
   int zeroes = 0;           ///< -1: what is below the diagonal becomes zero; 1: what is above
-  /// An s32 for each matrix, of as many dimensions as the batch has: matrices where it is not 0 become NaN. kNone: none do.
+  /// An s32 for each matrix, of as many dimensions as the batch has: where it is not 0, what is not zeroed becomes NaN.
+  /// kNone: nothing does.
   ValueId info = kNone;
 };
 /// Returns the kernel that copies matrices, or vectors, from `from` to `to`, which may share memory if nothing is

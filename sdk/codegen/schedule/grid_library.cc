@@ -155,16 +155,17 @@ std::vector<int64_t> strides_along(const ArrayType& array, int64_t batch, int64_
   return out;
 }
 
-/// Sets the order of the filter's dimensions, given as those of the node's array that is the filter.
-void set_filter_order(int64_t output_feature, int64_t input_feature, const Dims& spatial, ConvolutionMatch& out) {
-  LibraryConvolution& c = out.convolution;
+/// Returns the library's order of the filter's dimensions, which are given as those of the node's array that is the
+/// filter. Empty if the array has that order.
+std::vector<size_t> filter_order(int64_t output_feature, int64_t input_feature, const Dims& spatial,
+                                 LibraryConvolution& c) {
   // cuDNN is fast if the filter has its input features innermost whenever the input has, and only then.
   c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
   std::vector<size_t> order{static_cast<size_t>(output_feature)};
   if (!c.filter_has_features_last) order.push_back(static_cast<size_t>(input_feature));
   for (const int64_t d : spatial) order.push_back(static_cast<size_t>(d));
   if (c.filter_has_features_last) order.push_back(static_cast<size_t>(input_feature));
-  out.filter_order = is_ordered(order) ? std::vector<size_t>() : order;
+  return is_ordered(order) ? std::vector<size_t>() : order;
 }
 
 /// True if a convolution with the same padding on both sides has an output of this size.
@@ -186,9 +187,9 @@ bool match_forward(const ConvolutionNode& n, ConvolutionMatch& out) {
     if (n.holes[d] != 1 || n.low[d] != n.high[d] || n.low[d] < 0) return false;
     c.dims.push_back({at(n.input.dims, n.of_input[d]), n.size[d], at(n.result.dims, n.of_output[d]), n.stride[d],
                       n.low[d], n.dilation[d]});
-    if (n.reversal[d] != 0 && n.size[d] > 1) out.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
+    if (n.reversal[d] != 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
   }
-  set_filter_order(n.a.labels.kernel_output_feature, n.a.labels.kernel_input_feature, n.of_filter, out);
+  out.filter.order = filter_order(n.a.labels.kernel_output_feature, n.a.labels.kernel_input_feature, n.of_filter, c);
   return true;
 }
 
@@ -213,11 +214,11 @@ bool match_input_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
                                             n.dilation[d]};
     if (n.stride[d] != 1 || !has_size(one)) return false;
     c.dims.push_back(one);
-    if (n.reversal[d] == 0 && n.size[d] > 1) out.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
+    if (n.reversal[d] == 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
   }
-  set_filter_order(n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter, out);
-  out.regrouped = c.groups;
-  out.grouped_dimension = static_cast<size_t>(n.a.labels.kernel_output_feature);
+  out.filter.order = filter_order(n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter, c);
+  out.filter.groups = c.groups;
+  out.filter.grouped = static_cast<size_t>(n.a.labels.kernel_output_feature);
   return true;
 }
 
@@ -249,7 +250,7 @@ bool match_filter_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
     window *= static_cast<double>(n.size[d]);
     result *= static_cast<double>(one.window);
   }
-  set_filter_order(n.a.labels.output_feature, n.a.labels.output_batch, n.of_output, out);
+  out.result_order = filter_order(n.a.labels.output_feature, n.a.labels.output_batch, n.of_output, c);
   return window > result;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/lower/lower.h"
 
 namespace collet::codegen {
 
@@ -28,14 +29,10 @@ bool match_product(const Kernel& kernel, ProductMatch& out);
 /// A convolution, or a gradient of one, that libraries can compute.
 struct ConvolutionMatch {
   LibraryConvolution convolution;
-  /// The dimensions of the node's filter in the order in which the library reads them; empty if the library reads the
-  /// filter as it is. For the gradient of a filter they are those of the node's result, which the library writes.
-  std::vector<size_t> filter_order;
-  std::vector<size_t> reversed;  ///< dimensions of the node's filter along which the library reads it backwards
-  /// For the gradient of an input with groups: their number. The library's filter has them outermost; they are the outer
-  /// part of dimension `grouped_dimension` of the node's filter.
-  int64_t regrouped = 1;
-  size_t grouped_dimension = 0;
+  LibraryOrder filter;  ///< how the library reads the node's filter; for the gradient of a filter, it reads it as it is
+  /// For the gradient of a filter: the dimensions of the node's result in the order in which the library writes them;
+  /// empty if it writes them as they are.
+  std::vector<size_t> result_order;
 };
 
 /// True if libraries can compute the convolution `node`. All arrays must have one type. It is one of these:
