@@ -344,13 +344,11 @@ class MatrixCalls::Maker {
   }
 
   void eigh_ways() {
-    const bool is_small = rows_ <= kMostJacobiBatchRows;
-    const bool has_singles = batches_ <= kMostSingleCalls || !calls_.libraries_.cusolverDnXsyevBatched;
-    const auto batched = [&] { attempt([&] { eigh_batched(); }); };
-    if (is_small) attempt([&] { eigh_jacobi(); });
-    if (batches_ > 1) batched();
-    if (has_singles) attempt([&] { eigh(); });
-    if (batches_ == 1) batched();
+    if (rows_ <= kMostJacobiBatchRows) attempt([&] { eigh_jacobi(); });
+    const bool prefers_singles = batches_ <= kMostSingleCalls;
+    if (prefers_singles) attempt([&] { eigh(); });
+    attempt([&] { eigh_batched(); });
+    if (ways_->empty()) attempt([&] { eigh(); });
   }
   void eigh() {
     const int size = length("syevd_bufferSize", F::syevd_size, CUSOLVER_EIG_MODE_VECTOR, triangle(), rows_, array(0),

@@ -384,7 +384,7 @@ std::string plan_of_factorization(int64_t m, int64_t n, const Make& make) {
 
 TEST(GridPlan, Cholesky_IsTheOtherTriangleOfTheTranspose) {
   const std::string plan = plan_of_factorization(5, 5, [](ProgramBuilder&, RegionBuilder& e, Handle a) {
-    return e.op(COLLET_OP_CHOLESKY, kF32, {2, 5, 5}, {a}, collet_cholesky_attrs{1});
+    return e.op(COLLET_OP_CHOLESKY, kF32, {2, 5, 5}, {a}, collet_cholesky_attrs{1, 0});
   });
   EXPECT_TRUE(has(plan, "library 0: cholesky of 2 of 5 x 5, f32, upper\n")) << plan;
   EXPECT_TRUE(has(plan, "copy(argument0, ")) << plan;
