@@ -165,7 +165,7 @@ class LibraryCalls::ProductWay final : public LibraryWay {
   ProductWay(const LibraryCalls& calls, std::shared_ptr<const Product> product, const cublasLtMatmulAlgo_t& algorithm)
       : calls_(calls), product_(std::move(product)), algorithm_(algorithm) {}
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     const codegen::LibraryProduct& p = product_->what;
     const auto at = [&](size_t place, const codegen::LibraryMatrix& m) {
       return reinterpret_cast<void*>(addresses[place] + static_cast<uint64_t>(m.offset) * collet_type_bytes(m.type));
@@ -175,7 +175,7 @@ class LibraryCalls::ProductWay final : public LibraryWay {
                                            product_->layouts[0], at(0, p.a), product_->layouts[1],
                                            product_->scale.zero.data(), c, product_->layouts[2], c,
                                            product_->layouts[2], &algorithm_,
-                                           reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, calls_.stream_),
+                                           reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, stream),
           "cublasLtMatmul");
   }
 
@@ -221,7 +221,7 @@ class LibraryCalls::ConvolutionWay final : public LibraryWay {
         algorithm_(algorithm),
         workspace_(workspace) {}
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     using Direction = codegen::LibraryConvolution::Direction;
     const auto at = [&](size_t place) { return reinterpret_cast<void*>(addresses[place]); };
     const ConvolutionDescriptors& c = *convolution_;
@@ -230,6 +230,8 @@ class LibraryCalls::ConvolutionWay final : public LibraryWay {
     void* const workspace = reinterpret_cast<void*>(workspace_);
     const uint64_t bytes = algorithm_.workspace_bytes;
     const std::lock_guard<std::mutex> lock(calls_.cudnn_mutex_);
+    if (calls_.cudnn_stream_ != stream) check(l.cudnnSetStream(calls_.cudnn_, stream), "cudnnSetStream");
+    calls_.cudnn_stream_ = stream;
     switch (algorithm_.direction) {
       case Direction::kForward:
         return check(l.cudnnConvolutionForward(calls_.cudnn_, one, c.input, at(0), c.filter, at(1), c.operation,
@@ -262,14 +264,17 @@ class LibraryCalls::ConvolutionWay final : public LibraryWay {
 /// A plan of cuFFT.
 class LibraryCalls::FftWay final : public LibraryWay {
  public:
-  FftWay(const Libraries& libraries, cufftHandle plan, int direction)
-      : libraries_(libraries), plan_(plan), direction_(direction) {}
+  /// `stream` is the plan's stream.
+  FftWay(const Libraries& libraries, cufftHandle plan, int direction, CUstream stream)
+      : libraries_(libraries), plan_(plan), direction_(direction), stream_(stream) {}
   FftWay(const FftWay&) = delete;
   FftWay& operator=(const FftWay&) = delete;
   ~FftWay() override { libraries_.cufftDestroy(plan_); }
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (stream_ != stream) check(libraries_.cufftSetStream(plan_, stream), "cufftSetStream");
+    stream_ = stream;
     check(libraries_.cufftXtExec(plan_, reinterpret_cast<void*>(addresses[0]), reinterpret_cast<void*>(addresses[1]),
                                  direction_),
           "cufftXtExec");
@@ -280,6 +285,7 @@ class LibraryCalls::FftWay final : public LibraryWay {
   const cufftHandle plan_;
   const int direction_;
   std::mutex mutex_;  ///< one thread at a time may use a plan
+  CUstream stream_;   ///< the plan's stream
 };
 
 LibraryCalls::LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check,
@@ -291,6 +297,7 @@ LibraryCalls::LibraryCalls(const Libraries& libraries, const Driver& driver, Mat
       allocate_(std::move(allocate)) {}
 
 LibraryCalls::~LibraryCalls() {
+  if (capture_stream_) driver_.cuStreamDestroy_v2(capture_stream_);
   if (cudnn_) libraries_.cudnnDestroy(cudnn_);
   if (cublas_) libraries_.cublasLtDestroy(cublas_);
 }
@@ -315,7 +322,27 @@ void LibraryCalls::drop(Handle way) noexcept {
 }
 
 void LibraryCalls::launch(Handle way, const uint64_t* addresses) {
-  reinterpret_cast<LibraryWay*>(way)->launch(addresses);
+  reinterpret_cast<LibraryWay*>(way)->launch(addresses, stream_);
+}
+
+CUgraph LibraryCalls::capture(Handle way, const uint64_t* addresses) {
+  const std::lock_guard<std::mutex> lock(capture_mutex_);
+  if (!capture_stream_) {
+    check_(driver_.cuStreamCreateWithPriority(&capture_stream_, CU_STREAM_NON_BLOCKING, 0),
+           "cuStreamCreateWithPriority");
+  }
+  CUgraph graph = nullptr;
+  check_(driver_.cuStreamBeginCapture_v2(capture_stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+         "cuStreamBeginCapture_v2");
+  try {
+    reinterpret_cast<LibraryWay*>(way)->launch(addresses, capture_stream_);
+  } catch (...) {
+    driver_.cuStreamEndCapture(capture_stream_, &graph);
+    if (graph) driver_.cuGraphDestroy(graph);
+    throw;
+  }
+  check_(driver_.cuStreamEndCapture(capture_stream_, &graph), "cuStreamEndCapture");
+  return graph;
 }
 
 std::vector<CUdeviceptr> LibraryCalls::areas() const {
@@ -344,6 +371,8 @@ cudnnHandle_t LibraryCalls::cudnn() {
     if (set != CUDNN_STATUS_SUCCESS) libraries_.cudnnDestroy(made);
     check(set, "cudnnSetStream");
     cudnn_ = made;
+    const std::lock_guard<std::mutex> stream_lock(cudnn_mutex_);
+    cudnn_stream_ = stream_;
   }
   return cudnn_;
 }
@@ -657,7 +686,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
   std::vector<long long> from = stored(is_real_in), to = stored(is_real_out);
   cufftHandle plan = 0;
   check(libraries_.cufftCreate(&plan), "cufftCreate");
-  auto way = std::make_unique<FftWay>(libraries_, plan, fft.inverse ? kFftInverse : kFftForward);
+  auto way = std::make_unique<FftWay>(libraries_, plan, fft.inverse ? kFftInverse : kFftForward, stream_);
   size_t work_bytes = 0;
   check(libraries_.cufftSetAutoAllocation(plan, 0), "cufftSetAutoAllocation");
   check(libraries_.cufftXtMakePlanMany(plan, static_cast<int>(lengths.size()), lengths.data(), from.data(), 1,

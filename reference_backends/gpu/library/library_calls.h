@@ -36,6 +36,10 @@ class LibraryCalls {
   std::vector<Handle> prepare(const codegen::LibraryCall& what);
   void drop(Handle way) noexcept;
   void launch(Handle way, const uint64_t* addresses);
+  /// See codegen::GridDevice::may_be_in_sequence.
+  bool may_be_captured(Handle way) const { return reinterpret_cast<const LibraryWay*>(way)->may_be_captured(); }
+  /// Returns a graph of the work of a call. The caller destroys it.
+  CUgraph capture(Handle way, const uint64_t* addresses);
   /// Returns the memory that was allocated for the libraries. The owner of this object frees it afterwards.
   std::vector<CUdeviceptr> areas() const;
 
@@ -68,10 +72,13 @@ class LibraryCalls {
   std::mutex mutex_;  ///< guards the fields below
   cublasLtHandle_t cublas_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
+  CUstream cudnn_stream_ = nullptr;  ///< the handle's stream; guarded by cudnn_mutex_
   /// Memory of products and convolutions, which share it because they run one after the other.
   CUdeviceptr workspace_ = 0;
   std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all allocated memory, by size in bytes
   std::unique_ptr<MatrixCalls> matrix_calls_;   ///< made when it is first needed
+  std::mutex capture_mutex_;           ///< held during a capture
+  CUstream capture_stream_ = nullptr;  ///< made when it is first needed; nothing runs on it
   std::mutex cudnn_mutex_;                      ///< held while a thread uses cuDNN's handle
 };
 

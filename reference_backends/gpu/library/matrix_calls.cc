@@ -102,8 +102,9 @@ class MatrixCalls::Way final : public LibraryWay {
   using Run = std::function<void(const uint64_t* addresses)>;
   Way(MatrixCalls& calls, bool may_be_captured, Run run)
       : calls_(calls), may_be_captured_(may_be_captured), run_(std::move(run)) {}
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     const std::lock_guard<std::mutex> lock(calls_.mutex_);
+    if (calls_.stream_ != stream) calls_.set_stream(stream);
     run_(addresses);
   }
   bool may_be_captured() const override { return may_be_captured_; }
@@ -221,6 +222,7 @@ class MatrixCalls::Maker {
     if (out < 0) throw kernel::Error(COLLET_INTERNAL, std::string(name) + ": a negative size");
     return out;
   }
+  /// Whether functions of cuSOLVER, and cuBLAS' factorizations, only put work on the stream is not documented.
   void add(bool may_be_captured, Way::Run run) {
     ways_->push_back(std::make_unique<Way>(calls_, may_be_captured, std::move(run)));
   }
@@ -234,7 +236,7 @@ class MatrixCalls::Maker {
     const int size = length("potrf_bufferSize", F::potrf_size, triangle(), rows_, array(0), rows_);
     Parts parts;
     parts.add(static_cast<uint64_t>(size) * sizeof(T));
-    add(true, [self = *this, size, work = area(parts)](const uint64_t* at) {
+    add(false, [self = *this, size, work = area(parts)](const uint64_t* at) {
       for (int b = 0; b < self.batches_; ++b) {
         self.solver("potrf", F::potrf, self.triangle(), self.rows_, array(at[0]) + b * self.elements(), self.rows_,
                     array(work), size, ints(at[1]) + b);
@@ -244,7 +246,7 @@ class MatrixCalls::Maker {
   void cholesky_batched() {
     Parts parts;
     parts.add(static_cast<uint64_t>(batches_) * sizeof(T*));
-    add(true, [self = *this, list = area(parts)](const uint64_t* at) {
+    add(false, [self = *this, list = area(parts)](const uint64_t* at) {
       self.write_pointers(list, at[0], self.elements());
       self.solver("potrfBatched", F::potrf_batched, self.triangle(), self.rows_, pointers(list), self.rows_,
                   ints(at[1]), self.batches_);
@@ -283,7 +285,7 @@ class MatrixCalls::Maker {
     const int size = length("getrf_bufferSize", F::getrf_size, rows_, columns_, array(0), rows_);
     Parts parts;
     parts.add(static_cast<uint64_t>(size) * sizeof(T));
-    add(true, [self = *this, work = area(parts)](const uint64_t* at) {
+    add(false, [self = *this, work = area(parts)](const uint64_t* at) {
       for (int b = 0; b < self.batches_; ++b) {
         self.solver("getrf", F::getrf, self.rows_, self.columns_, array(at[0]) + b * self.elements(), self.rows_,
                     array(work), ints(at[1]) + int64_t{b} * self.least_, ints(at[3]) + b);
@@ -294,7 +296,7 @@ class MatrixCalls::Maker {
   void lu_batched() {
     Parts parts;
     parts.add(static_cast<uint64_t>(batches_) * sizeof(T*));
-    add(true, [self = *this, list = area(parts)](const uint64_t* at) {
+    add(false, [self = *this, list = area(parts)](const uint64_t* at) {
       self.write_pointers(list, at[0], self.elements());
       self.blas("getrfBatched", F::getrf_batched, self.rows_, pointers(list), self.rows_, ints(at[1]), ints(at[3]),
                 self.batches_);
@@ -307,7 +309,7 @@ class MatrixCalls::Maker {
     Parts parts;
     const uint64_t info = parts.add(sizeof(int)), work = parts.add(static_cast<uint64_t>(size) * sizeof(T));
     const uint64_t begin = area(parts);
-    add(true, [self = *this, size, info = begin + info, work = begin + work](const uint64_t* at) {
+    add(false, [self = *this, size, info = begin + info, work = begin + work](const uint64_t* at) {
       for (int b = 0; b < self.batches_; ++b) {
         self.solver("geqrf", F::geqrf, self.rows_, self.columns_, array(at[0]) + b * self.elements(), self.rows_,
                     array(at[1]) + int64_t{b} * self.least_, array(work), size, ints(info));
@@ -319,7 +321,7 @@ class MatrixCalls::Maker {
     const uint64_t list_bytes = static_cast<uint64_t>(batches_) * sizeof(T*);
     const uint64_t first = parts.add(list_bytes), second = parts.add(list_bytes);
     const uint64_t begin = area(parts);
-    add(true, [self = *this, a = begin + first, factors = begin + second](const uint64_t* at) {
+    add(false, [self = *this, a = begin + first, factors = begin + second](const uint64_t* at) {
       self.write_pointers(a, at[0], self.elements());
       self.write_pointers(factors, at[1], self.least_);
       int info = 0;  // tells of arguments that are not valid
@@ -335,7 +337,7 @@ class MatrixCalls::Maker {
     Parts parts;
     const uint64_t info = parts.add(sizeof(int)), work = parts.add(static_cast<uint64_t>(size) * sizeof(T));
     const uint64_t begin = area(parts);
-    add(true, [self = *this, factors, size, info = begin + info, work = begin + work](const uint64_t* at) {
+    add(false, [self = *this, factors, size, info = begin + info, work = begin + work](const uint64_t* at) {
       for (int b = 0; b < self.batches_; ++b) {
         self.solver("orgqr", F::orgqr, self.rows_, self.columns_, factors, array(at[0]) + b * self.elements(),
                     self.rows_, array(at[1]) + int64_t{b} * factors, array(work), size, ints(info));
@@ -494,20 +496,17 @@ class MatrixCalls::Maker {
 MatrixCalls::MatrixCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check_driver,
                          CUstream stream, Allocate allocate)
     : libraries_(libraries),
-      stream_(stream),
       allocate_(std::move(allocate)),
-      kernels_(driver, std::move(check_driver)) {
+      kernels_(driver, std::move(check_driver)),
+      stream_(stream) {
   try {
     check(libraries_.cublasCreate_v2(&blas_), "cublasCreate_v2");
-    check(libraries_.cublasSetStream_v2(blas_, stream), "cublasSetStream_v2");
     check(libraries_.cusolverDnCreate(&solver_), "cusolverDnCreate");
-    check(libraries_.cusolverDnSetStream(solver_, stream), "cusolverDnSetStream");
     check(libraries_.cusolverDnCreateParams(&params_), "cusolverDnCreateParams");
     check(libraries_.cusolverDnCreateSyevjInfo(&syevj_), "cusolverDnCreateSyevjInfo");
     check(libraries_.cusolverDnCreateGesvdjInfo(&gesvdj_), "cusolverDnCreateGesvdjInfo");
     blas_workspace_ = allocate_(kBlasWorkspaceBytes);
-    check(libraries_.cublasSetWorkspace_v2(blas_, reinterpret_cast<void*>(blas_workspace_), kBlasWorkspaceBytes),
-          "cublasSetWorkspace_v2");
+    set_stream(stream);
   } catch (...) {
     close();
     throw;
@@ -516,6 +515,15 @@ MatrixCalls::MatrixCalls(const Libraries& libraries, const Driver& driver, Matri
 
 MatrixCalls::~MatrixCalls() {
   close();
+}
+
+void MatrixCalls::set_stream(CUstream stream) {
+  check(libraries_.cusolverDnSetStream(solver_, stream), "cusolverDnSetStream");
+  check(libraries_.cublasSetStream_v2(blas_, stream), "cublasSetStream_v2");
+  // With a new stream, cuBLAS goes back to a workspace of its own.
+  check(libraries_.cublasSetWorkspace_v2(blas_, reinterpret_cast<void*>(blas_workspace_), kBlasWorkspaceBytes),
+        "cublasSetWorkspace_v2");
+  stream_ = stream;
 }
 
 void MatrixCalls::close() noexcept {

@@ -42,14 +42,15 @@ class MatrixCalls {
   class Way;
 
   void close() noexcept;
+  void set_stream(CUstream stream);
   /// Returns memory of at least `bytes` bytes for the work of calls, which share it because they run one after the other.
   CUdeviceptr area(uint64_t bytes);
 
   const Libraries& libraries_;
-  const CUstream stream_;
   const Allocate allocate_;
   const MatrixKernels kernels_;
   mutable std::mutex mutex_;  ///< guards the fields below; held while a thread uses the handles
+  CUstream stream_;           ///< the stream of both handles
   cublasHandle_t blas_ = nullptr;
   cusolverDnHandle_t solver_ = nullptr;
   syevjInfo_t syevj_ = nullptr;

@@ -60,6 +60,8 @@ class GridCode {
   /// Returns the plan's steps, with the steps of the selected alternative in place of each choice.
   const StepList& steps() const { return steps_; }
   const std::vector<GridDevice::Handle>& kernels() const { return kernels_; }
+  /// Returns the way that library call number `call` uses; 0 if the call is not used.
+  GridDevice::Handle way(uint32_t call) const { return ways_[call]; }
 
   /// Returns the number of the library call in a choice.
   static uint32_t library_call(const Step& choice) {
