@@ -647,7 +647,9 @@ codegen::GridDevice::Handle Device::keep_sequence(const Sequence& what) {
   if (!options_.graphs || what.items.size() < kLeast) return 0;
   use();
   const auto checked = [this](CUresult result, const char* function) { check(result, function); };
-  const auto capture = [this](Handle way, const uint64_t* addresses) { return library_calls_->capture(way, addresses); };
+  const auto capture = [this](Handle way, const uint64_t* addresses) {
+    return library_calls_->capture(way, addresses);
+  };
   try {
     return reinterpret_cast<Handle>(new Graph(driver_, checked, capture, context_, what));
   } catch (const kernel::Error& error) {

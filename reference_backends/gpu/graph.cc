@@ -94,8 +94,7 @@ CUgraph Graph::child(size_t i, const std::vector<uint64_t>& arguments) {
   const auto begin = arguments.begin() + item.first_argument;
   std::vector<uint64_t> addresses(begin, begin + item.argument_count);
   Captured& all = captured_[i];
-  const auto known =
-      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == addresses; });
+  const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == addresses; });
   if (known != all.end()) {
     std::rotate(known, known + 1, all.end());
     return all.back().second;

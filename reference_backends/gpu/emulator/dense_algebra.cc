@@ -79,7 +79,8 @@ void complete(Dense& u, int k) {
       }
     }
     const double length = std::sqrt(product(u, k, u, k).real());
-    if (length * length * u.rows < 0.5) continue;  // one of the unit vectors is at least this far from the others' space
+    if (length * length * u.rows < 0.5)
+      continue;  // one of the unit vectors is at least this far from the others' space
     for (int i = 0; i < u.rows; ++i) u(i, k) /= length;
     return;
   }

@@ -19,9 +19,7 @@ struct Dense {
   Dense(int r, int c) : rows(r), columns(c), elements(static_cast<size_t>(r) * static_cast<size_t>(c)) {}
   Complex& operator()(int i, int j) { return elements[at(i, j)]; }
   const Complex& operator()(int i, int j) const { return elements[at(i, j)]; }
-  size_t at(int i, int j) const {
-    return static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i);
-  }
+  size_t at(int i, int j) const { return static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i); }
 };
 
 /// True if all elements are finite.

@@ -123,8 +123,12 @@ struct Convolution {
                         of_y = load(s, y_address, y_count, Target::kY);
     for_each(y.dims, [&](const std::vector<int64_t>& at) { add_terms(at, of_x, of_w, of_y); });
     const bool is_x = target == Target::kX, is_w = target == Target::kW;
-    const std::vector<int64_t>&dims = is_x ? x.dims : is_w ? w.dims : y.dims,
-              &strides = is_x ? x.strides : is_w ? w.strides : y.strides;
+    const std::vector<int64_t>&dims = is_x   ? x.dims
+                                      : is_w ? w.dims
+                                             : y.dims,
+          &strides = is_x   ? x.strides
+                     : is_w ? w.strides
+                            : y.strides;
     const std::vector<double>& from = is_x ? of_x : is_w ? of_w : of_y;
     const uint64_t address = is_x ? x_address : is_w ? w_address : y_address;
     const Elements elements(type);
@@ -458,9 +462,9 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
                                              cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
                                              size_t workspace_bytes, const void* beta,
                                              cudnnFilterDescriptor_t dw_filter, void* dw) {
-  return start({handle, alpha, beta, x_tensor, dw_filter, convolution, dy_tensor, x, dw, dy, workspace,
-                workspace_bytes},
-               Target::kW, "cudnnConvolutionBackwardFilter", algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+  return start(
+      {handle, alpha, beta, x_tensor, dw_filter, convolution, dy_tensor, x, dw, dy, workspace, workspace_bytes},
+      Target::kW, "cudnnConvolutionBackwardFilter", algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 }
 
 }  // namespace collet::gpu

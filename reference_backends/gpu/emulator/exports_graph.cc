@@ -131,9 +131,8 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                                   CUgraph child) {
-  const CUresult result =
-      add_node(node, graph, after, after_count, Kind::kChild,
-               [&](Entry& e, std::function<void()>& out) { return make_child(e, child, out); });
+  const CUresult result = add_node(node, graph, after, after_count, Kind::kChild,
+                                   [&](Entry& e, std::function<void()>& out) { return make_child(e, child, out); });
   if (result == CUDA_SUCCESS) {
     in_context([&](Entry&) -> CUresult {
       (*node)->structure = structure_of(child);

@@ -334,8 +334,8 @@ std::function<void(Access&)> for_each(const Place& a, int batches, const Run& ru
 }
 
 template <class T>
-cublasStatus_t geam(cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation,
-                    const T* alpha, const Place& a, const T* beta, const Place& b, const Place& c) {
+cublasStatus_t geam(cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, const T* alpha,
+                    const Place& a, const T* beta, const Place& b, const Place& c) {
   if (!is_number(alpha, 1) || !is_number(beta, 0) || a_operation != b_operation || a.address != b.address ||
       a.address == c.address || !a.is_valid() || !b.is_valid() || !c.is_valid())
     return refuse(handle);
@@ -469,9 +469,8 @@ cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle, cusolverDnPar
                                         void* device_work, size_t device_bytes, void* host_work, size_t host_bytes,
                                         int* info, int64_t batches) {
   size_t least = 0, least_host = 0;
-  const cusolverStatus_t status =
-      cusolverDnXsyevBatched_bufferSize(handle, params, mode, triangle, n, a_type, a, lda, w_type, w, compute_type,
-                                        &least, &least_host, batches);
+  const cusolverStatus_t status = cusolverDnXsyevBatched_bufferSize(
+      handle, params, mode, triangle, n, a_type, a, lda, w_type, w, compute_type, &least, &least_host, batches);
   if (status != CUSOLVER_STATUS_SUCCESS) return status;
   if (mode != CUSOLVER_EIG_MODE_VECTOR || device_bytes < least || host_bytes < least_host || !host_work)
     return CUSOLVER_STATUS_INVALID_VALUE;
@@ -487,211 +486,209 @@ cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle, cusolverDnPar
   });
 }
 
-#define COLLET_EMULATED_MATRIX_TYPE(P, T, R, SY, ORTHO)                                                               \
-  cublasStatus_t cublas##P##trsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t triangle,          \
-                                    cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,             \
-                                    const T* alpha, const T* a, int lda, T* b, int ldb) {                             \
-    const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                               \
-    return trsm(handle, form_of(side, triangle, operation, diagonal), alpha, place(a, order, order, lda),             \
-                place(b, m, n, ldb));                                                                                 \
-  }                                                                                                                   \
-  cublasStatus_t cublas##P##trsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t triangle,      \
-                                        cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,         \
-                                        const T* alpha, const T* const* a, int lda, T* const* b, int ldb,             \
-                                        int batches) {                                                                \
-    const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                               \
-    const Place of_a{kType<T>, address_of(a), order, order, lda}, of_b{kType<T>, address_of(b), m, n, ldb};           \
-    return trsm_batched(handle, form_of(side, triangle, operation, diagonal), alpha, of_a, of_b, batches);            \
-  }                                                                                                                   \
-  cublasStatus_t cublas##P##getrfBatched(cublasHandle_t handle, int n, T* const* a, int lda, int* pivots, int* info,  \
-                                         int batches) {                                                               \
-    const Place of_a{kType<T>, address_of(a), n, n, lda};                                                             \
-    if (!of_a.is_valid() || batches < 0) return refuse(handle);                                                       \
+#define COLLET_EMULATED_MATRIX_TYPE(P, T, R, SY, ORTHO)                                                                \
+  cublasStatus_t cublas##P##trsm_v2(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t triangle,           \
+                                    cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,              \
+                                    const T* alpha, const T* a, int lda, T* b, int ldb) {                              \
+    const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                                \
+    return trsm(handle, form_of(side, triangle, operation, diagonal), alpha, place(a, order, order, lda),              \
+                place(b, m, n, ldb));                                                                                  \
+  }                                                                                                                    \
+  cublasStatus_t cublas##P##trsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t triangle,       \
+                                        cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,          \
+                                        const T* alpha, const T* const* a, int lda, T* const* b, int ldb,              \
+                                        int batches) {                                                                 \
+    const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                                \
+    const Place of_a{kType<T>, address_of(a), order, order, lda}, of_b{kType<T>, address_of(b), m, n, ldb};            \
+    return trsm_batched(handle, form_of(side, triangle, operation, diagonal), alpha, of_a, of_b, batches);             \
+  }                                                                                                                    \
+  cublasStatus_t cublas##P##getrfBatched(cublasHandle_t handle, int n, T* const* a, int lda, int* pivots, int* info,   \
+                                         int batches) {                                                                \
+    const Place of_a{kType<T>, address_of(a), n, n, lda};                                                              \
+    if (!of_a.is_valid() || batches < 0) return refuse(handle);                                                        \
     return enqueue(handle, "getrfBatched", for_each(of_a, batches, [=](Access& access, const Place& one, uint64_t i) { \
-                     run_lu(access, one, address_of(pivots + i * static_cast<uint64_t>(n)), address_of(info + i));    \
-                   }));                                                                                               \
-  }                                                                                                                   \
-  cublasStatus_t cublas##P##geqrfBatched(cublasHandle_t handle, int m, int n, T* const* a, int lda, T* const* tau,    \
-                                         int* host_info, int batches) {                                               \
-    const Place of_a{kType<T>, address_of(a), m, n, lda};                                                             \
-    if (!of_a.is_valid() || batches < 0 || !host_info) return refuse(handle);                                         \
-    *host_info = 0;                                                                                                   \
-    return enqueue(handle, "geqrfBatched", [=](Access& access) {                                                      \
-      const std::vector<uint64_t> factors = access.pointers(address_of(tau), batches);                                \
-      for_each(of_a, batches, [&](Access& inner, const Place& one, uint64_t i) {                                      \
-        run_qr(inner, one, factors[i]);                                                                               \
-      })(access);                                                                                                     \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cublasStatus_t cublas##P##geam(cublasHandle_t handle, cublasOperation_t a_operation,                                \
-                                 cublasOperation_t b_operation, int m, int n, const T* alpha, const T* a, int lda,    \
-                                 const T* beta, const T* b, int ldb, T* c, int ldc) {                                 \
-    const bool swaps = a_operation != CUBLAS_OP_N;                                                                    \
-    const int rows = swaps ? n : m, columns = swaps ? m : n;                                                          \
-    return geam(handle, a_operation, b_operation, alpha, place(a, rows, columns, lda), beta,                          \
-                place(b, rows, columns, ldb), place(c, m, n, ldc));                                                   \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##potrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t, int n, T*, int lda,   \
-                                                   int* length) {                                                     \
-    return give_length(handle, n, n, n, lda, length);                                                                 \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##potrf(cusolverDnHandle_t handle, cublasFillMode_t triangle, int n, T* a, int lda,   \
-                                        T* work, int length, int* info) {                                             \
-    const Place one = place(a, n, n, lda);                                                                            \
-    if (!one.is_valid() || length < work_length(n, n)) return refuse(handle);                                         \
-    return enqueue(handle, "potrf", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      run_cholesky(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(info));                                \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##potrfBatched(cusolverDnHandle_t handle, cublasFillMode_t triangle, int n, T** a,    \
-                                               int lda, int* info, int batches) {                                     \
-    const Place of_a{kType<T>, address_of(a), n, n, lda};                                                             \
-    if (!of_a.is_valid() || batches < 0) return refuse(handle);                                                       \
+                     run_lu(access, one, address_of(pivots + i * static_cast<uint64_t>(n)), address_of(info + i));     \
+                   }));                                                                                                \
+  }                                                                                                                    \
+  cublasStatus_t cublas##P##geqrfBatched(cublasHandle_t handle, int m, int n, T* const* a, int lda, T* const* tau,     \
+                                         int* host_info, int batches) {                                                \
+    const Place of_a{kType<T>, address_of(a), m, n, lda};                                                              \
+    if (!of_a.is_valid() || batches < 0 || !host_info) return refuse(handle);                                          \
+    *host_info = 0;                                                                                                    \
+    return enqueue(handle, "geqrfBatched", [=](Access& access) {                                                       \
+      const std::vector<uint64_t> factors = access.pointers(address_of(tau), batches);                                 \
+      for_each(of_a, batches,                                                                                          \
+               [&](Access& inner, const Place& one, uint64_t i) { run_qr(inner, one, factors[i]); })(access);          \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cublasStatus_t cublas##P##geam(cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation,  \
+                                 int m, int n, const T* alpha, const T* a, int lda, const T* beta, const T* b,         \
+                                 int ldb, T* c, int ldc) {                                                             \
+    const bool swaps = a_operation != CUBLAS_OP_N;                                                                     \
+    const int rows = swaps ? n : m, columns = swaps ? m : n;                                                           \
+    return geam(handle, a_operation, b_operation, alpha, place(a, rows, columns, lda), beta,                           \
+                place(b, rows, columns, ldb), place(c, m, n, ldc));                                                    \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##potrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t, int n, T*, int lda,    \
+                                                   int* length) {                                                      \
+    return give_length(handle, n, n, n, lda, length);                                                                  \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##potrf(cusolverDnHandle_t handle, cublasFillMode_t triangle, int n, T* a, int lda,    \
+                                        T* work, int length, int* info) {                                              \
+    const Place one = place(a, n, n, lda);                                                                             \
+    if (!one.is_valid() || length < work_length(n, n)) return refuse(handle);                                          \
+    return enqueue(handle, "potrf", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      run_cholesky(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(info));                                 \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##potrfBatched(cusolverDnHandle_t handle, cublasFillMode_t triangle, int n, T** a,     \
+                                               int lda, int* info, int batches) {                                      \
+    const Place of_a{kType<T>, address_of(a), n, n, lda};                                                              \
+    if (!of_a.is_valid() || batches < 0) return refuse(handle);                                                        \
     return enqueue(handle, "potrfBatched", for_each(of_a, batches, [=](Access& access, const Place& one, uint64_t i) { \
-                     run_cholesky(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(info + i));             \
-                   }));                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##getrf_bufferSize(cusolverDnHandle_t handle, int m, int n, T*, int lda,              \
-                                                   int* length) {                                                     \
-    return give_length(handle, m, n, m, lda, length);                                                                 \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##getrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* work, int* pivots, \
-                                        int* info) {                                                                  \
-    const Place one = place(a, m, n, lda);                                                                            \
-    if (!one.is_valid()) return refuse(handle);                                                                       \
-    return enqueue(handle, "getrf", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(work_length(m, n)));                                              \
-      run_lu(access, one, address_of(pivots), address_of(info));                                                      \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##geqrf_bufferSize(cusolverDnHandle_t handle, int m, int n, T*, int lda,              \
-                                                   int* length) {                                                     \
-    return give_length(handle, m, n, m, lda, length);                                                                 \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##geqrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* tau, T* work,      \
-                                        int length, int* info) {                                                      \
-    const Place one = place(a, m, n, lda);                                                                            \
-    if (!one.is_valid() || length < work_length(m, n)) return refuse(handle);                                         \
-    return enqueue(handle, "geqrf", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      run_qr(access, one, address_of(tau));                                                                           \
-      access.store(address_of(info), {0});                                                                            \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##ORTHO##gqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k, const T*,     \
-                                                        int lda, const T*, int* length) {                             \
-    return k > n || n > m ? refuse(handle) : give_length(handle, m, n, m, lda, length);                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##ORTHO##gqr(cusolverDnHandle_t handle, int m, int n, int k, T* a, int lda,           \
-                                             const T* tau, T* work, int length, int* info) {                          \
-    const Place one = place(a, m, n, lda), of_tau = place(tau, k, 1, std::max(k, 1));                                 \
-    if (!one.is_valid() || k > n || n > m || length < work_length(m, n)) return refuse(handle);                       \
-    return enqueue(handle, "orgqr", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      Dense q = one.load(access);                                                                                     \
-      emulator::multiply_reflectors(q, of_tau.load(access).elements);                                                 \
-      access.store(one.type, one.address, q, one.leading, n);                                                         \
-      access.store(address_of(info), {0});                                                                            \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##SY##evd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t, cublasFillMode_t,  \
-                                                     int n, const T*, int lda, const R*, int* length) {               \
-    return give_length(handle, n, n, n, lda, length);                                                                 \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##SY##evd(cusolverDnHandle_t handle, cusolverEigMode_t mode,                          \
-                                          cublasFillMode_t triangle, int n, T* a, int lda, R* w, T* work, int length, \
-                                          int* info) {                                                                \
-    const Place one = place(a, n, n, lda);                                                                            \
-    if (mode != CUSOLVER_EIG_MODE_VECTOR || !one.is_valid() || length < work_length(n, n)) return refuse(handle);     \
-    return enqueue(handle, "syevd", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      run_eigh(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(w), address_of(info));                     \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##SY##evjBatched_bufferSize(                                                          \
-      cusolverDnHandle_t handle, cusolverEigMode_t, cublasFillMode_t, int n, const T*, int lda, const R*,             \
-      int* length, syevjInfo_t params, int batches) {                                                                 \
-    return !params || batches < 1 ? refuse(handle) : give_length(handle, n, n, n, lda, length);                       \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##SY##evjBatched(cusolverDnHandle_t handle, cusolverEigMode_t mode,                   \
-                                                 cublasFillMode_t triangle, int n, T* a, int lda, R* w, T* work,      \
-                                                 int length, int* info, syevjInfo_t params, int batches) {            \
-    const Place first = place(a, n, n, lda);                                                                          \
-    if (mode != CUSOLVER_EIG_MODE_VECTOR || !first.is_valid() || length < work_length(n, n) || !params ||             \
-        batches < 1)                                                                                                  \
-      return refuse(handle);                                                                                          \
-    return enqueue(handle, "syevjBatched", [=](Access& access) {                                                      \
-      access.spoil(address_of(work), first.work_bytes(length));                                                       \
-      for (int i = 0; i < batches && !access.failed(); ++i) {                                                         \
-        Place one = first;                                                                                            \
-        one.address = address_of(a + int64_t{i} * lda * n);                                                           \
-        run_eigh(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(w + int64_t{i} * n),                     \
-                 address_of(info + i));                                                                               \
-      }                                                                                                               \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvd_bufferSize(cusolverDnHandle_t handle, int m, int n, int* length) {            \
-    return m < n ? refuse(handle) : give_length(handle, m, n, m, m, length);                                          \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvd(cusolverDnHandle_t handle, signed char u_job, signed char vt_job, int m,      \
-                                        int n, T* a, int lda, R* s, T* u, int ldu, T* vt, int ldvt, T* work,          \
-                                        int length, R*, int* info) {                                                  \
-    const Place one = place(a, m, n, lda);                                                                            \
-    const bool has_jobs = u_job == vt_job && (u_job == 'A' || u_job == 'S' || u_job == 'N');                          \
-    if (!one.is_valid() || m < n || !has_jobs || ldu < m || ldvt < n || length < work_length(m, n))                   \
-      return refuse(handle);                                                                                          \
-    const SvdPlaces to{address_of(s), address_of(u), address_of(vt), address_of(info), u_job == 'A' ? m : n, ldu,     \
-                       ldvt,          true};                                                                          \
-    return enqueue(handle, "gesvd", [=](Access& access) {                                                             \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      run_svd(access, one, to, u_job != 'N');                                                                         \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t, int, int m, int n,  \
-                                                    const T*, int lda, const R*, const T*, int ldu, const T*,         \
-                                                    int ldv, int* length, gesvdjInfo_t params) {                      \
-    return !params || ldu < m || ldv < n ? refuse(handle) : give_length(handle, m, n, m, lda, length);                \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvdj(cusolverDnHandle_t handle, cusolverEigMode_t mode, int economy, int m,       \
-                                         int n, T* a, int lda, R* s, T* u, int ldu, T* v, int ldv, T* work,           \
-                                         int length, int* info, gesvdjInfo_t params) {                                \
-    const Place one = place(a, m, n, lda);                                                                            \
-    if (!params || !one.is_valid() || m < n || ldu < m || ldv < n || length < work_length(m, n))                      \
-      return refuse(handle);                                                                                          \
-    const SvdPlaces to{address_of(s), address_of(u), address_of(v), address_of(info), economy != 0 ? n : m, ldu,      \
-                       ldv,           false};                                                                         \
-    return enqueue(handle, "gesvdj", [=](Access& access) {                                                            \
-      access.spoil(address_of(work), one.work_bytes(length));                                                         \
-      run_svd(access, one, to, mode == CUSOLVER_EIG_MODE_VECTOR);                                                     \
-    });                                                                                                               \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvdjBatched_bufferSize(                                                           \
-      cusolverDnHandle_t handle, cusolverEigMode_t, int m, int n, const T*, int lda, const R*, const T*, int ldu,     \
-      const T*, int ldv, int* length, gesvdjInfo_t params, int batches) {                                             \
-    const bool is_small = m <= kMostJacobiBatchRows && n <= kMostJacobiBatchRows;                                     \
-    return !is_small || !params || ldu < m || ldv < n || batches < 1 ? refuse(handle)                                 \
-                                                                     : give_length(handle, m, n, m, lda, length);     \
-  }                                                                                                                   \
-  cusolverStatus_t cusolverDn##P##gesvdjBatched(                                                                      \
-      cusolverDnHandle_t handle, cusolverEigMode_t mode, int m, int n, T* a, int lda, R* s, T* u, int ldu, T* v,      \
-      int ldv, T* work, int length, int* info, gesvdjInfo_t params, int batches) {                                    \
-    const Place first = place(a, m, n, lda);                                                                          \
-    const bool is_small = m <= kMostJacobiBatchRows && n <= kMostJacobiBatchRows;                                     \
-    if (!is_small || !params || !first.is_valid() || m < n || ldu < m || ldv < n || length < work_length(m, n) ||     \
-        batches < 1)                                                                                                  \
-      return refuse(handle);                                                                                          \
-    return enqueue(handle, "gesvdjBatched", [=](Access& access) {                                                     \
-      access.spoil(address_of(work), first.work_bytes(length));                                                       \
-      for (int64_t i = 0; i < batches && !access.failed(); ++i) {                                                     \
-        Place one = first;                                                                                            \
-        one.address = address_of(a + i * lda * n);                                                                    \
-        run_svd(access, one,                                                                                          \
-                {address_of(s + i * n), address_of(u + i * ldu * m), address_of(v + i * ldv * n),                     \
-                 address_of(info + i), m, ldu, ldv, false},                                                           \
-                mode == CUSOLVER_EIG_MODE_VECTOR);                                                                    \
-      }                                                                                                               \
-    });                                                                                                               \
+                     run_cholesky(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(info + i));              \
+                   }));                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##getrf_bufferSize(cusolverDnHandle_t handle, int m, int n, T*, int lda,               \
+                                                   int* length) {                                                      \
+    return give_length(handle, m, n, m, lda, length);                                                                  \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##getrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* work, int* pivots,  \
+                                        int* info) {                                                                   \
+    const Place one = place(a, m, n, lda);                                                                             \
+    if (!one.is_valid()) return refuse(handle);                                                                        \
+    return enqueue(handle, "getrf", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(work_length(m, n)));                                               \
+      run_lu(access, one, address_of(pivots), address_of(info));                                                       \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##geqrf_bufferSize(cusolverDnHandle_t handle, int m, int n, T*, int lda,               \
+                                                   int* length) {                                                      \
+    return give_length(handle, m, n, m, lda, length);                                                                  \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##geqrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* tau, T* work,       \
+                                        int length, int* info) {                                                       \
+    const Place one = place(a, m, n, lda);                                                                             \
+    if (!one.is_valid() || length < work_length(m, n)) return refuse(handle);                                          \
+    return enqueue(handle, "geqrf", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      run_qr(access, one, address_of(tau));                                                                            \
+      access.store(address_of(info), {0});                                                                             \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##ORTHO##gqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k, const T*,      \
+                                                        int lda, const T*, int* length) {                              \
+    return k > n || n > m ? refuse(handle) : give_length(handle, m, n, m, lda, length);                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##ORTHO##gqr(cusolverDnHandle_t handle, int m, int n, int k, T* a, int lda,            \
+                                             const T* tau, T* work, int length, int* info) {                           \
+    const Place one = place(a, m, n, lda), of_tau = place(tau, k, 1, std::max(k, 1));                                  \
+    if (!one.is_valid() || k > n || n > m || length < work_length(m, n)) return refuse(handle);                        \
+    return enqueue(handle, "orgqr", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      Dense q = one.load(access);                                                                                      \
+      emulator::multiply_reflectors(q, of_tau.load(access).elements);                                                  \
+      access.store(one.type, one.address, q, one.leading, n);                                                          \
+      access.store(address_of(info), {0});                                                                             \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##SY##evd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t, cublasFillMode_t,   \
+                                                     int n, const T*, int lda, const R*, int* length) {                \
+    return give_length(handle, n, n, n, lda, length);                                                                  \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##SY##evd(cusolverDnHandle_t handle, cusolverEigMode_t mode,                           \
+                                          cublasFillMode_t triangle, int n, T* a, int lda, R* w, T* work, int length,  \
+                                          int* info) {                                                                 \
+    const Place one = place(a, n, n, lda);                                                                             \
+    if (mode != CUSOLVER_EIG_MODE_VECTOR || !one.is_valid() || length < work_length(n, n)) return refuse(handle);      \
+    return enqueue(handle, "syevd", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      run_eigh(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(w), address_of(info));                      \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##SY##evjBatched_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t,              \
+                                                            cublasFillMode_t, int n, const T*, int lda, const R*,      \
+                                                            int* length, syevjInfo_t params, int batches) {            \
+    return !params || batches < 1 ? refuse(handle) : give_length(handle, n, n, n, lda, length);                        \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##SY##evjBatched(cusolverDnHandle_t handle, cusolverEigMode_t mode,                    \
+                                                 cublasFillMode_t triangle, int n, T* a, int lda, R* w, T* work,       \
+                                                 int length, int* info, syevjInfo_t params, int batches) {             \
+    const Place first = place(a, n, n, lda);                                                                           \
+    if (mode != CUSOLVER_EIG_MODE_VECTOR || !first.is_valid() || length < work_length(n, n) || !params || batches < 1) \
+      return refuse(handle);                                                                                           \
+    return enqueue(handle, "syevjBatched", [=](Access& access) {                                                       \
+      access.spoil(address_of(work), first.work_bytes(length));                                                        \
+      for (int i = 0; i < batches && !access.failed(); ++i) {                                                          \
+        Place one = first;                                                                                             \
+        one.address = address_of(a + int64_t{i} * lda * n);                                                            \
+        run_eigh(access, one, triangle == CUBLAS_FILL_MODE_LOWER, address_of(w + int64_t{i} * n),                      \
+                 address_of(info + i));                                                                                \
+      }                                                                                                                \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvd_bufferSize(cusolverDnHandle_t handle, int m, int n, int* length) {             \
+    return m < n ? refuse(handle) : give_length(handle, m, n, m, m, length);                                           \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvd(cusolverDnHandle_t handle, signed char u_job, signed char vt_job, int m,       \
+                                        int n, T* a, int lda, R* s, T* u, int ldu, T* vt, int ldvt, T* work,           \
+                                        int length, R*, int* info) {                                                   \
+    const Place one = place(a, m, n, lda);                                                                             \
+    const bool has_jobs = u_job == vt_job && (u_job == 'A' || u_job == 'S' || u_job == 'N');                           \
+    if (!one.is_valid() || m < n || !has_jobs || ldu < m || ldvt < n || length < work_length(m, n))                    \
+      return refuse(handle);                                                                                           \
+    const SvdPlaces to{address_of(s),        address_of(u), address_of(vt), address_of(info),                          \
+                       u_job == 'A' ? m : n, ldu,           ldvt,           true};                                     \
+    return enqueue(handle, "gesvd", [=](Access& access) {                                                              \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      run_svd(access, one, to, u_job != 'N');                                                                          \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t, int, int m, int n,   \
+                                                    const T*, int lda, const R*, const T*, int ldu, const T*, int ldv, \
+                                                    int* length, gesvdjInfo_t params) {                                \
+    return !params || ldu < m || ldv < n ? refuse(handle) : give_length(handle, m, n, m, lda, length);                 \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvdj(cusolverDnHandle_t handle, cusolverEigMode_t mode, int economy, int m, int n, \
+                                         T* a, int lda, R* s, T* u, int ldu, T* v, int ldv, T* work, int length,       \
+                                         int* info, gesvdjInfo_t params) {                                             \
+    const Place one = place(a, m, n, lda);                                                                             \
+    if (!params || !one.is_valid() || m < n || ldu < m || ldv < n || length < work_length(m, n))                       \
+      return refuse(handle);                                                                                           \
+    const SvdPlaces to{address_of(s),        address_of(u), address_of(v), address_of(info),                           \
+                       economy != 0 ? n : m, ldu,           ldv,           false};                                     \
+    return enqueue(handle, "gesvdj", [=](Access& access) {                                                             \
+      access.spoil(address_of(work), one.work_bytes(length));                                                          \
+      run_svd(access, one, to, mode == CUSOLVER_EIG_MODE_VECTOR);                                                      \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvdjBatched_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t, int m, int n, \
+                                                           const T*, int lda, const R*, const T*, int ldu, const T*,   \
+                                                           int ldv, int* length, gesvdjInfo_t params, int batches) {   \
+    const bool is_small = m <= kMostJacobiBatchRows && n <= kMostJacobiBatchRows;                                      \
+    return !is_small || !params || ldu < m || ldv < n || batches < 1 ? refuse(handle)                                  \
+                                                                     : give_length(handle, m, n, m, lda, length);      \
+  }                                                                                                                    \
+  cusolverStatus_t cusolverDn##P##gesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t mode, int m, int n, T* a, \
+                                                int lda, R* s, T* u, int ldu, T* v, int ldv, T* work, int length,      \
+                                                int* info, gesvdjInfo_t params, int batches) {                         \
+    const Place first = place(a, m, n, lda);                                                                           \
+    const bool is_small = m <= kMostJacobiBatchRows && n <= kMostJacobiBatchRows;                                      \
+    if (!is_small || !params || !first.is_valid() || m < n || ldu < m || ldv < n || length < work_length(m, n) ||      \
+        batches < 1)                                                                                                   \
+      return refuse(handle);                                                                                           \
+    return enqueue(handle, "gesvdjBatched", [=](Access& access) {                                                      \
+      access.spoil(address_of(work), first.work_bytes(length));                                                        \
+      for (int64_t i = 0; i < batches && !access.failed(); ++i) {                                                      \
+        Place one = first;                                                                                             \
+        one.address = address_of(a + i * lda * n);                                                                     \
+        run_svd(access, one,                                                                                           \
+                {address_of(s + i * n), address_of(u + i * ldu * m), address_of(v + i * ldv * n),                      \
+                 address_of(info + i), m, ldu, ldv, false},                                                            \
+                mode == CUSOLVER_EIG_MODE_VECTOR);                                                                     \
+      }                                                                                                                \
+    });                                                                                                                \
   }
 COLLET_EMULATED_MATRIX_TYPE(S, float, float, sy, or)
 COLLET_EMULATED_MATRIX_TYPE(D, double, double, sy, or)

@@ -43,12 +43,7 @@ struct NcclFunctions {
 
 /// The functions of NVIDIA's libraries that were found. Either all functions of a library are set, or none; optional ones
 /// may be missing.
-struct Libraries : CublasFunctions,
-                   BlasFunctions,
-                   CusolverFunctions,
-                   CudnnFunctions,
-                   CufftFunctions,
-                   NcclFunctions {
+struct Libraries : CublasFunctions, BlasFunctions, CusolverFunctions, CudnnFunctions, CufftFunctions, NcclFunctions {
   bool has_products() const { return cublasLtMatmul != nullptr; }
   bool has_convolutions() const { return cudnnConvolutionForward != nullptr; }
   bool has_fft() const { return cufftXtExec != nullptr; }

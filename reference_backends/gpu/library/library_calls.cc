@@ -14,8 +14,8 @@ namespace {
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< the size that NVIDIA recommends for Hopper
 /// Most bytes of workspace of a convolution; gradients of filters need more than products.
 constexpr uint64_t kMostConvolutionWorkspaceBytes = uint64_t{256} << 20;
-constexpr size_t kMostAlgorithms = 4;                     ///< most algorithms of a call that are compared
-constexpr uint64_t kAlignment = 64;                       ///< least alignment of arrays in device memory, in bytes
+constexpr size_t kMostAlgorithms = 4;  ///< most algorithms of a call that are compared
+constexpr uint64_t kAlignment = 64;    ///< least alignment of arrays in device memory, in bytes
 
 void check(cublasStatus_t status, const char* function) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -171,11 +171,10 @@ class LibraryCalls::ProductWay final : public LibraryWay {
       return reinterpret_cast<void*>(addresses[place] + static_cast<uint64_t>(m.offset) * collet_type_bytes(m.type));
     };
     void* const c = at(2, p.c);
-    check(calls_.libraries_.cublasLtMatmul(calls_.cublas_, product_->operation, product_->scale.one.data(), at(1, p.b),
-                                           product_->layouts[0], at(0, p.a), product_->layouts[1],
-                                           product_->scale.zero.data(), c, product_->layouts[2], c,
-                                           product_->layouts[2], &algorithm_,
-                                           reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, stream),
+    check(calls_.libraries_.cublasLtMatmul(
+              calls_.cublas_, product_->operation, product_->scale.one.data(), at(1, p.b), product_->layouts[0],
+              at(0, p.a), product_->layouts[1], product_->scale.zero.data(), c, product_->layouts[2], c,
+              product_->layouts[2], &algorithm_, reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, stream),
           "cublasLtMatmul");
   }
 
@@ -239,17 +238,15 @@ class LibraryCalls::ConvolutionWay final : public LibraryWay {
                                                bytes, zero, c.output, at(2)),
                      "cudnnConvolutionForward");
       case Direction::kInputGradient:
-        return check(
-            l.cudnnConvolutionBackwardData(calls_.cudnn_, one, c.filter, at(1), c.output, at(0), c.operation,
-                                           static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number), workspace,
-                                           bytes, zero, c.input, at(2)),
-            "cudnnConvolutionBackwardData");
+        return check(l.cudnnConvolutionBackwardData(calls_.cudnn_, one, c.filter, at(1), c.output, at(0), c.operation,
+                                                    static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number),
+                                                    workspace, bytes, zero, c.input, at(2)),
+                     "cudnnConvolutionBackwardData");
       case Direction::kFilterGradient:
-        return check(
-            l.cudnnConvolutionBackwardFilter(calls_.cudnn_, one, c.input, at(0), c.output, at(1), c.operation,
-                                             static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
-                                             workspace, bytes, zero, c.filter, at(2)),
-            "cudnnConvolutionBackwardFilter");
+        return check(l.cudnnConvolutionBackwardFilter(calls_.cudnn_, one, c.input, at(0), c.output, at(1), c.operation,
+                                                      static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
+                                                      workspace, bytes, zero, c.filter, at(2)),
+                     "cudnnConvolutionBackwardFilter");
     }
   }
 
@@ -657,8 +654,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_factorization(const code
   if (!libraries_.has_factorizations()) return {};
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!matrix_calls_)
-      matrix_calls_ = std::make_unique<MatrixCalls>(libraries_, driver_, check_, stream_, allocate_);
+    if (!matrix_calls_) matrix_calls_ = std::make_unique<MatrixCalls>(libraries_, driver_, check_, stream_, allocate_);
   }
   std::vector<Handle> out;
   for (std::unique_ptr<LibraryWay>& way : matrix_calls_->prepare(what))

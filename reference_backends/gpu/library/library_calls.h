@@ -77,8 +77,8 @@ class LibraryCalls {
   CUdeviceptr workspace_ = 0;
   std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all allocated memory, by size in bytes
   std::unique_ptr<MatrixCalls> matrix_calls_;   ///< made when it is first needed
-  std::mutex capture_mutex_;           ///< held during a capture
-  CUstream capture_stream_ = nullptr;  ///< made when it is first needed; nothing runs on it
+  std::mutex capture_mutex_;                    ///< held during a capture
+  CUstream capture_stream_ = nullptr;           ///< made when it is first needed; nothing runs on it
   std::mutex cudnn_mutex_;                      ///< held while a thread uses cuDNN's handle
 };
 

@@ -45,35 +45,35 @@ void check(cusolverStatus_t status, const char* function) {
 template <class T>
 struct Functions;
 
-#define COLLET_MATRIX_FUNCTIONS(T, P, REAL, SY, ORTHO, DATA_TYPE, REAL_DATA_TYPE)                          \
-  template <>                                                                                              \
-  struct Functions<T> {                                                                                    \
-    using Real = REAL;                                                                                     \
-    static constexpr cudaDataType_t data_type = DATA_TYPE, real_data_type = REAL_DATA_TYPE;                \
-    static constexpr auto trsm = &Libraries::cublas##P##trsm_v2;                                           \
-    static constexpr auto trsm_batched = &Libraries::cublas##P##trsmBatched;                               \
-    static constexpr auto getrf_batched = &Libraries::cublas##P##getrfBatched;                             \
-    static constexpr auto geqrf_batched = &Libraries::cublas##P##geqrfBatched;                             \
-    static constexpr auto geam = &Libraries::cublas##P##geam;                                              \
-    static constexpr auto potrf_size = &Libraries::cusolverDn##P##potrf_bufferSize;                        \
-    static constexpr auto potrf = &Libraries::cusolverDn##P##potrf;                                        \
-    static constexpr auto potrf_batched = &Libraries::cusolverDn##P##potrfBatched;                         \
-    static constexpr auto getrf_size = &Libraries::cusolverDn##P##getrf_bufferSize;                        \
-    static constexpr auto getrf = &Libraries::cusolverDn##P##getrf;                                        \
-    static constexpr auto geqrf_size = &Libraries::cusolverDn##P##geqrf_bufferSize;                        \
-    static constexpr auto geqrf = &Libraries::cusolverDn##P##geqrf;                                        \
-    static constexpr auto orgqr_size = &Libraries::cusolverDn##P##ORTHO##gqr_bufferSize;                   \
-    static constexpr auto orgqr = &Libraries::cusolverDn##P##ORTHO##gqr;                                   \
-    static constexpr auto syevd_size = &Libraries::cusolverDn##P##SY##evd_bufferSize;                      \
-    static constexpr auto syevd = &Libraries::cusolverDn##P##SY##evd;                                      \
-    static constexpr auto syevj_batched_size = &Libraries::cusolverDn##P##SY##evjBatched_bufferSize;       \
-    static constexpr auto syevj_batched = &Libraries::cusolverDn##P##SY##evjBatched;                       \
-    static constexpr auto gesvd_size = &Libraries::cusolverDn##P##gesvd_bufferSize;                        \
-    static constexpr auto gesvd = &Libraries::cusolverDn##P##gesvd;                                        \
-    static constexpr auto gesvdj_size = &Libraries::cusolverDn##P##gesvdj_bufferSize;                      \
-    static constexpr auto gesvdj = &Libraries::cusolverDn##P##gesvdj;                                      \
-    static constexpr auto gesvdj_batched_size = &Libraries::cusolverDn##P##gesvdjBatched_bufferSize;       \
-    static constexpr auto gesvdj_batched = &Libraries::cusolverDn##P##gesvdjBatched;                       \
+#define COLLET_MATRIX_FUNCTIONS(T, P, REAL, SY, ORTHO, DATA_TYPE, REAL_DATA_TYPE)                    \
+  template <>                                                                                        \
+  struct Functions<T> {                                                                              \
+    using Real = REAL;                                                                               \
+    static constexpr cudaDataType_t data_type = DATA_TYPE, real_data_type = REAL_DATA_TYPE;          \
+    static constexpr auto trsm = &Libraries::cublas##P##trsm_v2;                                     \
+    static constexpr auto trsm_batched = &Libraries::cublas##P##trsmBatched;                         \
+    static constexpr auto getrf_batched = &Libraries::cublas##P##getrfBatched;                       \
+    static constexpr auto geqrf_batched = &Libraries::cublas##P##geqrfBatched;                       \
+    static constexpr auto geam = &Libraries::cublas##P##geam;                                        \
+    static constexpr auto potrf_size = &Libraries::cusolverDn##P##potrf_bufferSize;                  \
+    static constexpr auto potrf = &Libraries::cusolverDn##P##potrf;                                  \
+    static constexpr auto potrf_batched = &Libraries::cusolverDn##P##potrfBatched;                   \
+    static constexpr auto getrf_size = &Libraries::cusolverDn##P##getrf_bufferSize;                  \
+    static constexpr auto getrf = &Libraries::cusolverDn##P##getrf;                                  \
+    static constexpr auto geqrf_size = &Libraries::cusolverDn##P##geqrf_bufferSize;                  \
+    static constexpr auto geqrf = &Libraries::cusolverDn##P##geqrf;                                  \
+    static constexpr auto orgqr_size = &Libraries::cusolverDn##P##ORTHO##gqr_bufferSize;             \
+    static constexpr auto orgqr = &Libraries::cusolverDn##P##ORTHO##gqr;                             \
+    static constexpr auto syevd_size = &Libraries::cusolverDn##P##SY##evd_bufferSize;                \
+    static constexpr auto syevd = &Libraries::cusolverDn##P##SY##evd;                                \
+    static constexpr auto syevj_batched_size = &Libraries::cusolverDn##P##SY##evjBatched_bufferSize; \
+    static constexpr auto syevj_batched = &Libraries::cusolverDn##P##SY##evjBatched;                 \
+    static constexpr auto gesvd_size = &Libraries::cusolverDn##P##gesvd_bufferSize;                  \
+    static constexpr auto gesvd = &Libraries::cusolverDn##P##gesvd;                                  \
+    static constexpr auto gesvdj_size = &Libraries::cusolverDn##P##gesvdj_bufferSize;                \
+    static constexpr auto gesvdj = &Libraries::cusolverDn##P##gesvdj;                                \
+    static constexpr auto gesvdj_batched_size = &Libraries::cusolverDn##P##gesvdjBatched_bufferSize; \
+    static constexpr auto gesvdj_batched = &Libraries::cusolverDn##P##gesvdjBatched;                 \
   };
 COLLET_MATRIX_FUNCTIONS(float, S, float, sy, or, CUDA_R_32F, CUDA_R_32F)
 COLLET_MATRIX_FUNCTIONS(double, D, double, sy, or, CUDA_R_64F, CUDA_R_64F)
@@ -325,8 +325,8 @@ class MatrixCalls::Maker {
       self.write_pointers(a, at[0], self.elements());
       self.write_pointers(factors, at[1], self.least_);
       int info = 0;  // tells of arguments that are not valid
-      self.blas("geqrfBatched", F::geqrf_batched, self.rows_, self.columns_, pointers(a), self.rows_,
-                pointers(factors), &info, self.batches_);
+      self.blas("geqrfBatched", F::geqrf_batched, self.rows_, self.columns_, pointers(a), self.rows_, pointers(factors),
+                &info, self.batches_);
       if (info != 0) throw kernel::Error(COLLET_INTERNAL, "geqrfBatched: argument " + std::to_string(-info));
     });
   }
@@ -428,8 +428,8 @@ class MatrixCalls::Maker {
                     reals(at.s) + b * n, u, self.rows_, vt, n, array(work), size, static_cast<Real*>(nullptr),
                     ints(at.info) + b);
         if (!self.what_.vectors) continue;
-        self.blas("geam", F::geam, CUBLAS_OP_C, CUBLAS_OP_C, n, n, &one, vt, n, &zero, vt, n,
-                  array(at.v) + b * n * n, n);
+        self.blas("geam", F::geam, CUBLAS_OP_C, CUBLAS_OP_C, n, n, &one, vt, n, &zero, vt, n, array(at.v) + b * n * n,
+                  n);
       }
     });
   }
@@ -466,8 +466,7 @@ class MatrixCalls::Maker {
     const int64_t square = int64_t{rows_} * rows_;
     Parts parts;
     const uint64_t work = parts.add(static_cast<uint64_t>(size) * sizeof(T));
-    const uint64_t all_u =
-        parts.add(cuts || !what_.vectors ? static_cast<uint64_t>(square * batches_) * sizeof(T) : 0);
+    const uint64_t all_u = parts.add(cuts || !what_.vectors ? static_cast<uint64_t>(square * batches_) * sizeof(T) : 0);
     const uint64_t all_v =
         parts.add(!what_.vectors ? static_cast<uint64_t>(int64_t{columns_} * columns_ * batches_) * sizeof(T) : 0);
     const uint64_t begin = area(parts);

@@ -50,8 +50,7 @@ struct Batch {
   int64_t count = 1, rows = 0, columns = 0;
   std::vector<Z> elements;
 
-  Batch(int64_t n, int64_t r, int64_t c)
-      : count(n), rows(r), columns(c), elements(static_cast<size_t>(n * r * c)) {}
+  Batch(int64_t n, int64_t r, int64_t c) : count(n), rows(r), columns(c), elements(static_cast<size_t>(n * r * c)) {}
   Z& operator()(int64_t b, int64_t i, int64_t j) { return elements[static_cast<size_t>((b * columns + j) * rows + i)]; }
   Z operator()(int64_t b, int64_t i, int64_t j) const {
     return elements[static_cast<size_t>((b * columns + j) * rows + i)];
@@ -209,13 +208,13 @@ TYPED_TEST(FactorizationTest, Cholesky_ReadsAndWritesOneTriangle) {
       const auto is_used = [&](int64_t i, int64_t j) { return lower ? i >= j : i <= j; };
       this->each_way(f, [&](const auto& start) {
         const double nan = std::numeric_limits<double>::quiet_NaN();
-        const kernel::Memory at = this->upload(made(
-            count, n, n, [&](int64_t b, int64_t i, int64_t j) { return is_used(i, j) ? a(b, i, j) : Z(nan, 0); }));
+        const kernel::Memory at = this->upload(
+            made(count, n, n, [&](int64_t b, int64_t i, int64_t j) { return is_used(i, j) ? a(b, i, j) : Z(nan, 0); }));
         const kernel::Memory info = this->allocate(sizeof(int32_t) * static_cast<size_t>(count));
         start({at, info});
         const Batch found = this->download(at, count, n, n);
-        const Batch factor = made(
-            count, n, n, [&](int64_t b, int64_t i, int64_t j) { return is_used(i, j) ? found(b, i, j) : Z(0); });
+        const Batch factor =
+            made(count, n, n, [&](int64_t b, int64_t i, int64_t j) { return is_used(i, j) ? found(b, i, j) : Z(0); });
         EXPECT_LT(distance(lower ? product(factor, adjoint(factor)) : product(adjoint(factor), factor), a),
                   this->kBound);
         for (const int32_t one : this->template read<int32_t>(info, count)) EXPECT_EQ(one, 0);
@@ -280,8 +279,8 @@ TYPED_TEST(FactorizationTest, Lu_GivesFactorsPivotsAndOrder) {
         const Batch l = made(count, m, least, [&](int64_t b, int64_t i, int64_t j) {
           return i == j ? Z(1) : i > j ? found(b, i, j) : Z(0);
         });
-        const Batch u = made(count, least, n,
-                             [&](int64_t b, int64_t i, int64_t j) { return i <= j ? found(b, i, j) : Z(0); });
+        const Batch u =
+            made(count, least, n, [&](int64_t b, int64_t i, int64_t j) { return i <= j ? found(b, i, j) : Z(0); });
         const std::vector<int32_t> rows_of = this->template read<int32_t>(order, count * m);
         const Batch exchanged = made(count, m, n, [&](int64_t b, int64_t i, int64_t j) {
           return a(b, rows_of[static_cast<size_t>(b * m + i)], j);
@@ -319,10 +318,8 @@ TYPED_TEST(FactorizationTest, QrAndItsReflectors) {
           of_q.factors = least;
           const auto ways = this->device.prepare(of_q);
           ASSERT_EQ(ways.size(), 1U);
-          const kernel::Memory at_q =
-              this->upload(made(count, rows, width, [&](int64_t b, int64_t i, int64_t j) {
-                return j < least ? found(b, i, j) : Z(0);
-              }));
+          const kernel::Memory at_q = this->upload(made(
+              count, rows, width, [&](int64_t b, int64_t i, int64_t j) { return j < least ? found(b, i, j) : Z(0); }));
           const std::string name = "library";
           const uint64_t addresses[] = {at_q, at_factors};
           codegen::GridDevice::LibraryLaunch what;
@@ -351,8 +348,8 @@ TYPED_TEST(FactorizationTest, Eigh_ValuesAscend) {
       const Batch a = this->hermitian(count, n, 0);
       this->each_way(f, [&](const auto& start) {
         const kernel::Memory at = this->upload(a),
-                             values = this->allocate(sizeof(typename TestFixture::Real) *
-                                                     static_cast<size_t>(count * n)),
+                             values =
+                                 this->allocate(sizeof(typename TestFixture::Real) * static_cast<size_t>(count * n)),
                              info = this->allocate(sizeof(int32_t) * static_cast<size_t>(count));
         start({at, values, info});
         const Batch v = this->download(at, count, n, n);
@@ -380,7 +377,9 @@ TYPED_TEST(FactorizationTest, Svd_AllFormsOfVectors) {
         const Batch a = this->random(count, m, n);
         this->each_way(f, [&, rows = m, columns = n](const auto& start) {
           const int64_t width = f.full ? rows : columns;
-          const auto bytes = [&](int64_t elements, size_t size) { return static_cast<size_t>(count * elements) * size; };
+          const auto bytes = [&](int64_t elements, size_t size) {
+            return static_cast<size_t>(count * elements) * size;
+          };
           const kernel::Memory at = this->upload(a), values = this->allocate(bytes(columns, sizeof(Of))),
                                u = this->allocate(bytes(rows * width, sizeof(TypeParam))),
                                v = this->allocate(bytes(columns * columns, sizeof(TypeParam))),
@@ -388,8 +387,7 @@ TYPED_TEST(FactorizationTest, Svd_AllFormsOfVectors) {
           start(f.vectors ? std::vector<uint64_t>{at, values, u, v, info} : std::vector<uint64_t>{at, values, info});
           const auto s = this->template read<Of>(values, count * columns);
           for (int64_t b = 0; b < count; ++b) {
-            EXPECT_TRUE(
-                std::is_sorted(s.begin() + b * columns, s.begin() + (b + 1) * columns, std::greater<Of>()));
+            EXPECT_TRUE(std::is_sorted(s.begin() + b * columns, s.begin() + (b + 1) * columns, std::greater<Of>()));
             double squares = 0, norm = 0;
             for (int64_t j = 0; j < columns; ++j) {
               squares += std::norm(Z(s[static_cast<size_t>(b * columns + j)]));

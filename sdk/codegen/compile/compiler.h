@@ -93,7 +93,8 @@ class Compiler {
   struct LibraryWay {
     LibraryCall call;
     std::vector<ValueId> operands;
-    std::vector<KernelPlan> before;  ///< kernels that compute operands, or copy them in the order that the library needs
+    std::vector<KernelPlan>
+        before;  ///< kernels that compute operands, or copy them in the order that the library needs
     /// The result's dimensions in the order in which the library writes them; empty if it writes the result as it is.
     std::vector<size_t> result_order;
   };

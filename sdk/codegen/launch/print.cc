@@ -25,7 +25,7 @@ std::string print_call(const LibraryConvolution& c) {
                      : c.direction == Direction::kFilterGradient ? "gradient of the filter of a "
                                                                  : "";
   text += "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
-                     std::to_string(c.output_features) + " features";
+          std::to_string(c.output_features) + " features";
   if (c.groups != 1) text += " in " + std::to_string(c.groups) + " groups";
   for (const LibraryConvolution::Dimension& d : c.dims) {
     text += ", " + std::to_string(d.input) + " to " + std::to_string(d.output) + " by " + std::to_string(d.window);
@@ -48,8 +48,7 @@ std::string print_call(const LibraryFactorization& f) {
   using Kind = LibraryFactorization::Kind;
   std::string text = std::string(name_of(f.kind)) + " of " + std::to_string(f.batches) + " of " +
                      std::to_string(f.rows) + " x " + std::to_string(f.columns) + ", " + collet_type_name(f.type);
-  const bool has_triangle =
-      f.kind == Kind::kCholesky || f.kind == Kind::kTriangularSolve || f.kind == Kind::kEigh;
+  const bool has_triangle = f.kind == Kind::kCholesky || f.kind == Kind::kTriangularSolve || f.kind == Kind::kEigh;
   if (has_triangle) text += f.lower ? ", lower" : ", upper";
   if (f.kind == Kind::kTriangularSolve) text += f.left ? ", left" : ", right";
   if (f.unit_diagonal) text += ", unit diagonal";

@@ -136,10 +136,9 @@ KernelPlan matrix_kernel(const Graph& graph, ValueId from, const MatrixCopy& how
     if (how.info != kNone) {
       Position matrix;
       matrix.at.assign(at.at.begin(), at.at.begin() + static_cast<std::ptrdiff_t>(graph.type(how.info).dims.size()));
-      const ExprId failed = builder.op(
-          COLLET_OP_COMPARE, COLLET_TYPE_PRED,
-          {builder.load(how.info, matrix, kNoExpr), builder.integer(COLLET_TYPE_S32, 0)}, COLLET_DIRECTION_NE,
-          COLLET_COMPARE_SIGNED);
+      const ExprId failed = builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED,
+                                       {builder.load(how.info, matrix, kNoExpr), builder.integer(COLLET_TYPE_S32, 0)},
+                                       COLLET_DIRECTION_NE, COLLET_COMPARE_SIGNED);
       x = builder.op(COLLET_OP_SELECT, type, {failed, number(std::numeric_limits<double>::quiet_NaN()), x});
     }
     if (how.zeroes != 0) {

@@ -362,7 +362,8 @@ bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId opera
   for (size_t d = order.size(); d < type.dims.size(); ++d) order.push_back(d);
   Dims dims;
   if (how.groups > 1) dims.push_back(how.groups);
-  for (const size_t d : order) dims.push_back(how.groups > 1 && d == how.grouped ? type.dims[d] / how.groups : type.dims[d]);
+  for (const size_t d : order)
+    dims.push_back(how.groups > 1 && d == how.grouped ? type.dims[d] / how.groups : type.dims[d]);
   const ValueId to = make(type.element, dims);
   out = {};
   out.kernel = nest(dims);

@@ -206,12 +206,9 @@ bool match_input_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
   c.input_strides = strides_along(n.result, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
   c.output_strides = strides_along(n.input, n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
   for (size_t d = 0; d < n.size.size(); ++d) {
-    const LibraryConvolution::Dimension one{at(n.result.dims, n.of_output[d]),
-                                            n.size[d],
-                                            at(n.input.dims, n.of_input[d]),
-                                            n.holes[d],
-                                            (n.size[d] - 1) * n.dilation[d] - n.low[d],
-                                            n.dilation[d]};
+    const LibraryConvolution::Dimension one{
+        at(n.result.dims, n.of_output[d]),          n.size[d],    at(n.input.dims, n.of_input[d]), n.holes[d],
+        (n.size[d] - 1) * n.dilation[d] - n.low[d], n.dilation[d]};
     if (n.stride[d] != 1 || !has_size(one)) return false;
     c.dims.push_back(one);
     if (n.reversal[d] == 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));

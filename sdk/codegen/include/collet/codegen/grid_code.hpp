@@ -291,7 +291,8 @@ class GridTuner {
     for (const GridDevice::Handle way : ways) device_.drop_prepared(way);
     return known->second;
   }
-  uint32_t fastest_way(const Step& step, const LibraryFactorization& call, const std::vector<GridDevice::Handle>& ways) {
+  uint32_t fastest_way(const Step& step, const LibraryFactorization& call,
+                       const std::vector<GridDevice::Handle>& ways) {
     uint64_t first_bytes = 0;
     for (uint32_t i = 0; i < inputs_of(call); ++i) first_bytes += place_of(step, i).bytes;
     if (first_bytes > kMostMeasuredBytes) return 1;
@@ -410,8 +411,7 @@ class GridTuner {
     }
   }
   uint32_t without_memory(uint32_t call, uint32_t way = 0) {
-    report_ +=
-        "library " + std::to_string(call) + ": way " + std::to_string(way) + ", there is no memory to measure\n";
+    report_ += "library " + std::to_string(call) + ": way " + std::to_string(way) + ", there is no memory to measure\n";
     return way;
   }
   /// Returns the time of one run of the steps, measured over several runs that are started one after the other.

@@ -217,9 +217,9 @@ struct LibraryConvolution {
   /// group. False: output features, input features of a group, `dims`.
   bool filter_has_features_last = false;
   bool operator==(const LibraryConvolution& o) const {
-    return direction == o.direction && type == o.type && sum_type == o.sum_type && tf32 == o.tf32 &&
-           batch == o.batch && groups == o.groups && input_features == o.input_features && output_features == o.output_features && dims == o.dims &&
-           input_strides == o.input_strides && output_strides == o.output_strides &&
+    return direction == o.direction && type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch &&
+           groups == o.groups && input_features == o.input_features && output_features == o.output_features &&
+           dims == o.dims && input_strides == o.input_strides && output_strides == o.output_strides &&
            filter_has_features_last == o.filter_has_features_last;
   }
 };
