@@ -100,17 +100,21 @@ class GridCode {
   /// Starts library call number `call` in the given way.
   void start_library(GridDevice::Handle way, uint32_t call, const std::vector<uint64_t>& arguments,
                      uint64_t run_id) const {
-    static const std::string names[] = {"library product", "library convolution", "library fft",
-                                        "library factorization"};
+    const std::string name = name_of(plan_.libraries[call]);
     GridDevice::LibraryLaunch what;
     what.way = way;
     what.addresses = arguments.data();
-    what.name = &names[plan_.libraries[call].index()];
+    what.name = &name;
     what.run_id = run_id;
     device_.launch_library(what);
   }
 
  private:
+  static std::string name_of(const LibraryCall& call) {
+    static const char* const names[] = {"product", "convolution", "fft"};
+    const auto* factorization = std::get_if<LibraryFactorization>(&call);
+    return std::string("library ") + (factorization ? codegen::name_of(factorization->kind) : names[call.index()]);
+  }
   StepList chosen(const StepList& list, const std::vector<uint32_t>& choices) {
     StepList out;
     for (const Step& step : list) {
