@@ -139,6 +139,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     target.grid.libraries.products = device_options.libraries->has_products();
     target.grid.libraries.convolutions = device_options.libraries->has_convolutions();
     target.grid.libraries.fft = device_options.libraries->has_fft();
+    target.grid.libraries.factorizations = device_options.libraries->has_factorizations();
     target.grid.libraries.collectives = device_options.libraries->has_collectives();
     if (target.grid.libraries.collectives)
       device_options.communicators = std::make_shared<Communicators>(device_options.libraries);

@@ -115,8 +115,9 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // freed memory stays in the pool, for the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
-    library_calls_ = std::make_unique<LibraryCalls>(*options_.libraries, compute_.stream,
-                                                    [this](uint64_t bytes) { return allocate(bytes, 1); });
+    library_calls_ = std::make_unique<LibraryCalls>(
+        *options_.libraries, driver_, [this](CUresult result, const char* what) { check(result, what); },
+        compute_.stream, [this](uint64_t bytes) { return allocate(bytes, 1); });
   } catch (...) {
     close();
     throw;
@@ -652,9 +653,19 @@ codegen::GridDevice::Handle Device::keep_sequence(const Sequence& what) {
   constexpr size_t kLeast = 3;  // shorter sequences are started as fast one by one
   if (!options_.graphs || what.items.size() < kLeast) return 0;
   use();
-  auto graph = std::make_unique<Graph>(
-      driver_, [this](CUresult result, const char* function) { check(result, function); }, context_, what);
-  return reinterpret_cast<Handle>(graph.release());
+  const auto checked = [this](CUresult result, const char* function) { check(result, function); };
+  const auto capture = [this](Handle way, const uint64_t* addresses) {
+    return library_calls_->capture(way, addresses);
+  };
+  try {
+    return reinterpret_cast<Handle>(new Graph(driver_, checked, capture, context_, what));
+  } catch (const kernel::Error& error) {
+    // A library may do what a capture does not allow; then its calls are not part of a graph.
+    const bool has_calls =
+        std::any_of(what.items.begin(), what.items.end(), [](const Sequence::Item& item) { return item.way != 0; });
+    if (!has_calls || error.code() == COLLET_UNAVAILABLE) throw;
+    return 0;
+  }
 }
 
 void Device::start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) {

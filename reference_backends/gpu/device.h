@@ -85,6 +85,7 @@ class Device final : public codegen::GridDevice {
   void drop_sequence(Handle sequence) noexcept override;
   std::vector<Handle> prepare(const codegen::LibraryCall& what) override;
   void drop_prepared(Handle way) noexcept override;
+  bool may_be_in_sequence(Handle way) override { return options_.graphs && library_calls_->may_be_captured(way); }
   void launch_library(const LibraryLaunch& what) override;
   bool prefers_libraries() const override { return options_.prefers_libraries; }
   void follow(GridDevice& other) override;

@@ -127,6 +127,7 @@ class Compiler final : public kernel::ProgramCompiler {
     out->artifacts.insert(out->artifacts.end(), more.begin(), more.end());
     return out;
   }
+  const char* pattern(uint32_t index) const override { return inner_->pattern(index); }
 
  private:
   std::shared_ptr<const kernel::ProgramCompiler> inner_;

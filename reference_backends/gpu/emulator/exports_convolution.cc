@@ -90,33 +90,54 @@ void for_each(const std::vector<int64_t>& dims, const std::function<void(const s
   }
 }
 
+/// Which of the three arrays of a convolution is computed from the others.
+enum class Target { kY, kX, kW };
+
 struct Convolution {
   cudnnTensorStruct x;
   cudnnFilterStruct w;
   cudnnTensorStruct y;
   cudnnConvolutionStruct what;
+  Target target = Target::kY;
+  const char* function = "";
   uint64_t x_address = 0;
   uint64_t w_address = 0;
   uint64_t y_address = 0;
   int device = 0;
 
   void run(emulator::State& s) const {
-    const size_t bytes = bytes_of(data_type(x.type));
-    const uint64_t y_bytes = extent(y.dims, y.strides) * bytes;
-    for (const std::string& problem :
-         {problem_of(s, "cudnnConvolutionForward reads x", x_address, extent(x.dims, x.strides) * bytes, false),
-          problem_of(s, "cudnnConvolutionForward reads w", w_address, extent(w.dims, w.strides) * bytes, false),
-          problem_of(s, "cudnnConvolutionForward writes y", y_address, y_bytes, true)}) {
-      if (!problem.empty()) return s.fail_device(device, CUDA_ERROR_ILLEGAL_ADDRESS, problem);
+    const cudaDataType_t type = data_type(x.type);
+    const uint64_t x_count = extent(x.dims, x.strides), w_count = extent(w.dims, w.strides),
+                   y_count = extent(y.dims, y.strides);
+    const auto problem = [&](const char* name, uint64_t address, uint64_t count, Target array) {
+      const bool is_write = array == target;
+      const std::string text = std::string(function) + (is_write ? " writes " : " reads ") + name;
+      return problem_of(s, text.c_str(), address, count * bytes_of(type), is_write);
+    };
+    for (const std::string& found :
+         {problem("x", x_address, x_count, Target::kX), problem("w", w_address, w_count, Target::kW),
+          problem("y", y_address, y_count, Target::kY)}) {
+      if (!found.empty()) return s.fail_device(device, CUDA_ERROR_ILLEGAL_ADDRESS, found);
     }
-    const std::vector<double> of_x = load(s, x_address, extent(x.dims, x.strides));
-    const std::vector<double> of_w = load(s, w_address, extent(w.dims, w.strides));
-    const Elements of_y(data_type(y.type));
-    uint8_t* const out = s.machine.memory->host(y_address);
-    for_each(y.dims, [&](const std::vector<int64_t>& at) {
-      of_y.store(out + static_cast<size_t>(offset(at, y.strides)) * bytes, sum_at(at, of_x, of_w));
+    std::vector<double> of_x = load(s, x_address, x_count, Target::kX), of_w = load(s, w_address, w_count, Target::kW),
+                        of_y = load(s, y_address, y_count, Target::kY);
+    for_each(y.dims, [&](const std::vector<int64_t>& at) { add_terms(at, of_x, of_w, of_y); });
+    const bool is_x = target == Target::kX, is_w = target == Target::kW;
+    const std::vector<int64_t>&dims = is_x   ? x.dims
+                                      : is_w ? w.dims
+                                             : y.dims,
+          &strides = is_x   ? x.strides
+                     : is_w ? w.strides
+                            : y.strides;
+    const std::vector<double>& from = is_x ? of_x : is_w ? of_w : of_y;
+    const uint64_t address = is_x ? x_address : is_w ? w_address : y_address;
+    const Elements elements(type);
+    uint8_t* const out = s.machine.memory->host(address);
+    for_each(dims, [&](const std::vector<int64_t>& at) {
+      const auto i = static_cast<size_t>(offset(at, strides));
+      elements.store(out + i * elements.bytes(), from[i]);
     });
-    mark_written(s, y_address, y_bytes);
+    mark_written(s, address, extent(dims, strides) * elements.bytes());
   }
 
  private:
@@ -125,17 +146,20 @@ struct Convolution {
     for (size_t d = 0; d < at.size(); ++d) out += at[d] * strides[d];
     return out;
   }
-  std::vector<double> load(const emulator::State& s, uint64_t address, uint64_t count) const {
+  /// Returns the elements of an array; zeros for the one that is computed.
+  std::vector<double> load(const emulator::State& s, uint64_t address, uint64_t count, Target array) const {
     const Elements elements(data_type(x.type));
     const uint8_t* const from = s.machine.memory->host(address);
     std::vector<double> out(count);
+    if (array == target) return out;
     for (uint64_t i = 0; i < count; ++i) out[i] = elements.load(from + i * elements.bytes()).real();
     return out;
   }
-  double sum_at(const std::vector<int64_t>& at, const std::vector<double>& of_x,
-                const std::vector<double>& of_w) const {
+  /// Adds the products in which element `at` of y takes part to the array that is computed.
+  void add_terms(const std::vector<int64_t>& at, std::vector<double>& of_x, std::vector<double>& of_w,
+                 std::vector<double>& of_y) const {
     const int64_t features = w.dims[1], group = at[1] / (y.dims[1] / what.groups);
-    double sum = 0;
+    double& of_this = of_y[static_cast<size_t>(offset(at, y.strides))];
     std::vector<int64_t> window(w.dims.begin() + 1, w.dims.end());
     for_each(window, [&](const std::vector<int64_t>& k) {
       int64_t from = at[0] * x.strides[0] + (group * features + k[0]) * x.strides[1];
@@ -146,9 +170,15 @@ struct Convolution {
         from += i * x.strides[d + 2];
         filter += k[d + 1] * w.strides[d + 2];
       }
-      sum += of_x[static_cast<size_t>(from)] * of_w[static_cast<size_t>(filter)];
+      double &one = of_x[static_cast<size_t>(from)], &weight = of_w[static_cast<size_t>(filter)];
+      if (target == Target::kY) {
+        of_this += one * weight;
+      } else if (target == Target::kX) {
+        one += of_this * weight;
+      } else {
+        weight += of_this * one;
+      }
     });
-    return sum;
   }
 };
 
@@ -190,6 +220,76 @@ cudnnStatus_t fits(const cudnnTensorStruct& x, const cudnnFilterStruct& w, const
     if (y.dims[d] != (x.dims[d] + 2 * c.padding[d - 2] - reach) / c.steps[d - 2] + 1) return kBadParameter;
   }
   return CUDNN_STATUS_SUCCESS;
+}
+
+/// Lists a non-deterministic algorithm first, to test that the backend does not use it, then one that it may use.
+template <class Perf>
+cudnnStatus_t propose(cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                      cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int wanted, int* count,
+                      Perf* found, decltype(Perf::algo) random, decltype(Perf::algo) usable) {
+  if (!handle || !x || !w || !convolution || !y || wanted < 1 || !count || !found) return kBadParameter;
+  const cudnnStatus_t status = fits(*x, *w, *convolution, *y);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  *count = 0;
+  for (const auto& [algorithm, determinism] :
+       {std::pair{random, CUDNN_NON_DETERMINISTIC}, std::pair{usable, CUDNN_DETERMINISTIC}}) {
+    if (*count == wanted) break;
+    found[*count] = {};
+    found[*count].algo = algorithm;
+    found[*count].determinism = determinism;
+    ++*count;
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t give_workspace_size(cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                                  cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, size_t* bytes) {
+  if (!handle || !x || !w || !convolution || !y || !bytes) return kBadParameter;
+  *bytes = 64;
+  return fits(*x, *w, *convolution, *y);
+}
+
+/// The arguments of the three functions that compute.
+struct Arguments {
+  cudnnHandle_t handle;
+  const void *alpha, *beta;
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t convolution;
+  cudnnTensorDescriptor_t y;
+  const void *at_x, *at_w, *at_y;
+  void* workspace;
+  size_t workspace_bytes;
+};
+
+cudnnStatus_t start(const Arguments& a, Target target, const char* function, bool has_algorithm) {
+  if (!a.handle || !a.alpha || !a.x || !a.w || !a.convolution || !a.beta || !a.y) return kBadParameter;
+  const cudnnStatus_t status = fits(*a.x, *a.w, *a.convolution, *a.y);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  if (!has_algorithm) return kNotSupported;
+  const Elements scale(data_type(a.convolution->sum_type));
+  if (scale.load(static_cast<const uint8_t*>(a.alpha)) != Complex(1) ||
+      scale.load(static_cast<const uint8_t*>(a.beta)) != Complex(0))
+    return kNotSupported;
+  Convolution run{*a.x, *a.w, *a.y, *a.convolution, target, function};
+  run.x_address = reinterpret_cast<uint64_t>(a.at_x);
+  run.w_address = reinterpret_cast<uint64_t>(a.at_w);
+  run.y_address = reinterpret_cast<uint64_t>(a.at_y);
+  const CUresult started = in_context([&](Entry& e) -> CUresult {
+    const auto on = e.stream(a.handle->stream);
+    if (!on) return CUDA_ERROR_INVALID_HANDLE;
+    if (a.handle->device != e.index) return CUDA_ERROR_INVALID_VALUE;
+    size_t least = 0;
+    give_workspace_size(a.handle, a.x, a.w, a.convolution, a.y, &least);
+    if (a.workspace_bytes < least ||
+        !e.memory().problem_of(reinterpret_cast<uint64_t>(a.workspace), a.workspace_bytes, true, false).empty())
+      return CUDA_ERROR_INVALID_VALUE;
+    run.device = e.index;
+    emulator::State* const s = e.state;
+    e.scheduler().enqueue(on, [s, run] { run.run(*s); });
+    return CUDA_SUCCESS;
+  });
+  return started == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : kExecutionFailed;
 }
 
 }  // namespace
@@ -291,22 +391,8 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnConvolutionDescriptor_t convolution,
                                                      cudnnTensorDescriptor_t y, int wanted, int* count,
                                                      cudnnConvolutionFwdAlgoPerf_t* found) {
-  if (!handle || !x || !w || !convolution || !y || wanted < 1 || !count || !found) return kBadParameter;
-  const cudnnStatus_t status = fits(*x, *w, *convolution, *y);
-  if (status != CUDNN_STATUS_SUCCESS) return status;
-  // A non-deterministic algorithm comes first, to test that the backend does not use it.
-  const std::pair<cudnnConvolutionFwdAlgo_t, cudnnDeterminism_t> all[] = {
-      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_NON_DETERMINISTIC},
-      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_DETERMINISTIC}};
-  *count = 0;
-  for (const auto& [algorithm, determinism] : all) {
-    if (*count == wanted) break;
-    found[*count] = {};
-    found[*count].algo = algorithm;
-    found[*count].determinism = determinism;
-    ++*count;
-  }
-  return CUDNN_STATUS_SUCCESS;
+  return propose(handle, x, w, convolution, y, wanted, count, found, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                 CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -314,9 +400,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudn
                                                       cudnnConvolutionDescriptor_t convolution,
                                                       cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t,
                                                       size_t* bytes) {
-  if (!handle || !x || !w || !convolution || !y || !bytes) return kBadParameter;
-  *bytes = 0;
-  return fits(*x, *w, *convolution, *y);
+  return give_workspace_size(handle, x, w, convolution, y, bytes);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_tensor,
@@ -324,31 +408,63 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
                                       cudnnConvolutionDescriptor_t convolution, cudnnConvolutionFwdAlgo_t algorithm,
                                       void* workspace, size_t workspace_bytes, const void* beta,
                                       cudnnTensorDescriptor_t y_tensor, void* y) {
-  if (!handle || !alpha || !x_tensor || !filter || !convolution || !beta || !y_tensor) return kBadParameter;
-  const cudnnStatus_t status = fits(*x_tensor, *filter, *convolution, *y_tensor);
-  if (status != CUDNN_STATUS_SUCCESS) return status;
-  if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) return kNotSupported;
-  const Elements scale(data_type(convolution->sum_type));
-  if (scale.load(static_cast<const uint8_t*>(alpha)) != Complex(1) ||
-      scale.load(static_cast<const uint8_t*>(beta)) != Complex(0))
-    return kNotSupported;
-  Convolution run{*x_tensor, *filter, *y_tensor, *convolution};
-  run.x_address = reinterpret_cast<uint64_t>(x);
-  run.w_address = reinterpret_cast<uint64_t>(w);
-  run.y_address = reinterpret_cast<uint64_t>(y);
-  const CUresult started = in_context([&](Entry& e) -> CUresult {
-    const auto on = e.stream(handle->stream);
-    if (!on) return CUDA_ERROR_INVALID_HANDLE;
-    if (handle->device != e.index) return CUDA_ERROR_INVALID_VALUE;
-    if (workspace_bytes != 0 &&
-        !e.memory().problem_of(reinterpret_cast<uint64_t>(workspace), workspace_bytes, true, false).empty())
-      return CUDA_ERROR_INVALID_VALUE;
-    run.device = e.index;
-    emulator::State* const s = e.state;
-    e.scheduler().enqueue(on, [s, run] { run.run(*s); });
-    return CUDA_SUCCESS;
-  });
-  return started == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : kExecutionFailed;
+  return start({handle, alpha, beta, x_tensor, filter, convolution, y_tensor, x, w, y, workspace, workspace_bytes},
+               Target::kY, "cudnnConvolutionForward", algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
+                                                          cudnnTensorDescriptor_t dy,
+                                                          cudnnConvolutionDescriptor_t convolution,
+                                                          cudnnTensorDescriptor_t dx, int wanted, int* count,
+                                                          cudnnConvolutionBwdDataAlgoPerf_t* found) {
+  return propose(handle, dx, w, convolution, dy, wanted, count, found, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
+                 CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
+                                                           cudnnTensorDescriptor_t dy,
+                                                           cudnnConvolutionDescriptor_t convolution,
+                                                           cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t,
+                                                           size_t* bytes) {
+  return give_workspace_size(handle, dx, w, convolution, dy, bytes);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t filter,
+                                           const void* w, cudnnTensorDescriptor_t dy_tensor, const void* dy,
+                                           cudnnConvolutionDescriptor_t convolution,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace,
+                                           size_t workspace_bytes, const void* beta, cudnnTensorDescriptor_t dx_tensor,
+                                           void* dx) {
+  return start({handle, alpha, beta, dx_tensor, filter, convolution, dy_tensor, dx, w, dy, workspace, workspace_bytes},
+               Target::kX, "cudnnConvolutionBackwardData", algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
+                                                            cudnnTensorDescriptor_t dy,
+                                                            cudnnConvolutionDescriptor_t convolution,
+                                                            cudnnFilterDescriptor_t dw, int wanted, int* count,
+                                                            cudnnConvolutionBwdFilterAlgoPerf_t* found) {
+  return propose(handle, x, dw, convolution, dy, wanted, count, found, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
+                 CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
+                                                             cudnnTensorDescriptor_t dy,
+                                                             cudnnConvolutionDescriptor_t convolution,
+                                                             cudnnFilterDescriptor_t dw,
+                                                             cudnnConvolutionBwdFilterAlgo_t, size_t* bytes) {
+  return give_workspace_size(handle, x, dw, convolution, dy, bytes);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_tensor,
+                                             const void* x, cudnnTensorDescriptor_t dy_tensor, const void* dy,
+                                             cudnnConvolutionDescriptor_t convolution,
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
+                                             size_t workspace_bytes, const void* beta,
+                                             cudnnFilterDescriptor_t dw_filter, void* dw) {
+  return start(
+      {handle, alpha, beta, x_tensor, dw_filter, convolution, dy_tensor, x, dw, dy, workspace, workspace_bytes},
+      Target::kW, "cudnnConvolutionBackwardFilter", algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 }
 
 }  // namespace collet::gpu

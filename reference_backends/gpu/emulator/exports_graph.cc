@@ -27,8 +27,28 @@ CUresult make_copy(Entry& e, const CUDA_MEMCPY3D_v2& what, std::function<void()>
                              out);
 }
 
+using Kind = CUgraphNode_st::Kind;
+
+/// Makes a node that runs the nodes of another graph.
+CUresult make_child(Entry& e, CUgraph child, std::function<void()>& out) {
+  if (!e.state->graphs.count(child)) return CUDA_ERROR_INVALID_HANDLE;
+  emulator::Scheduler* const scheduler = e.state->scheduler.get();
+  const auto nodes = std::make_shared<const std::vector<Capture::Node>>(child->nodes);
+  out = [scheduler, nodes, draw = scheduler->draw()] {
+    for (const size_t n : scheduler->order_of(*nodes, draw)) (*nodes)[n].run();
+  };
+  return CUDA_SUCCESS;
+}
+
+/// Returns, for each node of a graph, those before it.
+std::vector<std::vector<size_t>> structure_of(CUgraph graph) {
+  std::vector<std::vector<size_t>> out;
+  for (const Capture::Node& node : graph->nodes) out.push_back(node.after);
+  return out;
+}
+
 template <typename Make>
-CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count, bool is_kernel,
+CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count, Kind kind,
                   const Make& make) {
   return in_context([&](Entry& e) -> CUresult {
     if (!node || (after_count && !after)) return CUDA_ERROR_INVALID_VALUE;
@@ -40,7 +60,7 @@ CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, si
     }
     if (const CUresult result = make(e, made.run); result != CUDA_SUCCESS) return result;
     auto handle = std::make_unique<CUgraphNode_st>();
-    *handle = {graph, graph->nodes.size(), is_kernel};
+    *handle = {graph, graph->nodes.size(), kind};
     e.state->nodes.insert(handle.get());
     *node = handle.get();
     graph->nodes.push_back(std::move(made));
@@ -50,10 +70,10 @@ CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, si
 }
 
 template <typename Make>
-CUresult change_node(CUgraphExec executable, CUgraphNode node, bool is_kernel, const Make& make) {
+CUresult change_node(CUgraphExec executable, CUgraphNode node, Kind kind, const Make& make) {
   return in_context([&](Entry& e) -> CUresult {
     if (!e.state->executables.count(executable)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!e.state->nodes.count(node) || node->graph != executable->graph || node->is_kernel != is_kernel ||
+    if (!e.state->nodes.count(node) || node->graph != executable->graph || node->kind != kind ||
         node->index >= executable->nodes->size()) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -84,29 +104,50 @@ CUresult cuGraphCreate(CUgraph* graph, unsigned int flags) {
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                                  const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
   if (!parameters) return CUDA_ERROR_INVALID_VALUE;
-  return add_node(node, graph, after, after_count, true,
+  return add_node(node, graph, after, after_count, Kind::kKernel,
                   [&](Entry& e, std::function<void()>& out) { return emulator::make_launch(e, *parameters, out); });
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                               const CUDA_MEMCPY3D_v2* parameters, CUcontext) {
   if (!parameters) return CUDA_ERROR_INVALID_VALUE;
-  return add_node(node, graph, after, after_count, false,
+  return add_node(node, graph, after, after_count, Kind::kCopy,
                   [&](Entry& e, std::function<void()>& out) { return make_copy(e, *parameters, out); });
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
   if (!parameters) return CUDA_ERROR_INVALID_VALUE;
-  return change_node(executable, node, true,
+  return change_node(executable, node, Kind::kKernel,
                      [&](Entry& e, std::function<void()>& out) { return emulator::make_launch(e, *parameters, out); });
 }
 
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D_v2* parameters,
                                         CUcontext) {
   if (!parameters) return CUDA_ERROR_INVALID_VALUE;
-  return change_node(executable, node, false,
+  return change_node(executable, node, Kind::kCopy,
                      [&](Entry& e, std::function<void()>& out) { return make_copy(e, *parameters, out); });
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                                  CUgraph child) {
+  const CUresult result = add_node(node, graph, after, after_count, Kind::kChild,
+                                   [&](Entry& e, std::function<void()>& out) { return make_child(e, child, out); });
+  if (result == CUDA_SUCCESS) {
+    in_context([&](Entry&) -> CUresult {
+      (*node)->structure = structure_of(child);
+      return CUDA_SUCCESS;
+    });
+  }
+  return result;
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraph child) {
+  return change_node(executable, node, Kind::kChild, [&](Entry& e, std::function<void()>& out) -> CUresult {
+    if (!e.state->graphs.count(child)) return CUDA_ERROR_INVALID_HANDLE;
+    if (structure_of(child) != node->structure) return CUDA_ERROR_INVALID_VALUE;
+    return make_child(e, child, out);
+  });
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {

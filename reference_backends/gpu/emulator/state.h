@@ -46,9 +46,11 @@ struct CUmod_st {
 };
 /// A node that was added explicitly, so that the parameters of its copies in executable graphs can be changed.
 struct CUgraphNode_st {
+  enum class Kind { kKernel, kCopy, kChild };
   CUgraph graph = nullptr;
   size_t index = 0;
-  bool is_kernel = false;
+  Kind kind = Kind::kKernel;
+  std::vector<std::vector<size_t>> structure{};  ///< of a child graph: for each node, those before it
 };
 struct CUgraph_st {
   std::vector<emulator::Capture::Node> nodes;

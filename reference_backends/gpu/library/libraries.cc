@@ -39,6 +39,21 @@ bool CublasFunctions::find(void* library) {
   return has_all;
 }
 
+bool BlasFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_BLAS_FUNCTION(name, parameters) has_all = find_function(library, #name, name) && has_all;
+#include "reference_backends/gpu/library/blas_functions.def"
+  return has_all;
+}
+
+bool CusolverFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_CUSOLVER_FUNCTION(name, parameters) has_all = find_function(library, #name, name) && has_all;
+#define COLLET_CUSOLVER_OPTIONAL(name, parameters) find_function(library, #name, name);
+#include "reference_backends/gpu/library/cusolver_functions.def"
+  return has_all;
+}
+
 bool CudnnFunctions::find(void* library) {
   bool has_all = true;
 #define COLLET_CUDNN_FUNCTION(result, name, parameters) has_all = find_function(library, #name, name) && has_all;
@@ -69,6 +84,8 @@ std::string Libraries::versions() const {
   if (has_convolutions()) add("cudnn", cudnnGetVersion());
   int version = 0;
   if (has_fft() && cufftGetVersion(&version) == CUFFT_SUCCESS) add("cufft", static_cast<size_t>(version));
+  if (has_factorizations() && cusolverGetVersion(&version) == CUSOLVER_STATUS_SUCCESS)
+    add("cusolver", static_cast<size_t>(version));
   if (has_collectives() && ncclGetVersion(&version) == ncclSuccess) add("nccl", static_cast<size_t>(version));
   return out;
 }
@@ -78,6 +95,8 @@ Libraries open_libraries(const std::string& path) {
   Libraries out;
   // The library names of CUDA 13, 12 and 11.
   open_into<CublasFunctions>(out, names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}));
+  open_into<BlasFunctions>(out, names({"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}));
+  open_into<CusolverFunctions>(out, names({"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so.10"}));
   open_into<CudnnFunctions>(out, names({"libcudnn.so.9", "libcudnn.so.8"}));
   open_into<CufftFunctions>(out, names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"}));
   open_into<NcclFunctions>(out, names({"libnccl.so.2"}));

@@ -14,6 +14,17 @@ struct CublasFunctions {
 #include "reference_backends/gpu/library/cublas_functions.def"
   bool find(void* library);
 };
+struct BlasFunctions {
+#define COLLET_BLAS_FUNCTION(name, parameters) cublasStatus_t(*name) parameters = nullptr;
+#include "reference_backends/gpu/library/blas_functions.def"
+  bool find(void* library);
+};
+struct CusolverFunctions {
+#define COLLET_CUSOLVER_FUNCTION(name, parameters) cusolverStatus_t(*name) parameters = nullptr;
+#define COLLET_CUSOLVER_OPTIONAL(name, parameters) cusolverStatus_t(*name) parameters = nullptr;
+#include "reference_backends/gpu/library/cusolver_functions.def"
+  bool find(void* library);
+};
 struct CudnnFunctions {
 #define COLLET_CUDNN_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
 #include "reference_backends/gpu/library/cudnn_functions.def"
@@ -30,11 +41,13 @@ struct NcclFunctions {
   bool find(void* library);
 };
 
-/// The functions of NVIDIA's libraries that were found. Either all functions of a library are set, or none.
-struct Libraries : CublasFunctions, CudnnFunctions, CufftFunctions, NcclFunctions {
+/// The functions of NVIDIA's libraries that were found. Either all functions of a library are set, or none; optional ones
+/// may be missing.
+struct Libraries : CublasFunctions, BlasFunctions, CusolverFunctions, CudnnFunctions, CufftFunctions, NcclFunctions {
   bool has_products() const { return cublasLtMatmul != nullptr; }
   bool has_convolutions() const { return cudnnConvolutionForward != nullptr; }
   bool has_fft() const { return cufftXtExec != nullptr; }
+  bool has_factorizations() const { return cublasCreate_v2 != nullptr && cusolverDnCreate != nullptr; }
   bool has_collectives() const { return ncclGroupEnd != nullptr; }
   /// Returns names and versions of the libraries, for cache keys, such as "cublasLt 130002, cudnn 91002, cufft 12003, nccl 22803".
   /// Empty if there are none.

@@ -6,16 +6,21 @@
 
 #include "reference_backends/gpu/driver/driver_api.h"
 
-/// Declares the parts of cuBLASLt, cuDNN, cuFFT and NCCL that the gpu backend uses, so that no CUDA toolkit is needed to
+/// Declares the parts of cuBLAS, cuBLASLt, cuDNN, cuFFT, cuSOLVER and NCCL that the gpu backend uses, so that no CUDA toolkit is needed to
 /// build it. library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the
 /// libraries'.
 namespace collet::gpu {
 
+using cublasHandle_t = struct cublasContext*;
 using cublasLtHandle_t = struct cublasLtContext*;
 using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
 using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 using cufftHandle = int;
+using cusolverDnHandle_t = struct cusolverDnContext*;
+using cusolverDnParams_t = struct cusolverDnParams*;
+using syevjInfo_t = struct syevjInfo*;
+using gesvdjInfo_t = struct gesvdjInfo*;
 using cudnnHandle_t = struct cudnnContext*;
 using cudnnTensorDescriptor_t = struct cudnnTensorStruct*;
 using cudnnFilterDescriptor_t = struct cudnnFilterStruct*;
@@ -48,7 +53,23 @@ enum cublasComputeType_t : unsigned int {
   CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
 };
 
-enum cublasOperation_t : unsigned int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+enum cublasOperation_t : unsigned int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
+
+enum cublasFillMode_t : unsigned int { CUBLAS_FILL_MODE_LOWER = 0, CUBLAS_FILL_MODE_UPPER = 1 };
+
+enum cublasDiagType_t : unsigned int { CUBLAS_DIAG_NON_UNIT = 0, CUBLAS_DIAG_UNIT = 1 };
+
+enum cublasSideMode_t : unsigned int { CUBLAS_SIDE_LEFT = 0, CUBLAS_SIDE_RIGHT = 1 };
+
+/// Complex numbers of cuBLAS and cuSOLVER.
+struct alignas(8) cuComplex {
+  float x;  ///< real part
+  float y;  ///< imaginary part
+};
+struct alignas(16) cuDoubleComplex {
+  double x;  ///< real part
+  double y;  ///< imaginary part
+};
 
 enum cublasLtMatmulDescAttributes_t : unsigned int {
   CUBLASLT_MATMUL_DESC_TRANSA = 3,
@@ -96,6 +117,17 @@ enum cufftResult : unsigned int {
   CUFFT_INVALID_SIZE = 8,
 };
 
+enum cusolverStatus_t : unsigned int {
+  CUSOLVER_STATUS_SUCCESS = 0,
+  CUSOLVER_STATUS_NOT_INITIALIZED = 1,
+  CUSOLVER_STATUS_ALLOC_FAILED = 2,
+  CUSOLVER_STATUS_INVALID_VALUE = 3,
+  CUSOLVER_STATUS_EXECUTION_FAILED = 6,
+  CUSOLVER_STATUS_NOT_SUPPORTED = 9,
+};
+
+enum cusolverEigMode_t : unsigned int { CUSOLVER_EIG_MODE_NOVECTOR = 0, CUSOLVER_EIG_MODE_VECTOR = 1 };
+
 enum cudnnStatus_t : unsigned int { CUDNN_STATUS_SUCCESS = 0 };  // other codes differ between versions
 
 enum cudnnDataType_t : unsigned int {
@@ -122,10 +154,23 @@ enum cudnnConvolutionFwdAlgo_t : unsigned int {
   CUDNN_CONVOLUTION_FWD_ALGO_DIRECT = 3,
 };
 
+enum cudnnConvolutionBwdDataAlgo_t : unsigned int {
+  CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0,  ///< the order of its sums changes from run to run
+  CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1,
+};
+
+enum cudnnConvolutionBwdFilterAlgo_t : unsigned int {
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0,  ///< the order of its sums changes from run to run
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1,
+  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3 = 3,  ///< as algorithm 0
+};
+
 enum cudnnDeterminism_t : unsigned int { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 };
 
-struct cudnnConvolutionFwdAlgoPerf_t {
-  cudnnConvolutionFwdAlgo_t algo;
+/// An algorithm that cuDNN proposes.
+template <class Algorithm>
+struct cudnnAlgorithmPerf {
+  Algorithm algo;
   cudnnStatus_t status;
   float time;
   size_t memory;
@@ -133,6 +178,9 @@ struct cudnnConvolutionFwdAlgoPerf_t {
   cudnnMathType_t mathType;
   int reserved[3];
 };
+using cudnnConvolutionFwdAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionFwdAlgo_t>;
+using cudnnConvolutionBwdDataAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionBwdDataAlgo_t>;
+using cudnnConvolutionBwdFilterAlgoPerf_t = cudnnAlgorithmPerf<cudnnConvolutionBwdFilterAlgo_t>;
 
 // The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros in cuFFT's header.
 inline constexpr int kFftForward = -1;

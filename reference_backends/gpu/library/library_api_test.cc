@@ -9,8 +9,10 @@
 
 #ifdef COLLET_HAS_CUDA_LIBRARIES
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cudnn.h>
 #include <cufftXt.h>
+#include <cusolverDn.h>
 #ifdef COLLET_HAS_NCCL
 #include <nccl.h>
 #endif
@@ -18,6 +20,19 @@
 #include <type_traits>
 
 COLLET_SAME_TYPE(CUstream, cudaStream_t)
+COLLET_SAME_TYPE(cublasHandle_t, cublasHandle_t)
+COLLET_SAME_TYPE(cublasOperation_t, cublasOperation_t)
+COLLET_SAME_TYPE(cublasFillMode_t, cublasFillMode_t)
+COLLET_SAME_TYPE(cublasDiagType_t, cublasDiagType_t)
+COLLET_SAME_TYPE(cublasSideMode_t, cublasSideMode_t)
+COLLET_SAME_TYPE(cuComplex, cuComplex)
+COLLET_SAME_TYPE(cuDoubleComplex, cuDoubleComplex)
+COLLET_SAME_TYPE(cusolverDnHandle_t, cusolverDnHandle_t)
+COLLET_SAME_TYPE(cusolverDnParams_t, cusolverDnParams_t)
+COLLET_SAME_TYPE(cusolverStatus_t, cusolverStatus_t)
+COLLET_SAME_TYPE(cusolverEigMode_t, cusolverEigMode_t)
+COLLET_SAME_TYPE(syevjInfo_t, syevjInfo_t)
+COLLET_SAME_TYPE(gesvdjInfo_t, gesvdjInfo_t)
 COLLET_SAME_TYPE(cublasLtHandle_t, cublasLtHandle_t)
 COLLET_SAME_TYPE(cublasLtMatmulDesc_t, cublasLtMatmulDesc_t)
 COLLET_SAME_TYPE(cublasLtMatrixLayout_t, cublasLtMatrixLayout_t)
@@ -42,6 +57,10 @@ COLLET_SAME_TYPE(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
 COLLET_SAME_TYPE(cudnnMathType_t, cudnnMathType_t)
 COLLET_SAME_TYPE(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
 COLLET_SAME_TYPE(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdDataAlgo_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdFilterAlgo_t, cudnnConvolutionBwdFilterAlgo_t)
+COLLET_SAME_TYPE(cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t)
 #ifdef COLLET_HAS_NCCL
 COLLET_SAME_TYPE(ncclComm_t, ncclComm_t)
 COLLET_SAME_TYPE(ncclResult_t, ncclResult_t)
@@ -54,6 +73,17 @@ namespace {
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
 #include "reference_backends/gpu/library/cublas_functions.def"
+#define COLLET_BLAS_FUNCTION(name, parameters) \
+  static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
+#include "reference_backends/gpu/library/blas_functions.def"
+#define COLLET_CUSOLVER_FUNCTION(name, parameters) \
+  static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
+#if CUSOLVER_VERSION >= 11701
+#define COLLET_CUSOLVER_OPTIONAL(name, parameters) COLLET_CUSOLVER_FUNCTION(name, parameters)
+#else
+#define COLLET_CUSOLVER_OPTIONAL(name, parameters)
+#endif
+#include "reference_backends/gpu/library/cusolver_functions.def"
 #define COLLET_CUDNN_FUNCTION(result, name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
 #include "reference_backends/gpu/library/cudnn_functions.def"
@@ -86,6 +116,20 @@ SAME_VALUE(CUBLAS_COMPUTE_32I);
 SAME_VALUE(CUBLAS_COMPUTE_32F_FAST_TF32);
 SAME_VALUE(CUBLAS_OP_N);
 SAME_VALUE(CUBLAS_OP_T);
+SAME_VALUE(CUBLAS_OP_C);
+SAME_VALUE(CUBLAS_FILL_MODE_LOWER);
+SAME_VALUE(CUBLAS_FILL_MODE_UPPER);
+SAME_VALUE(CUBLAS_DIAG_NON_UNIT);
+SAME_VALUE(CUBLAS_DIAG_UNIT);
+SAME_VALUE(CUBLAS_SIDE_LEFT);
+SAME_VALUE(CUBLAS_SIDE_RIGHT);
+SAME_VALUE(CUSOLVER_STATUS_SUCCESS);
+SAME_VALUE(CUSOLVER_STATUS_ALLOC_FAILED);
+SAME_VALUE(CUSOLVER_STATUS_INVALID_VALUE);
+SAME_VALUE(CUSOLVER_STATUS_EXECUTION_FAILED);
+SAME_VALUE(CUSOLVER_STATUS_NOT_SUPPORTED);
+SAME_VALUE(CUSOLVER_EIG_MODE_NOVECTOR);
+SAME_VALUE(CUSOLVER_EIG_MODE_VECTOR);
 SAME_VALUE(CUBLASLT_MATMUL_DESC_TRANSA);
 SAME_VALUE(CUBLASLT_MATMUL_DESC_TRANSB);
 SAME_VALUE(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
@@ -110,6 +154,11 @@ SAME_VALUE(CUDNN_DEFAULT_MATH);
 SAME_VALUE(CUDNN_TENSOR_OP_MATH);
 SAME_VALUE(CUDNN_FMA_MATH);
 SAME_VALUE(CUDNN_CONVOLUTION_FWD_ALGO_DIRECT);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_DATA_ALGO_0);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+SAME_VALUE(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
 SAME_VALUE(CUDNN_DETERMINISTIC);
 static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) ==
               offsetof(collet::gpu::cudnnConvolutionFwdAlgoPerf_t, memory));

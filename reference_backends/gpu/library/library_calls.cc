@@ -12,8 +12,10 @@ namespace collet::gpu {
 namespace {
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< the size that NVIDIA recommends for Hopper
-constexpr size_t kMostAlgorithms = 4;                     ///< most algorithms of a call that are compared
-constexpr uint64_t kAlignment = 64;                       ///< least alignment of arrays in device memory, in bytes
+/// Most bytes of workspace of a convolution; gradients of filters need more than products.
+constexpr uint64_t kMostConvolutionWorkspaceBytes = uint64_t{256} << 20;
+constexpr size_t kMostAlgorithms = 4;  ///< most algorithms of a call that are compared
+constexpr uint64_t kAlignment = 64;    ///< least alignment of arrays in device memory, in bytes
 
 void check(cublasStatus_t status, const char* function) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -138,7 +140,7 @@ struct Scale {
 
 /// A product with one algorithm. The library computes the transposed product, because its matrices are column-major and
 /// ours row-major.
-class LibraryCalls::ProductWay final : public Way {
+class LibraryCalls::ProductWay final : public LibraryWay {
  public:
   /// The library's descriptors, which all algorithms of a product share.
   struct Product {
@@ -163,17 +165,16 @@ class LibraryCalls::ProductWay final : public Way {
   ProductWay(const LibraryCalls& calls, std::shared_ptr<const Product> product, const cublasLtMatmulAlgo_t& algorithm)
       : calls_(calls), product_(std::move(product)), algorithm_(algorithm) {}
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     const codegen::LibraryProduct& p = product_->what;
     const auto at = [&](size_t place, const codegen::LibraryMatrix& m) {
       return reinterpret_cast<void*>(addresses[place] + static_cast<uint64_t>(m.offset) * collet_type_bytes(m.type));
     };
     void* const c = at(2, p.c);
-    check(calls_.libraries_.cublasLtMatmul(calls_.cublas_, product_->operation, product_->scale.one.data(), at(1, p.b),
-                                           product_->layouts[0], at(0, p.a), product_->layouts[1],
-                                           product_->scale.zero.data(), c, product_->layouts[2], c,
-                                           product_->layouts[2], &algorithm_,
-                                           reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, calls_.stream_),
+    check(calls_.libraries_.cublasLtMatmul(
+              calls_.cublas_, product_->operation, product_->scale.one.data(), at(1, p.b), product_->layouts[0],
+              at(0, p.a), product_->layouts[1], product_->scale.zero.data(), c, product_->layouts[2], c,
+              product_->layouts[2], &algorithm_, reinterpret_cast<void*>(calls_.workspace_), kWorkspaceBytes, stream),
           "cublasLtMatmul");
   }
 
@@ -183,59 +184,94 @@ class LibraryCalls::ProductWay final : public Way {
   const cublasLtMatmulAlgo_t algorithm_;
 };
 
-/// A convolution with one algorithm.
-class LibraryCalls::ConvolutionWay final : public Way {
+/// The library's descriptors, which all algorithms of a convolution share.
+struct LibraryCalls::ConvolutionDescriptors {
+  explicit ConvolutionDescriptors(const Libraries& from) : libraries(from) {}
+  ConvolutionDescriptors(const ConvolutionDescriptors&) = delete;
+  ConvolutionDescriptors& operator=(const ConvolutionDescriptors&) = delete;
+  ~ConvolutionDescriptors() {
+    if (input) libraries.cudnnDestroyTensorDescriptor(input);
+    if (filter) libraries.cudnnDestroyFilterDescriptor(filter);
+    if (output) libraries.cudnnDestroyTensorDescriptor(output);
+    if (operation) libraries.cudnnDestroyConvolutionDescriptor(operation);
+  }
+  const Libraries& libraries;
+  cudnnTensorDescriptor_t input = nullptr;
+  cudnnFilterDescriptor_t filter = nullptr;
+  cudnnTensorDescriptor_t output = nullptr;
+  cudnnConvolutionDescriptor_t operation = nullptr;
+};
+
+/// A convolution, or a gradient of one, with one algorithm.
+class LibraryCalls::ConvolutionWay final : public LibraryWay {
  public:
-  /// The library's descriptors, which all algorithms of a convolution share.
-  struct Convolution {
-    explicit Convolution(const Libraries& from) : libraries(from) {}
-    Convolution(const Convolution&) = delete;
-    Convolution& operator=(const Convolution&) = delete;
-    ~Convolution() {
-      if (input) libraries.cudnnDestroyTensorDescriptor(input);
-      if (filter) libraries.cudnnDestroyFilterDescriptor(filter);
-      if (output) libraries.cudnnDestroyTensorDescriptor(output);
-      if (operation) libraries.cudnnDestroyConvolutionDescriptor(operation);
-    }
-    const Libraries& libraries;
-    cudnnTensorDescriptor_t input = nullptr;
-    cudnnFilterDescriptor_t filter = nullptr;
-    cudnnTensorDescriptor_t output = nullptr;
-    cudnnConvolutionDescriptor_t operation = nullptr;
+  /// An algorithm, by its number among those of the direction.
+  struct Algorithm {
+    codegen::LibraryConvolution::Direction direction{};
+    uint32_t number = 0;
+    uint64_t workspace_bytes = 0;
   };
 
-  ConvolutionWay(LibraryCalls& calls, std::shared_ptr<const Convolution> convolution, uint32_t sum_type,
-                 cudnnConvolutionFwdAlgo_t algorithm)
-      : calls_(calls), convolution_(std::move(convolution)), scale_(sum_type), algorithm_(algorithm) {}
+  ConvolutionWay(LibraryCalls& calls, std::shared_ptr<const ConvolutionDescriptors> convolution, uint32_t sum_type,
+                 const Algorithm& algorithm, CUdeviceptr workspace)
+      : calls_(calls),
+        convolution_(std::move(convolution)),
+        scale_(sum_type),
+        algorithm_(algorithm),
+        workspace_(workspace) {}
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
+    using Direction = codegen::LibraryConvolution::Direction;
     const auto at = [&](size_t place) { return reinterpret_cast<void*>(addresses[place]); };
-    const Convolution& c = *convolution_;
+    const ConvolutionDescriptors& c = *convolution_;
+    const Libraries& l = calls_.libraries_;
+    const void *const one = scale_.one.data(), *const zero = scale_.zero.data();
+    void* const workspace = reinterpret_cast<void*>(workspace_);
+    const uint64_t bytes = algorithm_.workspace_bytes;
     const std::lock_guard<std::mutex> lock(calls_.cudnn_mutex_);
-    check(calls_.libraries_.cudnnConvolutionForward(calls_.cudnn_, scale_.one.data(), c.input, at(0), c.filter, at(1),
-                                                    c.operation, algorithm_, reinterpret_cast<void*>(calls_.workspace_),
-                                                    kWorkspaceBytes, scale_.zero.data(), c.output, at(2)),
-          "cudnnConvolutionForward");
+    if (calls_.cudnn_stream_ != stream) check(l.cudnnSetStream(calls_.cudnn_, stream), "cudnnSetStream");
+    calls_.cudnn_stream_ = stream;
+    switch (algorithm_.direction) {
+      case Direction::kForward:
+        return check(l.cudnnConvolutionForward(calls_.cudnn_, one, c.input, at(0), c.filter, at(1), c.operation,
+                                               static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number), workspace,
+                                               bytes, zero, c.output, at(2)),
+                     "cudnnConvolutionForward");
+      case Direction::kInputGradient:
+        return check(l.cudnnConvolutionBackwardData(calls_.cudnn_, one, c.filter, at(1), c.output, at(0), c.operation,
+                                                    static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number),
+                                                    workspace, bytes, zero, c.input, at(2)),
+                     "cudnnConvolutionBackwardData");
+      case Direction::kFilterGradient:
+        return check(l.cudnnConvolutionBackwardFilter(calls_.cudnn_, one, c.input, at(0), c.output, at(1), c.operation,
+                                                      static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
+                                                      workspace, bytes, zero, c.filter, at(2)),
+                     "cudnnConvolutionBackwardFilter");
+    }
   }
 
  private:
   LibraryCalls& calls_;
-  const std::shared_ptr<const Convolution> convolution_;
+  const std::shared_ptr<const ConvolutionDescriptors> convolution_;
   const Scale scale_;
-  const cudnnConvolutionFwdAlgo_t algorithm_;
+  const Algorithm algorithm_;
+  const CUdeviceptr workspace_;
 };
 
 /// A plan of cuFFT.
-class LibraryCalls::FftWay final : public Way {
+class LibraryCalls::FftWay final : public LibraryWay {
  public:
-  FftWay(const Libraries& libraries, cufftHandle plan, int direction)
-      : libraries_(libraries), plan_(plan), direction_(direction) {}
+  /// `stream` is the plan's stream.
+  FftWay(const Libraries& libraries, cufftHandle plan, int direction, CUstream stream)
+      : libraries_(libraries), plan_(plan), direction_(direction), stream_(stream) {}
   FftWay(const FftWay&) = delete;
   FftWay& operator=(const FftWay&) = delete;
   ~FftWay() override { libraries_.cufftDestroy(plan_); }
 
-  void launch(const uint64_t* addresses) override {
+  void launch(const uint64_t* addresses, CUstream stream) override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (stream_ != stream) check(libraries_.cufftSetStream(plan_, stream), "cufftSetStream");
+    stream_ = stream;
     check(libraries_.cufftXtExec(plan_, reinterpret_cast<void*>(addresses[0]), reinterpret_cast<void*>(addresses[1]),
                                  direction_),
           "cufftXtExec");
@@ -246,12 +282,19 @@ class LibraryCalls::FftWay final : public Way {
   const cufftHandle plan_;
   const int direction_;
   std::mutex mutex_;  ///< one thread at a time may use a plan
+  CUstream stream_;   ///< the plan's stream
 };
 
-LibraryCalls::LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate)
-    : libraries_(libraries), stream_(stream), allocate_(std::move(allocate)) {}
+LibraryCalls::LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check,
+                           CUstream stream, Allocate allocate)
+    : libraries_(libraries),
+      driver_(driver),
+      check_(std::move(check)),
+      stream_(stream),
+      allocate_(std::move(allocate)) {}
 
 LibraryCalls::~LibraryCalls() {
+  if (capture_stream_) driver_.cuStreamDestroy_v2(capture_stream_);
   if (cudnn_) libraries_.cudnnDestroy(cudnn_);
   if (cublas_) libraries_.cublasLtDestroy(cublas_);
 }
@@ -266,15 +309,44 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCa
     if (error.code() == COLLET_UNAVAILABLE) throw;
     return {};
   }
+  if (const auto* factorization = std::get_if<codegen::LibraryFactorization>(&what))
+    return prepare_factorization(*factorization);
   return prepare_fft(std::get<codegen::LibraryFft>(what));
 }
 
 void LibraryCalls::drop(Handle way) noexcept {
-  delete reinterpret_cast<Way*>(way);
+  delete reinterpret_cast<LibraryWay*>(way);
 }
 
 void LibraryCalls::launch(Handle way, const uint64_t* addresses) {
-  reinterpret_cast<Way*>(way)->launch(addresses);
+  reinterpret_cast<LibraryWay*>(way)->launch(addresses, stream_);
+}
+
+CUgraph LibraryCalls::capture(Handle way, const uint64_t* addresses) {
+  const std::lock_guard<std::mutex> lock(capture_mutex_);
+  if (!capture_stream_) {
+    check_(driver_.cuStreamCreateWithPriority(&capture_stream_, CU_STREAM_NON_BLOCKING, 0),
+           "cuStreamCreateWithPriority");
+  }
+  CUgraph graph = nullptr;
+  check_(driver_.cuStreamBeginCapture_v2(capture_stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+         "cuStreamBeginCapture_v2");
+  try {
+    reinterpret_cast<LibraryWay*>(way)->launch(addresses, capture_stream_);
+  } catch (...) {
+    driver_.cuStreamEndCapture(capture_stream_, &graph);
+    if (graph) driver_.cuGraphDestroy(graph);
+    throw;
+  }
+  check_(driver_.cuStreamEndCapture(capture_stream_, &graph), "cuStreamEndCapture");
+  return graph;
+}
+
+std::vector<CUdeviceptr> LibraryCalls::areas() const {
+  std::vector<CUdeviceptr> out;
+  if (matrix_calls_) out = matrix_calls_->areas();
+  for (const auto& [bytes, area] : areas_) out.push_back(area);
+  return out;
 }
 
 cublasLtHandle_t LibraryCalls::cublas() {
@@ -296,6 +368,8 @@ cudnnHandle_t LibraryCalls::cudnn() {
     if (set != CUDNN_STATUS_SUCCESS) libraries_.cudnnDestroy(made);
     check(set, "cudnnSetStream");
     cudnn_ = made;
+    const std::lock_guard<std::mutex> stream_lock(cudnn_mutex_);
+    cudnn_stream_ = stream_;
   }
   return cudnn_;
 }
@@ -306,7 +380,7 @@ void LibraryCalls::make_workspace() {
   areas_.emplace(kWorkspaceBytes, workspace_);
 }
 
-CUdeviceptr LibraryCalls::fft_area(uint64_t bytes) {
+CUdeviceptr LibraryCalls::area(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = areas_.lower_bound(bytes);
   if (found != areas_.end()) return found->second;
@@ -381,7 +455,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
   for (int i = 0; i < count; ++i) {
     if (found[static_cast<size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
     out.push_back(reinterpret_cast<Handle>(
-        static_cast<Way*>(new ProductWay(*this, product, found[static_cast<size_t>(i)].algo))));
+        static_cast<LibraryWay*>(new ProductWay(*this, product, found[static_cast<size_t>(i)].algo))));
   }
   return out;
 }
@@ -417,6 +491,32 @@ std::optional<std::vector<int>> to_ints(const std::vector<int64_t>& from) {
 /// have larger errors.
 bool is_direct(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
+}
+bool is_direct(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm <= CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+}
+bool is_direct(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm <= CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 || algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+}
+
+/// Returns the numbers of the algorithms that cuDNN proposes and that suit, the fastest first. `propose` fills in the
+/// proposals and their number, and `bytes_of` the bytes of workspace of an algorithm; both return a status.
+template <class Algorithm, class Propose, class BytesOf>
+std::vector<std::pair<uint32_t, uint64_t>> algorithms(const Propose& propose, const BytesOf& bytes_of) {
+  std::array<cudnnAlgorithmPerf<Algorithm>, 8> found{};
+  int count = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> out;
+  if (propose(static_cast<int>(found.size()), &count, found.data()) != CUDNN_STATUS_SUCCESS) return out;
+  std::set<Algorithm> known;  // the library lists an algorithm once for each math type
+  for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
+    const cudnnAlgorithmPerf<Algorithm>& one = found[static_cast<size_t>(i)];
+    size_t bytes = 0;
+    const bool suits = one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) &&
+                       one.determinism == CUDNN_DETERMINISTIC && known.insert(one.algo).second &&
+                       bytes_of(one.algo, &bytes) == CUDNN_STATUS_SUCCESS && bytes <= kMostConvolutionWorkspaceBytes;
+    if (suits) out.emplace_back(one.algo, bytes);
+  }
+  return out;
 }
 
 /// The dimensions of a convolution's arrays in cuDNN's order: batch, features, spatial dimensions.
@@ -472,8 +572,8 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
     if (elements > INT32_MAX) return {};
   }
   const int rank = static_cast<int>(input->size());
-  const cudnnHandle_t handle = cudnn();
-  auto made = std::make_shared<ConvolutionWay::Convolution>(libraries_);
+  cudnn();
+  auto made = std::make_shared<ConvolutionDescriptors>(libraries_);
   check(libraries_.cudnnCreateTensorDescriptor(&made->input), "cudnnCreateTensorDescriptor");
   check(libraries_.cudnnCreateFilterDescriptor(&made->filter), "cudnnCreateFilterDescriptor");
   check(libraries_.cudnnCreateTensorDescriptor(&made->output), "cudnnCreateTensorDescriptor");
@@ -482,8 +582,6 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
   const cudnnMathType_t math = c.type == COLLET_TYPE_F32 && !c.tf32 ? CUDNN_FMA_MATH
                                : is_half                            ? CUDNN_TENSOR_OP_MATH
                                                                     : CUDNN_DEFAULT_MATH;
-  std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found{};
-  int count = 0;
   // From here on, an error means that the library does not support the convolution.
   const bool is_there =
       libraries_.cudnnSetTensorNdDescriptor(made->input, *type, rank, input->data(), input_strides->data()) ==
@@ -498,24 +596,69 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                  *sum) == CUDNN_STATUS_SUCCESS &&
       libraries_.cudnnSetConvolutionGroupCount(made->operation, static_cast<int>(c.groups)) == CUDNN_STATUS_SUCCESS &&
       libraries_.cudnnSetConvolutionMathType(made->operation, math) == CUDNN_STATUS_SUCCESS;
-  const std::lock_guard<std::mutex> lock(cudnn_mutex_);
-  if (!is_there || libraries_.cudnnGetConvolutionForwardAlgorithm_v7(handle, made->input, made->filter, made->operation,
-                                                                     made->output, static_cast<int>(found.size()),
-                                                                     &count, found.data()) != CUDNN_STATUS_SUCCESS)
-    return {};
-  std::set<cudnnConvolutionFwdAlgo_t> known;  // the library lists an algorithm once for each math type
-  std::vector<Handle> out;
-  for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
-    const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
-    size_t bytes = 0;
-    const bool suits =
-        one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) && one.determinism == CUDNN_DETERMINISTIC &&
-        libraries_.cudnnGetConvolutionForwardWorkspaceSize(handle, made->input, made->filter, made->operation,
-                                                           made->output, one.algo, &bytes) == CUDNN_STATUS_SUCCESS &&
-        bytes <= kWorkspaceBytes;
-    if (!suits) continue;
-    out.push_back(reinterpret_cast<Handle>(static_cast<Way*>(new ConvolutionWay(*this, made, c.sum_type, one.algo))));
+  if (!is_there) return {};
+  std::vector<std::pair<uint32_t, uint64_t>> found;
+  {
+    const std::lock_guard<std::mutex> lock(cudnn_mutex_);
+    found = find_algorithms(c.direction, *made);
   }
+  std::vector<Handle> out;
+  for (const auto& [number, bytes] : found) {
+    const CUdeviceptr workspace = bytes <= kWorkspaceBytes ? workspace_ : area(bytes);
+    out.push_back(reinterpret_cast<Handle>(static_cast<LibraryWay*>(
+        new ConvolutionWay(*this, made, c.sum_type, {c.direction, number, bytes}, workspace))));
+  }
+  return out;
+}
+
+std::vector<std::pair<uint32_t, uint64_t>> LibraryCalls::find_algorithms(
+    codegen::LibraryConvolution::Direction direction, const ConvolutionDescriptors& c) {
+  using Direction = codegen::LibraryConvolution::Direction;
+  const Libraries& l = libraries_;
+  switch (direction) {
+    case Direction::kForward:
+      return algorithms<cudnnConvolutionFwdAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionForwardAlgorithm_v7(cudnn_, c.input, c.filter, c.operation, c.output, wanted,
+                                                            count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionForwardWorkspaceSize(cudnn_, c.input, c.filter, c.operation, c.output,
+                                                             algorithm, bytes);
+          });
+    case Direction::kInputGradient:
+      return algorithms<cudnnConvolutionBwdDataAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn_, c.filter, c.output, c.operation, c.input,
+                                                                 wanted, count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionBackwardDataWorkspaceSize(cudnn_, c.filter, c.output, c.operation, c.input,
+                                                                  algorithm, bytes);
+          });
+    case Direction::kFilterGradient:
+      return algorithms<cudnnConvolutionBwdFilterAlgo_t>(
+          [&](int wanted, int* count, auto* found) {
+            return l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn_, c.input, c.output, c.operation, c.filter,
+                                                                   wanted, count, found);
+          },
+          [&](auto algorithm, size_t* bytes) {
+            return l.cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn_, c.input, c.output, c.operation, c.filter,
+                                                                    algorithm, bytes);
+          });
+  }
+  return {};
+}
+
+std::vector<LibraryCalls::Handle> LibraryCalls::prepare_factorization(const codegen::LibraryFactorization& what) {
+  if (!libraries_.has_factorizations()) return {};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!matrix_calls_) matrix_calls_ = std::make_unique<MatrixCalls>(libraries_, driver_, check_, stream_, allocate_);
+  }
+  std::vector<Handle> out;
+  for (std::unique_ptr<LibraryWay>& way : matrix_calls_->prepare(what))
+    out.push_back(reinterpret_cast<Handle>(way.release()));
   return out;
 }
 
@@ -539,7 +682,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
   std::vector<long long> from = stored(is_real_in), to = stored(is_real_out);
   cufftHandle plan = 0;
   check(libraries_.cufftCreate(&plan), "cufftCreate");
-  auto way = std::make_unique<FftWay>(libraries_, plan, fft.inverse ? kFftInverse : kFftForward);
+  auto way = std::make_unique<FftWay>(libraries_, plan, fft.inverse ? kFftInverse : kFftForward, stream_);
   size_t work_bytes = 0;
   check(libraries_.cufftSetAutoAllocation(plan, 0), "cufftSetAutoAllocation");
   check(libraries_.cufftXtMakePlanMany(plan, static_cast<int>(lengths.size()), lengths.data(), from.data(), 1,
@@ -547,10 +690,10 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
                                        is_real_in ? *out : *in),
         "cufftXtMakePlanMany");
   if (work_bytes != 0) {
-    check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(fft_area(work_bytes))), "cufftSetWorkArea");
+    check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(area(work_bytes))), "cufftSetWorkArea");
   }
   check(libraries_.cufftSetStream(plan, stream_), "cufftSetStream");
-  return {reinterpret_cast<Handle>(static_cast<Way*>(way.release()))};
+  return {reinterpret_cast<Handle>(static_cast<LibraryWay*>(way.release()))};
 }
 
 }  // namespace collet::gpu

@@ -395,6 +395,50 @@ TEST_F(LibraryTest, RealTransformAndBack) {
   device.free(at_y);
 }
 
+// A product between two copies, started with more sets of addresses than captured graphs are kept for, and with each set
+// again.
+TEST_F(LibraryTest, CallsArePartOfSequences) {
+  constexpr int64_t kSize = 3;
+  constexpr uint64_t kBytes = 256;  // of each matrix, with what follows it
+  constexpr uint64_t kRuns = 7;
+  codegen::LibraryProduct p;
+  p.a = p.b = p.c = matrix(kSize, kSize, false);
+  p.rows = p.columns = p.depth = kSize;
+  p.sum_type = COLLET_TYPE_F32;
+  const auto ways = device.prepare(p);
+  ASSERT_FALSE(ways.empty());
+  ASSERT_TRUE(device.may_be_in_sequence(ways[0]));
+  std::vector<float> in(kRuns * kBytes / sizeof(float));
+  std::iota(in.begin(), in.end(), 1.0F);
+  const kernel::Memory from = upload(in), copied = device.allocate(kRuns * kBytes, 256),
+                       squared = device.allocate(kRuns * kBytes, 256), to = device.allocate(kRuns * kBytes, 256);
+  const auto arguments = [&](uint64_t run) {
+    const uint64_t at = run * kBytes;
+    return std::vector<uint64_t>{copied + at,  from + at, kBytes,       copied + at, copied + at,
+                                 squared + at, to + at,   squared + at, 36};
+  };
+  codegen::GridDevice::Sequence sequence;
+  sequence.items = {{0, 1, 1, 0, 3}, {0, 1, 1, 3, 3, 0, ways[0]}, {0, 1, 1, 6, 3}};
+  sequence.arguments = arguments(0);
+  launch(ways[0], {from, from, squared});
+  const auto handle = device.keep_sequence(sequence);
+  ASSERT_NE(handle, 0U);
+  for (uint64_t run = 0; run < 2 * kRuns; ++run) device.start_sequence(handle, arguments(run % kRuns));
+  launch(ways[0], {from, from, squared});  // the library's stream is the device's again
+  const std::vector<float> out = download<float>(to, in.size());
+  for (uint64_t run = 0; run < kRuns; ++run) {
+    const size_t first = run * kBytes / sizeof(float);
+    for (size_t i = 0; i < 9; ++i) {
+      float sum = 0;
+      for (size_t k = 0; k < 3; ++k) sum += in[first + i / 3 * 3 + k] * in[first + k * 3 + i % 3];
+      ASSERT_EQ(out[first + i], sum) << run << " " << i;
+    }
+  }
+  device.drop_sequence(handle);
+  for (const auto way : ways) device.drop_prepared(way);
+  for (const kernel::Memory at : {from, copied, squared, to}) device.free(at);
+}
+
 TEST(Libraries, ThoseThatAreNotThereAreNotUsed) {
   const Libraries none = open_libraries("/nowhere/libnone.so");
   EXPECT_FALSE(none.has_products());

@@ -9,6 +9,7 @@
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/lower/collective.h"
+#include "sdk/codegen/lower/factorize.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/lower/scalar_block.h"
@@ -107,6 +108,7 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
     return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
   }
   if (can_inline(graph, node) || has_node_kernel(graph, node)) return {};
+  if (target.has_grid() && target.grid.libraries.factorizations && library_factorization(graph, node)) return {};
   if (has_routine(graph, node)) {
     if (target.routines || (target.has_grid() && node.opcode == COLLET_OP_SORT)) return {};
     if (target.grid.libraries.fft && node.opcode == COLLET_OP_FFT) return {};
@@ -215,6 +217,11 @@ Status answer_ops(const collet_program* program, const Target& target, const uin
 
 const char* routine_composite(uint32_t index) {
   return has_lapack() ? factorization_name(index) : nullptr;
+}
+
+const char* library_composite(uint32_t index) {
+  constexpr uint32_t kCount = 5;  // lu, geqrf, householder_product, eigh and svd are the first ones
+  return index < kCount ? factorization_name(index) : nullptr;
 }
 
 Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection) {

@@ -12,6 +12,7 @@
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/collective.h"
+#include "sdk/codegen/lower/factorize.h"
 
 namespace collet::codegen {
 
@@ -292,9 +293,11 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
   });
   // If several kernels write parts of the result, the epilogue, which needs all of it, cannot be part of one of them.
-  if (attention.empty() && writers == 1) {
+  if (attention.empty() && writers >= 1) {
     if (std::optional<LibraryWay> way = library_way(n, kernels)) {
+      KernelPlan* const later = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
       add_choice(kernels, result, *way, drafts);
+      if (writers > 1) epilogue_ = later;
       return {};
     }
   }
@@ -343,7 +346,11 @@ RangeId Compiler::copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& 
 }
 
 void Compiler::routine(const Node& n, Drafts& drafts) {
-  if (target_.has_grid()) return n.opcode == COLLET_OP_FFT ? add_fft(n, drafts) : add_sort(n, drafts);
+  if (target_.has_grid()) {
+    if (n.opcode == COLLET_OP_SORT) return add_sort(n, drafts);
+    if (n.opcode == COLLET_OP_FFT) return add_fft(n, drafts);
+    return add_factorization(n, *library_factorization(graph_, n), drafts);
+  }
   ++time_;
   Draft d;
   d.step.kind = StepKind::kRoutine;

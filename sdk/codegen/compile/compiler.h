@@ -129,7 +129,10 @@ class Compiler {
   struct LibraryWay {
     LibraryCall call;
     std::vector<ValueId> operands;
-    std::optional<KernelPlan> before;  ///< writes an operand in the order of dimensions that the library needs
+    std::vector<KernelPlan>
+        before;  ///< kernels that compute operands, or copy them in the order that the library needs
+    /// The result's dimensions in the order in which the library writes them; empty if it writes the result as it is.
+    std::vector<size_t> result_order;
   };
   /// Returns the library call for a product or convolution that `kernels` compute. Empty if the target has no library
   /// for it, or if an op is fused into its operands.
@@ -145,6 +148,8 @@ class Compiler {
   void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
   /// Adds an fft that the device's library computes.
   void add_fft(const Node& n, Drafts& drafts);
+  /// Adds factorizations that the device's library computes.
+  void add_factorization(const Node& n, LibraryFactorization f, Drafts& drafts);
   /// Adds a value that the host writes: a number of the participant, or a state of random numbers.
   void add_host_value(const Node& n, Drafts& drafts);
   /// An array of each member of a collective, from which it makes another one.

@@ -33,25 +33,27 @@ std::optional<Compiler::LibraryWay> Compiler::library_way(const Node& n, const s
   const LibraryProduct& p = match.product;
   if (p.batches * p.rows * p.columns * p.depth < libraries.least_product) return std::nullopt;
   const std::vector<ValueId>& buffers = kernels[0].buffers;
-  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, std::nullopt};
+  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, {}, {}};
 }
 
 std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
-  if (!is_input(n.operands[0]) || !is_input(n.operands[1])) return std::nullopt;
   ConvolutionMatch match;
   if (!match_convolution(graph_, n, match)) return std::nullopt;
   const LibraryConvolution& c = match.convolution;
   int64_t points = c.batch * c.output_features * c.input_features / c.groups;
   for (const LibraryConvolution::Dimension& d : c.dims) points *= d.output * d.window;
   if (points < std::max<int64_t>(target_.grid.libraries.least_product, 1)) return std::nullopt;
-  LibraryWay way{c, n.operands, std::nullopt};
-  if (match.filter_order.empty()) return way;
-  const ArrayType filter = graph_.type(n.operands[1]);
-  Dims dims;
-  for (const size_t d : match.filter_order) dims.push_back(filter.dims[d]);
-  const ValueId ordered = temporary(filter.element, dims);
-  way.before = permute_kernel(graph_, n.operands[1], match.filter_order, ordered);
-  way.operands[1] = ordered;
+  LibraryWay way{c, n.operands, {}, match.result_order};
+  const auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
+  for (size_t i = 0; i < way.operands.size(); ++i) {
+    const LibraryOrder order = i == 1 ? match.filter : LibraryOrder();
+    if (order.is_plain() && is_input(way.operands[i])) continue;
+    KernelPlan kernel;
+    if (!operand_kernel(graph_, [this](ValueId v) { return is_input(v); }, way.operands[i], order, make, kernel))
+      return std::nullopt;
+    way.operands[i] = kernel.writes[0];
+    way.before.push_back(std::move(kernel));
+  }
   return way;
 }
 
@@ -97,7 +99,7 @@ void Compiler::add_choice(std::vector<KernelPlan>& kernels, ValueId result, Libr
 
 void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed, KernelPlan* epilogue,
                                Drafts& drafts) {
-  if (way.before) add_kernel(*way.before, drafts);
+  for (KernelPlan& kernel : way.before) add_kernel(kernel, drafts);
   ++time_;
   const ValueId last = epilogue ? epilogue->writes[0] : result;
   // The epilogue updates the result of the product in place, unless it may overwrite another operand: that one must
@@ -106,8 +108,21 @@ void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed
   if (shares) range_[result] = range_[last] = buffers_.add_in(computed, time_);
   std::vector<RangeId> ranges;
   for (ValueId v : way.operands) ranges.push_back(read(v));
-  ranges.push_back(write(result));
+  ValueId written = result;
+  if (!way.result_order.empty()) {
+    const ArrayType type = graph_.type(result);
+    Dims dims;
+    for (const size_t d : way.result_order) dims.push_back(type.dims[d]);
+    written = temporary(type.element, dims);
+  }
+  ranges.push_back(write(written));
   add_library_call(std::move(way.call), std::move(ranges), drafts);
+  if (written != result) {
+    std::vector<size_t> back(way.result_order.size());
+    for (size_t d = 0; d < back.size(); ++d) back[way.result_order[d]] = d;
+    KernelPlan permute = permute_kernel(graph_, written, back, result);
+    add_kernel(permute, drafts);
+  }
   if (!epilogue) return;
   // Live only from the time at which the epilogue kernel runs.
   if (!shares) range_[last] = buffers_.add_in(computed, time_ + 1);

@@ -399,6 +399,48 @@ TEST(GridPlan, ConvolutionForATargetWithALibrary_HasBothWays) {
   EXPECT_FALSE(has(plan_of_convolution(0), "library")) << "padding of one side";
 }
 
+/// Returns the launch plan of f(a) for a matrix a [2, m, n] of f32 and a target whose library has factorizations.
+template <class Make>
+std::string plan_of_factorization(int64_t m, int64_t n, const Make& make) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle a = e.argument(kF32, {2, m, n});
+  e.results({make(b, e, a)});
+  Target target;
+  target.grid.warp = 32;
+  target.grid.libraries.factorizations = true;
+  target.routines = false;
+  const collet_program* const built = b.finish();
+  EXPECT_TRUE(check_program(built, target, nullptr).ok());
+  PlannedProgram program;
+  const Status status = plan_program(built, target, CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  target.grid.libraries.factorizations = false;
+  EXPECT_FALSE(check_program(built, target, nullptr).ok()) << "without a library, the SDK expands it";
+  return print_launch_plan(program.plan);
+}
+
+TEST(GridPlan, Cholesky_IsTheOtherTriangleOfTheTranspose) {
+  const std::string plan = plan_of_factorization(5, 5, [](ProgramBuilder&, RegionBuilder& e, Handle a) {
+    return e.op(COLLET_OP_CHOLESKY, kF32, {2, 5, 5}, {a}, collet_cholesky_attrs{1, 0});
+  });
+  EXPECT_TRUE(has(plan, "library 0: cholesky of 2 of 5 x 5, f32, upper\n")) << plan;
+  EXPECT_TRUE(has(plan, "copy(argument0, workspace+128)")) << "the argument is not overwritten\n" << plan;
+  EXPECT_TRUE(has(plan, "library 0(workspace+128, workspace+384)")) << plan;
+}
+
+TEST(GridPlan, TriangularSolve_IsTheTransposedSystem) {
+  const std::string plan = plan_of_factorization(5, 5, [](ProgramBuilder&, RegionBuilder& e, Handle a) {
+    collet_triangular_solve_attrs attrs{};
+    attrs.left_side = 1;
+    attrs.lower = 1;
+    attrs.transpose_a = COLLET_TRANSPOSE_ADJOINT;
+    return e.op(COLLET_OP_TRIANGULAR_SOLVE, kF32, {2, 5, 3}, {a, e.argument(kF32, {2, 5, 3})}, attrs);
+  });
+  EXPECT_TRUE(has(plan, "library 0: triangular-solve of 2 of 3 x 5, f32, upper, right, adjoint\n")) << plan;
+  EXPECT_TRUE(has(plan, "library 0(argument0, result0)\n")) << plan;
+}
+
 TEST(GridPlan, InverseFft_IsScaledAndKeepsItsOperand) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 #include <thread>
+#include <tuple>
 
 namespace collet::codegen {
 namespace {
@@ -172,6 +173,65 @@ TEST(GridTuner, ChoicesAreReadAgain) {
     detail::GridTuner third(device, code);
     EXPECT_FALSE(third.read(wrong)) << "'" << wrong << "'";
     EXPECT_EQ(third.choices(), (std::vector<uint32_t>{0, 0, 0}));
+  }
+}
+
+/// Returns a plan with `count` equal factorizations.
+CompiledProgram factorizations(uint32_t count) {
+  CompiledProgram out;
+  LaunchPlan& plan = out.plan;
+  LibraryFactorization eigh;
+  eigh.kind = LibraryFactorization::Kind::kEigh;
+  eigh.type = COLLET_TYPE_F32;
+  eigh.rows = eigh.columns = 15;
+  for (uint32_t i = 0; i < count; ++i) {
+    Step step;
+    step.kind = StepKind::kLibrary;
+    step.call = i;
+    step.first_place = static_cast<uint32_t>(plan.places.size());
+    step.places = 3;
+    for (uint64_t p = 0; p < 3; ++p) plan.places.push_back({0, (3 * i + p) * 1024, FakeDevice::kBytes});
+    plan.libraries.emplace_back(eigh);
+    plan.steps.push_back(step);
+  }
+  return out;
+}
+
+TEST(GridTuner, FastestWayOfAFactorizationIsTaken) {
+  FakeDevice device;
+  device.way_times = {microseconds(2000), microseconds(1), microseconds(1000)};
+  EXPECT_EQ(measured(device, factorizations(1)), (std::vector<uint32_t>{2}));
+  const int once = device.library_calls;
+  EXPECT_EQ(measured(device, factorizations(3)), (std::vector<uint32_t>{2, 2, 2}));
+  EXPECT_LE(device.library_calls - once, 2 * once) << "equal ones are measured once";
+  device.refused = 101;
+  EXPECT_EQ(measured(device, factorizations(1)), (std::vector<uint32_t>{3}));
+}
+
+TEST(GridTuner, OnlyWayOfAFactorizationIsNotMeasured) {
+  FakeDevice device;
+  device.way_times = {microseconds(1)};
+  EXPECT_EQ(measured(device, factorizations(1)), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(device.library_calls, 0);
+  device.way_times = {microseconds(2000), microseconds(1)};
+  device.is_full = true;
+  EXPECT_EQ(measured(device, factorizations(1)), (std::vector<uint32_t>{1})) << "without memory, the first one";
+  device.is_full = false;
+  device.prefers = true;
+  EXPECT_EQ(measured(device, factorizations(1)), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(device.library_calls, 0);
+}
+
+TEST(GridCode, FactorizationsUseTheWayOfTheirNumber) {
+  FakeDevice device;
+  device.way_times = {microseconds(1), microseconds(1)};
+  const CompiledProgram program = factorizations(2);
+  for (const auto& [choices, first, second] :
+       {std::tuple<std::vector<uint32_t>, uint64_t, uint64_t>{{2, 1}, 101, 100}, {{}, 100, 100}, {{9, 0}, 100, 100}}) {
+    detail::GridCode code(device, program, "test");
+    code.choose(choices);
+    EXPECT_EQ(code.way(0), first);
+    EXPECT_EQ(code.way(1), second);
   }
 }
 

@@ -20,8 +20,12 @@ std::string print_call(const LibraryProduct& p) {
 }
 
 std::string print_call(const LibraryConvolution& c) {
-  std::string text = "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
-                     std::to_string(c.output_features) + " features";
+  using Direction = LibraryConvolution::Direction;
+  std::string text = c.direction == Direction::kInputGradient    ? "gradient of the input of a "
+                     : c.direction == Direction::kFilterGradient ? "gradient of the filter of a "
+                                                                 : "";
+  text += "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
+          std::to_string(c.output_features) + " features";
   if (c.groups != 1) text += " in " + std::to_string(c.groups) + " groups";
   for (const LibraryConvolution::Dimension& d : c.dims) {
     text += ", " + std::to_string(d.input) + " to " + std::to_string(d.output) + " by " + std::to_string(d.window);
@@ -38,6 +42,20 @@ std::string print_call(const LibraryFft& f) {
   text += std::to_string(f.batches) + " of ";
   for (size_t i = 0; i < f.lengths.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(f.lengths[i]);
   return text + ", " + collet_type_name(f.operand_type) + " -> " + collet_type_name(f.result_type);
+}
+
+std::string print_call(const LibraryFactorization& f) {
+  using Kind = LibraryFactorization::Kind;
+  std::string text = std::string(name_of(f.kind)) + " of " + std::to_string(f.batches) + " of " +
+                     std::to_string(f.rows) + " x " + std::to_string(f.columns) + ", " + collet_type_name(f.type);
+  const bool has_triangle = f.kind == Kind::kCholesky || f.kind == Kind::kTriangularSolve || f.kind == Kind::kEigh;
+  if (has_triangle) text += f.lower ? ", lower" : ", upper";
+  if (f.kind == Kind::kTriangularSolve) text += f.left ? ", left" : ", right";
+  if (f.unit_diagonal) text += ", unit diagonal";
+  if (f.transposed) text += f.conjugated ? ", adjoint" : ", transposed";
+  if (f.kind == Kind::kReflectors) text += ", " + std::to_string(f.factors) + " factors";
+  if (f.vectors) text += f.full ? ", all vectors" : ", vectors";
+  return text;
 }
 
 class Printer {

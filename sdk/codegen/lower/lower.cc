@@ -355,6 +355,39 @@ KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<si
   });
 }
 
+bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId operand, const LibraryOrder& how,
+                    const MakeValue& make, KernelPlan& out) {
+  const ArrayType type = graph.type(operand);
+  std::vector<size_t> order = how.order;
+  for (size_t d = order.size(); d < type.dims.size(); ++d) order.push_back(d);
+  Dims dims;
+  if (how.groups > 1) dims.push_back(how.groups);
+  for (const size_t d : order)
+    dims.push_back(how.groups > 1 && d == how.grouped ? type.dims[d] / how.groups : type.dims[d]);
+  const ValueId to = make(type.element, dims);
+  out = {};
+  out.kernel = nest(dims);
+  KernelBuilder builder(graph, out.kernel, is_input);
+  const Position at = loop_position(0, dims.size());
+  Position source;
+  source.at.resize(type.dims.size());
+  const size_t first = how.groups > 1 ? 1 : 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t d = order[i];
+    Index& index = source[d];
+    index = at[first + i];
+    if (how.groups > 1 && d == how.grouped) index = add_scaled(index, at[0], type.dims[d] / how.groups);
+    if (std::find(how.reversed.begin(), how.reversed.end(), d) == how.reversed.end()) continue;
+    index = add_scaled({}, index, -1);
+    index.constant += type.dims[d] - 1;
+  }
+  const ExprId x = builder.value(operand, source);
+  out.kernel.stores.push_back({builder.output(to), x, builder.linear(at, dims), kNoExpr});
+  out.writes = {to};
+  out.buffers = builder.buffers();
+  return !builder.failed();
+}
+
 KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to) {
   const ArrayType& type = graph.type(to);
   const size_t rank = type.dims.size();

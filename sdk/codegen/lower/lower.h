@@ -113,6 +113,20 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 /// Returns the kernel that transposes `from` to `to`: dimension i of `to` is dimension order[i] of `from`.
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
+/// How a library reads an operand of a convolution.
+struct LibraryOrder {
+  std::vector<size_t> order;     ///< the operand's dimensions, outermost first; empty: as they are
+  std::vector<size_t> reversed;  ///< dimensions along which it is read backwards
+  /// With more than one group, dimension `grouped` is divided into groups, whose number is the first dimension.
+  int64_t groups = 1;
+  size_t grouped = 0;
+  bool is_plain() const { return order.empty() && reversed.empty() && groups == 1; }
+};
+/// Makes the kernel that computes an operand of a convolution, or copies it if it is in memory, in the order in which a
+/// library reads it. Returns false if it cannot be computed element by element.
+bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId operand, const LibraryOrder& how,
+                    const MakeValue& make, KernelPlan& out);
+
 /// Returns the kernel that copies the operand of an inverse transform to real numbers, with Hermitian symmetry:
 /// elements that must be conjugates of each other are replaced by their mean. The innermost `transformed` dimensions
 /// are transformed, and the last of them has `length` real points.

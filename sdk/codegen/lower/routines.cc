@@ -126,7 +126,7 @@ bool plain_comparison(const Graph& graph, const Block& block, bool& descending, 
 bool can_factorize(const Graph& graph, const Node& node) {
   constexpr int64_t kMost = 16384;  // sizes of work arrays, which are s32, must not overflow
   const Factorization kind = factorization_of(graph.program, node.op);
-  if (kind == Factorization::kUnknown || node.operands.empty() || node.results.empty() || !has_lapack()) return false;
+  if (kind == Factorization::kUnknown || node.operands.empty() || node.results.empty()) return false;
   // JAX passes constants of the decomposition before the actual operands.
   const size_t inputs = kind == Factorization::kReflectors ? 2 : 1;
   if (node.operands.size() < inputs) return false;
@@ -211,6 +211,12 @@ bool has_long_rows(const Graph& graph, const Node& node) {
   return dims[static_cast<size_t>(dim)] > INT32_MAX;
 }
 
+bool has_factorization(const Graph& graph, const Node& node) {
+  if (node.opcode == COLLET_OP_CHOLESKY || node.opcode == COLLET_OP_TRIANGULAR_SOLVE)
+    return real_or_complex(graph.type(node.operands[0]).element);
+  return can_factorize(graph, node);
+}
+
 bool has_routine(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_SORT:
@@ -228,9 +234,9 @@ bool has_routine(const Graph& graph, const Node& node) {
       return type.element == COLLET_TYPE_U64 && type.elements == 2;
     }
     case COLLET_OP_CUSTOM_CALL:
-      return can_factorize(graph, node) || (is_topk_call(graph, node) && !has_long_rows(graph, node));
+      return (can_factorize(graph, node) && has_lapack()) || (is_topk_call(graph, node) && !has_long_rows(graph, node));
     case COLLET_OP_CALL:
-      return can_factorize(graph, node);
+      return can_factorize(graph, node) && has_lapack();
     case COLLET_OP_FFT:
     case COLLET_OP_CHOLESKY:
     case COLLET_OP_TRIANGULAR_SOLVE:

@@ -39,6 +39,10 @@ Comparator comparator_of(const Graph& graph, const Node& node);
 /// order.
 std::optional<KeyRule> key_rule_of(const Graph& graph, const Node& node);
 
+/// True for a cholesky, a triangular-solve, and a factorization that is called by name, of types and shapes that LAPACK
+/// has.
+bool has_factorization(const Graph& graph, const Node& node);
+
 /// True if there is a routine for the node.
 bool has_routine(const Graph& graph, const Node& node);
 

@@ -119,56 +119,158 @@ bool is_ordered(const std::vector<size_t>& order) {
   return true;
 }
 
+/// The attributes and arrays of a convolution.
+struct ConvolutionNode {
+  ConvolutionNode(const Graph& graph, const Node& node)
+      : a(attributes<collet_convolution_attrs>(graph, node)),
+        input(graph.type(node.operands[0])),
+        filter(graph.type(node.operands[1])),
+        result(graph.type(node.results[0])),
+        size(integers(graph, a.window.size)),
+        stride(integers(graph, a.window.stride)),
+        low(integers(graph, a.window.padding_low)),
+        high(integers(graph, a.window.padding_high)),
+        holes(integers(graph, a.window.base_dilation)),
+        dilation(integers(graph, a.window.window_dilation)),
+        reversal(integers(graph, a.window.reversal)),
+        of_input(integers(graph, a.labels.input_spatial)),
+        of_filter(integers(graph, a.labels.kernel_spatial)),
+        of_output(integers(graph, a.labels.output_spatial)) {}
+
+  const collet_convolution_attrs a;
+  const ArrayType &input, &filter, &result;
+  const Dims size, stride, low, high, holes, dilation, reversal;
+  const Dims of_input, of_filter, of_output;  ///< numbers of the arrays' spatial dimensions
+};
+
+int64_t at(const Dims& dims, int64_t d) {
+  return dims[static_cast<size_t>(d)];
+}
+
+/// Returns the distances in an array along these dimensions.
+std::vector<int64_t> strides_along(const ArrayType& array, int64_t batch, int64_t feature, const Dims& spatial) {
+  const std::vector<int64_t> strides = strides_of(array.dims);
+  std::vector<int64_t> out{at(strides, batch), at(strides, feature)};
+  for (const int64_t d : spatial) out.push_back(at(strides, d));
+  return out;
+}
+
+/// Returns the library's order of the filter's dimensions, which are given as those of the node's array that is the
+/// filter. Empty if the array has that order.
+std::vector<size_t> filter_order(int64_t output_feature, int64_t input_feature, const Dims& spatial,
+                                 LibraryConvolution& c) {
+  // cuDNN is fast if the filter has its input features innermost whenever the input has, and only then.
+  c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
+  std::vector<size_t> order{static_cast<size_t>(output_feature)};
+  if (!c.filter_has_features_last) order.push_back(static_cast<size_t>(input_feature));
+  for (const int64_t d : spatial) order.push_back(static_cast<size_t>(d));
+  if (c.filter_has_features_last) order.push_back(static_cast<size_t>(input_feature));
+  return is_ordered(order) ? std::vector<size_t>() : order;
+}
+
+/// True if a convolution with the same padding on both sides has an output of this size.
+bool has_size(const LibraryConvolution::Dimension& d) {
+  const int64_t moves = d.input + 2 * d.padding - ((d.window - 1) * d.dilation + 1);
+  return d.padding >= 0 && moves >= 0 && moves / d.stride + 1 == d.output;
+}
+
+bool match_forward(const ConvolutionNode& n, ConvolutionMatch& out) {
+  LibraryConvolution& c = out.convolution;
+  if (n.a.batch_groups != 1) return false;
+  c.batch = at(n.input.dims, n.a.labels.input_batch);
+  c.groups = n.a.feature_groups;
+  c.input_features = at(n.input.dims, n.a.labels.input_feature);
+  c.output_features = at(n.result.dims, n.a.labels.output_feature);
+  c.input_strides = strides_along(n.input, n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
+  c.output_strides = strides_along(n.result, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
+  for (size_t d = 0; d < n.size.size(); ++d) {
+    if (n.holes[d] != 1 || n.low[d] != n.high[d] || n.low[d] < 0) return false;
+    c.dims.push_back({at(n.input.dims, n.of_input[d]), n.size[d], at(n.result.dims, n.of_output[d]), n.stride[d],
+                      n.low[d], n.dilation[d]});
+    if (n.reversal[d] != 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
+  }
+  out.filter.order = filter_order(n.a.labels.kernel_output_feature, n.a.labels.kernel_input_feature, n.of_filter, c);
+  return true;
+}
+
+/// Element i of the gradient of the input is the sum of output elements o times filter elements (i + padding - o *
+/// stride) / dilation. The node's window is that filter from its end to its begin.
+bool match_input_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
+  LibraryConvolution& c = out.convolution;
+  if (n.a.batch_groups != 1) return false;
+  c.direction = LibraryConvolution::Direction::kInputGradient;
+  c.batch = at(n.input.dims, n.a.labels.input_batch);
+  c.groups = n.a.feature_groups;
+  c.input_features = at(n.result.dims, n.a.labels.output_feature);
+  c.output_features = at(n.input.dims, n.a.labels.input_feature);
+  c.input_strides = strides_along(n.result, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
+  c.output_strides = strides_along(n.input, n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
+  for (size_t d = 0; d < n.size.size(); ++d) {
+    const LibraryConvolution::Dimension one{
+        at(n.result.dims, n.of_output[d]),          n.size[d],    at(n.input.dims, n.of_input[d]), n.holes[d],
+        (n.size[d] - 1) * n.dilation[d] - n.low[d], n.dilation[d]};
+    if (n.stride[d] != 1 || !has_size(one)) return false;
+    c.dims.push_back(one);
+    if (n.reversal[d] == 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
+  }
+  out.filter.order = filter_order(n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter, c);
+  out.filter.groups = c.groups;
+  out.filter.grouped = static_cast<size_t>(n.a.labels.kernel_output_feature);
+  return true;
+}
+
+/// The node takes the features of the input as its batch, the batch as its features, and the output's gradient as its
+/// window; so its stride is the dilation of the convolution, and its dilation the stride.
+bool match_filter_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
+  LibraryConvolution& c = out.convolution;
+  // Frontends have the batch outermost. An input whose outermost dimension is its batch is a convolution with a large
+  // window, for which the library is faster if it knows that.
+  if (n.a.feature_groups != 1 || n.a.labels.input_batch == 0) return false;
+  c.direction = LibraryConvolution::Direction::kFilterGradient;
+  c.batch = at(n.input.dims, n.a.labels.input_feature);
+  c.groups = n.a.batch_groups;
+  c.input_features = at(n.input.dims, n.a.labels.input_batch);
+  c.output_features = at(n.result.dims, n.a.labels.output_feature);
+  c.input_strides = strides_along(n.input, n.a.labels.input_feature, n.a.labels.input_batch, n.of_input);
+  c.output_strides =
+      strides_along(n.filter, n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter);
+  double window = 1, result = 1;
+  for (size_t d = 0; d < n.size.size(); ++d) {
+    const LibraryConvolution::Dimension one{at(n.input.dims, n.of_input[d]),
+                                            at(n.result.dims, n.of_output[d]),
+                                            n.size[d],
+                                            n.dilation[d],
+                                            n.low[d],
+                                            n.stride[d]};
+    if (n.holes[d] != 1 || n.reversal[d] != 0 || !has_size(one)) return false;
+    c.dims.push_back(one);
+    window *= static_cast<double>(n.size[d]);
+    result *= static_cast<double>(one.window);
+  }
+  out.result_order = filter_order(n.a.labels.output_feature, n.a.labels.output_batch, n.of_output, c);
+  return window > result;
+}
+
 }  // namespace
 
 bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& out) {
   constexpr size_t kMostDims = 3;
-  const auto a = attributes<collet_convolution_attrs>(graph, node);
-  const ArrayType &input = graph.type(node.operands[0]), &filter = graph.type(node.operands[1]),
-                  &result = graph.type(node.results[0]);
-  const uint32_t type = input.element;
+  const ConvolutionNode n(graph, node);
+  const uint32_t type = n.input.element;
   const bool is_float =
       type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_F16 || type == COLLET_TYPE_BF16;
-  if (!is_float || filter.element != type || result.element != type || a.batch_groups != 1) return false;
-  const Dims size = integers(graph, a.window.size), stride = integers(graph, a.window.stride),
-             low = integers(graph, a.window.padding_low), high = integers(graph, a.window.padding_high),
-             holes = integers(graph, a.window.base_dilation), dilation = integers(graph, a.window.window_dilation),
-             reversal = integers(graph, a.window.reversal);
-  const Dims of_input = integers(graph, a.labels.input_spatial), of_filter = integers(graph, a.labels.kernel_spatial),
-             of_output = integers(graph, a.labels.output_spatial);
-  if (size.empty() || size.size() > kMostDims || input.elements == 0 || filter.elements == 0 || result.elements == 0)
+  if (!is_float || n.filter.element != type || n.result.element != type) return false;
+  if (n.size.empty() || n.size.size() > kMostDims || n.input.elements == 0 || n.filter.elements == 0 ||
+      n.result.elements == 0)
     return false;
-  const auto at = [](const Dims& dims, int64_t d) { return dims[static_cast<size_t>(d)]; };
-  const std::vector<int64_t> input_strides = strides_of(input.dims), output_strides = strides_of(result.dims);
-  LibraryConvolution& c = out.convolution;
-  c = {};
-  c.type = type;
-  c.sum_type = sum_type(type);
-  c.tf32 = allows_tf32(graph, a.precision, 0);
-  c.batch = at(input.dims, a.labels.input_batch);
-  c.groups = a.feature_groups;
-  c.input_features = at(input.dims, a.labels.input_feature);
-  c.output_features = at(result.dims, a.labels.output_feature);
-  c.input_strides = {at(input_strides, a.labels.input_batch), at(input_strides, a.labels.input_feature)};
-  c.output_strides = {at(output_strides, a.labels.output_batch), at(output_strides, a.labels.output_feature)};
-  std::vector<size_t> features_first{static_cast<size_t>(a.labels.kernel_output_feature),
-                                     static_cast<size_t>(a.labels.kernel_input_feature)};
-  std::vector<size_t> features_last{static_cast<size_t>(a.labels.kernel_output_feature)};
-  for (size_t d = 0; d < size.size(); ++d) {
-    if (holes[d] != 1 || reversal[d] != 0 || low[d] != high[d] || low[d] < 0) return false;
-    c.dims.push_back(
-        {at(input.dims, of_input[d]), size[d], at(result.dims, of_output[d]), stride[d], low[d], dilation[d]});
-    c.input_strides.push_back(at(input_strides, of_input[d]));
-    c.output_strides.push_back(at(output_strides, of_output[d]));
-    features_first.push_back(static_cast<size_t>(of_filter[d]));
-    features_last.push_back(static_cast<size_t>(of_filter[d]));
+  for (const auto match : {match_filter_gradient, match_forward, match_input_gradient}) {
+    out = {};
+    out.convolution.type = type;
+    out.convolution.sum_type = sum_type(type);
+    out.convolution.tf32 = allows_tf32(graph, n.a.precision, 0);
+    if (match(n, out)) return true;
   }
-  features_last.push_back(static_cast<size_t>(a.labels.kernel_input_feature));
-  // cuDNN is fast if the filter has its input features innermost whenever the input has, and only then.
-  c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
-  const std::vector<size_t>& order = c.filter_has_features_last ? features_last : features_first;
-  out.filter_order = is_ordered(order) ? std::vector<size_t>() : order;
-  return true;
+  return false;
 }
 
 }  // namespace collet::codegen

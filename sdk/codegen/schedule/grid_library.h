@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/lower/lower.h"
 
 namespace collet::codegen {
 
@@ -25,15 +26,19 @@ struct ProductMatch {
 /// distances between rows, columns and batches. The kernel's loops must not be scheduled yet.
 bool match_product(const Kernel& kernel, ProductMatch& out);
 
-/// A convolution that libraries can compute.
+/// A convolution, or a gradient of one, that libraries can compute.
 struct ConvolutionMatch {
   LibraryConvolution convolution;
-  /// The dimensions of the filter in the order in which the library needs them; empty if they have that order.
-  std::vector<size_t> filter_order;
+  LibraryOrder filter;  ///< how the library reads the node's filter; for the gradient of a filter, it reads it as it is
+  /// For the gradient of a filter: the dimensions of the node's result in the order in which the library writes them;
+  /// empty if it writes them as they are.
+  std::vector<size_t> result_order;
 };
 
-/// True if libraries can compute the convolution `node`: the input is not dilated, the padding is the same on both
-/// sides, the window is not reversed, and all arrays have one type.
+/// True if libraries can compute the convolution `node`. All arrays must have one type. It is one of these:
+/// - a convolution with the same padding on both sides, whose input is not dilated;
+/// - the gradient of the input of one: its input is dilated, and its window moves by one;
+/// - the gradient of the filter of one: its window is larger than its result, and its batch not the outermost dimension.
 bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& out);
 
 }  // namespace collet::codegen

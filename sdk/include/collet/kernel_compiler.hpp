@@ -93,6 +93,12 @@ class ProgramCompiler {
   /** Compiles a program. Returns null, with the ids of ops in `rejected`, if it cannot compile these ops in this program. */
   virtual std::unique_ptr<WholeProgram> compile(const collet_program* program, bool keep_artifacts,
                                                 std::vector<uint32_t>* rejected) const = 0;
+  /** Returns name number `index` of the patterns and composites that the compiler takes as one, for "patterns" of
+   * tables.h; null past the last. */
+  virtual const char* pattern(uint32_t index) const {
+    (void)index;
+    return nullptr;
+  }
 };
 
 }  // namespace kernel

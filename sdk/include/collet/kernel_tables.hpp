@@ -237,8 +237,10 @@ struct ResidencyFunctions {
 /** "patterns". */
 struct PatternFunctions {
   static const char* name(collet_backend_instance* handle, uint32_t, uint32_t index) {
+    const Backend& backend = unwrap(handle)->backend;
+    if (backend.compiler) return backend.compiler->pattern(index);
     std::vector<std::string> seen;
-    for (const Kernel& kernel : unwrap(handle)->backend.kernels) {
+    for (const Kernel& kernel : backend.kernels) {
       if (kernel.pattern.empty() || std::count(seen.begin(), seen.end(), kernel.pattern)) continue;
       if (seen.size() == index) return kernel.pattern.c_str();
       seen.push_back(kernel.pattern);
@@ -349,7 +351,8 @@ inline const void* find_table(const Backend& backend, const char* name, uint32_t
     return any([](const Kernel& k) { return !!k.packing.bytes; }) ? ResidencyFunctions::table() : nullptr;
   }
   if (wanted == "patterns") {
-    return any([](const Kernel& k) { return !k.pattern.empty(); }) ? PatternFunctions::table() : nullptr;
+    const bool compiles = backend.compiler && backend.compiler->pattern(0);
+    return compiles || any([](const Kernel& k) { return !k.pattern.empty(); }) ? PatternFunctions::table() : nullptr;
   }
   return nullptr;
 }

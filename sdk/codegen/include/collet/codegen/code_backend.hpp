@@ -189,6 +189,9 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     return std::make_unique<Program>(std::move(made), options.name,
                                      std::string(collet_string(program, program->name), program->name.count));
   }
+  const char* pattern(uint32_t index) const override {
+    return target_.has_grid() && target_.grid.libraries.factorizations ? library_composite(index) : nullptr;
+  }
 
  private:
   Target target_;

@@ -30,6 +30,10 @@ Status answer_ops(const collet_program* program, const Target& target, const uin
 /// no LAPACK library, see docs/building.md.
 const char* routine_composite(uint32_t index);
 
+/// Returns the same for a target with grids that has GridLibraries::factorizations: composites that libraries of the
+/// device compute.
+const char* library_composite(uint32_t index);
+
 /// Returns OK if all ops of the program's entry can be compiled for `target`, else UNIMPLEMENTED with the first reason.
 /// Unless `rejection` is null, the numbers of the first `rejection->count` refused ops are stored in it, and `count`
 /// becomes the number of refused ops.

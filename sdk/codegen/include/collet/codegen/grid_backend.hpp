@@ -89,7 +89,10 @@ class LoadedGrid final : public kernel::DeviceProgram {
   struct Part {
     const Step* first = nullptr;
     size_t count = 1;
-    std::unique_ptr<Segment> segment;         ///< null for one step
+    std::unique_ptr<Segment> segment;  ///< null for one step
+    /// For a segment with library calls: the same steps as shorter parts, none of which has such calls and others. They are
+    /// started if the device refuses the sequence.
+    std::vector<Part> pieces;
     std::vector<std::vector<Part>> children;  ///< of a loop or a conditional
   };
   using Parts = std::vector<Part>;
@@ -133,7 +136,9 @@ class LoadedGrid final : public kernel::DeviceProgram {
 
     void run(const Parts& parts) {
       for (const Part& part : parts) {
-        if (part.segment && program.start(part, *this)) continue;
+        const Way way = part.segment ? program.start(part, *this) : Way::kOneByOne;
+        if (way == Way::kPieces) run(part.pieces);
+        if (way != Way::kOneByOne) continue;
         for (size_t i = 0; i < part.count; ++i) run(part, part.first[i]);
       }
     }
@@ -217,36 +222,41 @@ class LoadedGrid final : public kernel::DeviceProgram {
     return before;
   }
 
-  static Parts parts_of(const StepList& list) {
+  Parts parts_of(const StepList& list) const { return parts_of(list.data(), list.data() + list.size(), true); }
+  Parts parts_of(const Step* first, const Step* last, bool with_libraries) const {
     Parts out;
-    for (size_t i = 0; i < list.size();) {
+    while (first != last) {
       Part part;
-      part.first = &list[i];
-      size_t end = i;
-      while (end < list.size() && is_straight(list[end])) ++end;
-      if (end - i >= 2) {
-        part.count = end - i;
+      part.first = first;
+      const Step* end = first;
+      bool has_libraries = false;
+      for (; end != last && is_straight(*end, with_libraries); ++end)
+        has_libraries = has_libraries || end->kind == StepKind::kLibrary;
+      if (end - first >= 2) {
+        part.count = static_cast<size_t>(end - first);
         part.segment = std::make_unique<Segment>();
+        if (has_libraries) part.pieces = parts_of(first, end, false);
       }
-      for (const StepList& children : list[i].children) part.children.push_back(parts_of(children));
-      i += part.count;
+      for (const StepList& children : first->children) part.children.push_back(parts_of(children));
+      first += part.count;
       out.push_back(std::move(part));
     }
     return out;
   }
-  static bool is_straight(const Step& step) {
+  bool is_straight(const Step& step, bool with_libraries) const {
+    if (step.kind == StepKind::kLibrary) return with_libraries && device_.may_be_in_sequence(code_->way(step.call));
     return step.kind == StepKind::kKernel || (step.kind == StepKind::kCopy && step.bytes != 0);
   }
-  /// Starts a part as one sequence. Returns false if its steps must be started one by one, as they are when each of
-  /// them is to be recorded.
-  bool start(const Part& part, const Launcher& launcher) {
-    if (device_.wants_records()) return false;
+  /// How the steps of a part have been started, or must be.
+  enum class Way { kStarted, kOneByOne, kPieces };
+  /// Starts a part as one sequence, unless its steps must be started one by one, as they are when each of them is to be
+  /// recorded.
+  Way start(const Part& part, const Launcher& launcher) {
+    if (device_.wants_records()) return Way::kOneByOne;
     Segment& segment = *part.segment;
     const std::lock_guard<std::mutex> lock(segment.mutex);
-    if (!segment.has_run || segment.is_refused) {
-      segment.has_run = true;
-      return false;
-    }
+    if (!std::exchange(segment.has_run, true)) return Way::kOneByOne;
+    if (segment.is_refused) return part.pieces.empty() ? Way::kOneByOne : Way::kPieces;
     GridDevice::Sequence& sequence = segment.sequence;
     sequence.items.clear();
     sequence.arguments.clear();
@@ -263,19 +273,22 @@ class LoadedGrid final : public kernel::DeviceProgram {
         item.shared_bytes = step.kernel.shared_bytes;
         item.maps = step.kernel.maps;
       }
+      if (step.kind == StepKind::kLibrary) item.way = code_->way(step.call);
       item.first_argument = before;
       item.argument_count = static_cast<uint32_t>(sequence.arguments.size()) - before;
       sequence.items.push_back(item);
     }
     if (segment.handle == 0) segment.handle = device_.keep_sequence(sequence);
     segment.is_refused = segment.handle == 0;
-    if (!segment.is_refused) device_.start_sequence(segment.handle, sequence.arguments);
-    return !segment.is_refused;
+    if (segment.is_refused) return part.pieces.empty() ? Way::kOneByOne : Way::kPieces;
+    device_.start_sequence(segment.handle, sequence.arguments);
+    return Way::kStarted;
   }
 
   void drop_sequences(const Parts& parts) noexcept {
     for (const Part& part : parts) {
       if (part.segment && part.segment->handle != 0) device_.drop_sequence(part.segment->handle);
+      drop_sequences(part.pieces);
       for (const Parts& children : part.children) drop_sequences(children);
     }
   }
@@ -311,7 +324,7 @@ class GridProgram final : public kernel::WholeProgram {
     artifacts = std::move(program_.artifacts);
   }
   std::string tune(kernel::Device& device, const std::string& known) override {
-    if (program_.plan.choices == 0) return {};
+    if (GridCode::choices(program_.plan) == 0) return {};
     auto& grid = static_cast<GridDevice&>(device);
     auto code = std::make_unique<GridCode>(grid, program_, name_);
     GridTuner tuner(grid, *code);

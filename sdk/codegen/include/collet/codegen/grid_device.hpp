@@ -46,24 +46,26 @@ class GridDevice : public kernel::Device {
   /// ended, see kernel::Device::mark.
   virtual void launch(const Launch& what) = 0;
 
-  /// Kernels and copies that are started repeatedly as one unit; each item runs after the one before it.
+  /// Kernels, copies and calls of libraries that are started repeatedly as one unit; each item runs after the one before
+  /// it.
   struct Sequence {
+    /// If neither `kernel` nor `way` is set, a copy within the device, whose arguments are the destination, the source and
+    /// the number of bytes.
     struct Item {
-      Handle kernel =
-          /// 0 marks a copy within the device, whose arguments are the destination, the source and the number of bytes
-          0;
+      Handle kernel = 0;
       uint32_t blocks = 1;
       uint32_t block_threads = 1;
       uint32_t first_argument = 0;  ///< index in `arguments`
       uint32_t argument_count = 0;
       uint32_t shared_bytes = 0;      ///< see Launch
       std::vector<TensorMap> maps{};  ///< see Launch; places count from first_argument
+      Handle way = 0;                 ///< a library call; its arguments are the addresses of the step's places
     };
     std::vector<Item> items;
     std::vector<uint64_t> arguments;
   };
   /// Prepares a sequence so that one call starts it. Returns 0, as this default does, if the device does not support
-  /// that; then its items are started one by one.
+  /// that; then its items are started one by one, or, if library calls were among them, in shorter sequences without these.
   virtual Handle keep_sequence(const Sequence& what) {
     static_cast<void>(what);
     return 0;
@@ -81,6 +83,11 @@ class GridDevice : public kernel::Device {
   virtual std::vector<Handle> prepare(const LibraryCall& what) {
     static_cast<void>(what);
     return {};
+  }
+  /// True if a way may be an item of a sequence. Each item has been started once before its sequence is prepared.
+  virtual bool may_be_in_sequence(Handle way) {
+    static_cast<void>(way);
+    return false;
   }
   /// Frees a way that `prepare` returned. The device no longer runs it.
   virtual void drop_prepared(Handle way) noexcept { static_cast<void>(way); }

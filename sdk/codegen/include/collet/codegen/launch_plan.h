@@ -197,9 +197,15 @@ struct LibraryProduct {
 };
 
 /// A convolution as the op defines it (a correlation: the window is not reversed), with the same padding on both sides
-/// of each dimension and without dilation of the input. The step's places are input, filter and result. Distances are
-/// in elements.
+/// of each dimension and without dilation of the input; or one of its two gradients. Distances are in elements.
 struct LibraryConvolution {
+  /// What is computed from what. The other fields always describe the convolution itself, with its input, filter and
+  /// output.
+  enum class Direction : uint8_t {
+    kForward,        ///< the step's places: input, filter; output
+    kInputGradient,  ///< the output's gradient, filter; the input's gradient
+    kFilterGradient  ///< input, the output's gradient; the filter's gradient
+  };
   /// The sizes of one spatial dimension.
   struct Dimension {
     int64_t input = 0;
@@ -213,6 +219,7 @@ struct LibraryConvolution {
              padding == o.padding && dilation == o.dilation;
     }
   };
+  Direction direction = Direction::kForward;
   uint32_t type = 0;      ///< type of the elements of all arrays
   uint32_t sum_type = 0;  ///< the type in which products are added
   bool tf32 = false;      ///< factors of f32 may be rounded to tf32
@@ -221,7 +228,7 @@ struct LibraryConvolution {
   int64_t input_features = 0;
   int64_t output_features = 0;
   std::vector<Dimension> dims;  ///< 1 to 3 spatial dimensions
-  /// Distances in the input and in the result from one batch to the next, from one feature to the next, then along each
+  /// Distances in the input and in the output from one batch to the next, from one feature to the next, then along each
   /// of `dims`.
   std::vector<int64_t> input_strides;
   std::vector<int64_t> output_strides;
@@ -229,9 +236,9 @@ struct LibraryConvolution {
   /// group. False: output features, input features of a group, `dims`.
   bool filter_has_features_last = false;
   bool operator==(const LibraryConvolution& o) const {
-    return type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch && groups == o.groups &&
-           input_features == o.input_features && output_features == o.output_features && dims == o.dims &&
-           input_strides == o.input_strides && output_strides == o.output_strides &&
+    return direction == o.direction && type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch &&
+           groups == o.groups && input_features == o.input_features && output_features == o.output_features &&
+           dims == o.dims && input_strides == o.input_strides && output_strides == o.output_strides &&
            filter_has_features_last == o.filter_has_features_last;
   }
 };
@@ -251,8 +258,70 @@ struct LibraryFft {
   }
 };
 
+/// Factorizations of the matrices of a batch, or triangular systems, as LAPACK defines them. All matrices are dense and
+/// column-major, one after the other; so are the vectors. In the lists of the step's places, `info` is an s32 for each
+/// matrix: 0 if it was factorized; other results of the matrix are then arbitrary.
+struct LibraryFactorization {
+  enum class Kind : uint8_t {
+    /// potrf. a: rows = columns; its triangle `lower` is read and replaced by the factor, the other one is arbitrary. info.
+    kCholesky,
+    /// trsm with factor 1. a: the triangular matrix, which is square; b: rows x columns, replaced by the solution.
+    kTriangularSolve,
+    /// getrf. a: replaced by both factors; pivots: min(rows, columns) s32, from 1 on; the order of the rows of a that the
+    /// pivots mean: `rows` s32, from 0 on. An exactly singular matrix has factors as well.
+    kLu,
+    kQr,          ///< geqrf. a: replaced by r and the reflectors; their min(rows, columns) factors.
+    kReflectors,  ///< orgqr or ungqr. a: `factors` reflectors, replaced by rows x columns of their product; factors.
+    /// syevd or heevd. a: rows = columns; its triangle `lower` is read, and all of it replaced by the vectors; the
+    /// values, in ascending order; info.
+    kEigh,
+    /// gesvd with rows >= columns. a: overwritten; the values, in descending order; with `vectors`, then u: rows x rows
+    /// if `full`, else rows x columns; v, not its adjoint: columns x columns; info.
+    kSvd
+  };
+  Kind kind = Kind::kCholesky;
+  uint32_t type = 0;  ///< type of matrices: F32, F64, C64 or C128. Singular and eigenvalues are real.
+  int64_t batches = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t factors = 0;         ///< for kReflectors: their number, at most `columns`, which is at most `rows`
+  bool lower = false;          ///< for kCholesky, kTriangularSolve and kEigh
+  bool left = false;           ///< for kTriangularSolve: a x = b rather than x a = b
+  bool unit_diagonal = false;  ///< for kTriangularSolve
+  bool transposed = false;     ///< for kTriangularSolve: the transpose of a is meant
+  bool conjugated = false;     ///< for kTriangularSolve, if `transposed`: the adjoint of a is meant
+  bool vectors = false;        ///< for kSvd
+  bool full = false;           ///< for kSvd
+  bool operator==(const LibraryFactorization& o) const {
+    return kind == o.kind && type == o.type && batches == o.batches && rows == o.rows && columns == o.columns &&
+           factors == o.factors && lower == o.lower && left == o.left && unit_diagonal == o.unit_diagonal &&
+           transposed == o.transposed && conjugated == o.conjugated && vectors == o.vectors && full == o.full;
+  }
+};
+
+/// Returns the name of a factorization for records and plans, such as "cholesky".
+inline const char* name_of(LibraryFactorization::Kind kind) {
+  switch (kind) {
+    case LibraryFactorization::Kind::kCholesky:
+      return "cholesky";
+    case LibraryFactorization::Kind::kTriangularSolve:
+      return "triangular-solve";
+    case LibraryFactorization::Kind::kLu:
+      return "lu";
+    case LibraryFactorization::Kind::kQr:
+      return "qr";
+    case LibraryFactorization::Kind::kReflectors:
+      return "product of reflectors";
+    case LibraryFactorization::Kind::kEigh:
+      return "eigh";
+    case LibraryFactorization::Kind::kSvd:
+      return "svd";
+  }
+  return "factorization";
+}
+
 /// A computation that a library of the device may do, see GridDevice::prepare.
-using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft>;
+using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft, LibraryFactorization>;
 
 /// A few words that the host writes when it comes to the step, because it knows them and the device does not. The
 /// step's place is the result.

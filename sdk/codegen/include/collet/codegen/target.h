@@ -20,6 +20,9 @@ struct GridLibraries {
   int64_t least_product = int64_t{1} << 15;
   bool convolutions = false;  ///< convolutions, chosen in the same way
   bool fft = false;           ///< fft, for which there are no kernels: without a library, the SDK expands the op
+  /// cholesky, triangular-solve and the factorizations that programs call by name (lu, qr, eigh, svd; docs/patterns.md)
+  /// of f32, f64, c64 and c128. Without a library, the SDK expands them.
+  bool factorizations = false;
   /// Collectives that combine arrays by add or multiply or, for integers, by minimum or maximum. Without a library,
   /// the devices exchange the arrays and kernels combine them.
   bool collectives = false;
