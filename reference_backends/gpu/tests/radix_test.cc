@@ -289,7 +289,7 @@ TEST(GpuRadix, RowsOfOneBlock_AllTypesAndOrders) {
 TEST(GpuRadix, RowsOfOneBlock_AllLengths) {
   const KeyRule rule{COLLET_TYPE_F32, false, true, true};
   for (const int64_t length : {2, 31, 256, 257, 2048, 2049, 4095, 7167, 7168, 8192}) check({rule, 1, length});
-  check({{COLLET_TYPE_S64, true, false, false}, 1, 3840, {COLLET_TYPE_F32}});
+  check({{COLLET_TYPE_S64, true, false, false}, 1, 3456, {COLLET_TYPE_F32}});
 }
 
 TEST(GpuRadix, RowsOfOneBlock_KeepEqualKeysInOrder) {

@@ -18,7 +18,7 @@ constexpr int64_t kMostItemsWithValues = 14;
 constexpr int64_t kMostOfRow = 16;             ///< of a row in one block, with keys of at most 4 bytes
 constexpr int64_t kMostOfRowWithNumbers = 12;  ///< the same, with the elements' numbers
 constexpr int64_t kMostOfWideRow = 12;         ///< of a row in one block, with keys of 8 bytes
-constexpr int64_t kMostOfWideRowWithNumbers = 10;
+constexpr int64_t kMostOfWideRowWithNumbers = 9;
 constexpr int64_t kLeastItems = 4;  ///< of a row with several tiles
 /// Bytes of shared memory for what all threads of a block know of its digits: see RadixEmitter.
 constexpr int64_t kKnownBytes = 2 << 10;
