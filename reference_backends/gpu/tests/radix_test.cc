@@ -289,7 +289,7 @@ TEST(GpuRadix, RowsOfOneBlock_AllTypesAndOrders) {
 TEST(GpuRadix, RowsOfOneBlock_AllLengths) {
   const KeyRule rule{COLLET_TYPE_F32, false, true, true};
   for (const int64_t length : {2, 31, 256, 257, 2048, 2049, 4095, 7167, 7168, 8192}) check({rule, 1, length});
-  check({{COLLET_TYPE_S64, true, false, false}, 1, 4096, {COLLET_TYPE_F32}});
+  check({{COLLET_TYPE_S64, true, false, false}, 1, 3456, {COLLET_TYPE_F32}});
 }
 
 TEST(GpuRadix, RowsOfOneBlock_KeepEqualKeysInOrder) {
@@ -301,7 +301,8 @@ TEST(GpuRadix, RowsOfOneBlock_KeepEqualKeysInOrder) {
 
 TEST(GpuRadix, Tiles_AllTypesAndOrders) {
   for (const uint32_t type : kTypes) {
-    for (const KeyRule& rule : rules_of(type)) check({rule, 1, 9001, {}, false, 3});
+    const std::vector<KeyRule> rules = rules_of(type);
+    for (const KeyRule& rule : {rules.front(), rules.back()}) check({rule, 1, 9001, {}, false, 3});
   }
 }
 

@@ -105,16 +105,28 @@ class Compiler {
   KernelPlan fill_kernel(ValueId v, int64_t count);
   /// How a sort on a grid runs.
   enum class SortForm : uint8_t {
-    kNetwork,   ///< by a bitonic network
-    kSelected,  ///< by a network of segments, of which the first elements are kept
-    kRadix,     ///< by its keys
-    kNumbers,   ///< by its keys; its other operand has the numbers of the elements, which the kernels make
+    kNetwork,      ///< by a bitonic network
+    kSelected,     ///< by a network of segments, of which the first elements are kept
+    kRadix,        ///< by its keys
+    kNumbers,      ///< by its keys; its other operand has the numbers of the elements, which the kernels make
+    kSeveralKeys,  ///< by several keys, from the least significant one to the most significant one
   };
   SortForm form_of_sort(const Node& n);
   /// Marks the groups as done that make arrays of numbers that only sorts of the form kNumbers read.
   void find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
                            std::vector<bool>& done);
-  /// Adds a sort of the form kRadix or kNumbers.
+  /// True if an operand of a sort has the number of each element in its row.
+  bool has_numbers(const Node& n, size_t operand) const;
+  /// Returns the keys of a sort, without those that only keep the order of equal elements.
+  std::vector<SortKey> keys_of_sort(const Node& n) const;
+  /// Returns a kernel that writes, for each element of `rows` rows, the element of the row with its number, from each array
+  /// of `from` to that of `to`. The numbers are s32.
+  KernelPlan gather_kernel(const std::vector<ValueId>& from, ValueId numbers, int64_t rows, int64_t length,
+                           const std::vector<ValueId>& to);
+  /// Sorts the rows of `from` by several keys: by the least significant key, then by the next one, and so on.
+  void sort_by_keys(const std::vector<SortKey>& keys, int64_t rows, int64_t length, const std::vector<ValueId>& from,
+                    const std::vector<ValueId>& to, Drafts& drafts);
+  /// Adds a sort by keys.
   void add_radix_sort(const Node& n, SortForm form, Drafts& drafts);
   /// Moves the `needed` elements of each row that sort first to the begin of the row, in order, without sorting the
   /// whole row. Each segment of a row is sorted by itself; then the first elements of all segments form shorter rows,

@@ -216,26 +216,40 @@ Compiler::RowShape Compiler::rows_of_sort(const Node& n) const {
   return out;
 }
 
+bool Compiler::has_numbers(const Node& n, size_t operand) const {
+  const Node* const maker = graph_.def(n.operands[operand]);
+  const uint32_t type = graph_.type(n.operands[operand]).element;
+  return maker && maker->opcode == COLLET_OP_IOTA && (type == COLLET_TYPE_S32 || type == COLLET_TYPE_U32) &&
+         attributes<collet_iota_attrs>(graph_, *maker).dimension == attributes<collet_sort_attrs>(graph_, n).dimension;
+}
+
+std::vector<SortKey> Compiler::keys_of_sort(const Node& n) const {
+  std::vector<SortKey> keys = sort_keys_of(graph_, n);
+  // Equal elements keep their order anyway.
+  while (keys.size() > 1 && has_numbers(n, keys.back().operand) && !keys.back().rule.descending) keys.pop_back();
+  return keys;
+}
+
 Compiler::SortForm Compiler::form_of_sort(const Node& n) {
   const RowShape rows = rows_of_sort(n);
   if (rows.length < 2 || rows.rows() == 0) return SortForm::kNetwork;
   const int64_t needed = needed_of_sort(graph_, n);
   const bool selects = rows.length > kSortedSegment && needed <= kMostSelected;
   const SortForm other = selects ? SortForm::kSelected : SortForm::kNetwork;
-  const std::optional<KeyRule> key = key_rule_of(graph_, n);
+  const std::vector<SortKey> keys = keys_of_sort(n);
   // To select few elements of columns, the array need not be transposed.
-  if (!key || (selects && rows.below > 1)) return other;
-  const auto bytes = static_cast<int64_t>(collet_type_bytes(key->type));
-  if (rows.length <= kLeastElementsPerPass * bytes) return other;
-  std::vector<uint32_t> types;
-  for (size_t i = 1; i < n.results.size(); ++i) types.push_back(graph_.type(n.results[i]).element);
-  if (!schedule_radix(*key, rows.rows(), rows.length, types, false, target_.grid)) return other;
-  const Node* const second = types.size() == 1 && needed == rows.length ? graph_.def(n.operands[1]) : nullptr;
-  const bool is_iota = second && second->opcode == COLLET_OP_IOTA && n.operands[0] != n.operands[1];
-  if (!is_iota || (types[0] != COLLET_TYPE_S32 && types[0] != COLLET_TYPE_U32)) return SortForm::kRadix;
-  const auto along = attributes<collet_iota_attrs>(graph_, *second).dimension;
-  const bool has_numbers = along == attributes<collet_sort_attrs>(graph_, n).dimension;
-  return has_numbers ? SortForm::kNumbers : SortForm::kRadix;
+  if (keys.empty() || (selects && (rows.below > 1 || keys.size() > 1))) return other;
+  int64_t passes = 0;
+  for (const SortKey& key : keys) passes += static_cast<int64_t>(collet_type_bytes(key.rule.type));
+  if (rows.length <= kLeastElementsPerPass * passes) return other;
+  const auto is_possible = [&](const SortKey& key) {
+    return schedule_radix(key.rule, rows.rows(), rows.length, {}, true, target_.grid).has_value();
+  };
+  if (!std::all_of(keys.begin(), keys.end(), is_possible)) return other;
+  if (keys.size() > 1 || keys[0].operand != 0) return SortForm::kSeveralKeys;
+  const bool makes_numbers =
+      n.results.size() == 2 && needed == rows.length && n.operands[0] != n.operands[1] && has_numbers(n, 1);
+  return makes_numbers ? SortForm::kNumbers : SortForm::kRadix;
 }
 
 void Compiler::find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
@@ -250,7 +264,7 @@ void Compiler::find_unread_numbers(const Block& block, const std::vector<FusionG
 }
 
 void Compiler::add_radix_sort(const Node& n, SortForm form, Drafts& drafts) {
-  const KeyRule key = *key_rule_of(graph_, n);
+  const std::vector<SortKey> keys = keys_of_sort(n);
   const RowShape rows = rows_of_sort(n);
   const Dims dims = graph_.type(n.results[0]).dims;
   const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
@@ -267,37 +281,107 @@ void Compiler::add_radix_sort(const Node& n, SortForm form, Drafts& drafts) {
     row_dims[d] = dims[to_rows[d]];
     from_rows[to_rows[d]] = d;
   }
-  RadixArrays arrays;
+  std::vector<ValueId> from;
   std::vector<ValueId> sorted;
   for (size_t i = 0; i < n.results.size(); ++i) {
     const uint32_t type = graph_.type(n.results[i]).element;
+    from.push_back(n.operands[i]);
     sorted.push_back(is_strided ? temporary(type, row_dims) : n.results[i]);
-    if (i == 1 && form == SortForm::kNumbers) {
-      arrays.sorted_numbers = sorted.back();
-      continue;
-    }
-    ValueId from = n.operands[i];
-    if (is_strided) {
-      from = temporary(type, row_dims);
-      KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, from);
-      add_kernel(copied, drafts);
-    }
-    (i == 0 ? arrays.keys : arrays.others.emplace_back()) = from;
-    (i == 0 ? arrays.sorted_keys : arrays.sorted_others.emplace_back()) = sorted.back();
+    if (!is_strided || (i == 1 && form == SortForm::kNumbers)) continue;
+    from.back() = temporary(type, row_dims);
+    KernelPlan copied = permute_kernel(graph_, n.operands[i], to_rows, from.back());
+    add_kernel(copied, drafts);
   }
-  const int64_t needed = needed_of_sort(graph_, n);
-  if (!is_strided && needed < rows.length && select_by_radix(key, rows.rows(), rows.length, needed, arrays, drafts))
-    return;
-  radix_on_grid(key, rows.rows(), rows.length, arrays, drafts);
+  RadixArrays arrays;
+  arrays.keys = from[0];
+  arrays.sorted_keys = sorted[0];
+  if (form == SortForm::kSeveralKeys) {
+    sort_by_keys(keys, rows.rows(), rows.length, from, sorted, drafts);
+  } else if (form == SortForm::kNumbers) {
+    arrays.sorted_numbers = sorted[1];
+    radix_on_grid(keys[0].rule, rows.rows(), rows.length, arrays, drafts);
+  } else {
+    arrays.others.assign(from.begin() + 1, from.end());
+    arrays.sorted_others.assign(sorted.begin() + 1, sorted.end());
+    const int64_t needed = needed_of_sort(graph_, n);
+    const bool is_selected = !is_strided && needed < rows.length &&
+                             select_by_radix(keys[0].rule, rows.rows(), rows.length, needed, arrays, drafts);
+    if (!is_selected) radix_on_grid(keys[0].rule, rows.rows(), rows.length, arrays, drafts);
+  }
   for (size_t i = 0; i < n.results.size() && is_strided; ++i) {
     KernelPlan copied = permute_kernel(graph_, sorted[i], from_rows, n.results[i]);
     add_kernel(copied, drafts);
   }
 }
 
+KernelPlan Compiler::gather_kernel(const std::vector<ValueId>& from, ValueId numbers, int64_t rows, int64_t length,
+                                   const std::vector<ValueId>& to) {
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  k.loops = {{rows}, {length}};
+  k.outer = 2;
+  k.buffers = static_cast<uint32_t>(1 + 2 * from.size());
+  const Index element{{length, 1}, 0, {}};
+  Expr number;
+  number.op = ExprOp::kLoad;
+  number.type = COLLET_TYPE_S32;
+  number.index = element;
+  k.exprs.push_back(std::move(number));
+  k.exprs.push_back(op_expr(COLLET_OP_CONVERT, COLLET_TYPE_S64, {0}));
+  for (size_t i = 0; i < from.size(); ++i) {
+    Expr load;
+    load.op = ExprOp::kLoad;
+    load.type = graph_.type(from[i]).element;
+    load.buffer = static_cast<uint32_t>(1 + i);
+    load.index = Index{{length}, 0, {{1, 1}}};
+    k.exprs.push_back(std::move(load));
+    k.stores.push_back(
+        {static_cast<uint32_t>(1 + from.size() + i), static_cast<ExprId>(k.exprs.size() - 1), element, kNoExpr});
+  }
+  plan.buffers = {numbers};
+  plan.buffers.insert(plan.buffers.end(), from.begin(), from.end());
+  plan.buffers.insert(plan.buffers.end(), to.begin(), to.end());
+  plan.writes = to;
+  return plan;
+}
+
+void Compiler::sort_by_keys(const std::vector<SortKey>& keys, int64_t rows, int64_t length,
+                            const std::vector<ValueId>& from, const std::vector<ValueId>& to, Drafts& drafts) {
+  const Dims dims{rows * length};
+  ValueId numbers = kNone;
+  for (size_t j = keys.size(); j-- > 0;) {
+    const SortKey& key = keys[j];
+    RadixArrays arrays;
+    arrays.keys = from[key.operand];
+    arrays.sorted_keys = j == 0 ? to[key.operand] : temporary(key.rule.type, dims);
+    const ValueId next = temporary(COLLET_TYPE_S32, dims);
+    if (numbers == kNone) {
+      arrays.sorted_numbers = next;
+    } else {
+      arrays.keys = temporary(key.rule.type, dims);
+      KernelPlan in_order = gather_kernel({from[key.operand]}, numbers, rows, length, {arrays.keys});
+      add_kernel(in_order, drafts);
+      arrays.others = {numbers};
+      arrays.sorted_others = {next};
+    }
+    radix_on_grid(key.rule, rows, length, arrays, drafts);
+    numbers = next;
+  }
+  std::vector<ValueId> others;
+  std::vector<ValueId> sorted_others;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (i == keys[0].operand) continue;
+    others.push_back(from[i]);
+    sorted_others.push_back(to[i]);
+  }
+  if (others.empty()) return;
+  KernelPlan gathered = gather_kernel(others, numbers, rows, length, sorted_others);
+  add_kernel(gathered, drafts);
+}
+
 void Compiler::add_sort(const Node& n, Drafts& drafts) {
   const SortForm form = form_of_sort(n);
-  if (form == SortForm::kRadix || form == SortForm::kNumbers) return add_radix_sort(n, form, drafts);
+  if (form != SortForm::kNetwork && form != SortForm::kSelected) return add_radix_sort(n, form, drafts);
   for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
   const RowShape rows = rows_of_sort(n);
   if (rows.length < 2 || rows.rows() == 0) return;

@@ -89,37 +89,101 @@ bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flag
   return false;
 }
 
+/// Two arguments of a comparator that belong to one operand, and what is_canonical finds out about how they are read.
+struct ComparedPair {
+  size_t operand = 0;
+  bool swapped = false;  ///< the second argument is the left one
+  int64_t flags = 0;
+};
+
+/// Returns the pair that a comparison compares, if it compares nothing else.
+std::optional<ComparedPair> compared_pair(const Graph& graph, const Block& block, const Node& compare) {
+  for (size_t operand = 0; 2 * operand + 1 < block.arguments.size(); ++operand) {
+    for (const bool swapped : {false, true}) {
+      const ValueId first = block.arguments[2 * operand + (swapped ? 1 : 0)];
+      const ValueId second = block.arguments[2 * operand + (swapped ? 0 : 1)];
+      int64_t left = 0;
+      int64_t right = 0;
+      if (is_canonical(graph, compare.operands[0], first, left) &&
+          is_canonical(graph, compare.operands[1], second, right) && left == right)
+        return ComparedPair{operand, swapped, left};
+    }
+  }
+  return std::nullopt;
+}
+
+/// A key of a comparator, and the kSort* of the comparison that orders it.
+struct ComparedKey {
+  SortKey key;
+  ComparedPair pair;
+  uint32_t compare_type = 0;
+  int64_t flags = 0;
+};
+
+/// Returns the key that a node orders, if it is a comparison by < or > of one pair of arguments.
+std::optional<ComparedKey> compared_key(const Graph& graph, const Block& block, const Node& node) {
+  if (node.opcode != COLLET_OP_COMPARE) return std::nullopt;
+  const auto a = attributes<collet_compare_attrs>(graph, node);
+  const bool less = a.direction == COLLET_DIRECTION_LT;
+  if (!less && a.direction != COLLET_DIRECTION_GT) return std::nullopt;
+  const std::optional<ComparedPair> pair = compared_pair(graph, block, node);
+  if (!pair) return std::nullopt;
+  ComparedKey out;
+  out.pair = *pair;
+  out.flags = pair->flags;
+  out.compare_type = a.type;
+  const uint32_t type = graph.type(node.operands[0]).element;
+  if (collet_type_kind(type) == COLLET_KIND_COMPLEX) return std::nullopt;
+  if (collet_type_kind(type) == COLLET_KIND_FLOAT) {
+    if (type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16 && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64)
+      return std::nullopt;
+    // An ordinary comparison defines no position for NaN.
+    if (a.type != COLLET_COMPARE_TOTALORDER) out.flags = kSortEqualZeros | kSortButForNaN;
+  }
+  out.key.operand = pair->operand;
+  out.key.rule = {type, less == pair->swapped, (out.flags & kSortEqualZeros) != 0, (out.flags & kSortEqualNaNs) != 0};
+  return out;
+}
+
 /// Returns true if a comparator only compares its first pair of arguments, and stores the order that it defines.
 bool plain_comparison(const Graph& graph, const Block& block, bool& descending, int64_t& flags) {
   flags = 0;
   if (block.results.size() != 1 || block.arguments.size() < 2) return false;
   const Node* node = graph.def(block.results[0]);
-  if (!node || node->opcode != COLLET_OP_COMPARE) return false;
-  auto a = attributes<collet_compare_attrs>(graph, *node);
-  const bool less = a.direction == COLLET_DIRECTION_LT;
-  if (!less && a.direction != COLLET_DIRECTION_GT) return false;
-  const auto pair = [&](size_t first) {
-    int64_t left = 0;
-    int64_t right = 0;
-    const bool both = is_canonical(graph, node->operands[0], block.arguments[first], left) &&
-                      is_canonical(graph, node->operands[1], block.arguments[1 - first], right) && left == right;
-    flags = left;
-    return both;
-  };
-  const bool straight = pair(0);
-  if (!straight && !pair(1)) return false;
-  const uint32_t type = graph.type(node->operands[0]).element;
-  if (collet_type_kind(type) == COLLET_KIND_COMPLEX) return false;
-  if (collet_type_kind(type) == COLLET_KIND_FLOAT) {
-    if (type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16 && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64) {
-      return false;
-    }
-    if (a.type != COLLET_COMPARE_TOTALORDER) {
-      flags = kSortEqualZeros | kSortButForNaN;  // the comparison defines no position for NaN
+  const std::optional<ComparedKey> found = node ? compared_key(graph, block, *node) : std::nullopt;
+  if (!found || found->key.operand != 0) return false;
+  descending = found->key.rule.descending;
+  flags = found->flags;
+  return true;
+}
+
+/// Adds the keys of a lexicographic comparison, the most significant one first: a comparison, or one key is less, or it is
+/// equal and another such comparison of the other keys is true.
+bool add_keys(const Graph& graph, const Block& block, ValueId v, std::vector<SortKey>& keys) {
+  const Node* const node = graph.def(v);
+  if (!node) return false;
+  if (const std::optional<ComparedKey> only = compared_key(graph, block, *node)) {
+    keys.push_back(only->key);
+    return true;
+  }
+  if (node->opcode != COLLET_OP_OR) return false;
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const Node* const less = graph.def(node->operands[side]);
+    const Node* const others = graph.def(node->operands[1 - side]);
+    const std::optional<ComparedKey> first = less ? compared_key(graph, block, *less) : std::nullopt;
+    if (!first || !others || others->opcode != COLLET_OP_AND) continue;
+    for (const size_t part : {size_t{0}, size_t{1}}) {
+      const Node* const equal = graph.def(others->operands[part]);
+      if (!equal || equal->opcode != COLLET_OP_COMPARE) continue;
+      const auto a = attributes<collet_compare_attrs>(graph, *equal);
+      const std::optional<ComparedPair> pair = compared_pair(graph, block, *equal);
+      const bool is_same = pair && pair->operand == first->pair.operand && pair->flags == first->pair.flags;
+      if (!is_same || a.direction != COLLET_DIRECTION_EQ || a.type != first->compare_type) continue;
+      keys.push_back(first->key);
+      return add_keys(graph, block, others->operands[1 - part], keys);
     }
   }
-  descending = less != straight;
-  return true;
+  return false;
 }
 
 /// True if there is a routine for the factorization that the call denotes, with its types and shapes.
@@ -255,14 +319,11 @@ Comparator comparator_of(const Graph& graph, const Node& node) {
   return out;
 }
 
-std::optional<KeyRule> key_rule_of(const Graph& graph, const Node& node) {
-  KeyRule rule;
-  int64_t flags = 0;
-  if (!plain_comparison(graph, graph.blocks[node.blocks[0]], rule.descending, flags)) return std::nullopt;
-  rule.type = graph.type(node.operands[0]).element;
-  rule.equal_zeros = (flags & kSortEqualZeros) != 0;
-  rule.equal_nans = (flags & kSortEqualNaNs) != 0;
-  return rule;
+std::vector<SortKey> sort_keys_of(const Graph& graph, const Node& node) {
+  const Block& block = graph.blocks[node.blocks[0]];
+  std::vector<SortKey> keys;
+  if (block.results.size() != 1 || !add_keys(graph, block, block.results[0], keys)) return {};
+  return keys;
 }
 
 RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator) {

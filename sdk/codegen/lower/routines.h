@@ -7,7 +7,7 @@
 
 #include <collet/codegen/launch_plan.h>
 
-#include <optional>
+#include <vector>
 
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/kernel/kernel.h"
@@ -34,10 +34,16 @@ int64_t needed_of_sort(const Graph& graph, const Node& node);
 /// Returns the comparator of a sort.
 Comparator comparator_of(const Graph& graph, const Node& node);
 
-/// Returns the order of the first operand's elements that a sort's comparator defines, if it compares nothing else. Where
-/// the comparator leaves the places of NaN open, as an ordinary comparison of floats does, they are those of the total
-/// order.
-std::optional<KeyRule> key_rule_of(const Graph& graph, const Node& node);
+/// An operand of a sort whose elements the comparator compares, and their order.
+struct SortKey {
+  size_t operand = 0;
+  KeyRule rule;
+};
+
+/// Returns the keys that a sort's comparator compares, the most significant one first; empty if it is not a lexicographic
+/// comparison. Where the comparator leaves the places of NaN open, as an ordinary comparison of floats does, they are
+/// those of the total order.
+std::vector<SortKey> sort_keys_of(const Graph& graph, const Node& node);
 
 /// True for a cholesky, a triangular-solve, and a factorization that is called by name, of types and shapes that LAPACK
 /// has.

@@ -12,11 +12,14 @@ namespace {
 constexpr int64_t kWarp = 32;
 constexpr int64_t kThreads = 384;  ///< of a block
 constexpr int64_t kThreadsOfShortRow = 256;
-// More items of a thread do not fit into its registers.
+// Most items that a thread can hold in its registers.
 constexpr int64_t kMostItems = 16;
 constexpr int64_t kMostItemsWithValues = 14;
-constexpr int64_t kMostItemsWithNumbers = 12;  ///< of a row in one block
-constexpr int64_t kLeastItems = 4;             ///< of a row with several tiles
+constexpr int64_t kMostOfRow = 16;             ///< of a row in one block, with keys of at most 4 bytes
+constexpr int64_t kMostOfRowWithNumbers = 12;  ///< the same, with the elements' numbers
+constexpr int64_t kMostOfWideRow = 12;         ///< of a row in one block, with keys of 8 bytes
+constexpr int64_t kMostOfWideRowWithNumbers = 9;
+constexpr int64_t kLeastItems = 4;  ///< of a row with several tiles
 /// Bytes of shared memory for what all threads of a block know of its digits: see RadixEmitter.
 constexpr int64_t kKnownBytes = 2 << 10;
 constexpr int64_t kExchangeBytes = 32 << 10;
@@ -31,6 +34,12 @@ int64_t bytes_of(uint32_t type) {
 
 int64_t quotient_up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
+}
+
+/// Returns how many elements of a row that a block sorts fit into the registers of a thread.
+int64_t most_of_row(int64_t key_bytes, bool has_numbers) {
+  if (key_bytes > 4) return has_numbers ? kMostOfWideRowWithNumbers : kMostOfWideRow;
+  return has_numbers ? kMostOfRowWithNumbers : kMostOfRow;
 }
 
 /// Returns the most elements that a thread may hold, at most `most`, if the block has `shared` bytes for them.
@@ -81,7 +90,7 @@ std::optional<GridRadix> schedule_radix(const KeyRule& key, int64_t rows, int64_
   out.block_threads = length <= kShortRow ? kThreadsOfShortRow : kThreads;
   out.value_bytes = has_numbers ? 2 : 0;
   const int64_t most = most_items(out.block_threads, out.key_bytes() + out.value_bytes,
-                                  has_numbers ? kMostItemsWithNumbers : kMostItems, shared);
+                                  most_of_row(out.key_bytes(), has_numbers), shared);
   if (most * out.block_threads >= length) {
     out.part = GridRadix::Part::kRows;
     out.payload = has_numbers ? GridRadix::Payload::kNumbers : GridRadix::Payload::kNothing;
