@@ -9,6 +9,7 @@ namespace collet::gpu {
 namespace {
 
 constexpr size_t kMostCaptured = 4;  ///< most captured graphs of a library call that are kept
+constexpr size_t kMostGraphs = 4;    ///< most whole graphs that are kept
 
 }  // namespace
 
@@ -19,48 +20,57 @@ Graph::Graph(const Driver& driver, Check check, Capture capture, CUcontext conte
       capture_(std::move(capture)),
       context_(context),
       items_(sequence.items),
-      arguments_(sequence.arguments),
       captured_(items_.size()) {
   try {
-    make();
+    add(sequence.arguments);
   } catch (...) {
     destroy();
     throw;
   }
 }
 
-void Graph::make() {
-  check_(driver_.cuGraphCreate(&graph_, 0), "cuGraphCreate");
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    CUgraphNode node = nullptr;
-    const CUgraphNode* const before = nodes_.empty() ? nullptr : &nodes_.back();
-    const size_t count = nodes_.empty() ? 0 : 1;
-    if (item.kernel != 0) {
-      const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments_);
-      check_(driver_.cuGraphAddKernelNode_v2(&node, graph_, before, count, &what), "cuGraphAddKernelNode_v2");
-    } else if (item.way != 0) {
-      check_(driver_.cuGraphAddChildGraphNode(&node, graph_, before, count, child(i, arguments_)),
-             "cuGraphAddChildGraphNode");
-    } else {
-      const CUDA_MEMCPY3D_v2 what = copy(item, arguments_);
-      check_(driver_.cuGraphAddMemcpyNode(&node, graph_, before, count, &what, context_), "cuGraphAddMemcpyNode");
-    }
-    nodes_.push_back(node);
+void Graph::add(const std::vector<uint64_t>& arguments) {
+  if (graphs_.size() == kMostGraphs) {
+    destroy(graphs_.front());
+    graphs_.erase(graphs_.begin());
   }
-  check_(driver_.cuGraphInstantiateWithFlags(&executable_, graph_, 0), "cuGraphInstantiateWithFlags");
+  Whole made;
+  made.arguments = arguments;
+  try {
+    check_(driver_.cuGraphCreate(&made.graph, 0), "cuGraphCreate");
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const Item& item = items_[i];
+      CUgraphNode node = nullptr;
+      const CUgraphNode* const before = made.nodes.empty() ? nullptr : &made.nodes.back();
+      const size_t count = made.nodes.empty() ? 0 : 1;
+      if (item.kernel != 0) {
+        const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments);
+        check_(driver_.cuGraphAddKernelNode_v2(&node, made.graph, before, count, &what), "cuGraphAddKernelNode_v2");
+      } else if (item.way != 0) {
+        check_(driver_.cuGraphAddChildGraphNode(&node, made.graph, before, count, child(i, arguments)),
+               "cuGraphAddChildGraphNode");
+      } else {
+        const CUDA_MEMCPY3D_v2 what = copy(item, arguments);
+        check_(driver_.cuGraphAddMemcpyNode(&node, made.graph, before, count, &what, context_), "cuGraphAddMemcpyNode");
+      }
+      made.nodes.push_back(node);
+    }
+    check_(driver_.cuGraphInstantiateWithFlags(&made.executable, made.graph, 0), "cuGraphInstantiateWithFlags");
+  } catch (...) {
+    destroy(made);
+    throw;
+  }
+  graphs_.push_back(std::move(made));
 }
 
-void Graph::destroy_graph() noexcept {
-  if (executable_) driver_.cuGraphExecDestroy(executable_);
-  if (graph_) driver_.cuGraphDestroy(graph_);
-  executable_ = nullptr;
-  graph_ = nullptr;
-  nodes_.clear();
+void Graph::destroy(const Whole& one) noexcept {
+  if (one.executable) driver_.cuGraphExecDestroy(one.executable);
+  if (one.graph) driver_.cuGraphDestroy(one.graph);
 }
 
 void Graph::destroy() noexcept {
-  destroy_graph();
+  for (const Whole& one : graphs_) destroy(one);
+  graphs_.clear();
   for (const Captured& all : captured_) {
     for (const auto& [addresses, graph] : all) driver_.cuGraphDestroy(graph);
   }
@@ -113,44 +123,50 @@ CUgraph Graph::child(size_t i, const std::vector<uint64_t>& arguments) {
   return made;
 }
 
-bool Graph::change(size_t i, const std::vector<uint64_t>& arguments) {
-  const Item& item = items_[i];
-  if (item.kernel != 0) {
-    const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments);
-    check_(driver_.cuGraphExecKernelNodeSetParams_v2(executable_, nodes_[i], &what),
-           "cuGraphExecKernelNodeSetParams_v2");
-    return true;
+bool Graph::has_arguments(const Whole& one, const Item& item, const std::vector<uint64_t>& arguments) const {
+  const auto begin = arguments.begin() + item.first_argument;
+  return std::equal(begin, begin + item.argument_count, one.arguments.begin() + item.first_argument);
+}
+
+bool Graph::has_calls(const Whole& one, const std::vector<uint64_t>& arguments) const {
+  return std::all_of(items_.begin(), items_.end(),
+                     [&](const Item& item) { return item.way == 0 || has_arguments(one, item, arguments); });
+}
+
+bool Graph::change(Whole& one, const std::vector<uint64_t>& arguments) {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (has_arguments(one, item, arguments)) continue;
+    if (item.kernel != 0) {
+      const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments);
+      check_(driver_.cuGraphExecKernelNodeSetParams_v2(one.executable, one.nodes[i], &what),
+             "cuGraphExecKernelNodeSetParams_v2");
+    } else if (item.way != 0) {
+      const CUgraph calls = child(i, arguments);
+      if (driver_.cuGraphExecChildGraphNodeSetParams(one.executable, one.nodes[i], calls) != CUDA_SUCCESS) return false;
+    } else {
+      const CUDA_MEMCPY3D_v2 what = copy(item, arguments);
+      check_(driver_.cuGraphExecMemcpyNodeSetParams(one.executable, one.nodes[i], &what, context_),
+             "cuGraphExecMemcpyNodeSetParams");
+    }
+    const auto begin = arguments.begin() + item.first_argument;
+    std::copy(begin, begin + item.argument_count, one.arguments.begin() + item.first_argument);
   }
-  // A library may start other kernels for other addresses. Such a child graph cannot take the place of the one before.
-  if (item.way != 0)
-    return driver_.cuGraphExecChildGraphNodeSetParams(executable_, nodes_[i], child(i, arguments)) == CUDA_SUCCESS;
-  const CUDA_MEMCPY3D_v2 what = copy(item, arguments);
-  check_(driver_.cuGraphExecMemcpyNodeSetParams(executable_, nodes_[i], &what, context_),
-         "cuGraphExecMemcpyNodeSetParams");
   return true;
 }
 
 void Graph::launch(const std::vector<uint64_t>& arguments, CUstream stream) {
-  bool is_usable = executable_ != nullptr;
-  for (size_t i = 0; is_usable && i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    const auto begin = arguments.begin() + item.first_argument, end = begin + item.argument_count;
-    const auto known = arguments_.begin() + item.first_argument;
-    if (std::equal(begin, end, known)) continue;
-    is_usable = change(i, arguments);
-    if (is_usable) std::copy(begin, end, known);
+  const auto known =
+      std::find_if(graphs_.begin(), graphs_.end(), [&](const Whole& one) { return has_calls(one, arguments); });
+  if (known != graphs_.end()) std::rotate(known, known + 1, graphs_.end());
+  const bool may_change = known != graphs_.end() || (can_change_calls_ && !graphs_.empty());
+  if (!may_change) {
+    add(arguments);
+  } else if (!change(graphs_.back(), arguments)) {
+    can_change_calls_ = false;
+    add(arguments);
   }
-  if (!is_usable) {
-    destroy_graph();
-    arguments_ = arguments;
-    try {
-      make();
-    } catch (...) {
-      destroy_graph();
-      throw;
-    }
-  }
-  check_(driver_.cuGraphLaunch(executable_, stream), "cuGraphLaunch");
+  check_(driver_.cuGraphLaunch(graphs_.back().executable, stream), "cuGraphLaunch");
 }
 
 }  // namespace collet::gpu

@@ -14,8 +14,9 @@ namespace collet::gpu {
 
 /// A sequence of kernels, copies and library calls as a CUDA graph, which one call starts. Nodes whose arguments differ
 /// from those of the previous start are changed first; launches that have not run yet keep their arguments. A library call
-/// is a child graph, which is captured anew for addresses that have not been seen lately. May be used by one thread at a
-/// time, with the context current.
+/// is a child graph, which is captured anew for addresses that have not been seen lately. If a library starts other kernels
+/// for other addresses, so that child graphs cannot take each other's place, there is a whole graph for each of the latest
+/// sets of addresses. May be used by one thread at a time, with the context current.
 class Graph {
  public:
   using Check = std::function<void(CUresult, const char*)>;
@@ -36,13 +37,25 @@ class Graph {
   /// The captured graphs of a library call, by its addresses, those of the latest use last.
   using Captured = std::vector<std::pair<std::vector<uint64_t>, CUgraph>>;
 
-  void make();
-  /// Changes the node of an item to the given arguments. Returns false if the graph must be made anew.
-  bool change(size_t i, const std::vector<uint64_t>& arguments);
+  /// A graph with the current arguments of its nodes.
+  struct Whole {
+    std::vector<uint64_t> arguments;
+    CUgraph graph = nullptr;  ///< kept because it owns the nodes
+    CUgraphExec executable = nullptr;
+    std::vector<CUgraphNode> nodes{};
+  };
+
+  /// Makes a graph, in place of the oldest one if there are many, and adds it to `graphs_`.
+  void add(const std::vector<uint64_t>& arguments);
+  /// True if the library calls of a graph have the given arguments.
+  bool has_calls(const Whole& one, const std::vector<uint64_t>& arguments) const;
+  bool has_arguments(const Whole& one, const Item& item, const std::vector<uint64_t>& arguments) const;
+  /// Changes the nodes whose arguments differ. Returns false if a child graph cannot be changed.
+  bool change(Whole& one, const std::vector<uint64_t>& arguments);
   CUDA_KERNEL_NODE_PARAMS_v2 kernel(const Item& item, const std::vector<uint64_t>& arguments);
   static CUDA_MEMCPY3D_v2 copy(const Item& item, const std::vector<uint64_t>& arguments);
   CUgraph child(size_t i, const std::vector<uint64_t>& arguments);
-  void destroy_graph() noexcept;
+  void destroy(const Whole& one) noexcept;
   void destroy() noexcept;
 
   const Driver& driver_;
@@ -50,13 +63,11 @@ class Graph {
   const Capture capture_;
   const CUcontext context_;
   const std::vector<Item> items_;
-  std::vector<uint64_t> arguments_;  ///< current arguments of the nodes
-  std::vector<void*> pointers_;      ///< scratch: pointers to the arguments of a kernel
-  std::vector<CUtensorMap> maps_;    ///< scratch: its descriptors of arrays
-  std::vector<Captured> captured_;   ///< by item
-  CUgraph graph_ = nullptr;          ///< kept because it owns the nodes
-  CUgraphExec executable_ = nullptr;
-  std::vector<CUgraphNode> nodes_;
+  std::vector<void*> pointers_;     ///< scratch: pointers to the arguments of a kernel
+  std::vector<CUtensorMap> maps_;   ///< scratch: its descriptors of arrays
+  std::vector<Captured> captured_;  ///< by item
+  std::vector<Whole> graphs_;       ///< that of the latest start last
+  bool can_change_calls_ = true;    ///< false once a child graph could not take another one's place
 };
 
 }  // namespace collet::gpu

@@ -10,6 +10,8 @@
 #include <random>
 #include <thread>
 
+#include "reference_backends/gpu/graph.h"
+
 namespace collet::gpu {
 namespace {
 
@@ -437,6 +439,65 @@ TEST_F(LibraryTest, CallsArePartOfSequences) {
   device.drop_sequence(handle);
   for (const auto way : ways) device.drop_prepared(way);
   for (const kernel::Memory at : {from, copied, squared, to}) device.free(at);
+}
+
+// A library that starts one copy or two, depending on the address: child graphs that cannot take each other's place. More
+// sets of addresses than graphs are kept for, and each of them again.
+TEST(Graph, CallsOfDifferentStructureHaveGraphsOfTheirOwn) {
+  constexpr uint64_t kBytes = 256, kRuns = 6;
+  Device device(emulator(), 0);
+  const Driver& driver = *emulator();
+  const kernel::Memory from = device.allocate(kRuns * kBytes, 256), between = device.allocate(kRuns * kBytes, 256),
+                       to = device.allocate(kRuns * kBytes, 256);
+  std::vector<char> in(kRuns * kBytes);
+  std::iota(in.begin(), in.end(), 1);
+  device.write(from, 0, in.data(), in.size());
+  CUcontext context = nullptr;
+  ASSERT_EQ(driver.cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const auto check = [](CUresult result, const char* function) { ASSERT_EQ(result, CUDA_SUCCESS) << function; };
+  int captures = 0;
+  const auto capture = [&](codegen::GridDevice::Handle, const uint64_t* addresses) {
+    ++captures;
+    const bool in_two = (addresses[0] - from) / kBytes % 2 != 0;
+    CUgraph graph = nullptr;
+    EXPECT_EQ(driver.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CUgraphNode before = nullptr;
+    for (const uint64_t half : {0, 1}) {
+      if (half != 0 && !in_two) break;
+      CUDA_MEMCPY3D_v2 what;
+      what.srcMemoryType = what.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+      what.srcDevice = addresses[0] + half * kBytes / 2;
+      what.dstDevice = addresses[1] + half * kBytes / 2;
+      what.WidthInBytes = what.srcPitch = what.dstPitch = in_two ? kBytes / 2 : kBytes;
+      what.Height = what.Depth = 1;
+      CUgraphNode node = nullptr;
+      EXPECT_EQ(driver.cuGraphAddMemcpyNode(&node, graph, &before, before ? 1 : 0, &what, context), CUDA_SUCCESS);
+      before = node;
+    }
+    return graph;
+  };
+  const auto arguments = [&](uint64_t run) {
+    const uint64_t at = run % kRuns * kBytes;
+    return std::vector<uint64_t>{from + at, between + at, to + at, between + at, kBytes};
+  };
+  codegen::GridDevice::Sequence sequence;
+  sequence.items = {{0, 1, 1, 0, 2, 0, 1}, {0, 1, 1, 2, 3}};
+  sequence.arguments = arguments(0);
+  CUstream stream = nullptr;
+  ASSERT_EQ(driver.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  {
+    Graph graph(driver, check, capture, context, sequence);
+    for (uint64_t run = 0; run < 2 * kRuns; ++run) graph.launch(arguments(run), stream);
+    const int before = captures;
+    for (int i = 0; i < 4; ++i) graph.launch(arguments(kRuns - 1 - i % 2), stream);
+    EXPECT_EQ(captures, before) << "graphs of the latest addresses are kept";
+    ASSERT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  }
+  std::vector<char> out(in.size());
+  device.read(to, 0, out.data(), out.size());
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(driver.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+  for (const kernel::Memory at : {from, between, to}) device.free(at);
 }
 
 TEST(Libraries, ThoseThatAreNotThereAreNotUsed) {

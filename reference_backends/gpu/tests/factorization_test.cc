@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests every way in which the libraries of the gpu backend compute factorizations, with the emulator's cuBLAS and cuSOLVER:
 // whether arguments, layouts and places are right. The residuals of each factorization are compared with its definition.
+// With COLLET_TEST_DRIVER=cuda in the environment, the tests run on the machine's GPU and with its libraries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -22,14 +25,31 @@ using codegen::LibraryFactorization;
 using Kind = LibraryFactorization::Kind;
 using Z = std::complex<double>;
 
-std::shared_ptr<const Driver> emulator() {
-  static const auto opened = [] {
-    auto driver = std::make_shared<Driver>();
-    const codegen::Status status = open_driver(COLLET_CUDA_EMULATOR_PATH, *driver, "quiet=1,memory=512,threads=2");
-    EXPECT_TRUE(status.ok()) << status.message();
-    return std::shared_ptr<const Driver>(driver);
+bool uses_gpu() {
+  const char* const chosen = std::getenv("COLLET_TEST_DRIVER");
+  return chosen && std::strcmp(chosen, "cuda") == 0;
+}
+
+std::shared_ptr<const Driver> driver() {
+  static const std::shared_ptr<const Driver> opened = [] {
+    auto made = std::make_shared<Driver>();
+    const codegen::Status status = open_driver(uses_gpu() ? "" : COLLET_CUDA_EMULATOR_PATH, *made,
+                                               uses_gpu() ? "" : "quiet=1,memory=512,threads=2");
+    if (!status.ok()) {
+      ADD_FAILURE() << status.message();
+      std::abort();
+    }
+    return made;
   }();
   return opened;
+}
+
+/// The options of a device that uses the libraries.
+Device::Options with_libraries() {
+  Device::Options out;
+  out.libraries = std::make_shared<Libraries>(open_libraries(uses_gpu() ? "" : COLLET_CUDA_EMULATOR_PATH));
+  EXPECT_TRUE(out.libraries->has_factorizations());
+  return out;
 }
 
 template <class T>
@@ -103,11 +123,6 @@ class FactorizationTest : public ::testing::Test {
   using Real = typename Element<T>::Real;
   static constexpr double kBound = std::is_same_v<Real, float> ? 2e-4 : 1e-11;
 
-  static Device::Options options() {
-    Device::Options out;
-    out.libraries = std::make_shared<Libraries>(open_libraries(COLLET_CUDA_EMULATOR_PATH));
-    return out;
-  }
   Batch random(int64_t count, int64_t rows, int64_t columns) {
     const auto number = [&] {
       state_ = state_ * 6364136223846793005U + 1442695040888963407U;
@@ -186,7 +201,7 @@ class FactorizationTest : public ::testing::Test {
     }
   }
 
-  Device device{emulator(), 0, options()};
+  Device device{driver(), 0, with_libraries()};
 
  private:
   uint64_t state_ = 1;
@@ -411,15 +426,13 @@ TYPED_TEST(FactorizationTest, Svd_AllFormsOfVectors) {
 }
 
 TEST(Factorizations, OtherTypesAndMissingLibrariesHaveNone) {
-  Device::Options options;
-  options.libraries = std::make_shared<Libraries>(open_libraries(COLLET_CUDA_EMULATOR_PATH));
   LibraryFactorization f;
   f.rows = f.columns = 4;
   f.type = COLLET_TYPE_F16;
-  Device with{emulator(), 0, options};
+  Device with{driver(), 0, with_libraries()};
   EXPECT_TRUE(with.prepare(f).empty());
   f.type = COLLET_TYPE_F32;
-  Device without{emulator(), 0};
+  Device without{driver(), 0};
   EXPECT_TRUE(without.prepare(f).empty()) << "no library was opened";
 }
 

@@ -143,8 +143,9 @@ class Compiler {
     std::vector<ValueId> operands;
     std::vector<KernelPlan>
         before;  ///< kernels that compute operands, or copy them in the order that the library needs
-    /// The result's dimensions in the order in which the library writes them; empty if it writes the result as it is.
+    /// See ConvolutionMatch: how the library writes the result.
     std::vector<size_t> result_order;
+    Dims result_dims;
   };
   /// Returns the library call for a product or convolution that `kernels` compute. Empty if the target has no library
   /// for it, or if an op is fused into its operands.

@@ -33,7 +33,7 @@ std::optional<Compiler::LibraryWay> Compiler::library_way(const Node& n, const s
   const LibraryProduct& p = match.product;
   if (p.batches * p.rows * p.columns * p.depth < libraries.least_product) return std::nullopt;
   const std::vector<ValueId>& buffers = kernels[0].buffers;
-  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, {}, {}};
+  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, {}, {}, {}};
 }
 
 std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
@@ -43,10 +43,10 @@ std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
   int64_t points = c.batch * c.output_features * c.input_features / c.groups;
   for (const LibraryConvolution::Dimension& d : c.dims) points *= d.output * d.window;
   if (points < std::max<int64_t>(target_.grid.libraries.least_product, 1)) return std::nullopt;
-  LibraryWay way{c, n.operands, {}, match.result_order};
+  LibraryWay way{c, n.operands, {}, match.result_order, match.result_dims};
   const auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
   for (size_t i = 0; i < way.operands.size(); ++i) {
-    const LibraryOrder order = i == 1 ? match.filter : LibraryOrder();
+    const LibraryOrder& order = i == 0 ? match.input : match.filter;
     if (order.is_plain() && is_input(way.operands[i])) continue;
     KernelPlan kernel;
     if (!operand_kernel(graph_, [this](ValueId v) { return is_input(v); }, way.operands[i], order, make, kernel))
@@ -109,19 +109,19 @@ void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed
   std::vector<RangeId> ranges;
   for (ValueId v : way.operands) ranges.push_back(read(v));
   ValueId written = result;
-  if (!way.result_order.empty()) {
+  std::vector<size_t> order = way.result_order;
+  if (!order.empty() || !way.result_dims.empty()) {
     const ArrayType type = graph_.type(result);
+    for (size_t d = order.size(); d < type.dims.size(); ++d) order.push_back(d);
     Dims dims;
-    for (const size_t d : way.result_order) dims.push_back(type.dims[d]);
+    for (const size_t d : order) dims.push_back(way.result_dims.empty() ? type.dims[d] : way.result_dims[d]);
     written = temporary(type.element, dims);
   }
   ranges.push_back(write(written));
   add_library_call(std::move(way.call), std::move(ranges), drafts);
   if (written != result) {
-    std::vector<size_t> back(way.result_order.size());
-    for (size_t d = 0; d < back.size(); ++d) back[way.result_order[d]] = d;
-    KernelPlan permute = permute_kernel(graph_, written, back, result);
-    add_kernel(permute, drafts);
+    KernelPlan copied = result_kernel(graph_, written, order, result);
+    add_kernel(copied, drafts);
   }
   if (!epilogue) return;
   // Live only from the time at which the epilogue kernel runs.

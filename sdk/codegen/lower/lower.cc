@@ -355,6 +355,18 @@ KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<si
   });
 }
 
+namespace {
+
+/// Returns `x`, an element of a real type, where the mask is true, and else zero.
+ExprId or_zero(KernelBuilder& builder, ExprId mask, ExprId x, uint32_t type) {
+  if (mask == kNoExpr) return x;
+  const double zero = 0;
+  const ExprId otherwise = builder.convert(builder.constant(COLLET_TYPE_F64, &zero), type);
+  return builder.op(COLLET_OP_SELECT, type, {mask, x, otherwise});
+}
+
+}  // namespace
+
 bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId operand, const LibraryOrder& how,
                     const MakeValue& make, KernelPlan& out) {
   const ArrayType type = graph.type(operand);
@@ -362,8 +374,10 @@ bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId opera
   for (size_t d = order.size(); d < type.dims.size(); ++d) order.push_back(d);
   Dims dims;
   if (how.groups > 1) dims.push_back(how.groups);
-  for (const size_t d : order)
-    dims.push_back(how.groups > 1 && d == how.grouped ? type.dims[d] / how.groups : type.dims[d]);
+  for (const size_t d : order) {
+    const int64_t size = how.low.empty() ? type.dims[d] : how.low[d] + type.dims[d] + how.high[d];
+    dims.push_back(how.groups > 1 && d == how.grouped ? size / how.groups : size);
+  }
   const ValueId to = make(type.element, dims);
   out = {};
   out.kernel = nest(dims);
@@ -372,20 +386,33 @@ bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId opera
   Position source;
   source.at.resize(type.dims.size());
   const size_t first = how.groups > 1 ? 1 : 0;
+  ExprId mask = kNoExpr;
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t d = order[i];
     Index& index = source[d];
     index = at[first + i];
     if (how.groups > 1 && d == how.grouped) index = add_scaled(index, at[0], type.dims[d] / how.groups);
+    if (!how.low.empty()) {
+      index.constant -= how.low[d];
+      mask = builder.both(mask, builder.in_range(index, type.dims[d]));
+    }
     if (std::find(how.reversed.begin(), how.reversed.end(), d) == how.reversed.end()) continue;
     index = add_scaled({}, index, -1);
     index.constant += type.dims[d] - 1;
   }
-  const ExprId x = builder.value(operand, source);
+  const ExprId x = or_zero(builder, mask, builder.value(operand, source, mask), type.element);
   out.kernel.stores.push_back({builder.output(to), x, builder.linear(at, dims), kNoExpr});
   out.writes = {to};
   out.buffers = builder.buffers();
   return !builder.failed();
+}
+
+KernelPlan result_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to) {
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    Position source;
+    for (const size_t d : order) source.at.push_back(at[d]);
+    return builder.load(from, source, kNoExpr);
+  });
 }
 
 KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to) {

@@ -120,12 +120,18 @@ struct LibraryOrder {
   /// With more than one group, dimension `grouped` is divided into groups, whose number is the first dimension.
   int64_t groups = 1;
   size_t grouped = 0;
-  bool is_plain() const { return order.empty() && reversed.empty() && groups == 1; }
+  /// Zeros before and behind each dimension of the operand, in elements; negative numbers cut elements off. Empty: none.
+  std::vector<int64_t> low{}, high{};
+  bool is_plain() const { return order.empty() && reversed.empty() && groups == 1 && low.empty(); }
 };
 /// Makes the kernel that computes an operand of a convolution, or copies it if it is in memory, in the order in which a
 /// library reads it. Returns false if it cannot be computed element by element.
 bool operand_kernel(const Graph& graph, const InputTest& is_input, ValueId operand, const LibraryOrder& how,
                     const MakeValue& make, KernelPlan& out);
+
+/// Returns the kernel that copies what a library has written, an array whose dimension i is dimension order[i] of `to`.
+/// Its dimensions may be larger than those of `to`, which then receives its first elements.
+KernelPlan result_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
 /// Returns the kernel that copies the operand of an inverse transform to real numbers, with Hermitian symmetry:
 /// elements that must be conjugates of each other are replaced by their mean. The innermost `transformed` dimensions

@@ -168,10 +168,41 @@ std::vector<size_t> filter_order(int64_t output_feature, int64_t input_feature, 
   return is_ordered(order) ? std::vector<size_t>() : order;
 }
 
-/// True if a convolution with the same padding on both sides has an output of this size.
-bool has_size(const LibraryConvolution::Dimension& d) {
-  const int64_t moves = d.input + 2 * d.padding - ((d.window - 1) * d.dilation + 1);
-  return d.padding >= 0 && moves >= 0 && moves / d.stride + 1 == d.output;
+/// Chooses a padding for both sides of a dimension, and a size of the input, with which the output has its size. `low` is
+/// the padding that the begin needs; at the end, the input has no more elements. `before` and `behind` receive by how many
+/// elements the array of the input grows, or shrinks if they are negative.
+void fit_input(int64_t low, LibraryConvolution::Dimension& d, int64_t& before, int64_t& behind) {
+  const int64_t reach = (d.window - 1) * d.dilation + 1, span = (d.output - 1) * d.stride + reach;
+  const int64_t size = d.input;
+  d.padding = std::max<int64_t>(low, 0);
+  before = std::min<int64_t>(low, 0);
+  d.input = size + before;
+  const int64_t least = span - 2 * d.padding;
+  if (d.input < 1 || d.input > least + d.stride - 1) {
+    // With this padding at the end, too, there would be more outputs.
+    d.padding = 0;
+    before = low;
+    d.input = span;
+  } else {
+    d.input = std::max(d.input, least);
+  }
+  behind = d.input - size - before;
+}
+
+/// Stores how the array of the input grows along its dimension `dimension`. `rank` is the array's.
+void grow(int64_t before, int64_t behind, int64_t dimension, size_t rank, LibraryOrder& out) {
+  if (before == 0 && behind == 0) return;
+  out.low.resize(rank);
+  out.high.resize(rank);
+  out.low[static_cast<size_t>(dimension)] = before;
+  out.high[static_cast<size_t>(dimension)] = behind;
+}
+
+/// Returns an array with other sizes of its spatial dimensions.
+ArrayType resized(const ArrayType& array, const Dims& spatial, const LibraryConvolution& c) {
+  ArrayType out = array;
+  for (size_t d = 0; d < spatial.size(); ++d) out.dims[static_cast<size_t>(spatial[d])] = c.dims[d].input;
+  return out;
 }
 
 bool match_forward(const ConvolutionNode& n, ConvolutionMatch& out) {
@@ -181,14 +212,19 @@ bool match_forward(const ConvolutionNode& n, ConvolutionMatch& out) {
   c.groups = n.a.feature_groups;
   c.input_features = at(n.input.dims, n.a.labels.input_feature);
   c.output_features = at(n.result.dims, n.a.labels.output_feature);
-  c.input_strides = strides_along(n.input, n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
   c.output_strides = strides_along(n.result, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
   for (size_t d = 0; d < n.size.size(); ++d) {
-    if (n.holes[d] != 1 || n.low[d] != n.high[d] || n.low[d] < 0) return false;
-    c.dims.push_back({at(n.input.dims, n.of_input[d]), n.size[d], at(n.result.dims, n.of_output[d]), n.stride[d],
-                      n.low[d], n.dilation[d]});
+    LibraryConvolution::Dimension one{
+        at(n.input.dims, n.of_input[d]), n.size[d], at(n.result.dims, n.of_output[d]), n.stride[d], 0, n.dilation[d]};
+    int64_t before = 0, behind = 0;
+    if (n.holes[d] != 1) return false;
+    fit_input(n.low[d], one, before, behind);
+    grow(before, behind, n.of_input[d], n.input.dims.size(), out.input);
+    c.dims.push_back(one);
     if (n.reversal[d] != 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
   }
+  c.input_strides =
+      strides_along(resized(n.input, n.of_input, c), n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
   out.filter.order = filter_order(n.a.labels.kernel_output_feature, n.a.labels.kernel_input_feature, n.of_filter, c);
   return true;
 }
@@ -203,16 +239,23 @@ bool match_input_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
   c.groups = n.a.feature_groups;
   c.input_features = at(n.result.dims, n.a.labels.output_feature);
   c.output_features = at(n.input.dims, n.a.labels.input_feature);
-  c.input_strides = strides_along(n.result, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
   c.output_strides = strides_along(n.input, n.a.labels.input_batch, n.a.labels.input_feature, n.of_input);
+  bool is_resized = false;
   for (size_t d = 0; d < n.size.size(); ++d) {
-    const LibraryConvolution::Dimension one{
-        at(n.result.dims, n.of_output[d]),          n.size[d],    at(n.input.dims, n.of_input[d]), n.holes[d],
-        (n.size[d] - 1) * n.dilation[d] - n.low[d], n.dilation[d]};
-    if (n.stride[d] != 1 || !has_size(one)) return false;
+    LibraryConvolution::Dimension one{
+        at(n.result.dims, n.of_output[d]), n.size[d], at(n.input.dims, n.of_input[d]), n.holes[d], 0, n.dilation[d]};
+    const int64_t padding = (n.size[d] - 1) * n.dilation[d] - n.low[d];
+    int64_t before = 0, behind = 0;
+    fit_input(padding, one, before, behind);
+    // The library may write more elements at the end than there are: those are left out.
+    if (n.stride[d] != 1 || before != 0 || behind < 0) return false;
+    is_resized = is_resized || behind != 0;
     c.dims.push_back(one);
     if (n.reversal[d] == 0 && n.size[d] > 1) out.filter.reversed.push_back(static_cast<size_t>(n.of_filter[d]));
   }
+  const ArrayType written = resized(n.result, n.of_output, c);
+  if (is_resized) out.result_dims = written.dims;
+  c.input_strides = strides_along(written, n.a.labels.output_batch, n.a.labels.output_feature, n.of_output);
   out.filter.order = filter_order(n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter, c);
   out.filter.groups = c.groups;
   out.filter.grouped = static_cast<size_t>(n.a.labels.kernel_output_feature);
@@ -231,22 +274,22 @@ bool match_filter_gradient(const ConvolutionNode& n, ConvolutionMatch& out) {
   c.groups = n.a.batch_groups;
   c.input_features = at(n.input.dims, n.a.labels.input_batch);
   c.output_features = at(n.result.dims, n.a.labels.output_feature);
-  c.input_strides = strides_along(n.input, n.a.labels.input_feature, n.a.labels.input_batch, n.of_input);
   c.output_strides =
       strides_along(n.filter, n.a.labels.kernel_input_feature, n.a.labels.kernel_output_feature, n.of_filter);
   double window = 1, result = 1;
   for (size_t d = 0; d < n.size.size(); ++d) {
-    const LibraryConvolution::Dimension one{at(n.input.dims, n.of_input[d]),
-                                            at(n.result.dims, n.of_output[d]),
-                                            n.size[d],
-                                            n.dilation[d],
-                                            n.low[d],
-                                            n.stride[d]};
-    if (n.holes[d] != 1 || n.reversal[d] != 0 || !has_size(one)) return false;
+    LibraryConvolution::Dimension one{
+        at(n.input.dims, n.of_input[d]), at(n.result.dims, n.of_output[d]), n.size[d], n.dilation[d], 0, n.stride[d]};
+    int64_t before = 0, behind = 0;
+    if (n.holes[d] != 1 || n.reversal[d] != 0) return false;
+    fit_input(n.low[d], one, before, behind);
+    grow(before, behind, n.of_input[d], n.input.dims.size(), out.input);
     c.dims.push_back(one);
     window *= static_cast<double>(n.size[d]);
     result *= static_cast<double>(one.window);
   }
+  c.input_strides =
+      strides_along(resized(n.input, n.of_input, c), n.a.labels.input_feature, n.a.labels.input_batch, n.of_input);
   out.result_order = filter_order(n.a.labels.output_feature, n.a.labels.output_batch, n.of_output, c);
   return window > result;
 }

@@ -29,16 +29,20 @@ bool match_product(const Kernel& kernel, ProductMatch& out);
 /// A convolution, or a gradient of one, that libraries can compute.
 struct ConvolutionMatch {
   LibraryConvolution convolution;
-  LibraryOrder filter;  ///< how the library reads the node's filter; for the gradient of a filter, it reads it as it is
-  /// For the gradient of a filter: the dimensions of the node's result in the order in which the library writes them;
-  /// empty if it writes them as they are.
+  LibraryOrder input;   ///< how the library reads the node's input
+  LibraryOrder filter;  ///< how it reads the node's filter
+  /// How the library writes the result: the order of its dimensions, and their sizes in the result's own order. Both are
+  /// empty if it writes the result as it is.
   std::vector<size_t> result_order;
+  Dims result_dims;
 };
 
 /// True if libraries can compute the convolution `node`. All arrays must have one type. It is one of these:
-/// - a convolution with the same padding on both sides, whose input is not dilated;
+/// - a convolution whose input is not dilated;
 /// - the gradient of the input of one: its input is dilated, and its window moves by one;
 /// - the gradient of the filter of one: its window is larger than its result, and its batch not the outermost dimension.
+///
+/// Libraries pad both sides of a dimension alike. For other paddings the array of the input is made larger or smaller.
 bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& out);
 
 }  // namespace collet::codegen
