@@ -58,8 +58,8 @@ class GridDevice : public kernel::Device {
       uint32_t first_argument = 0;  ///< index in `arguments`
       uint32_t argument_count = 0;
       uint32_t shared_bytes = 0;      ///< see Launch
-      std::vector<TensorMap> maps{};  ///< see Launch; places count from first_argument
       Handle way = 0;                 ///< a library call; its arguments are the addresses of the step's places
+      std::vector<TensorMap> maps{};  ///< see Launch; places count from first_argument
     };
     std::vector<Item> items;
     std::vector<uint64_t> arguments;
