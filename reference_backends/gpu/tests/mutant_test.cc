@@ -188,10 +188,10 @@ TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
 TEST(GpuMutants, FaultsInProductsByWarpgroups_AreAllCaught) {
   ASSERT_TRUE(device().is_open());
   Counts counts;
-  // Several tiles for each block, and more rounds than there are places in shared memory.
+  // Whole tiles that follow each other, partial ones, and more rounds than there are places in shared memory.
   for (const bool by_depth : {true, false}) {
     test(
-        from_text("product", product_kernel({"bf16", 1, 264, 392, 520, by_depth, !by_depth})), "sm_90a",
+        from_text("product", product_kernel({"bf16", 1, 136, 520, 328, by_depth, !by_depth})), "sm_90a",
         [](const Mutant& m) { return m.is_of_warpgroups; }, counts);
   }
   counts.print();
