@@ -144,5 +144,41 @@ TEST_F(Donation, WhatWasNotOverwrittenIsGivenBack) {
   EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
 }
 
+// Steps that wait donate what the step before has not computed yet. Each takes over its memory.
+TEST_F(Donation, OfWhatAnEarlierRunHasNotComputedYet) {
+  control_.scribble = true;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_);
+  std::string program = kDonates;
+  program.erase(program.find(", replica_count=2"), strlen(", replica_count=2"));
+  const ExecutablePtr e = compile(client.get(), program.c_str());
+  ASSERT_TRUE(e) << failure.message;
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &kVector, &raw, nullptr), COLLET_OK);
+  const BufferPtr late(raw);
+  BufferPtr state = vector(client.get(), {1, 2, 3, 4});
+  constexpr int kSteps = 5;
+  for (int i = 0; i < kSteps; ++i) {
+    collet_buffer *in[] = {state.get(), late.get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    EXPECT_EQ(collet_buffer_is_deleted(state.get()), 1u);
+    state.reset(out);
+  }
+  // Another run that reads it comes first.
+  collet_execute_options keeps{};
+  keeps.struct_size = sizeof keeps;
+  keeps.keep_donated = 1;
+  collet_buffer *in[] = {state.get(), late.get()}, *out = nullptr;
+  ASSERT_EQ(collet_execute(e.get(), &keeps, in, &out, nullptr), COLLET_OK);
+  const BufferPtr beside(out);
+  ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+  const BufferPtr last(out);
+  const float ones[] = {1, 1, 1, 1};
+  ASSERT_EQ(collet_buffer_write(late.get(), 0, sizeof ones, ones, nullptr), COLLET_OK);
+  ASSERT_EQ(collet_buffer_fulfil(late.get(), nullptr, nullptr), COLLET_OK);
+  EXPECT_THAT(download<float>(last), ElementsAre(7, 8, 9, 10));
+  EXPECT_THAT(download<float>(beside), ElementsAre(7, 8, 9, 10));
+  EXPECT_EQ(control_.donated.load(), kSteps + 1);
+}
+
 }  // namespace
 }  // namespace collet::testing

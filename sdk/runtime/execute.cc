@@ -129,12 +129,20 @@ class StartedRun {
   Status failure_;  // guarded by mutex_
 };
 
+// A donated argument that others still hold when the program is called, as the run does that computes it. When the run
+// starts, nobody may hold it any more; then its memory becomes that of the result.
+struct LateDonation {
+  size_t argument, result;
+  const Layout* layout;  // of the result
+};
+
 // A run that waits to be started by a worker.
 struct QueuedRun {
   Client* client;
   std::shared_ptr<StartedRun> started;
   uint64_t run_id;
   std::vector<MemoryRef> arguments, results;
+  std::vector<LateDonation> donations;
   std::vector<Event*> before;
   std::vector<Point> after;  // points of arguments whose work is on queues
   bool* overwritten;         // set for a caller that waits; null otherwise
@@ -148,6 +156,10 @@ struct QueuedRun {
       event->release();
     }
     if (!outcome.ok()) return outcome;
+    for (const LateDonation& d : donations) {
+      MemoryRef &from = arguments[d.argument], &to = results[d.result];
+      if (from.count() == 1 && from->layout == d.layout && to->pool->move(*from.get(), *to.get())) from = to;
+    }
     return caught([&] {
       for (const MemoryRef& result : results)
         if (result) COLLET_TRY(result->pool->allocate(*result.get()));
@@ -276,8 +288,12 @@ class Call {
       for (const Plan::Donation& d : core_.plan.donations)
         for (uint32_t p = 0; p < total_; ++p) {
           const size_t a = p * argument_count_ + d.argument;
-          if (donated_[a] && arguments_[a]->layout == core_.plan.result_layout(d.result))
-            results_[p * result_count_ + d.result] = arguments_[a];
+          const size_t r = p * result_count_ + d.result;
+          const Layout* const layout = core_.plan.result_layout(d.result);
+          if (donated_[a] && arguments_[a]->layout == layout)
+            results_[r] = arguments_[a];
+          else if (defer && given_[a] && !options_.synchronous)
+            late_.push_back({a, r, layout});
         }
     for (uint32_t p = 0; p < total_; ++p) {
       Device& device = client_.device(core_.devices[p]);
@@ -330,6 +346,10 @@ class Call {
     queued.run_id = run_id;
     queued.arguments.assign(std::make_move_iterator(arguments_.begin()), std::make_move_iterator(arguments_.end()));
     queued.results.assign(results_.begin(), results_.end());
+    queued.donations = std::move(late_);
+    // What an asynchronous caller has donated is gone, also if the run fails.
+    if (!options_.synchronous)
+      for (MemoryRef& memory : given_) memory = {};
     queued.before.assign(before_.begin(), before_.end());
     before_.clear();
     const std::vector<Event*> before = queued.before;
@@ -374,6 +394,7 @@ class Call {
   Small<MemoryRef, 16> arguments_, results_, given_;
   Small<uint8_t, 32> donated_;
   Small<Event*, 4> before_;
+  std::vector<LateDonation> late_;
 };
 
 }  // namespace

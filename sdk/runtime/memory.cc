@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 
 namespace collet::runtime {
 namespace {
@@ -109,6 +110,22 @@ Status Pool::allocate(Memory& memory) {
   taken->is_deferred = true;
   taken->capacity = 0;
   return ok_status();
+}
+
+bool Pool::move(Memory& from, Memory& to) {
+  if (!to.is_deferred || from.pool != this || from.size_class != to.size_class) return false;
+  const std::lock_guard allocating(allocating_);
+  if (to.capacity != 0 || from.capacity == 0 || !from.uses.only(nullptr)) return false;
+  to.handle = from.handle;
+  to.host = from.host;
+  to.capacity = from.capacity;
+  to.layout = from.layout;
+  to.contents = from.contents;
+  to.is_known = from.is_known;
+  std::memcpy(to.value, from.value, sizeof to.value);
+  from.is_deferred = true;
+  from.capacity = 0;
+  return true;
 }
 
 Expected<MemoryRef> Pool::take_class(uint32_t size_class, const Queue* order) {

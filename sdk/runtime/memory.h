@@ -96,6 +96,10 @@ class Pool {
   /// Allocates deferred memory, unless that was done already; does nothing for other memory. Several threads may call it for the same
   /// memory. A thread may access the memory after it has called this.
   Status allocate(Memory& memory);
+  /// Gives deferred memory for which nothing has been allocated what `from` has: its place and its contents. The caller has the only
+  /// reference to `from`, which has nothing afterwards. Returns false, and changes nothing, if `to` has been allocated, if `from` is
+  /// not memory of this pool and of the same size, or if work on queues uses it.
+  bool move(Memory& from, Memory& to);
   /// Frees all memory that is kept. Waits for the work that uses it.
   void trim();
   /// Called from time to time: frees memory that was not requested since the call before the last. Returns how many bytes are

@@ -381,6 +381,7 @@ uint32_t collet_emu_mbarrier_wait(Thread* t, uint32_t offset, uint32_t parity, u
   }
   Warp& warp = w.warp(t->warp);
   for (uint32_t v = 0; v < 32; ++v) warp.seen[v] = std::max(warp.seen[v], b->released[v]);
+  warp.lane_seen[t->lane] = std::max(warp.lane_seen[t->lane], b->released[t->warp]);
   return 1;
 }
 

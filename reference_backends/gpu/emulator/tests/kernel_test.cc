@@ -228,9 +228,9 @@ TEST_F(KernelTest, HostCannotTouchDeviceMemory) {
 
 TEST_F(KernelTest, UnknownInstructionNamesItsLine) {
   expects_problem = true;
-  load(ptx_header() + ".entry k() {\n  .reg .b32 %r<2>;\n  wgmma.fence.sync.aligned;\n}\n", "k");
+  load(ptx_header() + ".entry k() {\n  .reg .b32 %r<2>;\n  griddepcontrol.wait;\n}\n", "k");
   EXPECT_EQ(load_result, CUDA_ERROR_INVALID_PTX);
-  EXPECT_THAT(log, HasSubstr("line 6: wgmma.fence.sync.aligned: unknown instruction"));
+  EXPECT_THAT(log, HasSubstr("line 6: griddepcontrol.wait: unknown instruction"));
 }
 
 }  // namespace
