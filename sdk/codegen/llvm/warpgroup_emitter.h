@@ -22,10 +22,10 @@ class WarpgroupEmitter : public GridEmitter {
   static constexpr int64_t kStepBytes = 32;  ///< bytes along the depth that one matrix instruction multiplies
   static constexpr int64_t kChunk = WarpgroupSchedule::kChunk;
 
-  /// Divides shared memory: `places` of `place_bytes` each, then `more` bytes, a chunk for each warp of the `consumers`,
-  /// and barriers. A place is empty again when `releases` warps have read it.
+  /// Divides shared memory: `places` of `place_bytes` each, then `more` bytes, a chunk of results for each warp of the
+  /// `consumers`, which are warpgroups, and two barriers for each place.
   void divide(int64_t places, int64_t place_bytes, int64_t more, int consumers);
-  /// Emits both roles of the warps, after the barriers have been prepared.
+  /// Prepares the barriers, and emits the two roles: one thread produces, the consumers' threads consume.
   void run(const std::function<void()>& produce, const std::function<void()>& consume);
 
   llvm::ConstantInt* word(int64_t x) { return b_.getInt32(static_cast<uint32_t>(x)); }
