@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/hash.h>
-
+#include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "hlo/base/sha256.h"
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
 #include "sdk/pjrt/wire.h"
@@ -137,8 +137,11 @@ PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Fingerprint_Args& args) {
-  const std::string text = args.topology->platform + '\n' + args.topology->version;
-  args.fingerprint = collet_hash_bytes(0, text.data(), text.size());
+  const std::string& platform = args.topology->platform;
+  const Sha256::Digest digest =
+      Sha256().add(std::to_string(platform.size()) + ' ').add(platform).add(args.topology->version).digest();
+  static_assert(sizeof args.fingerprint <= sizeof digest);
+  std::memcpy(&args.fingerprint, digest.data(), sizeof args.fingerprint);
   return nullptr;
 }
 

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Head {
-  char magic[8] = {'C', 'L', 'T', 'C', 'A', 'C', 'H', '1'};
+  char magic[8] = {'C', 'L', 'T', 'C', 'A', 'C', 'H', '2'};
   hlo::ContentId key, content;
   uint64_t size = 0;
 };
