@@ -345,6 +345,28 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   std::filesystem::remove_all(folder);
 }
 
+// The folder keeps its limit, and entries that others may write are not run but written anew.
+TEST_F(Runtime, CacheOnDisk_HasALimitAndTrustsNobody) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  ASSERT_TRUE(compile(open("interpreter").get(), kAddMultiply)) << failure.message;
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 1u);
+  for (const auto& entry : fs::directory_iterator(folder)) fs::permissions(entry.path(), fs::perms(0666));
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 0u);
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms(0600));
+  fs::permissions(folder, fs::perms(0777));
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 0u);
+  fs::permissions(folder, fs::perms(0700));
+  setenv("COLLET_CACHE_MIB", "0", 1);  // no entry fits
+  ASSERT_TRUE(compile(open("interpreter").get(), kLoop)) << failure.message;
+  unsetenv("COLLET_CACHE_MIB");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(folder);
+}
+
 // A cache entry may be replaced by a device without an end, a pipe without a writer, or a folder.
 TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
   namespace fs = std::filesystem;

@@ -111,7 +111,7 @@ TEST(Run, ExplainsFusionsAndPatterns) {
 
 TEST(Command, HelpSaysWhatThereIs) {
   for (const std::string verb :
-       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
+       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -126,7 +126,7 @@ TEST(Command, HelpSaysWhatThereIs) {
 
 TEST(Command, HelpFitsAPlainTerminal) {
   for (const std::string verb :
-       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
+       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }
@@ -448,6 +448,25 @@ TEST(Completion, IsWellFormed) {
     if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) continue;
     EXPECT_EQ(std::system((shell + " -n '" + (folder / "script") + "'").c_str()), 0) << shell;
   }
+}
+
+TEST(Cache, IsShownTrimmedAndCleaned) {
+  const Folder folder;
+  const std::string kept = folder / "kept", with = "COLLET_CACHE_DIR='" + kept + "'";
+  const std::string program = "run sdk/tool/tests/data/add.hlo --backend interpreter";
+  ASSERT_EQ(collet(program, with).code, 0);
+  const std::string stale = std::string(64, 'a') + ".bin.999999999.0";
+  write(kept + "/" + stale, "x");
+  write(kept + "/notes.txt", "mine");
+  EXPECT_TRUE(contains(collet("cache", with).out, "1 entries"));
+  EXPECT_TRUE(contains(collet("cache", with).out, "1, 1 B: files that ended processes left"));
+  const Ran trimmed = collet("cache --trim 1 --json - --folder '" + kept + "'");
+  EXPECT_EQ(trimmed.code, 0) << trimmed.err;
+  EXPECT_TRUE(contains(trimmed.out, "\"name\": \"" + stale)) << trimmed.out;
+  EXPECT_TRUE(contains(trimmed.out, "\"kind\": \"entry\"")) << trimmed.out;
+  EXPECT_TRUE(contains(collet("cache --clean", with).out, "1 files removed"));
+  EXPECT_TRUE(contains(collet("cache", with).out, "0 entries"));
+  EXPECT_EQ(contents(kept + "/notes.txt"), "mine");
 }
 
 }  // namespace
