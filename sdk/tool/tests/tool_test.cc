@@ -206,6 +206,31 @@ TEST(Run, SaysOnWhatItCrashed) {
   EXPECT_TRUE(contains(ran.err, "libcollet_backend_mutant.so")) << ran.err;
 }
 
+// However a backend ends the process, and in whichever of its functions, the tool names both.
+TEST(Run, SaysInWhatTheBackendEndedTheProcess) {
+  const std::string library = build_dir() + "/lib/collet/test_backends/libcollet_backend_hostile.so";
+  for (const std::string function :
+       {"entry", "open", "device_info", "alloc", "copy", "supports", "compile", "execute", "free", "release", "close"})
+    for (const std::string how : {"crash", "abort", "exit", "_exit", "quick_exit", "overflow"}) {
+      if (function != "free" && function != "close" && how == "abort") continue;
+      SCOPED_TRACE(function + " " + how);
+      const Ran ran = collet("run sdk/tool/tests/data/add.hlo --no-fallback --backend " + library,
+                             "COLLET_HOSTILE_END='" + function + " " + how + "'");
+      const bool exits = how.ends_with("exit");
+      EXPECT_TRUE(exits ? ran.code == 4 : ran.code >= 128) << ran.code;
+      EXPECT_TRUE(contains(ran.err, function + "' of the backend library '" + library + "' while ")) << ran.err;
+      EXPECT_TRUE(contains(ran.err, how == "abort" ? "collet: abort in '"
+                                    : how == "crash" || how == "overflow"
+                                        ? "collet: segmentation fault in '"
+                                        : "collet: a call of exit ended the process in '"))
+          << ran.err;
+    }
+  // Other verbs say it too, and what was printed before still comes.
+  const Ran info = collet("info --backend " + library, "COLLET_HOSTILE_END='close exit'");
+  EXPECT_EQ(info.code, 4);
+  EXPECT_TRUE(contains(info.err, "in 'close' of the backend library")) << info.err;
+}
+
 TEST(Run, HandsOptionsToTheBackend) {
   const std::string line = "run sdk/tool/tests/data/add.hlo --backend interpreter --option ";
   EXPECT_EQ(collet(line + "max_steps=1000 --option max_seconds=10").code, 0);
