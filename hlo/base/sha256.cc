@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/base/sha256.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -20,9 +25,7 @@ constexpr std::array<uint32_t, 64> kRounds = {
 
 constexpr size_t kBlock = 64;
 
-}  // namespace
-
-void Sha256::take_block(const unsigned char* block) {
+void take_block(Sha256::State& state, const unsigned char* block) {
   std::array<uint32_t, 64> w{};
   for (size_t i = 0; i < 16; ++i)
     w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 | uint32_t{block[4 * i + 2]} << 8 |
@@ -32,7 +35,7 @@ void Sha256::take_block(const unsigned char* block) {
     const uint32_t high = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
     w[i] = w[i - 16] + low + w[i - 7] + high;
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (size_t i = 0; i < 64; ++i) {
     const uint32_t one =
         h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
@@ -46,33 +49,109 @@ void Sha256::take_block(const unsigned char* block) {
     b = a;
     a = one + two;
   }
-  const std::array<uint32_t, 8> sums = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < sums.size(); ++i) state_[i] += sums[i];
+  const Sha256::State sums = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < sums.size(); ++i) state[i] += sums[i];
+}
+
+void take_blocks(Sha256::State& state, const unsigned char* blocks, size_t count) {
+  for (size_t i = 0; i < count; ++i) take_block(state, blocks + kBlock * i);
+}
+
+#if defined(__x86_64__)
+
+// The instruction sha256rnds2 does two rounds. It wants the state as the words {A, B, E, F} and {C, D, G, H}, the first of them
+// highest; sha256msg1 and sha256msg2 compute four words of the message schedule.
+__attribute__((target("sha,sse4.1"))) void take_blocks_x86(Sha256::State& state, const unsigned char* blocks,
+                                                           size_t count) {
+  const auto at = [](const void* p) { return static_cast<const __m128i*>(p); };
+  const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const __m128i low = _mm_shuffle_epi32(_mm_loadu_si128(at(state.data())), 0xB1);       // words C D A B
+  const __m128i high = _mm_shuffle_epi32(_mm_loadu_si128(at(state.data() + 4)), 0x1B);  // words E F G H
+  __m128i abef = _mm_alignr_epi8(low, high, 8);
+  __m128i cdgh = _mm_blend_epi16(high, low, 0xF0);
+  for (; count > 0; --count, blocks += kBlock) {
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4];  // the last 16 words of the schedule
+    for (size_t i = 0; i < 4; ++i) w[i] = _mm_shuffle_epi8(_mm_loadu_si128(at(blocks + 16 * i)), big_endian);
+    for (size_t i = 0; i < 16; ++i) {
+      __m128i& now = w[i % 4];
+      if (i >= 4) {
+        const __m128i last = w[(i + 3) % 4];
+        now = _mm_add_epi32(_mm_sha256msg1_epu32(now, w[(i + 1) % 4]), _mm_alignr_epi8(last, w[(i + 2) % 4], 4));
+        now = _mm_sha256msg2_epu32(now, last);
+      }
+      const __m128i sum = _mm_add_epi32(now, _mm_loadu_si128(at(kRounds.data() + 4 * i)));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+    }
+    abef = _mm_add_epi32(abef, abef_before);
+    cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  }
+  const __m128i feba = _mm_shuffle_epi32(abef, 0x1B), dchg = _mm_shuffle_epi32(cdgh, 0xB1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data()), _mm_blend_epi16(feba, dchg, 0xF0));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data() + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+// __builtin_cpu_supports does not know SHA in all supported compilers: it is bit 29 of EBX in leaf 7.
+bool has_sha() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 29 & 1) != 0 && __builtin_cpu_supports("sse4.1");
+}
+
+#endif
+
+}  // namespace
+
+Sha256::TakeBlocks Sha256::portable() {
+  return take_blocks;
+}
+
+Sha256::TakeBlocks Sha256::fastest() {
+#if defined(__x86_64__)
+  static const TakeBlocks best = has_sha() ? take_blocks_x86 : take_blocks;
+  return best;
+#else
+  return take_blocks;
+#endif
 }
 
 Sha256& Sha256::add(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t used = bytes_ % kBlock, taken = std::min(kBlock - used, bytes.size());
+  const size_t used = bytes_ % kBlock;
+  bytes_ += bytes.size();
+  if (used > 0) {
+    const size_t taken = std::min(kBlock - used, bytes.size());
     std::memcpy(block_.data() + used, bytes.data(), taken);
-    bytes_ += taken;
     bytes.remove_prefix(taken);
-    if (bytes_ % kBlock == 0) take_block(block_.data());
+    if (used + taken < kBlock) return *this;
+    take_blocks_(state_, block_.data(), 1);
   }
+  if (const size_t whole = bytes.size() / kBlock; whole > 0) {
+    take_blocks_(state_, reinterpret_cast<const unsigned char*>(bytes.data()), whole);
+    bytes.remove_prefix(whole * kBlock);
+  }
+  if (!bytes.empty()) std::memcpy(block_.data(), bytes.data(), bytes.size());
   return *this;
 }
 
-std::string Sha256::finish() {
+Sha256::Digest Sha256::digest() {
   const uint64_t bits = 8 * bytes_;
-  constexpr std::string_view kEnd("\x80\0", 2);
-  add(kEnd.substr(0, 1));
-  while (bytes_ % kBlock != kBlock - 8) add(kEnd.substr(1));
-  std::string length(8, '\0');
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(bits >> (56 - 8 * i));
-  add(length);
+  std::array<char, kBlock + 8> end{};  // a one, zeros, and the number of bits
+  end[0] = static_cast<char>(0x80);
+  const size_t zeros = (2 * kBlock - 9 - bytes_ % kBlock) % kBlock;
+  for (size_t i = 0; i < 8; ++i) end[1 + zeros + i] = static_cast<char>(bits >> (56 - 8 * i));
+  add({end.data(), 9 + zeros});
+  Digest out{};
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  return out;
+}
+
+std::string Sha256::finish() {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (const uint32_t word : state_)
-    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
+  for (const unsigned char byte : digest()) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
   return text;
 }
 

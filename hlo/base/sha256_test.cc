@@ -27,5 +27,17 @@ TEST(Sha256, TakesPieces) {
   }
 }
 
+// The implementation for this processor and the portable one agree, for all lengths of an end and for several blocks at once.
+TEST(Sha256, AllImplementationsAgree) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += static_cast<char>(i * 37 + i / 7);
+  for (size_t length = 0; length <= text.size(); ++length) {
+    const std::string_view part = std::string_view(text).substr(0, length);
+    EXPECT_EQ(Sha256(Sha256::portable()).add(part).finish(), sha256(part)) << length;
+  }
+  EXPECT_EQ(Sha256(Sha256::portable()).add("abc").finish(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 }  // namespace
 }  // namespace collet

@@ -47,14 +47,14 @@ class Block {
   size_t size_ = 0;
 };
 
-/// A 128-bit hash that identifies data; not secure against deliberate collisions.
+/// The SHA-256 of data. Equal ids mean equal data, also if somebody looks for data with equal ids.
 struct ContentId {
-  uint64_t words[2] = {0, 0};
+  uint64_t words[4] = {0, 0, 0, 0};
   bool operator==(const ContentId&) const = default;
 };
 
-/// Returns the id of `bytes`; use different values of `seed` for different kinds of content.
-ContentId content_id(std::span<const char> bytes, uint64_t seed = 0);
+/// Returns the id of `bytes`.
+ContentId content_id(std::span<const char> bytes);
 
 struct ContentIdHash {
   size_t operator()(const ContentId& id) const { return id.words[0]; }

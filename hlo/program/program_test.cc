@@ -138,7 +138,27 @@ TEST(Program, TellsContentApart) {
   EXPECT_EQ(content_id(std::span("abc", 3)), content_id(std::span("abc", 3)));
   EXPECT_NE(content_id(std::span("abc", 3)), content_id(std::span("abd", 3)));
   EXPECT_NE(content_id(std::span("abc\0", 4)), content_id(std::span("abc", 3)));
-  EXPECT_NE(content_id({}), content_id({}, 1));
+  EXPECT_NE(content_id({}), content_id(std::span("", 1)));
+}
+
+// The id is the SHA-256, so equal ids cannot be made. Hashes that multiply lose the part of the state that the other
+// factor meets as zero: two arrays of 8 KiB that differ in their fifth number had equal ids.
+TEST(Program, IdOfContentIsASecureHash) {
+  const ContentId id = content_id(std::span("abc", 3));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&id);
+  EXPECT_EQ(bytes[0], 0xba);
+  EXPECT_EQ(bytes[1], 0x78);
+  EXPECT_EQ(bytes[31], 0xad);
+  std::vector<uint64_t> one(1024), other;
+  const uint64_t start[] = {149643782572411146,   13503953896175478586U, 11912009170470909680U, 4710263896411059476, 1,
+                            13503953896175478587U};
+  std::copy(std::begin(start), std::end(start), one.begin());
+  other = one;
+  other[4] = 2;
+  const auto span = [](const std::vector<uint64_t>& v) {
+    return std::span(reinterpret_cast<const char*>(v.data()), 8 * v.size());
+  };
+  EXPECT_NE(content_id(span(one)), content_id(span(other)));
 }
 
 TEST(Program, RefusesDynamicDimensions) {

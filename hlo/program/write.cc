@@ -42,6 +42,10 @@ class Writer {
 
   collet_range name(std::string_view text) { return options_.without_names ? collet_range{0, 0} : pools_.add(text); }
 
+  ContentId id_of(const Literal& literal) {
+    return options_.content_ids ? options_.content_ids->of(literal) : ContentIds().of(literal);
+  }
+
   Expected<uint32_t> type(const Shape& shape) {
     if (!shape.is_array() && !shape.is_token() && !shape.is_opaque())
       return unimplemented("a value of type " + shape.to_string() + " cannot stand in a program");
@@ -129,7 +133,7 @@ class Writer {
     const Instruction& instr = m_[id];
     const Literal& literal = m_.literal(instr);
     const auto bytes = static_cast<size_t>(literal.byte_size());
-    const ContentId content = content_id({reinterpret_cast<const char*>(literal.bytes()), bytes});
+    const ContentId content = id_of(literal);
     const auto number = static_cast<uint32_t>(inputs + constants_out_.size());
     COLLET_ASSIGN(const uint32_t v,
                   value(instr.shape, 0, number, COLLET_VALUE_ARGUMENT | COLLET_VALUE_CONSTANT, instr.name, {}));
@@ -262,7 +266,7 @@ class Writer {
     c.offset = data_.size();
     c.bytes = bytes;
     const auto* from = reinterpret_cast<const char*>(literal.bytes());
-    const ContentId id = content_id({from, bytes});
+    const ContentId id = id_of(literal);
     c.content_id[0] = id.words[0];
     c.content_id[1] = id.words[1];
     data_.insert(data_.end(), from, from + bytes);

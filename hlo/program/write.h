@@ -8,6 +8,7 @@
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
 #include "hlo/program/block.h"
+#include "hlo/program/content_ids.h"
 #include "hlo/program/leaves.h"
 
 namespace collet::hlo {
@@ -27,6 +28,8 @@ struct ProgramOptions {
   /// A suggestion for the backend: the offset of a leaf in the arena, or COLLET_NONE64. May be empty.
   std::function<uint64_t(Leaf)> arena_offset = {};
   uint32_t arena_alignment = 64;
+  /// Where ids of constants are looked up; null: they are computed anew.
+  ContentIds* content_ids = nullptr;
 };
 
 /// A result that may or must use an argument's buffer; indices are those of the program.

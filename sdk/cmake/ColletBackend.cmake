@@ -15,6 +15,9 @@ function(collet_add_backend name)
   target_link_libraries(${target} PRIVATE collet::abi ${arg_DEPS})
   set_target_properties(${target} PROPERTIES PREFIX lib C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${exports}")
+  # The installed library has the RUNPATH that it is linked with. Where the installation changes it, CMake pads the first one with
+  # empty elements, and these stand for the working folder of whoever loads the library.
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
   target_link_options(${target} PRIVATE "-Wl,--version-script,${exports}" -Wl,--exclude-libs,ALL)
   if(NOT CMAKE_C_STANDARD)
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON)

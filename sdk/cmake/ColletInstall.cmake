@@ -9,15 +9,18 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 
 if(TARGET collet)
-  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-                        INSTALL_RPATH "$ORIGIN")  # finds libraries that a wheel puts into the same folder
+  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  collet_runpath(collet "${CMAKE_INSTALL_LIBDIR}" RUNPATH "$ORIGIN")  # finds libraries that a wheel puts into the same folder
   target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
   collet_check(NAME exports_libcollet LABELS abi
                COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")
   install(TARGETS collet EXPORT ColletTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 if(TARGET collet_tool)
-  set_target_properties(collet_tool PROPERTIES OUTPUT_NAME collet INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(collet_tool PROPERTIES OUTPUT_NAME collet)
+  set(runpath "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # of the build tree and of the install tree
+  list(REMOVE_DUPLICATES runpath)
+  collet_runpath(collet_tool "${CMAKE_INSTALL_BINDIR}" RUNPATH ${runpath})
   install(TARGETS collet_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   add_dependencies(kit collet_tool)
 endif()

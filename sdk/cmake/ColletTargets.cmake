@@ -86,6 +86,19 @@ function(collet_library)
   add_library(collet::${arg_NAME} ALIAS ${arg_NAME})
 endfunction()
 
+# Sets the RUNPATH of a target that is installed, in the build tree and in the install tree, which have the same shape. CMake
+# pads the RUNPATHs that it changes at installation with empty elements, which stand for the working folder of whoever runs
+# the program: its libraries would be loaded from there. Therefore these targets are linked with their final RUNPATH. LINKED: in
+# the build tree, folders of libraries outside of the project are found too; at installation the whole RUNPATH is removed.
+function(collet_runpath target folder)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "LINKED" "" "RUNPATH")
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_RUNPATH}")
+  if(arg_LINKED)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/$<TARGET_FILE_NAME:${target}>\")")
+  endif()
+endfunction()
+
 # Everything that `collet` needs to run: the tool and the plugins.
 add_custom_target(kit)
 
@@ -111,6 +124,7 @@ function(collet_plugin)
   else()
     set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${COLLET_BACKENDS_OUTPUT_DIR}")
     install(TARGETS ${target} LIBRARY DESTINATION "${COLLET_INSTALL_BACKENDS_DIR}")
+    collet_runpath(${target} "${COLLET_INSTALL_BACKENDS_DIR}" LINKED)
     add_dependencies(kit ${target})
   endif()
   collet_check(NAME exports_${arg_NAME} LABELS abi

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/hash.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <string>
 #include <string_view>
 
+#include "hlo/base/sha256.h"
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/executable.h"
@@ -63,19 +61,13 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
   return from_collet(status, text.c_str());
 }
 
-// Returns a hash of 128 bits of everything on which the result depends: two hashes of 64 bits with different start
-// values.
+// Returns the SHA-256 of everything on which the result depends. JAX takes equal fingerprints for equal programs.
 std::string fingerprint_of(const Compiled& c) {
-  uint64_t high = 0, low = 1;
+  Sha256 hash;
   for (const std::string_view text :
-       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)}) {
-    high = collet_hash_bytes(high, text.data(), text.size());
-    low = collet_hash_bytes(low, text.data(), text.size());
-  }
-  std::array<char, 33> out{};
-  std::snprintf(out.data(), out.size(), "%016llx%016llx", static_cast<unsigned long long>(high),
-                static_cast<unsigned long long>(low));
-  return out.data();
+       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)})
+    hash.add(std::to_string(text.size()) + ' ').add(text);
+  return hash.finish();
 }
 
 PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "hlo/base/sha256.h"
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
 namespace {
 
-constexpr std::string_view kMagic = "collet executable 2\n";
+constexpr std::string_view kMagic = "collet executable 3\n";
 
 uint64_t dense_bytes(const collet_array_type& type) {
   uint64_t bytes = collet_type_bytes(type.element);
@@ -18,20 +19,29 @@ uint64_t dense_bytes(const collet_array_type& type) {
   return bytes;
 }
 
+// Returns the SHA-256 that stands between the magic and the fields: of both.
+std::string digest_of(std::string_view fields) {
+  const Sha256::Digest digest = Sha256().add(kMagic).add(fields).digest();
+  return {digest.begin(), digest.end()};
+}
+
 // Serializes the program and, if libcollet provides it, the compiled code.
 PJRT_Error* serialize(const Compiled& c, std::string& out) {
   if (!c.host_functions.empty())
     return failed_precondition("the program calls functions of this process and means nothing elsewhere");
-  out = kMagic;
-  put_bytes(out, 1, c.format);
-  put_bytes(out, 2, c.raw_options);
-  put_bytes(out, 3, c.client->version);
-  put_bytes(out, 4, c.code);
-  put_bytes(out, 5, c.name);
+  std::string fields;
+  put_bytes(fields, 1, c.format);
+  put_bytes(fields, 2, c.raw_options);
+  put_bytes(fields, 3, c.client->version);
+  put_bytes(fields, 4, c.code);
+  put_bytes(fields, 5, c.name);
   collet_blob* compiled = nullptr;
   if (collet_executable_serialize(c.handle, &compiled, nullptr) == COLLET_OK)
-    put_bytes(out, 6, {collet_blob_data(compiled), collet_blob_size(compiled)});
+    put_bytes(fields, 6, {collet_blob_data(compiled), collet_blob_size(compiled)});
   collet_blob_release(compiled);
+  out = kMagic;
+  out += digest_of(fields);
+  out += fields;
   return nullptr;
 }
 
@@ -171,7 +181,11 @@ PJRT_Error* call(PJRT_Executable_Serialize_Args& args) {
 PJRT_Error* call(PJRT_Executable_DeserializeAndLoad_Args& args) {
   std::string_view bytes(args.serialized_executable, args.serialized_executable_size);
   if (!bytes.starts_with(kMagic)) return invalid_argument("these bytes are no executable of this plugin");
-  WireReader reader(bytes.substr(kMagic.size()));
+  bytes.remove_prefix(kMagic.size());
+  const std::string_view digest = bytes.substr(0, sizeof(Sha256::Digest));
+  bytes.remove_prefix(digest.size());
+  if (digest != digest_of(bytes)) return invalid_argument("the executable is damaged: its SHA-256 is another one");
+  WireReader reader(bytes);
   Source source;
   std::string_view version;
   while (reader.next()) {

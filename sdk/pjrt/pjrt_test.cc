@@ -365,9 +365,17 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
     free.executable = e;
     expect_ok(api()->PJRT_LoadedExecutable_Destroy(&free));
   }
-  bytes.resize(bytes.size() / 2);
-  load.serialized_executable_size = bytes.size();
-  EXPECT_NE(outcome(api()->PJRT_Executable_DeserializeAndLoad(&load)).first, PJRT_Error_Code_OK);
+  // Each damaged byte is noticed, wherever it is: in the format, the options, the program, or the compiled part.
+  for (char& byte : bytes) {
+    byte ^= 1;
+    EXPECT_NE(outcome(api()->PJRT_Executable_DeserializeAndLoad(&load)).first, PJRT_Error_Code_OK)
+        << &byte - bytes.data();
+    byte ^= 1;
+  }
+  for (size_t n = 0; n < bytes.size(); n += 1 + n / 16) {
+    load.serialized_executable_size = n;
+    EXPECT_NE(outcome(api()->PJRT_Executable_DeserializeAndLoad(&load)).first, PJRT_Error_Code_OK) << n;
+  }
   auto free = args_of<PJRT_Executable_Destroy_Args>();
   free.executable = get.executable;
   expect_ok(api()->PJRT_Executable_Destroy(&free));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/hash.h>
-
+#include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "hlo/base/sha256.h"
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
 #include "sdk/pjrt/wire.h"
@@ -20,6 +20,12 @@ namespace {
 // The fields of the message to which a topology is serialized.
 enum Field : uint32_t { kPlatform = 1, kBackend = 2, kFallback = 3, kTarget = 4, kDeviceCount = 5, kOther = 6 };
 enum OtherField : uint32_t { kKey = 1, kValue = 2 };
+
+// Serialized settings begin with their SHA-256: a changed name would select another device.
+std::string digest_of(std::string_view fields) {
+  const Sha256::Digest digest = Sha256().add(fields).digest();
+  return {digest.begin(), digest.end()};
+}
 
 std::string write_settings(const Settings& settings) {
   std::string out;
@@ -99,7 +105,8 @@ PJRT_Error* call(PJRT_TopologyDescription_Create_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Serialize_Args& args) {
-  auto* text = new std::string(write_settings(args.topology->client->settings));
+  const std::string fields = write_settings(args.topology->client->settings);
+  auto* text = new std::string(digest_of(fields) + fields);
   args.serialized_bytes = text->data();
   args.serialized_bytes_size = text->size();
   args.serialized_topology = reinterpret_cast<PJRT_SerializedTopology*>(text);
@@ -109,7 +116,10 @@ PJRT_Error* call(PJRT_TopologyDescription_Serialize_Args& args) {
 
 PJRT_Error* call(PJRT_TopologyDescription_Deserialize_Args& args) {
   Settings settings;
-  COLLET_PJRT_CHECK(read_settings({args.serialized_topology, args.serialized_topology_size}, settings));
+  const std::string_view bytes(args.serialized_topology, args.serialized_topology_size);
+  const std::string_view digest = bytes.substr(0, sizeof(Sha256::Digest)), fields = bytes.substr(digest.size());
+  if (digest != digest_of(fields)) return invalid_argument("these bytes are no serialized topology, or a damaged one");
+  COLLET_PJRT_CHECK(read_settings(fields, settings));
   return make(std::move(settings), args.topology);
 }
 
@@ -137,8 +147,11 @@ PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Fingerprint_Args& args) {
-  const std::string text = args.topology->platform + '\n' + args.topology->version;
-  args.fingerprint = collet_hash_bytes(0, text.data(), text.size());
+  const std::string& platform = args.topology->platform;
+  const Sha256::Digest digest =
+      Sha256().add(std::to_string(platform.size()) + ' ').add(platform).add(args.topology->version).digest();
+  static_assert(sizeof args.fingerprint <= sizeof digest);
+  std::memcpy(&args.fingerprint, digest.data(), sizeof args.fingerprint);
   return nullptr;
 }
 

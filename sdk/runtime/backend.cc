@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sdk/runtime/calling.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
@@ -74,6 +75,7 @@ Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, 
   info.struct_size = sizeof info;
   collet_error error{};
   collet_backend_instance* instance = nullptr;
+  const Calling calling("open", library->path);
   const collet_status code = library->table.open(&c_options, &instance, &info, &error);
   if (code != COLLET_OK) return from_c(code, error, where);
   if (!instance) return bad_answer(where, "no instance");
@@ -86,7 +88,9 @@ Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, 
 
 Backend::~Backend() {
   if (instance_ && profiles()) remove_profiled(*this);
-  if (instance_) library_->table.close(instance_);
+  if (!instance_) return;
+  const Calling calling("close", library_->path);
+  library_->table.close(instance_);
 }
 
 Status Backend::describe(const collet_instance_info& info) {
@@ -139,6 +143,7 @@ Status Backend::describe_device(uint32_t index) {
   collet_device_info info{};
   info.struct_size = sizeof info;
   collet_error error{};
+  const Calling calling("device_info", library_->path);
   const collet_status code = library_->table.device_info(instance_, index, &info, &error);
   if (code != COLLET_OK) return from_c(code, error, where);
   DeviceFacts d;
@@ -188,6 +193,7 @@ Expected<Backend::Allocation> Backend::alloc(uint32_t device, uint32_t space, ui
   collet_status code;
   {
     const auto lock = lock_all();
+    const Calling calling("alloc", library_->path);
     code = library_->table.alloc(instance_, device, space, bytes, alignment, &out.buffer, &out.host, &error);
   }
   if (code != COLLET_OK) return from_c(code, error, where("alloc"));
@@ -206,6 +212,7 @@ Expected<Backend::Allocation> Backend::alloc(uint32_t device, uint32_t space, ui
 
 void Backend::free(collet_backend_buffer* buffer) {
   const auto lock = lock_all();
+  const Calling calling("free", library_->path);
   library_->table.free(instance_, buffer);
 }
 
@@ -216,6 +223,7 @@ Status Backend::copy(std::span<const collet_copy_region> regions, const collet_s
   for (const collet_copy_region& region : regions) span.facts().bytes += region.bytes;
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("copy", library_->path);
   const collet_status code =
       library_->table.copy(instance_, regions.data(), static_cast<uint32_t>(regions.size()), sync, &error);
   if (code == COLLET_OK) return Status();
@@ -226,6 +234,7 @@ Expected<collet_backend_queue*> Backend::create_queue(uint32_t device, uint32_t 
   collet_error error{};
   collet_backend_queue* queue = nullptr;
   const auto lock = lock_all();
+  const Calling calling("queue.create", library_->path);
   const collet_status code = queues_->create(instance_, device, kind, &queue, &error);
   if (code != COLLET_OK) return from_c(code, error, where("create of a queue"));
   if (!queue) return bad_answer(where("create of a queue"), "succeeded without a queue");
@@ -234,6 +243,7 @@ Expected<collet_backend_queue*> Backend::create_queue(uint32_t device, uint32_t 
 
 void Backend::destroy_queue(collet_backend_queue* queue) {
   const auto lock = lock_all();
+  const Calling calling("queue.destroy", library_->path);
   queues_->destroy(queue);
 }
 
@@ -246,6 +256,7 @@ Status Backend::supports(uint32_t device, const collet_program* program, std::sp
   {
     const auto serial = lock_compile();
     const auto lock = lock_all();
+    const Calling calling("supports", library_->path);
     code = library_->table.supports(instance_, device, program, ops.data(), static_cast<uint32_t>(ops.size()),
                                     verdicts.data(), &error);
   }
@@ -298,6 +309,7 @@ Expected<collet_backend_executable*> Backend::compile(const collet_program* prog
   {
     const auto serial = lock_compile();
     const auto lock = lock_all();
+    const Calling calling("compile", library_->path);
     code = library_->table.compile(instance_, program, &options, &executable, &info, &rejection, &error);
   }
   if (code != COLLET_OK) {
@@ -343,6 +355,7 @@ Status Backend::ask_layouts(const collet_program* program, collet_backend_execut
       const collet_type* t = collet_value_type(program, value);
       collet_layout layout{};
       collet_error error{};
+      const Calling calling("layouts.of", library_->path);
       const collet_status code = layouts_->of(executable, is_result, i, &layout, &error);
       if (code != COLLET_OK) return from_c(code, error, where("layout"));
       const Layout* known = nullptr;
@@ -372,6 +385,7 @@ Status Backend::ask_layouts(const collet_program* program, collet_backend_execut
   if (!residency_) return ok_status();
   for (uint32_t i = 0; i < entry->arguments.count; ++i) {
     const uint32_t flags = collet_value_at(program, entry->arguments.first + i)->flags;
+    const Calling calling("residency.wants", library_->path);
     const bool wants = !(flags & (COLLET_VALUE_CONSTANT | COLLET_VALUE_SCALAR)) && residency_->wants(executable, i);
     if (wants) facts.wants_prepared.resize(entry->arguments.count);
     if (wants) facts.wants_prepared[i] = 1;
@@ -384,6 +398,7 @@ Status Backend::convert(uint32_t device, const ArrayType& type, const collet_pla
   static constexpr collet_layout kDense{};
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("layouts.convert", library_->path);
   const collet_status code = layouts_->convert(instance_, device, type.element, static_cast<uint32_t>(type.dims.size()),
                                                type.dims.data(), &from, from_layout ? &from_layout->c : &kDense, &to,
                                                to_layout ? &to_layout->c : &kDense, sync, &error);
@@ -395,6 +410,7 @@ Expected<collet_backend_buffer*> Backend::prepare(collet_backend_executable* exe
   collet_error error{};
   collet_backend_buffer* out = nullptr;
   const auto lock = lock_all();
+  const Calling calling("residency.prepare", library_->path);
   const collet_status code = residency_->prepare(executable, device, index, &value, &out, &error);
   if (code != COLLET_OK) return from_c(code, error, where("prepare"));
   if (!out) return bad_answer(where("prepare"), "succeeded without a buffer");
@@ -406,6 +422,7 @@ std::vector<std::string> Backend::patterns(uint32_t device) {
   if (!patterns_) return out;
   const auto lock = lock_all();
   for (uint32_t i = 0; i < kMostPatterns; ++i) {
+    const Calling calling("patterns.name", library_->path);
     const char* name = patterns_->name(instance_, device, i);
     if (!name) break;
     out.emplace_back(name, strnlen(name, kLongestString));
@@ -419,6 +436,7 @@ std::optional<collet_memory_stats> Backend::memory_stats(uint32_t device, uint32
   stats.struct_size = sizeof stats;
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("memory_stats.get", library_->path);
   if (memory_stats_->get(instance_, device, space, &stats, &error) != COLLET_OK) return std::nullopt;
   return stats;
 }
@@ -427,6 +445,7 @@ void Backend::record_profile(bool on) {
   for (uint32_t device = 0; device < devices_.size(); ++device) {
     collet_error error{};
     const auto lock = lock_all();
+    const Calling calling("profile.enable", library_->path);
     const collet_status code = profile_->enable(instance_, device, on ? 1 : 0, &error);
     if (code != COLLET_OK) log_message(COLLET_LOG_WARNING, from_c(code, error, where("enable")).to_string());
   }
@@ -439,6 +458,7 @@ void Backend::read_profile(uint32_t device, const std::function<void(const colle
     collet_error error{};
     {
       const auto lock = lock_all();
+      const Calling calling("profile.read", library_->path);
       const collet_status code = profile_->read(instance_, device, records.data(), kProfileRecords, &count, &error);
       if (code != COLLET_OK) return log_message(COLLET_LOG_WARNING, from_c(code, error, where("read")).to_string());
     }
@@ -458,6 +478,7 @@ Status Backend::add_host_memory(void* host, uint64_t bytes) {
   if (!host_memory_) return unimplemented("backend '" + name_ + "' has no table \"host_memory\"");
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("host_memory.add", library_->path);
   const collet_status code = host_memory_->add(instance_, host, bytes, &error);
   return code == COLLET_OK ? ok_status() : from_c(code, error, where("add"));
 }
@@ -466,6 +487,7 @@ Status Backend::remove_host_memory(void* host) {
   if (!host_memory_) return unimplemented("backend '" + name_ + "' has no table \"host_memory\"");
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("host_memory.remove", library_->path);
   const collet_status code = host_memory_->remove(instance_, host, &error);
   return code == COLLET_OK ? ok_status() : from_c(code, error, where("remove"));
 }
@@ -476,6 +498,7 @@ Expected<collet_link> Backend::link(uint32_t from, uint32_t to) {
   if (!links_) return link;
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("links.between", library_->path);
   const collet_status code = links_->between(instance_, from, to, &link, &error);
   if (code != COLLET_OK) return from_c(code, error, where("between"));
   if (!sane(link.latency_ns) || !sane(link.bytes_per_ns))
@@ -490,6 +513,7 @@ Status Backend::join(const collet_group& group) {
     return invalid_argument("rank " + std::to_string(group.rank) + " of a group of " + std::to_string(group.size));
   collet_error error{};
   const auto lock = lock_all();
+  const Calling calling("links.join", library_->path);
   const collet_status code = links_->join(instance_, &group, &error);
   return code == COLLET_OK ? ok_status() : from_c(code, error, where("join"));
 }
@@ -499,6 +523,7 @@ Status Backend::execute(collet_backend_executable* executable, std::span<const c
   collet_error error;
   error.message[0] = 0;
   const auto lock = lock_all();
+  const Calling calling("execute", library_->path);
   const collet_status code =
       library_->table.execute(executable, launches.data(), static_cast<uint32_t>(launches.size()), run_id, &error);
   if (code == COLLET_OK) return Status();
@@ -507,6 +532,7 @@ Status Backend::execute(collet_backend_executable* executable, std::span<const c
 
 void Backend::release(collet_backend_executable* executable) {
   const auto lock = lock_all();
+  const Calling calling("release", library_->path);
   library_->table.release(executable);
 }
 
@@ -516,6 +542,7 @@ std::string Backend::serialize(collet_backend_executable* executable) {
   collet_error error{};
   uint64_t size = 0;
   const auto lock = lock_all();
+  const Calling calling("aot.serialize", library_->path);
   if (table->serialize(executable, nullptr, 0, &size, &error) != COLLET_OK || size == 0 || size > kLargestFile)
     return {};
   std::string out(size, 0);
@@ -537,6 +564,7 @@ Expected<collet_backend_executable*> Backend::load(std::string_view bytes, const
   collet_backend_executable* executable = nullptr;
   collet_status code;
   {
+    const Calling calling("aot.load", library_->path);
     const auto serial = lock_compile();
     const auto lock = lock_all();
     code = table->load(instance_, bytes.data(), bytes.size(), &options, &executable, &info, &error);
@@ -548,6 +576,7 @@ Expected<collet_backend_executable*> Backend::load(std::string_view bytes, const
 const void* Backend::query(const char* name, uint32_t version, uint32_t bytes) {
   if (!library_->table.query) return nullptr;
   const auto lock = lock_all();
+  const Calling calling("query", library_->path);
   const void* table = library_->table.query(instance_, name, version);
   if (!table) return nullptr;
   uint32_t size;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/calling.h>
 #include <collet/collet.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <source_location>
 
 #include "sdk/runtime/buffer.h"
+#include "sdk/runtime/calling.h"
 #include "sdk/runtime/caught.h"
 #include "sdk/runtime/client.h"
 #include "sdk/runtime/compiler.h"
@@ -102,6 +104,13 @@ Status missing(const char* what) {
 }  // namespace
 
 extern "C" {
+
+uint32_t collet_calling(const char** function, const char** library) {
+  const collet::runtime::Calling::Place place = collet::runtime::Calling::present();
+  *function = place.function;
+  *library = place.library;
+  return place.function ? 1 : 0;
+}
 
 const char* collet_version(void) {
   return COLLET_VERSION_TEXT;

@@ -193,28 +193,43 @@ class Compiler {
   Expected<hlo::ContentId> cache_key() {
     hlo::ProgramOptions options;
     options.without_names = true;
+    options.content_ids = &content_ids_;
     COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_, options));
     hlo::ContentId key = hlo::content_id(program.block.bytes());
     for (const hlo::ConstantArgument& c : program.constants)
       mix(key, {reinterpret_cast<const char*>(&c.id), sizeof c.id});
     mix(key, {reinterpret_cast<const char*>(core_->donates.data()), core_->donates.size()});
-    mix(key, client_.backend().name() + "\n" + client_.backend().version());
+    // A number precedes each list, so that different lists never give the same sequence of texts.
+    const auto mix_count = [&](size_t count) { mix(key, std::to_string(count)); };
+    mix(key, client_.backend().name());
+    mix(key, client_.backend().version());
+    mix_count(core_->devices.size());
     for (uint32_t d : core_->devices) mix(key, std::to_string(d) + "\n" + client_.backend().devices()[d].fingerprint);
-    if (client_.fallback())
-      mix(key, client_.fallback()->name() + "\n" + client_.fallback()->version() + "\n" +
-                   client_.fallback()->devices()[0].fingerprint);
+    mix_count(client_.fallback() ? 1 : 0);
+    if (client_.fallback()) {
+      mix(key, client_.fallback()->name());
+      mix(key, client_.fallback()->version());
+      mix(key, client_.fallback()->devices()[0].fingerprint);
+    }
+    mix_count(patterns_.size());
     for (const std::string& name : patterns_) mix(key, name);
     mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F") + (request_.ignore_costs ? "i" : ""));
-    if (const std::string calls = key_of_calls(host_functions(), *module_); !calls.empty()) mix(key, calls);
-    for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
-    for (const ArrayType* type : core_->results) mix(key, type->to_string());
-    for (const std::string& text : core_->argument_shardings) mix(key, text);
-    for (const std::string& text : core_->result_shardings) mix(key, text);
+    mix(key, key_of_calls(host_functions(), *module_));
+    for (const auto* types : {&core_->arguments, &core_->results}) {
+      mix_count(types->size());
+      for (const ArrayType* type : *types) mix(key, type->to_string());
+    }
+    for (const auto* shardings : {&core_->argument_shardings, &core_->result_shardings}) {
+      mix_count(shardings->size());
+      for (const std::string& text : *shardings) mix(key, text);
+    }
     return key;
   }
 
   Status ask() {
-    COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_));
+    hlo::ProgramOptions options;
+    options.content_ids = &content_ids_;
+    COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_, options));
     const bool several = core_->participants() > 1;
     COLLET_ASSIGN(device_, Verdicts::ask(client_.backend(), core_->devices[0], *module_, program,
                                          several && !core_->together, host_functions()));
@@ -334,7 +349,7 @@ class Compiler {
                                     request_.ignore_costs != 0,
                                     host_functions()};
       COLLET_ASSIGN(partition_, partition(input));
-      COLLET_ASSIGN(lowered_, lower(*module_, partition_));
+      COLLET_ASSIGN(lowered_, lower(*module_, partition_, content_ids_));
       bool again = false;
       COLLET_TRY(compile_units(again));
       if (!again) break;
@@ -399,6 +414,7 @@ class Compiler {
     options.constants_as_arguments = !accepts_constants(cluster, unit.side);
     if (unit.side == Side::Device && facts().has(COLLET_TRAIT_INLINE_CONSTANTS)) options.inline_limit = SIZE_MAX;
     options.single_participant = !together;
+    options.content_ids = &content_ids_;
     options.scalars_by_value = unit.side == Side::Device && facts().has(COLLET_TRAIT_SCALARS);
     if (buffers_) options.arena_offset = [this](hlo::Leaf leaf) { return buffers_->offset(leaf); };
     COLLET_ASSIGN(const hlo::Program program, hlo::write_cluster(*module_, spec, options));
@@ -537,6 +553,7 @@ class Compiler {
   std::map<std::tuple<uint32_t, uint32_t, std::string>, Question> questions_;  // by kind, element type and name
   std::set<hlo::InstrId> declined_;                                            // calls that were offered and declined
   std::optional<hlo::BufferPlan> buffers_;
+  hlo::ContentIds content_ids_;
   Constraints constraints_;
   Partition partition_;
   Lowered lowered_;

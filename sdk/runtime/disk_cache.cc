@@ -1,79 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/disk_cache.h"
 
-#include <unistd.h>
-
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "hlo/base/files.h"
+#include "hlo/base/cache_folder.h"
 
 namespace collet::runtime {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Head {
-  char magic[8] = {'C', 'L', 'T', 'C', 'A', 'C', 'H', '1'};
+  char magic[8] = {'C', 'L', 'T', 'C', 'A', 'C', 'H', '2'};
   hlo::ContentId key, content;
   uint64_t size = 0;
 };
 
+// A process lists the folder, to keep its limits, after its first entry, and then after every so many entries or bytes.
+constexpr uint64_t kEntriesBetweenTrims = 64, kShareBetweenTrims = 16;
+
+std::string name_of(const hlo::ContentId& key) {
+  std::string name;
+  for (const uint64_t word : key.words) {
+    std::array<char, 17> digits{};
+    std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(word));
+    name += digits.data();
+  }
+  return name + ".bin";
+}
+
 }  // namespace
 
-DiskCache::DiskCache() {
-  if (const char* folder = std::getenv("COLLET_CACHE_DIR")) folder_ = folder;
-}
-
-std::string DiskCache::path(const hlo::ContentId& key) const {
-  char name[48];
-  std::snprintf(name, sizeof name, "%016llx%016llx.bin", static_cast<unsigned long long>(key.words[0]),
-                static_cast<unsigned long long>(key.words[1]));
-  return (fs::path(folder_) / name).string();
-}
+DiskCache::DiskCache() : folder_(CacheFolder::path_of_environment()) {}
 
 std::optional<std::string> DiskCache::find(const hlo::ContentId& key) const {
   if (!on()) return std::nullopt;
-  const Expected<InputFile> file = InputFile::open(path(key));
-  if (!file.ok()) return std::nullopt;
+  const Expected<CacheFolder> folder = CacheFolder::open(folder_, false);
+  if (!folder.ok()) return std::nullopt;
+  std::optional<std::string> file = folder->read(name_of(key));
   Head head;
   const Head expected;
-  const Expected<std::string> start = file->read(0, sizeof head);
-  if (!start.ok()) return std::nullopt;
-  std::memcpy(&head, start->data(), sizeof head);
+  if (!file || file->size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, file->data(), sizeof head);
+  file->erase(0, sizeof head);
   if (std::memcmp(head.magic, expected.magic, sizeof head.magic) != 0 || !(head.key == key) ||
-      head.size != file->size() - sizeof head)
+      head.size != file->size() || !(hlo::content_id(*file) == head.content))
     return std::nullopt;
-  Expected<std::string> bytes = file->read(sizeof head, head.size);
-  if (!bytes.ok() || !(hlo::content_id(*bytes) == head.content)) return std::nullopt;
-  return *std::move(bytes);
+  return file;
 }
 
 void DiskCache::keep(const hlo::ContentId& key, const std::string& bytes) const {
   if (!on()) return;
-  static std::atomic<uint32_t> count{0};
-  std::error_code ignored;
-  fs::create_directories(folder_, ignored);
-  const std::string target = path(key);
-  const std::string half = target + "." + std::to_string(getpid()) + "." + std::to_string(count++);
+  static std::atomic<uint64_t> entries{0}, written{0};
+  const uint64_t limit = CacheFolder::limit_of_environment();
+  const uint64_t size = sizeof(Head) + bytes.size();
+  if (size > limit) return;
+  const Expected<CacheFolder> folder = CacheFolder::open(folder_, true);
+  if (!folder.ok()) return;
   Head head;
   head.key = key;
   head.content = hlo::content_id(bytes);
   head.size = bytes.size();
-  bool whole;
-  {
-    std::ofstream out(half, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(&head), sizeof head);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    whole = !out.fail();
-  }
-  if (whole) fs::rename(half, target, ignored);
-  if (!whole || ignored) fs::remove(half, ignored);
+  std::string file(reinterpret_cast<const char*>(&head), sizeof head);
+  file += bytes;
+  // What cannot be written is compiled again by the next process.
+  if (!folder->write(name_of(key), file).ok()) return;
+  const uint64_t before = written.fetch_add(size), part = limit / kShareBetweenTrims + 1;
+  if (entries.fetch_add(1) % kEntriesBetweenTrims == 0 || before / part != (before + size) / part)
+    static_cast<void>(folder->trim(limit));
 }
 
 }  // namespace collet::runtime

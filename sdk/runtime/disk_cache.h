@@ -10,7 +10,8 @@ namespace collet::runtime {
 
 /// Stores compiled programs as files in the folder that COLLET_CACHE_DIR names; without it the cache does nothing.
 /// Entries are written atomically and checked when they are read, so several processes may share the folder. Entries
-/// that cannot be read or written are treated as missing.
+/// that cannot be read or written, or that another user may have written, are treated as missing: see CacheFolder. The
+/// least recently used entries are removed beyond the limit of COLLET_CACHE_MIB, and so is what killed processes left.
 class DiskCache {
  public:
   /// Opens the cache that this process's environment names.
@@ -20,7 +21,6 @@ class DiskCache {
   void keep(const hlo::ContentId& key, const std::string& bytes) const;
 
  private:
-  std::string path(const hlo::ContentId& key) const;
   std::string folder_;
 };
 

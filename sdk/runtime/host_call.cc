@@ -2,6 +2,7 @@
 #include "sdk/runtime/host_call.h"
 
 #include <cstdint>
+#include <cstring>
 #include <set>
 
 #include "hlo/program/leaves.h"
@@ -68,8 +69,8 @@ std::string key_of_calls(std::span<const collet_host_function> functions, const 
     for (hlo::InstrId id : module[c].order) {
       const collet_host_function* f = called_function(functions, module[id]);
       if (!f) continue;
-      out += f->target;
-      out += ' ' + std::to_string(reinterpret_cast<uintptr_t>(f->call)) + ' ' +
+      out += std::to_string(std::strlen(f->target)) + ' ' + f->target + ' ' +
+             std::to_string(reinterpret_cast<uintptr_t>(f->call)) + ' ' +
              std::to_string(reinterpret_cast<uintptr_t>(f->user)) + '\n';
     }
   return out;

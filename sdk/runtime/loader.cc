@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "hlo/base/files.h"
+#include "sdk/runtime/calling.h"
 
 namespace collet::runtime {
 namespace {
@@ -154,6 +155,7 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
   // The dynamic loader would block on a pipe.
   if (const Status readable = InputFile::open(path).status(); !readable.ok())
     return failed_precondition(who + "cannot be loaded: " + readable.message());
+  const Calling loading("loading", path);  // constructors of the library run here
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();
@@ -166,6 +168,7 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
 
   const collet_backend* table = nullptr;
   collet_error error{};
+  const Calling calling("collet_backend_entry", path);
   const collet_status code = entry(&host(), &table, &error);
   if (code != COLLET_OK) return from_c(code, error, who + "collet_backend_entry");
   if (!table) return failed_precondition(who + "handed out no table");

@@ -20,7 +20,8 @@ using hlo::Op;
 
 class Lowerer {
  public:
-  Lowerer(const Module& module, const Partition& partition) : m_(module), partition_(partition) {}
+  Lowerer(const Module& module, const Partition& partition, hlo::ContentIds& ids)
+      : m_(module), partition_(partition), ids_(ids) {}
 
   Expected<Lowered> run() {
     const CompId entry = m_.entry();
@@ -89,8 +90,7 @@ class Lowerer {
 
   uint32_t constant(const Instruction& instr, Side side) {
     const hlo::Literal& value = m_.literal(instr);
-    const hlo::ContentId id =
-        hlo::content_id({reinterpret_cast<const char*>(value.bytes()), static_cast<size_t>(value.byte_size())});
+    const hlo::ContentId id = ids_.of(value);
     auto& all = out_.plan.constants;
     for (uint32_t i = 0; i < all.size(); ++i)
       if (all[i].side == side && all[i].id == id && all[i].value.byte_size() == value.byte_size()) return i;
@@ -372,6 +372,7 @@ class Lowerer {
 
   const Module& m_;
   const Partition& partition_;
+  hlo::ContentIds& ids_;
   Lowered out_;
 };
 
@@ -461,8 +462,8 @@ bool is_device_only(const Plan& plan, const Sequence& sequence) {
 
 }  // namespace
 
-Expected<Lowered> lower(const Module& module, const Partition& partition) {
-  COLLET_ASSIGN(Lowered lowered, Lowerer(module, partition).run());
+Expected<Lowered> lower(const Module& module, const Partition& partition, hlo::ContentIds& ids) {
+  COLLET_ASSIGN(Lowered lowered, Lowerer(module, partition, ids).run());
   find_donations(module, lowered);
   find_updates(module, lowered);
   lowered.plan.device_only = is_device_only(lowered.plan, lowered.plan.sequences[0]);

@@ -139,6 +139,6 @@ struct Lowered {
   };
   std::vector<UnitSource> sources;  ///< one per unit
 };
-Expected<Lowered> lower(const hlo::Module& module, const Partition& partition);
+Expected<Lowered> lower(const hlo::Module& module, const Partition& partition, hlo::ContentIds& ids);
 
 }  // namespace collet::runtime

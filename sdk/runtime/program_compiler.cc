@@ -10,8 +10,9 @@ namespace {
 // Returns a key for the disk cache that includes the backend and the device, because code of other processes must be
 // for exactly these.
 hlo::ContentId file_key(hlo::ContentId key, const Backend& backend, const collet_compile_options& options) {
-  mix(key, backend.name() + "\n" + backend.version() + "\n" + std::to_string(COLLET_ABI_MAJOR) + "." +
-               std::to_string(COLLET_ABI_MINOR));
+  mix(key, backend.name());
+  mix(key, backend.version());
+  mix(key, std::to_string(COLLET_ABI_MAJOR) + "." + std::to_string(COLLET_ABI_MINOR));
   for (uint32_t p = 0; p < options.participants; ++p) mix(key, backend.devices()[options.assignment[p]].fingerprint);
   return key;
 }

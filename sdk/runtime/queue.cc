@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sdk/runtime/backend.h"
+#include "sdk/runtime/calling.h"
 
 namespace collet::runtime {
 
@@ -30,6 +31,7 @@ Status Queue::wait(uint64_t value, uint64_t timeout_ns) {
   if (ended_.load(std::memory_order_acquire) >= value) return ok_status();
   if (has_failed()) return failure();
   collet_error error{};
+  const Calling calling("queue.wait", backend_->library().path);
   const collet_status code = table_.wait(handle_, value, timeout_ns, &error);
   if (code == COLLET_OK) {
     uint64_t known = ended_.load(std::memory_order_relaxed);
@@ -60,6 +62,7 @@ Status Queue::finish() {
 
 void Queue::abort(const Status& reason) {
   if (has_failed()) return;
+  const Calling calling("queue.abort", backend_->library().path);
   table_.abort(handle_, static_cast<collet_status>(reason.code()), reason.message().c_str());
 }
 

@@ -247,6 +247,40 @@ TEST_F(Runtime, CachesExecutables) {
   EXPECT_EQ(facts(compile(client.get(), module.get(), request).get()).from_cache, 0u);
 }
 
+// Constants are told apart by a secure hash. The two arrays here had equal 128-bit hashes of the kind that multiplies, since a
+// factor was zero: once in the same program, and once in two programs of a client.
+TEST_F(Runtime, DifferentConstantsStayApart) {
+  const std::string start = "{149643782572411146, 13503953896175478586, 11912009170470909680, 4710263896411059476, ";
+  const auto array = [&](int number) {
+    std::string text = start + std::to_string(number) + ", 13503953896175478587";
+    for (int i = 6; i < 1024; ++i) text += ", 0";
+    return "u64[1024] constant(" + text + "})";
+  };
+  const auto fifth = [&](collet_client* client, const std::string& body, int64_t results) {
+    const ExecutablePtr e = compile(client, "HloModule m\nENTRY e {\n  x = u64[1024] parameter(0)\n" + body + "}\n");
+    EXPECT_TRUE(e) << failure.message;
+    std::vector<BufferPtr> in;
+    in.push_back(upload<uint64_t>(client, COLLET_TYPE_U64, {1024}, std::vector<uint64_t>(1024)));
+    std::vector<uint64_t> out;
+    for (const BufferPtr& one : run(e.get(), in)) out.push_back(download<uint64_t>(one)[4]);
+    EXPECT_EQ(out.size(), static_cast<size_t>(results)) << failure.message;
+    return out;
+  };
+  for (const std::string& backend : {std::string("interpreter"), test_backend("narrow"), test_backend("memory_only")}) {
+    SCOPED_TRACE(backend);
+    const ClientPtr client = open(backend);
+    EXPECT_THAT(fifth(client.get(),
+                      "  a = " + array(1) + "\n  b = " + array(2) +
+                          "\n  s = u64[1024] add(x, a)\n  t = u64[1024] add(x, b)\n"
+                          "  ROOT r = (u64[1024], u64[1024]) tuple(s, t)\n",
+                      2),
+                ElementsAre(1, 2));
+    for (const int number : {1, 2})
+      EXPECT_THAT(fifth(client.get(), "  a = " + array(number) + "\n  ROOT s = u64[1024] subtract(a, x)\n", 1),
+                  ElementsAre(number));
+  }
+}
+
 // Returns a program with a constant of `elements` elements; each number gives another program.
 std::string with_constant(int number, int64_t elements) {
   const std::string shape = "f32[" + std::to_string(elements) + "]";
@@ -309,6 +343,28 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   }
   unsetenv("COLLET_CACHE_DIR");
   std::filesystem::remove_all(folder);
+}
+
+// The folder keeps its limit, and entries that others may write are not run but written anew.
+TEST_F(Runtime, CacheOnDisk_HasALimitAndTrustsNobody) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  ASSERT_TRUE(compile(open("interpreter").get(), kAddMultiply)) << failure.message;
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 1u);
+  for (const auto& entry : fs::directory_iterator(folder)) fs::permissions(entry.path(), fs::perms(0666));
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 0u);
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms(0600));
+  fs::permissions(folder, fs::perms(0777));
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 0u);
+  fs::permissions(folder, fs::perms(0700));
+  setenv("COLLET_CACHE_MIB", "0", 1);  // no entry fits
+  ASSERT_TRUE(compile(open("interpreter").get(), kLoop)) << failure.message;
+  unsetenv("COLLET_CACHE_MIB");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(folder);
 }
 
 // A cache entry may be replaced by a device without an end, a pipe without a writer, or a folder.

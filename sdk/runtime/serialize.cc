@@ -15,7 +15,7 @@ namespace collet::runtime {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'L', 'T', 'E', 'X', 'E', 'C', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kMostDevices = 1 << 16;
 
 struct Head {

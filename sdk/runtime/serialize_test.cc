@@ -51,7 +51,7 @@ class Serialize : public ::testing::Test, public Session {
     const hlo::ContentId id = hlo::content_id({bytes.data() + kHead, bytes.size() - kHead});
     std::memcpy(bytes.data() + kHead - sizeof id, &id, sizeof id);
   }
-  static constexpr size_t kHead = 40;
+  static constexpr size_t kHead = 56;
   collet_error error_{};
 };
 
@@ -150,10 +150,10 @@ TEST_F(Serialize, RefusesAnotherBackend) {
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
   EXPECT_THAT(failure.message, HasSubstr("'interpreter'"));
   std::string newer = bytes;
-  newer[8] = 2;
+  newer[8] = 3;
   EXPECT_FALSE(load(client.get(), newer));
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
-  EXPECT_THAT(failure.message, HasSubstr("form 2"));
+  EXPECT_THAT(failure.message, HasSubstr("form 3"));
 }
 
 TEST_F(Serialize, DamageIsToldOfEveryBit) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hlo/base/no_memory.h"
+#include "sdk/tool/support/crash.h"
 #include "sdk/tool/support/help.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/task.h"
@@ -113,7 +114,9 @@ int report(const Status& status) {
 
 }  // namespace collet::tool
 
-int main(int argc, char** argv) {
+namespace {
+
+int run_reporting(int argc, char** argv) {
   try {
     return collet::tool::run(argc, argv);
   } catch (const std::bad_alloc& error) {
@@ -122,4 +125,14 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return collet::tool::report(collet::tool::kRuntime, error.what());
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  collet::tool::begin_watch();
+  const int code = run_reporting(argc, argv);
+  collet::tool::begin_task("ending the process");
+  collet::tool::end_watch();
+  return code;
 }

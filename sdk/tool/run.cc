@@ -15,7 +15,6 @@
 #include "conformance/runner/session.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/support/backend_choice.h"
-#include "sdk/tool/support/crash.h"
 #include "sdk/tool/support/elided.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/inputs.h"
@@ -160,7 +159,6 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   COLLET_ASSIGN(const collet_client_info info, session.info());
   outcome.backend = info.backend;
   const std::string where = fmt::format("'{}' on {} ({})", options.file, info.backend, info.backend_path);
-  blame_crashes_on("running " + where);
   begin_task("compiling " + where);
   const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session.compile(text, how));
@@ -174,7 +172,6 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
   begin_task("running " + where);
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
-  blame_crashes_on("");
   if (!options.compare.empty()) {
     begin_task("running it on " + options.compare);
     COLLET_TRY(compare_with(options, text, inputs, outcome));
@@ -295,6 +292,7 @@ int run(Options options) {
     if (const Status status = write_file(options.json, as_json(options, *outcome)); !status.ok()) return report(status);
   }
   if (options.json != "-") print_outcome(options, *outcome);
+  begin_task("closing " + options.backend.name);
   return outcome->agreement.wrong.empty() ? kDone : kFailed;
 }
 

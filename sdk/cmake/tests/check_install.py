@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import check_runpath
+
 
 def run(*command, **options):
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
@@ -98,9 +100,12 @@ def main():
         programs = check_embedding(args.cmake, prefix, work, where, backends)
     left = [path for path in (os.path.join(folder, name) for folder, _, names in os.walk(prefix) for name in names)
             if not os.path.islink(path) and args.source_dir.encode() + b"/" in open(path, "rb").read()]
+    checked, complaints = check_runpath.check("readelf", [work])  # the install tree, and what customers build on it
+    if complaints:
+        sys.exit("\n".join(complaints))
     if left:
         sys.exit("paths of the build machine stand in:\n  " + "\n  ".join(left))
-    print(f"installed, moved and used: {len(headers)} headers, {len(backends)} backends, {programs} programs")
+    print(f"installed, moved and used: {len(headers)} headers, {len(backends)} backends, {programs} programs, {checked} RUNPATHs")
     return 0
 
 

@@ -144,7 +144,7 @@ struct collet_constant {
   uint32_t argument;      /**< COLLET_NONE: inline at `offset`; else the entry argument through which it comes */
   uint64_t offset;        /**< in data; COLLET_NONE64 when it comes as an argument */
   uint64_t bytes;         /**< of the data */
-  uint64_t content_id[2]; /**< equal ids: equal data */
+  uint64_t content_id[2]; /**< half of the SHA-256 of the data: equal ids mean equal data */
 };
 
 /** How an entry result shares memory with an entry argument. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int mode(const char* name) {
   const char* wanted = getenv("COLLET_HOSTILE");
@@ -16,11 +17,38 @@ static collet_status fail(struct collet_error* error, const char* message) {
   return collet_set_error(error, COLLET_INTERNAL, message);
 }
 
+/* Ends the process in the way that the second word of COLLET_HOSTILE_END says, if the first word is `function`. */
+static volatile int deep;
+static int overflow(int n) {
+  volatile char frame[4096];
+  frame[0] = (char)n;
+  deep = n;
+  if (deep < 0) return 0;
+  return overflow(n + 1) + frame[0];
+}
+static void end_in(const char* function) {
+  const char* wanted = getenv("COLLET_HOSTILE_END");
+  const size_t n = strlen(function);
+  if (!wanted || strncmp(wanted, function, n) != 0 || wanted[n] != ' ') return;
+  const char* how = wanted + n + 1;
+  if (strcmp(how, "crash") == 0) {
+    static volatile int* volatile nowhere;
+    *nowhere = 1;
+  }
+  if (strcmp(how, "abort") == 0) abort();
+  if (strcmp(how, "exit") == 0) exit(0);
+  if (strcmp(how, "_exit") == 0) _exit(0);
+  if (strcmp(how, "quick_exit") == 0) quick_exit(0);
+  if (strcmp(how, "overflow") == 0) deep = overflow(0); /* a full stack */
+  while (strcmp(how, "hang") == 0) sleep(1);
+}
+
 static char endless[8192];
 static int instance_word;
 
 static collet_status open_backend(const struct collet_open_options* options, collet_backend_instance** out,
                                   struct collet_instance_info* info, struct collet_error* error) {
+  end_in("open");
   (void)options;
   if (mode("open_fails")) return fail(error, "hostile open");
   if (mode("open_fails_silently")) return COLLET_UNAVAILABLE;
@@ -37,11 +65,13 @@ static collet_status open_backend(const struct collet_open_options* options, col
 }
 
 static void close_backend(collet_backend_instance* instance) {
+  end_in("close");
   (void)instance;
 }
 
 static collet_status device_info(collet_backend_instance* instance, uint32_t device, struct collet_device_info* info,
                                  struct collet_error* error) {
+  end_in("device_info");
   static struct collet_memory_space spaces[2];
   static struct collet_type_support types[COLLET_TYPE_LIMIT];
   static const uint32_t peers[] = {99};
@@ -86,6 +116,7 @@ static collet_status device_info(collet_backend_instance* instance, uint32_t dev
 
 static collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
                            uint64_t alignment, collet_backend_buffer** out, void** host, struct collet_error* error) {
+  end_in("alloc");
   (void)instance, (void)device, (void)space;
   if (mode("alloc_fails")) return fail(error, "hostile alloc");
   *out = mode("no_buffer") ? NULL : aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -95,12 +126,14 @@ static collet_status alloc(collet_backend_instance* instance, uint32_t device, u
 }
 
 static void free_buffer(collet_backend_instance* instance, collet_backend_buffer* buffer) {
+  end_in("free");
   (void)instance;
   free(buffer);
 }
 
 static collet_status copy(collet_backend_instance* instance, const struct collet_copy_region* regions, uint32_t count,
                           const struct collet_sync* sync, struct collet_error* error) {
+  end_in("copy");
   (void)instance, (void)sync;
   if (mode("copy_fails")) return fail(error, "hostile copy");
   for (uint32_t i = 0; i < count; ++i)
@@ -114,6 +147,7 @@ static collet_status copy(collet_backend_instance* instance, const struct collet
 static collet_status supports(collet_backend_instance* instance, uint32_t device, const struct collet_program* program,
                               const uint32_t* ops, uint32_t count, struct collet_verdict* verdicts,
                               struct collet_error* error) {
+  end_in("supports");
   (void)instance, (void)device, (void)program, (void)ops;
   if (mode("supports_fails")) return fail(error, "hostile supports");
   for (uint32_t i = 0; i < count; ++i) {
@@ -134,6 +168,7 @@ static collet_status compile(collet_backend_instance* instance, const struct col
                              const struct collet_compile_options* options, collet_backend_executable** out,
                              struct collet_executable_info* info, struct collet_rejection* rejection,
                              struct collet_error* error) {
+  end_in("compile");
   (void)instance, (void)program, (void)options;
   if (mode("compile_fails")) return fail(error, "hostile compile");
   if (mode("rejects_without_end")) {
@@ -165,12 +200,14 @@ static collet_status compile(collet_backend_instance* instance, const struct col
 
 static collet_status execute(collet_backend_executable* executable, const struct collet_launch* launches,
                              uint32_t count, uint64_t run_id, struct collet_error* error) {
+  end_in("execute");
   (void)executable, (void)launches, (void)count, (void)run_id;
   if (mode("execute_fails_endlessly")) {
     memset(error->message, 'm', sizeof error->message);
     return COLLET_INTERNAL;
   }
   if (mode("execute_unknown_code")) return INT32_MIN;
+  if (getenv("COLLET_HOSTILE_END")) return COLLET_OK;
   return fail(error, "hostile execute");
 }
 
@@ -204,6 +241,7 @@ static collet_status artifact(collet_backend_executable* executable, uint32_t in
 }
 
 static const void* query(collet_backend_instance* instance, const char* name, uint32_t version) {
+  end_in("query");
   static const struct collet_aot_table aot = {sizeof aot, 0, serialize, load};
   static const struct collet_artifacts_table artifacts = {sizeof artifacts, 0, artifact};
   static const uint32_t tiny = 4;
@@ -215,6 +253,7 @@ static const void* query(collet_backend_instance* instance, const char* name, ui
 }
 
 static void release(collet_backend_executable* executable) {
+  end_in("release");
   (void)executable;
 }
 
@@ -222,6 +261,7 @@ static struct collet_backend backend;
 
 collet_status collet_backend_entry(const struct collet_host* host, const struct collet_backend** out,
                                    struct collet_error* error) {
+  end_in("entry");
   (void)host;
   if (mode("entry_fails")) return fail(error, "hostile entry");
   if (mode("no_table")) return COLLET_OK;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
+/// \file
+/// Says what the process was doing when a backend ends it: by a crash, a stack overflow, or a call of exit.
 
 namespace collet::tool {
 
-/// Sets the text of the message that a crash prints: "collet: Segmentation fault while running on acme". The signal
-/// still ends the process. An empty text switches the message off.
-void blame_crashes_on(std::string_view what);
+/// Begins to watch. From here on the following print "collet: segmentation fault in 'execute' of the backend library ..., while
+/// running 'x.hlo' on acme", with the current task and, on the thread that is in it, the function of the backend:
+/// - a crash, on all threads and with a full stack too; the signal still ends the process;
+/// - exit, _exit and quick_exit before end_watch; the process then ends with kRuntime.
+void begin_watch();
+
+/// The process ends by itself from here on.
+void end_watch();
 
 }  // namespace collet::tool

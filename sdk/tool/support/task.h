@@ -9,5 +9,7 @@ namespace collet::tool {
 void begin_task(std::string task);
 /// Returns the current task.
 std::string current_task();
+/// Returns the current task, or its beginning; "" if there is none. May be called in a signal handler.
+const char* task_of_signal();
 
 }  // namespace collet::tool

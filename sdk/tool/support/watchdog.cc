@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "sdk/tool/support/crash.h"
 #include "sdk/tool/support/task.h"
 #include "sdk/tool/verb.h"
 
@@ -22,7 +23,9 @@ constexpr unsigned kGrace = 1;
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   std::signal(SIGALRM, [](int) { _exit(kTimeout); });
   alarm(kGrace);
-  const int code = report(kTimeout, fmt::format("no answer within {:g} s: {}", seconds, current_task()));
+  const std::string task = current_task();
+  end_watch();
+  const int code = report(kTimeout, fmt::format("no answer within {:g} s: {}", seconds, task));
   std::fflush(nullptr);
   _exit(code);
 }

@@ -111,7 +111,7 @@ TEST(Run, ExplainsFusionsAndPatterns) {
 
 TEST(Command, HelpSaysWhatThereIs) {
   for (const std::string verb :
-       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
+       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -126,7 +126,7 @@ TEST(Command, HelpSaysWhatThereIs) {
 
 TEST(Command, HelpFitsAPlainTerminal) {
   for (const std::string verb :
-       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
+       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }
@@ -204,6 +204,31 @@ TEST(Run, SaysOnWhatItCrashed) {
   EXPECT_GE(ran.code, 128) << ran.out << ran.err;
   EXPECT_TRUE(contains(ran.err, " while running 'sdk/tool/tests/data/add.hlo' on ")) << ran.err;
   EXPECT_TRUE(contains(ran.err, "libcollet_backend_mutant.so")) << ran.err;
+}
+
+// However a backend ends the process, and in whichever of its functions, the tool names both.
+TEST(Run, SaysInWhatTheBackendEndedTheProcess) {
+  const std::string library = build_dir() + "/lib/collet/test_backends/libcollet_backend_hostile.so";
+  for (const std::string function :
+       {"entry", "open", "device_info", "alloc", "copy", "supports", "compile", "execute", "free", "release", "close"})
+    for (const std::string how : {"crash", "abort", "exit", "_exit", "quick_exit", "overflow"}) {
+      if (function != "free" && function != "close" && how == "abort") continue;
+      SCOPED_TRACE(function + " " + how);
+      const Ran ran = collet("run sdk/tool/tests/data/add.hlo --no-fallback --backend " + library,
+                             "COLLET_HOSTILE_END='" + function + " " + how + "'");
+      const bool exits = how.ends_with("exit");
+      EXPECT_TRUE(exits ? ran.code == 4 : ran.code >= 128) << ran.code;
+      EXPECT_TRUE(contains(ran.err, function + "' of the backend library '" + library + "' while ")) << ran.err;
+      EXPECT_TRUE(contains(ran.err, how == "abort" ? "collet: abort in '"
+                                    : how == "crash" || how == "overflow"
+                                        ? "collet: segmentation fault in '"
+                                        : "collet: a call of exit ended the process in '"))
+          << ran.err;
+    }
+  // Other verbs say it too, and what was printed before still comes.
+  const Ran info = collet("info --backend " + library, "COLLET_HOSTILE_END='close exit'");
+  EXPECT_EQ(info.code, 4);
+  EXPECT_TRUE(contains(info.err, "in 'close' of the backend library")) << info.err;
 }
 
 TEST(Run, HandsOptionsToTheBackend) {
@@ -448,6 +473,25 @@ TEST(Completion, IsWellFormed) {
     if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) continue;
     EXPECT_EQ(std::system((shell + " -n '" + (folder / "script") + "'").c_str()), 0) << shell;
   }
+}
+
+TEST(Cache, IsShownTrimmedAndCleaned) {
+  const Folder folder;
+  const std::string kept = folder / "kept", with = "COLLET_CACHE_DIR='" + kept + "'";
+  const std::string program = "run sdk/tool/tests/data/add.hlo --backend interpreter";
+  ASSERT_EQ(collet(program, with).code, 0);
+  const std::string stale = std::string(64, 'a') + ".bin.999999999.0";
+  write(kept + "/" + stale, "x");
+  write(kept + "/notes.txt", "mine");
+  EXPECT_TRUE(contains(collet("cache", with).out, "1 entries"));
+  EXPECT_TRUE(contains(collet("cache", with).out, "1, 1 B: files that ended processes left"));
+  const Ran trimmed = collet("cache --trim 1 --json - --folder '" + kept + "'");
+  EXPECT_EQ(trimmed.code, 0) << trimmed.err;
+  EXPECT_TRUE(contains(trimmed.out, "\"name\": \"" + stale)) << trimmed.out;
+  EXPECT_TRUE(contains(trimmed.out, "\"kind\": \"entry\"")) << trimmed.out;
+  EXPECT_TRUE(contains(collet("cache --clean", with).out, "1 files removed"));
+  EXPECT_TRUE(contains(collet("cache", with).out, "0 entries"));
+  EXPECT_EQ(contents(kept + "/notes.txt"), "mine");
 }
 
 }  // namespace
