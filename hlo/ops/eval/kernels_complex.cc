@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <complex>
-#include <limits>
+
+#include <collet/complex_functions.hpp>
 
 #include "hlo/ops/eval/kernels.h"
 
@@ -50,47 +51,64 @@ std::complex<R> log1p(std::complex<R> z) {
   return {std::log1p(sum + error) / 2, angle};
 }
 
+/// A number of the host, as <collet/complex_functions.hpp> asks for it.
 template <typename R>
-std::complex<R> expm1(std::complex<R> z) {
-  const R x = z.real(), y = z.imag();
-  if (y == 0) return {std::expm1(x), y};
-  const R half = std::sin(y / 2);
-  const R e = std::exp(x);
-  return {std::expm1(x) * std::cos(y) - 2 * half * half, e * std::sin(y)};
-}
+struct Number : elementary::Operators<Number<R>> {
+  using Mask = bool;
 
-template <typename R>
-std::complex<R> sign(std::complex<R> z) {
-  if (std::isnan(z.real()) || std::isnan(z.imag())) {
-    const R nan = std::numeric_limits<R>::quiet_NaN();
-    return {nan, nan};
+  R value;
+
+  Number(R x) : value(x) {}  // NOLINT: numbers are values
+  Number like(double c) const { return static_cast<R>(c); }
+  bool wide() const { return sizeof(R) > sizeof(double); }
+  friend Number operator+(Number x, Number y) { return x.value + y.value; }
+  friend Number operator-(Number x, Number y) { return x.value - y.value; }
+  friend Number operator*(Number x, Number y) { return x.value * y.value; }
+  friend Number operator/(Number x, Number y) { return x.value / y.value; }
+  friend Number operator-(Number x) { return -x.value; }
+  friend bool operator<(Number x, Number y) { return x.value < y.value; }
+  friend bool operator>(Number x, Number y) { return x.value > y.value; }
+  friend bool operator<=(Number x, Number y) { return x.value <= y.value; }
+  friend bool operator>=(Number x, Number y) { return x.value >= y.value; }
+  friend bool operator==(Number x, Number y) { return x.value == y.value; }
+  friend bool is_nan(Number x) { return std::isnan(x.value); }
+  friend Number select(bool p, Number x, Number y) { return p ? x : y; }
+  friend Number multiply_add(Number x, Number y, Number z) { return x.value * y.value + z.value; }
+  friend Number magnitude(Number x) { return std::fabs(x.value); }
+  friend Number with_sign_of(Number x, Number y) { return std::copysign(x.value, y.value); }
+  friend Number length(Number x, Number y) { return std::hypot(x.value, y.value); }
+  friend Number angle(Number y, Number x) { return std::atan2(y.value, x.value); }
+  friend elementary::SineAndCosine<Number> sine_and_cosine_of(Number x) {
+    return {std::sin(x.value), std::cos(x.value)};
   }
-  const R size = std::abs(z);
-  return size == 0 ? std::complex<R>(0) : std::complex<R>(z.real() / size, z.imag() / size);
-}
-
-template <typename R>
-std::complex<R> power(std::complex<R> a, std::complex<R> b) {
-  if (b == std::complex<R>(0)) return R(1);
-  if (a == std::complex<R>(0)) {
-    if (b.real() > 0) return R(0);
-    if (b.real() < 0 && b.imag() == 0) return {std::numeric_limits<R>::infinity(), 0};
-    const R nan = std::numeric_limits<R>::quiet_NaN();
-    return {nan, nan};
+  friend Number compute(elementary::Function f, Number x) {
+    switch (f) {
+      case elementary::Function::kExp:
+        return std::exp(x.value);
+      case elementary::Function::kExpm1:
+        return std::expm1(x.value);
+      case elementary::Function::kLog:
+        return std::log(x.value);
+      case elementary::Function::kLog1p:
+        return std::log1p(x.value);
+      case elementary::Function::kSin:
+        return std::sin(x.value);
+      case elementary::Function::kSinh:
+        return std::sinh(x.value);
+      case elementary::Function::kCosh:
+        return std::cosh(x.value);
+    }
+    return x;
   }
-  return std::exp(b * std::log(a));
-}
+};
 
-// With e = e^-|x| and m = 1 - e, |1 + e^-z|^2 is m^2 + 4 e cos^2(y / 2): near the poles nothing cancels.
 template <typename R>
-std::complex<R> logistic(std::complex<R> z) {
-  const R x = z.real(), y = z.imag();
-  const bool right = x >= 0;
-  if (std::isinf(x)) return {right ? R(1) : R(0), std::copysign(R(0), y)};
-  const R e = std::exp(-std::fabs(x)), m = -std::expm1(-std::fabs(x));
-  const R s = std::sin(y / 2), c = std::cos(y / 2);
-  const R d = m * m + 4 * e * c * c;
-  return {(right ? m + 2 * e * c * c : e * (2 * c * c - m)) / d, 2 * e * s * c / d};
+elementary::Complex<Number<R>> pair(std::complex<R> z) {
+  return {z.real(), z.imag()};
+}
+template <typename R>
+std::complex<R> joined(elementary::Complex<Number<R>> z) {
+  return {z.re.value, z.im.value};
 }
 
 template <typename R>
@@ -110,7 +128,7 @@ std::complex<R> atan2(std::complex<R> y, std::complex<R> x) {
 COLLET_FUNCTION(Add, a + b)
 COLLET_FUNCTION(Subtract, a - b)
 COLLET_FUNCTION(Multiply, a* b)
-COLLET_FUNCTION(Divide, a / b)
+COLLET_FUNCTION(Divide, joined(elementary::divide(pair(a), pair(b))))
 COLLET_FUNCTION(Negate, -a)
 COLLET_FUNCTION(Acos, std::acos(a))
 COLLET_FUNCTION(Acosh, std::acosh(a))
@@ -121,13 +139,13 @@ COLLET_FUNCTION(Atan2, atan2(a, b))
 COLLET_FUNCTION(Cos, std::cos(a))
 COLLET_FUNCTION(Cosh, std::cosh(a))
 COLLET_FUNCTION(Exp, std::exp(a))
-COLLET_FUNCTION(Expm1, expm1(a))
+COLLET_FUNCTION(Expm1, joined(elementary::exponential_minus_one(pair(a))))
 COLLET_FUNCTION(Log, std::log(a))
 COLLET_FUNCTION(Log1p, log1p(a))
-COLLET_FUNCTION(Logistic, logistic(a))
-COLLET_FUNCTION(Power, power(a, b))
-COLLET_FUNCTION(Rsqrt, C(1) / std::sqrt(a))
-COLLET_FUNCTION(Sign, sign(a))
+COLLET_FUNCTION(Logistic, joined(elementary::logistic_of(pair(a))))
+COLLET_FUNCTION(Power, joined(elementary::power_of(pair(a), pair(b))))
+COLLET_FUNCTION(Rsqrt, joined(elementary::divide(pair(C(1)), pair(std::sqrt(a)))))
+COLLET_FUNCTION(Sign, joined(elementary::direction(pair(a))))
 COLLET_FUNCTION(Sin, std::sin(a))
 COLLET_FUNCTION(Sinh, std::sinh(a))
 COLLET_FUNCTION(Sqrt, std::sqrt(a))

@@ -26,7 +26,7 @@ struct Arc {
 };
 
 Arc arc_of(Real x, Real y) {
-  const Real r = hypotenuse({x + 1, y}), s = hypotenuse({x - 1, y}), a = (r + s) * 0.5;
+  const Real r = length(x + 1, y), s = length(x - 1, y), a = (r + s) * 0.5;
   const BoolArray inside = !(x > 1);
   const Real right = r + (x + 1), left = s + (1.0 - x), beyond = s + (x - 1), sum = a + x;
   const Real near = call(Op::SQRT, sum * 0.5 * (y * y / right + left));
@@ -45,50 +45,47 @@ Arc arc_of(Real x, Real y) {
 
 }  // namespace
 
-Real hypotenuse(Pair z) {
-  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
+Real compute(elementary::Function f, Real x) {
+  switch (f) {
+    case elementary::Function::kExp:
+      return call(Op::EXPONENTIAL, x);
+    case elementary::Function::kExpm1:
+      return call(Op::EXPONENTIAL_MINUS_ONE, x);
+    case elementary::Function::kLog:
+      return call(Op::LOG, x);
+    case elementary::Function::kLog1p:
+      return call(Op::LOG_PLUS_ONE, x);
+    case elementary::Function::kSin:
+      return call(Op::SINE, x);
+    case elementary::Function::kSinh:
+      return call(Op::SINH, x);
+    case elementary::Function::kCosh:
+      return call(Op::COSH, x);
+  }
+  return x;
+}
+
+elementary::SineAndCosine<Real> sine_and_cosine_of(Real x) {
+  return {call(Op::SINE, x), call(Op::COSINE, x)};
+}
+
+Real length(Real x, Real y) {
+  const Real a = magnitude(x), c = magnitude(y), most = larger(a, c), least = smaller(a, c);
   const Real ratio = select(most == 0, 0, least / most);
-  const Real length = most * call(Op::SQRT, ratio * ratio + 1);
-  return select((a == kInfinity) || (c == kInfinity), kInfinity, length);
-}
-
-Pair times(Pair x, Pair y) {
-  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-
-Pair plus(Pair x, Pair y) {
-  return {x.re + y.re, x.im + y.im};
-}
-
-Pair over(Pair x, Pair y) {
-  const BoolArray wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
-  const Real ratio = select(wide, y.im / y.re, y.re / y.im);
-  const Real below = select(wide, y.re + y.im * ratio, y.re * ratio + y.im);
-  const Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
-  const Real im = select(wide, x.im - x.re * ratio, x.im * ratio - x.re);
-  return {re / below, im / below};
-}
-
-Pair square_root(Pair z) {
-  const Real a = magnitude(z.re);
-  // Each term is halved before the addition, so that the sum does not overflow.
-  const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
-  const Real other = select(t == 0, t, magnitude(z.im) * 0.5 / t);
-  const BoolArray left = z.re < 0;
-  const Real im = select(left, t, other);
-  return {select(left, other, t), with_sign_of(im, z.im)};
+  const Real product = most * call(Op::SQRT, ratio * ratio + 1);
+  return select((a == kInfinity) || (c == kInfinity), kInfinity, product);
 }
 
 Pair arc_sine(Pair z) {
   const Real x = magnitude(z.re), y = magnitude(z.im);
   const Arc arc = arc_of(x, y);
   const BoolArray small = larger(x, y) < tiny(x);
-  const Real re = with_sign_of(angle_of(x, arc.width), z.re), im = with_sign_of(arc.height, z.im);
-  return {select(small, z.re, re), select(small, z.im, im)};
+  const Real re = with_sign_of(angle(x, arc.width), z.re), im = with_sign_of(arc.height, z.im);
+  return elementary::arc_sine_specials(z, elementary::choose(small, z, {re, im}));
 }
 Pair arc_cosine(Pair z) {
   const Arc arc = arc_of(magnitude(z.re), magnitude(z.im));
-  return {angle_of(arc.width, z.re), with_sign_of(arc.height, -z.im)};
+  return elementary::arc_cosine_specials<Real>(z, {angle(arc.width, z.re), with_sign_of(arc.height, -z.im)});
 }
 Pair arc_sinh(Pair z) {
   const Pair turned = arc_sine({z.im, z.re});
@@ -104,20 +101,20 @@ Pair arc_tanh(Pair z) {
   const Real gap = 1.0 - x, below = gap * gap + y * y;
   const Real plain = call(Op::LOG_PLUS_ONE, x * 4.0 / below) * 0.25;
   // Close to the pole the square of the distance would underflow, so its logarithm is taken from the distance itself.
-  const Real pole = (call(Op::LOG, hypotenuse({gap, y})) * -1.0 + kLn2) * 0.5;
+  const Real pole = (call(Op::LOG, length(gap, y)) * -1.0 + kLn2) * 0.5;
   const BoolArray close = below < (x.type() == Type::F64 ? 0x1p-900 : 0x1p-100);
   const Real re = select(close, pole, plain);
-  const Real im = angle_of(y * 2.0, gap * (x + 1) - y * y) * 0.5;
-  return {with_sign_of(magnitude(re), z.re), with_sign_of(im, z.im)};
+  const Real im = angle(y * 2.0, gap * (x + 1) - y * y) * 0.5;
+  return elementary::arc_tanh_specials<Real>(z, {with_sign_of(magnitude(re), z.re), with_sign_of(im, z.im)});
 }
 // The angle is twice the arc tangent of y / (s + x) with s^2 = x^2 + y^2, or of (s - x) / y if s + x would cancel.
 Pair arc_tangent(Pair y, Pair x) {
-  const Pair s = square_root(plus(times(x, x), times(y, y)));
+  const Pair s = elementary::square_root(x * x + y * y);
   const BoolArray left = x.re < 0;
   const auto pick = [&](Real p, Real q) { return select(left, p, q); };
   const Pair above = {pick(s.re - x.re, y.re), pick(s.im - x.im, y.im)};
   const Pair below = {pick(y.re, s.re + x.re), pick(y.im, s.im + x.im)};
-  const Pair u = over(above, below);
+  const Pair u = elementary::divide(above, below);
   const Pair half = arc_tanh({-u.im, u.re});
   const BoolArray straight = left && (y.re == 0) && (y.im == 0);
   return {select(straight, kPi, half.im * 2.0), select(straight, 0, half.re * -2.0)};

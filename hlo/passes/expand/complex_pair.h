@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/complex_functions.hpp>
+
 #include "hlo/passes/expand/arithmetic.h"
 
 /// \file
@@ -8,9 +10,7 @@
 
 namespace collet::hlo {
 
-struct Pair {
-  Real re, im;
-};
+using Pair = elementary::Complex<Real>;
 
 inline Real call(Op op, Real x) {
   return x.of(x.b->unary(op, x.id));
@@ -21,17 +21,14 @@ inline Real larger(Real x, Real y) {
 inline Real smaller(Real x, Real y) {
   return x.of(x.b->min(x.id, y.id));
 }
-/// The angle of the point (x, y).
-inline Real angle_of(Real y, Real x) {
+
+// What <collet/complex_functions.hpp> asks of its user.
+Real compute(elementary::Function f, Real x);
+elementary::SineAndCosine<Real> sine_and_cosine_of(Real x);
+Real length(Real x, Real y);
+inline Real angle(Real y, Real x) {
   return x.of(x.b->binary(Op::ATAN2, y.id, x.id));
 }
-/// Returns |z| without intermediate overflow; infinite if one part is infinite, even if the other part is NaN.
-Real hypotenuse(Pair z);
-Pair times(Pair x, Pair y);
-Pair plus(Pair x, Pair y);
-/// Divides x by y with Smith's method, which scales by the larger part of the divisor.
-Pair over(Pair x, Pair y);
-Pair square_root(Pair z);
 
 // Inverse functions, as in Hull, Fairgrieve and Tang, "Implementing the complex arcsine and arccosine functions using
 // exception handling" (1997).

@@ -16,83 +16,18 @@ Pair parts(Builder& b, InstrId z) {
 InstrId join(Builder& b, Pair z) {
   return b.binary(Op::COMPLEX, z.re.id, z.im.id);
 }
-Real angle(Pair z) {
-  return angle_of(z.im, z.re);
-}
 
-Pair one(Pair like) {
-  return {like.re.like(1), like.re.like(0)};
-}
 Pair minus(Pair z) {
-  return {-z.re, -z.im};
+  return -z;
 }
-
-Pair exponential(Pair z) {
-  const Real size = call(Op::EXPONENTIAL, z.re);
-  // A real argument gives a real result, also if exp(z.re) is infinite (infinity * sine(0) would be NaN).
-  return {size * call(Op::COSINE, z.im), select(z.im == 0, z.im, size * call(Op::SINE, z.im))};
+Pair plus(Pair x, Pair y) {
+  return x + y;
 }
-Pair exponential_minus_one(Pair z) {
-  const Real half = call(Op::SINE, z.im * 0.5);
-  const Real grown = call(Op::EXPONENTIAL_MINUS_ONE, z.re), cosine = call(Op::COSINE, z.im);
-  return {grown * cosine - half * half * 2.0, exponential(z).im};
+Pair difference(Pair x, Pair y) {
+  return x - y;
 }
-Pair logarithm(Pair z) {
-  // Near |z| = 1 the real part log|z| is computed from |z|^2 - 1, which avoids cancellation.
-  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
-  const Real near = call(Op::LOG_PLUS_ONE, (most - 1) * (most + 1) + least * least) * 0.5;
-  const BoolArray close = most > 0.5 && most < 2;
-  return {select(close, near, call(Op::LOG, hypotenuse(z))), angle(z)};
-}
-Pair log_plus_one(Pair z) {
-  const Pair u = {z.re + 1, z.im};
-  const Real near = call(Op::LOG_PLUS_ONE, z.re * (z.re + 2) + z.im * z.im) * 0.5;
-  const BoolArray close = magnitude(z.re) < 0.5 && magnitude(z.im) < 0.5;
-  return {select(close, near, logarithm(u).re), angle(u)};
-}
-Pair sine(Pair z) {
-  return {call(Op::SINE, z.re) * call(Op::COSH, z.im), call(Op::COSINE, z.re) * call(Op::SINH, z.im)};
-}
-Pair cosine(Pair z) {
-  return {call(Op::COSINE, z.re) * call(Op::COSH, z.im), -(call(Op::SINE, z.re) * call(Op::SINH, z.im))};
-}
-Pair sinh(Pair z) {
-  return {call(Op::SINH, z.re) * call(Op::COSINE, z.im), call(Op::COSH, z.re) * call(Op::SINE, z.im)};
-}
-Pair cosh(Pair z) {
-  return {call(Op::COSH, z.re) * call(Op::COSINE, z.im), call(Op::SINH, z.re) * call(Op::SINE, z.im)};
-}
-// tanh(a + bi) = (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); the denominator is computed as 2 (sinh^2 a + cos^2 b).
-Pair tanh(Pair z) {
-  const Real far = magnitude(z.re), a = smaller(far, far.like(20));
-  const Real sh = call(Op::SINH, a), ch = call(Op::COSH, a), s = call(Op::SINE, z.im), c = call(Op::COSINE, z.im);
-  const Real below = sh * sh + c * c;
-  return {with_sign_of(magnitude(sh * ch / below), z.re), s * c / below};
-}
-Pair tangent(Pair z) {
-  const Pair t = tanh({-z.im, z.re});
-  return {t.im, -t.re};
-}
-Pair logistic(Pair z) {
-  const Pair grown = exponential(minus(z)), sum = plus(one(z), grown);
-  // Near the poles, 1 + exp(-z) is computed without cancellation: 1 + cos y = 2 cos^2(y / 2).
-  const Real size = call(Op::EXPONENTIAL, -z.re), half = call(Op::COSINE, z.im * 0.5);
-  const Real near = half * half * 2.0 * size - call(Op::EXPONENTIAL_MINUS_ONE, -z.re);
-  return over(one(z), {select(magnitude(z.re) < 1, near, sum.re), sum.im});
-}
-Pair inverse_root(Pair z) {
-  return over(one(z), square_root(z));
-}
-Pair direction(Pair z) {
-  const Real size = hypotenuse(z);
-  const BoolArray zero = size == 0;
-  return {select(zero, 0, z.re / size), select(zero, 0, z.im / size)};
-}
-Pair power(Pair z, Pair w) {
-  const Pair general = exponential(times(w, logarithm(z)));
-  const BoolArray no_base = (z.re == 0) && (z.im == 0), no_exponent = (w.re == 0) && (w.im == 0);
-  const Pair at_zero = {select(no_base, 0, general.re), select(no_base, 0, general.im)};
-  return {select(no_exponent, 1, at_zero.re), select(no_exponent, 0, at_zero.im)};
+Pair times(Pair x, Pair y) {
+  return x * y;
 }
 
 template <Pair (*function)(Pair)>
@@ -105,13 +40,10 @@ InstrId binary(const ExpandInput& in) {
   if (!is_complex(in.type())) return InstrId::None;
   return join(in.b, function(parts(in.b, in.operand(0)), parts(in.b, in.operand(1))));
 }
-Pair difference(Pair x, Pair y) {
-  return {x.re - y.re, x.im - y.im};
-}
-
 InstrId absolute(const ExpandInput& in) {
   if (!is_complex(in.operand_shape(0).type())) return InstrId::None;
-  return hypotenuse(parts(in.b, in.operand(0))).id;
+  const Pair z = parts(in.b, in.operand(0));
+  return length(z.re, z.im).id;
 }
 
 InstrId compare_parts(const ExpandInput& in) {
@@ -190,23 +122,23 @@ constexpr Expansion kTable[] = {
     {Op::SUBTRACT, &binary<&difference>},
     {Op::ADD, &binary<&plus>},
     {Op::MULTIPLY, &binary<&times>},
-    {Op::DIVIDE, &binary<&over>},
-    {Op::POWER, &binary<&power>},
+    {Op::DIVIDE, &binary<&elementary::divide<Real>>},
+    {Op::POWER, &binary<&elementary::power_of<Real>>},
     {Op::ABS, &absolute},
-    {Op::SIGN, &unary<&direction>},
-    {Op::EXPONENTIAL, &unary<&exponential>},
-    {Op::EXPONENTIAL_MINUS_ONE, &unary<&exponential_minus_one>},
-    {Op::LOG, &unary<&logarithm>},
-    {Op::LOG_PLUS_ONE, &unary<&log_plus_one>},
-    {Op::SQRT, &unary<&square_root>},
-    {Op::RSQRT, &unary<&inverse_root>},
-    {Op::SINE, &unary<&sine>},
-    {Op::COSINE, &unary<&cosine>},
-    {Op::TAN, &unary<&tangent>},
-    {Op::SINH, &unary<&sinh>},
-    {Op::COSH, &unary<&cosh>},
-    {Op::TANH, &unary<&tanh>},
-    {Op::LOGISTIC, &unary<&logistic>},
+    {Op::SIGN, &unary<&elementary::direction<Real>>},
+    {Op::EXPONENTIAL, &unary<&elementary::exponential<Real>>},
+    {Op::EXPONENTIAL_MINUS_ONE, &unary<&elementary::exponential_minus_one<Real>>},
+    {Op::LOG, &unary<&elementary::logarithm<Real>>},
+    {Op::LOG_PLUS_ONE, &unary<&elementary::logarithm_plus_one<Real>>},
+    {Op::SQRT, &unary<&elementary::square_root<Real>>},
+    {Op::RSQRT, &unary<&elementary::inverse_root<Real>>},
+    {Op::SINE, &unary<&elementary::sine<Real>>},
+    {Op::COSINE, &unary<&elementary::cosine<Real>>},
+    {Op::TAN, &unary<&elementary::tangent<Real>>},
+    {Op::SINH, &unary<&elementary::hyperbolic_sine<Real>>},
+    {Op::COSH, &unary<&elementary::hyperbolic_cosine<Real>>},
+    {Op::TANH, &unary<&elementary::hyperbolic_tangent<Real>>},
+    {Op::LOGISTIC, &unary<&elementary::logistic_of<Real>>},
     {Op::ASIN, &unary<&arc_sine>},
     {Op::ACOS, &unary<&arc_cosine>},
     {Op::ASINH, &unary<&arc_sinh>},

@@ -3,6 +3,7 @@
 // shapes and attributes.
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "hlo/testing/equivalence.h"
 #include "hlo/text/parser.h"
 #include "hlo/verify/verify.h"
+#include "sdk/include/tests/complex_specials.h"
 
 namespace collet::hlo {
 namespace {
@@ -170,6 +172,52 @@ TEST(Structured, complex_functions) {
     check("HloModule m\nENTRY e {\n  x = c64[500] parameter(0)\n  z = c64[500] parameter(1)\n  ROOT y = c64[500] " +
           std::string(op) + "(x, z)\n}\n");
   check("HloModule m\nENTRY e {\n  x = c64[500] parameter(0)\n  ROOT y = f32[500] abs(x)\n}\n");
+}
+
+// The evaluator, and the expansion in which every function of complex numbers is made of real ones.
+TEST(Structured, special_values_of_complex_functions) {
+  const auto specials = collet::testing::complex_specials();
+  for (const char* type : {"c64", "c128"}) {
+    std::string text = "HloModule m\nENTRY e {\n", results, types;
+    for (size_t i = 0; i < specials.size(); ++i) {
+      const auto& s = specials[i];
+      const std::string n = std::to_string(i), scalar = std::string(type) + "[]";
+      const bool two = s.op == std::string("power") || s.op == std::string("divide");
+      text += "  x" + n + " = " + scalar + " parameter(" + std::to_string(2 * i) + ")\n  y" + n + " = " + scalar +
+              " parameter(" + std::to_string(2 * i + 1) + ")\n  r" + n + " = " + scalar + " " + s.op + "(x" + n +
+              (two ? ", y" + n : "") + ")\n";
+      results += (i ? ", r" : "r") + n;
+      types += (i ? ", " : "") + scalar;
+    }
+    auto module = parse_module(text + "  ROOT t = (" + types + ") tuple(" + results + ")\n}\n", "test");
+    ASSERT_TRUE(module.ok()) << module.status().to_string();
+    std::vector<Literal> inputs;
+    for (const auto& s : specials)
+      for (const auto z : {s.x, s.y}) {
+        Literal value = Literal::zeros(Shape::array(type == std::string("c64") ? Type::C64 : Type::C128, {}));
+        value.set_double(0, z.real(), z.imag());
+        inputs.push_back(std::move(value));
+      }
+    const auto compare = [&](const char* who) {
+      const auto got = Evaluator(**module).run(inputs);
+      ASSERT_TRUE(got.ok()) << got.status().to_string();
+      for (size_t i = 0; i < specials.size(); ++i) {
+        const Literal& r = got->elements()[i];
+        const std::complex<double> value(r.as_double(0), r.imaginary(0));
+        EXPECT_TRUE(collet::testing::same_special(value, specials[i].value))
+            << who << " " << type << " " << specials[i].op << collet::testing::special_text(specials[i].x)
+            << collet::testing::special_text(specials[i].y) << " is " << collet::testing::special_text(value)
+            << ", not " << collet::testing::special_text(specials[i].value);
+      }
+    };
+    compare("evaluator");
+    PassContext context;
+    context.claim = core_only;
+    PassObserver observer;
+    ASSERT_TRUE(prepare(**module, context, observer).ok());
+    ASSERT_TRUE(legalize(**module, context, observer).ok());
+    compare("expansion");
+  }
 }
 
 }  // namespace

@@ -9,13 +9,16 @@
 #include <cmath>
 #include <complex>
 #include <cstdlib>
+#include <map>
 #include <numbers>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
 #include "sdk/codegen/llvm/test_loop.h"
+#include "sdk/include/tests/complex_specials.h"
 
 namespace collet::codegen {
 namespace {
@@ -207,6 +210,33 @@ void arguments(const Case& c, std::vector<T>& re, std::vector<T>& im) {
   while (re.size() % 16 != 0) add(unit(), unit());
 }
 
+/// Returns the opcode of a function of HLO text.
+uint32_t opcode_of(const std::string& op) {
+  static const std::map<std::string, uint32_t> names{
+      {"power", COLLET_OP_POWER},
+      {"divide", COLLET_OP_DIVIDE},
+      {"exponential", COLLET_OP_EXPONENTIAL},
+      {"exponential-minus-one", COLLET_OP_EXPONENTIAL_MINUS_ONE},
+      {"log", COLLET_OP_LOG},
+      {"log-plus-one", COLLET_OP_LOG_PLUS_ONE},
+      {"sqrt", COLLET_OP_SQRT},
+      {"sinh", COLLET_OP_SINH},
+      {"cosh", COLLET_OP_COSH},
+      {"tanh", COLLET_OP_TANH},
+      {"sine", COLLET_OP_SINE},
+      {"cosine", COLLET_OP_COSINE},
+      {"tan", COLLET_OP_TAN},
+      {"asin", COLLET_OP_ASIN},
+      {"acos", COLLET_OP_ACOS},
+      {"asinh", COLLET_OP_ASINH},
+      {"acosh", COLLET_OP_ACOSH},
+      {"atanh", COLLET_OP_ATANH},
+      {"logistic", COLLET_OP_LOGISTIC},
+      {"sign", COLLET_OP_SIGN},
+  };
+  return names.at(op);
+}
+
 using Loop = void (*)(const void* re, const void* im, void* out_re, void* out_im, int64_t count);
 
 /// Emits a loop over vectors of `lanes` complex numbers, which computes the op for each.
@@ -229,6 +259,54 @@ class ComplexTest : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     const Status s = Jit::create(host_target(GetParam()), jit_);
     ASSERT_TRUE(s.ok()) << s.message();
+  }
+
+  /// Compares special values. All operands of one function are computed by one loop.
+  template <typename T>
+  void check_specials() {
+    using PairLoop = void (*)(const T*, const T*, const T*, const T*, T*, T*, int64_t);
+    const uint32_t type = sizeof(T) == 4 ? COLLET_TYPE_C64 : COLLET_TYPE_C128;
+    const int lanes = jit_->target().vector_bits / 8 / static_cast<int>(sizeof(T));
+    const auto specials = testing::complex_specials();
+    for (size_t first = 0; first < specials.size();) {
+      size_t last = first;
+      while (last < specials.size() && specials[last].op == std::string(specials[first].op)) ++last;
+      std::vector<T> in[4], out[2];
+      for (size_t i = first; i < last || in[0].size() % static_cast<size_t>(lanes) != 0; ++i) {
+        const auto& s = specials[std::min(i, last - 1)];
+        const double parts[] = {s.x.real(), s.x.imag(), s.y.real(), s.y.imag()};
+        for (size_t k = 0; k < 4; ++k) in[k].push_back(static_cast<T>(parts[k]));
+      }
+      for (auto& o : out) o.resize(in[0].size());
+      std::unique_ptr<LoadedCode> code;
+      const auto emit = [&](llvm::Module& m) {
+        emit_test_loop(m, jit_->target(), 6, lanes, [&](Ir& ir, llvm::Function& f, llvm::Value* i) {
+          auto& b = ir.b;
+          llvm::Type* t = ir.scalar(type);
+          const llvm::Align align(sizeof(T));
+          auto at = [&](unsigned k) { return b.CreateGEP(t, f.getArg(k), i); };
+          auto load = [&](unsigned k) { return b.CreateAlignedLoad(ir.wide(t, lanes), at(k), align); };
+          const Val x[] = {{load(0), load(1)}, {load(2), load(3)}};
+          const uint32_t types[] = {type, type};
+          const uint32_t opcode = opcode_of(specials[first].op);
+          const size_t count = opcode == COLLET_OP_POWER || opcode == COLLET_OP_DIVIDE ? 2 : 1;
+          const Val y = emit_scalar(ir, {opcode, type, {types, count}, {x, count}});
+          b.CreateAlignedStore(y.v, at(4), align);
+          b.CreateAlignedStore(y.im, at(5), align);
+        });
+      };
+      const Status s = jit_->compile({emit}, false, code);
+      ASSERT_TRUE(s.ok()) << s.message();
+      reinterpret_cast<PairLoop>(code->find("loop"))(in[0].data(), in[1].data(), in[2].data(), in[3].data(),
+                                                     out[0].data(), out[1].data(), static_cast<int64_t>(in[0].size()));
+      for (size_t i = first; i < last; ++i) {
+        const std::complex<double> got(static_cast<double>(out[0][i - first]), static_cast<double>(out[1][i - first]));
+        EXPECT_TRUE(testing::same_special(got, specials[i].value))
+            << specials[i].op << testing::special_text(specials[i].x) << testing::special_text(specials[i].y) << " is "
+            << testing::special_text(got) << ", not " << testing::special_text(specials[i].value);
+      }
+      first = last;
+    }
   }
 
   template <typename T>
@@ -273,6 +351,11 @@ TEST_P(ComplexTest, StaysWithinItsBoundsNearZerosAndPoles) {
     check<float>(c, 4);
     check<double>(c, 5);
   }
+}
+
+TEST_P(ComplexTest, HasTheSpecialValuesOfAnnexG) {
+  check_specials<float>();
+  check_specials<double>();
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ComplexTest, ::testing::Values("", "-avx512f", "-sse3"));
