@@ -135,6 +135,12 @@ Expected<CorpusReport> run_corpus(const CorpusOptions& options) {
     const bool model = !is_index(options.path) && !is_module(report.results[i].entry.name);
     return options.timeout > 0 ? options.timeout : model ? kModelSeconds : kModuleSeconds;
   };
+  pool.ended = [&](size_t i, const TaskResult& end) {
+    CorpusResult& result = report.results[i];
+    if (result.status == CorpusStatus::Pass) result.status = status_of(end);
+    result.detail +=
+        (result.detail.empty() ? "" : "; ") + ("after this entry the backend was closed, and " + end.detail);
+  };
   size_t done = 0;
   COLLET_TRY(run_tasks(
       entries.size(), pool, [&](size_t i) { return report.results[i].entry.name; },

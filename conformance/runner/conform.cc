@@ -26,6 +26,8 @@ constexpr std::string_view kProbe = "?backend";
 // The name of the task in which a worker leaves an instance open and ends.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
+// How the detail of a case begins after which the worker did not end well.
+constexpr std::string_view kAfter = "after this case";
 // Prefix of a task's name that asks a worker to reduce the failing program of a case.
 constexpr std::string_view kReduce = "?reduce ";
 constexpr double kSecondsToReduce = 2;
@@ -158,19 +160,24 @@ PoolOptions pool_of(const ConformOptions& options) {
   pool.jobs = options.jobs;
   pool.memory_bytes = options.memory_bytes;
   pool.timeout = [&](size_t) { return options.timeout; };
-  pool.start_seconds = std::clamp(4 * options.timeout, 5.0, pool.start_seconds);
+  pool.start_seconds = 0;  // the limit holds for opening the backend, too
   return pool;
 }
 
 // Opens the backend in a worker, so that even a crash there is only reported.
-Status probe(PoolOptions& pool, ConformReport& report) {
+Status probe(const std::string& name, PoolOptions& pool, ConformReport& report) {
   TaskResult answer;
   COLLET_TRY(run_tasks(
       1, pool, [](size_t) { return std::string(kProbe); }, [&](size_t, const TaskResult& result) { answer = result; }));
-  if (answer.kind != TaskResult::Kind::Replied) return internal_error("the backend cannot be opened: " + answer.detail);
+  if (answer.kind == TaskResult::Kind::TimedOut)
+    return Status(
+        Code::DeadlineExceeded,
+        fmt::format("the backend cannot be opened: no answer in time, {:g} s, from '{}'", pool.timeout(0), name));
+  if (answer.kind != TaskResult::Kind::Replied)
+    return internal_error(fmt::format("the backend cannot be opened: {} ('{}')", answer.detail, name));
   // The measured time of opening limits the time that later workers may take to open the backend, so that a hang wastes
   // less.
-  pool.start_seconds = std::min(pool.start_seconds, 1 + 5 * answer.seconds);
+  pool.start_seconds = std::min(pool.timeout(0), 1 + 5 * answer.seconds);
   if (const std::string_view error = find_field(answer.reply, "error"); !error.empty()) {
     // An option that the backend refuses is the caller's error; any other error means that the backend is unavailable.
     const bool refused = static_cast<Code>(static_cast<int>(number(answer.reply, "code"))) == Code::InvalidArgument;
@@ -287,6 +294,7 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
                         const std::unordered_map<std::string, std::vector<std::string>>& before_crash,
                         ConformReport& report) {
   pool.stop = {};
+  pool.ended = {};
   pool.timeout = [&](size_t) { return options.timeout; };
   ConformOptions failed = options;
   failed.filters.clear();
@@ -303,6 +311,7 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
     if (one.outcome == Outcome::Fail && is_program && !one.evidence.empty() && to_reduce.size() < kMostReduced &&
         seen.insert(one.name.substr(0, one.name.find('/'))).second)
       to_reduce.push_back(&one);
+    if (one.detail.starts_with(kAfter)) continue;
     if (one.outcome != Outcome::Crash || !is_program || ++crashes > kMostCrashesAgain) continue;
     const auto before = before_crash.find(one.name);
     one.detail += blame(pool, one.name, before == before_crash.end() ? std::vector<std::string>() : before->second);
@@ -369,7 +378,7 @@ std::vector<std::string> worker_arguments(const BackendChoice& backend) {
 Expected<ConformReport> probe_backend(const ConformOptions& options) {
   PoolOptions pool = pool_of(options);
   ConformReport report;
-  COLLET_TRY(probe(pool, report));
+  COLLET_TRY(probe(options.backend.name, pool, report));
   return report;
 }
 
@@ -383,9 +392,11 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.full = options.full;
   report.of_all_names = options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0;
   report.whole = report.of_all_names && options.profiles.empty() && options.shards == 1;
-  const Status opened = probe(pool, report);
+  const Status opened = probe(options.backend.name, pool, report);
   if (!opened.ok()) {
-    if (opened.code() == Code::InvalidArgument || !describes_itself_wrongly(pool)) return opened;
+    if (opened.code() == Code::InvalidArgument || opened.code() == Code::DeadlineExceeded ||
+        !describes_itself_wrongly(pool))
+      return opened;
     report.backend = report.path = options.backend.name;
   }
   report.claims = options.claims;
@@ -421,6 +432,21 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   };
   pool.stop = [&] { return !ended().empty(); };
   const auto run = [&](const std::vector<size_t>& chosen) {
+    // A backend that fails in `free` or `close` shows it when the worker closes it, after the cases.
+    pool.ended = [&](size_t i, const TaskResult& end) {
+      CaseResult& result = report.cases[chosen[i]];
+      TaskResult task = end;
+      task.detail = fmt::format("{} the backend was closed, and {}", kAfter, end.detail);
+      if (is_failure(result.outcome)) {
+        result.detail += "; " + task.detail;
+        return;
+      }
+      const Fields fields = fields_of(task);
+      journal.note(cases[chosen[i]].name, fields);
+      result = result_of(cases[chosen[i]], fields, report.claims);
+      ++failures;
+      if (options.failed) options.failed(result);
+    };
     return run_tasks(
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
         [&](size_t i, const TaskResult& task) {

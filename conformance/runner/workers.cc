@@ -214,6 +214,7 @@ class Pool {
         if (worker->alive()) look_at(*worker);
       }
     }
+    if (options_.ended) end_workers();
     return ok_status();
   }
 
@@ -277,6 +278,49 @@ class Pool {
     keep_end(worker.printed);
     if (!worker.printed.empty()) detail += "; it printed: " + worker.printed;
     if (worker.busy) finish(worker, {kind, {}, std::move(detail), 0});
+  }
+
+  // Lets idle workers close what they have open and exit, all at once, and reports those that do not end well.
+  void end_workers() {
+    std::vector<Worker*> idle;
+    for (auto& worker : workers_) {
+      if (!worker->alive() || worker->busy) continue;
+      worker->tasks.reset();
+      worker->printed.clear();
+      worker->start = Clock::now();
+      worker->seconds = options_.timeout(worker->task);
+      worker->queued = queued_seconds(worker->pid);
+      set_deadline(*worker, worker->seconds);
+      idle.push_back(worker.get());
+    }
+    for (Worker* worker : idle) {
+      TaskResult end;
+      int status = 0;
+      while (waitpid(worker->pid, &status, WNOHANG) == 0) {
+        drain(worker->output.get(), worker->printed);  // a full pipe would stop it
+        keep_end(worker->printed);
+        if (out_of_time(*worker)) {
+          end.kind = TaskResult::Kind::TimedOut;
+          end.detail = "its process did not end in time";
+          status = worker->stop();
+          break;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      if (worker->alive()) {
+        kill(-worker->pid, SIGKILL);  // its children
+        worker->pid = -1;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+        end.kind = TaskResult::Kind::Crashed;
+        end.detail = "its process " + death(status);
+      }
+      drain(worker->output.get(), worker->printed);
+      keep_end(worker->printed);
+      if (!worker->printed.empty()) end.detail += "; it printed: " + worker->printed;
+      end.seconds = std::chrono::duration<double>(Clock::now() - worker->start).count();
+      end.before.assign(worker->done.rbegin(), worker->done.rend());
+      options_.ended(worker->task, end);
+    }
   }
 
   // Waits for the worker to exit by itself. Returns false, and the task has failed, if it does not exit in time or

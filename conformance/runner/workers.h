@@ -49,6 +49,9 @@ struct PoolOptions {
       false;  ///< a worker runs one task and must then exit by itself with code 0; otherwise the task has failed
   /// Called after each task: if it returns true, the run and running tasks are ended. May be empty.
   std::function<bool()> stop = {};
+  /// Called when the run is over, for each idle worker that does not exit with code 0 once its tasks have ended, within the time of
+  /// its last task: with that task, and how it ended. If it is empty, idle workers are killed.
+  std::function<void(size_t task, const TaskResult& end)> ended = {};
 };
 
 /// Runs tasks 0 ... count-1 and calls `done` on this thread for each when it ends. An error means that a worker cannot

@@ -32,6 +32,10 @@ std::string json_quote(std::string_view text) {
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       append_control(out, static_cast<unsigned char>(c));
       ++i;
+    } else if (static_cast<unsigned char>(c) == 0xC2 && i + 1 < text.size() && continues_character(text[i + 1]) &&
+               static_cast<unsigned char>(text[i + 1]) < 0xA0) {  // a control character of Latin-1
+      append_control(out, static_cast<unsigned char>(text[i + 1]));
+      i += 2;
     } else if (const size_t n = utf8_length(text, i)) {
       out += text.substr(i, n);
       i += n;

@@ -70,7 +70,7 @@ Status internal_error(std::string message) {
 
 collet_status to_c(const Status& status, collet_error* error) {
   const auto code = static_cast<collet_status>(status.code());
-  return status.ok() || !error ? code : collet_set_error(error, code, status.message().c_str());
+  return status.ok() || !error ? code : collet_set_error(error, code, printable(status.message()).c_str());
 }
 
 Status from_c(collet_status code, const collet_error& error, std::string_view where) {

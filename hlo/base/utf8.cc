@@ -3,6 +3,16 @@
 
 namespace collet {
 
+namespace {
+
+// True for control characters beyond ASCII: C1, marks that turn the direction of writing, and separators of lines.
+bool is_control(uint32_t character) {
+  return (character >= 0x80 && character < 0xA0) || character == 0x61C || character == 0x200E || character == 0x200F ||
+         (character >= 0x2028 && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
+}
+
+}  // namespace
+
 size_t utf8_length(std::string_view text, size_t i) {
   auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   auto follows = [&](size_t k) { return k < text.size() && continues_character(text[k]); };
@@ -27,8 +37,46 @@ std::string_view utf8_prefix(std::string_view text, size_t most) {
   return text.substr(0, most);
 }
 
+std::string printable(std::string_view text, Lines lines) {
+  std::string out;
+  const auto escape = [&](char kind, uint32_t number, int digits) {
+    constexpr char kHex[] = "0123456789abcdef";
+    out += '\\';
+    out += kind;
+    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kHex[number >> shift & 15];
+  };
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const size_t n = utf8_length(text, i);
+    if (n == 0 || byte == 0x7F) {
+      escape('x', byte, 2);
+      ++i;
+    } else if (byte == '\n' || byte == '\t') {
+      if (lines == Lines::Many)
+        out += text[i];
+      else
+        out += byte == '\n' ? "\\n" : "\\t";
+      ++i;
+    } else if (byte < 0x20) {
+      escape('x', byte, 2);
+      ++i;
+    } else if (const uint32_t number = n == 2 ? (byte & 0x1Fu) << 6 | (text[i + 1] & 0x3Fu)
+                                       : n == 3
+                                           ? (byte & 0x0Fu) << 12 | (text[i + 1] & 0x3Fu) << 6 | (text[i + 2] & 0x3Fu)
+                                           : 0;
+               is_control(number)) {
+      escape('u', number, 4);
+      i += n;
+    } else {
+      out += text.substr(i, n);
+      i += n;
+    }
+  }
+  return out;
+}
+
 std::string quoted(std::string_view text) {
-  return "'" + std::string(utf8_prefix(text, 200)) + "'";
+  return "'" + printable(utf8_prefix(text, 200), Lines::One) + "'";
 }
 
 }  // namespace collet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,16 @@ size_t utf8_length(std::string_view text, size_t i);
 /// Returns at most the first `most` bytes of `text`, without cutting a character.
 std::string_view utf8_prefix(std::string_view text, size_t most);
 
-/// Returns `text` in single quotes, for messages; text of more than 200 bytes is cut.
+/// Whether a text may have several lines.
+enum class Lines : uint8_t { One, Many };
+
+/// Returns `text` with everything escaped that could control a terminal: control characters of ASCII and of Latin-1 (C1), bytes that
+/// are no UTF-8, and characters that separate lines or turn the direction of writing. "\x1b" and "\u009b" are examples. Line feeds
+/// and tabs stay where `lines` is Many. Whatever comes from outside goes through this function before it is shown: names, paths,
+/// texts of programs and of backends. A text that it has returned is not changed by it.
+std::string printable(std::string_view text, Lines lines = Lines::Many);
+
+/// Returns `text` in single quotes, for messages, printable in one line; text of more than 200 bytes is cut.
 std::string quoted(std::string_view text);
 
 }  // namespace collet

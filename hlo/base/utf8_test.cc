@@ -22,5 +22,28 @@ TEST(Utf8, LengthsAreThoseOfCharacters) {
     EXPECT_EQ(utf8_length(wrong, 0), 0u) << testing::PrintToString(wrong);
 }
 
+// Nothing that controls a terminal is left, and other text is not changed.
+TEST(Utf8, PrintableTextControlsNothing) {
+  EXPECT_EQ(printable("plain \xC3\xA4\xE2\x82\xAC\xF0\x9F\x99\x82 \\ text"),
+            "plain \xC3\xA4\xE2\x82\xAC\xF0\x9F\x99\x82 \\ text");
+  EXPECT_EQ(printable("\033[31mred\007"), "\\x1b[31mred\\x07");
+  EXPECT_EQ(printable(std::string_view("a\0b\x7F\r", 5)), "a\\x00b\\x7f\\x0d");
+  EXPECT_EQ(printable("a\nb\tc"), "a\nb\tc");
+  EXPECT_EQ(printable("a\nb\tc", Lines::One), "a\\nb\\tc");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m"),
+            "\\u009b31m");  // C1 as UTF-8
+  EXPECT_EQ(printable("\x9B"
+                      "31m\xFF"),
+            "\\x9b31m\\xff");                                          // C1 as a byte
+  EXPECT_EQ(printable("\xE2\x80\xAE\xE2\x80\xA8"), "\\u202e\\u2028");  // from right to left; a line separator
+  EXPECT_EQ(quoted("\033]0;x\n"), "'\\x1b]0;x\\n'");
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  const std::string once = printable(all, Lines::One);
+  EXPECT_EQ(printable(once, Lines::One), once);
+  for (const char c : once) EXPECT_TRUE(c >= 0x20 && c < 0x7F) << int{c};
+}
+
 }  // namespace
 }  // namespace collet

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "hlo/base/utf8.h"
 #include "sdk/pjrt/call.h"
 
 namespace collet::pjrt {
@@ -36,7 +37,7 @@ PJRT_Error* make_error(PJRT_Error_Code code, std::string message) {
   auto* error = new Error;
   error->vtable = &kTable;
   error->code = code == PJRT_Error_Code_OK ? PJRT_Error_Code_UNKNOWN : code;
-  error->message = std::move(message);
+  error->message = printable(message);
   return error;
 }
 

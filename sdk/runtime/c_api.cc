@@ -6,6 +6,7 @@
 #include <cstring>
 #include <source_location>
 
+#include "hlo/base/utf8.h"
 #include "sdk/runtime/buffer.h"
 #include "sdk/runtime/calling.h"
 #include "sdk/runtime/caught.h"
@@ -239,7 +240,8 @@ collet_status collet_module_read(const void* bytes, uint64_t size, const collet_
     std::string messages;
     auto module = read_module({static_cast<const char*>(bytes), size}, o, messages);
     if (!module.ok()) {
-      if (out_messages) *out_messages = new collet_blob{messages.empty() ? module.status().message() : messages};
+      if (out_messages)
+        *out_messages = new collet_blob{printable(messages.empty() ? module.status().message() : messages)};
       return module.status();
     }
     *out_module = give<collet_module>(*module);

@@ -25,7 +25,7 @@ namespace {
 std::string as_file_name(std::string_view name) {
   std::string file(name.substr(0, kLongestName));
   for (char& c : file)
-    if (c == '/' || c == '\0') c = '_';
+    if (c < ' ' || c == '/' || c == 0x7F) c = '_';  // only printable ASCII, since a shell lists the names
   return file;
 }
 

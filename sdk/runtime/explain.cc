@@ -9,6 +9,7 @@
 #include <set>
 
 #include "hlo/base/json.h"
+#include "hlo/base/utf8.h"
 #include "sdk/runtime/cost.h"
 
 namespace collet::runtime {
@@ -119,7 +120,8 @@ class Text {
   std::string print() {
     const collet_executable_facts& f = in_.core.facts;
     out_ = "plan for '" + std::string(m_.name()) + "' on " + in_.backend + " (" + in_.device_kind + "), " +
-           (in_.fallback.empty() ? "no fallback" : "fallback " + in_.fallback) + '\n';
+           (in_.fallback.empty() ? "no fallback" : "fallback " + in_.fallback);
+    out_ = printable(out_, Lines::One) + '\n';
     line(0, std::to_string(f.device_ops) + " ops on the device, " + std::to_string(f.fallback_ops) +
                 " on the fallback, " + std::to_string(f.host_ops) + " by the runtime; " + std::to_string(f.clusters) +
                 " programs, " + (f.kernels ? std::to_string(f.kernels) : std::string("?")) + " kernels, " +
@@ -144,7 +146,7 @@ class Text {
  private:
   void line(int indent, const std::string& text) {
     out_.append(static_cast<size_t>(indent) * 2, ' ');
-    out_ += text;
+    out_ += printable(text, Lines::One);
     out_ += '\n';
   }
 

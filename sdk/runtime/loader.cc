@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "hlo/base/files.h"
+#include "hlo/base/utf8.h"
 #include "sdk/runtime/calling.h"
 
 namespace collet::runtime {
@@ -229,7 +230,8 @@ void reset_log(LogFunction function, void* user) {
 }
 
 // A log function may call the library, also to log or to close its own client, so no lock is held while it is called.
-void log_message(int32_t severity, const std::string& message) {
+void log_message(int32_t severity, const std::string& text) {
+  const std::string message = printable(text);
   Log& log = the_log();
   std::unique_lock lock(log.mutex);
   if (log.sinks.empty()) {

@@ -61,20 +61,20 @@ std::string share_text(const AccuracyRow& row) {
 
 void print_rows(const std::vector<AccuracyRow>& rows) {
   const Style style = stdout_style();
-  fmt::print("{}{:<24} {:>5} {:>10} {:>10}  {}{}\n", style.dim, "function", "type", "error, ULP", "nearest", "where",
-             style.reset);
+  show("{}{:<24} {:>5} {:>10} {:>10}  {}{}\n", style.dim, "function", "type", "error, ULP", "nearest", "where",
+       style.reset);
   for (const AccuracyRow& row : rows) {
-    fmt::print("{:<24} {:>5} {:>10} {:>10}  ", hlo::op_info(row.op).text, type_text(row.type), worst_text(row),
-               share_text(row));
+    show("{:<24} {:>5} {:>10} {:>10}  ", hlo::op_info(row.op).text, type_text(row.type), worst_text(row),
+         share_text(row));
     if (!row.error.empty()) {
-      fmt::print("did not run: {}\n", row.error);
+      show("did not run: {}\n", row.error);
     } else {
-      fmt::print("{:.9g} gives {:.9g}{}{}\n", row.argument, row.result,
-                 row.wrong > 0 ? fmt::format("; {} wrong special values", row.wrong) : "",
-                 row.on_device ? "" : "; on the fallback");
+      show("{:.9g} gives {:.9g}{}{}\n", row.argument, row.result,
+           row.wrong > 0 ? fmt::format("; {} wrong special values", row.wrong) : "",
+           row.on_device ? "" : "; on the fallback");
     }
   }
-  fmt::print("\nerror: the largest that was found; nearest: results within half a ULP\n");
+  show("\nerror: the largest that was found; nearest: results within half a ULP\n");
 }
 
 std::string to_json(const Options& options, const std::vector<AccuracyRow>& rows) {
@@ -187,7 +187,7 @@ Status resume(Options& options) {
 int run_accuracy(Options options, bool list) {
   if (const Status status = choose(options); !status.ok()) return report(kUsage, status.message());
   if (list) {
-    for (const Op op : options.run.ops) fmt::print("{}\n", hlo::op_info(op).text);
+    for (const Op op : options.run.ops) show("{}\n", hlo::op_info(op).text);
     return kDone;
   }
   if (const Status status = check_writable(options.json); !status.ok()) return report(status);

@@ -70,31 +70,31 @@ double gain(const bench::Result& result, const Columns& columns) {
 void print_row(const bench::Result& result, const Columns& columns) {
   const bench::Timing& timing = result.fused;
   if (!timing.ran()) {
-    fmt::print("{:<{}} did not run: {}\n", result.name, columns.name, timing.error);
+    show("{:<{}} did not run: {}\n", result.name, columns.name, timing.error);
     return;
   }
-  fmt::print("{:<{}} {:>8} {:>8}", result.name, columns.name, figure(result.of_limit()),
-             result.compute_bound ? "flops" : "memory");
-  if (columns.against) fmt::print(" {:>15}", ratio(timing, result.other));
-  if (columns.unfused) fmt::print(" {:>10}", ratio(timing, result.unfused));
+  show("{:<{}} {:>8} {:>8}", result.name, columns.name, figure(result.of_limit()),
+       result.compute_bound ? "flops" : "memory");
+  if (columns.against) show(" {:>15}", ratio(timing, result.other));
+  if (columns.unfused) show(" {:>10}", ratio(timing, result.unfused));
   if (columns.earlier != nullptr)
-    fmt::print(" {:>10}", gain(result, columns) > 0 ? figure(gain(result, columns)) + "x" : "new");
-  fmt::print(" {:>7} {:>9} {:>7}{}\n", timing.kernels, where(timing), spread(timing),
-             result.differs.empty() ? "" : "  RESULTS DIFFER: " + result.differs);
+    show(" {:>10}", gain(result, columns) > 0 ? figure(gain(result, columns)) + "x" : "new");
+  show(" {:>7} {:>9} {:>7}{}\n", timing.kernels, where(timing), spread(timing),
+       result.differs.empty() ? "" : "  RESULTS DIFFER: " + result.differs);
 }
 
 void print_families(const bench::Report& report, const Columns& columns) {
   const std::vector<bench::FamilySummary> families = report.families();
   if (families.size() < 2 || families.size() == report.results.size()) return;
   const Style style = stdout_style();
-  fmt::print("\n{}{:<{}} {:>8} {:>8}", style.dim, "family", columns.name, "of limit", "cases");
-  if (columns.against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
-  fmt::print("   geometric means{}\n", style.reset);
+  show("\n{}{:<{}} {:>8} {:>8}", style.dim, "family", columns.name, "of limit", "cases");
+  if (columns.against) show(" {:>15}", "vs " + report.against.substr(0, 12));
+  show("   geometric means{}\n", style.reset);
   for (const bench::FamilySummary& one : families) {
-    fmt::print("{:<{}} {:>8} {:>8}", one.family, columns.name, one.ran > 0 ? figure(one.of_limit) : "-",
-               one.ran == one.cases ? std::to_string(one.cases) : fmt::format("{}/{}", one.ran, one.cases));
-    if (columns.against) fmt::print(" {:>15}", one.against > 0 ? figure(one.against) + "x" : "-");
-    fmt::print("\n");
+    show("{:<{}} {:>8} {:>8}", one.family, columns.name, one.ran > 0 ? figure(one.of_limit) : "-",
+         one.ran == one.cases ? std::to_string(one.cases) : fmt::format("{}/{}", one.ran, one.cases));
+    if (columns.against) show(" {:>15}", one.against > 0 ? figure(one.against) + "x" : "-");
+    show("\n");
   }
 }
 
@@ -108,29 +108,28 @@ void print_comparison(const bench::Report& report, const Columns& columns, doubl
     worse += gain(result, columns) * slower < 1;
   }
   const bench::BaselineRun& earlier = *columns.earlier;
-  if (compared == 0) return fmt::print("\nthe earlier run has none of these cases\n");
-  fmt::print("\nagainst the earlier run: {}x over {} cases, {} slower by more than a factor of {:g}\n",
-             figure(std::exp(sum / static_cast<double>(compared))), compared, worse, slower);
+  if (compared == 0) return show("\nthe earlier run has none of these cases\n");
+  show("\nagainst the earlier run: {}x over {} cases, {} slower by more than a factor of {:g}\n",
+       figure(std::exp(sum / static_cast<double>(compared))), compared, worse, slower);
   if (earlier.threads != report.peak.threads || earlier.vectors != report.peak.vectors) {
-    fmt::print("it was made on another machine, {} threads with {}: its times say little about this one\n",
-               earlier.threads, earlier.vectors);
+    show("it was made on another machine, {} threads with {}: its times say little about this one\n", earlier.threads,
+         earlier.vectors);
   }
 }
 
 void print_report(const bench::Report& report, const Columns& columns, const Options& options) {
   const Style style = stdout_style();
-  fmt::print("{}{}{}{}, {} threads with {:.0f} GFLOP/s ({}), medians of {}\n\n", style.bold, report.backend,
-             columns.against ? " against " + report.against : "", style.reset, report.peak.threads,
-             report.peak.flops_per_ns, report.request.peak_flops_per_ns > 0 ? "as told" : report.peak.vectors,
-             report.request.repeat);
-  fmt::print("{}{:<{}} {:>8} {:>8}", style.dim, "case", columns.name, "of limit", "bound");
-  if (columns.against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
-  if (columns.unfused) fmt::print(" {:>10}", "vs unfused");
-  if (columns.earlier != nullptr) fmt::print(" {:>10}", "vs earlier");
-  fmt::print(" {:>7} {:>9} {:>7}{}\n", "kernels", "on device", "spread", style.reset);
+  show("{}{}{}{}, {} threads with {:.0f} GFLOP/s ({}), medians of {}\n\n", style.bold, report.backend,
+       columns.against ? " against " + report.against : "", style.reset, report.peak.threads, report.peak.flops_per_ns,
+       report.request.peak_flops_per_ns > 0 ? "as told" : report.peak.vectors, report.request.repeat);
+  show("{}{:<{}} {:>8} {:>8}", style.dim, "case", columns.name, "of limit", "bound");
+  if (columns.against) show(" {:>15}", "vs " + report.against.substr(0, 12));
+  if (columns.unfused) show(" {:>10}", "vs unfused");
+  if (columns.earlier != nullptr) show(" {:>10}", "vs earlier");
+  show(" {:>7} {:>9} {:>7}{}\n", "kernels", "on device", "spread", style.reset);
   for (const bench::Result& result : report.results) print_row(result, columns);
   print_families(report, columns);
-  fmt::print(
+  show(
       "\nof limit: the machine's own time to move the arguments and results once, or to do the multiply-adds, "
       "whichever\n"
       "is longer, divided by the time taken. {}\n",
@@ -138,8 +137,7 @@ void print_report(const bench::Report& report, const Columns& columns, const Opt
           ? "The limits are those of --peak and --bandwidth."
           : "The limits are those of the host, measured in this run by all threads.");
   if (!report.told_not_to_fuse) {
-    fmt::print(
-        "vs unfused: without the fusions that the SDK proposes; the backend has no option fuse=0 for its own.\n");
+    show("vs unfused: without the fusions that the SDK proposes; the backend has no option fuse=0 for its own.\n");
   }
   if (columns.earlier != nullptr) print_comparison(report, columns, options.slower);
 }
@@ -166,11 +164,11 @@ int run_limits(const Options& options) {
   if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);
   const bench::Limits limits = bench::measure_limits(bench::thread_count(options.backend.options));
   if (options.json != "-") {
-    fmt::print("{} threads ({}): {:.0f} GFLOP/s of f32 multiply-adds, {:.0f} by one\n", limits.peak.threads,
-               limits.peak.vectors, limits.peak.flops_per_ns, limits.peak.flops_per_ns_1);
+    show("{} threads ({}): {:.0f} GFLOP/s of f32 multiply-adds, {:.0f} by one\n", limits.peak.threads,
+         limits.peak.vectors, limits.peak.flops_per_ns, limits.peak.flops_per_ns_1);
     for (const bench::Bandwidth& one : limits.bandwidth)
-      fmt::print("{:>10} half read and half written: {:.0f} GB/s\n", human(static_cast<double>(one.bytes), "B"),
-                 one.bytes_per_ns);
+      show("{:>10} half read and half written: {:.0f} GB/s\n", human(static_cast<double>(one.bytes), "B"),
+           one.bytes_per_ns);
   }
   if (options.json.empty()) return kDone;
   const Status status = write_file(options.json, bench::to_json(limits));
@@ -186,7 +184,7 @@ int run_bench(Options options) {
   }
   if (options.list) {
     for (const bench::Case& one : options.cases.empty() ? bench::cases() : options.request.cases)
-      fmt::print("{:<20} {}\n", one.name, one.what);
+      show("{:<20} {}\n", one.name, one.what);
     return kDone;
   }
   if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);

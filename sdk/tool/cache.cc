@@ -120,7 +120,7 @@ int cache(Options options) {
     const Status status = write_file(options.json, as_json(options.folder, limit, *files, removed));
     if (!status.ok()) return report(status);
   }
-  if (options.json != "-") fmt::print("{}", as_text(options, limit, *files, removed));
+  if (options.json != "-") show("{}", as_text(options, limit, *files, removed));
   return kDone;
 }
 

@@ -19,6 +19,7 @@
 #include "sdk/tool/support/elided.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/task.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -132,8 +133,8 @@ Status make(const Options& options, const std::string& text, Session& session) {
   if (options.weights == "pass") COLLET_TRY(copy_out(found, ".weights", options.output, made));
   if (!options.json.empty()) COLLET_TRY(write_file(options.json, as_json(options, made, facts)));
   if (options.json == "-") return ok_status();
-  for (const Made& file : made) fmt::print("{}  {} bytes\n", file.file, file.bytes);
-  fmt::print("{} for {}: {} bytes of workspace\n", found.name, options.target, facts.workspace_bytes);
+  for (const Made& file : made) show("{}  {} bytes\n", file.file, file.bytes);
+  show("{} for {}: {} bytes of workspace\n", found.name, options.target, facts.workspace_bytes);
   return ok_status();
 }
 

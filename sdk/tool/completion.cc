@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -166,7 +167,7 @@ Action add_completion(CLI::App& verb) {
   verb.footer(kFooter);
   return [&verb, shell] {
     const CLI::App& root = *verb.get_parent();
-    fmt::print("{}", *shell == "bash" ? bash(root) : *shell == "zsh" ? zsh(root) : fish(root));
+    show("{}", *shell == "bash" ? bash(root) : *shell == "zsh" ? zsh(root) : fish(root));
     return kDone;
   };
 }

@@ -110,8 +110,8 @@ std::function<void(const suite::CaseResult&)> failures_on(std::unique_ptr<Progre
     constexpr size_t kMostText = 200;
     std::string detail = one.detail.substr(0, std::min(one.detail.find('\n'), kMostText));
     if (detail.size() < one.detail.size()) detail += " ...";
-    fmt::print(stderr, "{}{}{} {}: {}\n", style.red, suite::outcome_name(one.outcome), style.reset, one.name, detail);
-    if (++shown == most) fmt::print(stderr, "collet: further failures stand in the report\n");
+    show(stderr, "{}{}{} {}: {}\n", style.red, suite::outcome_name(one.outcome), style.reset, one.name, detail);
+    if (++shown == most) show(stderr, "collet: further failures stand in the report\n");
   };
 }
 
@@ -121,7 +121,7 @@ void print_report(std::string_view text, bool good) {
   const size_t last = text.find_last_of('\n', text.empty() ? 0 : text.size() - 2);
   const size_t start = last == std::string_view::npos ? 0 : last + 1;
   const std::string_view verdict = text.substr(start, text.find_last_not_of('\n') + 1 - start);
-  fmt::print("{}{}{}{}{}\n", text.substr(0, start), style.bold, good ? style.green : style.red, verdict, style.reset);
+  show("{}{}{}{}{}\n", text.substr(0, start), style.bold, good ? style.green : style.red, verdict, style.reset);
 }
 
 // Writes a report to the file of --json, or prints it where that is not stdout. `json` and `text` return its forms.
@@ -146,7 +146,7 @@ int run_corpus(const Options& options) {
   if (options.list) {
     const Expected<std::vector<suite::CorpusEntry>> entries = suite::list_corpus(options.corpus);
     if (!entries.ok()) return report(kUsage, entries.status().message());
-    for (const auto& entry : *entries) fmt::print("{} {}\n", suite::expectation_name(entry.expect), entry.name);
+    for (const auto& entry : *entries) show("{} {}\n", suite::expectation_name(entry.expect), entry.name);
     return kDone;
   }
   std::unique_ptr<Progress> bar;
@@ -181,7 +181,7 @@ int run_cases(const Options& options) {
   if (options.worker) return suite::serve_conformance(run);
   if (options.list || options.show) {
     for (const suite::Case& one : suite::chosen_cases(run, options.show))
-      fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
+      show("{}{}\n", one.name, options.show ? "\n" + one.text : "");
     return kDone;
   }
   suite::PageExtras extras;
@@ -198,7 +198,7 @@ int run_cases(const Options& options) {
   run.explain = !options.html.empty() || !options.json.empty();
   const std::vector<std::string> idle = suite::idle_filters(run);
   for (const std::string& filter : idle)
-    fmt::print(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
+    show(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
   if (!idle.empty() && idle.size() == run.filters.size()) return kUsage;
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "conform");
@@ -224,7 +224,7 @@ int run_mutants(const Options& options) {
   run.jobs = options.jobs;
   run.corpus = options.corpus;
   if (options.list) {
-    for (const std::string& name : suite::chosen_mutants(run)) fmt::print("{}\n", name);
+    for (const std::string& name : suite::chosen_mutants(run)) show("{}\n", name);
     return kDone;
   }
   std::unique_ptr<Progress> bar;
@@ -246,7 +246,7 @@ int diff_runs(const Options& options) {
   const auto difference =
       suite::diff_reports(options.diff[0], texts[0], options.diff[1], texts[1], options.most_failures);
   if (!difference.ok()) return report(kUsage, difference.status().message());
-  fmt::print("{}", difference->text);
+  show("{}", difference->text);
   if (!options.html.empty()) {
     if (const Status status = write_file(options.html, suite::difference_html(*difference)); !status.ok())
       return report(status);

@@ -76,20 +76,20 @@ void print_place(const Difference& d, const Side& a, const Side& b) {
     return fmt::format("{} ({})", (*side.module)[c].name, side.place(c));
   };
   if (d.computation_a != hlo::CompId::None && d.computation_b != hlo::CompId::None)
-    fmt::print("\nin {} and {}:\n", title(a, d.computation_a), title(b, d.computation_b));
+    show("\nin {} and {}:\n", title(a, d.computation_a), title(b, d.computation_b));
   else if (d.computation_a == hlo::CompId::None && d.computation_b == hlo::CompId::None)
-    fmt::print("\nin the header:\n");
+    show("\nin the header:\n");
   else
-    fmt::print("\n");
+    show("\n");
 }
 
-void print_side(const char* colour, char mark, const Side& side, hlo::InstrId id, hlo::CompId c) {
+void print_side(Sequence colour, char mark, const Side& side, hlo::InstrId id, hlo::CompId c) {
   const Style style = stdout_style();
   if (id != hlo::InstrId::None)
-    fmt::print("{}{} {}: {}{}\n", colour, mark, side.place(id), side.text(id), style.reset);
+    show("{}{} {}: {}{}\n", colour, mark, side.place(id), side.text(id), style.reset);
   else
-    fmt::print("{}{} {}: computation {} of {} instructions, which nothing calls{}\n", colour, mark, side.place(c),
-               (*side.module)[c].name, (*side.module)[c].order.size(), style.reset);
+    show("{}{} {}: computation {} of {} instructions, which nothing calls{}\n", colour, mark, side.place(c),
+         (*side.module)[c].name, (*side.module)[c].order.size(), style.reset);
 }
 
 void print_difference(const Difference& d, const Side& a, const Side& b) {
@@ -102,23 +102,23 @@ void print_difference(const Difference& d, const Side& a, const Side& b) {
     case Difference::Kind::Changed:
       print_side(style.red, '-', a, d.a, d.computation_a);
       print_side(style.green, '+', b, d.b, d.computation_b);
-      fmt::print("{}  {}{}\n", style.dim, details_text(d), style.reset);
+      show("{}  {}{}\n", style.dim, details_text(d), style.reset);
       return;
     case Difference::Kind::Header:
-      for (const Difference::Detail& detail : d.details) fmt::print("  {}\n", detail_text(detail));
+      for (const Difference::Detail& detail : d.details) show("  {}\n", detail_text(detail));
   }
 }
 
 void print_all(const std::vector<Difference>& differences, const Side& a, const Side& b, const Options& options) {
   const Counts n = count(differences);
-  fmt::print("{} and {} differ: {} instructions changed, {} only in the first, {} only in the second{}\n", a.name,
-             b.name, n.changed, n.only_a, n.only_b, n.header == 0 ? "" : ", and what stands around them");
+  show("{} and {} differ: {} instructions changed, {} only in the first, {} only in the second{}\n", a.name, b.name,
+       n.changed, n.only_a, n.only_b, n.header == 0 ? "" : ", and what stands around them");
   if (options.quiet) return;
   const Difference* last = nullptr;
   size_t shown = 0;
   for (const Difference& d : differences) {
     if (shown++ == options.limit && options.limit != 0) {
-      fmt::print("\n{} more; --limit 0 shows all\n", differences.size() - options.limit);
+      show("\n{} more; --limit 0 shows all\n", differences.size() - options.limit);
       return;
     }
     if (!last || last->computation_a != d.computation_a || last->computation_b != d.computation_b) print_place(d, a, b);
@@ -186,7 +186,7 @@ int diff(const Options& options) {
   }
   if (options.json != "-") {
     if (differences.empty())
-      fmt::print("{} and {} are the same\n", a->name, b->name);
+      show("{} and {} are the same\n", a->name, b->name);
     else
       print_all(differences, *a, *b, options);
   }

@@ -167,14 +167,16 @@ Described describe(const std::string& name) {
   return backend;
 }
 
-std::string text_of(const Described& backend) {
+void show_backend(const Described& backend) {
   const Style style = stdout_style();
   if (!backend.status.ok()) {
-    return fmt::format("{}{}{}\n  {}\n", style.red, backend.path, style.reset, backend.status.to_string());
+    show("{}{}{}\n  {}\n", style.red, backend.path, style.reset, backend.status.to_string());
+    return;
   }
   const collet_client_info& info = backend.info;
-  std::string out = fmt::format("{}{}{} {}  opset {}, {} functions of the core table\n  {}\n", style.bold, info.backend,
-                                style.reset, info.backend_version, info.opset, info.functions, info.backend_path);
+  show("{}{}{} {}  opset {}, {} functions of the core table\n  {}\n", style.bold, info.backend, style.reset,
+       info.backend_version, info.opset, info.functions, info.backend_path);
+  std::string out;
   for (size_t i = 0; i < backend.devices.size(); ++i) {
     const Device& device = backend.devices[i];
     std::string traits, spaces;
@@ -190,7 +192,7 @@ std::string text_of(const Described& backend) {
                          link.facts.bytes_per_ns > 0 ? fmt::format(", {} GB/s", link.facts.bytes_per_ns) : "");
     }
   }
-  return out;
+  show("{}", out);
 }
 
 void json_of(const Described& backend, JsonWriter& json) {
@@ -235,11 +237,11 @@ int show_backends(const Options& options) {
     if (const Status status = write_file(options.json, out + "\n"); !status.ok()) return report(status);
   }
   if (options.json == "-") return kDone;
-  for (const Described& backend : found) fmt::print("{}", text_of(backend));
+  for (const Described& backend : found) show_backend(backend);
   if (found.empty()) {
     std::string where;
     for (const std::string& folder : backend_folders()) where += (where.empty() ? "" : ", ") + folder;
-    fmt::print("no backend found in: {}\n", where);
+    show("no backend found in: {}\n", where);
   }
   return kDone;
 }
@@ -254,7 +256,7 @@ int show_program(const Options& options) {
     statistics_json(**module, statistics, json);
     if (const Status status = write_file(options.json, out + "\n"); !status.ok()) return report(status);
   }
-  if (options.json != "-") fmt::print("{}", statistics_text(**module, statistics));
+  if (options.json != "-") show("{}", statistics_text(**module, statistics));
   return kDone;
 }
 
@@ -264,7 +266,7 @@ int show_ops(const Options& options) {
     if (!status.ok()) return report(status);
     if (options.json == "-") return kDone;
   }
-  fmt::print("{}", op_table(options.format));
+  show("{}", op_table(options.format));
   return kDone;
 }
 

@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   app.failure_message([](const CLI::App* where, const CLI::Error& error) {
     const auto verbs = where->get_subcommands();
     const std::string of = verbs.empty() ? "" : " " + verbs.front()->get_name();
-    return std::string("collet: ") + error.what() + "\nSee: collet" + of + " --help\n";
+    return "collet: " + printable(error.what()) + "\nSee: collet" + of + " --help\n";
   });
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Verb& verb : verbs()) {
@@ -104,7 +104,7 @@ std::span<const Verb> verbs() {
 int report(Exit code, std::string_view message) {
   const Style style = stderr_style();
   while (message.ends_with('\n')) message.remove_suffix(1);
-  std::fprintf(stderr, "%scollet:%s %.*s\n", style.red, style.reset, static_cast<int>(message.size()), message.data());
+  show(stderr, "{}collet:{} {}\n", style.red, style.reset, message);
   return code;
 }
 

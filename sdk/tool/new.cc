@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 #include "hlo/base/json.h"
 #include "hlo/base/shell.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -32,16 +34,196 @@ constexpr std::string_view kPlaceholder = "acme";
 
 constexpr uint64_t kMostTemplateBytes = uint64_t{1} << 26;
 
-// Names that a backend must not have: the reference backends, words with a meaning for the tool, and keywords of C++,
-// because the name becomes a namespace.
-constexpr std::string_view kTaken[] = {
-    "all",      "auto",   "bool",     "case",   "char",   "class",   "collet",   "const",     "cpu",    "default",
-    "delete",   "do",     "double",   "else",   "enum",   "export",  "extern",   "float",     "for",    "friend",
-    "gpu",      "if",     "inline",   "int",    "long",   "main",    "mutable",  "namespace", "new",    "none",
-    "operator", "or",     "and",      "not",    "xor",    "private", "public",   "register",  "return", "short",
-    "signed",   "sizeof", "static",   "std",    "struct", "switch",  "template", "test",      "this",   "throw",
-    "try",      "typeid", "typename", "union",  "using",  "virtual", "void",     "volatile",  "while",  "interpreter",
-    "kernel",   "device", "backend",  "memory", "table"};
+// Words with a meaning for the tool or in the templates.
+constexpr std::string_view kTaken[] = {"all",  "collet", "cpu",    "gpu",     "interpreter", "main",  "none",
+                                       "test", "kernel", "device", "backend", "memory",      "table", "auto"};
+
+// Keywords and alternative tokens of C and C++, up to C23 and C++23. The name becomes a namespace.
+constexpr std::string_view kKeywords[] = {"alignas",
+                                          "alignof",
+                                          "and",
+                                          "and_eq",
+                                          "asm",
+                                          "atomic_cancel",
+                                          "atomic_commit",
+                                          "atomic_noexcept",
+                                          "auto",
+                                          "bitand",
+                                          "bitor",
+                                          "bool",
+                                          "break",
+                                          "case",
+                                          "catch",
+                                          "char",
+                                          "class",
+                                          "co_await",
+                                          "co_return",
+                                          "co_yield",
+                                          "compl",
+                                          "concept",
+                                          "const",
+                                          "const_cast",
+                                          "consteval",
+                                          "constexpr",
+                                          "constinit",
+                                          "continue",
+                                          "contract_assert",
+                                          "decltype",
+                                          "default",
+                                          "delete",
+                                          "do",
+                                          "double",
+                                          "dynamic_cast",
+                                          "else",
+                                          "enum",
+                                          "explicit",
+                                          "export",
+                                          "extern",
+                                          "false",
+                                          "final",
+                                          "float",
+                                          "for",
+                                          "friend",
+                                          "goto",
+                                          "if",
+                                          "import",
+                                          "inline",
+                                          "int",
+                                          "long",
+                                          "module",
+                                          "mutable",
+                                          "namespace",
+                                          "new",
+                                          "noexcept",
+                                          "not",
+                                          "not_eq",
+                                          "nullptr",
+                                          "operator",
+                                          "or",
+                                          "or_eq",
+                                          "override",
+                                          "private",
+                                          "protected",
+                                          "public",
+                                          "reflexpr",
+                                          "register",
+                                          "reinterpret_cast",
+                                          "requires",
+                                          "restrict",
+                                          "return",
+                                          "short",
+                                          "signed",
+                                          "sizeof",
+                                          "static",
+                                          "static_assert",
+                                          "static_cast",
+                                          "std",
+                                          "posix",
+                                          "struct",
+                                          "switch",
+                                          "synchronized",
+                                          "template",
+                                          "this",
+                                          "thread_local",
+                                          "throw",
+                                          "true",
+                                          "try",
+                                          "typedef",
+                                          "typeid",
+                                          "typename",
+                                          "typeof",
+                                          "typeof_unqual",
+                                          "union",
+                                          "unsigned",
+                                          "using",
+                                          "virtual",
+                                          "void",
+                                          "volatile",
+                                          "while",
+                                          "xor",
+                                          "xor_eq"};
+
+// What headers of the C library and compilers define and no library exports: macros, types and inline functions.
+constexpr std::string_view kOfTheLibrary[] = {"alloca",
+                                              "assert",
+                                              "complex",
+                                              "errno",
+                                              "fpclassify",
+                                              "i386",
+                                              "imaginary",
+                                              "isfinite",
+                                              "isgreater",
+                                              "isinf",
+                                              "isless",
+                                              "isnan",
+                                              "isnormal",
+                                              "isunordered",
+                                              "islessequal",
+                                              "islessgreater",
+                                              "isgreaterequal",
+                                              "kill_dependency",
+                                              "lconv",
+                                              "linux",
+                                              "major",
+                                              "makedev",
+                                              "minor",
+                                              "noreturn",
+                                              "offsetof",
+                                              "setjmp",
+                                              "sigsetjmp",
+                                              "sigmask",
+                                              "signbit",
+                                              "stdin",
+                                              "stdout",
+                                              "stderr",
+                                              "timespec",
+                                              "timeval",
+                                              "tm",
+                                              "unix",
+                                              "unreachable",
+                                              "va_arg",
+                                              "va_copy",
+                                              "va_end",
+                                              "va_list",
+                                              "va_start",
+                                              "stat",
+                                              "fstat",
+                                              "lstat",
+                                              "mknod",
+                                              "sigaction",
+                                              "dirent",
+                                              "atexit",
+                                              "at_quick_exit",
+                                              "signal_number",
+                                              "utsname",
+                                              "passwd",
+                                              "group",
+                                              "sockaddr",
+                                              "termios",
+                                              "winsize",
+                                              "arm",
+                                              "mips",
+                                              "sparc",
+                                              "sun",
+                                              "vax",
+                                              "pixel",
+                                              "vector",
+                                              "sgi"};
+
+template <size_t N>
+bool is_in(const std::string_view (&list)[N], std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+// Returns whose word the name is; "" if it is free. Names of the C library's functions and variables are those that this
+// process finds in its libraries; names that end with _t are types of POSIX.
+std::string owner_of(const std::string& name) {
+  if (is_in(kTaken, name)) return "Collet";
+  if (is_in(kKeywords, name)) return "C or C++";
+  if (is_in(kOfTheLibrary, name) || name.ends_with("_t") || dlsym(RTLD_DEFAULT, name.c_str()) != nullptr)
+    return "the C library";
+  return "";
+}
 
 Status check_name(const std::string& name) {
   const bool spelled = !name.empty() && name.size() <= 32 && name[0] >= 'a' && name[0] <= 'z' && name.back() != '_' &&
@@ -54,9 +236,8 @@ Status check_name(const std::string& name) {
                             "' is no name for a backend: a lower-case letter first, then up to 31 lower-case "
                             "letters, digits and single underscores");
   }
-  if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) {
-    return invalid_argument("a backend cannot be called '" + name + "': the word has another meaning");
-  }
+  if (const std::string owner = owner_of(name); !owner.empty())
+    return invalid_argument("a backend cannot be called '" + name + "': the word has another meaning in " + owner);
   return ok_status();
 }
 
@@ -163,14 +344,14 @@ void print_next(const Options& options, const fs::path& folder, const std::strin
       options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
       : options.style == "c"     ? "in C that runs a few ops itself and leaves the rest to the fallback"
                                  : "in C++ that runs a few ops itself and leaves the rest to the fallback";
-  fmt::print("{} is there: a backend {}.\n\n", folder.string(), what);
-  fmt::print("Next:\n");
-  fmt::print("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);
-  fmt::print("  cmake --build {0} && ctest --test-dir {0}\n", build);
-  fmt::print("  collet run {} --backend {} --explain\n", shell_word((folder / "tests" / "mnist_step.hlo").string()),
-             shell_word(library));
-  fmt::print("  collet conform --backend {}\n\n", shell_word(library));
-  fmt::print("{} says what to do first, second and third.\n", (folder / "README.md").string());
+  show("{} is there: a backend {}.\n\n", folder.string(), what);
+  show("Next:\n");
+  show("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);
+  show("  cmake --build {0} && ctest --test-dir {0}\n", build);
+  show("  collet run {} --backend {} --explain\n", shell_word((folder / "tests" / "mnist_step.hlo").string()),
+       shell_word(library));
+  show("  collet conform --backend {}\n\n", shell_word(library));
+  show("{} says what to do first, second and third.\n", (folder / "README.md").string());
 }
 
 int make_backend(const Options& options) {

@@ -47,10 +47,10 @@ int list_passes(const Options& options) {
     if (!status.ok()) return report(status);
     if (options.json == "-") return kDone;
   }
-  fmt::print("Passes:\n");
-  for (const hlo::PassInfo& pass : hlo::passes()) fmt::print("  {:<24} {}\n", pass.name, pass.text);
-  fmt::print("\nPipelines:\n");
-  for (const hlo::Pipeline& pipeline : hlo::pipelines()) fmt::print("  {:<24} {}\n", pipeline.name, pipeline.text);
+  show("Passes:\n");
+  for (const hlo::PassInfo& pass : hlo::passes()) show("  {:<24} {}\n", pass.name, pass.text);
+  show("\nPipelines:\n");
+  for (const hlo::Pipeline& pipeline : hlo::pipelines()) show("  {:<24} {}\n", pipeline.name, pipeline.text);
   return kDone;
 }
 
@@ -77,12 +77,11 @@ hlo::PassObserver observer_of(const Options& options) {
   hlo::PassObserver observer;
   observer.verify = [](const hlo::Module& module) { return hlo::verify_module(module); };
   observer.before = [&](std::string_view pass, int, const hlo::Module& module) {
-    if (wanted(options.before, pass)) fmt::print(stderr, "// before {}\n{}\n", pass, hlo::print_module(module));
+    if (wanted(options.before, pass)) show(stderr, "// before {}\n{}\n", pass, hlo::print_module(module));
   };
   observer.after = [&](std::string_view pass, int, const hlo::Module& module, bool changed) {
     if (!wanted(options.after, pass)) return;
-    fmt::print(stderr, "// after {}{}\n{}\n", pass, changed ? "" : ", which changed nothing",
-               hlo::print_module(module));
+    show(stderr, "// after {}{}\n{}\n", pass, changed ? "" : ", which changed nothing", hlo::print_module(module));
   };
   return observer;
 }

@@ -218,11 +218,11 @@ struct Outcome {
 };
 
 Status tell(const Options& options, const std::string& output, const Outcome& told, const Tester& tester) {
-  fmt::print(stderr, "{} instructions of {} are left, in {}; the command {} ({} tries, {} of them smaller{})\n",
-             told.after, told.before, output == "-" ? "stdout" : output, tester.how(), told.tried, told.kept,
-             told.stopped ? "; interrupted" : "");
-  if (!told.device_ops.empty()) fmt::print(stderr, "on the device in the last failing run:\n");
-  for (const std::string& op : told.device_ops) fmt::print(stderr, "  {}\n", op);
+  show(stderr, "{} instructions of {} are left, in {}; the command {} ({} tries, {} of them smaller{})\n", told.after,
+       told.before, output == "-" ? "stdout" : output, tester.how(), told.tried, told.kept,
+       told.stopped ? "; interrupted" : "");
+  if (!told.device_ops.empty()) show(stderr, "on the device in the last failing run:\n");
+  for (const std::string& op : told.device_ops) show(stderr, "  {}\n", op);
   if (options.json.empty()) return ok_status();
   std::string out;
   JsonWriter json(out);

@@ -227,27 +227,27 @@ std::string as_json(const Options& options, const Outcome& outcome) {
 void print_outcome(const Options& options, const Outcome& outcome) {
   const Style style = stdout_style();
   const collet_executable_facts& facts = outcome.facts;
-  if (options.explain && options.json.empty()) fmt::print("{}\n", outcome.explanation);
+  if (options.explain && options.json.empty()) show("{}\n", outcome.explanation);
   for (size_t i = 0; i < outcome.outputs.size(); ++i)
-    fmt::print("{}", output_line(output_name(outcome, i), outcome.outputs[i]));
-  fmt::print("{}{}{}: {} ops on the device, {} on the fallback, {} on the host; compiled in {}\n", style.bold,
-             outcome.backend, style.reset, facts.device_ops, facts.fallback_ops, facts.host_ops,
-             human_seconds(static_cast<double>(facts.compile_ns) * 1e-9));
+    show("{}", output_line(output_name(outcome, i), outcome.outputs[i]));
+  show("{}{}{}: {} ops on the device, {} on the fallback, {} on the host; compiled in {}\n", style.bold,
+       outcome.backend, style.reset, facts.device_ops, facts.fallback_ops, facts.host_ops,
+       human_seconds(static_cast<double>(facts.compile_ns) * 1e-9));
   if (outcome.only_compiled) {
-    fmt::print("nothing was run: {} is a virtual device\n", options.backend.target);
+    show("nothing was run: {} is a virtual device\n", options.backend.target);
   } else if (outcome.seconds.size() > 1) {
     const auto [least, most] = std::minmax_element(outcome.seconds.begin(), outcome.seconds.end());
-    fmt::print("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
-               human_seconds(*least), human_seconds(*most));
+    show("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
+         human_seconds(*least), human_seconds(*most));
   } else {
-    fmt::print("run in {}\n", human_seconds(outcome.median()));
+    show("run in {}\n", human_seconds(outcome.median()));
   }
   if (options.compare.empty()) return;
   const bool agrees = outcome.agreement.wrong.empty();
-  fmt::print("{}{}{} {}{}\n", agrees ? style.green : style.red, agrees ? "agrees with" : "differs from", style.reset,
-             options.compare,
-             agrees ? fmt::format("; largest error {:.2g} of what is allowed", outcome.agreement.share)
-                    : ": " + outcome.agreement.wrong);
+  show("{}{}{} {}{}\n", agrees ? style.green : style.red, agrees ? "agrees with" : "differs from", style.reset,
+       options.compare,
+       agrees ? fmt::format("; largest error {:.2g} of what is allowed", outcome.agreement.share)
+              : ": " + outcome.agreement.wrong);
 }
 
 // Checks before the program runs that all output files can be written.

@@ -87,7 +87,13 @@ struct collet_client_options {
  * is no backend or of another ABI. */
 COLLET_API collet_status collet_client_open(const struct collet_client_options* options, collet_client** out_client,
                                             struct collet_error* error);
-/** Closes a client; its executables, buffers and events must have been released. */
+/** Closes a client; its executables, buffers and events must have been released.
+ *
+ * It does not wait for runs whose results have all been released: what is still queued of them is cancelled where the backend can
+ * do that, and what has begun goes on. Until the last of these runs has ended, threads of the library use the backend, and call
+ * the functions that were given to collet_event_on_ready, the host functions, `done` of host arrays, and `log`, with what was
+ * registered for them, which must live so long; then the backend is closed, on one of these threads. A caller that needs the end
+ * waits for the runs' events or results before it releases them: then nothing goes on after the return. */
 COLLET_API void collet_client_close(collet_client* client);
 
 /** Facts about a client. */

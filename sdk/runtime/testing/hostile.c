@@ -152,6 +152,7 @@ static collet_status supports(collet_backend_instance* instance, uint32_t device
   if (mode("supports_fails")) return fail(error, "hostile supports");
   for (uint32_t i = 0; i < count; ++i) {
     verdicts[i].answer = mode("unknown_answer") ? 77 : COLLET_ACCEPT;
+    if (mode("declines")) verdicts[i].answer = COLLET_DECLINE;
     if (mode("expands")) verdicts[i].answer = COLLET_EXPAND;
     if (mode("cost")) verdicts[i].cost_ns = -5;
     if (mode("cost_is_no_number")) verdicts[i].cost_ns = NAN;

@@ -5,7 +5,8 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <utility>
+
+#include "hlo/base/utf8.h"
 
 namespace collet::tool {
 namespace {
@@ -26,10 +27,10 @@ Present& present() {
 
 }  // namespace
 
-void begin_task(std::string task) {
+void begin_task(const std::string& task) {
   Present& now = present();
   const std::lock_guard lock(now.mutex);
-  now.task = std::move(task);
+  now.task = printable(task, Lines::One);
   const int next = 1 - now.shown.load(std::memory_order_relaxed);
   const size_t size = std::min(now.task.size(), sizeof now.copies[next] - 1);
   std::memcpy(now.copies[next], now.task.data(), size);

@@ -19,7 +19,7 @@ Style style_of(int fd) {
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
   if (!isatty(fd) || dumb || (no_color != nullptr && *no_color != '\0')) return {};
-  return {"\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"};
+  return {{"\033[1m"}, {"\033[2m"}, {"\033[31m"}, {"\033[32m"}, {"\033[33m"}, {"\033[0m"}};
 }
 
 size_t terminal_width() {
@@ -51,7 +51,7 @@ void Progress::update(size_t done, std::string_view note) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   std::string rest;
   if (elapsed > 2 && share > 0) rest = fmt::format(", {:.0f} s left", elapsed / share - elapsed);
-  if (!note.empty()) rest += fmt::format("  {}", note);
+  if (!note.empty()) rest += "  " + printable(note, Lines::One);
   if (!terminal_) {
     fmt::print(stderr, "{} {}/{}{}\n", what_, done, total_, rest);
     return;

@@ -1,22 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "hlo/base/utf8.h"
 
 namespace collet::tool {
 
+/// An escape sequence of the tool's own.
+struct Sequence {
+  const char* text = "";
+};
+
 /// Escape sequences for the terminal; empty strings if there is no terminal, TERM is dumb, or NO_COLOR is set.
 struct Style {
-  const char* bold = "";
-  const char* dim = "";
-  const char* red = "";
-  const char* green = "";
-  const char* yellow = "";
-  const char* reset = "";
+  Sequence bold, dim, red, green, yellow, reset;
 };
+
+/// Returns what is shown of an argument: texts are made printable, see hlo/base/utf8.h.
+template <typename T>
+decltype(auto) shown(const T& argument) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>)
+    return printable(argument);
+  else if constexpr (std::is_same_v<T, Sequence>)
+    return argument.text;
+  else
+    return (argument);
+}
+template <typename T>
+using Shown = std::remove_cvref_t<decltype(shown(std::declval<const T&>()))>;
+
+/// Writes a formatted text to a stream. All output of the tool that is not data for other programs goes through here: of the texts
+/// among the arguments nothing can control the terminal.
+template <typename... T>
+void show(std::FILE* file, fmt::format_string<Shown<T>...> format, const T&... arguments) {
+  const fmt::string_view written = format;
+  const std::string text = [written](const Shown<T>&... made) {
+    return fmt::vformat(written, fmt::make_format_args(made...));
+  }(shown(arguments)...);
+  fmt::print(file, "{}", text);
+}
+template <typename... T>
+void show(fmt::format_string<Shown<T>...> format, const T&... arguments) {
+  show(stdout, format, arguments...);
+}
 
 Style stdout_style();
 Style stderr_style();

@@ -411,5 +411,26 @@ TEST(Corpus, SomeModelsRun) {
   EXPECT_TRUE(contains(ran.out, "result   4 of 4 passed")) << ran.out;
 }
 
+// How workers end is part of the verdict: what a backend does when it is closed.
+TEST(Conform, BackendThatEndsBadlyWhenClosed_DoesNotConform) {
+  const std::string library = build_dir() + "/lib/collet/test_backends/libcollet_backend_hostile.so";
+  // Everything runs on the fallback, so the cases themselves pass.
+  const std::string line = "conform --timeout 2 --filter 'negate/f32/17/*' --backend " + library;
+  const std::string before = "COLLET_HOSTILE=declines COLLET_HOSTILE_END=";
+  EXPECT_EQ(collet(line, before + "none").code, 0);
+  for (const std::string how : {"crash", "abort", "exit", "_exit", "overflow", "hang"}) {
+    SCOPED_TRACE(how);
+    const Ran ran = collet(line, before + "'close " + how + "'");
+    EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+    EXPECT_TRUE(contains(ran.out, "after this case the backend was closed, and ")) << ran.out;
+    EXPECT_TRUE(contains(ran.out, how == "hang" ? "did not end in time" : "in 'close' of the backend library"))
+        << ran.out;
+  }
+  // The limit holds for opening, too.
+  const Ran opening = collet(line, "timeout 20 env COLLET_HOSTILE_END='open hang'");
+  EXPECT_EQ(opening.code, 4) << opening.out << opening.err;
+  EXPECT_TRUE(contains(opening.err, "cannot be opened: no answer in time, 2 s, from '" + library)) << opening.err;
+}
+
 }  // namespace
 }  // namespace collet::tool::testing

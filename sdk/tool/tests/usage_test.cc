@@ -269,5 +269,57 @@ TEST(Run, RefusalsOfTheCpuBackend_NameTheReason) {
   EXPECT_TRUE(contains(sort.err, "rows with more than 2147483647 elements")) << sort.err;
 }
 
+// Names of programs, files and backends, and texts of backends, do not control the terminal.
+TEST(Command, ShowsNothingThatControlsTheTerminal) {
+  const Folder folder;
+  const std::string odd =
+                        "\033]0;x\007\xC2\x9B"
+                        "2J\x9B"
+                        "2J",
+                    file = folder / (odd + ".hlo");
+  const auto expect_plain = [](const Ran& ran) {
+    for (const char c : ran.out + ran.err) EXPECT_TRUE(c == '\n' || c == '\t' || (c >= ' ' && c < 0x7F)) << int{c};
+  };
+  write(file,
+        "HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n  y = f32[8] negate(x)\n  ROOT r = f32[8] custom-call(y), "
+        "custom_call_target=\"\\033[31mred\\007\\n2nd\\302\\2332J\\2332J\"\n}\n");
+  expect_plain(collet("run '" + file + "' --backend interpreter --explain"));
+  expect_plain(collet("run '" + file + "' --backend interpreter --timeout 0.001"));
+  expect_plain(collet("info '" + file + "' --json -"));
+  expect_plain(collet("opt '" + file + "'"));
+  expect_plain(collet("opt '" + file + ".none'"));
+  expect_plain(collet("run sdk/tool/tests/data/add.hlo --backend '" + odd + "'"));
+  expect_plain(collet("run sdk/tool/tests/data/add.hlo --backend interpreter --option '" + odd + "=1'"));
+  expect_plain(collet("conform --backend '" + odd + "' --filter negate/f32/17/unit"));
+  expect_plain(collet("conform --verify '" + file + "'"));
+  expect_plain(collet("'" + odd + "'"));
+  expect_plain(collet("new '" + odd + "'"));
+  write(file, "HloModule m\nENTRY e {\n  \xC2\x9B\033[31m = f32[8] parameter(0)\n}\n");
+  expect_plain(collet("run '" + file + "' --backend interpreter"));
+  EXPECT_TRUE(contains(collet("run '" + file + "' --backend interpreter").err, "\\x1b")) << "it is shown escaped";
+  // Folders of dumps have plain names.
+  write(file, "HloModule \"a\\033[31m\\233b\"\nENTRY e {\n  ROOT x = f32[8] parameter(0)\n}\n");
+  collet("run '" + file + "' --backend interpreter", "COLLET_DUMP='" + (folder / "dump") + "'");
+  std::error_code ignored;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(folder / "dump", ignored))
+    for (const char c : one.path().filename().string()) EXPECT_TRUE(c >= ' ' && c < 0x7F) << int{c};
+}
+
+// The name becomes a namespace, so it must be no keyword, macro, type or function that the headers know.
+TEST(New, RefusesWordsOfTheLanguageAndTheLibrary) {
+  const Folder folder;
+  for (const std::string name :
+       {"co_await", "constinit", "nullptr", "thread_local", "xor_eq", "typeof_unqual", "posix",  "errno",
+        "linux",    "unix",      "i386",    "assert",       "stdin",  "time",          "remove", "signal",
+        "index",    "exit",      "malloc",  "environ",      "y0",     "size_t",        "my_t",   "tm"}) {
+    const Ran ran = collet("new " + name + " --out " + (folder / name));
+    EXPECT_NE(ran.code, 0) << name;
+    EXPECT_TRUE(contains(ran.err, "another meaning in C") || contains(ran.err, "another meaning in the C library"))
+        << ran.err;
+  }
+  for (const std::string name : {"acme", "my_chip", "tile", "npu3"})
+    EXPECT_EQ(collet("new " + name + " --out " + (folder / name)).code, 0) << name;
+}
+
 }  // namespace
 }  // namespace collet::tool::testing
