@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
 
@@ -201,6 +205,49 @@ void add_map(CaseList& list, Type type, const Dims& dims) {
   list.add(std::move(one));
 }
 
+/// Terms to whose bound long sums are held, however many they have: sums that are computed in blocks, or with their
+/// rounding errors, meet it; sums of one term after another do not.
+constexpr double kBlockedTerms = 128;
+
+// Long sums and prefix sums of data on which rounding errors add up: constants, signs that alternate, and sorted numbers.
+void add_drift(CaseList& list, const Row& row, bool prefix) {
+  const int64_t n = row.operand[static_cast<size_t>(row.over[0])];
+  std::vector<double> rising;
+  for (int64_t i = 0; i < n; ++i) rising.push_back(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(n));
+  const std::vector<double> falling(rising.rbegin(), rising.rend());
+  const std::pair<const char*, std::vector<double>> data[] = {
+      {"constant", {0.1}}, {"alternating", {1.1, -0.1}}, {"rising", rising}, {"falling", falling}};
+  for (const auto& [label, values] : data) {
+    Text text;
+    const std::string combine = text.combiner("add", Type::F32);
+    const std::string x = text.parameter(Shape::array(Type::F32, row.operand));
+    const std::string init = text.parameter(Shape::scalar(Type::F32));
+    Case one{fmt::format("{}/f32/long_{}/{}", prefix ? "reduce-window" : "reduce", row.label, label),
+             prefix ? Op::REDUCE_WINDOW : Op::REDUCE,
+             Type::F32,
+             "",
+             {},
+             sum_bound(Type::F32, kBlockedTerms, false)};
+    const std::string last = fmt::format("to_apply={}", combine);
+    if (prefix) {
+      std::string size, pad;
+      for (size_t d = 0; d < row.operand.size(); ++d) {
+        const bool over = static_cast<int64_t>(d) == row.over[0];
+        size += fmt::format("{}{}", d ? "x" : "", over ? n : 1);
+        pad += fmt::format("{}{}_0", d ? "x" : "", over ? n - 1 : 0);
+      }
+      one.text =
+          text.root(Shape::array(Type::F32, row.operand),
+                    fmt::format("reduce-window({}, {}), window={{size={} pad={}}}, {}", x, init, size, pad, last));
+    } else {
+      one.text = text.root(Shape::array(Type::F32, kept(row)),
+                           fmt::format("reduce({}, {}), dimensions={}, {}", x, init, braces(row.over), last));
+    }
+    one.inputs = {{.values = Values::Fixed, .fixed = values}, {.values = Values::Fixed, .fixed = {0}}};
+    list.add(std::move(one));
+  }
+}
+
 }  // namespace
 
 void add_reduce_cases(CaseList& list) {
@@ -230,6 +277,14 @@ void add_reduce_cases(CaseList& list) {
   }
   for (const Type type : {Type::F32, Type::S32})
     add_reduce(list, {"2x1x2x3x1x2x3_by_3", {2, 1, 2, 3, 1, 2, 3}, {3}}, "add", type, 1, Values::Unit);
+  if (list.full()) {
+    for (const Row& row : {Row{"300001_all", {300001}, {0}}, Row{"2x100003_rows", {2, 100003}, {1}},
+                           Row{"50021x3_columns", {50021, 3}, {0}}})
+      add_drift(list, row, false);
+    for (const Row& row : {Row{"20011_all", {20011}, {0}}, Row{"2x10007_rows", {2, 10007}, {1}},
+                           Row{"10007x3_columns", {10007, 3}, {0}}})
+      add_drift(list, row, true);
+  }
   add_nan(list);
   add_odd_body(list);
   for (const Dims& dims : {Dims{5, 7}, Dims{2, 1, 1}, Dims{3, 4, 5}, Dims{17, 33}, Dims{6, 1}})

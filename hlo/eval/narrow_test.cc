@@ -60,5 +60,34 @@ TEST(NarrowFloats, EveryValueOfEveryUnaryFunction) {
     for (Type type : {Type::F16, Type::BF16}) check_all_values(function, type);
 }
 
+// docs/programs.md: the running value of a reduction by one op is held in f32, whatever its length; other bodies round at each step.
+TEST(NarrowFloats, ReductionsByOneOpAreHeldInF32) {
+  const auto value = [](const std::string& type, const std::string& body, const std::string& data, int count) {
+    const std::string scalar = type + "[]", array = type + "[" + std::to_string(count) + "]";
+    const auto got = testing::evaluate_text(
+        "HloModule m\nf {\n a = " + scalar + " parameter(0)\n b = " + scalar + " parameter(1)\n" + body +
+            "}\nENTRY e {\n x = " + array + " constant({" + data + "})\n z = " + scalar +
+            " constant(1)\n w = " + array + " reduce-window(x, z), window={size=" + std::to_string(count) +
+            " pad=" + std::to_string(count - 1) + "_0}, to_apply=f\n l = " + type + "[1] slice(w), slice={[" +
+            std::to_string(count - 1) + ":" + std::to_string(count) + "]}\n r = " + scalar +
+            " reduce(x, z), dimensions={0}, to_apply=f\n s = " + type + "[1] reshape(r)\n ROOT c = " + type +
+            "[2] concatenate(s, l), dimensions={0}\n}\n",
+        {});
+    EXPECT_TRUE(got.ok()) << got.status().to_string();
+    EXPECT_EQ(got->as_double(0), got->as_double(1)) << "reduce and reduce-window";
+    return got->as_double(0);
+  };
+  const std::string ones = ", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1";
+  const auto product = [](const std::string& type) { return " ROOT r = " + type + "[] multiply(a, b)\n"; };
+  EXPECT_EQ(value("f16", product("f16"), "60000, 4, 0.25", 3), 60000);
+  EXPECT_EQ(value("f16", product("f16"), "60000, 4, 0.25" + ones, 20), 60000);
+  EXPECT_EQ(value("f8e5m2", product("f8e5m2"), "57344, 4, 0.25", 3), 57344);
+  EXPECT_EQ(value("f8e4m3fn", product("f8e4m3fn"), "256, 4, 0.25", 3), 256);
+  EXPECT_EQ(value("f16", " ROOT r = f16[] add(a, b)\n", "60000, 60000, -60000", 3), 60000);
+  EXPECT_TRUE(std::isinf(value("bf16", product("bf16"), "3e38, 4, 0.25", 3)));
+  const std::string two = " p = f16[] multiply(a, b)\n ROOT r = f16[] multiply(p, p)\n";
+  EXPECT_TRUE(std::isinf(value("f16", two, "300, 0.00390625", 2)));
+}
+
 }  // namespace
 }  // namespace collet::hlo

@@ -130,7 +130,7 @@ class FastReduce {
           source_.load(operand_.bytes() + (kept.offset(0) + at * stride + it.offset(0)) * source_.bytes, stride,
                        x.data(), n);
           combine(acc.data(), x.data(), n);
-          if (rounds_) source_.round(acc.data(), n);
+          if (rounds_) codec(held_type(type_)).round(acc.data(), n);
         }
         source_.store(acc.data(), to + o * source_.bytes, 1, n);
         o += n;

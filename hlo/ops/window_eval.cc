@@ -109,7 +109,7 @@ class ReduceWindow {
     if (kernel_) {
       char* acc = static_cast<char*>(body_.argument(0)) + static_cast<size_t>(first) * lane_bytes(values_[0].wide());
       apply(kernel_, bits_, acc, acc, body_.argument(1), count);
-      if (rounds_) codec(in_.operand(0).type()).round(acc, count);
+      if (rounds_) codec(held_type(in_.operand(0).type())).round(acc, count);
       return ok_status();
     }
     // The body works on lanes 0..count: the accumulators are moved there, and back afterwards.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numbers>
 
@@ -311,6 +312,29 @@ constexpr std::array<double, 8> kLanczos = {676.520368121885098567009190444019, 
                                             12.507343278686904814458936853,     -0.13857109526572011689554707,
                                             9.984369578019570859563e-6,         1.50563273514931155834e-7};
 
+/// Coefficients of lgamma(2 + z) / z as a power series in z: 1 - gamma, then (-1)^k (zeta(k) - 1) / k for k = 2, 3, ... (Abramowitz and
+/// Stegun, 6.1.33).
+constexpr double kNearTwo[] = {
+    0.42278433509846713939,     0.32246703342411321824,     -0.067352301053198095133,   0.020580808427784547879,
+    -0.0073855510286739852663,  0.0028905103307415232858,   -0.0011927539117032609771,  0.00050966952474304242234,
+    -0.00022315475845357937976, 0.000099457512781808533715, -0.0000449262367381331417,  0.000020507212775670691553,
+    -9.439488275268395904e-6,   4.3748667899074878042e-6,   -2.0392157538013662368e-6,  9.5514121304074198329e-7,
+    -4.4924691987645660433e-7,  2.1207184805554665869e-7,   -1.0043224823968099609e-7,  4.7698101693639805658e-8,
+    -2.271109460894316491e-8,   1.0838659214896954091e-8,   -5.1834750419700466551e-9,  2.4836745438024783172e-9,
+    -1.1921401405860912074e-9,  5.7313672416788620133e-10,  -2.7595228851242331452e-10, 1.3304764374244489481e-10};
+
+/// Returns lgamma(1 + z) for z from -1/2 to 3/2, to within a few units in the last place also near the zeros at 0 and 1.
+Ex lgamma_near_zeros(Ex z) {
+  constexpr size_t kOfF32 = 14;  // |w| <= 1/2, and terms fall by 4
+  const size_t terms = z.shape().type() == Type::F64 ? std::size(kNearTwo) : kOfF32;
+  const Ex below = less(z, 0.5);
+  const Ex w = select(below, z, z - 1);
+  Ex sum = w.like(kNearTwo[terms - 1]);
+  for (size_t k = terms - 1; k-- > 0;) sum = sum * w + kNearTwo[k];
+  const Ex near_two = w * sum;
+  return select(below, near_two - log1p(w), near_two);
+}
+
 Ex lgamma(Ex x) {
   const Ex reflects = less(x, 0.5);
   const Ex z = select(reflects, -x, x - 1);
@@ -321,7 +345,9 @@ Ex lgamma(Ex x) {
   const Ex log_t = z.like(std::log(shift)) + log1p(z / shift);
   // Computes (z + 1/2) log t - t in an order in which a large t does not overflow.
   const Ex r = (z + 0.5 - t / log_t) * log_t;
-  const Ex above = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
+  const Ex lanczos = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
+  // Lanczos' terms cancel near the zeros.
+  const Ex above = select(less(z, 1.5), lgamma_near_zeros(z), lanczos);
 
   // Reflection: log(pi) - lgamma(1 - x) - log|sin(pi x)|. The sine is computed from the distance to the nearest
   // integer, which is exact.
@@ -388,7 +414,9 @@ Ex zeta(Ex x, Ex q) {
   const Ex tail = last * (x / at * (x.like(1.0 / 12) + sum) + 0.5);
   const double smallest = x.shape().type() == Type::F64 ? std::numeric_limits<double>::denorm_min()
                                                         : std::numeric_limits<float>::denorm_min();
-  Ex out = select(less(abs(last), abs(powers) * smallest), powers, powers + integral + tail);
+  // Where the last power is 0, factors of the tail may be infinite.
+  const Ex negligible = compare(Direction::LE, abs(last), abs(powers) * smallest);
+  Ex out = select(negligible, powers, powers + integral + tail);
 
   const Ex whole = equal(x, floor(x));
   const Ex not_above = compare(Direction::LE, q, q.like(0));

@@ -31,10 +31,16 @@ inline void apply(Kernel kernel, int bits, void* out, const void* a, const void*
 }
 
 /// True if a reduction of `n` values is short. A short reduction is rounded at each step, in row-major order, as the
-/// ops of its body say. A long one is computed in wide form and rounded once: its order is implementation-defined, so
+/// ops of its body say, see held_type. A long one is computed in wide form and rounded once: its order is implementation-defined, so
 /// rounding at each step would only add errors that depend on the order.
 constexpr bool is_short(int64_t n) {
   return n <= 16;
+}
+
+/// Returns the type to which a short reduction by one op is rounded at each step: floats narrower than f32 are held in f32, as
+/// docs/programs.md says.
+inline Type held_type(Type type) {
+  return is_float(type) && type_info(type).bits < 32 ? Type::F32 : type;
 }
 
 // The kernels by kind of lane; each function returns null for ops that do not support the kind.

@@ -17,7 +17,10 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kBlockSteps = 128;
+/// Sums of floats are computed in blocks, so that rounding errors do not grow with the number of terms: so many steps are a block,
+/// and so many blocks are a group. The sums of groups are added with their rounding errors.
+constexpr int64_t kBlockSteps = 16;
+constexpr int64_t kGroupBlocks = 16;
 
 }  // namespace
 
@@ -388,17 +391,34 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
   }
   Value* const block =
       b_.CreateMul(step, b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(kBlockSteps / within, 1))));
-  loop(begin, end, block, [&](Value* first) {
-    Value* last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, block), end);
-    loop(first, last, step, body);
+  Value* const group = b_.CreateMul(block, b_.getInt64(kGroupBlocks));
+  const int lanes = passes_.lanes_inside() ? width_ : lanes_;
+  const auto each_sum = [&](const auto& fold) {
     for (Accumulator& a : *open_) {
-      if (a.sums.empty()) continue;
-      const uint32_t type = k_.reductions[a.reduction].types[0];
-      const int lanes = passes_.lanes_inside() ? width_ : lanes_;
-      Val sum = emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.sums, 0, type, lanes), get(a.slots, 0, type, lanes));
-      put(a.sums, 0, sum);
-      put(a.slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
+      if (!a.sums.empty()) fold(a, k_.reductions[a.reduction].types[0]);
     }
+  };
+  const auto clear = [&](const std::vector<Value*>& slots, uint32_t type) {
+    put(slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
+  };
+  loop(begin, end, group, [&](Value* first) {
+    Value* const limit = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, group), end);
+    loop(first, limit, block, [&](Value* from) {
+      Value* const to = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(from, block), limit);
+      loop(from, to, step, body);
+      each_sum([&](Accumulator& a, uint32_t type) {
+        const Val sum = get(a.sums, 0, type, lanes), more = get(a.slots, 0, type, lanes);
+        put(a.sums, 0, emit_combine(ir_, COLLET_COMBINE_ADD, type, sum, more));
+        clear(a.slots, type);
+      });
+    });
+    each_sum([&](Accumulator& a, uint32_t type) {
+      a.has_groups = true;
+      const auto [sum, lost] = add_exactly(get(a.totals, 0, type, lanes), get(a.sums, 0, type, lanes));
+      put(a.totals, 0, sum);
+      put(a.lost, 0, emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.lost, 0, type, lanes), lost));
+      clear(a.sums, type);
+    });
   });
 }
 

@@ -43,7 +43,8 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
   // On a grid, vectors divide the loop's size.
   const bool tail = passes_.lanes_inside() && !passes_.has_masks() && !ir_.target.has_grid();
-  Accumulator a{reduction, {}, {}, {}};
+  Accumulator a;
+  a.reduction = reduction;
   if (is_extremum(r)) {
     a.slots = extremum_slots(type, lanes);
     start_extremum(a.slots, r, lanes);
@@ -61,8 +62,10 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   }
   const uint32_t kind = collet_type_kind(type);
   if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX)) {
-    a.sums = make_slots(r, lanes);
-    put(a.sums, 0, ir_.splat(combine_identity(ir_, r.combine, type), lanes));
+    for (auto* slots : {&a.sums, &a.totals, &a.lost}) {
+      *slots = make_slots(r, lanes);
+      put(*slots, 0, ir_.splat(combine_identity(ir_, r.combine, type), lanes));
+    }
   }
   if (tail) {
     a.tail_slots = make_slots(r, 1);
@@ -197,6 +200,27 @@ llvm::Value* KernelEmitter::reduce_scalable(uint32_t combine, uint32_t type, Val
   }
 }
 
+std::pair<Val, Val> KernelEmitter::add_exactly(const Val& x, const Val& y) {
+  const auto add = [&](Value* a, Value* b) {
+    Value* const sum = b_.CreateFAdd(a, b);
+    Value* const t = b_.CreateFSub(sum, a);
+    return std::pair(sum, b_.CreateFAdd(b_.CreateFSub(a, b_.CreateFSub(sum, t)), b_.CreateFSub(b, t)));
+  };
+  const auto [re, lost] = add(x.v, y.v);
+  if (!x.im) return {Val{re}, Val{lost}};
+  const auto [im, lost_im] = add(x.im, y.im);
+  return {Val{re, im}, Val{lost, lost_im}};
+}
+
+Val KernelEmitter::corrected(const Val& sum, const Val& lost) {
+  // An infinite sum has a NaN for an error, and adding 0 would change the sign of -0.
+  const auto correct = [&](Value* s, Value* e) {
+    Value* const some = b_.CreateFCmpONE(e, llvm::Constant::getNullValue(e->getType()));
+    return b_.CreateSelect(some, b_.CreateFAdd(s, e), s);
+  };
+  return {correct(sum.v, lost.v), sum.im ? correct(sum.im, lost.im) : nullptr};
+}
+
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];
@@ -209,6 +233,10 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   }
   x = get(a.slots, result, type, lanes);
   if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
+  if (a.has_groups) {
+    const auto [sum, lost] = add_exactly(get(a.totals, result, type, lanes), x);
+    x = corrected(sum, combine(get(a.lost, result, type, lanes), lost));
+  }
   if (!passes_.lanes_inside()) return x;
   x = ir_.is_scalable() ? Val{reduce_scalable(r.combine, type, x.v)} : reduce_lanes(x, lanes, combine);
   return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kBlockRows =
     /// Rows per block of a float sum. The rounding error grows with the number of terms, so blocks are summed
-    /// separately.
-    128;
+    /// separately, with the errors of their sums.
+    64;
 
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
@@ -49,6 +49,10 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
       extrema[r] = extremum_slots(k_.reductions[r].types[0], lanes_);
       start_extremum(extrema[r], k_.reductions[r], lanes_);
     }
+    if (is_float_sum(k_.reductions[r])) {
+      sums.push_back({nullptr});  // the rows are added to each other before they are added to the accumulator
+      continue;
+    }
     Type* const t = ir_.wide(ir_.scalar(k_.reductions[r].types[0]), lanes_);
     sums.push_back({b_.CreateAlignedLoad(t, accumulators[r], llvm::Align(t->getScalarSizeInBits() / 8))});
   }
@@ -66,7 +70,7 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
         accumulate_extremum(extrema[r], reduction, x.v);
         continue;
       }
-      sums[r] = emit_combine(ir_, reduction.combine, reduction.types[0], sums[r], x);
+      sums[r] = sums[r].v ? emit_combine(ir_, reduction.combine, reduction.types[0], sums[r], x) : x;
     }
   }
   iv_plus_[k_.outer] = 0;
@@ -75,6 +79,11 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
     if (!extrema[r].empty()) {
       sums[r] = emit_combine(ir_, reduction.combine, reduction.types[0], sums[r],
                              extremum(extrema[r], reduction, lanes_, false));
+    }
+    if (is_float_sum(reduction)) {
+      Type* const t = sums[r].v->getType();
+      const Val held{b_.CreateAlignedLoad(t, accumulators[r], llvm::Align(t->getScalarSizeInBits() / 8))};
+      sums[r] = emit_combine(ir_, reduction.combine, reduction.types[0], held, sums[r]);
     }
     b_.CreateAlignedStore(sums[r].v, accumulators[r], llvm::Align(sums[r].v->getType()->getScalarSizeInBits() / 8));
   }
@@ -89,11 +98,13 @@ void KernelEmitter::reduce_rows() {
   const int64_t width = passes_.strip();
   std::vector<Value*> accumulators;
   std::vector<Value*> block_sums;  ///< null where a reduction is not summed in blocks
+  std::vector<Value*> lost;        ///< the rounding errors of block_sums
   for (const Reduction& r : k_.reductions) {
     // The last vector of a strip is stored without a mask, so the array is one vector longer.
     Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
     accumulators.push_back(slot(strip));
-    block_sums.push_back(is_float_sum(r) && rows > 2 * kBlockRows ? slot(strip) : nullptr);
+    block_sums.push_back(is_float_sum(r) && rows > 4 * kBlockRows ? slot(strip) : nullptr);
+    lost.push_back(block_sums.back() ? slot(strip) : nullptr);
   }
   loop(all_begin, all_end, width, [&](Value* begin) {
     Value* const end =
@@ -117,6 +128,7 @@ void KernelEmitter::reduce_rows() {
       for (size_t r = 0; r < accumulators.size(); ++r) {
         store(accumulators, r, identity(r));
         if (block_sums[r]) store(block_sums, r, identity(r));
+        if (lost[r]) store(lost, r, identity(r));
       }
     });
     const auto take = [&](Value* first, int count) {
@@ -136,9 +148,9 @@ void KernelEmitter::reduce_rows() {
       emit_lane_loop(begin, end, [&] {
         for (size_t r = 0; r < accumulators.size(); ++r) {
           if (!block_sums[r]) continue;
-          store(block_sums, r,
-                emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(block_sums, r),
-                             load(accumulators, r)));
+          const auto [sum, rest] = add_exactly(load(block_sums, r), load(accumulators, r));
+          store(block_sums, r, sum);
+          store(lost, r, emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(lost, r), rest));
           store(accumulators, r, identity(r));
         }
       });
@@ -152,7 +164,10 @@ void KernelEmitter::reduce_rows() {
       for (size_t r = 0; r < accumulators.size(); ++r) {
         const Reduction& reduction = k_.reductions[r];
         Val x = load(accumulators, r);
-        if (block_sums[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, reduction.types[0], load(block_sums, r), x);
+        if (block_sums[r]) {
+          const auto [sum, rest] = add_exactly(load(block_sums, r), x);
+          x = corrected(sum, emit_combine(ir_, COLLET_COMBINE_ADD, reduction.types[0], load(lost, r), rest));
+        }
         finish_reduction(r, {x});
       }
       for (size_t k = 0; k < k_.exprs.size(); ++k) {

@@ -5,6 +5,10 @@
 namespace collet::codegen {
 namespace {
 
+/// Steps of a block of a running sum of floats. Errors of a block are small against those of one addition to what came before it;
+/// the sums of blocks are added with their rounding errors. So errors do not grow with the length.
+constexpr uint64_t kBlockSteps = 16;
+
 llvm::Value* shuffled(Ir& ir, llvm::Value* x, llvm::Value* y, const std::vector<int>& order) {
   return x ? ir.b.CreateShuffleVector(x, y, order) : nullptr;
 }
@@ -37,16 +41,20 @@ std::vector<Val> KernelEmitter::scan_known(const Reduction& r, const std::vector
     x = ir_.select(ir_.splat(on, width), x, ir_.splat(combine_identity(ir_, r.combine, type), width));
   }
   const Val so_far = get(slots, 0, type, inside ? 1 : width);
+  const auto after_start = [&](const Val& y) {
+    if (scan_start_.empty()) return y;
+    return emit_combine(ir_, r.combine, type, ir_.splat(get(scan_start_, 0, type, inside ? 1 : width), width), y);
+  };
   if (!inside || width == 1) {
     const Val y = emit_combine(ir_, r.combine, type, so_far, x);
     put(slots, 0, y);
-    return {y};
+    return {after_start(y)};
   }
   x = prefix_lanes(r, x, reverse);
   Value* last = b_.getInt64(reverse ? 0 : static_cast<uint64_t>(width - 1));
   const Val all{b_.CreateExtractElement(x.v, last), x.im ? b_.CreateExtractElement(x.im, last) : nullptr};
   put(slots, 0, emit_combine(ir_, r.combine, type, so_far, all));
-  return {emit_combine(ir_, r.combine, type, ir_.splat(so_far, width), x)};
+  return {after_start(emit_combine(ir_, r.combine, type, ir_.splat(so_far, width), x))};
 }
 
 std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun) {
@@ -123,17 +131,50 @@ void KernelEmitter::scan() {
   }
   const auto size = static_cast<uint64_t>(k_.loops[l].size);
   const auto width = static_cast<uint64_t>(passes_.lanes_inside() ? k_.lanes : 1);
+  const Reduction& r = s.reduction;
+  const int lanes = passes_.lanes_inside() ? 1 : outer_lanes;
+  const uint32_t kind = collet_type_kind(r.types[0]);
+  std::vector<Value*> total;
+  std::vector<Value*> lost;
+  if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX) &&
+      size / width > 2 * kBlockSteps) {
+    const Val identity = ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes);
+    for (auto* blocks : {&scan_start_, &total, &lost}) *blocks = make_slots(r, lanes);
+    const Val first = get(slots, 0, r.types[0], lanes);
+    put(scan_start_, 0, first);
+    put(total, 0, first);
+    put(lost, 0, identity);
+    put(slots, 0, identity);
+  }
+  const auto end_block = [&] {
+    const uint32_t type = r.types[0];
+    const auto [sum, rest] = add_exactly(get(total, 0, type, lanes), get(slots, 0, type, lanes));
+    const Val error = emit_combine(ir_, r.combine, type, get(lost, 0, type, lanes), rest);
+    put(total, 0, sum);
+    put(lost, 0, error);
+    put(scan_start_, 0, corrected(sum, error));
+    put(slots, 0, ir_.splat(combine_identity(ir_, r.combine, type), lanes));
+  };
   auto emit_steps = [&](uint64_t from, uint64_t to, uint64_t step) {
     if (from == to) return;
-    loop(b_.getInt64(from), b_.getInt64(to), static_cast<int64_t>(step), [&](Value* i) {
-      iv_[l] = s.reverse ? b_.CreateSub(b_.getInt64(size - step), i) : i;
-      if (passes_.lanes_inside()) lanes_ = static_cast<int>(step);
-      scan_point(s, slots, begun);
-      lanes_ = outer_lanes;
+    const auto steps = [&](Value* first, Value* last) {
+      loop(first, last, static_cast<int64_t>(step), [&](Value* i) {
+        iv_[l] = s.reverse ? b_.CreateSub(b_.getInt64(size - step), i) : i;
+        if (passes_.lanes_inside()) lanes_ = static_cast<int>(step);
+        scan_point(s, slots, begun);
+        lanes_ = outer_lanes;
+      });
+    };
+    if (scan_start_.empty()) return steps(b_.getInt64(from), b_.getInt64(to));
+    const uint64_t block = step * kBlockSteps;
+    loop(b_.getInt64(from), b_.getInt64(to), static_cast<int64_t>(block), [&](Value* first) {
+      steps(first, ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(block)), b_.getInt64(to)));
+      end_block();
     });
   };
   emit_steps(0, size / width * width, width);
   emit_steps(size / width * width, size, 1);
+  scan_start_.clear();
 }
 
 }  // namespace collet::codegen

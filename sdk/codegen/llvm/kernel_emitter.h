@@ -90,10 +90,13 @@ class KernelEmitter {
 
   /// The variables that hold the state of a reduction while its loops run.
   struct Accumulator {
-    size_t reduction;
+    size_t reduction = 0;
     std::vector<Value*> slots;       ///< two per result: re, im; for an extremum: value, null, NaN seen, signs
     std::vector<Value*> tail_slots;  ///< the same for the scalar tail loop
-    std::vector<Value*> sums;        ///< for sums of floats: the sum of the blocks that are finished
+    std::vector<Value*> sums;    ///< for sums of floats: the sum of the blocks that are finished, of the current group
+    std::vector<Value*> totals;  ///< for sums of floats: the sum of the groups that are finished
+    std::vector<Value*> lost;    ///< for sums of floats: the rounding errors of `totals`
+    bool has_groups = false;     ///< whether `totals` and `lost` are used
   };
 
   /// Emits the begin of the function.
@@ -196,6 +199,10 @@ class KernelEmitter {
   Val reduce_lanes(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
   /// Reduces all lanes of a scalable vector to one element. Sums of floats are added in any order.
   Value* reduce_scalable(uint32_t combine, uint32_t type, Value* x);
+  /// Returns x + y rounded, and what rounding lost (D. Knuth's two-sum). The second is NaN where the first is infinite.
+  std::pair<Val, Val> add_exactly(const Val& x, const Val& y);
+  /// Returns `sum` plus its rounding error; `sum` alone where that is 0 or NaN.
+  Val corrected(const Val& sum, const Val& lost);
   /// Reduces all lanes of result `result`, and combines it with the accumulator of the scalar tail loop.
   virtual Val total(const Accumulator& a, size_t result, int outer_lanes);
   /// Ends a reduction: computes its totals and calls finish_reduction.
@@ -211,6 +218,7 @@ class KernelEmitter {
   /// Emit one step of a scan, by a known combination or by a body. They update the running values in `slots` and return the
   /// results at this point. `begun` is a flag per lane: some element has been combined already.
   std::vector<Val> scan_known(const Reduction& r, const std::vector<Value*>& slots, bool reverse);
+  std::vector<Value*> scan_start_;  ///< the running sum before the current block; empty where a scan has no blocks
   std::vector<Val> scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun);
   /// Computes a prefix scan across the lanes of `x`: lane i becomes the combination of lanes 0 to i, in reverse of lanes i to
   /// the last.

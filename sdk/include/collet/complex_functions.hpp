@@ -128,13 +128,14 @@ Complex<V> divide(Complex<V> x, Complex<V> y) {
   const Complex<V> limit{factor * turned.re, factor * turned.im};
   const Complex<V> pole_values{pole * x.re, pole * x.im};
   const auto has_limit = (x_infinite && y_finite) || (y_infinite && x_finite);
-  return choose<V>(lost && by_zero, pole_values, choose<V>(lost && has_limit, limit, q));
+  return choose<V>(by_zero, pole_values, choose<V>(lost && has_limit, limit, q));
 }
 
-/** e^z */
+namespace detail {
+
+/** Returns e^z, given sine and cosine of the imaginary part. */
 template <class V>
-Complex<V> exponential(Complex<V> z) {
-  const SineAndCosine<V> turn = sine_and_cosine_of(z.im);
+Complex<V> turned_exponential(Complex<V> z, SineAndCosine<V> turn) {
   // Multiplies by e^(x / 2) twice, because e^x may overflow although the product does not.
   const V e = compute(Function::kExp, z.re * 0.5);
   const auto aimless = !detail::is_finite(z.im);
@@ -145,14 +146,22 @@ Complex<V> exponential(Complex<V> z) {
   return {select_number(down, 0, re), select(down, with_sign_of(z.re.like(0), z.im), im)};
 }
 
+}  // namespace detail
+
+/** e^z */
+template <class V>
+Complex<V> exponential(Complex<V> z) {
+  return detail::turned_exponential(z, sine_and_cosine_of(z.im));
+}
+
 /** e^z - 1 */
 template <class V>
 Complex<V> exponential_minus_one(Complex<V> z) {
-  const Complex<V> e = exponential(z);
+  const SineAndCosine<V> turn = sine_and_cosine_of(z.im);
+  const Complex<V> e = detail::turned_exponential(z, turn);
   const V half = compute(Function::kSin, z.im * 0.5);
-  const V cosine = sine_and_cosine_of(z.im).cosine;
   // e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y / 2)
-  const V near = multiply_add(compute(Function::kExpm1, z.re), cosine, half * half * -2);
+  const V near = multiply_add(compute(Function::kExpm1, z.re), turn.cosine, half * half * -2);
   const auto far = magnitude(z.re) > 40;
   return {select(far, e.re - 1, near), e.im};
 }
@@ -224,21 +233,22 @@ struct Hyperbolic {
 template <class V>
 Hyperbolic<V> hyperbolic(Complex<V> z) {
   const SineAndCosine<V> turn = sine_and_cosine_of(z.im);
-  const V sh = compute(Function::kSinh, z.re), ch = compute(Function::kCosh, z.re);
-  // Far from 0, sinh |x| = cosh x = e^|x| / 2, which is multiplied in two steps: the product may be finite where e^|x| is not.
-  const V a = magnitude(z.re);
-  const auto far = a > 20;
-  const V e = compute(Function::kExp, a * 0.5), half = e * 0.5;
-  const auto aimless = !is_finite(z.im), endless = a == kInfinity;
-  const V even_cosine = select(aimless && endless, a, half * turn.cosine * e);
-  const V even_sine = select(z.im == 0, z.im, half * turn.sine * e);
-  const V sign = with_sign_of(a.like(1), z.re);
-  const V odd_cosine = sign * even_cosine, odd_sine = sign * even_sine;
-  const Complex<V> sine{select(far, odd_cosine, times_unless_zero(turn.cosine, sh)),
-                        select(far, even_sine, times_unless_zero(ch, turn.sine))};
-  const V lower = select(turn.sine == 0 && !is_finite(sh), turn.sine, times_unless_zero(turn.sine, sh));
-  const Complex<V> cosine{select(far, even_cosine, ch * turn.cosine), select(far, odd_sine, lower)};
-  return {sine, cosine};
+  // Where the real function would overflow, although the product may not, it is computed of an argument that is smaller by
+  // `shift`, and the product is multiplied by e^shift.
+  const bool wide = z.re.wide();
+  const double shift = wide ? 350 : 40, grown = wide ? 1.00709088702807975982e152 : 2.35385266837019985408e17;
+  const auto far = magnitude(z.re) > (wide ? 700 : 80);
+  const V x = select(far, z.re - with_sign_of(z.re.like(shift), z.re), z.re);
+  const V boost = select(far, z.re.like(grown), z.re.like(1));
+  const V sh = compute(Function::kSinh, x), ch = compute(Function::kCosh, x);
+  const auto aimless = !is_finite(z.im);
+  // A zero part stays zero where the other factor is infinite or NaN.
+  const V sine_re = times_unless_zero(turn.cosine, sh) * boost;
+  const V sine_im = times_unless_zero(ch, turn.sine) * boost;
+  const V cosine_im = select(turn.sine == 0 && !is_finite(sh), turn.sine, times_unless_zero(turn.sine, sh)) * boost;
+  const auto endless = aimless && is_infinite(z.re);
+  return {{select(endless, z.re, sine_re), sine_im},
+          {select(endless, magnitude(z.re), ch * turn.cosine * boost), cosine_im}};
 }
 
 }  // namespace detail
