@@ -63,11 +63,11 @@ ARROWS = {
     "docs": [],
 }
 # Additional folders that tests may include: a test of hlo/ may read text, run passes and use hlo/testing, and so may
-# one of the runtime; a test of a reference backend may run single kernels. Tests of folders that must not depend on
-# hlo/ have no such row.
+# one of the runtime; a test of a reference backend may run single kernels. Expected values of the functions in public
+# headers are in sdk/include/tests. Tests of folders that must not depend on hlo/ have no such row.
 TEST_ARROWS = {
-    "hlo": HLO,
-    "sdk/codegen": ["sdk/codegen/testing"],
+    "hlo": HLO + ["sdk/include/tests"],
+    "sdk/codegen": ["sdk/codegen/testing", "sdk/include/tests"],
     "reference_backends": ["sdk/codegen"],
     "sdk/runtime": HLO,
     "sdk/pjrt": HLO + ["sdk/runtime"],
