@@ -359,6 +359,7 @@ void collet_emu_mbarrier_arrive(Thread* t, uint32_t offset, uint32_t count, uint
     w.fail(*t, line, CUDA_ERROR_LAUNCH_FAILED, "an mbarrier counts at most " + std::to_string(kMostBytes) + " bytes");
   if (count == 0) return;
   gather(b, warp.seen, t->warp, warp.clock);
+  warp.lane_arrived[t->lane] = warp.clock;
   ++warp.clock;
   b.pending -= count;
   if (b.pending < 0)
@@ -415,7 +416,7 @@ void collet_emu_box_copy(Thread* t, uint32_t to, uint64_t map, uint32_t rank, co
   c.line = line;
   Warp& warp = w.warp(t->warp);
   std::copy_n(warp.seen, 32, c.seen);
-  c.seen[t->warp] = warp.clock;
+  c.seen[t->warp] = warp.lane_arrived[t->lane] = warp.clock;
   w.start_copy(c);
 }
 

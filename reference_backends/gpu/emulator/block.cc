@@ -168,6 +168,7 @@ void Worker::begin_block(uint64_t index) {
     std::fill_n(warp.met, 32, 0);
     std::fill_n(warp.met_mask, 32, 0);
     std::fill_n(warp.lane_seen, 32, clock_);
+    std::fill_n(warp.lane_arrived, 32, clock_);
     warp.products = {};
   }
 }
@@ -425,8 +426,8 @@ bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_a
   const uint32_t other = a.thread / 32u;
   if (other >= warps_.size()) return false;  // record of an earlier block
   if (other != t.warp) return a.stamp > mine.seen[other];
-  if (a.stamp < mine.all_waited || a.stamp <= mine.lane_seen[t.lane]) return false;
   const uint32_t lane = a.thread % 32u;
+  if (a.stamp < mine.all_waited || a.stamp <= std::min(mine.lane_seen[t.lane], mine.lane_arrived[lane])) return false;
   const bool met = a.meet < mine.all_met || ((mine.met_mask[t.lane] >> lane & 1) && a.meet < mine.met[t.lane]);
   return !met;
 }

@@ -83,8 +83,10 @@ struct Warp {
   uint32_t all_met = 0;     ///< value of `meets` when all lanes met last
   uint32_t met[32] = {};    ///< by lane: value of `meets` when it last met other lanes
   uint32_t met_mask[32] = {};
-  /// By lane: accesses of the warp itself up to this clock happen before those of the lane, since it waited at an mbarrier.
+  /// By lane: accesses of other lanes of the warp up to this clock happen before those of the lane, since it waited at an
+  /// mbarrier; but for accesses that a lane has made since its own arrival, the clock of which is in lane_arrived.
   uint32_t lane_seen[32] = {};
+  uint32_t lane_arrived[32] = {};
   WarpProducts products;
 };
 
