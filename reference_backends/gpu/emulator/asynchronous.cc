@@ -265,10 +265,6 @@ void multiply_all(Worker& w, Meeting& m) {
   }
 }
 
-struct WaitData {
-  uint32_t groups;
-};
-
 void wait_all(Worker& w, Meeting& m) {
   WarpProducts& products = w.warp(m.warp).products;
   products.is_fenced = false;

@@ -230,15 +230,6 @@ class AttentionEmitter final : public ProductEmitter {
     });
   }
 
-  /// Sets the values of the expressions that use a reduction, in their own type.
-  void set_reduced(int64_t reduction, Value* x) {
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const Expr& e = k_.exprs[k];
-      if (e.op == ExprOp::kReduced && e.b == reduction)
-        vals_[k] = {is_narrow_float(e.type) ? ir_.round_narrow(x, e.type) : x};
-    }
-  }
-
   Value* factor_of(Value* row) { return b_.CreateGEP(b_.getFloatTy(), factor_at_, row); }
 
   Value* weight_of(Value* row, Value* column) {

@@ -64,6 +64,22 @@ void GridEmitter::outer_values() {
   }
 }
 
+void GridEmitter::values_of_stage(int stage) {
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const auto id = static_cast<ExprId>(k);
+    if (passes_.level_of(id) <= k_.outer && passes_.stage_of(id) == stage && k_.exprs[k].op != ExprOp::kReduced)
+      vals_[k] = instruction(k_.exprs[k]);
+  }
+}
+
+void GridEmitter::set_reduced(int64_t reduction, Value* x) {
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& e = k_.exprs[k];
+    if (e.op == ExprOp::kReduced && e.b == reduction)
+      vals_[k] = {is_narrow_float(e.type) ? ir_.round_narrow(x, e.type) : x};
+  }
+}
+
 std::vector<bool> GridEmitter::needed_for(const std::vector<ExprId>& values) const {
   std::vector<bool> needed(k_.exprs.size(), false);
   for (ExprId v : values) needed[static_cast<size_t>(v)] = true;

@@ -41,6 +41,10 @@ class GridEmitter : public KernelEmitter {
   void set_loops(size_t first, size_t last, uint64_t chosen, Value* point);
   /// Computes the expressions that do not depend on all outer loops, except results of reductions.
   void outer_values();
+  /// Computes the expressions of stage `stage` that do not depend on inner loops, except results of reductions.
+  void values_of_stage(int stage);
+  /// Sets the values of the expressions that use reduction number `reduction`, in their own type.
+  void set_reduced(int64_t reduction, Value* x);
   /// Returns the set of expressions that these values depend on, including themselves.
   std::vector<bool> needed_for(const std::vector<ExprId>& values) const;
   /// Emits a barrier for all threads of the block.

@@ -111,14 +111,6 @@ class ProductByWarpgroups final : public WarpgroupEmitter {
                                      warpgroups_.b.by_depth);
   }
 
-  void values_of_stage(int stage) {
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const auto id = static_cast<ExprId>(k);
-      if (passes_.level_of(id) <= k_.outer && passes_.stage_of(id) == stage && k_.exprs[k].op != ExprOp::kReduced)
-        vals_[k] = instruction(k_.exprs[k]);
-    }
-  }
-
   const TileSchedule& tiles_;
   const WarpgroupSchedule& warpgroups_;
 };

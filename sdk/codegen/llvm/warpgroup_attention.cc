@@ -254,15 +254,6 @@ class AttentionByWarpgroups final : public WarpgroupEmitter {
     return b_.CreateBitCast(b_.CreateIntrinsic(id, {}, {high, low}), b_.getInt32Ty());
   }
 
-  /// Sets the values of the expressions that use a reduction, in their own type.
-  void set_reduced(int64_t reduction, Value* x) {
-    for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const Expr& e = k_.exprs[k];
-      if (e.op == ExprOp::kReduced && e.b == reduction)
-        vals_[k] = {is_narrow_float(e.type) ? ir_.round_narrow(x, e.type) : x};
-    }
-  }
-
   /// Divides the sums of the results by those of the weights, applies the epilogue, and stores the results.
   void store_tile(const std::vector<Value*>& results, Value* first_row) {
     std::vector<ExprId> stored;
