@@ -20,6 +20,7 @@
 #include <memory>
 #include <utility>
 
+#include "hlo/base/descriptor.h"
 #include "hlo/base/files.h"
 #include "hlo/base/sha256.h"
 
@@ -31,21 +32,6 @@ namespace fs = std::filesystem;
 constexpr size_t kFewestDigits = 32;  // of an entry's name
 constexpr std::string_view kEntry = ".bin", kPart = ".part";
 constexpr time_t kLongestWrite = 3600;  // seconds after which a partial file of another machine is stale
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // Identifies the processes whose numbers mean something here: those of this boot of this machine, in this namespace of process
 // numbers.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "hlo/base/descriptor.h"
+
 namespace collet {
 namespace {
 
@@ -39,21 +41,6 @@ ssize_t read_some(int fd, char* out, size_t bytes) {
     if (n >= 0 || errno != EINTR) return n;
   }
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
