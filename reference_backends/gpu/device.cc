@@ -93,6 +93,7 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
   out.grid.block_shared_bytes = most;
   out.grid.warpgroups = out.capability == kWithWarpgroups;
   out.grid.processors = read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  out.grid.cache_bytes = read(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   out.grid.processor_threads = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   // There are two transfers in a cycle; the clock is in kHz, the bus width in bits.
   const double clock = read(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);

@@ -11,7 +11,9 @@
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/grid.h"
+#include "sdk/codegen/schedule/grid_warpgroups.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/pack_factor.h"
 #include "sdk/codegen/schedule/pack_value.h"
 #include "sdk/codegen/schedule/passes.h"
 #include "sdk/codegen/schedule/split_reduction.h"
@@ -267,8 +269,15 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     add_preparation(pack, drafts);
     return add_kernel(k, drafts);
   }
+  if (target_.has_grid() && pack_factor(k, target_.grid, make, pack)) {
+    add_kernel(pack, drafts);
+    return add_kernel(k, drafts);
+  }
   SplitLimits limits{target_.vector_bits};
-  if (target_.has_grid()) limits = {0, few_rows(kernel, target_.grid)};
+  if (target_.has_grid()) {
+    const int64_t of_depth = depth_parts(kernel, target_.grid);
+    limits = {0, few_rows(kernel, target_.grid), of_depth == 1 ? 0 : of_depth};
+  }
   if (split_reduction(k, limits, make, parts, rest)) {
     if (!target_.has_grid()) return add_parts(parts, rest, drafts);
     add_kernel(parts, drafts);

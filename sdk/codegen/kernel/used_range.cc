@@ -54,7 +54,47 @@ class RangeFinder {
     return elsewhere ? ranges_[loop_] : used;
   }
 
+  std::optional<ElsewhereConstant> constant(ExprId expr) {
+    std::vector<std::optional<ElsewhereConstant>> known(static_cast<size_t>(expr) + 1);
+    for (size_t i = 0; i < known.size(); ++i) known[i] = constant_of(k_.exprs[i], known);
+    return known.back();
+  }
+
  private:
+  std::optional<ElsewhereConstant> constant_of(const Expr& e,
+                                               const std::vector<std::optional<ElsewhereConstant>>& known) const {
+    const auto of = [&](size_t i) -> const std::optional<ElsewhereConstant>& {
+      return known[static_cast<size_t>(e.args[i])];
+    };
+    if (e.op == ExprOp::kConstant) return ElsewhereConstant{{}, e.bits};
+    if (e.op != ExprOp::kOp) return std::nullopt;
+    if (e.opcode == COLLET_OP_SELECT) {
+      const LoopRange chosen[] = {where(e.args[0], true), where(e.args[0], false)};
+      std::optional<ElsewhereConstant> out;
+      for (const size_t side : {1, 0}) {
+        // The select is this side's constant unless it chooses the other side, or this side differs from its constant.
+        if (!of(side + 1)) continue;
+        const bool is_same = of(2 - side) && of(2 - side)->value == of(side + 1)->value;
+        LoopRange range = chosen[1 - side];
+        if (is_same) range = intersection(range, of(2 - side)->range);
+        range = hull(range, intersection(chosen[side], of(side + 1)->range));
+        if (!out || range.end - range.first < out->range.end - out->range.first) out = {range, of(side + 1)->value};
+      }
+      return out;
+    }
+    ElsewhereConstant out;
+    std::vector<uint32_t> types;
+    std::vector<Element> values;
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      if (!of(i)) return std::nullopt;
+      out.range = hull(out.range, of(i)->range);
+      types.push_back(at(e.args[i]).type);
+      values.push_back(of(i)->value);
+    }
+    if (!evaluate_element({e.opcode, e.type, types, values, e.a, e.b}, out.value)) return std::nullopt;
+    return out;
+  }
+
   const Expr& at(ExprId id) const { return k_.exprs[static_cast<size_t>(id)]; }
 
   /// Returns a range outside of which the pred `id` never equals `value`.
@@ -179,6 +219,11 @@ class RangeFinder {
 LoopRange used_range(const Kernel& kernel, uint32_t buffer, size_t loop, const std::vector<LoopRange>& ranges,
                      const std::vector<std::optional<Sequence>>& sequences) {
   return RangeFinder(kernel, loop, ranges, sequences).run(buffer);
+}
+
+std::optional<ElsewhereConstant> elsewhere_constant(const Kernel& kernel, ExprId expr, size_t loop,
+                                                    const std::vector<LoopRange>& ranges) {
+  return RangeFinder(kernel, loop, ranges, {}).constant(expr);
 }
 
 }  // namespace collet::codegen

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/kernel/scalar.h"
 
 namespace collet::codegen {
 
@@ -31,5 +32,16 @@ struct Sequence {
 /// `sequences` says which buffers are sequences; it may have fewer elements than there are buffers.
 LoopRange used_range(const Kernel& kernel, uint32_t buffer, size_t loop, const std::vector<LoopRange>& ranges,
                      const std::vector<std::optional<Sequence>>& sequences = {});
+
+/// An element, and a range of a loop variable outside of which an expression has that value.
+struct ElsewhereConstant {
+  LoopRange range;
+  Element value{};
+};
+/// Returns a constant that an expression equals outside of a range of the variable of loop `loop`, because selects
+/// between the constant and other values depend on the position; nullopt if there is none. `ranges` has the range of each
+/// loop, none of them empty.
+std::optional<ElsewhereConstant> elsewhere_constant(const Kernel& kernel, ExprId expr, size_t loop,
+                                                    const std::vector<LoopRange>& ranges);
 
 }  // namespace collet::codegen

@@ -111,5 +111,59 @@ TEST(UsedRange, UseOutsideOfTheSelect_BoundsNothing) {
   EXPECT_EQ(used_range(kernel, 0, 1, {{0, 1}, {0, 100}}), (LoopRange{0, 100}));
 }
 
+/// Parses a kernel with rows i0 of 100 and columns i1 of 100, and returns what its last expression but the stored one is
+/// elsewhere, for rows 10 to 19.
+std::optional<ElsewhereConstant> elsewhere(const std::string& body, ExprId expr) {
+  Kernel kernel;
+  const Status read = parse_kernel("kernel (2 buffers) {\n  outer i0: 100\n  outer i1: 100\n" + body +
+                                       "  store b1[100*i0 + i1], %" + std::to_string(expr) + "\n}\n",
+                                   kernel);
+  EXPECT_TRUE(read.ok()) << read.message() << body;
+  return elsewhere_constant(kernel, expr, 1, {{10, 20}, {0, 100}});
+}
+
+/// What is loaded in and below the diagonal, and -8 above.
+const std::string kCausal = compare("ge") + R"(  %5 = load f32 b0[100*i0 + i1]
+  %6 = constant f32 -8
+  %7 = select f32 %4, %5, %6
+)";
+
+TEST(ElsewhereConstant, Select_HasTheRangeOfItsPred) {
+  const auto found = elsewhere(kCausal, 7);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->range, (LoopRange{0, 20}));
+  EXPECT_EQ(real_of_element(COLLET_TYPE_F32, found->value), -8);
+}
+
+TEST(ElsewhereConstant, OperationsAreAppliedToTheConstant) {
+  const auto found = elsewhere(kCausal + R"(  %8 = constant f32 0.5
+  %9 = multiply f32 %7, %8
+)",
+                               9);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->range, (LoopRange{0, 20}));
+  EXPECT_EQ(real_of_element(COLLET_TYPE_F32, found->value), -4);
+  EXPECT_FALSE(elsewhere(kCausal + "  %8 = add f32 %7, %5\n", 8));
+}
+
+TEST(ElsewhereConstant, NestedSelectsOfOneConstant_Intersect) {
+  const std::string window = kCausal + R"(  %8 = constant s32 4
+  %9 = add s32 %3, %8
+  %10 = compare pred %1, %9 le signed
+)";
+  const auto found = elsewhere(window + "  %11 = select f32 %10, %7, %6\n", 11);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->range, (LoopRange{6, 20}));
+  // With another constant, the smaller of the two ranges counts.
+  const auto other = elsewhere(window + "  %11 = constant f32 1\n  %12 = select f32 %10, %7, %11\n", 12);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->range, (LoopRange{0, 20}));
+  EXPECT_EQ(real_of_element(COLLET_TYPE_F32, other->value), -8);
+}
+
+TEST(ElsewhereConstant, WhatIsLoaded_HasNone) {
+  EXPECT_FALSE(elsewhere(compare("ge") + "  %5 = load f32 b0[100*i0 + i1]\n", 5));
+}
+
 }  // namespace
 }  // namespace collet::codegen

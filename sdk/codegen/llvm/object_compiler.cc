@@ -64,6 +64,20 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   }
 }
 
+/// Gives the undefined operands of phis a value. ptxas of CUDA 13.0 takes a variable of a loop that is undefined before the
+/// first iteration for the same variable of the next iteration.
+void define_phis(llvm::Module& module) {
+  for (llvm::Function& f : module) {
+    for (llvm::BasicBlock& block : f) {
+      for (llvm::PHINode& phi : block.phis()) {
+        for (llvm::Use& x : phi.incoming_values()) {
+          if (llvm::isa<llvm::UndefValue>(x)) x.set(llvm::Constant::getNullValue(phi.getType()));
+        }
+      }
+    }
+  }
+}
+
 std::string print(const llvm::Module& module) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -143,6 +157,7 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   if (llvm::verifyModule(module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
   if (artifacts) artifacts->emplace_back(name + ".ll", print(module));
   optimise(module, *machine_);
+  if (target_.has_grid()) define_phis(module);
   if (artifacts) {
     artifacts->emplace_back(name + ".opt.ll", print(module));
     artifacts->emplace_back(name + (target_.has_grid() ? ".ptx" : ".s"), assembly_of(module, *machine_));

@@ -286,7 +286,8 @@ std::string print_schedule(const GridSchedule& schedule) {
       return "attention by " + std::to_string(w.consumers) + " warpgroups, " + std::to_string(a.batch_count) +
              " times " + std::to_string(a.query.count) + " queries, " + std::to_string(a.key.count) + " keys of " +
              std::to_string(a.key.depth) + ", " + std::to_string(a.value.count) + " columns; " +
-             std::to_string(w.places) + " places for " + std::to_string(w.keys) + " keys or values, " + grid;
+             std::to_string(w.places) + " places for " + std::to_string(w.keys) + " keys or values, " +
+             (w.hidden ? "without hidden keys, " : "") + grid;
     }
     return "attention, " + std::to_string(a.batch_count) + " times " + std::to_string(a.query.count) + " queries, " +
            std::to_string(a.key.count) + " keys of " + std::to_string(a.key.depth) + ", " +

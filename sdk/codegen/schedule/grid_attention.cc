@@ -5,9 +5,11 @@
 #include <bit>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/kernel/used_range.h"
 #include "sdk/codegen/schedule/grid_loops.h"
 
 namespace collet::codegen {
@@ -109,6 +111,79 @@ void choose_shapes(int rows, int keys, AttentionSchedule& out) {
   out.results.part_columns = sums / out.results.part_rows;
 }
 
+/// Narrows `ranges` to those values of the loops in a set that their points `first` .. `end` - 1 have.
+void narrow(const Kernel& kernel, uint64_t loops, int64_t first, int64_t end, std::vector<LoopRange>& ranges) {
+  int64_t points = points_of(kernel, loops);
+  for (size_t l = 0; l < kernel.loops.size(); ++l) {
+    if ((loops >> l & 1) == 0) continue;
+    points /= kernel.loops[l].size;
+    const int64_t from = first / points;
+    const int64_t to = (end - 1) / points;
+    ranges[l] = {from, to + 1};
+    if (from != to) return;
+    first -= from * points;
+    end -= from * points;
+  }
+}
+
+/// Shares the tiles of a period among `blocks`. Products are taken `group` at a time, so that blocks find their keys and
+/// values in the cache; of a group, the longest tiles come first, and each goes to the block that ends first
+/// (R. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+void share_tiles(int64_t blocks, int64_t row_tiles, int64_t group, HiddenKeys& out) {
+  const auto time_of = [&](int64_t tile) {
+    const HiddenKeys::Range& keys = out.keys[static_cast<size_t>(tile % row_tiles)];
+    return keys.end - keys.first + 1;  // one more for what a tile takes besides
+  };
+  std::vector<int64_t> order;
+  for (int64_t first = 0; first < out.period; first += group) {
+    const auto begin = static_cast<ptrdiff_t>(order.size());
+    for (int64_t tile = first * row_tiles; tile < std::min(first + group, out.period) * row_tiles; ++tile)
+      order.push_back(tile);
+    std::stable_sort(order.begin() + begin, order.end(), [&](int64_t x, int64_t y) { return time_of(x) > time_of(y); });
+  }
+  out.tiles.assign(static_cast<size_t>(blocks), {});
+  std::set<std::pair<int64_t, size_t>> ends;  // when each block ends
+  for (size_t block = 0; block < out.tiles.size(); ++block) ends.emplace(0, block);
+  for (const int64_t tile : order) {
+    const auto [end, block] = *ends.begin();
+    ends.erase(ends.begin());
+    out.tiles[block].push_back(tile);
+    ends.emplace(end + time_of(tile), block);
+  }
+}
+
+/// Finds the keys that are hidden from each tile of queries; nullopt if none are.
+std::optional<HiddenKeys> find_hidden_keys(const Kernel& kernel, const AttentionSchedule& a,
+                                           const WarpgroupAttention& w, const GridLimits& limits) {
+  constexpr int64_t kMostListed = int64_t{1} << 15;  // tiles in the lists of all blocks
+  HiddenKeys out;
+  const auto keys_loop = static_cast<size_t>(std::countr_zero(a.key.loops));
+  const int64_t all = (a.key.count + w.keys - 1) / w.keys;
+  bool any = false;
+  for (int64_t tile = 0; tile * w.rows() < a.query.count; ++tile) {
+    std::vector<LoopRange> ranges;
+    for (const Loop& l : kernel.loops) ranges.push_back({0, l.size});
+    narrow(kernel, a.query.loops, tile * w.rows(), std::min((tile + 1) * w.rows(), a.query.count), ranges);
+    const std::optional<ElsewhereConstant> found = elsewhere_constant(kernel, a.logit, keys_loop, ranges);
+    if (!found) return std::nullopt;
+    const auto logit = static_cast<float>(real_of_element(COLLET_TYPE_F32, found->value));
+    if (tile == 0) out.logit = logit;
+    if (logit != out.logit || logit == std::numeric_limits<float>::infinity()) return std::nullopt;
+    // Each tile of queries has at least one of keys.
+    const int64_t first = std::clamp<int64_t>(found->range.first / w.keys, 0, all - 1);
+    const int64_t end = std::clamp<int64_t>((found->range.end + w.keys - 1) / w.keys, first + 1, all);
+    any = any || first > 0 || end < all;
+    out.keys.push_back({first, end});
+  }
+  if (!any) return std::nullopt;
+  const int64_t row_tiles = w.tiles(a) / a.batch_count;
+  const int64_t bytes = a.key.count * (w.depth + w.columns) * 2;
+  const int64_t group = std::max<int64_t>(limits.cache_bytes / 2 / bytes, 1);  // products whose keys and values fit
+  out.period = std::clamp<int64_t>(kMostListed / row_tiles, 1, a.batch_count);
+  share_tiles(std::min<int64_t>(w.tiles(a), limits.processors), row_tiles, group, out);
+  return out;
+}
+
 /// Chooses how warpgroups compute an attention; nullopt if they do not.
 std::optional<WarpgroupAttention> choose_warpgroup_attention(const Kernel& kernel, const AttentionSchedule& a,
                                                              const GridLimits& limits) {
@@ -148,6 +223,15 @@ std::optional<WarpgroupAttention> choose_warpgroup_attention(const Kernel& kerne
   }
   if (chosen == 0) return std::nullopt;
   w.consumers = chosen;
+  w.hidden = find_hidden_keys(kernel, a, w, limits);
+  if (w.hidden && !w.hidden->is_exact()) {
+    const int64_t periods = (a.batch_count + w.hidden->period - 1) / w.hidden->period;
+    w.flags = periods * w.hidden->most_tiles() * w.consumers * 4;
+    if (w.shared_bytes() > limits.block_shared_bytes) {
+      w.hidden.reset();
+      w.flags = 0;
+    }
+  }
   set_box(w.query, w.rows(), w.depth);
   set_box(w.key, w.keys, w.depth);
   set_box(w.value, w.columns, w.keys);
@@ -155,6 +239,12 @@ std::optional<WarpgroupAttention> choose_warpgroup_attention(const Kernel& kerne
 }
 
 }  // namespace
+
+int64_t HiddenKeys::most_tiles() const {
+  size_t most = 0;
+  for (const auto& list : tiles) most = std::max(most, list.size());
+  return static_cast<int64_t>(most);
+}
 
 int64_t WarpgroupAttention::tiles(const AttentionSchedule& of) const {
   return (of.query.count + rows() - 1) / rows() * of.batch_count;

@@ -7,8 +7,10 @@
 #include <collet/codegen/target.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "sdk/codegen/lower/attention.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
@@ -17,6 +19,29 @@
 namespace collet::codegen {
 
 struct AttentionSchedule;
+
+/// Keys that a mask hides from whole tiles of queries, as those behind the diagonal of a causal mask. Their logits are one
+/// constant, and their weights are 0 unless all logits of a query are that small. So a block first leaves out these tiles
+/// of keys. If the constant is finite, each warp then looks at its maxima, and the tiles of queries for which the weights
+/// may not be 0 are computed again, with all keys.
+struct HiddenKeys {
+  /// The tiles of keys outside of which keys are hidden from a tile of queries.
+  struct Range {
+    int64_t first = 0;
+    int64_t end = 0;
+    bool operator==(const Range&) const = default;
+  };
+  float logit = 0;          ///< the constant
+  std::vector<Range> keys;  ///< by tile of queries of a product
+  /// The tiles of each block, so that all blocks take about as long. They are those of the first `period` products, and
+  /// are numbered product by product; the blocks compute the same tiles of the next products, and so on.
+  std::vector<std::vector<int64_t>> tiles;
+  int64_t period = 1;
+
+  int64_t most_tiles() const;                          ///< of a block
+  bool is_exact() const { return std::isinf(logit); }  ///< whether hidden keys never have a weight
+  bool operator==(const HiddenKeys&) const = default;
+};
 
 /// Describes how warpgroups compute an attention whose factors have 16 bits: a block computes tiles of 64 queries for each
 /// of its consumers. Keys and values come in turn to places in shared memory. The weights stay in registers, from where
@@ -32,20 +57,25 @@ struct WarpgroupAttention {
   int places = 4;     ///< places in shared memory, for a tile of keys or one of values
   int lanes = 1;      ///< neighbouring results that a thread computes and stores together
   uint32_t type = 0;  ///< type of the factors: BF16 or F16
+  std::optional<HiddenKeys> hidden;
+  int64_t flags = 0;  ///< see flag_bytes
 
   int rows() const { return consumers * WarpgroupSchedule::kGroupRows; }
   int block_threads() const { return (consumers + 1) * WarpgroupSchedule::kGroupThreads; }
   int64_t tiles(const AttentionSchedule& of) const;
   int64_t query_bytes() const { return int64_t{rows()} * depth * 2; }
   int64_t place_bytes() const { return int64_t{keys} * std::max(depth, columns) * 2; }
-  /// Returns the bytes of shared memory: places for keys and values, the queries with two barriers, the sums of the weights
-  /// of each row, chunks of results, and two barriers for each place.
+  /// Returns the bytes of shared memory: places for keys and values, the queries, what row_bytes() says, chunks of results,
+  /// and two barriers for each place.
   int64_t shared_bytes() const {
     return places * (place_bytes() + 16) + query_bytes() + row_bytes() +
            4 * consumers * WarpgroupSchedule::chunk_bytes();
   }
-  /// Returns the bytes of the sums of the weights of all rows, and of the barriers of the queries.
-  int64_t row_bytes() const { return int64_t{rows()} * 4 + 16; }
+  /// Returns the bytes of the sums of the weights of all rows, of three barriers, and of flags.
+  int64_t row_bytes() const { return int64_t{rows()} * 4 + 32 + flag_bytes(); }
+  /// Returns the bytes of flags, one for each consumer's warp and each tile of a block: whether its queries are computed
+  /// again.
+  int64_t flag_bytes() const { return (flags + 15) / 16 * 16; }
 
   bool operator==(const WarpgroupAttention&) const = default;
 };

@@ -40,6 +40,39 @@ std::optional<Walk> walk_of(const Kernel& kernel, const Index& index, uint64_t l
   return out;
 }
 
+int64_t round_of(uint32_t type) {
+  return WarpgroupSchedule::kLineBytes / static_cast<int64_t>(collet_type_bytes(type));
+}
+
+/// The size of a tile, and how long the product takes with it, in cycles.
+struct Shape {
+  int rows = 0;
+  int columns = 0;
+  double time = 0;
+};
+
+/// Returns the fastest tiles for a product whose loops are set.
+Shape choose_shape(TileSchedule t, int64_t round, const GridLimits& limits) {
+  // The time of a tile: the matrix instructions take `columns` / 2 for 32 bytes of the depth of each
+  // warpgroup; a processor reads kReadBytes a cycle from the second-level cache; the rest is the epilogue.
+  constexpr Shape kShapes[] = {{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 128}, {64, 64}};
+  constexpr double kReadBytes = 56;
+  constexpr double kEpilogue = 1500;
+  constexpr double kPerResult = 0.08;
+  const double rounds = std::ceil(static_cast<double>(t.depth) / static_cast<double>(round));
+  Shape out;
+  for (Shape s : kShapes) {
+    t.shape.rows = s.rows;
+    t.shape.columns = s.columns;
+    const double multiply = 4.0 * s.columns / 2 * (s.rows / WarpgroupSchedule::kGroupRows);
+    const double read = static_cast<double>((s.rows + s.columns) * WarpgroupSchedule::kLineBytes) / kReadBytes;
+    const double tile = rounds * std::max(multiply, read) + kEpilogue + kPerResult * s.rows * s.columns;
+    s.time = static_cast<double>((t.tiles() + limits.processors - 1) / limits.processors) * tile;
+    if (out.time == 0 || s.time < out.time) out = s;
+  }
+  return out;
+}
+
 }  // namespace
 
 bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uint32_t type, BoxOperand& out) {
@@ -127,7 +160,7 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   if (!limits.warpgroups || tiles.matrix_type == 0) return false;
   WarpgroupSchedule w;
   w.matrix_type = tiles.matrix_type;
-  w.round = static_cast<int>(WarpgroupSchedule::kLineBytes / static_cast<int64_t>(collet_type_bytes(w.matrix_type)));
+  w.round = static_cast<int>(round_of(w.matrix_type));
   TileSchedule t = tiles;
   // Results that are contiguous along the rows are those of the transposed product.
   const std::optional<size_t> contiguous = contiguous_loop(kernel);
@@ -138,29 +171,7 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   const bool along_columns = contiguous && static_cast<size_t>(std::bit_width(t.b.loops)) == *contiguous + 1;
   w.lanes = along_columns ? lanes_along(kernel, *contiguous, kLanes) : 1;
 
-  // The time of a tile, in cycles: the matrix instructions take `columns` / 2 for 32 bytes of the depth of each
-  // warpgroup; a processor reads kReadBytes a cycle from the second-level cache; the rest is the epilogue.
-  struct Shape {
-    int rows, columns;
-  };
-  constexpr Shape kShapes[] = {{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 128}, {64, 64}};
-  constexpr double kReadBytes = 56;
-  constexpr double kEpilogue = 1500;
-  constexpr double kPerResult = 0.08;
-  const double rounds = std::ceil(static_cast<double>(t.depth) / w.round);
-  double best = 0;
-  Shape chosen{};
-  for (const Shape& s : kShapes) {
-    t.shape.rows = s.rows;
-    t.shape.columns = s.columns;
-    const double multiply = 4.0 * s.columns / 2 * (s.rows / WarpgroupSchedule::kGroupRows);
-    const double read = static_cast<double>((s.rows + s.columns) * WarpgroupSchedule::kLineBytes) / kReadBytes;
-    const double tile = rounds * std::max(multiply, read) + kEpilogue + kPerResult * s.rows * s.columns;
-    const double time = static_cast<double>((t.tiles() + limits.processors - 1) / limits.processors) * tile;
-    if (best != 0 && time >= best) continue;
-    best = time;
-    chosen = s;
-  }
+  const Shape chosen = choose_shape(t, w.round, limits);
   w.rows = t.shape.rows = chosen.rows;
   w.columns = t.shape.columns = chosen.columns;
   w.rounds = 2;
@@ -177,6 +188,39 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   tiles = t;
   out = std::move(w);
   return true;
+}
+
+int64_t depth_parts(const Kernel& kernel, const GridLimits& limits) {
+  constexpr int64_t kMostParts = 16;
+  constexpr double kMemoryBytes = 13;  // that a processor reads or writes in a cycle
+  constexpr double kLaunch = 4000;     // cycles of the kernel that adds the parts
+  TileSchedule t;
+  BoxOperand box;
+  if (!limits.warpgroups || !choose_tiles(kernel, limits, t) || t.matrix_type == 0) return 1;
+  const auto bytes = static_cast<int64_t>(collet_type_bytes(t.matrix_type));
+  for (const TileOperand* o : {&t.a, &t.b}) {
+    if (!find_boxes(kernel, *o, t.batch, t.matrix_type, box)) return 1;
+  }
+  const int64_t round = round_of(t.matrix_type);
+  const TileSchedule whole = t;
+  const double results =
+      static_cast<double>(whole.a.count) * static_cast<double>(whole.b.count) * static_cast<double>(whole.batch_count);
+  double best = choose_shape(whole, round, limits).time;
+  int64_t out = 1;
+  for (int64_t parts = 2; parts <= kMostParts; ++parts) {
+    const auto fits = [&](const Loop& l) { return l.size % parts == 0; };
+    const bool any = std::any_of(kernel.loops.begin() + static_cast<ptrdiff_t>(kernel.outer), kernel.loops.end(), fits);
+    if (!any || whole.depth / parts * bytes % kStrideBytes != 0) continue;
+    t.depth = whole.depth / parts;
+    t.batch_count = whole.batch_count * parts;
+    // Partial results are written and read, as f32.
+    const double traffic = static_cast<double>(parts) * results * 8 / (kMemoryBytes * limits.processors);
+    const double time = choose_shape(t, round, limits).time + traffic + kLaunch;
+    if (time >= best) continue;
+    best = time;
+    out = parts;
+  }
+  return out;
 }
 
 }  // namespace collet::codegen

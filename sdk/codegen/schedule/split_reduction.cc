@@ -103,6 +103,11 @@ class Splitter {
   /// Chooses the loop that is split, and the number of parts.
   bool choose() {
     rows_ = product(k_.loops, 0, k_.outer);
+    if (limits_.parts != 0) {
+      parts_ = limits_.parts;
+      for (loop_ = k_.outer; loop_ < k_.loops.size() && k_.loops[loop_].size % parts_ != 0;) ++loop_;
+      return loop_ < k_.loops.size();
+    }
     if (points() < (has_body_ ? kLeastChoices : kLeastPoints)) return false;
     Kernel scheduled = k_;
     if (limits_.vector_bits != 0) choose_lanes(scheduled, limits_.vector_bits);

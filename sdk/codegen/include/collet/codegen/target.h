@@ -44,8 +44,9 @@ struct GridLimits {
   /// Whether four warps together multiply matrices in shared memory, and the device copies boxes of arrays there by
   /// itself: NVIDIA's compute capability 9.0 has both (wgmma, cp.async.bulk.tensor).
   bool warpgroups = false;
-  int processors = 100;          ///< number of processors, each of which runs several blocks at a time
-  int processor_threads = 2048;  ///< threads that one processor runs at a time
+  int processors = 100;                     ///< number of processors, each of which runs several blocks at a time
+  int processor_threads = 2048;             ///< threads that one processor runs at a time
+  int64_t cache_bytes = int64_t{32} << 20;  ///< bytes of the last cache before the device's memory
   /// Whether matrix instructions round f32 factors to tf32 if the precision attribute of the product is default. If the program
   /// asks for tf32, they always do.
   bool tf32_by_default = false;
