@@ -275,8 +275,8 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   }
   SplitLimits limits{target_.vector_bits};
   if (target_.has_grid()) {
-    const int64_t of_depth = depth_parts(kernel, target_.grid);
-    limits = {0, few_rows(kernel, target_.grid), of_depth == 1 ? 0 : of_depth};
+    limits = split_limits(kernel, target_.grid);
+    if (const int64_t of_depth = depth_parts(kernel, target_.grid); of_depth > 1) limits.parts = of_depth;
   }
   if (split_reduction(k, limits, make, parts, rest)) {
     if (!target_.has_grid()) return add_parts(parts, rest, drafts);

@@ -147,8 +147,34 @@ class PointEmitter final : public GridEmitter {
     };
     if (points <= all) {
       branch(b_.CreateICmpSLT(first, number(points)), [&] { body(first); });
-    } else {
-      loop(first, number(points), all, body);
+      return;
+    }
+    const int64_t several = all * schedule_.together;
+    const int64_t turns = schedule_.together == 1 ? 0 : points / several;
+    loop(number(0), number(turns), 1,
+         [&](Value* turn) { together(b_.CreateAdd(first, b_.CreateMul(turn, number(several))), all); });
+    loop(b_.CreateAdd(first, number(turns * several)), number(points), all, body);
+  }
+
+  /// Computes points that are `distance` apart. All loads come before the stores, so that they are in progress at the same
+  /// time.
+  void together(Value* first, int64_t distance) {
+    struct Point {
+      std::vector<Val> values;
+      std::vector<Value*> loops;
+    };
+    std::vector<Point> points;
+    lanes_ = k_.lanes;
+    for (int i = 0; i < schedule_.together; ++i) {
+      set_loops(0, k_.outer, schedule_.parallel, b_.CreateAdd(first, number(i * distance)));
+      outer_values();
+      stages();
+      points.push_back({vals_, iv_});
+    }
+    for (const Point& p : points) {
+      vals_ = p.values;
+      iv_ = p.loops;
+      for (const Store& s : k_.stores) store(s);
     }
   }
 
@@ -564,7 +590,8 @@ llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module,
   const size_t maps = kernel.schedule.maps.size();
   const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + maps + (has_groups ? 2 : 0),
                                             llvm::PointerType::get(module.getContext(), 0));
-  llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
+  llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads,
+                                                      kernel.schedule.resident_blocks);
   if (maps != 0) mark_as_maps(function, kernel.kernel.buffers);
   switch (kernel.schedule.form) {
     case GridSchedule::Form::kTiles:

@@ -70,20 +70,10 @@ uint32_t blocks_for(int64_t work, int64_t per_block, const GridLimits& limits) {
   return static_cast<uint32_t>(std::clamp<int64_t>((work + per_block - 1) / per_block, 1, most));
 }
 
-}  // namespace
-
-int64_t few_rows(const Kernel& kernel, const GridLimits& limits) {
-  const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
-  return reads_along_rows(kernel) ? 2 * int64_t{limits.processors} : threads / 16;
-}
-
-namespace {
-
-/// Returns how many adjacent points of the last loop a thread can load and store with aligned accesses of 16 bytes; 1
-/// if it cannot.
-int lanes_of_last(const Kernel& kernel) {
+/// Returns how many adjacent points of loop `last` a thread can load and store with aligned accesses of 16 bytes; 1 if it
+/// cannot. It is the last loop, or the last outer loop.
+int lanes_of(const Kernel& kernel, size_t last) {
   constexpr int kAccessBytes = 16;
-  const size_t last = kernel.loops.size() - 1;
   const uint64_t along = uint64_t{1} << last;
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
   int bytes = 1;
@@ -97,7 +87,7 @@ int lanes_of_last(const Kernel& kernel) {
     if (!suits || e.mask != kNoExpr) return 1;
     if (e.op == ExprOp::kLoad && !widen(e.type)) return 1;
   }
-  const bool has_rows = !kernel.reductions.empty();
+  const bool has_rows = !kernel.reductions.empty() && last >= kernel.outer;
   for (const Store& s : kernel.stores) {
     if (s.mask != kNoExpr || !widen(kernel.exprs[static_cast<size_t>(s.value)].type)) return 1;
     const bool is_of_row =
@@ -117,7 +107,9 @@ int lanes_of_last(const Kernel& kernel) {
     if (step == 0) return true;
     if (step != 1 || !index.terms.empty()) return false;
     divide(index.constant);
-    for (size_t l = 0; l < last; ++l) divide(index.coefficient(l));
+    for (size_t l = 0; l < kernel.loops.size(); ++l) {
+      if (l != last) divide(index.coefficient(l));
+    }
     return true;
   };
   for (const Expr& e : kernel.exprs) {
@@ -134,11 +126,21 @@ uint32_t given_bytes(int64_t used, const GridLimits& limits) {
   return used > limits.declared_bytes ? static_cast<uint32_t>(used) : 0;
 }
 
-/// Gives the kernel lanes along its last loop, if they are more than one.
-void set_lanes(Kernel& kernel, int lanes) {
+/// Gives the kernel lanes along a loop, if they are more than one.
+void set_lanes(Kernel& kernel, size_t loop, int lanes) {
   if (lanes == 1) return;
   kernel.lanes = lanes;
-  kernel.lane_loop = kernel.loops.size() - 1;
+  kernel.lane_loop = loop;
+}
+
+/// Returns the lanes of a kernel whose threads each reduce a column: along the last outer loop, if all loads and stores have
+/// neighbours there.
+int lanes_of_columns(const Kernel& kernel) {
+  const bool suits = kernel.outer > 0 && !kernel.reductions.empty() && !kernel.sequential && !kernel.scan &&
+                     kernel.updates.empty() &&
+                     std::all_of(kernel.reductions.begin(), kernel.reductions.end(),
+                                 [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER; });
+  return suits ? lanes_of(kernel, kernel.outer - 1) : 1;
 }
 
 GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
@@ -192,9 +194,9 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
     const int64_t threads_of_row =
         is_short && !few ? limits.warp : std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads);
     out.group = static_cast<int>(threads_of_row);
-    int lanes = kernel.scan || out.in_order ? 1 : lanes_of_last(kernel);
+    int lanes = kernel.scan || out.in_order ? 1 : lanes_of(kernel, kernel.loops.size() - 1);
     while (lanes > 1 && (inner < lanes * threads_of_row || lanes > most_kept)) lanes /= 2;
-    set_lanes(kernel, lanes);
+    set_lanes(kernel, kernel.loops.size() - 1, lanes);
     const int64_t each = (inner / lanes + threads_of_row - 1) / threads_of_row * lanes;
     if (each <= most_kept && each * threads_of_row <= kKeptOfBlock) out.kept = static_cast<int>(each / lanes);
     const int64_t block =
@@ -203,18 +205,50 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
     out.blocks = blocks_for(rows, block / threads_of_row, limits);
     return out;
   }
+  set_lanes(kernel, kernel.outer - 1, lanes_of_columns(kernel));
   out.parallel = kernel.sequential ? independent_loops(kernel) : outer;
   const int64_t work = points_of(kernel, out.parallel) / kernel.lanes;
   out.block_threads = static_cast<uint32_t>(
       std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp, kPointThreads));
-  out.blocks = blocks_for(work, out.block_threads, limits);
+  // With narrow accesses, all threads together have too little memory in flight. Each of them then makes several.
+  constexpr int kTogether = 4;
+  constexpr size_t kMostExpressions = 16;
+  if (is_plain(kernel) && kernel.lanes == 1 && !kernel.sequential && kernel.exprs.size() <= kMostExpressions &&
+      work >= 2 * kTogether * threads)
+    out.together = kTogether;
+  out.blocks = blocks_for(work / out.together, out.block_threads, limits);
+  // Half of the threads that a processor can run keep the memory busy with wide accesses. Without a limit, branches that
+  // are hardly ever taken, as those for large arguments of a sine, could take their registers.
+  if (is_plain(kernel) && kernel.lanes > 1 && out.block_threads == kPointThreads)
+    out.resident_blocks = static_cast<uint32_t>(limits.processor_threads / 2 / kPointThreads);
   return out;
 }
 
 }  // namespace
 
+SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
+  constexpr int64_t kMostParts = 128;
+  constexpr int64_t kLeastOfPart = 16;
+  SplitLimits out{0, 2 * int64_t{limits.processors}};
+  if (reads_along_rows(kernel) || kernel.loops.size() == kernel.outer) return out;
+  const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
+  if (TileSchedule tiles; choose_tiles(kernel, limits, tiles)) {
+    out.few_rows = threads / 16;
+    return out;
+  }
+  const int64_t wanted = threads / 2;  // so many keep the memory busy
+  const int64_t columns = std::max<int64_t>(points_of(kernel, outer_loops(kernel)) / lanes_of_columns(kernel), 1);
+  out.few_rows = 0;
+  for (int64_t parts = std::min(kMostParts, wanted / columns); parts > 1 && out.parts == 0; --parts) {
+    for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
+      if (kernel.loops[l].size % parts == 0 && inner_points(kernel) / parts >= kLeastOfPart) out.parts = parts;
+    }
+  }
+  return out;
+}
+
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
-  if (is_plain(kernel) && kernel.outer != 0) set_lanes(kernel, lanes_of_last(kernel));
+  if (is_plain(kernel) && kernel.outer != 0) set_lanes(kernel, kernel.outer - 1, lanes_of(kernel, kernel.outer - 1));
   GridSchedule schedule = choose_schedule(kernel, limits);
   return {std::move(kernel), schedule};
 }
@@ -305,7 +339,9 @@ std::string print_schedule(const GridSchedule& schedule) {
   for (int l = 0; l < 64; ++l) {
     if ((schedule.parallel >> l & 1) != 0) loops += (loops.empty() ? " of loops " : ", ") + std::to_string(l);
   }
-  return "a thread for each point" + (loops.empty() ? std::string(", in order") : loops) + ", " + grid;
+  return (schedule.together > 1 ? "a thread for " + std::to_string(schedule.together) + " points at a time"
+                                : std::string("a thread for each point")) +
+         (loops.empty() ? std::string(", in order") : loops) + ", " + grid;
 }
 
 }  // namespace collet::codegen

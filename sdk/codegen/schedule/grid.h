@@ -17,6 +17,7 @@
 #include "sdk/codegen/schedule/grid_transpose.h"
 #include "sdk/codegen/schedule/grid_updates.h"
 #include "sdk/codegen/schedule/grid_warpgroups.h"
+#include "sdk/codegen/schedule/split_reduction.h"
 
 namespace collet::codegen {
 
@@ -47,12 +48,13 @@ struct GridSchedule {
   /// pass to the next; an iteration of a loop with lanes computes all lanes. 0 if there are too many, so that every pass
   /// computes them again.
   int kept = 0;
-  bool in_order =
-      /// For kRows: each thread computes adjacent points, and the partial results are combined in the order of the
-      /// threads.
-      false;
+  /// For kRows: each thread computes adjacent points, and the partial results are combined in the order of the threads.
+  bool in_order = false;
+  int together = 1;  ///< for kThreadPerPoint: points that a thread computes at a time
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
+  /// Blocks that a processor should be able to run at a time, which limits the registers of a thread; 0 for no limit.
+  uint32_t resident_blocks = 0;
   /// Bytes of shared memory that a block gets when it is started; 0 if the kernel declares its shared memory.
   uint32_t shared_bytes = 0;
   /// Arrays of which the kernel copies boxes, see KernelCall::maps.
@@ -83,8 +85,8 @@ GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const 
 /// Returns the schedule of an attention that choose_attention has accepted.
 GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention, const GridLimits& limits);
 
-/// Returns the number of rows below which processors would be idle, so that a reduction should be split into parts.
-int64_t few_rows(const Kernel& kernel, const GridLimits& limits);
+/// Returns when a reduction should be split into parts, because processors would be idle.
+SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits);
 
 /// Returns the schedule as text, such as "rows, 32 threads each, 100 blocks of 128 threads".
 std::string print_schedule(const GridSchedule& schedule);

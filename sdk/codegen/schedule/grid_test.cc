@@ -156,7 +156,7 @@ TEST(GridSchedule, ManyColumns_TakeAThreadEach) {
                         "  %2 = reduced f32 r0 result 0\n"
                         "  store b1[i0], %2\n"
                         "}\n"),
-            "a thread for each point of loops 0, 391 blocks of 256 threads");
+            "a thread for each point of loops 0, 98 blocks of 256 threads");
 }
 
 TEST(GridSchedule, SumOfProducts_IsComputedInTiles) {

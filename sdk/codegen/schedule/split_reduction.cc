@@ -103,7 +103,8 @@ class Splitter {
   /// Chooses the loop that is split, and the number of parts.
   bool choose() {
     rows_ = product(k_.loops, 0, k_.outer);
-    if (limits_.parts != 0) {
+    if (limits_.parts != 0 && !has_body_) {
+      if (points() < kLeastPoints) return false;
       parts_ = limits_.parts;
       for (loop_ = k_.outer; loop_ < k_.loops.size() && k_.loops[loop_].size % parts_ != 0;) ++loop_;
       return loop_ < k_.loops.size();

@@ -14,7 +14,7 @@ struct SplitLimits {
   int vector_bits = 0;  ///< bits of the vectors whose lanes may compute different rows; 0 if there are none
   /// Number of rows, or of vectors of rows, from which on all threads are busy without splitting.
   int64_t few_rows = 16;
-  /// If not 0, the number of parts, which divides the size of an inner loop; the other limits do not matter then.
+  /// If not 0, the number of parts, which divides the size of an inner loop; few_rows does not matter then.
   int64_t parts = 0;
 };
 
