@@ -11,7 +11,6 @@
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/grid.h"
-#include "sdk/codegen/schedule/grid_warpgroups.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/pack_factor.h"
 #include "sdk/codegen/schedule/pack_value.h"
@@ -274,10 +273,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     return add_kernel(k, drafts);
   }
   SplitLimits limits{target_.vector_bits};
-  if (target_.has_grid()) {
-    limits = split_limits(kernel, target_.grid);
-    if (const int64_t of_depth = depth_parts(kernel, target_.grid); of_depth > 1) limits.parts = of_depth;
-  }
+  if (target_.has_grid()) limits = split_limits(kernel, target_.grid);
   if (split_reduction(k, limits, make, parts, rest)) {
     if (!target_.has_grid()) return add_parts(parts, rest, drafts);
     add_kernel(parts, drafts);

@@ -32,7 +32,6 @@ size_t last_loop(uint64_t loops) {
 
 /// Finds the loops that are rows, columns and depth.
 bool find_product(const Kernel& kernel, TileSchedule& out) {
-  constexpr int64_t kLeast = 16;  ///< least number of rows and of columns: with fewer, most of a tile would be empty
   constexpr int64_t kLeastDepth = 8;
   const Expr* const product = summed_product(kernel);
   if (!product) return false;
@@ -64,7 +63,7 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
     o->depth = out.depth;
     find_direction(kernel, *o);
   }
-  return out.a.count >= kLeast && out.b.count >= kLeast && out.depth >= kLeastDepth;
+  return out.depth >= kLeastDepth;
 }
 
 }  // namespace
@@ -134,11 +133,17 @@ TileStorage tile_storage(uint32_t matrix_type, uint32_t sum_type, bool by_depth,
 bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& out) {
   if (!find_product(kernel, out)) return false;
   const uint32_t sum_type = kernel.reductions[0].types[0];
-  const ExprId a = before_conversion(kernel, out.a.value, sum_type);
-  const ExprId b = before_conversion(kernel, out.b.value, sum_type);
-  const uint32_t type = kernel.exprs[static_cast<size_t>(a)].type;
-  if (type == kernel.exprs[static_cast<size_t>(b)].type)
-    out.matrix_type = matrix_type_of(type, sum_type, kernel.reductions[0].tf32);
+  ExprId a = before_conversion(kernel, out.a.value, sum_type);
+  ExprId b = before_conversion(kernel, out.b.value, sum_type);
+  if (kernel.exprs[static_cast<size_t>(a)].type != kernel.exprs[static_cast<size_t>(b)].type) {
+    a = out.a.value;
+    b = out.b.value;
+  }
+  out.matrix_type = matrix_type_of(kernel.exprs[static_cast<size_t>(a)].type, sum_type, kernel.reductions[0].tf32);
+  // With fewer rows or columns, most of a tile is empty. Matrix instructions take so little time that this matters less
+  // than to read the other factor once.
+  const int64_t least = out.matrix_type != 0 ? 4 : 16;
+  if (out.a.count < least || out.b.count < least) return false;
   if (out.matrix_type != 0) {
     out.a.value = a;
     out.b.value = b;

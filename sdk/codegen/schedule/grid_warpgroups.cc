@@ -190,16 +190,16 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   return true;
 }
 
-int64_t depth_parts(const Kernel& kernel, const GridLimits& limits) {
+std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits) {
   constexpr int64_t kMostParts = 16;
   constexpr double kMemoryBytes = 13;  // that a processor reads or writes in a cycle
   constexpr double kLaunch = 4000;     // cycles of the kernel that adds the parts
   TileSchedule t;
   BoxOperand box;
-  if (!limits.warpgroups || !choose_tiles(kernel, limits, t) || t.matrix_type == 0) return 1;
+  if (!limits.warpgroups || !choose_tiles(kernel, limits, t) || t.matrix_type == 0) return std::nullopt;
   const auto bytes = static_cast<int64_t>(collet_type_bytes(t.matrix_type));
   for (const TileOperand* o : {&t.a, &t.b}) {
-    if (!find_boxes(kernel, *o, t.batch, t.matrix_type, box)) return 1;
+    if (!find_boxes(kernel, *o, t.batch, t.matrix_type, box)) return std::nullopt;
   }
   const int64_t round = round_of(t.matrix_type);
   const TileSchedule whole = t;

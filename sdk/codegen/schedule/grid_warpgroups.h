@@ -82,8 +82,8 @@ int lanes_along(const Kernel& kernel, size_t along, int most);
 /// instructions, if a factor is not an array that it can copy, or if the product is too small.
 bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSchedule& tiles, WarpgroupSchedule& out);
 
-/// Returns into how many parts the depth of a product by warpgroups should be split, so that a product with few tiles keeps
-/// all processors busy; 1 if it should not. The parts divide an inner loop.
-int64_t depth_parts(const Kernel& kernel, const GridLimits& limits);
+/// Returns into how many parts the depth of a product by warpgroups should be split, so that few tiles keep
+/// all processors busy; 1 if it should not, nullopt if warpgroups do not compute it. The parts divide an inner loop.
+std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits);
 
 }  // namespace collet::codegen
