@@ -14,7 +14,7 @@
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/pack_factor.h"
 #include "sdk/codegen/schedule/pack_value.h"
-#include "sdk/codegen/schedule/passes.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 #include "sdk/codegen/schedule/unroll_and_jam.h"
 
@@ -51,6 +51,7 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
 FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
   choose_lanes(o.pack.kernel, target_.vector_bits, 1);
+  schedule_for(o.pack.kernel, target_);
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
   }
@@ -179,6 +180,7 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   if (call.copies_b) {
     Kernel copy = panel_copy(p);
     choose_lanes(copy, target_.vector_bits, 1);
+    schedule_for(copy, target_);
     call.copy_b = function_of(copy);
   }
   d.ranges.push_back(write(result));
@@ -285,6 +287,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     if (!merged && k.copies.empty()) split_squares(k, rows_left);
     compare_as_integers(kernel);
     choose_lanes(kernel, target_.vector_bits);
+    schedule_for(kernel, target_);
   }
   if (!at_once && !again) ++time_;
   Draft d;
@@ -321,6 +324,7 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
     collapse_loops(k->kernel);
     compare_as_integers(k->kernel);
     choose_lanes(k->kernel, target_.vector_bits);
+    schedule_for(k->kernel, target_);
     add_buffers(*k, d);
     for (ValueId v : k->buffers) {
       const bool between = std::find(parts.writes.begin(), parts.writes.end(), v) != parts.writes.end();
@@ -355,7 +359,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
     return;
   }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
-  call.grain = grain_of(kernel, target_);
+  call.grain = grain_of(kernel);
   call.cost_ns = estimate_ns(kernel);
   call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }
@@ -372,7 +376,9 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
   if (!fresh) return it->second;
   const std::string name = "kernel" + std::to_string(sources_.size());
   if (target_.has_grid()) {
-    it->second = add_function({name, schedule_grid(kernel, target_.grid), false});
+    GridKernel grid = schedule_grid(kernel, target_.grid);
+    schedule_for(grid.kernel, target_);
+    it->second = add_function({name, std::move(grid), false});
   } else {
     it->second = add_function({name, kernel, false});
   }

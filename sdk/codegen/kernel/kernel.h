@@ -130,7 +130,8 @@ struct Store {
   uint32_t buffer = 0;
   ExprId value = kNoExpr;
   Index index;
-  ExprId mask = kNoExpr;  ///< a pred; nothing is written if it is false
+  ExprId mask = kNoExpr;         ///< a pred; nothing is written if it is false
+  bool bypasses_caches = false;  ///< whole vectors go past the caches
   bool operator==(const Store&) const = default;
   auto operator<=>(const Store&) const = default;
 };
@@ -148,10 +149,33 @@ struct Update {
   auto operator<=>(const Update&) const = default;
 };
 
+/// How the iterations of a loop run.
+enum class LoopKind : uint8_t {
+  kSerial,      ///< one after the other; in lanes, if it is the kernel's lane_loop
+  kUnroll,      ///< an inner loop of which each iteration is emitted by itself
+  kInterleave,  ///< `factor` iterations at a time, so that they share loads and fill each other's latency
+  /// `factor` iterations at a time, as many as there are lanes: loads that are contiguous along this loop and not along
+  /// the lanes are read by rows of such a square, and transposed in registers.
+  kTranspose,
+};
+
 struct Loop {
   int64_t size = 0;
+  LoopKind kind = LoopKind::kSerial;
+  int factor = 1;  ///< of kInterleave and kTranspose
+  /// If not 0, the loop in lanes is run in strips of so many iterations. All iterations of the loop inside run for one
+  /// strip before the next, and the accumulators of a strip are in memory.
+  int64_t strip = 0;
   bool operator==(const Loop&) const = default;
   auto operator<=>(const Loop&) const = default;
+};
+
+/// How one pass over the inner loops runs, see KernelPasses.
+struct PassSchedule {
+  int lanes = 1;     ///< of the vectorised loop; they may fill several vectors, to hide the latency of a reduction
+  int together = 1;  ///< vectors that are computed at a time, as one wider vector, to hide the latency of functions
+  bool operator==(const PassSchedule&) const = default;
+  auto operator<=>(const PassSchedule&) const = default;
 };
 
 /// One compiled function. Loops [0, outer) run over results. The others, the inner loops, run over the elements of reductions
@@ -168,6 +192,13 @@ struct Kernel {
   bool sequential = false;  ///< iterations of the outer loops must keep their order
   size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by choose_lanes; the number of loops if none is
   int lanes = 1;
+  std::vector<PassSchedule> passes;  ///< by pass; empty if no pass differs from the kernel's lanes
+  /// Expressions, in ascending order, that the first pass that computes them stores for the whole row, and from which
+  /// later passes load them.
+  std::vector<ExprId> kept;
+  bool scalable = false;  ///< vectors are as long as the processor's, see Target::scalable_bits
+  /// The lanes may hold the elements of a row in any order, the same for all loads: all lanes are reduced.
+  bool unordered = false;
 
   bool operator==(const Kernel&) const = default;
   auto operator<=>(const Kernel&) const = default;

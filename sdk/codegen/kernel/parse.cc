@@ -121,6 +121,10 @@ class Parser {
   // Each function below that returns bool returns false on failure, and then error_ says why.
   bool kernel(Kernel& k);
   bool loops(Kernel& k);
+  bool how_loop_runs(Loop& l);
+  bool passes(Kernel& k);
+  /// Reads an integer of at least 1.
+  bool count(int& out, const char* what);
   bool statement(Kernel& k);
   bool reduction(Kernel& k);
   bool reduction(Reduction& r, bool* reverse, bool* fresh);
@@ -500,6 +504,8 @@ bool Parser::store(Kernel& k) {
   if (!numbered('b', "a buffer of the kernel", buffers_, buffer)) return false;
   s.buffer = static_cast<uint32_t>(buffer);
   if (!expect("[") || !index(s.index) || !expect("]") || !expect(",") || !value(s.value) || !mask(s.mask)) return false;
+  s.bypasses_caches = take("past");
+  if (s.bypasses_caches && !expect("caches")) return false;
   k.stores.push_back(std::move(s));
   return true;
 }
@@ -550,20 +556,57 @@ bool Parser::loops(Kernel& k) {
       if (laned) return complain(token_, "two loops with lanes");
       laned = true;
       advance();
-      int64_t lanes = 0;
-      if (!integer(lanes)) return false;
-      if (lanes < 1 || lanes > INT32_MAX) return complain(last_, "lanes must be at least 1");
-      k.lanes = static_cast<int>(lanes);
+      if (!count(k.lanes, "lanes")) return false;
       k.lane_loop = k.loops.size();
     }
     k.loops.push_back({size});
+    if (!how_loop_runs(k.loops.back())) return false;
     if (outer) k.outer = k.loops.size();
   }
   if (is("no") && !laned && !k.loops.empty()) {
     advance();
     k.lane_loop = k.loops.size();
-    return expect("lanes");
+    if (!expect("lanes")) return false;
   }
+  return passes(k);
+}
+
+bool Parser::how_loop_runs(Loop& l) {
+  if (take("unroll")) {
+    l.kind = LoopKind::kUnroll;
+  } else if (is("interleave") || is("transpose")) {
+    l.kind = is("interleave") ? LoopKind::kInterleave : LoopKind::kTranspose;
+    advance();
+    if (!count(l.factor, "iterations at a time")) return false;
+  }
+  return !take("strip") || (integer(l.strip) && (l.strip > 0 || complain(last_, "a strip has at least 1 iteration")));
+}
+
+bool Parser::passes(Kernel& k) {
+  while (take("pass")) {
+    PassSchedule pass;
+    if (!expect(std::to_string(k.passes.size())) || !expect(":") || !expect("lanes") || !count(pass.lanes, "lanes"))
+      return false;
+    if (!expect("together") || !count(pass.together, "vectors together")) return false;
+    k.passes.push_back(pass);
+  }
+  if (!take("keep")) return true;
+  // The expressions follow, so only the verifier can tell whether they exist.
+  do {
+    uint64_t number = 0;
+    if (token_.kind != Token::kExpr || !unsigned_number(token_.text.substr(1), INT32_MAX, number))
+      return fail("an expression");
+    advance();
+    k.kept.push_back(static_cast<ExprId>(number));
+  } while (take(","));
+  return true;
+}
+
+bool Parser::count(int& out, const char* what) {
+  int64_t x = 0;
+  if (!integer(x)) return false;
+  if (x < 1 || x > INT32_MAX) return complain(last_, std::string(what) + " must be at least 1");
+  out = static_cast<int>(x);
   return true;
 }
 
@@ -577,6 +620,8 @@ bool Parser::kernel(Kernel& k) {
   if (!take("buffers") && !take("buffer")) return fail("'buffers'");
   if (!expect(")")) return false;
   k.sequential = take("sequential");
+  k.scalable = take("scalable");
+  k.unordered = take("unordered");
   if (!expect("{") || !loops(k)) return false;
   loops_ = k.loops.size();
   while (!is("}")) {

@@ -196,7 +196,7 @@ void Printer::exprs(const Kernel& k) {
 
 void Printer::store(const Store& s) {
   line("store b" + std::to_string(s.buffer) + "[" + print_index(s.index) + "], " + expr_name(s.value) +
-       if_mask(s.mask));
+       if_mask(s.mask) + (s.bypasses_caches ? " past caches" : ""));
 }
 
 void Printer::update(const Update& u) {
@@ -210,16 +210,34 @@ void Printer::update(const Update& u) {
   }
 }
 
+/// Returns what the schedule says of a loop, besides its lanes.
+std::string how_loop_runs(const Loop& l) {
+  std::string out;
+  if (l.kind == LoopKind::kUnroll) out = " unroll";
+  if (l.kind == LoopKind::kInterleave) out = " interleave " + number(l.factor);
+  if (l.kind == LoopKind::kTranspose) out = " transpose " + number(l.factor);
+  return out + (l.strip != 0 ? " strip " + number(l.strip) : "");
+}
+
 void Printer::kernel(const Kernel& k) {
   line("kernel (" + std::to_string(k.buffers) + (k.buffers == 1 ? " buffer)" : " buffers)") +
-       (k.sequential ? " sequential {" : " {"));
+       (k.sequential ? " sequential" : "") + (k.scalable ? " scalable" : "") + (k.unordered ? " unordered" : "") +
+       " {");
   ++depth_;
   for (size_t l = 0; l < k.loops.size(); ++l) {
     const bool in_lanes = l == k.lane_loop && (l > 0 || k.lanes != 1);
     line((l < k.outer ? "outer i" : "inner i") + std::to_string(l) + ": " + number(k.loops[l].size) +
-         (in_lanes ? " lanes " + number(k.lanes) : ""));
+         (in_lanes ? " lanes " + number(k.lanes) : "") + how_loop_runs(k.loops[l]));
   }
   if (!k.loops.empty() && k.lane_loop == k.loops.size()) line("no lanes");
+  for (size_t i = 0; i < k.passes.size(); ++i)
+    line("pass " + std::to_string(i) + ": lanes " + number(k.passes[i].lanes) + " together " +
+         number(k.passes[i].together));
+  if (!k.kept.empty()) {
+    std::string text;
+    for (const ExprId e : k.kept) text += (text.empty() ? "keep " : ", ") + expr_name(e);
+    line(text);
+  }
   exprs(k);
   for (const Store& s : k.stores) store(s);
   for (const Update& u : k.updates) update(u);

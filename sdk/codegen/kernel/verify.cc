@@ -7,6 +7,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/names.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/kernel/print.h"
 
 namespace collet::codegen {
@@ -78,7 +79,7 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : k_(kernel) {}
 
   Status run() {
-    if (!loops() || !kernel_exprs() || !reductions() || !levels() || !stores() || !scan() || !lanes()) {
+    if (!loops() || !kernel_exprs() || !reductions() || !levels() || !stores() || !scan() || !lanes() || !schedule()) {
       return {COLLET_INVALID_ARGUMENT, "kernel: " + error_};
     }
     return {};
@@ -92,6 +93,9 @@ class Verifier {
   bool levels();
   bool scan();
   bool lanes();
+  bool schedule();
+  bool kinds_of_loops();
+  bool interleaves(size_t loop);
 
   // Checks that kernels and bodies share. `exprs` are the expressions of one of them.
   bool expr(const std::vector<Expr>& exprs, size_t k, const Types* arguments);
@@ -505,6 +509,117 @@ bool Verifier::lanes() {
   return check(std::all_of(k_.reductions.begin(), k_.reductions.end(),
                            [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER; }),
                "a body is not reduced across lanes");
+}
+
+bool Verifier::interleaves(size_t loop) {
+  if (k_.lanes > 1 && k_.lane_loop >= k_.outer)
+    return check(loop + 1 == k_.outer && k_.outer + 1 == k_.loops.size() && !k_.reductions.empty(),
+                 "with lanes inside, only the last outer loop of a reduction over one loop is interleaved");
+  const bool is_unrolled = k_.outer == k_.loops.size() || k_.loops[k_.outer].kind == LoopKind::kUnroll;
+  if (!check(is_unrolled, "with lanes outside, inner loops within an interleaved one are unrolled")) return false;
+  const bool stores_inside = std::any_of(k_.stores.begin(), k_.stores.end(), [&](const Store& s) {
+    uint64_t d = deps_[static_cast<size_t>(s.value)];
+    if (s.mask != kNoExpr) d |= deps_[static_cast<size_t>(s.mask)];
+    for (const auto& t : s.index.terms) d |= deps_[static_cast<size_t>(t.first)];
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+      if (s.index.coefficient(l) != 0) return true;
+    }
+    return (d & inner_) != 0;
+  });
+  return check(!stores_inside, "there are stores in inner loops within an interleaved one");
+}
+
+bool Verifier::kinds_of_loops() {
+  constexpr int kMostAtATime = 64;
+  const bool is_by_rows = k_.lane_loop < k_.loops.size() && k_.loops[k_.lane_loop].strip != 0;
+  int interleaved = 0;
+  for (size_t l = 0; l < k_.loops.size(); ++l) {
+    const Loop& loop = k_.loops[l];
+    at("loop i" + std::to_string(l));
+    const bool is_inner = l >= k_.outer;
+    const bool is_strip = loop.strip == 0 || (l == k_.lane_loop && l + 1 == k_.outer && loop.strip % k_.lanes == 0);
+    if (!check(is_strip, "strips are of whole vectors of the last outer loop, which is in lanes")) return false;
+    if (loop.strip != 0 && !check(k_.outer + 1 == k_.loops.size() && !k_.reductions.empty(),
+                                  "strips are of a kernel that reduces over one loop"))
+      return false;
+    switch (loop.kind) {
+      case LoopKind::kSerial:
+        if (!check(loop.factor == 1, "a factor of a serial loop")) return false;
+        break;
+      case LoopKind::kUnroll:
+        if (!check(is_inner && !k_.scan, "only inner loops of a reduction are unrolled")) return false;
+        if (!check(k_.lane_loop < k_.outer, "a loop in lanes is unrolled")) return false;
+        break;
+      case LoopKind::kInterleave:
+        if (!check(loop.factor >= 2 && loop.factor <= kMostAtATime, "its factor is not in 2 to 64")) return false;
+        if (!check((l != k_.lane_loop || k_.lanes == 1) && !k_.sequential && !k_.scan && k_.updates.empty(),
+                   "its iterations have an order, or are in lanes"))
+          return false;
+        if (!check(!is_inner || is_by_rows, "an inner loop is interleaved only if outer ones run in strips"))
+          return false;
+        if (!is_inner && !interleaves(l)) return false;
+        interleaved += is_inner ? 0 : 1;
+        break;
+      case LoopKind::kTranspose:
+        if (!check(is_plain(k_) && l + 1 == k_.loops.size() && l != 0 && l != k_.lane_loop,
+                   "only the last loop of a plain kernel is transposed"))
+          return false;
+        if (!check(loop.factor == k_.lanes && k_.lanes > 1, "a square has as many iterations as lanes")) return false;
+        break;
+    }
+  }
+  at("loops");
+  const bool all_alike = std::all_of(
+      k_.loops.begin() + static_cast<ptrdiff_t>(k_.outer), k_.loops.end(),
+      [&](const Loop& l) { return (l.kind == LoopKind::kUnroll) == (k_.loops[k_.outer].kind == LoopKind::kUnroll); });
+  if (!check(all_alike, "some inner loops are unrolled, and others are not")) return false;
+  const bool squares =
+      std::any_of(k_.loops.begin(), k_.loops.end(), [](const Loop& l) { return l.kind == LoopKind::kTranspose; });
+  const int most = squares ? 0 : k_.lanes > 1 && k_.lane_loop >= k_.outer ? 1 : 2;
+  return check(interleaved <= most, "too many loops are interleaved");
+}
+
+bool Verifier::schedule() {
+  if (!kinds_of_loops()) return false;
+  at("schedule");
+  if (k_.passes.empty() && k_.kept.empty()) return check(!k_.unordered || k_.lanes > 1, "no lanes to be in any order");
+  const KernelPasses passes(k_);
+  if (!check(k_.passes.empty() || k_.passes.size() == static_cast<size_t>(passes.last()) + 1,
+             "it has another number of passes than the kernel"))
+    return false;
+  for (const PassSchedule& p : k_.passes) {
+    const bool fits = p.lanes >= k_.lanes && p.lanes <= kMostLanes && p.lanes % k_.lanes == 0;
+    if (!check(fits && (p.lanes & (p.lanes - 1)) == 0, "the lanes of a pass are no multiple of the kernel's"))
+      return false;
+    if (!check(p.together >= 1 && int64_t{p.together} * p.lanes <= kMostLanes, "too many vectors together"))
+      return false;
+    const auto pass = static_cast<int>(&p - k_.passes.data());
+    bool reduces = false;
+    for (size_t r = 0; r < k_.reductions.size(); ++r) reduces = reduces || passes.reduction_pass(r) == pass;
+    const bool widens = passes.lanes_inside() && reduces && !k_.scan;
+    if (!check(p.lanes == k_.lanes || widens, "only passes that reduce lanes have more of them than the kernel"))
+      return false;
+    const bool is_apart = !reduces && !k_.scan && !k_.sequential && k_.updates.empty() && !k_.scalable &&
+                          !passes.is_straight() && passes.side_unroll() == 1;
+    if (!check(p.together == 1 || (is_apart && k_.lanes > 1 && (passes.lanes_inside() || is_plain(k_))),
+               "only passes without a reduction, whose points have no order, compute vectors together"))
+      return false;
+  }
+  if (!check(k_.kept.empty() || k_.lanes == 1 || passes.lanes_inside(), "values of rows in lanes are kept"))
+    return false;
+  ExprId before = kNoExpr;
+  for (const ExprId k : k_.kept) {
+    if (!check(k > before && static_cast<size_t>(k) < k_.exprs.size(), "kept expressions are out of order"))
+      return false;
+    before = k;
+    const bool is_of_row = (deps_[static_cast<size_t>(k)] & inner_) == inner_ && inner_ != 0;
+    if (!check(is_of_row, "%" + std::to_string(k) + " is kept, but is no value of a row")) return false;
+    const uint32_t kind = collet_type_kind(k_.exprs[static_cast<size_t>(k)].type);
+    if (!check(kind != COLLET_KIND_COMPLEX && kind != COLLET_KIND_PRED,
+               "%" + std::to_string(k) + " is kept, but is no real number"))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/emit.h"
 
-#include <llvm/TargetParser/Triple.h>
-
 #include <algorithm>
 
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
-#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {
@@ -53,9 +50,8 @@ void set_function_attributes(llvm::Function* f, const Target& target) {
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,
                             bool whole) {
   const int bytes = target.vector_bits / 8;
-  const bool bypasses = !whole && llvm::Triple(module.getTargetTriple()).isX86() && bytes >= 32 &&
-                        std::any_of(kernel.stores.begin(), kernel.stores.end(),
-                                    [&](const Store& s) { return bypasses_caches(kernel, s, target); });
+  const bool bypasses = !whole && std::any_of(kernel.stores.begin(), kernel.stores.end(),
+                                              [](const Store& s) { return s.bypasses_caches; });
   if (!bypasses) return KernelEmitter(kernel, module, target, name).run(whole);
   llvm::Function* const cached = KernelEmitter(kernel, module, target, name + "_cached").run();
   cached->setLinkage(llvm::Function::InternalLinkage);

@@ -27,7 +27,7 @@ constexpr int64_t kGroupBlocks = 16;
 using llvm::BasicBlock;
 
 KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
-    : k_(kernel), passes_(kernel, target), ir_(module, target), b_(ir_.b) {
+    : k_(kernel), passes_(kernel), ir_(module, target), b_(ir_.b) {
   Type* ptr = b_.getPtrTy();
   Type* i64 = b_.getInt64Ty();
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
@@ -36,7 +36,7 @@ KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const T
 }
 
 KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within)
-    : k_(kernel), passes_(kernel, target), ir_(module, target), b_(ir_.b), function_(within) {}
+    : k_(kernel), passes_(kernel), ir_(module, target), b_(ir_.b), function_(within) {}
 
 void KernelEmitter::read_bases(Value* buffers) {
   for (uint32_t i = 0; i < k_.buffers; ++i) {
@@ -89,7 +89,7 @@ std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(
 void KernelEmitter::begin() {
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
-  if (passes_.is_scalable()) ir_.use_scalable_vectors();
+  if (k_.scalable) ir_.use_scalable_vectors();
   read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
 }
@@ -107,8 +107,7 @@ llvm::Function* KernelEmitter::run_bypassing(llvm::Function* otherwise, int alig
   begin();
   Value* places = b_.getInt64(0);
   for (const Store& s : k_.stores) {
-    if (bypasses_caches(k_, s, ir_.target))
-      places = b_.CreateOr(places, b_.CreatePtrToInt(bases_[s.buffer], b_.getInt64Ty()));
+    if (s.bypasses_caches) places = b_.CreateOr(places, b_.CreatePtrToInt(bases_[s.buffer], b_.getInt64Ty()));
   }
   BasicBlock* const aligned = BasicBlock::Create(ir_.context(), "aligned", function_);
   BasicBlock* const other = BasicBlock::Create(ir_.context(), "other", function_);
@@ -174,7 +173,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   }
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = fills_vectors(l, w);
-  if (passes_.is_straight() && passes_.side_unroll() == 1 && (ranged || !full) && passes_.has_masks()) {
+  if (passes_.is_straight() && passes_.side_unroll() == 1 && (ranged || !full) && has_masks()) {
     // The unrolled body is long, so it is emitted only once, with a mask that serves full vectors and the tail.
     loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
@@ -202,7 +201,7 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
     vectors(begin, main_end, w);
   }
   if (full || (!ranged && emit_short_vectors(l, w, body))) return;
-  if (!passes_.has_masks()) {
+  if (!has_masks()) {
     loop(main_end, end, 1, [&](Value* i) {
       iv_[l] = i;
       body();
@@ -255,7 +254,7 @@ KernelEmitter::Interior KernelEmitter::interior(size_t l) const {
 
 bool KernelEmitter::may_repeat_body() const {
   constexpr size_t kMostInstructions = 48;
-  return k_.lanes > 1 && k_.lane_loop < k_.outer && passes_.has_masks() && !ir_.is_scalable() && !k_.scan &&
+  return k_.lanes > 1 && k_.lane_loop < k_.outer && has_masks() && !ir_.is_scalable() && !k_.scan &&
          k_.updates.empty() && !whole_ && k_.exprs.size() <= kMostInstructions;
 }
 
@@ -454,7 +453,9 @@ void KernelEmitter::side_iterations() {
     }
     iv_plus_.assign(iv_plus_.size(), 0);
   };
-  // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
+  // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address. Values of the
+  // loops around are those of the first iteration again afterwards.
+  const std::vector<Val> around = vals_;
   std::vector<std::vector<Val>> values;
   each([&] {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
@@ -470,6 +471,7 @@ void KernelEmitter::side_iterations() {
     vals_ = *computed++;
     for (const Store& s : k_.stores) store(s);
   });
+  vals_ = around;
 }
 
 void KernelEmitter::interleaved_rows() {

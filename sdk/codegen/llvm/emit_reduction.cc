@@ -42,7 +42,7 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   const uint32_t type = r.types[0];
   const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
   // On a grid, vectors divide the loop's size.
-  const bool tail = passes_.lanes_inside() && !passes_.has_masks() && !ir_.target.has_grid();
+  const bool tail = passes_.lanes_inside() && !has_masks() && !ir_.target.has_grid();
   Accumulator a;
   a.reduction = reduction;
   if (is_extremum(r)) {

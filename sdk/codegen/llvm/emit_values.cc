@@ -308,7 +308,7 @@ Val KernelEmitter::load(const Expr& i) {
   if (const ExprId t = i.mask == kNoExpr ? repeating_term(i.index) : kNoExpr; t != kNoExpr) return load_repeated(i, t);
   Lanes where = lanes(i.index);
   if (i.mask != kNoExpr) avoid_unmapped(i.mask, where);
-  if (passes_.is_unordered() && where.stride == 1 && !mask_ && lanes_ >= 2 * ir_.target.vector_bits / 32)
+  if (k_.unordered && where.stride == 1 && !mask_ && lanes_ >= 2 * ir_.target.vector_bits / 32)
     return {load_halves(ir_, bases_[i.buffer], where)};
   return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
 }
@@ -323,7 +323,7 @@ void KernelEmitter::store(const Store& s) {
     return;
   }
   if (mask_) m = m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
-  where.bypasses_caches = bypasses_ && !m && lanes_ >= k_.lanes && bypasses_caches(k_, s, ir_.target);
+  where.bypasses_caches = bypasses_ && !m && lanes_ >= k_.lanes && s.bypasses_caches;
   if (where.bypasses_caches) where.aligned = ir_.target.vector_bits / 8 / static_cast<int64_t>(collet_type_bytes(type));
   store_lanes(ir_, bases_[s.buffer], type, where, x, m);
 }

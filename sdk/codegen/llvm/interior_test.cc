@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
-#include "sdk/codegen/schedule/passes.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -109,7 +110,8 @@ TEST_P(Interior, OfInterleavedRows_HasTheSameResults) {
     ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
     EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(), [&](auto kernel) {
       choose_lanes(kernel.second, GetParam());
-      const KernelPasses passes(kernel.second, jit->target());
+      schedule_for(kernel.second, jit->target());
+      const KernelPasses passes(kernel.second);
       return passes.row_unroll() > 1 && passes.side_unroll() > 1;
     }));
   }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/ir.h"
-#include "sdk/codegen/schedule/passes.h"
 
 namespace collet::codegen {
 
@@ -223,6 +223,9 @@ class KernelEmitter {
   /// Computes a prefix scan across the lanes of `x`: lane i becomes the combination of lanes 0 to i, in reverse of lanes i to
   /// the last.
   Val prefix_lanes(const Reduction& r, Val x, bool reverse);
+
+  /// True if the tail of a loop in lanes is one masked vector, instead of one element at a time.
+  bool has_masks() const { return ir_.target.masks || k_.scalable; }
 
   // Values.
   const Val& val(ExprId t) const { return vals_[static_cast<size_t>(t)]; }

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
 #include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/testing/kernel_harness.h"
@@ -36,6 +41,75 @@ void compare_random_kernels(const Target& target, int count) {
     cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
   }
   compare_with_evaluator(*jit, cases);
+}
+
+/// Schedules a kernel, whose lanes are chosen, at random: the results must not depend on what a rule would find worth it.
+class RandomSchedules {
+ public:
+  explicit RandomSchedules(uint64_t seed) : random_(seed) {}
+
+  void change(Kernel& k) {
+    constexpr int64_t kMostUnrolled = 40;
+    if (chance() && inner_points(k) <= kMostUnrolled) {
+      for (size_t l = k.outer; l < k.loops.size(); ++l) k.loops[l].kind = LoopKind::kUnroll;
+    }
+    for (size_t l = 0; l < k.outer; ++l) {
+      if (!chance() || (l == k.lane_loop && k.lanes > 1)) continue;
+      k.loops[l].kind = LoopKind::kInterleave;
+      k.loops[l].factor = 2 + static_cast<int>(random_() % 3);
+    }
+    const KernelPasses passes(k);
+    if (chance()) {
+      for (int i = 0; i <= passes.last(); ++i) {
+        // Only passes that reduce have more lanes than the kernel, and only the others have vectors together.
+        bool reduces = false;
+        for (size_t r = 0; r < k.reductions.size(); ++r) reduces = reduces || passes.reduction_pass(r) == i;
+        const int times = 1 << random_() % 3;
+        const bool widens = reduces && passes.lanes_inside();
+        k.passes.push_back({k.lanes * (widens ? times : 1), widens ? 1 : times});
+      }
+    }
+    for (size_t e = 0; e < k.exprs.size() && passes.last() > 0; ++e) {
+      if (k.exprs[e].op == ExprOp::kOp && passes.level_of(static_cast<ExprId>(e)) == k.loops.size() && chance())
+        k.kept.push_back(static_cast<ExprId>(e));
+    }
+  }
+
+ private:
+  bool chance() { return random_() % 2 == 0; }
+
+  std::mt19937_64 random_;
+};
+
+/// COLLET_RANDOM_KERNELS sets how many kernels are compared, from other seeds than by default.
+TEST_P(RandomKernelsTest, ScheduledAtRandom_LeaveWhatTheEvaluatorDoes) {
+  constexpr int64_t kAtATime = 300;
+  const char* const more = std::getenv("COLLET_RANDOM_KERNELS");
+  const int64_t count = more ? std::atoll(more) : kAtATime;
+  const uint64_t seed = more ? std::random_device()() : 7;
+  const Target target = machine_of(GetParam());
+  RandomKernels generator(static_cast<uint64_t>(target.vector_bits) + seed);
+  RandomSchedules schedules(seed);
+  int64_t refused = 0;
+  for (int64_t done = 0; done < count && !HasFailure(); done += kAtATime) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::unique_ptr<Jit> jit;
+    ASSERT_TRUE(Jit::create(target, jit).ok());
+    std::vector<KernelCase> cases;
+    for (int64_t i = 0; i < kAtATime; ++i) {
+      Kernel kernel = generator.next();
+      if (i % 2 == 0) collapse_loops(kernel);
+      if (i % 3 != 0) choose_lanes(kernel, target.vector_bits);
+      schedules.change(kernel);
+      if (verify_kernel(kernel).ok()) {
+        cases.push_back({"random schedule " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
+      } else {
+        ++refused;
+      }
+    }
+    compare_scheduled(*jit, cases);
+  }
+  EXPECT_LT(refused, std::max(count, kAtATime) * 3 / 4);
 }
 
 TEST_P(RandomKernelsTest, Compiled_LeaveWhatTheEvaluatorDoes) {

@@ -9,6 +9,7 @@
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -40,6 +41,7 @@ bool compare(int vector_bits, const std::string& text, uint32_t stored = 0) {
   for (KernelPlan* p : {&plan, &rest}) {
     if (p->kernel.loops.empty()) continue;
     choose_lanes(p->kernel, vector_bits);
+    schedule_for(p->kernel, machine_of(vector_bits));
     const Status verified = verify_kernel(p->kernel);
     EXPECT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(p->kernel);
     FunctionSource& f = sources.emplace_back();

@@ -8,8 +8,9 @@
 #include <algorithm>
 
 #include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
-#include "sdk/codegen/schedule/passes.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -169,8 +170,9 @@ TEST_P(Rows, OfFewVectors_AreInterleaved) {
   }
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
-  const auto interleaved = [&](const KernelCase& c) {
-    const KernelPasses passes(c.kernel, jit->target());
+  const auto interleaved = [&](KernelCase c) {
+    schedule_for(c.kernel, jit->target());
+    const KernelPasses passes(c.kernel);
     return passes.lanes_inside() && passes.side_unroll() > 1;
   };
   if (GetParam() > 128) {
@@ -194,7 +196,8 @@ TEST_P(Rows, OfBf16_AreReducedInAnyOrder) {
   }
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
-  EXPECT_TRUE(KernelPasses(cases.back().kernel, jit->target()).is_unordered());
+  schedule_for(cases.back().kernel, jit->target());
+  EXPECT_TRUE(cases.back().kernel.unordered);
   compare_with_evaluator(*jit, cases);
 }
 

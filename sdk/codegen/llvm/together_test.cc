@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
-#include "sdk/codegen/schedule/passes.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
@@ -26,8 +27,9 @@ Kernel kernel_of(int vector_bits, const std::string& lines) {
 }
 
 /// Returns how many vectors the last pass over the kernel computes at a time.
-int together(const Kernel& kernel, const Target& target) {
-  const KernelPasses passes(kernel, target);
+int together(Kernel kernel, const Target& target) {
+  schedule_for(kernel, target);
+  const KernelPasses passes(kernel);
   return passes.together(passes.last());
 }
 

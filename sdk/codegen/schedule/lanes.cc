@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/kernel/transform.h"
 
 namespace collet::codegen {
@@ -305,19 +306,6 @@ bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& tar
          std::none_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
            return e.op == ExprOp::kInRange || (e.op == ExprOp::kLoad && e.buffer == store.buffer);
          });
-}
-
-bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop) {
-  const Expr& e = kernel.exprs[k];
-  if (e.op != ExprOp::kLoad || e.index.coefficient(loop) != 1) return false;
-  if (e.mask != kNoExpr && (deps[static_cast<size_t>(e.mask)] >> loop & 1) != 0) return false;
-  if (kernel.loops[loop].size < 2) return false;
-  const int64_t apart = e.index.coefficient(kernel.lane_loop);
-  if (apart >= -1 && apart <= 1) return false;
-  if (collet_type_kind(e.type) == COLLET_KIND_COMPLEX) return false;
-  const uint64_t both = uint64_t{1} << loop | uint64_t{1} << kernel.lane_loop;
-  return std::none_of(e.index.terms.begin(), e.index.terms.end(),
-                      [&](const auto& t) { return (deps[static_cast<size_t>(t.first)] & both) != 0; });
 }
 
 size_t transposing_loop(const Kernel& kernel) {

@@ -53,7 +53,4 @@ bool reduces_rows(const Kernel& kernel);
 /// multiples of a vector.
 bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& target);
 
-/// True if expression `k` is a load that is transposed along `loop`, see transposing_loop.
-bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);
-
 }  // namespace collet::codegen

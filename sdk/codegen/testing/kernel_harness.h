@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/jit.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_cases.h"
 
 /// \file
@@ -27,8 +30,8 @@ inline Target machine_of(int vector_bits) {
   return target;
 }
 
-/// Runs each of the kernels, whose lanes have been chosen, on the machine of `jit` and by the evaluator, and compares.
-inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& cases) {
+/// Runs each of the kernels as its schedule says on the machine of `jit` and by the evaluator, and compares.
+inline void compare_scheduled(Jit& jit, const std::vector<KernelCase>& cases) {
   std::vector<FunctionSource> sources;
   for (size_t i = 0; i < cases.size(); ++i) {
     FunctionSource& f = sources.emplace_back();
@@ -37,6 +40,8 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
   }
   std::unique_ptr<LoadedCode> code;
   const Status compiled = jit.compile(sources, false, code);
+  for (size_t i = 0; i < cases.size() && !compiled.ok(); ++i)  // finds the one that is to blame
+    EXPECT_TRUE(jit.compile({sources[i]}, false, code).ok()) << print_kernel(cases[i].kernel);
   ASSERT_TRUE(compiled.ok()) << compiled.message();
   for (size_t i = 0; i < cases.size(); ++i) {
     const Kernel& k = cases[i].kernel;
@@ -58,6 +63,20 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
       }
     });
   }
+}
+
+/// Schedules each of the kernels, whose lanes have been chosen, and compares as compare_scheduled does.
+inline void compare_with_evaluator(Jit& jit, std::vector<KernelCase> cases) {
+  for (KernelCase& c : cases) {
+    schedule_for(c.kernel, jit.target());
+    const Status scheduled = verify_kernel(c.kernel);
+    ASSERT_TRUE(scheduled.ok()) << scheduled.message() << "\n" << print_kernel(c.kernel);
+    Kernel again;
+    const Status read = parse_kernel(print_kernel(c.kernel), again);
+    ASSERT_TRUE(read.ok()) << read.message() << "\n" << print_kernel(c.kernel);
+    ASSERT_TRUE(again == c.kernel) << print_kernel(c.kernel);
+  }
+  compare_scheduled(jit, cases);
 }
 
 }  // namespace collet::codegen

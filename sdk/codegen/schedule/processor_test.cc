@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/processor.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/schedule/lanes.h"
+
+namespace collet::codegen {
+namespace {
+
+Target machine(int vector_bits) {
+  Target t;
+  t.triple = "x86_64-unknown-linux-gnu";
+  t.vector_bits = vector_bits;
+  t.masks = vector_bits >= 512;
+  return t;
+}
+
+/// Returns the lines of a scheduled kernel before its first expression, and its stores.
+std::string schedule_of(const std::string& body, const Target& target) {
+  Kernel kernel;
+  const Status read = parse_kernel("kernel (4 buffers) {\n" + body + "}\n", kernel);
+  EXPECT_TRUE(read.ok()) << read.message() << body;
+  choose_lanes(kernel, target.vector_bits);
+  schedule_for(kernel, target);
+  const Status verified = verify_kernel(kernel);
+  EXPECT_TRUE(verified.ok()) << verified.message() << print_kernel(kernel);
+  std::istringstream lines(print_kernel(kernel));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_expression = line.starts_with("  %") || line.starts_with("  r") || line.starts_with("}");
+    if (!is_expression && (!line.starts_with("  store") || line.ends_with("past caches"))) out += line + "\n";
+  }
+  return out;
+}
+
+TEST(ProcessorSchedule, Functions_AreComputedTogether) {
+  const std::string body = "outer i0: 1000\n%0 = load f32 b0[i0]\n%1 = tanh f32 %0\nstore b1[i0], %1\n";
+  EXPECT_EQ(schedule_of(body, machine(512)),
+            "kernel (4 buffers) {\n  outer i0: 1000 lanes 16\n  pass 0: lanes 16 together 2\n");
+  EXPECT_EQ(schedule_of(body, machine(256)),
+            "kernel (4 buffers) {\n  outer i0: 1000 lanes 8\n  pass 0: lanes 8 together 4\n");
+}
+
+TEST(ProcessorSchedule, CheapReduction_HasSeveralVectorsOfSums) {
+  EXPECT_EQ(schedule_of("outer i0: 3\ninner i1: 4096\n%0 = load f32 b0[4096*i0 + i1]\nr0 = reduce add f32 %0 init "
+                        "identity\n%1 = reduced f32 r0 result 0\nstore b1[i0], %1\n",
+                        machine(256)),
+            "kernel (4 buffers) {\n  outer i0: 3\n  inner i1: 4096 lanes 8\n  pass 0: lanes 32 together 1\n"
+            "  pass 1: lanes 8 together 1\n");
+}
+
+TEST(ProcessorSchedule, ShortRows_AreInterleaved) {
+  EXPECT_EQ(schedule_of("outer i0: 64\ninner i1: 24\n%0 = load f32 b0[24*i0 + i1]\nr0 = reduce add f32 %0 init "
+                        "identity\n%1 = reduced f32 r0 result 0\nstore b1[i0], %1\n",
+                        machine(256)),
+            "kernel (4 buffers) {\n  outer i0: 64 interleave 4\n  inner i1: 24 lanes 8\n");
+}
+
+TEST(ProcessorSchedule, CostlyValuesOfARow_AreKept) {
+  EXPECT_EQ(schedule_of("outer i0: 3\ninner i1: 1000\n%0 = load f32 b0[1000*i0 + i1]\n%1 = exponential f32 %0\nr0 = "
+                        "reduce add f32 %1 init identity\n%2 = reduced f32 r0 result 0\n%3 = divide f32 %1, "
+                        "%2\nstore b1[1000*i0 + i1], %3\n",
+                        machine(512)),
+            "kernel (4 buffers) {\n  outer i0: 3\n  inner i1: 1000 lanes 16\n  pass 0: lanes 32 together 1\n"
+            "  pass 1: lanes 16 together 1\n  keep %1\n");
+}
+
+TEST(ProcessorSchedule, ManyColumns_AreReducedInStrips) {
+  EXPECT_EQ(schedule_of("outer i0: 10000\ninner i1: 500\n%0 = load f32 b0[i0 + 10000*i1]\nr0 = reduce add f32 %0 init "
+                        "identity\n%1 = reduced f32 r0 result 0\nstore b1[i0], %1\n",
+                        machine(512)),
+            "kernel (4 buffers) {\n  outer i0: 10000 lanes 16 strip 2048\n  inner i1: 500 interleave 8\n");
+}
+
+TEST(ProcessorSchedule, ShortWindows_AreUnrolledAndShareLoads) {
+  EXPECT_EQ(schedule_of("outer i0: 32\nouter i1: 64\ninner i2: 3\n%0 = load f32 b0[64*i2 + i1]\n%1 = load f32 "
+                        "b1[64*i0 + 64*i2 + i1]\n%2 = multiply f32 %0, %1\nr0 = reduce add f32 %2 init identity\n%3 "
+                        "= reduced f32 r0 result 0\nstore b2[64*i0 + i1], %3\n",
+                        machine(512)),
+            "kernel (4 buffers) {\n  outer i0: 32 interleave 4\n  outer i1: 64 lanes 16\n  inner i2: 3 unroll\n");
+}
+
+TEST(ProcessorSchedule, Transposes_AreMadeInSquares) {
+  EXPECT_EQ(schedule_of("outer i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\nstore b1[i0 + 64*i1], %0\n",
+                        machine(256)),
+            "kernel (4 buffers) {\n  outer i0: 16\n  outer i1: 64 lanes 8\n  outer i2: 8 transpose 8\n");
+}
+
+TEST(ProcessorSchedule, LargeResults_GoPastTheCaches) {
+  Target target = machine(512);
+  target.second_cache = 1024;
+  const std::string body = "outer i0: 65536\n%0 = load f32 b0[i0]\nstore b1[i0], %0\n";
+  EXPECT_EQ(schedule_of(body, target),
+            "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n  store b1[i0], %0 past caches\n");
+  target.triple = "aarch64-unknown-linux-gnu";
+  EXPECT_EQ(schedule_of(body, target), "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n");
+}
+
+TEST(ProcessorSchedule, ProductsOfBf16_AreUnordered) {
+  EXPECT_EQ(
+      schedule_of("outer i0: 3\ninner i1: 2000\n%0 = load bf16 b0[2000*i0 + i1]\n%1 = convert f32 %0\nr0 = reduce "
+                  "add f32 %1 init identity\n%2 = reduced f32 r0 result 0\nstore b1[i0], %2\n",
+                  machine(512)),
+      "kernel (4 buffers) unordered {\n  outer i0: 3\n  inner i1: 2000 lanes 16\n  pass 0: lanes 64 together "
+      "1\n  pass 1: lanes 16 together 1\n");
+}
+
+TEST(ProcessorSchedule, ScalableVectors_AreNotUsedForSquares) {
+  Target target = machine(128);
+  target.triple = "riscv64-unknown-linux-gnu";
+  target.scalable_bits = 64;
+  EXPECT_EQ(schedule_of("outer i0: 1000\n%0 = load f32 b0[i0]\nstore b1[i0], %0\n", target),
+            "kernel (4 buffers) scalable {\n  outer i0: 1000 lanes 4\n");
+  EXPECT_EQ(
+      schedule_of("outer i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\nstore b1[i0 + 64*i1], %0\n", target),
+      "kernel (4 buffers) {\n  outer i0: 32\n  outer i1: 64 lanes 4\n  outer i2: 4 transpose 4\n");
+}
+
+}  // namespace
+}  // namespace collet::codegen
