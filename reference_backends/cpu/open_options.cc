@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/cpu/open_options.h"
 
+#include <collet/codegen/compile.h>
 #include <collet/codegen/target.h>
 
 #if defined(__linux__)
@@ -83,6 +84,21 @@ Status read_weights(const std::string& value, OpenOptions& out) {
                                              : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not embed or pass"};
 }
 
+/// Reads option `rule.NAME`, which switches a rule of schedules on or off.
+Status read_rule(const std::string& name, const std::string& value, OpenOptions& out) {
+  std::string known;
+  bool exists = false;
+  for (uint32_t i = 0; const char* const rule = codegen::schedule_rule_name(i); ++i) {
+    known += (known.empty() ? "" : ", ") + std::string(rule);
+    exists = exists || name == rule;
+  }
+  if (!exists) return {COLLET_INVALID_ARGUMENT, "there is no rule '" + name + "'; there are " + known};
+  if (value != "0" && value != "1") return {COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
+  std::erase(out.rules_off, name);
+  if (value == "0") out.rules_off.insert(std::upper_bound(out.rules_off.begin(), out.rules_off.end(), name), name);
+  return {};
+}
+
 /// True for the names of targets for which code can be compiled ahead of time.
 bool is_architecture(const std::string& target) {
   const std::string name = target.substr(0, target.find(':'));
@@ -130,11 +146,17 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
   }
   for (uint32_t i = 0; i < given->pairs; ++i) {
     const std::string key = given->keys[i];
+    if (const std::string prefix = "rule."; key.starts_with(prefix)) {
+      const Status s = read_rule(key.substr(prefix.size()), given->values[i], out);
+      if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};
+      continue;
+    }
     const auto* known = std::find_if(std::begin(kOptions), std::end(kOptions),
                                      [&](const KnownOption& option) { return key == option.key; });
     if (known == std::end(kOptions)) {
       return {COLLET_INVALID_ARGUMENT,
-              "cpu: no option '" + key + "'; there are features, threads, fuse, cpu, launch, verify, name and weights"};
+              "cpu: no option '" + key +
+                  "'; there are features, threads, fuse, cpu, launch, verify, name, weights and rule.NAME"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

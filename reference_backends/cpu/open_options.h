@@ -5,6 +5,7 @@
 #include <collet/codegen/status.h>
 
 #include <string>
+#include <vector>
 
 namespace collet::cpu {
 
@@ -19,9 +20,10 @@ struct OpenOptions {
   bool is_virtual = false;  ///< only compile, for the processor `cpu`, which need not be this machine's
   int threads;              ///< by default the number of usable processors; ahead of time 1
   bool fuse = true;
-  bool verify = false;       ///< check kernels after each stage, to find mistakes of the compiler
-  bool as_function = false;  ///< compile a program to one function, for one thread and without routines
-  bool is_ahead = false;     ///< compile object files and C headers ahead of time, for the architecture `cpu`
+  std::vector<std::string> rules_off;  ///< rules of schedules that are not applied, in the order of their names
+  bool verify = false;                 ///< check kernels after each stage, to find mistakes of the compiler
+  bool as_function = false;            ///< compile a program to one function, for one thread and without routines
+  bool is_ahead = false;               ///< compile object files and C headers ahead of time, for the architecture `cpu`
 
   /// The options of ahead-of-time compilation.
   struct Ahead {

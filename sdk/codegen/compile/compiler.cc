@@ -13,6 +13,7 @@
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/factorize.h"
+#include "sdk/codegen/schedule/processor.h"
 
 namespace collet::codegen {
 
@@ -412,13 +413,22 @@ Status Compiler::store_constants() {
   return {};
 }
 
+std::string Compiler::what_rules_did(Kernel kernel) const {
+  ScheduleLog log;
+  schedule_for(kernel, target_, options_.rules_off, &log);
+  std::string out;
+  for (const RuleOutcome& r : log)
+    out += std::string("//   ") + r.rule + ": " + (r.why_not ? r.why_not : "applied") + "\n";
+  return out;
+}
+
 void Compiler::keep_stages() {
   stages_.emplace_back("graph.txt", print_graph(graph_));
   stages_.emplace_back("fusion_groups.txt", groups_text_);
   std::string kernels;
   for (const FunctionSource& source : sources_) {
     if (const auto* kernel = std::get_if<Kernel>(&source.body)) {
-      kernels += "// " + source.name + "\n" + print_kernel(*kernel) + "\n";
+      kernels += "// " + source.name + "\n" + what_rules_did(*kernel) + print_kernel(*kernel) + "\n";
     } else if (const auto* grid = std::get_if<GridKernel>(&source.body)) {
       kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + print_kernel(grid->kernel) + "\n";
     }
@@ -430,6 +440,10 @@ void Compiler::keep_stages() {
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
                     PlannedProgram& out) {
   return Compiler(program, target, options, out).run();
+}
+
+const char* schedule_rule_name(uint32_t index) {
+  return schedule_rule(index);
 }
 
 }  // namespace collet::codegen

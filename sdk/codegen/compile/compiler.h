@@ -291,6 +291,10 @@ class Compiler {
   FunctionId function_of(const Kernel& kernel);
   /// Checks a kernel with verify_kernel, and stores the first error in defect_.
   void verify(const Kernel& kernel, const char* stage);
+  /// Schedules a kernel whose lanes are chosen.
+  void schedule(Kernel& kernel) const;
+  /// Returns, as comments, which rules of schedules were applied to a kernel, and why the others were not.
+  std::string what_rules_did(Kernel kernel) const;
   FunctionId add_function(FunctionSource source);
 
   // Control flow.

@@ -51,7 +51,7 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
 FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
   choose_lanes(o.pack.kernel, target_.vector_bits, 1);
-  schedule_for(o.pack.kernel, target_);
+  schedule(o.pack.kernel);
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
   }
@@ -180,7 +180,7 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   if (call.copies_b) {
     Kernel copy = panel_copy(p);
     choose_lanes(copy, target_.vector_bits, 1);
-    schedule_for(copy, target_);
+    schedule(copy);
     call.copy_b = function_of(copy);
   }
   d.ranges.push_back(write(result));
@@ -287,7 +287,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     if (!merged && k.copies.empty()) split_squares(k, rows_left);
     compare_as_integers(kernel);
     choose_lanes(kernel, target_.vector_bits);
-    schedule_for(kernel, target_);
+    schedule(kernel);
   }
   if (!at_once && !again) ++time_;
   Draft d;
@@ -324,7 +324,7 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
     collapse_loops(k->kernel);
     compare_as_integers(k->kernel);
     choose_lanes(k->kernel, target_.vector_bits);
-    schedule_for(k->kernel, target_);
+    schedule(k->kernel);
     add_buffers(*k, d);
     for (ValueId v : k->buffers) {
       const bool between = std::find(parts.writes.begin(), parts.writes.end(), v) != parts.writes.end();
@@ -364,6 +364,10 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
   call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }
 
+void Compiler::schedule(Kernel& kernel) const {
+  schedule_for(kernel, target_, options_.rules_off);
+}
+
 void Compiler::verify(const Kernel& kernel, const char* stage) {
   if (!options_.verify || !defect_.ok()) return;
   const Status verified = verify_kernel(kernel);
@@ -377,7 +381,7 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
   const std::string name = "kernel" + std::to_string(sources_.size());
   if (target_.has_grid()) {
     GridKernel grid = schedule_grid(kernel, target_.grid);
-    schedule_for(grid.kernel, target_);
+    schedule(grid.kernel);
     it->second = add_function({name, std::move(grid), false});
   } else {
     it->second = add_function({name, kernel, false});

@@ -12,7 +12,6 @@
 #include "sdk/codegen/kernel/used_range.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/lanes.h"
-#include "sdk/codegen/schedule/processor.h"
 
 namespace collet::codegen {
 namespace {
@@ -365,7 +364,7 @@ class Compiler::RowBlocksFinder {
     merge_first_loops(k, loops);
     collapse_loops(k, 1);
     choose_lanes(k, c_.target_.vector_bits, 1);
-    schedule_for(k, c_.target_);
+    c_.schedule(k);
     return true;
   }
 
@@ -508,7 +507,7 @@ bool Compiler::add_in_blocks(std::vector<KernelPlan>& kernels, ValueId result, s
     merge_first_loops(part.kernel, loops);
     collapse_loops(part.kernel, 1);
     choose_lanes(part.kernel, target_.vector_bits, 1);
-    schedule_for(part.kernel, target_);
+    schedule(part.kernel);
   }
   ++time_;
   Draft d;

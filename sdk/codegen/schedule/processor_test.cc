@@ -123,5 +123,47 @@ TEST(ProcessorSchedule, ScalableVectors_AreNotUsedForSquares) {
       "kernel (4 buffers) {\n  outer i0: 32\n  outer i1: 64 lanes 4\n  outer i2: 4 transpose 4\n");
 }
 
+TEST(ProcessorSchedule, RuleThatIsOff_DoesNothing) {
+  Kernel kernel;
+  ASSERT_TRUE(parse_kernel("kernel (2 buffers) {\nouter i0: 1000\n%0 = load f32 b0[i0]\n%1 = tanh f32 %0\n"
+                           "store b1[i0], %1\n}",
+                           kernel)
+                  .ok());
+  choose_lanes(kernel, 512);
+  const Kernel before = kernel;
+  ScheduleLog log;
+  schedule_for(kernel, machine(512), {"together"}, &log);
+  EXPECT_EQ(kernel, before);
+  schedule_for(kernel, machine(512), {"keep"});
+  EXPECT_NE(kernel, before);
+  size_t rules = 0;
+  while (schedule_rule(rules)) ++rules;
+  ASSERT_EQ(log.size(), rules);
+  for (size_t i = 0; i < rules; ++i) {
+    EXPECT_STREQ(log[i].rule, schedule_rule(i));
+    EXPECT_NE(log[i].why_not, nullptr) << log[i].rule;
+    EXPECT_EQ(std::string(log[i].why_not) == "it is switched off", std::string(log[i].rule) == "together");
+  }
+}
+
+TEST(ProcessorSchedule, EachRule_CanBeSwitchedOffAlone) {
+  const std::string bodies[] = {
+      "outer i0: 64\ninner i1: 24\n%0 = load f32 b0[24*i0 + i1]\nr0 = reduce add f32 %0 init identity\n%1 = reduced "
+      "f32 r0 result 0\nstore b1[i0], %1\n",
+      "outer i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\nstore b1[i0 + 64*i1], %0\n",
+      "outer i0: 10000\ninner i1: 500\n%0 = load f32 b0[i0 + 10000*i1]\nr0 = reduce add f32 %0 init identity\n%1 = "
+      "reduced f32 r0 result 0\nstore b1[i0], %1\n"};
+  for (const std::string& body : bodies) {
+    for (size_t i = 0; const char* const rule = schedule_rule(i); ++i) {
+      Kernel kernel;
+      ASSERT_TRUE(parse_kernel("kernel (2 buffers) {\n" + body + "}", kernel).ok());
+      choose_lanes(kernel, 512);
+      schedule_for(kernel, machine(512), {rule});
+      const Status verified = verify_kernel(kernel);
+      EXPECT_TRUE(verified.ok()) << rule << ": " << verified.message() << "\n" << print_kernel(kernel);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collet::codegen

@@ -68,11 +68,17 @@ struct CompileOptions {
   /// Checks each kernel after lowering and after scheduling, and returns INTERNAL if one breaks a rule. Meant for tests
   /// of this library.
   bool verify = false;
+  /// Names of rules of schedules that are not applied, see schedule_rule_name; others are ignored. It shows what a rule is
+  /// worth.
+  std::vector<std::string> rules_off;
   CodeForm form = CodeForm::kOneFunction;
   std::string name = "program";  ///< C name of the function of kOneFunction
   /// For kOneFunction: true stores the constants in the object code, false passes them in an additional slot.
   bool embed_constants = true;
 };
+
+/// Returns the name of a rule of schedules for processors, such as "interleave_rows"; null past the last one.
+const char* schedule_rule_name(uint32_t index);
 
 /// Object code and how to launch it.
 struct CompiledProgram {
