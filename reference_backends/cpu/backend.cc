@@ -41,6 +41,7 @@ struct collet_backend_instance {
   bool as_function = false;
   bool verify = false;
   std::vector<std::string> rules_off;
+  std::string schedules;
   collet::cpu::OpenOptions::Ahead ahead;
   uint32_t devices = 1;
   std::vector<uint32_t> peers;
@@ -118,11 +119,13 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->fuse = chosen.fuse;
     instance->verify = chosen.verify;
     instance->rules_off = chosen.rules_off;
+    instance->schedules = chosen.schedules;
     instance->kind = target.cpu;
     instance->fingerprint = target.fingerprint() + (chosen.fuse ? "" : ";unfused") +
                             (chosen.as_function ? ";function" : "") +
                             (target.routines && codegen::routine_composite(0) ? ";lapack" : "");
     for (const std::string& rule : chosen.rules_off) instance->fingerprint += ";without " + rule;
+    if (!chosen.schedules.empty()) instance->fingerprint += ";schedules " + chosen.schedules;
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
   if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
     instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
@@ -253,6 +256,7 @@ CompileOptions options_of(const collet_backend_instance& instance, const collet_
   options.fuse = instance.fuse;
   options.verify = instance.verify;
   options.rules_off = instance.rules_off;
+  options.schedules = instance.schedules;
   options.form = instance.as_function ? codegen::CodeForm::kOneFunction : codegen::CodeForm::kFunctions;
   if (instance.is_ahead) {
     const std::string said(collet_string(program, program->name), program->name.count);

@@ -73,6 +73,11 @@ Status read_verify(const std::string& value, OpenOptions& out) {
   return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
 }
 
+Status read_schedules(const std::string& value, OpenOptions& out) {
+  out.schedules = value;
+  return {};
+}
+
 Status read_name(const std::string& value, OpenOptions& out) {
   out.ahead.name = value;
   return {};
@@ -118,6 +123,7 @@ constexpr KnownOption kOptions[] = {
     {"cpu", "COLLET_CPU_NAME", read_cpu},
     {"launch", "COLLET_CPU_LAUNCH", read_launch},
     {"verify", "COLLET_CPU_VERIFY", read_verify},
+    {"schedules", "COLLET_CPU_SCHEDULES", read_schedules},
     {"name", "COLLET_CPU_ENTRY_NAME", read_name},
     {"weights", "COLLET_CPU_WEIGHTS", read_weights},
 };
@@ -156,7 +162,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (known == std::end(kOptions)) {
       return {COLLET_INVALID_ARGUMENT,
               "cpu: no option '" + key +
-                  "'; there are features, threads, fuse, cpu, launch, verify, name, weights and rule.NAME"};
+                  "'; there are features, threads, fuse, cpu, launch, verify, schedules, name, weights and rule.NAME"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

@@ -21,6 +21,7 @@ struct OpenOptions {
   int threads;              ///< by default the number of usable processors; ahead of time 1
   bool fuse = true;
   std::vector<std::string> rules_off;  ///< rules of schedules that are not applied, in the order of their names
+  std::string schedules;               ///< schedules by hand, see codegen::CompileOptions
   bool verify = false;                 ///< check kernels after each stage, to find mistakes of the compiler
   bool as_function = false;            ///< compile a program to one function, for one thread and without routines
   bool is_ahead = false;               ///< compile object files and C headers ahead of time, for the architecture `cpu`

@@ -13,6 +13,7 @@
 #include "conformance/corpus/judge.h"
 #include "conformance/oracle/bounds.h"
 #include "conformance/runner/session.h"
+#include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/support/backend_choice.h"
 #include "sdk/tool/support/elided.h"
@@ -37,7 +38,7 @@ using hlo::Literal;
 using hlo::Shape;
 
 struct Options {
-  std::string file, output, dump_to, compare, json, trace;
+  std::string file, output, dump_to, compare, json, trace, schedule;
   std::vector<std::string> inputs;
   BackendChoice backend;
   ElidedChoice elided;
@@ -276,8 +277,15 @@ int run(Options options) {
   watch_process(options.timeout);
   const Expected<std::string> text = read_program(options.file);
   if (!text.ok()) return report(text.status());
+  conformance::BackendChoice backend = options.backend;
+  if (!options.schedule.empty()) {
+    constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+    const Expected<std::string> schedules = read_file_or_pipe(options.schedule, kMostBytes);
+    if (!schedules.ok()) return report(schedules.status());
+    backend.options.emplace_back("schedules", *schedules);
+  }
   begin_task("opening " + options.backend.name);
-  const Expected<std::unique_ptr<Session>> session = Session::open(options.backend);
+  const Expected<std::unique_ptr<Session>> session = Session::open(backend);
   if (!session.ok()) return report_unopened(session.status());
   const Expected<Outcome> outcome = execute(options, *text, **session);
   begin_task(fmt::format("showing the results of '{}'", options.file));
@@ -332,6 +340,9 @@ Action add_run(CLI::App& verb) {
   verb.add_option("--dump-to", options->dump_to,
                   "Write the program before and after each stage, the plan and the artifacts to this folder")
       ->type_name("DIR");
+  verb.add_option("--schedule", options->schedule,
+                  "Schedules by hand, in place of those of the backend's rules; --dump-to shows these in kernels.txt")
+      ->type_name("FILE");
   add_number_option(verb, "--repeat", options->repeat, "Run it so many times and show the median time", 1u,
                     1000000000u);
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")

@@ -13,6 +13,7 @@
 #include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/factorize.h"
+#include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/processor.h"
 
 namespace collet::codegen {
@@ -33,6 +34,8 @@ constexpr size_t kMostInlined = 64;
 }  // namespace
 
 Status Compiler::run() {
+  if (const Status read = read_schedules(options_.schedules, schedules_); !read.ok())
+    return {read.code(), "schedules: " + read.message()};
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
   graph_.tf32_by_default = target_.has_grid() && target_.grid.tf32_by_default;
   range_.assign(graph_.values.size(), kNone);
@@ -47,6 +50,8 @@ Status Compiler::run() {
   Drafts drafts;
   COLLET_CODEGEN_TRY(block(0, drafts));
   COLLET_CODEGEN_TRY(defect_);
+  if (!schedules_.empty())
+    return {COLLET_INVALID_ARGUMENT, "schedules: this program has no '" + schedules_.begin()->first + "'"};
   finish_entry(drafts);
   coalesce_copies();
   uint32_t places = count_places(drafts);
@@ -428,7 +433,9 @@ void Compiler::keep_stages() {
   std::string kernels;
   for (const FunctionSource& source : sources_) {
     if (const auto* kernel = std::get_if<Kernel>(&source.body)) {
-      kernels += "// " + source.name + "\n" + what_rules_did(*kernel) + print_kernel(*kernel) + "\n";
+      kernels += "// " + source.name + "\n";
+      kernels += by_hand_.contains(source.name) ? "//   scheduled by hand\n" : what_rules_did(*kernel);
+      kernels += "//   schedule: " + print_actions(*kernel) + "\n" + print_kernel(*kernel) + "\n";
     } else if (const auto* grid = std::get_if<GridKernel>(&source.body)) {
       kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + print_kernel(grid->kernel) + "\n";
     }

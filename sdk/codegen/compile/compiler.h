@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -293,6 +295,8 @@ class Compiler {
   void verify(const Kernel& kernel, const char* stage);
   /// Schedules a kernel whose lanes are chosen.
   void schedule(Kernel& kernel) const;
+  /// Applies the schedule by hand of kernel `name`, if there is one.
+  void schedule_by_hand(const std::string& name, Kernel& kernel);
   /// Returns, as comments, which rules of schedules were applied to a kernel, and why the others were not.
   std::string what_rules_did(Kernel kernel) const;
   FunctionId add_function(FunctionSource source);
@@ -339,7 +343,9 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
-  Status defect_;  ///< the first error that `verify` found
+  std::map<std::string, std::string> schedules_;  ///< by hand, by kernel; those that were applied are removed
+  std::set<std::string> by_hand_;                 ///< kernels to which a schedule by hand was applied
+  Status defect_;                                 ///< the first error that `verify` or a schedule by hand found
   KernelPlan* epilogue_ =
       nullptr;  ///< epilogue offered to the product that is being added; set to null when the product uses it
 };

@@ -10,6 +10,7 @@
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/pack_factor.h"
@@ -359,13 +360,21 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
     return;
   }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
-  call.grain = grain_of(kernel);
+  call.grain = grain_of(std::get<Kernel>(sources_[call.function].body));
   call.cost_ns = estimate_ns(kernel);
   call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }
 
 void Compiler::schedule(Kernel& kernel) const {
   schedule_for(kernel, target_, options_.rules_off);
+}
+
+void Compiler::schedule_by_hand(const std::string& name, Kernel& kernel) {
+  const auto given = schedules_.extract(name);
+  if (given.empty()) return;
+  const Status applied = apply_actions(given.mapped(), kernel);
+  if (!applied.ok() && defect_.ok()) defect_ = {applied.code(), "the schedule of " + name + ": " + applied.message()};
+  by_hand_.insert(name);
 }
 
 void Compiler::verify(const Kernel& kernel, const char* stage) {
@@ -384,7 +393,9 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
     schedule(grid.kernel);
     it->second = add_function({name, std::move(grid), false});
   } else {
-    it->second = add_function({name, kernel, false});
+    Kernel scheduled = kernel;
+    schedule_by_hand(name, scheduled);
+    it->second = add_function({name, std::move(scheduled), false});
   }
   return it->second;
 }

@@ -247,6 +247,41 @@ TEST(Run, HandsOptionsToTheBackend) {
 }
 
 // Only ratios are shown, because a time does not transfer to another machine.
+TEST(Run, AppliesSchedulesByHand) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo", schedule = folder / "a.schedule", dump = folder.path() + "/dump";
+  write(file,
+        "HloModule m\n" + combiner("sum", "add", "f32") +
+            "ENTRY e {\n  x = f32[64,1000] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[64] reduce(x, z), "
+            "dimensions={1}, to_apply=sum\n}\n");
+  const std::string run = "run " + file + " --backend cpu --inputs random:1 --compare interpreter --dump-to " + dump;
+  const auto kernels = [&] {
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(dump)) {
+      if (entry.path().string().ends_with("kernels.txt")) text = contents(entry.path());
+    }
+    std::filesystem::remove_all(dump);
+    return text;
+  };
+  EXPECT_EQ(collet(run).code, 0);
+  EXPECT_TRUE(contains(kernels(), "//   widen: applied\n"));
+  write(schedule, "kernel0: lanes i1 4; pass 0 lanes 8 together 1\n");
+  const Ran ran = collet(run + " --schedule " + schedule);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string changed = kernels();
+  EXPECT_TRUE(contains(changed, "//   scheduled by hand\n")) << changed;
+  EXPECT_TRUE(contains(changed, "//   schedule: lanes i1 4; pass 0 lanes 8 together 1; pass 1 lanes 4 together 1\n"))
+      << changed;
+  write(schedule, "kernel0: lanes i1 6\n");
+  const Ran refused = collet(run + " --schedule " + schedule);
+  EXPECT_NE(refused.code, 0);
+  EXPECT_TRUE(contains(refused.err, "the schedule of kernel0: kernel: lanes: their number is no power of two"))
+      << refused.err;
+  write(schedule, "kernel7: lanes i1 4\n");
+  EXPECT_TRUE(contains(collet(run + " --schedule " + schedule).err, "this program has no 'kernel7'"));
+  EXPECT_NE(collet(run + " --schedule " + folder.path() + "/none").code, 0);
+}
+
 TEST(Bench, ShowsRatiosAndKeepsTimesInJson) {
   const Folder folder;
   const Ran ran = collet("bench --backend interpreter --filter mnist --repeat 1 --json " + (folder / "bench.json"));

@@ -71,6 +71,9 @@ struct CompileOptions {
   /// Names of rules of schedules that are not applied, see schedule_rule_name; others are ignored. It shows what a rule is
   /// worth.
   std::vector<std::string> rules_off;
+  /// Schedules by hand for kernels of a processor, in place of what the rules decide: lines "kernel3: interleave i0 4", see
+  /// docs/code_generation.md. INVALID_ARGUMENT if a kernel does not exist, or if a schedule is not legal.
+  std::string schedules;
   CodeForm form = CodeForm::kOneFunction;
   std::string name = "program";  ///< C name of the function of kOneFunction
   /// For kOneFunction: true stores the constants in the object code, false passes them in an additional slot.
