@@ -77,6 +77,51 @@ void check(const std::string& body, int64_t most = 1 << 16) {
     }
 }
 
+// Phases whose windows have other lengths, that begin at other elements, and that have none.
+TEST(Windows, ConvolutionOfAnInputThatIsDilatedByLargeFactors) {
+  check(
+      "x = f32[2,5,6,4] parameter(0)  w = f32[7,11,2,6] parameter(1)\n"
+      "ROOT r = f32[2,27,27,6] convolution(x, w), window={size=7x11 pad=9_3x5_1 lhs_dilate=5x6}, "
+      "dim_labels=b01f_01io->b01f, feature_group_count=2");
+  check(
+      "x = f32[2,4,6] parameter(0)  w = f32[3,4,5] parameter(1)\n"
+      "ROOT r = f32[3,2,96] convolution(x, w), window={size=5 pad=-3_2 lhs_dilate=20}, dim_labels=bf0_oi0->fb0");
+  check(
+      "x = f32[1,3,2] parameter(0)  w = f32[45,2,2] parameter(1)\n"
+      "ROOT r = f32[1,97,2] convolution(x, w), window={size=45 pad=70_30 lhs_dilate=20}, dim_labels=b0f_0io->b0f");
+  check(
+      "x = f32[1,3,4,2] parameter(0)  w = f32[3,30,2,2] parameter(1)\n"
+      "ROOT r = f32[1,2,50,2] convolution(x, w), window={size=3x30 stride=2x1 pad=1_1x-40_58 lhs_dilate=1x20}, "
+      "dim_labels=b01f_01io->b01f");
+  check(
+      "x = f32[1,2,2,2,1] parameter(0)  w = f32[4,3,5,1,2] parameter(1)\n"
+      "ROOT r = f32[1,7,7,6,2] convolution(x, w), window={size=4x3x5 pad=3_3x2_2x2_3 lhs_dilate=3x4x4 "
+      "rhs_reversal=0x0x0}, dim_labels=b012f_012io->b012f");
+}
+
+TEST(Windows, DilatedConvolution_HasAsManyMultiplicationsAsItNeeds) {
+  const auto module = module_of(
+      "x = f32[1,21,16,16] parameter(0)  w = f32[21,21,64,64] parameter(1)\n"
+      "ROOT r = f32[1,21,544,544] convolution(x, w), window={size=64x64 pad=63_63x63_63 lhs_dilate=32x32}, "
+      "dim_labels=bf01_oi01->bf01");
+  ASSERT_TRUE(module);
+  PassContext context;
+  ASSERT_TRUE(prepare(*module, context, {}).ok());
+  double multiplications = 0;
+  for (CompId c : module->computations()) {
+    for (InstrId id : (*module)[c].order) {
+      const Instruction& instr = (*module)[id];
+      if (instr.op != Op::CONVOLUTION) continue;
+      const auto& a = instr.as<ConvolutionAttrs>();
+      double window = 21;
+      for (const int64_t n : a.window.size) window *= static_cast<double>(n);
+      multiplications += window * static_cast<double>(instr.shape.element_count());
+      for (size_t d = 0; d < a.window.rank(); ++d) EXPECT_EQ(a.window.base_dilation_at(d), 1);
+    }
+  }
+  EXPECT_LE(multiplications, 1.2 * 21 * 2 * 2 * 21 * 544 * 544);
+}
+
 TEST(Windows, ConvolutionWhosePaddingCutsOffMoreThanThereIs) {
   check(
       "x = f32[1,8,1] parameter(0)\n k = f32[3,1,1] parameter(1)\n ROOT y = f32[1,0,1] convolution(x, k), "
