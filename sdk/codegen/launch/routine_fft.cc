@@ -491,24 +491,30 @@ class Fft : public Routine {
       inner *= size;
     }
     Axis& last = axes_[0];
-    halved_ = real_ && last.length % 2 == 0 && is_better_halved(last.length, last.rows);
+    if (real_ && last.length % 2 == 0 && is_better_halved(last.length, last.rows)) {
+      way_ = RealRows::kHalved;
+    } else if (real_ && is_better_alone(last.length, last.rows)) {
+      way_ = RealRows::kWhole;
+    }
     for (const Axis& a : axes_) {
-      const bool half = halved_ && &a == &last;
-      transforms_.emplace_back(half ? a.length / 2 : a.length, half ? 1 : a.rows, half || !real_ || &a != &last,
+      const bool alone = way_ != RealRows::kPaired && &a == &last;
+      const bool half = way_ == RealRows::kHalved && &a == &last;
+      transforms_.emplace_back(half ? a.length / 2 : a.length, alone ? 1 : a.rows, alone || !real_ || &a != &last,
                                a.inner == 1);
       lane_bytes_ = std::max(lane_bytes_, transforms_.back().lane_bytes());
       shared_bytes_ = std::max(shared_bytes_, transforms_.back().shared_bytes());
     }
-    if (halved_) {
+    if (way_ == RealRows::kHalved) {
       for (int64_t k = 0; k <= last.length / 4; ++k) append(halves_, root_of_unity(k, last.length));
-      half_bytes_ = last.length * static_cast<int64_t>(sizeof(T));
+      row_bytes_ = last.length * static_cast<int64_t>(sizeof(T));
     }
+    if (way_ == RealRows::kWhole) row_bytes_ = 2 * last.length * static_cast<int64_t>(sizeof(T));
     if (type_ == COLLET_FFT_IRFFT && axes_.size() > 1) copy_bytes_ = 2 * elements_ * static_cast<int64_t>(sizeof(T));
-    for (int64_t* bytes : {&lane_bytes_, &shared_bytes_, &half_bytes_}) *bytes = (*bytes + 63) / 64 * 64;
+    for (int64_t* bytes : {&lane_bytes_, &shared_bytes_, &row_bytes_}) *bytes = (*bytes + 63) / 64 * 64;
   }
 
   uint64_t scratch_bytes() const override {
-    return static_cast<uint64_t>(lane_bytes_ + shared_bytes_ + half_bytes_ + copy_bytes_) + 64;
+    return static_cast<uint64_t>(lane_bytes_ + shared_bytes_ + row_bytes_ + copy_bytes_) + 64;
   }
 
   void run(char* const* buffers, Threads& threads) const override {
@@ -525,19 +531,21 @@ class Fft : public Routine {
                          &threads);
     };
     const auto n = static_cast<double>(last.length);
-    const auto halved_rows = [&](auto body) {
-      for_each_row(last.rows, n * std::log2(n) / 4, buffers[2], lane_bytes_ + shared_bytes_, half, half_bytes_,
-                   &threads, [&](int64_t r, char* own, char* z, Threads* helpers) {
+    const auto rows_alone = [&](auto body) {
+      for_each_row(last.rows, n * std::log2(n) / 4, buffers[2], lane_bytes_ + shared_bytes_, half, row_bytes_, &threads,
+                   [&](int64_t r, char* own, char* z, Threads* helpers) {
                      body(r, Work{own, own + lane_bytes_, reinterpret_cast<T*>(z)}, helpers);
                    });
     };
     if (type_ == COLLET_FFT_IRFFT) {
-      T* copy = reinterpret_cast<T*>(half + half_bytes_);
+      T* copy = reinterpret_cast<T*>(half + row_bytes_);
       for (size_t a = axes_.size() - 1; a > 0; --a) along(a, a + 1 == axes_.size() ? in : copy, copy);
       const T* from = axes_.size() > 1 ? copy : in;
-      if (halved_) {
-        return halved_rows([&](int64_t r, const Work& work, Threads* helpers) {
-          join(from + 2 * r * last.size, out + r * last.length, work, helpers);
+      if (way_ != RealRows::kPaired) {
+        return rows_alone([&](int64_t r, const Work& work, Threads* helpers) {
+          const T* const row = from + 2 * r * last.size;
+          T* const to = out + r * last.length;
+          way_ == RealRows::kHalved ? join(row, to, work, helpers) : join_whole(row, to, work, helpers);
         });
       }
       transforms_[0].run({FftForm::kHalves, from, 1, last.size}, {FftForm::kReals, out, 1, last.length}, true, scale(0),
@@ -546,9 +554,11 @@ class Fft : public Routine {
     }
     if (!real_) {
       along(0, in, out);
-    } else if (halved_) {
-      halved_rows([&](int64_t r, const Work& work, Threads* helpers) {
-        part(in + r * last.length, out + 2 * r * last.size, work, helpers);
+    } else if (way_ != RealRows::kPaired) {
+      rows_alone([&](int64_t r, const Work& work, Threads* helpers) {
+        const T* const row = in + r * last.length;
+        T* const to = out + 2 * r * last.size;
+        way_ == RealRows::kHalved ? part(row, to, work, helpers) : part_whole(row, to, work, helpers);
       });
     } else {
       transforms_[0].run({FftForm::kReals, in, 1, last.length}, {FftForm::kHalves, out, 1, last.size}, false, T(1),
@@ -568,7 +578,13 @@ class Fft : public Routine {
   struct Work {
     char* lanes;
     char* shared;
-    T* half;
+    T* row;  ///< a row of complex numbers, of half the length for kHalved
+  };
+  /// How rows of real numbers are transformed.
+  enum class RealRows : uint8_t {
+    kPaired,  ///< two rows are the parts of a complex one in each lane
+    kHalved,  ///< each row is a complex row of half the length
+    kWhole,   ///< each row is a complex row whose imaginary parts are zero
   };
 
   /// True if it is faster to transform each real row as a complex row of half the length than to put two rows into each
@@ -587,23 +603,57 @@ class Fft : public Routine {
            is_faster_split(length / 2, rows, lanes.count(), together, near ? 1.5 : 1.8);
   }
 
+  /// True if rows of a length that cannot be halved should be transformed one after the other, as complex rows: those are
+  /// computed by parts that fit into the caches, where lanes of whole rows would take many times the memory of the row.
+  static bool is_better_alone(int64_t length, int64_t rows) {
+    return length >= kLongest || (length >= kAlone && 2 * rows < Lanes<T>::get().count());
+  }
+
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
 
   /// Transforms a real row as a complex row of half the length, and derives the row's transform from it.
   void part(const T* from, T* to, const Work& work, Threads* threads) const {
     const int64_t half = axes_[0].length / 2;
-    transforms_[0].run({FftForm::kComplex, from, 1, half}, {FftForm::kComplex, work.half, 1, half}, false, T(1),
+    transforms_[0].run({FftForm::kComplex, from, 1, half}, {FftForm::kComplex, work.row, 1, half}, false, T(1),
                        work.lanes, work.shared, threads);
-    lanes_.functions.to_real(work.half, halves_.data(), half, to);
+    lanes_.functions.to_real(work.row, halves_.data(), half, to);
   }
 
   /// The inverse of part().
   void join(const T* from, T* to, const Work& work, Threads* threads) const {
     const int64_t half = axes_[0].length / 2;
-    lanes_.functions.from_real(from, halves_.data(), half, work.half);
+    lanes_.functions.from_real(from, halves_.data(), half, work.row);
     const T factor = static_cast<T>(1.0 / static_cast<double>(half));
-    transforms_[0].run({FftForm::kComplex, work.half, 1, half}, {FftForm::kComplex, to, 1, half}, true, factor,
+    transforms_[0].run({FftForm::kComplex, work.row, 1, half}, {FftForm::kComplex, to, 1, half}, true, factor,
                        work.lanes, work.shared, threads);
+  }
+
+  /// Transforms a real row as a complex row.
+  void part_whole(const T* from, T* to, const Work& work, Threads* threads) const {
+    const Axis& axis = axes_[0];
+    for (int64_t i = 0; i < axis.length; ++i) {
+      work.row[2 * i] = from[i];
+      work.row[2 * i + 1] = 0;
+    }
+    transforms_[0].run({FftForm::kComplex, work.row, 1, axis.length}, {FftForm::kComplex, work.row, 1, axis.length},
+                       false, T(1), work.lanes, work.shared, threads);
+    std::copy_n(work.row, 2 * axis.size, to);
+  }
+
+  /// The inverse of part_whole(). The imaginary part of the first element is taken for zero.
+  void join_whole(const T* from, T* to, const Work& work, Threads* threads) const {
+    const Axis& axis = axes_[0];
+    T* const row = work.row;
+    std::copy_n(from, 2 * axis.size, row);
+    row[1] = 0;
+    for (int64_t i = axis.size; i < axis.length; ++i) {
+      row[2 * i] = from[2 * (axis.length - i)];
+      row[2 * i + 1] = -from[2 * (axis.length - i) + 1];
+    }
+    if (axis.length % 2 == 0) row[axis.length + 1] = 0;  // so is that of the middle one
+    transforms_[0].run({FftForm::kComplex, row, 1, axis.length}, {FftForm::kComplex, row, 1, axis.length}, true,
+                       scale(0), work.lanes, work.shared, threads);
+    for (int64_t i = 0; i < axis.length; ++i) to[i] = row[2 * i];
   }
 
   Lanes<T> lanes_ = Lanes<T>::get();
@@ -612,14 +662,14 @@ class Fft : public Routine {
   bool empty_ = false;
   bool real_ = false;
   bool inverse_ = false;
-  bool halved_ = false;  ///< each real row is transformed as a complex one of half the length
+  RealRows way_ = RealRows::kPaired;
   int64_t elements_ = 0;
   std::vector<Axis> axes_;  ///< from the last dimension to the first
   std::vector<Transform<T>> transforms_;
   std::vector<T> halves_;
   int64_t lane_bytes_ = 0;
   int64_t shared_bytes_ = 0;
-  int64_t half_bytes_ = 0;
+  int64_t row_bytes_ = 0;
   int64_t copy_bytes_ = 0;
 };
 

@@ -339,6 +339,11 @@ TEST(Fft, OfRealRowsSideBySideOrHalved_IsTheSum) {
                                                                          {2000, {3, 17, 40}},
                                                                          {2018, {2, 20}},
                                                                          {2046, {3, 17}},
+                                                                         {257, {1, 5, 9, 40}},
+                                                                         {2187, {1, 3, 33}},
+                                                                         {10007, {1, 3, 33}},
+                                                                         {65537, {1, 3}},
+                                                                         {59049, {2}},
                                                                          {16384, {4, 33}},
                                                                          {65536, {1, 33}}}) {
     for (const int64_t rows : counts) {
@@ -347,6 +352,24 @@ TEST(Fft, OfRealRowsSideBySideOrHalved_IsTheSum) {
         check_fft<double>(kind, rows, n);
       }
     }
+  }
+}
+
+TEST(Fft, OfRealRowsOfAnOddLength_TakesAboutTheMemoryOfComplexOnes) {
+  for (const int64_t n : {4099, 59049, 65537, 531441, 1000003}) {
+    const auto scratch = [&](uint32_t kind) {
+      RoutineCall call;
+      call.opcode = COLLET_OP_FFT;
+      const uint32_t from = kind == COLLET_FFT_RFFT ? COLLET_TYPE_F32 : COLLET_TYPE_C64;
+      const uint32_t to = kind == COLLET_FFT_IRFFT ? COLLET_TYPE_F32 : COLLET_TYPE_C64;
+      call.operands = {make_type(from, {1, kind == COLLET_FFT_IRFFT ? n / 2 + 1 : n})};
+      call.results = {make_type(to, {1, kind == COLLET_FFT_RFFT ? n / 2 + 1 : n})};
+      call.numbers = {kind, n};
+      return make_routine(call)->scratch_bytes();
+    };
+    const uint64_t row = static_cast<uint64_t>(n) * 8;
+    for (const uint32_t kind : {COLLET_FFT_RFFT, COLLET_FFT_IRFFT})
+      EXPECT_LE(scratch(kind), scratch(COLLET_FFT_FFT) + row + 4096) << kind << " of " << n;
   }
 }
 
