@@ -15,6 +15,7 @@
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 #include "sdk/codegen/schedule/grid.h"
+#include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_cases.h"
 
 /// \file
@@ -117,6 +118,7 @@ inline codegen::Target target(const std::string& cpu = "sm_80") {
 /// Compiled kernels.
 struct Compiled {
   std::string ptx;
+  codegen::Artifacts artifacts;
   std::vector<std::string> names;
   std::vector<codegen::GridSchedule> schedules;
 };
@@ -131,6 +133,7 @@ inline Compiled compile_kernels(const std::vector<KernelCase>& cases, const std:
   std::vector<codegen::FunctionSource> sources;
   for (const KernelCase& c : cases) {
     codegen::GridKernel scheduled = schedule_grid(c.kernel, machine.grid);
+    schedule_for(scheduled.kernel, machine);
     out.schedules.push_back(scheduled.schedule);
     out.names.push_back("kernel" + std::to_string(sources.size()));
     sources.push_back({out.names.back(), std::move(scheduled), false});
@@ -138,7 +141,7 @@ inline Compiled compile_kernels(const std::vector<KernelCase>& cases, const std:
   const auto fill = [&](llvm::Module& module) {
     for (const codegen::FunctionSource& source : sources) emit_function(source, module, machine);
   };
-  const codegen::Status compiled = compiler->compile("kernels", fill, nullptr, out.ptx);
+  const codegen::Status compiled = compiler->compile("kernels", fill, &out.artifacts, out.ptx);
   EXPECT_TRUE(compiled.ok()) << compiled.message();
   return out;
 }

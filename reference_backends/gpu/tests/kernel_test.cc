@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,6 +158,25 @@ TEST(GpuKernels, Products_ByWarpgroups) {
     EXPECT_EQ(schedule_grid(c.kernel, machine.grid).schedule.form, codegen::GridSchedule::Form::kWarpgroups) << c.name;
   }
   compare(cases, "sm_90a");
+}
+
+// ptxas takes a variable that is undefined before the first iteration for that of the next one, and the block then waits for
+// ever. No emulator shows that.
+TEST(GpuKernels, VariablesOfLoops_AreDefinedBeforeTheFirstIteration) {
+  const Compiled compiled =
+      compile_kernels({from_text("product", product_kernel({"bf16", 1, 256, 512, 512}))}, "sm_90a");
+  size_t phis = 0;
+  for (const auto& [name, text] : compiled.artifacts) {
+    if (!name.ends_with(".opt.ll")) continue;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(" = phi ") == line.npos) continue;
+      ++phis;
+      EXPECT_EQ(line.find("undef"), line.npos) << line;
+      EXPECT_EQ(line.find("poison"), line.npos) << line;
+    }
+  }
+  EXPECT_GT(phis, 100U);
 }
 
 TEST(GpuKernels, Products_WhoseFactorsCannotBeCopied_AreNotByWarpgroups) {

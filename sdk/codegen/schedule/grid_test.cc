@@ -13,6 +13,7 @@
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/grid_sort.h"
+#include "sdk/codegen/schedule/pack_factor.h"
 
 namespace collet::codegen {
 namespace {
@@ -248,6 +249,75 @@ TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
   EXPECT_EQ(grouped(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "no");
   EXPECT_EQ(schedule_of(scatter("768*i0 + 768*%1 + i1", "b0[5]")),
             "a thread for each point of loops 0, 1, 3000 blocks of 256 threads");
+}
+
+Kernel product(const std::string& type, int64_t rows, int64_t columns, int64_t depth, bool across) {
+  const auto n = [](int64_t x) { return std::to_string(x); };
+  const std::string b = across ? "i1 + " + n(columns) + "*i2" : n(depth) + "*i1 + i2";
+  Kernel kernel;
+  const Status parsed = parse_kernel(
+      "kernel (3 buffers) {\n outer i0: " + n(rows) + "\n outer i1: " + n(columns) + "\n inner i2: " + n(depth) +
+          "\n %0 = load " + type + " b0[" + n(depth) + "*i0 + i2]\n %1 = load " + type + " b1[" + b +
+          "]\n %2 = convert f32 %0\n %3 = convert f32 %1\n %4 = multiply f32 %2, %3\n r0 = reduce add "
+          "f32 %4 init identity tf32\n %5 = reduced f32 r0 result 0\n store b2[" +
+          n(columns) + "*i0 + i1], %5\n}\n",
+      kernel);
+  EXPECT_TRUE(parsed.ok()) << parsed.message();
+  return kernel;
+}
+
+TEST(GridSchedule, FewColumns_AreReducedInParts) {
+  Kernel kernel;
+  ASSERT_TRUE(parse_kernel("kernel (2 buffers) {\n outer i0: 32768\n inner i1: 4096\n %0 = load f32 b0[i0 + "
+                           "32768*i1]\n r0 = reduce add f32 %0 init identity\n %1 = reduced f32 r0 result 0\n store "
+                           "b1[i0], %1\n}\n",
+                           kernel)
+                  .ok());
+  EXPECT_EQ(split_limits(kernel, limits()).parts, 8) << "100 * 2048 / 2 threads for 8192 times 4 columns";
+  kernel.loops[1].size = 64;
+  EXPECT_EQ(split_limits(kernel, limits()).parts, 4) << "of at least 16 terms";
+}
+
+TEST(GridSchedule, DepthOfFewTiles_IsSplit) {
+  EXPECT_EQ(split_limits(product("f16", 128, 128, 4096, false), limits()).parts, 16);
+  EXPECT_EQ(split_limits(product("f16", 2048, 2048, 4096, false), limits()).parts, 0);
+  GridLimits with = limits();
+  with.warpgroups = true;
+  with.block_shared_bytes = 227 << 10;
+  EXPECT_GT(split_limits(product("f16", 256, 128, 16384, false), with).parts, 1);
+  EXPECT_EQ(split_limits(product("f16", 2048, 2048, 4096, false), with).parts, 0);
+}
+
+TEST(GridSchedule, FactorThatCannotBeCopied_IsPackedIfItIsMultipliedOften) {
+  GridLimits with = limits();
+  with.warpgroups = true;
+  with.block_shared_bytes = 227 << 10;
+  // Returns the dimensions of the arrays that are packed, one after the other.
+  const auto packed = [&](const Kernel& kernel) {
+    std::vector<Dims> out;
+    KernelPlan plan, pack;
+    plan.kernel = kernel;
+    plan.buffers = {0, 1, 2};
+    const MakeValue make = [&](uint32_t, Dims of) {
+      out.push_back(std::move(of));
+      return static_cast<ValueId>(2 + out.size());
+    };
+    while (pack_factor(plan, with, make, pack)) {
+      EXPECT_TRUE(verify_kernel(pack.kernel).ok()) << print_kernel(pack.kernel);
+      pack = {};
+    }
+    EXPECT_TRUE(verify_kernel(plan.kernel).ok());
+    if (!out.empty()) {
+      EXPECT_EQ(schedule_grid(plan.kernel, with).schedule.form, GridSchedule::Form::kWarpgroups);
+    }
+    return out;
+  };
+  EXPECT_EQ(packed(product("f32", 512, 384, 1024, true)), (std::vector<Dims>{{384, 1024}}));
+  EXPECT_EQ(packed(product("f32", 512, 384, 1022, true)), (std::vector<Dims>{{512, 1024}, {384, 1024}}))
+      << "rows are padded to 16 bytes";
+  EXPECT_TRUE(packed(product("f32", 512, 384, 1024, false)).empty()) << "both can be copied";
+  EXPECT_TRUE(packed(product("f16", 512, 384, 1024, true)).empty()) << "both can be copied";
+  EXPECT_TRUE(packed(product("f32", 128, 384, 1024, true)).empty()) << "128 multiplications of each element";
 }
 
 /// Sorts a row by the launches of a grid's sort, simulating one pair after the other.
