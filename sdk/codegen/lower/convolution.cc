@@ -335,8 +335,9 @@ class Edges {
 };
 
 /// Computes a convolution of a dilated input without multiplying by the zeros between its elements. Results that are a
-/// certain step apart in a dimension use the same elements of the window; they form a phase. One kernel computes the
-/// results of one combination of phases.
+/// certain step apart in a dimension use the same elements of the window; they form a phase. Phases whose places in the
+/// result and in the window are equally far apart form a group, which is a loop of a kernel: the dilation does not
+/// change the number of kernels. One kernel computes the results of one combination of groups.
 class Phases {
  public:
   Phases(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make)
@@ -351,17 +352,21 @@ class Phases {
     if (!find()) return false;
     const uint32_t type = graph_.type(node_.results[0]).element;
     input_ = node_.operands[0];
-    if (has_edges()) copy_input(out);
+    if (has_edges() && copy_is_small()) {
+      copy_input(out);
+    } else {
+      before_.assign(before_.size(), 0);
+    }
     ValueId result = node_.results[0];
     if (sum_type(type) != type) result = make_(sum_type(type), graph_.type(result).dims);
-    std::vector<const Phase*> now(phases_.size());
+    std::vector<const Group*> now(groups_.size());
     each(0, now, result, out);
     if (result != node_.results[0]) out.push_back(convert_kernel(graph_, result, node_.results[0]));
     return true;
   }
 
  private:
-  static constexpr size_t kMostPhases = 16;  ///< most combinations of phases of all dimensions
+  static constexpr size_t kMostKernels = 64;  ///< each dimension of an undilated window has at most four groups
 
   /// A phase of one dimension: the results first, first + step, ..., and the elements of the window that they use.
   struct Phase {
@@ -369,6 +374,15 @@ class Phases {
     int64_t count = 0;
     int64_t first_tap = 0;
     int64_t taps = 0;
+  };
+
+  /// `phases` phases of one dimension. From one to the next, the first result moves by `step`, and the first element of
+  /// the window by `tap_step`.
+  struct Group {
+    Phase phase;
+    int64_t phases = 1;
+    int64_t step = 0;
+    int64_t tap_step = 0;
   };
 
   bool find() {
@@ -391,18 +405,24 @@ class Phases {
       if (std::abs(window_.low[d]) > kLargest || std::abs(window_.high[d]) > kLargest) return false;
       steps_.push_back(dilation / std::gcd(dilation, window_.stride[d]));
       tap_steps_.push_back(dilation / std::gcd(dilation, window_.dilation[d]));
-      find_phases(d, outputs);
-      all *= phases_.back().size();
-      if (all > kMostPhases) return false;
-      find_edges(d, extent);
+      const std::vector<Phase> phases = find_phases(d, outputs);
+      groups_.push_back(find_groups(phases));
+      all *= groups_.back().size();
+      if (all > kMostKernels) return false;
+      find_edges(d, extent, phases);
       dims_[static_cast<size_t>(from[d])] = before_[d] + extent + after_[d];
     }
-    int64_t elements = 1;
-    for (int64_t d : dims_) elements *= d;
-    return any && elements <= 4 * input.elements;
+    return any;
   }
 
-  void find_phases(size_t d, int64_t outputs) {
+  /// True if a copy of the input with its edges takes little memory beside the input and the result.
+  bool copy_is_small() const {
+    int64_t elements = 1;
+    for (int64_t d : dims_) elements *= d;
+    return elements <= 4 * graph_.type(node_.operands[0]).elements + graph_.type(node_.results[0]).elements;
+  }
+
+  std::vector<Phase> find_phases(size_t d, int64_t outputs) const {
     std::vector<Phase> found;
     for (int64_t first = 0; first < std::min(steps_[d], outputs); ++first) {
       Phase phase{first, (outputs - first + steps_[d] - 1) / steps_[d], 0, 0};
@@ -414,7 +434,43 @@ class Phases {
       }
       found.push_back(phase);
     }
-    phases_.push_back(std::move(found));
+    return found;
+  }
+
+  /// Groups phases that are `stride` apart, for the stride that gives the fewest groups: with a stride of the window, or
+  /// a dilation of it, neighbouring phases may use elements of the window that are not equally far apart.
+  static std::vector<Group> find_groups(const std::vector<Phase>& phases) {
+    constexpr size_t kMostStrides = 64;
+    std::vector<Group> best = groups_of(phases, 1);
+    for (size_t stride = 2; stride <= std::min(phases.size() / 2, kMostStrides) && best.size() > 4; ++stride) {
+      std::vector<Group> found = groups_of(phases, stride);
+      if (found.size() < best.size()) best = std::move(found);
+    }
+    return best;
+  }
+
+  static std::vector<Group> groups_of(const std::vector<Phase>& phases, size_t stride) {
+    std::vector<Group> groups;
+    for (size_t start = 0; start < std::min(stride, phases.size()); ++start) {
+      groups.push_back({phases[start]});
+      for (size_t i = start + stride; i < phases.size(); i += stride) {
+        const Phase& p = phases[i];
+        Group& last = groups.back();
+        const Phase& first = last.phase;
+        const int64_t step = p.first - phases[i - stride].first;
+        const int64_t tap_step = p.taps == 0 ? 0 : p.first_tap - phases[i - stride].first_tap;
+        const bool fits = p.count == first.count && p.taps == first.taps &&
+                          (last.phases == 1 || (step == last.step && tap_step == last.tap_step));
+        if (!fits) {
+          groups.push_back({p});
+          continue;
+        }
+        last.step = step;
+        last.tap_step = tap_step;
+        ++last.phases;
+      }
+    }
+    return groups;
   }
 
   /// Returns the position in the dilated input that element `tap` of the window has for result `result`.
@@ -423,10 +479,10 @@ class Phases {
   }
 
   /// Computes how far the window reaches beyond the input.
-  void find_edges(size_t d, int64_t extent) {
+  void find_edges(size_t d, int64_t extent, const std::vector<Phase>& phases) {
     int64_t before = 0;
     int64_t after = 0;
-    for (const Phase& p : phases_[d]) {
+    for (const Phase& p : phases) {
       if (p.taps == 0) continue;
       const int64_t first = place(d, p.first, p.first_tap) / window_.base_dilation[d];
       const int64_t last = place(d, p.first + (p.count - 1) * steps_[d], p.first_tap + (p.taps - 1) * tap_steps_[d]) /
@@ -469,43 +525,58 @@ class Phases {
     input_ = copy;
   }
 
-  void each(size_t d, std::vector<const Phase*>& now, ValueId result, std::vector<KernelPlan>& out) {
-    if (d == phases_.size()) {
+  void each(size_t d, std::vector<const Group*>& now, ValueId result, std::vector<KernelPlan>& out) {
+    if (d == groups_.size()) {
       out.push_back(kernel(now, result));
       return;
     }
-    for (const Phase& p : phases_[d]) {
-      now[d] = &p;
+    for (const Group& g : groups_[d]) {
+      now[d] = &g;
       each(d + 1, now, result, out);
     }
   }
 
-  KernelPlan kernel(const std::vector<const Phase*>& now, ValueId result) const {
+  KernelPlan kernel(const std::vector<const Group*>& now, ValueId result) const {
     const ArrayType& type = graph_.type(result);
     const Dims to = integers(graph_, a_.labels.output_spatial);
     KernelPlan plan;
     Kernel& k = plan.kernel;
-    for (int64_t d : type.dims) k.loops.push_back({d});
-    k.outer = type.dims.size();
-    Position at = loop_position(0, type.dims.size());
-    bool none = false;
-    Window window = window_;
-    for (size_t d = 0; d < now.size(); ++d) {
-      const auto dim = static_cast<size_t>(to[d]);
-      k.loops[dim].size = now[d]->count;
-      Index first;
-      first.constant = now[d]->first;
-      at[dim] = add_scaled(first, at[dim], steps_[d]);
-      none = none || now[d]->taps == 0;
-      window.low[d] -= before_[d] * window_.base_dilation[d];
+    std::vector<size_t> window_dim(type.dims.size(), SIZE_MAX);
+    for (size_t d = 0; d < now.size(); ++d) window_dim[static_cast<size_t>(to[d])] = d;
+    Position at;
+    std::vector<Index> phase(now.size());  // the number of the phase within its group
+    for (size_t dim = 0; dim < type.dims.size(); ++dim) {
+      const size_t d = window_dim[dim];
+      const Index loop = loop_index(k.loops.size());
+      if (d == SIZE_MAX) {
+        k.loops.push_back({type.dims[dim]});
+        at.at.push_back(loop);
+        continue;
+      }
+      const Group& g = *now[d];
+      k.loops.push_back({g.phase.count});
+      Index result_at;
+      result_at.constant = g.phase.first;
+      result_at = add_scaled(result_at, loop, steps_[d]);
+      if (g.phases > 1) {
+        phase[d] = loop_index(k.loops.size());
+        k.loops.push_back({g.phases});
+        result_at = add_scaled(result_at, phase[d], g.step);
+      }
+      at.at.push_back(result_at);
     }
+    k.outer = k.loops.size();
+    Window window = window_;
+    for (size_t d = 0; d < now.size(); ++d) window.low[d] -= before_[d] * window_.base_dilation[d];
+    const bool none = std::any_of(now.begin(), now.end(), [](const Group* g) { return g->phase.taps == 0; });
     if (none) return zeros(std::move(plan), at, result);
     Position taps;
     for (size_t d = 0; d < now.size(); ++d) {
-      Index first;
-      first.constant = now[d]->first_tap;
-      taps.at.push_back(add_scaled(first, loop_index(k.loops.size()), tap_steps_[d]));
-      k.loops.push_back({now[d]->taps});
+      Index tap;
+      tap.constant = now[d]->phase.first_tap;
+      tap = add_scaled(tap, phase[d], now[d]->tap_step);
+      taps.at.push_back(add_scaled(tap, loop_index(k.loops.size()), tap_steps_[d]));
+      k.loops.push_back({now[d]->phase.taps});
     }
     taps.at.push_back(loop_index(k.loops.size()));
     k.loops.push_back({at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature)});
@@ -536,7 +607,7 @@ class Phases {
   const MakeValue& make_;
   collet_convolution_attrs a_;
   Window window_;
-  std::vector<std::vector<Phase>> phases_;  ///< phases by dimension of the window
+  std::vector<std::vector<Group>> groups_;  ///< groups of phases, by dimension of the window
   /// Distances between the results, and between the window elements, of a phase.
   Dims steps_, tap_steps_;
   Dims before_, after_;  ///< numbers of zeros before and after the input
