@@ -286,7 +286,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     kernels.back().has_edges = fusion_.has_edges[static_cast<NodeId>(&n - graph_.nodes.data())];
   } else {
     auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-    const NodeLimits limits = target_.has_grid() ? NodeLimits{false, kScansOfGrids} : NodeLimits{target_.masks, {}};
+    const NodeLimits limits =
+        target_.has_grid() ? NodeLimits{false, false, kScansOfGrids} : NodeLimits{target_.masks, true, {}};
     if (!node_kernels(graph_, n, inputs, make, limits, kernels)) {
       routine(n, drafts);
       return {};

@@ -21,8 +21,8 @@ using Parts = std::vector<std::pair<int64_t, int64_t>>;
 
 /// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side. Channels are the last
 /// dimension of images and kernels, or the first one after the batch.
-MatmulCall convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
-                       int vector_bits = 512) {
+PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
+                                   int vector_bits = 512) {
   ProgramBuilder program;
   RegionBuilder& entry = program.entry();
   const std::vector<int64_t> dims = channels_first ? std::vector<int64_t>{batch, channels, side, side}
@@ -55,6 +55,12 @@ MatmulCall convolution(int64_t batch, int64_t side, int64_t channels, bool chann
   const Status status = plan_program(program.finish(), target, CompileOptions(), planned);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+  return planned;
+}
+
+MatmulCall convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
+                       int vector_bits = 512) {
+  const PlannedProgram planned = plan_of_convolution(batch, side, channels, channels_first, vector_bits);
   return planned.plan.matmuls.empty() ? MatmulCall() : planned.plan.matmuls[0];
 }
 
@@ -66,9 +72,57 @@ Parts parts_of(const MatmulCall& call) {
 
 TEST(ProductPlan, RowsThatDoNotFillVectors_AreMultipliedTogether) {
   for (const auto& [side, columns] : {std::pair{int64_t{28}, int64_t{28 * 28}}, {int64_t{31}, int64_t{31}}}) {
-    const MatmulCall call = convolution(1, side, 128, true, 256);
+    const MatmulCall call = convolution(1, side, 4, true, 256);
     EXPECT_EQ(call.columns, columns);
     EXPECT_EQ(call.batches, side * side / columns);
+  }
+}
+
+/// The matrix of all patches would have nine times the elements of the images.
+TEST(ProductPlan, ConvolutionOfChannelsFirst_NeedsNoMatrixOfPatches) {
+  for (const int64_t channels : {64, 128}) {
+    const PlannedProgram planned = plan_of_convolution(4, 56, channels, true);
+    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+    EXPECT_EQ(planned.plan.matmuls[0].columns, channels);
+    EXPECT_FALSE(planned.plan.matmuls[0].a_packed);
+    const auto image_bytes = static_cast<uint64_t>(4 * 56 * 56 * channels * 4);
+    const auto filter_bytes = static_cast<uint64_t>(9 * channels * channels * 4);
+    EXPECT_LE(planned.plan.workspace_bytes, 2 * image_bytes + filter_bytes + (image_bytes >> 2)) << channels;
+  }
+}
+
+/// Upsampling by `dilation` with a window twice as large uses four elements of the input for each result, whatever the
+/// dilation.
+TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {
+  for (const int64_t dilation : {2, 3, 8, 32}) {
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const int64_t side = 12, channels = 16, filters = 8, window = 2 * dilation;
+    const int64_t out = (side - 1) * dilation + window;
+    const Handle x = entry.argument(COLLET_TYPE_F32, {1, side, side, channels});
+    const Handle w = entry.argument(COLLET_TYPE_F32, {window, window, channels, filters});
+    collet_convolution_attrs a{};
+    a.window.size = program.list({window, window});
+    a.window.stride = a.window.window_dilation = program.list({1, 1});
+    a.window.base_dilation = program.list({dilation, dilation});
+    a.window.padding_low = a.window.padding_high = program.list({window - 1, window - 1});
+    a.window.reversal = program.list({0, 0});
+    a.feature_groups = a.batch_groups = 1;
+    a.labels.input_feature = a.labels.output_feature = a.labels.kernel_output_feature = 3;
+    a.labels.kernel_input_feature = 2;
+    a.labels.input_spatial = a.labels.output_spatial = program.list({1, 2});
+    a.labels.kernel_spatial = program.list({0, 1});
+    entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, {1, out, out, filters}, {x, w}, a)});
+    Target target;
+    target.vector_bits = 512;
+    target.fma = true;
+    PlannedProgram planned;
+    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+    int64_t products = 0;
+    for (const MatmulCall& call : planned.plan.matmuls)
+      products += call.batches * call.rows * call.columns * call.depth;
+    EXPECT_EQ(products, out * out * filters * 4 * channels) << dilation;
+    EXPECT_LE(planned.plan.matmuls.size(), 4u) << dilation;
   }
 }
 

@@ -123,18 +123,17 @@ namespace {
 /// Adds the loops over a result, and returns the position that they stand for. If there are several groups with several
 /// features each, the features are two loops, over groups and over the features of a group, so that each group is a
 /// matrix product.
-Position result_loops(const collet_convolution_attrs& a, const ArrayType& filter, const Dims& dims, Kernel& k) {
+Position result_loops(const Convolution& c, Kernel& k) {
   constexpr int64_t kLeastColumns = 4;
-  const int64_t groups = std::max(a.feature_groups, a.batch_groups);
+  const Dims& dims = c.result_dims;
   Position at;
   for (size_t d = 0; d < dims.size(); ++d) {
-    const bool split = static_cast<int64_t>(d) == a.labels.output_feature && groups > 1 &&
-                       dims[d] / groups >= kLeastColumns && at_dim(filter, a.labels.kernel_input_feature) > 1;
+    const bool split = d == c.output_feature && c.groups() > 1 && c.filters() >= kLeastColumns && c.features() > 1;
     const Index loop = loop_index(k.loops.size());
     if (split) {
-      k.loops.push_back({groups});
-      at.at.push_back(add_scaled(loop_index(k.loops.size()), loop, dims[d] / groups));
-      k.loops.push_back({dims[d] / groups});
+      k.loops.push_back({c.groups()});
+      at.at.push_back(add_scaled(loop_index(k.loops.size()), loop, c.filters()));
+      k.loops.push_back({c.filters()});
     } else {
       k.loops.push_back({dims[d]});
       at.at.push_back(loop);
@@ -144,23 +143,22 @@ Position result_loops(const collet_convolution_attrs& a, const ArrayType& filter
   return at;
 }
 
-KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputTest& is_input, ValueId operand,
-                              const Window& w) {
-  auto a = attributes<collet_convolution_attrs>(graph, node);
-  const ArrayType& filter = graph.type(node.operands[1]);
-  const ArrayType& type = graph.type(node.results[0]);
+int64_t product_of(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input, bool tf32) {
   KernelPlan plan;
   Kernel& k = plan.kernel;
-  const Position at = result_loops(a, filter, type.dims, k);
-  for (int64_t s : w.size) k.loops.push_back({s});
-  k.loops.push_back({at_dim(filter, a.labels.kernel_input_feature)});
+  const Position at = result_loops(c, k);
+  for (int64_t s : c.window.size) k.loops.push_back({s});
+  k.loops.push_back({c.features()});
   KernelBuilder builder(graph, k, is_input);
-  const Position taps = loop_position(k.outer, w.size.size() + 1);
-  const ConvolutionPlaces places = convolution_places(builder, graph, node, w, graph.type(operand).dims, at, taps);
-  ExprId x = builder.value(operand, places.input, places.exists);
-  ExprId y = builder.value(node.operands[1], places.filter);
-  sum_of_products(builder, plan, x, y, node.results[0], builder.linear(at, type.dims), type.element,
-                  allows_tf32(graph, a.precision, 0));
+  const Position taps = loop_position(k.outer, c.window.size.size() + 1);
+  const ConvolutionPlaces places = convolution_places(builder, c, at, taps);
+  ExprId x = builder.value(c.input, places.input, places.exists);
+  ExprId y = builder.value(c.filter, places.filter);
+  sum_of_products(builder, plan, x, y, c.result, builder.linear(at, c.result_dims), graph.type(c.result).element, tf32);
   return plan;
 }
 
@@ -168,47 +166,35 @@ KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputT
 /// elements. The window of the copy needs neither.
 class Edges {
  public:
-  Edges(const Graph& graph, const Node& node)
-      : graph_(graph),
-        node_(node),
-        a_(attributes<collet_convolution_attrs>(graph, node)),
-        window_(window_of(graph, a_.window)) {}
+  Edges(const Graph& graph, Convolution& c) : graph_(graph), c_(c), window_(c.window) {}
 
-  const Window& window() const { return window_; }
   /// Returns where the copy is zero in the first dimension of the window.
   const std::optional<ZeroBorder>& border() const { return border_; }
 
   bool worthwhile() {
-    const ArrayType& input = graph_.type(node_.operands[0]);
-    const ArrayType& result = graph_.type(node_.results[0]);
-    if (input.elements == 0 || result.elements == 0) return false;
-    const Dims spatial = integers(graph_, a_.labels.input_spatial);
-    dims_ = input.dims;
+    if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
+    dims_ = c_.input_dims;
     bool any = false;
-    int64_t products = result.elements;
-    for (size_t d = 0; d < spatial.size(); ++d) {
-      const auto dim = static_cast<size_t>(spatial[d]);
+    for (size_t d = 0; d < c_.input_spatial.size(); ++d) {
+      const size_t dim = c_.input_spatial[d];
       const bool edges = window_.low[d] != 0 || window_.high[d] != 0;
       any = any || edges || window_.base_dilation[d] != 1;
       if (window_.low[d] < 0 || window_.high[d] < 0) return false;
-      dims_[dim] = window_.low[d] + (input.dims[dim] - 1) * window_.base_dilation[d] + 1 + window_.high[d];
+      dims_[dim] = window_.low[d] + (c_.input_dims[dim] - 1) * window_.base_dilation[d] + 1 + window_.high[d];
       if (dims_[dim] > kLongestSide) return false;
-      products *= window_.size[d];
     }
-    int64_t elements = 1;
-    for (int64_t d : dims_) elements *= d;
-    products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
+    const int64_t elements = product_of(dims_);
+    const int64_t products = product_of(c_.result_dims) * product_of(window_.size) * c_.features();
     // A depthwise filter does little arithmetic per input element, so the copy would take most of the time.
-    if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
-      return false;
-    const Dims to = integers(graph_, a_.labels.output_spatial);
-    const bool suits = to.empty() || lines_suit(at_dim(result, to.back()), graph_.type(node_.operands[1]).elements);
-    return any && suits && elements <= 8 * input.elements && elements * 4 <= products;
+    if (c_.features() == 1 && c_.feature_groups > 1) return false;
+    const bool suits =
+        c_.output_spatial.empty() || lines_suit(c_.result_dims[c_.output_spatial.back()], product_of(c_.filter_dims));
+    return any && suits && elements <= 8 * product_of(c_.input_dims) && elements * 4 <= products;
   }
 
-  /// Adds the kernels that write the copy, and changes the window to one without padding.
-  ValueId copy(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
-    const uint32_t type = sum_type(graph_.type(node_.operands[0]).element);
+  /// Adds the kernels that write the copy, and changes the convolution to one of the copy, without padding.
+  void copy(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
+    const uint32_t type = sum_type(graph_.type(c_.input).element);
     separate_lines(type);
     const ValueId copy = make(type, dims_);
     set_border(copy);
@@ -220,7 +206,8 @@ class Edges {
       window_.low[d] = window_.high[d] = 0;
       window_.base_dilation[d] = 1;
     }
-    return copy;
+    c_.input = copy;
+    c_.input_dims = dims_;
   }
 
  private:
@@ -229,24 +216,23 @@ class Edges {
   /// Returns, for each dimension of the input, its dimension in the window, or -1 if it has none.
   std::vector<int64_t> window_dims() const {
     std::vector<int64_t> r(dims_.size(), -1);
-    const Dims spatial = integers(graph_, a_.labels.input_spatial);
-    for (size_t d = 0; d < spatial.size(); ++d) r[static_cast<size_t>(spatial[d])] = static_cast<int64_t>(d);
+    for (size_t d = 0; d < c_.input_spatial.size(); ++d) r[c_.input_spatial[d]] = static_cast<int64_t>(d);
     return r;
   }
 
   /// Adds one kernel that writes line by line, including the zeros. The dimensions from the window's last one on form
   /// one line in both arrays. Returns false if they do not.
   bool whole_lines(ValueId copy, uint32_t type, const InputTest& is_input, std::vector<KernelPlan>& out) const {
-    const ArrayType& input = graph_.type(node_.operands[0]);
+    const Dims& input = c_.input_dims;
     const std::vector<int64_t> of_window = window_dims();
     size_t line = dims_.size() - 1;
     while (line > 0 && of_window[line] < 0) --line;
     int64_t inside = 1;
     for (size_t d = line + 1; d < dims_.size(); ++d) {
-      if (dims_[d] != input.dims[d]) return false;
+      if (dims_[d] != input[d]) return false;
       inside *= dims_[d];
     }
-    const Dims steps = strides_of(input.dims);
+    const Dims steps = strides_of(input);
     KernelPlan plan;
     for (size_t d = 0; d < line; ++d) plan.kernel.loops.push_back({dims_[d]});
     plan.kernel.loops.push_back({dims_[line] * inside});
@@ -261,11 +247,11 @@ class Edges {
         const auto w = static_cast<size_t>(of_window[d]);
         if (window_.base_dilation[w] != 1) return false;
         at.constant = -window_.low[w] * width;
-        mask = builder.both(mask, builder.in_range(at, input.dims[d] * width));
+        mask = builder.both(mask, builder.in_range(at, input[d] * width));
       }
       from = add_scaled(from, at, d == line ? 1 : steps[d]);
     }
-    const ExprId x = builder.convert(builder.load_at(node_.operands[0], from, mask), type);
+    const ExprId x = builder.convert(builder.load_at(c_.input, from, mask), type);
     Index to;
     const Dims to_steps = strides_of(dims_);
     for (size_t d = 0; d <= line; ++d) to = add_scaled(to, loop_index(d), d == line ? 1 : to_steps[d]);
@@ -289,18 +275,16 @@ class Edges {
   }
 
   KernelPlan elements(ValueId copy, uint32_t type, const InputTest& is_input) const {
-    const ValueId input = node_.operands[0];
     KernelPlan put;
-    for (int64_t d : graph_.type(input).dims) put.kernel.loops.push_back({d});
+    for (int64_t d : c_.input_dims) put.kernel.loops.push_back({d});
     put.kernel.outer = put.kernel.loops.size();
     KernelBuilder builder(graph_, put.kernel, is_input);
     Position at = loop_position(0, put.kernel.loops.size());
-    const ExprId x = builder.convert(builder.value(input, at), type);
-    const Dims spatial = integers(graph_, a_.labels.input_spatial);
-    for (size_t d = 0; d < spatial.size(); ++d) {
+    const ExprId x = builder.convert(builder.value(c_.input, at), type);
+    for (size_t d = 0; d < c_.input_spatial.size(); ++d) {
       Index to;
       to.constant = window_.low[d];
-      const auto dim = static_cast<size_t>(spatial[d]);
+      const size_t dim = c_.input_spatial[d];
       at[dim] = add_scaled(to, at[dim], window_.base_dilation[d]);
     }
     put.kernel.stores.push_back({builder.output(copy), x, builder.linear(at, dims_), kNoExpr});
@@ -322,14 +306,14 @@ class Edges {
   /// Pads lines, because lines a power of two apart are placed in the same cache sets.
   void separate_lines(uint32_t type) {
     const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
-    const auto feature = static_cast<size_t>(a_.labels.input_feature);
-    if (feature + 1 == dims_.size() && dims_[feature] * bytes % 2048 == 0) dims_[feature] += 64 / bytes;
+    const size_t last = dims_.size() - 1;
+    const bool channels = last == c_.input_feature || last == c_.input_batch;
+    if (channels && dims_[last] * bytes % 2048 == 0) dims_[last] += 64 / bytes;
   }
 
   const Graph& graph_;
-  const Node& node_;
-  collet_convolution_attrs a_;
-  Window window_;
+  Convolution& c_;
+  Window& window_;
   Dims dims_;
   std::optional<ZeroBorder> border_;
 };
@@ -340,28 +324,18 @@ class Edges {
 /// change the number of kernels. One kernel computes the results of one combination of groups.
 class Phases {
  public:
-  Phases(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make)
-      : graph_(graph),
-        node_(node),
-        is_input_(is_input),
-        make_(make),
-        a_(attributes<collet_convolution_attrs>(graph, node)),
-        window_(window_of(graph, a_.window)) {}
+  Phases(const Graph& graph, const Convolution& c, const InputTest& is_input, const MakeValue& make, bool tf32)
+      : graph_(graph), is_input_(is_input), make_(make), tf32_(tf32), c_(c), window_(c_.window) {}
 
   bool run(std::vector<KernelPlan>& out) {
     if (!find()) return false;
-    const uint32_t type = graph_.type(node_.results[0]).element;
-    input_ = node_.operands[0];
-    if (has_edges() && copy_is_small()) {
-      copy_input(out);
-    } else {
-      before_.assign(before_.size(), 0);
-    }
-    ValueId result = node_.results[0];
-    if (sum_type(type) != type) result = make_(sum_type(type), graph_.type(result).dims);
+    if (has_edges() && copy_is_small()) copy_input(out);
+    const ValueId result = c_.result;
+    const uint32_t type = graph_.type(result).element;
+    if (sum_type(type) != type) c_.result = make_(sum_type(type), c_.result_dims);
     std::vector<const Group*> now(groups_.size());
-    each(0, now, result, out);
-    if (result != node_.results[0]) out.push_back(convert_kernel(graph_, result, node_.results[0]));
+    each(0, now, out);
+    if (result != c_.result) out.push_back(convert_kernel(graph_, c_.result, result));
     return true;
   }
 
@@ -386,19 +360,16 @@ class Phases {
   };
 
   bool find() {
-    const ArrayType& input = graph_.type(node_.operands[0]);
-    const ArrayType& result = graph_.type(node_.results[0]);
-    if (input.elements == 0 || result.elements == 0 || result.element == COLLET_TYPE_PRED) return false;
-    const Dims from = integers(graph_, a_.labels.input_spatial);
-    const Dims to = integers(graph_, a_.labels.output_spatial);
+    if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
+    if (graph_.type(c_.result).element == COLLET_TYPE_PRED) return false;
     size_t all = 1;
     bool any = false;
-    dims_ = input.dims;
-    for (size_t d = 0; d < from.size(); ++d) {
+    dims_ = c_.input_dims;
+    for (size_t d = 0; d < c_.input_spatial.size(); ++d) {
       const int64_t dilation = window_.base_dilation[d];
       any = any || dilation != 1;
-      const int64_t extent = at_dim(input, from[d]);
-      const int64_t outputs = at_dim(result, to[d]);
+      const int64_t extent = c_.input_dims[c_.input_spatial[d]];
+      const int64_t outputs = c_.result_dims[c_.output_spatial[d]];
       for (int64_t n : {dilation, extent, outputs, window_.size[d], window_.stride[d], window_.dilation[d]}) {
         if (n > kLargest) return false;
       }
@@ -410,17 +381,13 @@ class Phases {
       all *= groups_.back().size();
       if (all > kMostKernels) return false;
       find_edges(d, extent, phases);
-      dims_[static_cast<size_t>(from[d])] = before_[d] + extent + after_[d];
+      dims_[c_.input_spatial[d]] = before_[d] + extent + after_[d];
     }
     return any;
   }
 
   /// True if a copy of the input with its edges takes little memory beside the input and the result.
-  bool copy_is_small() const {
-    int64_t elements = 1;
-    for (int64_t d : dims_) elements *= d;
-    return elements <= 4 * graph_.type(node_.operands[0]).elements + graph_.type(node_.results[0]).elements;
-  }
+  bool copy_is_small() const { return product_of(dims_) <= 4 * product_of(c_.input_dims) + product_of(c_.result_dims); }
 
   std::vector<Phase> find_phases(size_t d, int64_t outputs) const {
     std::vector<Phase> found;
@@ -499,10 +466,9 @@ class Phases {
     return std::any_of(before_.begin(), before_.end(), is_some) || std::any_of(after_.begin(), after_.end(), is_some);
   }
 
-  /// Copies the input with zeros around it.
+  /// Copies the input with zeros around it, and changes the convolution to one of the copy.
   void copy_input(std::vector<KernelPlan>& out) {
-    const ArrayType input = graph_.type(node_.operands[0]);  // a copy, because make_ may reallocate the graph's values
-    const uint32_t type = sum_type(input.element);
+    const uint32_t type = sum_type(graph_.type(c_.input).element);
     const ValueId copy = make_(type, dims_);
     KernelPlan plan;
     for (int64_t d : dims_) plan.kernel.loops.push_back({d});
@@ -510,46 +476,45 @@ class Phases {
     KernelBuilder builder(graph_, plan.kernel, is_input_);
     Position at = loop_position(0, dims_.size());
     const Index to = builder.linear(at, dims_);
-    const Dims spatial = integers(graph_, a_.labels.input_spatial);
     ExprId mask = kNoExpr;
-    for (size_t d = 0; d < spatial.size(); ++d) {
-      const auto dim = static_cast<size_t>(spatial[d]);
+    for (size_t d = 0; d < c_.input_spatial.size(); ++d) {
+      const size_t dim = c_.input_spatial[d];
       at[dim].constant -= before_[d];
-      mask = builder.both(mask, builder.in_range(at[dim], input.dims[dim]));
+      mask = builder.both(mask, builder.in_range(at[dim], c_.input_dims[dim]));
+      window_.low[d] -= before_[d] * window_.base_dilation[d];
     }
-    const ExprId x = builder.convert(builder.value(input_, at, mask), type);
+    const ExprId x = builder.convert(builder.value(c_.input, at, mask), type);
     plan.kernel.stores.push_back({builder.output(copy), x, to, kNoExpr});
     plan.buffers = builder.buffers();
     plan.writes = {copy};
     out.push_back(std::move(plan));
-    input_ = copy;
+    c_.input = copy;
+    c_.input_dims = dims_;
   }
 
-  void each(size_t d, std::vector<const Group*>& now, ValueId result, std::vector<KernelPlan>& out) {
+  void each(size_t d, std::vector<const Group*>& now, std::vector<KernelPlan>& out) const {
     if (d == groups_.size()) {
-      out.push_back(kernel(now, result));
+      out.push_back(kernel(now));
       return;
     }
     for (const Group& g : groups_[d]) {
       now[d] = &g;
-      each(d + 1, now, result, out);
+      each(d + 1, now, out);
     }
   }
 
-  KernelPlan kernel(const std::vector<const Group*>& now, ValueId result) const {
-    const ArrayType& type = graph_.type(result);
-    const Dims to = integers(graph_, a_.labels.output_spatial);
+  KernelPlan kernel(const std::vector<const Group*>& now) const {
     KernelPlan plan;
     Kernel& k = plan.kernel;
-    std::vector<size_t> window_dim(type.dims.size(), SIZE_MAX);
-    for (size_t d = 0; d < now.size(); ++d) window_dim[static_cast<size_t>(to[d])] = d;
+    std::vector<size_t> window_dim(c_.result_dims.size(), SIZE_MAX);
+    for (size_t d = 0; d < now.size(); ++d) window_dim[c_.output_spatial[d]] = d;
     Position at;
     std::vector<Index> phase(now.size());  // the number of the phase within its group
-    for (size_t dim = 0; dim < type.dims.size(); ++dim) {
+    for (size_t dim = 0; dim < c_.result_dims.size(); ++dim) {
       const size_t d = window_dim[dim];
       const Index loop = loop_index(k.loops.size());
       if (d == SIZE_MAX) {
-        k.loops.push_back({type.dims[dim]});
+        k.loops.push_back({c_.result_dims[dim]});
         at.at.push_back(loop);
         continue;
       }
@@ -566,10 +531,8 @@ class Phases {
       at.at.push_back(result_at);
     }
     k.outer = k.loops.size();
-    Window window = window_;
-    for (size_t d = 0; d < now.size(); ++d) window.low[d] -= before_[d] * window_.base_dilation[d];
     const bool none = std::any_of(now.begin(), now.end(), [](const Group* g) { return g->phase.taps == 0; });
-    if (none) return zeros(std::move(plan), at, result);
+    if (none) return zeros(std::move(plan), at);
     Position taps;
     for (size_t d = 0; d < now.size(); ++d) {
       Index tap;
@@ -579,52 +542,188 @@ class Phases {
       k.loops.push_back({now[d]->phase.taps});
     }
     taps.at.push_back(loop_index(k.loops.size()));
-    k.loops.push_back({at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature)});
+    k.loops.push_back({c_.features()});
     KernelBuilder builder(graph_, k, is_input_);
-    const ConvolutionPlaces places =
-        convolution_places(builder, graph_, node_, window, graph_.type(input_).dims, at, taps);
-    const ExprId x = builder.value(input_, places.input, places.exists);
-    const ExprId y = builder.value(node_.operands[1], places.filter);
-    sum_of_products(builder, plan, x, y, result, builder.linear(at, type.dims), type.element,
-                    allows_tf32(graph_, a_.precision, 0));
+    const ConvolutionPlaces places = convolution_places(builder, c_, at, taps);
+    const ExprId x = builder.value(c_.input, places.input, places.exists);
+    const ExprId y = builder.value(c_.filter, places.filter);
+    sum_of_products(builder, plan, x, y, c_.result, builder.linear(at, c_.result_dims), graph_.type(c_.result).element,
+                    tf32_);
     return plan;
   }
 
-  KernelPlan zeros(KernelPlan plan, const Position& at, ValueId result) const {
+  KernelPlan zeros(KernelPlan plan, const Position& at) const {
     KernelBuilder builder(graph_, plan.kernel, is_input_);
-    const ExprId zero = builder.integer(graph_.type(result).element, 0);
-    plan.kernel.stores.push_back({builder.output(result), zero, builder.linear(at, graph_.type(result).dims), kNoExpr});
+    const ExprId zero = builder.integer(graph_.type(c_.result).element, 0);
+    plan.kernel.stores.push_back({builder.output(c_.result), zero, builder.linear(at, c_.result_dims), kNoExpr});
     plan.buffers = builder.buffers();
-    plan.writes = {result};
+    plan.writes = {c_.result};
     return plan;
   }
 
   static constexpr int64_t kLargest = int64_t{1} << 20;
 
   const Graph& graph_;
-  const Node& node_;
   const InputTest& is_input_;
   const MakeValue& make_;
-  collet_convolution_attrs a_;
-  Window window_;
+  const bool tf32_;
+  Convolution c_;
+  Window& window_;
   std::vector<std::vector<Group>> groups_;  ///< groups of phases, by dimension of the window
   /// Distances between the results, and between the window elements, of a phase.
   Dims steps_, tap_steps_;
   Dims before_, after_;  ///< numbers of zeros before and after the input
   Dims dims_;            ///< dimensions of the input with the zeros
-  ValueId input_ = kNone;
+};
+
+/// Lowers a convolution in the order of dimensions that it has.
+void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& is_input, const MakeValue& make,
+                          bool tf32, std::vector<KernelPlan>& out) {
+  if (Phases(graph, c, is_input, make, tf32).run(out)) return;
+  Edges edges(graph, c);
+  if (edges.worthwhile()) edges.copy(is_input, make, out);
+  out.push_back(convolution_kernel(graph, c, is_input, tf32));
+  out.back().zero_border = edges.border();
+}
+
+/// Makes the features the last dimension of the result, and the features or the batch that of the input, whichever gives
+/// a product whose operands can be read where they are. In another order, neighbouring results of a line are the columns
+/// of the product, and its other operand is a matrix with the patch of the input of each result.
+class FeatureOrder {
+ public:
+  FeatureOrder(const Graph& graph, Convolution& c) : graph_(graph), c_(c) {
+    // The window of a filter's gradient is as large as an image, and its results as few as the elements of the filter.
+    batch_last_ = product_of(c_.window.size) > spatial_results();
+    input_order_ = order(batch_last_ ? c_.input_feature : c_.input_batch, c_.input_spatial,
+                         batch_last_ ? c_.input_batch : c_.input_feature, false);
+    result_order_ = order(c_.output_batch, c_.output_spatial, c_.output_feature, batch_last_);
+  }
+
+  /// Compares the time of both orders, in elements that are moved. Patches are packed where a cache holds them; copies are
+  /// written to memory and read.
+  bool worthwhile() const {
+    if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
+    if (last(c_.result_dims) == c_.output_feature || c_.filters() < kLeastColumns) return false;
+    const int64_t input = product_of(c_.input_dims);
+    const int64_t result = product_of(c_.result_dims);
+    const int64_t patches = result / c_.filters() * product_of(c_.window.size) * c_.features();
+    const double products = static_cast<double>(patches) * static_cast<double>(c_.filters());
+    const double now = static_cast<double>(patches) + products * idle(phases(c_.output_spatial.back()));
+    const double then = 2.0 * static_cast<double>(input + result) + products * idle(c_.filters());
+    return patches > input && now > then;
+  }
+
+  /// Adds the kernel that transposes the input, if need be, and changes the convolution. Returns the result before.
+  ValueId apply(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
+    if (last(c_.input_dims) != input_order_.back()) {
+      const uint32_t type = graph_.type(c_.input).element;
+      const ValueId copy = make(type, permuted(c_.input_dims, input_order_));
+      out.push_back(transpose(is_input, copy));
+      c_.input = copy;
+      c_.input_dims = permuted(c_.input_dims, input_order_);
+      renumber(input_order_, c_.input_batch, c_.input_feature, c_.input_spatial);
+    }
+    const ValueId result = c_.result;
+    c_.result_dims = permuted(c_.result_dims, result_order_);
+    c_.result = make(sum_type(graph_.type(result).element), c_.result_dims);
+    renumber(result_order_, c_.output_batch, c_.output_feature, c_.output_spatial);
+    return result;
+  }
+
+  /// Returns the kernel that writes the result in its own order.
+  KernelPlan restore(ValueId result) const {
+    std::vector<size_t> back(result_order_.size());
+    for (size_t i = 0; i < back.size(); ++i) back[result_order_[i]] = i;
+    return permute_kernel(graph_, c_.result, back, result);
+  }
+
+ private:
+  static constexpr int64_t kLeastColumns = 4;    ///< of a product that is worth packing operands for
+  static constexpr double kProductsOfMove = 16;  ///< products of full vectors in the time to move an element
+
+  int64_t spatial_results() const {
+    int64_t n = 1;
+    for (size_t d : c_.output_spatial) n *= c_.result_dims[d];
+    return n;
+  }
+
+  static size_t last(const Dims& dims) {
+    size_t d = dims.size() - 1;
+    while (d > 0 && dims[d] == 1) --d;
+    return d;
+  }
+
+  static std::vector<size_t> order(size_t first, const std::vector<size_t>& spatial, size_t last, bool spatial_first) {
+    std::vector<size_t> all(spatial);
+    all.insert(spatial_first ? all.end() : all.begin(), first);
+    all.push_back(last);
+    return all;
+  }
+
+  static Dims permuted(const Dims& dims, const std::vector<size_t>& order) {
+    Dims out;
+    for (size_t d : order) out.push_back(dims[d]);
+    return out;
+  }
+
+  static void renumber(const std::vector<size_t>& order, size_t& batch, size_t& feature, std::vector<size_t>& spatial) {
+    const auto place = [&](size_t d) {
+      return static_cast<size_t>(std::find(order.begin(), order.end(), d) - order.begin());
+    };
+    batch = place(batch);
+    feature = place(feature);
+    for (size_t& d : spatial) d = place(d);
+  }
+
+  /// Returns the number of neighbouring results in dimension `d` that one kernel computes.
+  int64_t phases(size_t d) const {
+    const int64_t dilation = c_.window.base_dilation.back();
+    const int64_t step = dilation / std::gcd(dilation, c_.window.stride.back());
+    return step == 1 ? c_.result_dims[d] : std::min(step, c_.result_dims[d]);
+  }
+
+  /// Returns the time of one product, in elements moved, of rows of `columns` results.
+  static double idle(int64_t columns) {
+    return static_cast<double>(assumed_vectors(columns) * 16) / static_cast<double>(columns) / kProductsOfMove;
+  }
+
+  KernelPlan transpose(const InputTest& is_input, ValueId copy) const {
+    KernelPlan plan;
+    const Dims dims = permuted(c_.input_dims, input_order_);
+    for (int64_t d : dims) plan.kernel.loops.push_back({d});
+    plan.kernel.outer = dims.size();
+    KernelBuilder builder(graph_, plan.kernel, is_input);
+    Position at;
+    at.at.resize(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) at[input_order_[d]] = loop_index(d);
+    const ExprId x = builder.value(c_.input, at);
+    plan.kernel.stores.push_back(
+        {builder.output(copy), x, builder.linear(loop_position(0, dims.size()), dims), kNoExpr});
+    plan.buffers = builder.buffers();
+    plan.writes = {copy};
+    return plan;
+  }
+
+  const Graph& graph_;
+  Convolution& c_;
+  bool batch_last_ = false;
+  std::vector<size_t> input_order_, result_order_;
 };
 
 }  // namespace
 
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                         std::vector<KernelPlan>& out) {
-  if (Phases(graph, node, is_input, make).run(out)) return;
-  Edges edges(graph, node);
-  ValueId input = node.operands[0];
-  if (edges.worthwhile()) input = edges.copy(is_input, make, out);
-  out.push_back(convolution_kernel(graph, node, is_input, input, edges.window()));
-  out.back().zero_border = edges.border();
+                         bool moves_features, std::vector<KernelPlan>& out) {
+  const bool tf32 = allows_tf32(graph, attributes<collet_convolution_attrs>(graph, node).precision, 0);
+  Convolution c = convolution_of(graph, node);
+  FeatureOrder features(graph, c);
+  if (moves_features && features.worthwhile()) {
+    const ValueId result = features.apply(is_input, make, out);
+    convolution_in_order(graph, c, is_input, make, tf32, out);
+    out.push_back(features.restore(result));
+  } else {
+    convolution_in_order(graph, c, is_input, make, tf32, out);
+  }
 }
 
 }  // namespace collet::codegen

@@ -351,7 +351,7 @@ KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<si
   return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
     Position source = at;
     for (size_t d = 0; d < order.size(); ++d) source[order[d]] = at[d];
-    return builder.load(from, source, kNoExpr);
+    return builder.convert(builder.load(from, source, kNoExpr), graph.type(to).element);
   });
 }
 
@@ -565,7 +565,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       out.push_back(dot_kernel(graph, node, is_input));
       return true;
     case COLLET_OP_CONVOLUTION:
-      convolution_kernels(graph, node, is_input, make, out);
+      convolution_kernels(graph, node, is_input, make, limits.moves_features, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
       reduce_window_kernels(graph, node, is_input, make, limits.scans, out);

@@ -99,6 +99,8 @@ struct LongScans {
 /// What the kernels of a node depend on besides the program.
 struct NodeLimits {
   bool masks = false;  ///< whether masked loads and stores of all element widths are cheap
+  /// Whether convolutions may be computed with their features as the last dimension of copies of the operands.
+  bool moves_features = false;
   LongScans scans;
 };
 
@@ -110,7 +112,8 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
 /// Returns the kernel that converts `from` to the type of `to`, which has the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 
-/// Returns the kernel that transposes `from` to `to`: dimension i of `to` is dimension order[i] of `from`.
+/// Returns the kernel that transposes `from` to `to`, and converts it to the type of `to`: dimension i of `to` is
+/// dimension order[i] of `from`.
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
 /// How a library reads an operand of a convolution.

@@ -355,18 +355,16 @@ ExprId KernelBuilder::nested_dot(const Node& node, const Position& at) {
 }
 
 ExprId KernelBuilder::nested_convolution(const Node& node, const Position& at) {
-  const auto a = attributes<collet_convolution_attrs>(graph_, node);
-  const Window w = window_of(graph_, a.window);
-  const Dims& dims = graph_.type(node.operands[0]).dims;
-  Dims sizes = w.size;
-  sizes.push_back(graph_.type(node.operands[1]).dims[static_cast<size_t>(a.labels.kernel_input_feature)]);
+  const Convolution c = convolution_of(graph_, node);
+  Dims sizes = c.window.size;
+  sizes.push_back(c.features());
   const uint32_t type = graph_.type(node.results[0]).element;
   const uint32_t sum = is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
   auto step = [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
     Position out;
     for (const Index& i : at.at) out.at.push_back(inner.captured(*this, i));
     const Position taps = inner.delinearize(point, sizes);
-    const ConvolutionPlaces places = convolution_places(inner, graph_, node, w, dims, out, taps);
+    const ConvolutionPlaces places = convolution_places(inner, c, out, taps);
     const ExprId x = inner.convert(inner.value(node.operands[0], places.input, places.exists), sum);
     const ExprId y = inner.convert(inner.value(node.operands[1], places.filter), sum);
     const ExprId added = inner.op(COLLET_OP_ADD, sum, {held[0], inner.op(COLLET_OP_MULTIPLY, sum, {x, y})});

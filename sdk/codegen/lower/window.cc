@@ -80,51 +80,76 @@ Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& t
   return iteration;
 }
 
-ConvolutionPlaces convolution_places(KernelBuilder& builder, const Graph& graph, const Node& node, const Window& w,
-                                     const Dims& dims, const Position& at, const Position& taps) {
+Convolution convolution_of(const Graph& graph, const Node& node) {
   const auto a = attributes<collet_convolution_attrs>(graph, node);
-  const Dims input_spatial = integers(graph, a.labels.input_spatial);
-  const Dims kernel_spatial = integers(graph, a.labels.kernel_spatial);
-  const Dims output_spatial = integers(graph, a.labels.output_spatial);
-  const Dims& filter = graph.type(node.operands[1]).dims;
+  const auto place = [](int64_t d) { return static_cast<size_t>(d); };
+  const auto places = [&](collet_range range) {
+    std::vector<size_t> out;
+    for (int64_t d : integers(graph, range)) out.push_back(place(d));
+    return out;
+  };
+  Convolution c;
+  c.input = node.operands[0];
+  c.filter = node.operands[1];
+  c.result = node.results[0];
+  c.input_dims = graph.type(c.input).dims;
+  c.filter_dims = graph.type(c.filter).dims;
+  c.result_dims = graph.type(c.result).dims;
+  c.input_batch = place(a.labels.input_batch);
+  c.input_feature = place(a.labels.input_feature);
+  c.kernel_input_feature = place(a.labels.kernel_input_feature);
+  c.kernel_output_feature = place(a.labels.kernel_output_feature);
+  c.output_batch = place(a.labels.output_batch);
+  c.output_feature = place(a.labels.output_feature);
+  c.input_spatial = places(a.labels.input_spatial);
+  c.kernel_spatial = places(a.labels.kernel_spatial);
+  c.output_spatial = places(a.labels.output_spatial);
+  c.feature_groups = std::max<int64_t>(a.feature_groups, 1);
+  c.batch_groups = std::max<int64_t>(a.batch_groups, 1);
+  c.window = window_of(graph, a.window);
+  return c;
+}
+
+ConvolutionPlaces convolution_places(KernelBuilder& builder, const Convolution& c, const Position& at,
+                                     const Position& taps) {
+  const Window& w = c.window;
   const size_t rank = w.size.size();
-  auto of = [](auto& list, int64_t d) -> auto& { return list[static_cast<size_t>(d)]; };
-  const Index& batch = of(at, a.labels.output_batch);
-  const Index& feature = of(at, a.labels.output_feature);
+  const Index& batch = at[c.output_batch];
+  const Index& feature = at[c.output_feature];
   const Index& in_feature = taps[rank];
   ConvolutionPlaces places;
   Position& from = places.input;
   Position& filter_at = places.filter;
-  from.at.resize(dims.size());
-  filter_at.at.resize(filter.size());
+  from.at.resize(c.input_dims.size());
+  filter_at.at.resize(c.filter_dims.size());
   for (size_t d = 0; d < rank; ++d) {
-    const Index& out = of(at, output_spatial[d]);
-    of(from, input_spatial[d]) = window_index(builder, w, d, out, taps[d], of(dims, input_spatial[d]), places.exists);
+    const Index& out = at[c.output_spatial[d]];
+    from[c.input_spatial[d]] =
+        window_index(builder, w, d, out, taps[d], c.input_dims[c.input_spatial[d]], places.exists);
     Index tap = taps[d];
     if (!w.reversal.empty() && w.reversal[d]) {
       Index last;
       last.constant = w.size[d] - 1;
       tap = add_scaled(last, taps[d], -1);
     }
-    of(filter_at, kernel_spatial[d]) = tap;
+    filter_at[c.kernel_spatial[d]] = tap;
   }
-  const int64_t out_features = of(graph.type(node.results[0]).dims, a.labels.output_feature);
   Index group;
   Index rest;
   Index input_feature = in_feature;
   Index input_batch = batch;
-  if (a.feature_groups > 1) {
-    builder.divide(feature, out_features / a.feature_groups, group, rest);
-    input_feature = add_scaled(in_feature, group, of(filter, a.labels.kernel_input_feature));
+  if (c.feature_groups > 1) {
+    builder.divide(feature, c.filters(), group, rest);
+    input_feature = add_scaled(in_feature, group, c.features());
   }
-  if (a.batch_groups > 1) {
-    builder.divide(feature, out_features / a.batch_groups, group, rest);
-    input_batch = add_scaled(batch, group, of(dims, a.labels.input_batch) / a.batch_groups);
+  if (c.batch_groups > 1) {
+    builder.divide(feature, c.filters(), group, rest);
+    input_batch = add_scaled(batch, group, c.input_dims[c.input_batch] / c.batch_groups);
   }
-  of(from, a.labels.input_batch) = input_batch;
-  of(from, a.labels.input_feature) = input_feature;
-  of(filter_at, a.labels.kernel_input_feature) = in_feature;
-  of(filter_at, a.labels.kernel_output_feature) = feature;
+  from[c.input_batch] = input_batch;
+  from[c.input_feature] = input_feature;
+  filter_at[c.kernel_input_feature] = in_feature;
+  filter_at[c.kernel_output_feature] = feature;
   return places;
 }
 

@@ -42,6 +42,24 @@ Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& taps, const Index& out,
                 const Index& iteration, int64_t extent, ExprId& inside);
 
+/// A convolution: its operands, which of their dimensions mean what, and its window.
+struct Convolution {
+  ValueId input = kNone, filter = kNone, result = kNone;
+  Dims input_dims, filter_dims, result_dims;
+  size_t input_batch = 0, input_feature = 0, kernel_input_feature = 0, kernel_output_feature = 0, output_batch = 0,
+         output_feature = 0;
+  std::vector<size_t> input_spatial, kernel_spatial, output_spatial;
+  int64_t feature_groups = 1, batch_groups = 1;
+  Window window;
+
+  int64_t groups() const { return std::max(feature_groups, batch_groups); }
+  /// Returns the number of input features of a group, and of output features of a group.
+  int64_t features() const { return filter_dims[kernel_input_feature]; }
+  int64_t filters() const { return result_dims[output_feature] / groups(); }
+};
+
+Convolution convolution_of(const Graph& graph, const Node& node);
+
 /// The positions of the two factors of one product in a convolution.
 struct ConvolutionPlaces {
   Position input;
@@ -49,8 +67,8 @@ struct ConvolutionPlaces {
   ExprId exists = kNoExpr;  ///< false if the position is in the padding; kNoExpr: always true
 };
 /// Returns the positions for a result at `at`. `taps` are the positions in the window, followed by the number of the
-/// input feature within its group. `dims` are the dimensions of the input, or of its copy with padding.
-ConvolutionPlaces convolution_places(KernelBuilder& builder, const Graph& graph, const Node& node, const Window& w,
-                                     const Dims& dims, const Position& at, const Position& taps);
+/// input feature within its group.
+ConvolutionPlaces convolution_places(KernelBuilder& builder, const Convolution& c, const Position& at,
+                                     const Position& taps);
 
 }  // namespace collet::codegen
