@@ -191,6 +191,57 @@ TEST_P(ProductTest, SumsOfBf16AreExact) {
   }
 }
 
+/// Factors that are subnormal, and products that are, count like all others, whatever instruction multiplies.
+TEST_P(ProductTest, SmallBf16FactorsAreNotLost) {
+  const auto half = [](float v) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16); };
+  const auto widened = [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); };
+  struct Case {
+    float small, large;
+    int64_t every;  // one factor in so many is small, the others are 1
+  };
+  const int64_t sizes[][3] = {{16, 32, 64}, {1, 512, 512}, {33, 70, 514}, {64, 16, 1026}, {100, 300, 32}};
+  for (const Case& c :
+       {Case{7e-40F, 1e30F, 1}, {1e-40F, 1, 1}, {1e-20F, 1e-20F, 1}, {3e-39F, 2, 97}, {1e-25F, 1e-15F, 1}}) {
+    for (auto [m, n, k] : sizes) {
+      for (const int turned : {0, 1, 2, 3}) {
+        SCOPED_TRACE(::testing::Message()
+                     << c.small << " x " << c.large << ": " << m << "x" << n << "x" << k << ", " << turned);
+        const bool lhs = turned % 2 == 1;
+        const bool rhs = turned > 1;
+        ProgramBuilder b;
+        RegionBuilder& e = b.entry();
+        const Handle x = e.argument(COLLET_TYPE_BF16, lhs ? std::vector{k, m} : std::vector{m, k});
+        const Handle y = e.argument(COLLET_TYPE_BF16, rhs ? std::vector{n, k} : std::vector{k, n});
+        collet_dot_attrs a{};
+        a.lhs_contracting = b.list({lhs ? 0 : 1});
+        a.rhs_contracting = b.list({rhs ? 1 : 0});
+        e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {m, n}, {x, y}, a)});
+        for (const bool small_left : {true, false}) {
+          std::vector<uint16_t> p(static_cast<size_t>(m * k), half(small_left ? c.small : c.large));
+          std::vector<uint16_t> q(static_cast<size_t>(k * n), half(small_left ? c.large : c.small));
+          std::vector<uint16_t>& mixed = small_left ? p : q;
+          for (size_t i = 0; i < mixed.size(); ++i) {
+            if (static_cast<int64_t>(i) % c.every != 0) mixed[i] = 0;
+          }
+          Compiled compiled(plugin_, b.finish());
+          ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+          const auto got = elements_of<float>(compiled.run({bytes_of(p), bytes_of(q)})[0]);
+          for (const int64_t i : {int64_t{0}, n - 1, m / 2 * n + n / 3, m * n - 1}) {
+            double want = 0;
+            for (int64_t d = 0; d < k; ++d) {
+              const size_t at = static_cast<size_t>(lhs ? d * m + i / n : i / n * k + d);
+              const size_t bt = static_cast<size_t>(rhs ? i % n * k + d : d * n + i % n);
+              want += static_cast<double>(widened(p[at])) * static_cast<double>(widened(q[bt]));
+            }
+            const double unit = std::max(std::abs(want) * 1e-5, static_cast<double>(k) * 1.4e-45);
+            ASSERT_NEAR(got[static_cast<size_t>(i)], want, unit) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(ProductTest, ComplexFactorsInAllOrders) {
   using C = std::complex<float>;
   std::mt19937 random(3);

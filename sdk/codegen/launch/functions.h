@@ -38,6 +38,11 @@ struct Tile {
   const char* start;  ///< initial values of the columns or of the rows, to which the first block of the depth is added
   int64_t segments;   ///< for a depth in segments: their number
   const int64_t* offsets;  ///< offset in a of each segment, in elements
+  /// For factors of bf16: `checked_steps` steps from `checked_b` on, of the panel of b, have no smaller magnitude than
+  /// `least_b`. The micro-kernel sets them; they hold until `checked_steps` is set to 0, when a panel is changed.
+  int64_t checked_steps;
+  const char* checked_b;
+  int64_t least_b;
   // Used by an epilogue:
   int64_t rows;
   char* d;  ///< where the epilogue stores its results, at the same positions as in c
@@ -46,7 +51,7 @@ struct Tile {
   int64_t row;
   int64_t column;
 };
-using MicroFunction = void (*)(const Tile*);
+using MicroFunction = void (*)(Tile*);
 
 /// Most places of a step of a kBlocks.
 constexpr uint32_t kMostBlockPlaces = 64;

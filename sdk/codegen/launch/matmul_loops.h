@@ -137,6 +137,7 @@ class MatmulLoops {
   /// Sets the panel of b that tiles use. A last panel of fewer columns is used in place, since it cannot be copied whole.
   void panel_of_b(Number j, Address from, Number steps) {
     panel_ = from;
+    m_.put(&Tile::checked_steps, m_.number(0));
     if (!c_.copies_b) return m_.put(&Tile::b, from);
     m_.put(&Tile::ahead, from + c_.panel * c_.element_bytes);
     m_.put(&Tile::ahead_step, m_.number(c_.b_depth));

@@ -2,6 +2,7 @@
 #include "sdk/codegen/llvm/emit_matmul.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +41,7 @@ class MicroEmitter {
     make_first_sums();
     if (epilogue_) open_epilogue();
     if (k_.rows * k_.vectors >= 8 && (k_.fetches || !k_.streams)) prefetch_result();
-    std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, first_);
+    std::vector<Value*> sums = loses_small_factors() ? checked_sums() : new_sums();
     if (k_.accumulates) add_old(sums);
     if (epilogue_) {
       finish(sums);
@@ -112,6 +113,116 @@ class MicroEmitter {
     }
   }
 
+  std::vector<Value*> new_sums() { return k_.segmented ? segments() : depth(a_, b_at_, first_); }
+
+  /// True if the instruction that multiplies takes subnormal factors for zero, and makes subnormal sums zero.
+  bool loses_small_factors() const { return k_.packs == 2 && k_.type == COLLET_TYPE_F32; }
+
+  /// Computes the sums by the instruction for pairs of bf16, and records how small the factors are. Only if a sum could
+  /// be subnormal, or a factor is, computes the sums again, by products and sums of f32.
+  std::vector<Value*> checked_sums() {
+    halves_ = ir_.wide(b_.getInt16Ty(), 2 * lanes_);
+    for (Value** least : {&least_a_, &least_b_}) {
+      *least = b_.CreateAlloca(halves_);
+      b_.CreateStore(llvm::Constant::getAllOnesValue(halves_), *least);
+    }
+    if (!k_.streams) record_b();
+    std::vector<Value*> sums = new_sums();
+    // A product of bf16 whose exponent is e is a multiple of 2^(e - 14), and so are sums of such products: they are zero or
+    // normal if e - 14 >= -126.
+    constexpr uint64_t kBias = 127;
+    constexpr uint64_t kLeastExponent = 14 - 126 + 2 * kBias;
+    Value* const a = exponent(least_a_);
+    Value* const b = exponent(least_b_);
+    Value* const normal = b_.CreateAnd(b_.CreateICmpUGE(a, b_.getInt32(1)), b_.CreateICmpUGE(b, b_.getInt32(1)));
+    Value* const right = b_.CreateAnd(normal, b_.CreateICmpUGE(b_.CreateAdd(a, b), b_.getInt32(kLeastExponent)));
+    BasicBlock* const before = b_.GetInsertBlock();
+    BasicBlock* const again = block("again");
+    BasicBlock* const exit = block("checked");
+    b_.CreateCondBr(right, exit, again, llvm::MDBuilder(ir_.context()).createBranchWeights(1 << 20, 1));
+    b_.SetInsertPoint(again);
+    widens_ = true;
+    const std::vector<Value*> exact = new_sums();
+    widens_ = false;
+    BasicBlock* const end = b_.GetInsertBlock();
+    b_.CreateBr(exit);
+    b_.SetInsertPoint(exit);
+    std::vector<Value*> phis = phis_of(sums, before);
+    close(phis, exact, end);
+    return phis;
+  }
+
+  /// Adds the magnitudes of the bf16 of a vector to the least ones so far, less one in their last place, so that zeros
+  /// count as large.
+  void record(Value* x, Value* least) {
+    Value* const magnitude = b_.CreateAnd(b_.CreateBitCast(x, halves_), llvm::ConstantInt::get(halves_, 0x7fff));
+    Value* const less = b_.CreateSub(magnitude, llvm::ConstantInt::get(halves_, 1));
+    b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateLoad(halves_, least), less), least);
+  }
+
+  Value* least(Value* of) {
+    return b_.CreateUnaryIntrinsic(llvm::Intrinsic::vector_reduce_umin, b_.CreateLoad(halves_, of));
+  }
+
+  /// Returns the least biased exponent of what was recorded; a larger number than any if all of it was zero.
+  Value* exponent(Value* least) {
+    return b_.CreateLShr(b_.CreateAdd(b_.CreateZExt(this->least(least), b_.getInt32Ty()), b_.getInt32(1)),
+                         b_.getInt32(7));
+  }
+
+  /// Records the panel of b, unless the tile before has done so. A panel that is read from memory for few rows is recorded
+  /// while it is multiplied.
+  void record_b() {
+    Value* const steps = k_.segmented ? b_.CreateMul(depth_, field_i64(offsetof(Tile, segments))) : depth_;
+    Value* const known = b_.CreateAnd(b_.CreateICmpEQ(field_i64(offsetof(Tile, checked_steps)), steps),
+                                      b_.CreateICmpEQ(field_ptr(offsetof(Tile, checked_b)), b_at_));
+    BasicBlock* const before = b_.GetInsertBlock();
+    BasicBlock* const reading = block("read_b");
+    BasicBlock* const exit = block("read");
+    Value* const kept = b_.CreateTrunc(field_i64(offsetof(Tile, least_b)), b_.getInt16Ty());
+    b_.CreateCondBr(known, exit, reading);
+    b_.SetInsertPoint(reading);
+    ir_.loop(b_.getInt64(0), steps, b_.getInt64(1), [&](Value* k) {
+      Value* const row = offset(b_at_, b_.CreateMul(b_step_, k));
+      for (int v = 0; v < k_.vectors; ++v) record(load(offset(row, v * lanes_), v), least_b_);
+    });
+    Value* const read = least(least_b_);
+    const auto set = [&](size_t at, Value* x) {
+      b_.CreateStore(x, b_.CreateGEP(b_.getInt8Ty(), function_->getArg(0), b_.getInt64(at)));
+    };
+    set(offsetof(Tile, checked_steps), steps);
+    set(offsetof(Tile, checked_b), b_at_);
+    set(offsetof(Tile, least_b), b_.CreateZExt(read, b_.getInt64Ty()));
+    BasicBlock* const end = b_.GetInsertBlock();
+    b_.CreateBr(exit);
+    b_.SetInsertPoint(exit);
+    llvm::PHINode* const found = phi_of(kept, before);
+    found->addIncoming(read, end);
+    b_.CreateStore(b_.CreateVectorSplat(static_cast<unsigned>(2 * lanes_), found), least_b_);
+  }
+
+  /// Records the elements of `a` that one segment of the depth uses.
+  void record_a(Value* a) {
+    const auto part = [&](Value* from, Value* count) {
+      Value* const mask = ir_.first_lanes(b_.CreateTrunc(count, b_.getInt32Ty()), lanes_);
+      record(b_.CreateMaskedLoad(vector_, from, align(), mask, llvm::Constant::getNullValue(vector_)), least_a_);
+    };
+    const auto lanes = static_cast<uint64_t>(lanes_);
+    if (k_.by_depth) {
+      ir_.loop(b_.getInt64(0), depth_, b_.getInt64(1), [&](Value* k) {
+        Value* const row = offset(a, b_.CreateMul(a_step_, k));
+        for (int r = 0; r < k_.rows; r += lanes_)
+          part(offset(row, int64_t{r}), b_.getInt64(std::min(lanes_, k_.rows - r)));
+      });
+      return;
+    }
+    ir_.loop(b_.getInt64(0), depth_, b_.getInt64(lanes), [&](Value* k) {
+      Value* const rest = b_.CreateSub(depth_, k);
+      Value* const count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, rest, b_.getInt64(lanes));
+      for (int r = 0; r < k_.rows; ++r) part(offset(row_of(a, a_step_, r), k), count);
+    });
+  }
+
   llvm::PHINode* phi_of(Value* first, BasicBlock* before) {
     llvm::PHINode* phi = b_.CreatePHI(first->getType(), 2);
     phi->addIncoming(first, before);
@@ -155,6 +266,7 @@ class MicroEmitter {
   /// unrolled: LLVM would move loads until it runs out of registers. A pointer into a is kept for every third row, so
   /// that each address is such a pointer plus zero, one or two row steps.
   std::vector<Value*> depth(Value* a, Value* b, const std::vector<Value*>& first_sums) {
+    if (least_a_ && !widens_) record_a(a);
     std::vector<Value*> firsts{b, a};
     if (!k_.by_depth) {
       for (int r = 3; r < k_.rows; r += 3) firsts.push_back(offset(firsts.back(), three_steps_));
@@ -233,7 +345,10 @@ class MicroEmitter {
 
   void step(const std::vector<Value*>& at, std::vector<Value*>& sums) {
     std::vector<Value*> right;
-    for (int v = 0; v < k_.vectors; ++v) right.push_back(load(offset(at[0], v * lanes_), v));
+    for (int v = 0; v < k_.vectors; ++v) {
+      right.push_back(load(offset(at[0], v * lanes_), v));
+      if (least_b_ && k_.streams && !widens_) record(right.back(), least_b_);
+    }
     for (int r = 0; r < k_.rows; ++r) {
       Value* p = nullptr;
       if (k_.by_depth) {
@@ -257,6 +372,17 @@ class MicroEmitter {
       constexpr id::ID kDot[] = {id::x86_avx512_vpdpbusd_128, id::x86_avx512_vpdpbusd_256, id::x86_avx512_vpdpbusd_512};
       if (k_.signed_a) std::swap(x, y);
       return b_.CreateIntrinsic(kDot[size], {}, {sum, x, y});
+    }
+    if (widens_) {
+      Type* const bits = ir_.wide(b_.getInt32Ty(), lanes_);
+      const auto low = [&](Value* v) {
+        return b_.CreateBitCast(b_.CreateShl(b_.CreateBitCast(v, bits), ir_.constant_int(bits, 16)), vector_);
+      };
+      const auto high = [&](Value* v) {
+        Value* const mask = llvm::ConstantInt::get(bits, 0xffff0000U);
+        return b_.CreateBitCast(b_.CreateAnd(b_.CreateBitCast(v, bits), mask), vector_);
+      };
+      return ir_.fma(high(x), high(y), ir_.fma(low(x), low(y), sum));
     }
     if (k_.packs == 2 && k_.type == COLLET_TYPE_F32) {
       constexpr id::ID kDot[] = {id::x86_avx512bf16_dpbf16ps_128, id::x86_avx512bf16_dpbf16ps_256,
@@ -444,6 +570,11 @@ class MicroEmitter {
   Value* ahead_step_ = nullptr;
   Value* two_steps_ = nullptr;
   Value* three_steps_ = nullptr;
+  /// For factors of bf16: the type of a vector of them, the least magnitudes so far, and whether they are widened to f32.
+  Type* halves_ = nullptr;
+  Value* least_a_ = nullptr;
+  Value* least_b_ = nullptr;
+  bool widens_ = false;
   std::vector<Row> ahead_rows_;  ///< the rows that the first steps of the depth prefetch
 };
 
