@@ -262,7 +262,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
   KernelPlan pack;
   std::vector<KernelPlan> jammed;
-  if (!target_.has_grid() && unroll_and_jam(k, target_.vector_bits, make, pack, jammed)) {
+  if (!target_.has_grid() && unroll_and_jam(k, target_.vector_registers, make, pack, jammed)) {
     if (!pack.writes.empty()) add_kernel(pack, drafts);
     for (KernelPlan& one : jammed) add_kernel(one, drafts);
     return;

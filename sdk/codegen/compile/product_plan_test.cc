@@ -50,6 +50,7 @@ PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels
   entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {x, w}, a)});
   Target target;
   target.vector_bits = vector_bits;
+  target.vector_registers = vector_bits >= 512 ? 32 : 16;
   target.fma = true;
   PlannedProgram planned;
   const Status status = plan_program(program.finish(), target, CompileOptions(), planned);
@@ -115,6 +116,7 @@ TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {
     entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, {1, out, out, filters}, {x, w}, a)});
     Target target;
     target.vector_bits = 512;
+    target.vector_registers = 32;
     target.fma = true;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
@@ -155,6 +157,7 @@ TEST(ProductPlan, ProductOfMatrices_UsesTheWholeDepth) {
   entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {49, 512}, {x, y}, a)});
   Target target;
   target.vector_bits = 512;
+  target.vector_registers = 32;
   PlannedProgram planned;
   ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
   ASSERT_EQ(planned.plan.matmuls.size(), 1u);
@@ -173,6 +176,7 @@ TEST(ProductPlan, MatricesOfSeveralWeights_AreAProduct) {
   entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {1024, 4, 256}, {x, w}, a)});
   Target target;
   target.vector_bits = 512;
+  target.vector_registers = 32;
   PlannedProgram planned;
   ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
   EXPECT_EQ(planned.plan.matmuls.size(), 1u);
@@ -190,6 +194,7 @@ TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
     entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {rows, 512}, {x, y}, a)});
     Target target;
     target.vector_bits = 512;
+    target.vector_registers = 32;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
     ASSERT_EQ(planned.plan.matmuls.size(), 1u);
@@ -248,6 +253,7 @@ TEST(ProductPlan, OneRowOfALargeMatrix_ReadsFewRowsAtATime) {
     entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {1, side}, {x, y}, a)});
     Target target;
     target.vector_bits = 512;
+    target.vector_registers = 32;
     target.second_cache = 1 << 20;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());

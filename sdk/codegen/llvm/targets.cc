@@ -93,6 +93,7 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.masks = wide;
   target.scales = wide;
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;
+  target.vector_registers = wide || target.triple.rfind("x86_64", 0) != 0 ? 32 : 16;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;
   target.bf16_dot = wide && on["avx512bf16"];
@@ -151,8 +152,8 @@ Status check_runs_here(const Target& target) {
 std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
   for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
-  for (const int64_t number :
-       {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
+  for (const int64_t number : {int64_t{vector_bits}, int64_t{vector_registers}, int64_t{scalable_bits},
+                               int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
   for (const int64_t number :
        {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.block_shared_bytes,
@@ -256,6 +257,7 @@ Status cross_target(const std::string& name, Target& out) {
   } else if (arch == "x86_64") {
     const bool wide = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
     out.vector_bits = wide ? 512 : has("avx2") ? 256 : 128;
+    out.vector_registers = wide ? 32 : 16;
     out.masks = out.scales = wide;
     out.fma = wide || has("fma");
     out.half_conversion = wide || has("f16c");
@@ -263,6 +265,7 @@ Status cross_target(const std::string& name, Target& out) {
     out.int8_dot = wide ? has("avx512vnni") : out.vector_bits == 256 && has("avxvnni");
   } else {
     out.fma = true;
+    out.vector_registers = 32;
     const bool riscv = arch == "riscv64";
     if (has(riscv ? "v" : "sve")) out.scalable_bits = riscv ? 64 : 128;
     for (int bits = 256; riscv && bits <= 1024; bits *= 2) {

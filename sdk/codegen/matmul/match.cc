@@ -491,16 +491,15 @@ class Finder {
     out_.vectors = vectors_of(out_.tile_rows);
   }
 
-  bool has_many_registers() const { return target_.vector_bits >= 512; }  // 32, else 16
+  bool has_many_registers() const { return target_.vector_registers >= 32; }
 
   /// Returns the number of vectors of a row of a tile.
   int vectors_of(int tile_rows) const {
-    const int sums = has_many_registers() ? 28 : 12;  // registers for the sums of a tile
+    const int sums = target_.vector_registers - 4;  // registers for the sums of a tile
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
     int vectors = std::min(sums / tile_rows, 8);
     // Registers are for the sums, an element of a and, unless a single row uses them, a row of b.
-    const int registers = has_many_registers() ? 32 : 16;
-    while (vectors > 1 && (tile_rows + (tile_rows == 1 ? 0 : 1)) * vectors + 1 > registers) --vectors;
+    while (vectors > 1 && (tile_rows + (tile_rows == 1 ? 0 : 1)) * vectors + 1 > target_.vector_registers) --vectors;
     // With 7 rows, three vectors need fewer instructions for each product than two, even if the last panel is narrower.
     const bool pays = tile_rows == 7 && needed >= 8;
     if (tile_rows > 6 && vectors > 2 && needed % vectors != 0 && !pays) vectors = 2;

@@ -263,7 +263,7 @@ const char* Scheduler::interleave_windows() {
   int bytes = 1;
   for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
   const int registers = std::max(1, k_.lanes * bytes * 8 / target_.vector_bits);
-  const int available = (target_.vector_bits >= 512 ? 16 : 8) / registers;
+  const int available = target_.vector_registers / 2 / registers;
   int columns = 1;
   size_t side = 0;
   for (size_t l = k_.outer; l-- > 0 && columns == 1;) {

@@ -19,6 +19,7 @@ Target machine(int vector_bits) {
   t.triple = "x86_64-unknown-linux-gnu";
   t.vector_bits = vector_bits;
   t.masks = vector_bits >= 512;
+  t.vector_registers = vector_bits >= 512 ? 32 : 16;
   return t;
 }
 

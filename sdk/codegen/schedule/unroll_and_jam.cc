@@ -162,7 +162,7 @@ bool can_unroll_and_jam(const Kernel& kernel) {
   return find_shape(kernel, shape);
 }
 
-bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+bool unroll_and_jam(const KernelPlan& plan, int vector_registers, const MakeValue& make, KernelPlan& pack,
                     std::vector<KernelPlan>& out) {
   constexpr int64_t kMostRows = 8;  // processors prefetch about this many streams
   Shape shape;
@@ -172,8 +172,7 @@ bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& ma
   if (!is_read_in_place(plan.kernel, deps, shape))
     pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], make, pack);
   const int64_t rows = plan.kernel.loops[shape.rows].size;
-  // Accumulators that fit into the registers besides the operands.
-  const int64_t accumulators = vector_bits >= 512 ? 24 : 12;
+  const int64_t accumulators = vector_registers * 3 / 4;  // the others hold operands
   const int64_t each = std::clamp<int64_t>(accumulators / plan.kernel.loops[shape.loop].size, 1, kMostRows);
   const int64_t whole = rows / each;
   out.push_back(some_rows(from, shape, 0, whole, each));

@@ -20,7 +20,7 @@ bool can_unroll_and_jam(const Kernel& kernel);
 /// first kernel of `out` computes most rows, the second one the remaining rows, if any. If the few rows are not
 /// contiguous in memory, `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must
 /// have been collapsed. Returns false and makes nothing if can_unroll_and_jam returns false.
-bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+bool unroll_and_jam(const KernelPlan& plan, int vector_registers, const MakeValue& make, KernelPlan& pack,
                     std::vector<KernelPlan>& out);
 
 }  // namespace collet::codegen

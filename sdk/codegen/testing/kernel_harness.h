@@ -27,6 +27,7 @@ inline Target machine_of(int vector_bits) {
   const char* changes = vector_bits >= 512 ? "" : vector_bits >= 256 ? "-avx512f" : "-avx";
   Target target = host_target(check_features(changes).ok() ? changes : "");
   target.vector_bits = vector_bits;
+  target.vector_registers = vector_bits >= 512 ? 32 : 16;
   return target;
 }
 

@@ -58,9 +58,10 @@ struct GridLimits {
 struct Target {
   std::string triple;
   std::string cpu;
-  std::string features;   ///< LLVM's list: "+avx2,-avx512f"
-  std::string abi;        ///< calling convention, if the architecture has several: "lp64d"
-  int vector_bits = 128;  ///< width of the vectors that Collet emits; LLVM may use every instruction of `cpu`
+  std::string features;       ///< LLVM's list: "+avx2,-avx512f"
+  std::string abi;            ///< calling convention, if the architecture has several: "lp64d"
+  int vector_bits = 128;      ///< width of the vectors that Collet emits; LLVM may use every instruction of `cpu`
+  int vector_registers = 16;  ///< registers that hold vectors: 32 with AVX-512, on AArch64 and on RISC-V
   /// If not 0, vectors are scalable, and their length is a multiple of this many bits (64 in RISC-V's V, 128 in SVE).
   /// vector_bits is then the least length that the processor has, and loops process as many elements at a time as the
   /// vectors really hold. Kernels that rearrange lanes use vectors of vector_bits instead.
