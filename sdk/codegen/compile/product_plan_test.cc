@@ -230,6 +230,7 @@ TEST(ProductPlan, RowsThatEvictEachOther_AreCopiedOrNotPrefetched) {
     entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {c.rows, c.columns}, {x, y}, a)});
     Target target;
     target.vector_bits = c.vector_bits;
+    target.vector_registers = c.vector_bits >= 512 ? 32 : 16;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
     ASSERT_EQ(planned.plan.matmuls.size(), 1u);
