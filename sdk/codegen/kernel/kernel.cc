@@ -62,6 +62,14 @@ void split_index(const Index& index, int64_t by, Index& whole, Index& rest) {
   }
 }
 
+void clear_schedule(Kernel& kernel) {
+  for (Loop& l : kernel.loops) l = {l.size};
+  for (Store& s : kernel.stores) s.bypasses_caches = false;
+  kernel.passes.clear();
+  kernel.kept.clear();
+  kernel.scalable = kernel.unordered = false;
+}
+
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
   std::vector<uint64_t> deps(kernel.exprs.size(), 0);
   uint64_t outer = kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;

@@ -204,6 +204,10 @@ struct Kernel {
   auto operator<=>(const Kernel&) const = default;
 };
 
+/// Removes the schedule of a kernel but its lanes: the kinds of the loops, the schedules of the passes, the kept values, and
+/// whether vectors are scalable, values unordered and stores past the caches.
+void clear_schedule(Kernel& kernel);
+
 /// Returns for each expression the set of loops that it depends on, as bits.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 

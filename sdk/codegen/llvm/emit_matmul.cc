@@ -152,8 +152,8 @@ class MicroEmitter {
     return phis;
   }
 
-  /// Adds the magnitudes of the bf16 of a vector to the least ones so far, less one in their last place, so that zeros
-  /// count as large.
+  /// Updates the minima in `least` by the magnitudes of the bf16 in a vector. One is subtracted from the bits of a magnitude,
+  /// so that the bits of a zero wrap around and count as large.
   void record(Value* x, Value* least) {
     Value* const magnitude = b_.CreateAnd(b_.CreateBitCast(x, halves_), llvm::ConstantInt::get(halves_, 0x7fff));
     Value* const less = b_.CreateSub(magnitude, llvm::ConstantInt::get(halves_, 1));

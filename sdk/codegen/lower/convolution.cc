@@ -23,6 +23,8 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 
 namespace {
 
+constexpr int64_t kLeastColumns = 4;  ///< output features with which a convolution is computed as a matrix product
+
 /// A kernel with at most this many products of f64 in total rounds each product and each sum. With more, a product and
 /// its addition may be fused.
 constexpr int64_t kPlainProducts = 4096;
@@ -124,7 +126,6 @@ namespace {
 /// features each, the features are two loops, over groups and over the features of a group, so that each group is a
 /// matrix product.
 Position result_loops(const Convolution& c, Kernel& k) {
-  constexpr int64_t kLeastColumns = 4;
   const Dims& dims = c.result_dims;
   Position at;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -319,9 +320,9 @@ class Edges {
 };
 
 /// Computes a convolution of a dilated input without multiplying by the zeros between its elements. Results that are a
-/// certain step apart in a dimension use the same elements of the window; they form a phase. Phases whose places in the
-/// result and in the window are equally far apart form a group, which is a loop of a kernel: the dilation does not
-/// change the number of kernels. One kernel computes the results of one combination of groups.
+/// certain step apart in a dimension use the same elements of the window; they form a phase. A group is a sequence of phases
+/// in which each has the same distance from the one before, in the result and in the window. It is a loop of a kernel, so
+/// that the number of kernels does not grow with the dilation. One kernel computes the results of one combination of groups.
 class Phases {
  public:
   Phases(const Graph& graph, const Convolution& c, const InputTest& is_input, const MakeValue& make, bool tf32)
@@ -404,8 +405,9 @@ class Phases {
     return found;
   }
 
-  /// Groups phases that are `stride` apart, for the stride that gives the fewest groups: with a stride of the window, or
-  /// a dilation of it, neighbouring phases may use elements of the window that are not equally far apart.
+  /// Divides phases into groups. With a stride or a dilation of the window, neighbouring phases may use elements of the window
+  /// that are not equally far apart, but phases with a certain number of others between them do. Tries such numbers, and
+  /// returns the fewest groups.
   static std::vector<Group> find_groups(const std::vector<Phase>& phases) {
     constexpr size_t kMostStrides = 64;
     std::vector<Group> best = groups_of(phases, 1);
@@ -638,7 +640,6 @@ class FeatureOrder {
   }
 
  private:
-  static constexpr int64_t kLeastColumns = 4;    ///< of a product that is worth packing operands for
   static constexpr double kProductsOfMove = 16;  ///< products of full vectors in the time to move an element
 
   int64_t spatial_results() const {

@@ -38,11 +38,7 @@ bool read_number(const std::string& word, std::string_view prefix, int64_t least
 class Actions {
  public:
   explicit Actions(Kernel& kernel) : k_(kernel) {
-    for (Loop& l : k_.loops) l = {l.size};
-    for (Store& s : k_.stores) s.bypasses_caches = false;
-    k_.passes.clear();
-    k_.kept.clear();
-    k_.scalable = k_.unordered = false;
+    clear_schedule(k_);
     k_.lanes = 1;
     k_.lane_loop = k_.loops.size();
   }

@@ -233,20 +233,16 @@ SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
   SplitLimits out{0, 2 * int64_t{limits.processors}};
   if (kernel.loops.size() == kernel.outer) return out;
   const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
-  const auto divides_a_loop = [&](int64_t parts) {
-    return std::any_of(kernel.loops.begin() + static_cast<ptrdiff_t>(kernel.outer), kernel.loops.end(),
-                       [&](const Loop& l) { return l.size % parts == 0; });
-  };
   if (TileSchedule tiles; choose_tiles(kernel, limits, tiles)) {
     constexpr int64_t kMostPartsOfTile = 16;
     constexpr int64_t kLeastRounds = 4;
     out.few_rows = 0;
-    if (const std::optional<int64_t> parts = depth_parts(kernel, limits)) {
+    if (const std::optional<int64_t> parts = depth_parts(kernel, limits, tiles)) {
       out.parts = *parts > 1 ? *parts : 0;
       return out;
     }
     for (int64_t parts = std::min(kMostPartsOfTile, limits.processors / tiles.tiles()); parts > 1; --parts) {
-      if (!divides_a_loop(parts) || tiles.depth / parts < kLeastRounds * tiles.round) continue;
+      if (!divides_inner_loop(kernel, parts) || tiles.depth / parts < kLeastRounds * tiles.round) continue;
       out.parts = parts;
       break;
     }
@@ -257,7 +253,7 @@ SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
   const int64_t columns = std::max<int64_t>(points_of(kernel, outer_loops(kernel)) / lanes_of_columns(kernel), 1);
   out.few_rows = 0;
   for (int64_t parts = std::min(kMostParts, wanted / columns); parts > 1 && out.parts == 0; --parts) {
-    if (divides_a_loop(parts) && inner_points(kernel) / parts >= kLeastOfPart) out.parts = parts;
+    if (divides_inner_loop(kernel, parts) && inner_points(kernel) / parts >= kLeastOfPart) out.parts = parts;
   }
   return out;
 }

@@ -4,6 +4,8 @@
 /// \file
 /// Functions on sets of a kernel's loops, for schedules of grids.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +31,12 @@ inline int64_t points_of(const Kernel& kernel, uint64_t loops) {
     if ((loops >> l & 1) != 0) n *= kernel.loops[l].size;
   }
   return n;
+}
+
+/// Returns whether a number divides the size of an inner loop, which can then be split into so many parts.
+inline bool divides_inner_loop(const Kernel& kernel, int64_t parts) {
+  return std::any_of(kernel.loops.begin() + static_cast<ptrdiff_t>(kernel.outer), kernel.loops.end(),
+                     [&](const Loop& l) { return l.size % parts == 0; });
 }
 
 /// Returns the loops that the terms of an index depend on. `dependencies` is the result of loop_dependencies for the

@@ -12,7 +12,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kStrideBytes = 16;  ///< addresses and strides of copied arrays are multiples of this
 constexpr size_t kMostDimensions = 5;
 constexpr int64_t kMostSize = int64_t{1} << 32;    ///< sizes of copied arrays are smaller
 constexpr int64_t kMostStride = int64_t{1} << 40;  ///< strides in bytes are smaller
@@ -98,12 +97,13 @@ bool find_boxes(const Kernel& kernel, const TileOperand& of, uint64_t batch, uin
     out.map.sizes.push_back(kernel.loops[l].size);
     out.map.strides.push_back(e.index.coefficient(l) * bytes);
   }
-  if (out.map.sizes.size() > kMostDimensions || out.map.offset < 0 || out.map.offset % kStrideBytes != 0) return false;
+  if (out.map.sizes.size() > kMostDimensions || out.map.offset < 0 || out.map.offset % BoxOperand::kStrideBytes != 0)
+    return false;
   // A dimension of one element has no stride of its own, but the device wants one.
   if (outer.size == 1 && out.map.strides[0] == 0) out.map.strides[0] = (inner.size * bytes + 15) / 16 * 16;
   return std::all_of(out.map.sizes.begin(), out.map.sizes.end(), [](int64_t n) { return n < kMostSize; }) &&
          std::all_of(out.map.strides.begin(), out.map.strides.end(),
-                     [](int64_t n) { return n > 0 && n % kStrideBytes == 0 && n < kMostStride; });
+                     [](int64_t n) { return n > 0 && n % BoxOperand::kStrideBytes == 0 && n < kMostStride; });
 }
 
 void set_box(BoxOperand& o, int64_t length, int64_t steps) {
@@ -190,29 +190,26 @@ bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSched
   return true;
 }
 
-std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits) {
+std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits, const TileSchedule& tiles) {
   constexpr int64_t kMostParts = 16;
   constexpr double kMemoryBytes = 13;  // that a processor reads or writes in a cycle
   constexpr double kLaunch = 4000;     // cycles of the kernel that adds the parts
-  TileSchedule t;
+  if (!limits.warpgroups || tiles.matrix_type == 0) return std::nullopt;
+  TileSchedule t = tiles;
   BoxOperand box;
-  if (!limits.warpgroups || !choose_tiles(kernel, limits, t) || t.matrix_type == 0) return std::nullopt;
   const auto bytes = static_cast<int64_t>(collet_type_bytes(t.matrix_type));
   for (const TileOperand* o : {&t.a, &t.b}) {
     if (!find_boxes(kernel, *o, t.batch, t.matrix_type, box)) return std::nullopt;
   }
   const int64_t round = round_of(t.matrix_type);
-  const TileSchedule whole = t;
   const double results =
-      static_cast<double>(whole.a.count) * static_cast<double>(whole.b.count) * static_cast<double>(whole.batch_count);
-  double best = choose_shape(whole, round, limits).time;
+      static_cast<double>(tiles.a.count) * static_cast<double>(tiles.b.count) * static_cast<double>(tiles.batch_count);
+  double best = choose_shape(tiles, round, limits).time;
   int64_t out = 1;
   for (int64_t parts = 2; parts <= kMostParts; ++parts) {
-    const auto fits = [&](const Loop& l) { return l.size % parts == 0; };
-    const bool any = std::any_of(kernel.loops.begin() + static_cast<ptrdiff_t>(kernel.outer), kernel.loops.end(), fits);
-    if (!any || whole.depth / parts * bytes % kStrideBytes != 0) continue;
-    t.depth = whole.depth / parts;
-    t.batch_count = whole.batch_count * parts;
+    if (!divides_inner_loop(kernel, parts) || tiles.depth / parts * bytes % BoxOperand::kStrideBytes != 0) continue;
+    t.depth = tiles.depth / parts;
+    t.batch_count = tiles.batch_count * parts;
     // Partial results are written and read, as f32.
     const double traffic = static_cast<double>(parts) * results * 8 / (kMemoryBytes * limits.processors);
     const double time = choose_shape(t, round, limits).time + traffic + kLaunch;

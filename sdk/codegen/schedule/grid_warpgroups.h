@@ -19,6 +19,8 @@ namespace collet::codegen {
 
 /// A factor of a product, of which boxes are copied to shared memory.
 struct BoxOperand {
+  static constexpr int64_t kStrideBytes = 16;  ///< addresses and strides of copied arrays are multiples of this
+
   /// The array as the device copies it. Its first two dimensions are the depth and the rows (columns) of the product,
   /// in this order if `by_depth`; the others are those of `batch_loops`.
   TensorMap map;
@@ -83,7 +85,8 @@ int lanes_along(const Kernel& kernel, size_t along, int most);
 bool choose_warpgroups(const Kernel& kernel, const GridLimits& limits, TileSchedule& tiles, WarpgroupSchedule& out);
 
 /// Returns into how many parts the depth of a product by warpgroups should be split, so that few tiles keep
-/// all processors busy; 1 if it should not, nullopt if warpgroups do not compute it. The parts divide an inner loop.
-std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits);
+/// all processors busy; 1 if it should not, nullopt if warpgroups do not compute it. `tiles` is what choose_tiles has
+/// found for the kernel. The parts divide an inner loop.
+std::optional<int64_t> depth_parts(const Kernel& kernel, const GridLimits& limits, const TileSchedule& tiles);
 
 }  // namespace collet::codegen

@@ -14,8 +14,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kPieceBytes = 16;  ///< strides of arrays that are copied in boxes are multiples of this
-
 /// Returns whether a factor of `elements` elements is about as large as an array that it is computed from. A factor in
 /// which elements of the array are repeated, such as the windows of a convolution, is not.
 bool is_dense(const Kernel& kernel, ExprId value, int64_t elements) {
@@ -62,8 +60,8 @@ bool pack_factor(KernelPlan& plan, const GridLimits& limits, const MakeValue& ma
       }
     }
     const int64_t elements = points_of(k, (tiles.batch & of) | o->loops | o->depth_loops);
-    int64_t rest = o->depth * bytes % kPieceBytes;
-    if (rest != 0) rest = (kPieceBytes - rest) / bytes;
+    int64_t rest = o->depth * bytes % BoxOperand::kStrideBytes;
+    if (rest != 0) rest = (BoxOperand::kStrideBytes - rest) / bytes;
     const bool has_one_depth = (o->depth_loops & (o->depth_loops - 1)) == 0;
     if (other.count < kLeastReads || (rest != 0 && !has_one_depth) || !is_dense(k, o->value, elements)) return false;
     chosen = o;

@@ -58,16 +58,16 @@ class Scheduler {
   const char* write_past_caches();
 
  private:
-  void clear();
   void interleave(size_t l, int factor);
   bool is_interleaved() const { return interleaved_loops(k_) > 0; }
   bool is_transposing() const;
   bool lanes_inside() const { return k_.lanes > 1 && k_.lane_loop >= k_.outer; }
   bool is_by_rows() const { return k_.lane_loop < k_.loops.size() && k_.loops[k_.lane_loop].strip != 0; }
   uint64_t inner() const;
-  /// Returns the passes of the kernel with its present schedule; one for each pass, if there are none yet.
+  /// Returns the schedules of the kernel's passes. If the kernel has none yet, adds one for each pass, with the lanes of
+  /// the kernel.
   std::vector<PassSchedule>& passes_of(const KernelPasses& passes);
-  /// Removes the passes again if all are as the kernel's lanes say.
+  /// Removes the schedules of the passes again if all of them have the lanes of the kernel and one vector at a time.
   void drop_usual_passes();
   std::vector<bool> find_costly(const KernelPasses& passes) const;
   bool windows_overlap(size_t l) const;
@@ -112,21 +112,13 @@ constexpr Rule kRules[] = {
 };
 
 void Scheduler::run(const std::vector<std::string>& off, ScheduleLog* log) {
-  clear();
+  clear_schedule(k_);
   for (const Rule& rule : kRules) {
     if (target_.has_grid() && !rule.is_for_grids) continue;
     const bool is_off = std::find(off.begin(), off.end(), rule.name) != off.end();
     const char* const why_not = is_off ? "it is switched off" : (this->*rule.apply)();
     if (log) log->push_back({rule.name, why_not});
   }
-}
-
-void Scheduler::clear() {
-  for (Loop& l : k_.loops) l = {l.size};
-  for (Store& s : k_.stores) s.bypasses_caches = false;
-  k_.passes.clear();
-  k_.kept.clear();
-  k_.scalable = k_.unordered = false;
 }
 
 void Scheduler::interleave(size_t l, int factor) {
