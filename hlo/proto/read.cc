@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "hlo/proto/attribute_text.h"
 #include "hlo/proto/extras.h"
@@ -197,11 +198,24 @@ class Reader {
 
   // ---- computations ----
 
+  /// Sets how the ids of a computation's instructions are compared. Some writers, XlaBuilder among them, put the
+  /// computation's id into the upper half of an instruction's own id, and leave it out of references. So the lower half
+  /// decides, unless two instructions have the same.
+  void set_key(const wire::HloComputationProto& in) {
+    std::unordered_set<int64_t> halves;
+    key_mask_ = kLowerHalf;
+    for (const auto& instruction : in.instructions()) halves.insert(instruction.id() & kLowerHalf);
+    if (halves.size() != static_cast<size_t>(in.instructions_size())) key_mask_ = -1;
+  }
+
+  /// Returns what identifies an instruction of the current computation that has, or is referred to by, this id.
+  int64_t key(int64_t id) const { return id & key_mask_; }
+
   Expected<std::vector<const wire::HloInstructionProto*>> ordered(const wire::HloComputationProto& in) const {
     std::vector<const wire::HloInstructionProto*> out;
     std::unordered_map<int64_t, const wire::HloInstructionProto*> by_id;
     for (const auto& instruction : in.instructions()) {
-      if (!by_id.emplace(instruction.id(), &instruction).second)
+      if (!by_id.emplace(key(instruction.id()), &instruction).second)
         return invalid_argument("two instructions have the id " + std::to_string(instruction.id()));
       out.push_back(&instruction);
     }
@@ -209,7 +223,7 @@ class Reader {
     if (it == schedule_.end()) return out;
     out.clear();
     for (int64_t id : it->second->instruction_ids()) {
-      const auto found = by_id.find(id);
+      const auto found = by_id.find(key(id));
       if (found == by_id.end())
         return invalid_argument("field 'schedule' names instruction " + std::to_string(id) +
                                 ", which is not there or named twice");
@@ -231,6 +245,7 @@ class Reader {
     text_ += "%c" + std::to_string(computation_number_.at(in.id())) + " {";
     end_line(line);
     places_.clear();
+    set_key(in);
     auto instructions = ordered(in);
     if (!instructions.ok()) return instructions.status().with_prefix(place(line));
     for (const auto* instruction : *instructions) {
@@ -238,7 +253,7 @@ class Reader {
       COLLET_TRY(instruction_text(line).with_prefix(place(line)));
     }
     line.instruction = nullptr;
-    if (!places_.contains(in.root_id()))
+    if (!places_.contains(key(in.root_id())))
       return invalid_argument(place(line) + "field 'root_id': there is no such instruction");
     COLLET_TRY(predecessors(*instructions).with_prefix(place(line)));
     text_ += '}';
@@ -249,8 +264,8 @@ class Reader {
   Status predecessors(const std::vector<const wire::HloInstructionProto*>& instructions) {
     for (const auto* instruction : instructions)
       for (int64_t id : instruction->control_predecessor_ids()) {
-        const auto it = places_.find(id);
-        const size_t number = places_.at(instruction->id()).number;
+        const auto it = places_.find(key(id));
+        const size_t number = places_.at(key(instruction->id())).number;
         if (it == places_.end() || it->second.number >= number)
           return invalid_argument("instruction " + shown(instruction->name()) +
                                   ": field 'control_predecessor_ids': there is no instruction " + std::to_string(id) +
@@ -272,7 +287,7 @@ class Reader {
       shardings_.push_back(std::move(*sharding));
       line.sharding = &shardings_.back();
     }
-    text_ += in.id() == line.computation->root_id() ? "ROOT %i" : "%i";
+    text_ += key(in.id()) == key(line.computation->root_id()) ? "ROOT %i" : "%i";
     text_ += std::to_string(lines_.size()) + " = ";
     text::write_shape(text_, *shape, true);
     text_ += ' ';
@@ -283,7 +298,7 @@ class Reader {
     text_ += ')';
     COLLET_TRY(write_attributes(in, op, shapes, text_));
     COLLET_TRY(regions(in, op, shapes.empty() ? Type::Invalid : shapes[0].type()));
-    places_.emplace(in.id(), Place{lines_.size(), *shape});
+    places_.emplace(key(in.id()), Place{lines_.size(), *shape});
     end_line(std::move(line));
     return ok_status();
   }
@@ -304,7 +319,7 @@ class Reader {
     if ((op == Op::PARAMETER || op == Op::CONSTANT) && in.operand_ids_size())
       return invalid_argument("field 'operand_ids': there are operands");
     for (int i = 0; i < in.operand_ids_size(); ++i) {
-      const auto it = places_.find(in.operand_ids(i));
+      const auto it = places_.find(key(in.operand_ids(i)));
       if (it == places_.end())
         return invalid_argument("field 'operand_ids': there is no instruction " + std::to_string(in.operand_ids(i)) +
                                 " before this one");
@@ -440,7 +455,9 @@ class Reader {
   std::vector<Line> lines_;  // one entry for each line of text_
   std::unordered_map<int64_t, size_t> computation_number_;
   std::unordered_map<int64_t, const wire::HloScheduleProto::InstructionSequence*> schedule_;
-  std::unordered_map<int64_t, Place> places_;  // for the current computation, by id
+  std::unordered_map<int64_t, Place> places_;  // for the current computation, by key(id)
+  static constexpr int64_t kLowerHalf = 0xffffffff;
+  int64_t key_mask_ = -1;
   std::unordered_map<size_t, std::vector<size_t>> predecessors_;
   std::deque<Sharding> shardings_;
   bool entry_seen_ = false;

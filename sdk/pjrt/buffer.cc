@@ -200,8 +200,8 @@ PJRT_Error* call(PJRT_Buffer_ToHostBuffer_Args& args) {
   if (buffer.is_deleted()) return deleted_error();
   // If the host requests no layout, the array's own layout is used.
   const PJRT_Buffer_MemoryLayout layout = args.host_layout ? *args.host_layout : to_struct(*buffer.layout);
-  bool usual = true;
-  COLLET_PJRT_CHECK(check_layout(&layout, buffer.type, usual));
+  bool usual = is_row_major_of_another_rank(layout, buffer.type.rank);
+  if (!usual) COLLET_PJRT_CHECK(check_layout(&layout, buffer.type, usual));
   std::vector<int64_t> strides;
   uint64_t bytes = collet_buffer_bytes(buffer.handle);
   if (!usual) {

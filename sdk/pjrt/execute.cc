@@ -178,6 +178,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   run.struct_size = sizeof run;
   run.non_donatable = kept.data();
   run.non_donatable_count = static_cast<uint32_t>(kept.size());
+  run.reshape_arguments = 1;  // TensorFlow changes dimensions without a program
   run.synchronous = is_awaited(c, arguments);
   collet_event* done = nullptr;
   if (args.device_complete_events || !c.host_functions.empty()) run.out_done = &done;

@@ -63,6 +63,15 @@ PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_ar
   return nullptr;
 }
 
+bool is_row_major_of_another_rank(const PJRT_Buffer_MemoryLayout& layout, uint32_t rank) {
+  if (layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled || layout.tiled.num_tiles) return false;
+  const size_t n = layout.tiled.minor_to_major_size;
+  if (n == rank) return false;
+  for (size_t i = 0; i < n; ++i)
+    if (layout.tiled.minor_to_major[i] != static_cast<int64_t>(n - 1 - i)) return false;
+  return true;
+}
+
 PJRT_Error* to_layout(const PJRT_Buffer_MemoryLayout* asked, const collet_array_type& type,
                       PJRT_Layouts_MemoryLayout*& out) {
   bool usual = true;

@@ -15,6 +15,10 @@
 
 namespace collet::pjrt {
 
+/// Returns whether a layout is row-major, of arrays of another rank than `rank`. TensorFlow changes the dimensions of an array
+/// without a program, and then reads it with a layout for the new ones.
+bool is_row_major_of_another_rank(const PJRT_Buffer_MemoryLayout& layout, uint32_t rank);
+
 /// Sets `usual` if `layout` (null: none is requested) is dense and row-major for the type; an error if it is not a
 /// layout of the type.
 PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_array_type& type, bool& usual);

@@ -243,6 +243,10 @@ class Call {
     return true;
   }
 
+  bool can_reshape(const ArrayType& from, const ArrayType& to) const {
+    return options_.reshape_arguments && from.element == to.element && from.bytes == to.bytes;
+  }
+
   Status take_arguments() {
     arguments_.resize(total_ * argument_count_);
     bool any_donated = false;
@@ -250,7 +254,8 @@ class Call {
       const size_t i = k % argument_count_, p = k / argument_count_;
       Buffer* b = buffers_[k];
       if (!b) return invalid_argument("argument " + std::to_string(k) + " is missing");
-      if (&b->type() != core_.arguments[i])
+      const bool is_reshaped = &b->type() != core_.arguments[i];
+      if (is_reshaped && !can_reshape(b->type(), *core_.arguments[i]))
         return invalid_argument("argument " + std::to_string(i) + " is " + b->type().to_string() +
                                 ", but the program takes " + core_.arguments[i]->to_string());
       if (&b->client() != &client_) return invalid_argument("argument " + std::to_string(i) + " is another client's");
@@ -260,6 +265,9 @@ class Call {
       Buffer::Use use;
       Status status = b->use(use);
       if (!status.ok()) return status.with_prefix("argument " + std::to_string(i) + ": ");
+      if (is_reshaped && use.memory && use.memory->layout)
+        return invalid_argument("argument " + std::to_string(i) +
+                                " has a layout of the device and can have no other dimensions");
       if (use.ready) before_.push_back(use.ready);
       arguments_[k] = std::move(use.memory);
       any_donated |= is_donated(i);

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "hlo/base/dynamic_library.h"
 #include "hlo/base/files.h"
 #include "hlo/base/utf8.h"
 #include "sdk/runtime/calling.h"
@@ -157,7 +158,7 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
   if (const Status readable = InputFile::open(path).status(); !readable.ok())
     return failed_precondition(who + "cannot be loaded: " + readable.message());
   const Calling loading("loading", path);  // constructors of the library run here
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(path.c_str(), kPrivateLibrary);
   if (!handle) {
     const char* why = dlerror();
     return failed_precondition(who + "cannot be loaded: " + (why ? why : "no reason given"));

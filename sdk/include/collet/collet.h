@@ -485,6 +485,10 @@ struct collet_execute_options {
   /** Null, or receives a new reference to an event that comes when the run has ended for all participants, with its
    * failure if it failed. Also for programs without results. Untouched when the call fails. */
   collet_event** out_done;
+  /** 1: an argument may have other dimensions than the program's, if its elements have the same type and number. They are
+   * taken in row-major order. */
+  uint32_t reshape_arguments;
+  uint32_t reserved;
 };
 
 /** Runs a program. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;

@@ -2,7 +2,7 @@
 """Packs the Python package of a frontend, the PJRT library, libcollet and backends into one wheel.
 
 Without further options: collet-jax, with the cpu and interpreter backends, platform "collet"; with --frontend torch,
-collet-torch for PyTorch/XLA. With --name acme and --backend libcollet_backend_acme.so: acme-jax, a wheel of its own for
+collet-torch for PyTorch/XLA, with --frontend tensorflow, collet-tensorflow. With --name acme and --backend libcollet_backend_acme.so: acme-jax, a wheel of its own for
 platform "acme", with the cpu backend as the fallback.
 """
 import argparse
@@ -19,20 +19,24 @@ HERE = pathlib.Path(__file__).parent
 
 
 class Frontend(typing.NamedTuple):
-    """Describes how a frontend finds its plugins: by an entry point of a package."""
+    """Describes how a frontend finds its plugins: by an entry point of a package, or by a library in a folder."""
     title: str
-    parent: str  # parent package of the packages of all platforms
-    files: tuple[str, ...]  # files of the package in addition to settings.py; patterns relative to HERE
-    group: str
+    package: str  # folder of the package; {name}: the platform
+    files: tuple[str, ...]  # files of the package in addition to the settings; patterns relative to HERE
+    group: str  # of entry points; empty: there are none
     entry_point: str
-    requires: str
+    requires: str  # empty: nothing
+    plugins: str = ""  # folder of the library that the frontend loads
 
 
 FRONTENDS = {
-    "jax": Frontend("JAX", "jax_plugins", ("jax_plugins/collet/*.py",), "jax_plugins", "{package}", "jax>=0.10,<0.11"),
-    "torch": Frontend("PyTorch/XLA", "torch_xla_plugins",
+    "jax": Frontend("JAX", "jax_plugins/{name}", ("jax_plugins/collet/*.py",), "jax_plugins", "jax_plugins.{name}",
+                    "jax>=0.10,<0.11"),
+    "torch": Frontend("PyTorch/XLA", "torch_xla_plugins/{name}",
                       ("torch_xla_plugins/collet/*.py", "jax_plugins/collet/installed.py"), "torch_xla.plugins",
-                      "{package}:Plugin", "torch-xla>=2.9"),
+                      "torch_xla_plugins.{name}:Plugin", "torch-xla>=2.9"),
+    # TensorFlow's packages have several names, tensorflow-cpu among them, so none is required.
+    "tensorflow": Frontend("TensorFlow 2.21", "{name}_tensorflow", (), "", "", "", "tensorflow-plugins"),
 }
 
 # Libraries that every Linux with Python has; all others are added to the wheel.
@@ -126,7 +130,11 @@ def client_options(options):
 
 
 def package_files(options, vendors):
-    """Yields (name, bytes) of the files of the Python package."""
+    """Yields (name, bytes) of the files of the package, its libraries excepted."""
+    if FRONTENDS[options.frontend].plugins:
+        lines = {"platform_name": options.name, **({"backend": vendors.name} if vendors else {}), **client_options(options)}
+        yield "settings.txt", "".join(f"{key}={value}\n" for key, value in lines.items()).encode()
+        return
     settings = ("# SPDX-License-Identifier: Apache-2.0\n"
                 f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {client_options(options)!r}\n")
     yield "settings.py", settings.encode()
@@ -153,19 +161,25 @@ def library_files(options, vendors, backends):
 def contents(options):
     """Yields (name in the wheel, bytes) of all files."""
     vendors, backends = chosen_backends(options)
+    frontend = FRONTENDS[options.frontend]
+    package = frontend.package.format(name=options.name)
     for files in (package_files(options, vendors), library_files(options, vendors, backends)):
         for name, data in files:
-            yield f"{FRONTENDS[options.frontend].parent}/{options.name}/{name}", data
+            yield f"{package}/{name}", data
+    if frontend.plugins:  # the library finds the package by its own name
+        yield f"{frontend.plugins}/lib{package}.so", library(options.build, f"libcollet_{options.frontend}.so").read_bytes()
 
 
 def descriptions(options):
     """Yields (name in dist-info, text) of the files that pip reads."""
     frontend = FRONTENDS[options.frontend]
-    point = frontend.entry_point.format(package=f"{frontend.parent}.{options.name}")
+    requires = f"Requires-Dist: {frontend.requires}\n" if frontend.requires else ""
     yield "METADATA", (f"Metadata-Version: 2.1\nName: {options.distribution}\nVersion: {options.version}\n"
-                       f"Summary: {frontend.title} on {options.name}, through Collet\nRequires-Dist: {frontend.requires}\n")
+                       f"Summary: {frontend.title} on {options.name}, through Collet\n{requires}")
     yield "WHEEL", f"Wheel-Version: 1.0\nGenerator: collet\nRoot-Is-Purelib: false\nTag: {options.tag}\n"
-    yield "entry_points.txt", f"[{frontend.group}]\n{options.name} = {point}\n"
+    if frontend.group:
+        point = frontend.entry_point.format(name=options.name)
+        yield "entry_points.txt", f"[{frontend.group}]\n{options.name} = {point}\n"
 
 
 def pack(wheel, files, record_name):

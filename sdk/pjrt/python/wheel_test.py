@@ -51,6 +51,19 @@ class WheelTest(unittest.TestCase):
                 for name, data in files.items():
                     self.assertFalse(name.endswith(".py") and b"import jax" in data, name)
 
+    def test_tensorflow(self):
+        for more, name, lines in (((), "collet", ["platform_name=collet", "a=b=c"]),
+                                  (("--name", "acme", "--fallback", "none"), "acme",
+                                   ["platform_name=acme", "backend=libcollet_backend_interpreter.so", "a=b=c", "fallback=none"])):
+            path, message = pack(*self.common, "--frontend", "tensorflow", "--option", "a=b=c", *more)
+            self.assertTrue(path, message)
+            with zipfile.ZipFile(path) as archive:
+                files = {entry: archive.read(entry) for entry in archive.namelist()}
+            self.assertEqual(files[f"{name}_tensorflow/settings.txt"].decode().splitlines(), lines)
+            self.assertIn(f"tensorflow-plugins/lib{name}_tensorflow.so", files)
+            self.assertIn(f"{name}_tensorflow/lib/libcollet_pjrt.so", files)
+            self.assertFalse([entry for entry in files if entry.endswith("entry_points.txt")])
+
     def test_the_settings_name_the_fallback(self):
         for given, options in ((("--fallback", "none"), "{'fallback': 'none'}"),
                                (("--fallback", "interpreter"), "{'fallback': 'interpreter'}"),
