@@ -77,6 +77,32 @@ TEST(Proto, ReadsAModule) {
   EXPECT_EQ(root.extras->metadata->op_name, "a/b");
 }
 
+// XlaBuilder leaves the computation's id out of references to instructions.
+TEST(Proto, ReferencesMayLackTheComputationsId) {
+  wire::HloModuleProto module = small_module();
+  auto* entry = module.mutable_computations(0);
+  entry->set_root_id(3);
+  auto* product = entry->mutable_instructions(2);
+  product->clear_operand_ids();
+  for (int64_t operand : {1, 2}) product->add_operand_ids(operand);
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const auto whole = read_proto(small_module().SerializeAsString());
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(print_module(**read), print_module(**whole));
+}
+
+// If two instructions have the same lower half, the whole ids are compared.
+TEST(Proto, IdsMayDifferInTheUpperHalfAlone) {
+  wire::HloModuleProto module = small_module();
+  auto* entry = module.mutable_computations(0);
+  entry->mutable_instructions(1)->set_id((int64_t{8} << 32) | 1);
+  entry->mutable_instructions(2)->set_operand_ids(1, (int64_t{8} << 32) | 1);
+  EXPECT_TRUE(read_proto(module.SerializeAsString()).ok());
+  entry->set_root_id(3);
+  EXPECT_FALSE(read_proto(module.SerializeAsString()).ok());
+}
+
 TEST(Proto, RecordsHoldWhatExtrasSay) {
   auto text = parse_module(R"(HloModule m
 f {

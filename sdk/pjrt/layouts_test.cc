@@ -121,6 +121,32 @@ TEST_F(LayoutsTest, ArraysOfTheHost_KeepTheLayoutThatTheyAreGiven) {
   upload_as(data, {2, 3}, {0, 0}, PJRT_Error_Code_INVALID_ARGUMENT);
 }
 
+// TensorFlow reshapes an array by itself, and reads it with a layout of the new rank.
+TEST_F(LayoutsTest, RowMajorLayoutsOfAnotherRank_AreRead) {
+  PJRT_Buffer* rows = upload(data, {2, 3});
+  for (const Order& order : {Order{0}, Order{2, 1, 0}, Order{1, 0}}) {
+    PJRT_Buffer_MemoryLayout layout = tiled_layout(order);
+    std::vector<float> out(6);
+    auto args = args_of<PJRT_Buffer_ToHostBuffer_Args>();
+    args.src = rows;
+    args.host_layout = &layout;
+    args.dst = out.data();
+    args.dst_size = 6 * sizeof(float);
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&args));
+    await(args.event);
+    EXPECT_EQ(out, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  }
+  PJRT_Buffer_MemoryLayout columns = tiled_layout({0, 1, 2});
+  std::vector<float> out(6);
+  auto args = args_of<PJRT_Buffer_ToHostBuffer_Args>();
+  args.src = rows;
+  args.host_layout = &columns;
+  args.dst = out.data();
+  args.dst_size = 6 * sizeof(float);
+  EXPECT_EQ(outcome(api()->PJRT_Buffer_ToHostBuffer(&args)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  destroy(rows);
+}
+
 // Raw data would not be in the order of the layout.
 TEST_F(LayoutsTest, RawDataInAnotherLayout_AreNotShown) {
   PJRT_Buffer *columns = upload_as(data, {2, 3}, {0, 1}), *rows = upload_as(data, {2, 3}, {1, 0});

@@ -148,6 +148,28 @@ TEST_F(Run, TheSameBufferTwiceIsNotOverwritten) {
   EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(2, 4, 6, 8));
 }
 
+TEST_F(Run, ReshapesArgumentsIfAsked) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  std::vector<BufferPtr> in;
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {1, 4}, {1, 2, 3, 4}));  // donated
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {2, 2}, {10, 20, 30, 40}));
+  collet_execute_options options{};
+  options.reshape_arguments = 1;
+  const auto out = run(e.get(), in, options);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  EXPECT_EQ(collet_buffer_type(out[0].get()).rank, 1u);
+  EXPECT_THAT(download<float>(out[0]), ElementsAre(11, 22, 33, 44));
+  EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), 1u);
+
+  in[0] = upload<float>(client.get(), COLLET_TYPE_F32, {3}, {1, 2, 3});
+  EXPECT_TRUE(run(e.get(), in, options).empty());
+  EXPECT_THAT(failure.message, HasSubstr("argument 0 is f32[3], but the program takes f32[4]"));
+  in[0] = upload<int32_t>(client.get(), COLLET_TYPE_S32, {4}, {1, 2, 3, 4});
+  EXPECT_TRUE(run(e.get(), in, options).empty());
+  EXPECT_THAT(failure.message, HasSubstr("argument 0 is s32[4], but the program takes f32[4]"));
+}
+
 TEST_F(Run, RefusesWrongArguments) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kDonates);
