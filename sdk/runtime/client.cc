@@ -314,6 +314,12 @@ Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, c
   return known;
 }
 
+MemoryRef Client::readable_constant(Device& device, const hlo::ContentId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = constants_.find({&device, id});
+  return it != constants_.end() && it->second->host && !it->second->layout ? it->second : MemoryRef();
+}
+
 std::shared_ptr<CompiledProgram> Client::find_compiled(const hlo::ContentId& key) {
   const std::lock_guard lock(mutex_);
   const auto it = compiled_.find(key);

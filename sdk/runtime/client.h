@@ -106,6 +106,9 @@ class Client {
   /// it.
   Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
 
+  /// Returns the copy of a constant that the device has, if there is one that the host can read; else an empty reference.
+  MemoryRef readable_constant(Device& device, const hlo::ContentId& id);
+
   /// Returns the compiled program with this content, which all executables of the client share.
   std::shared_ptr<CompiledProgram> find_compiled(const hlo::ContentId& key);
   void keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program);
