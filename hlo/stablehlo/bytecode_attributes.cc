@@ -147,7 +147,7 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
     } else {
       return bytecode_error(offset, "the elements of " + to_string(type) + " do not fit it");
     }
-    out->bytes = program_.arena().string(unpacked);
+    program_.set_bytes(out, unpacked);
     return AttrRef{out};
   }
   const auto width = static_cast<uint64_t>(bytes);
@@ -158,10 +158,10 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
   if (type_info(element).bits < 8 && is_integer(element)) {
     std::string extended(blob);
     extend_elements(extended, element);
-    out->bytes = program_.arena().string(extended);
+    program_.set_bytes(out, extended);
     return AttrRef{out};
   }
-  out->bytes = program_.arena().string(blob);
+  program_.set_bytes(out, blob);
   return AttrRef{out};
 }
 

@@ -179,7 +179,7 @@ Value* Exporter::emit_constant(ExportScope& scope, const Literal& literal, TypeR
   value->splat = literal.element_count() > kLongestList && literal.is_splat();
   const int64_t count = value->splat ? literal.byte_size() / literal.element_count() : literal.byte_size();
   const std::string_view bytes(reinterpret_cast<const char*>(literal.bytes()), static_cast<size_t>(count));
-  value->bytes = program_.arena().string(bytes);
+  program_.set_bytes(value, bytes);
   mlir::Op* op = emit(scope, "stablehlo.constant", {}, {type});
   set(op, "value", value);
   return op->results[0];

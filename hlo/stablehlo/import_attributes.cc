@@ -258,7 +258,7 @@ Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
   const Shape shape = dense.splat ? Shape::scalar(element) : Shape::array(element, dense.type->dims);
   if (static_cast<int64_t>(dense.bytes.size()) != (dense.splat ? bytes : count * bytes))
     return invalid_argument("a constant's data does not fit " + mlir::to_string(dense.type));
-  return Literal::from_bytes(shape, dense.bytes.data());
+  return dense.data ? dense.data->reshaped(shape) : Literal::from_bytes(shape, dense.bytes.data());
 }
 
 namespace {

@@ -119,7 +119,19 @@ bool same_types(List<const TypeRef> a, List<const TypeRef> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_type);
 }
 
+constexpr size_t kLongData = size_t{1} << 16;  // bytes from which a literal shares the elements
+
 }  // namespace
+
+void Program::set_bytes(Attr* attr, std::string_view bytes) {
+  if (bytes.size() < kLongData) {
+    attr->bytes = arena_.string(bytes);
+    return;
+  }
+  const auto shape = Shape::array(hlo::Type::U8, {static_cast<int64_t>(bytes.size())});
+  attr->data = &data_.emplace_back(Literal::from_bytes(shape, bytes.data()));
+  attr->bytes = {reinterpret_cast<const char*>(attr->data->bytes()), bytes.size()};
+}
 
 Status Program::complete(Type* type) {
   switch (type->kind) {

@@ -12,6 +12,7 @@
 #include "hlo/base/arena.h"
 #include "hlo/base/status.h"
 #include "hlo/ir/limits.h"
+#include "hlo/ir/literal.h"
 #include "hlo/ir/types.h"
 
 /// \file
@@ -112,6 +113,7 @@ struct Attr {
   /// For Dense: row-major elements, as HLO literals store them (one byte per pred and per sub-byte element); one
   /// element for a splat.
   std::string_view bytes;
+  const Literal* data = nullptr;  ///< for long `bytes`: an array of u8 that owns them, so that a module can share them
   bool splat = false;
   int64_t parts = 1;  ///< number of nested attributes, counted as in Type::parts; Program::complete sets it
   int depth = 0;
@@ -189,6 +191,8 @@ class Program {
     out->kind = kind;
     return out;
   }
+  /// Stores a copy of the elements of a Dense attribute.
+  void set_bytes(Attr* attr, std::string_view bytes);
   Type* make_type(Type::Kind kind) {
     Type* out = arena_.make<Type>();
     out->kind = kind;
@@ -227,6 +231,7 @@ class Program {
   std::deque<Value> values_;
   std::deque<Region> regions_;
   std::deque<Block> blocks_;
+  std::deque<Literal> data_;  // of long Dense attributes
 };
 
 /// True if two types have the same text.

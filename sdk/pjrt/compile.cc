@@ -62,10 +62,9 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
 }
 
 // Returns the SHA-256 of everything on which the result depends. JAX takes equal fingerprints for equal programs.
-std::string fingerprint_of(const Compiled& c) {
+std::string fingerprint_of(const Compiled& c, std::string_view code) {
   Sha256 hash;
-  for (const std::string_view text :
-       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)})
+  for (const std::string_view text : {code, std::string_view(c.raw_options), std::string_view(c.client->version)})
     hash.add(std::to_string(text.size()) + ' ').add(text);
   return hash.finish();
 }
@@ -123,7 +122,7 @@ void keep_called(Compiled& c, const HostFunctions& functions) {
       if (functions.targets[k] == target) c.host_functions.push_back(functions.uses[k]);
 }
 
-PJRT_Error* describe(Compiled& c) {
+PJRT_Error* describe(Compiled& c, std::string_view code) {
   collet_executable_facts facts{};
   facts.struct_size = sizeof facts;
   COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
@@ -161,8 +160,22 @@ PJRT_Error* describe(Compiled& c) {
   c.code_bytes = facts.code_bytes;
   c.costs.push_back(cost("flops", static_cast<double>(facts.flops)));
   if (facts.traffic_bytes) c.costs.push_back(cost("bytes accessed", static_cast<double>(facts.traffic_bytes)));
-  c.fingerprint = fingerprint_of(c);
+  c.fingerprint = fingerprint_of(c, code);
   return nullptr;
+}
+
+// Keeps the program as it was passed. A long one, which has large constants, is written again when it is asked for: by libcollet,
+// as HLO. That gives what runs, so it is not the same if whole arrays were partitioned.
+void keep_code(Compiled& c, const Source& source) {
+  constexpr size_t kLong = size_t{1} << 20, kMostOfHlo = size_t{1} << 30;
+  const bool partitioned = c.options.partition && c.options.partitions > 1;
+  if (partitioned || source.code.size() < kLong || source.code.size() > kMostOfHlo) {
+    c.code = source.code;
+    c.format = source.format;
+    c.names_shardy = !c.format.starts_with("hlo") && c.code.find("sdy") != std::string::npos;
+  } else {
+    c.format = "hlo";
+  }
 }
 
 }  // namespace
@@ -171,8 +184,6 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
   auto c = std::make_shared<Compiled>();
   c->client = &client;
   c->raw_options = source.options;
-  c->code = source.code;
-  c->format = source.format;
   COLLET_PJRT_CHECK(read_compile_options(source.options, c->options));
   COLLET_PJRT_CHECK(assign(client, c->options));
   collet_compile_request request{};
@@ -197,7 +208,8 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
     c->name = collet_module_name(module.handle);
   }
   keep_called(*c, functions);
-  COLLET_PJRT_CHECK(describe(*c));
+  COLLET_PJRT_CHECK(describe(*c, source.code));
+  keep_code(*c, source);
   out = std::move(c);
   return nullptr;
 }

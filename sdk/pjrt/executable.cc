@@ -25,15 +25,27 @@ std::string digest_of(std::string_view fields) {
   return {digest.begin(), digest.end()};
 }
 
+// Returns the program in the format c.format: as it was passed, or as libcollet writes it.
+PJRT_Error* code_of(const Compiled& c, std::string& out) {
+  out = c.code;
+  if (!out.empty()) return nullptr;
+  collet_blob* program = nullptr;
+  COLLET_PJRT_TRY(collet_executable_program(c.handle, COLLET_FORMAT_HLO_PROTO, &program, &failure));
+  out.assign(collet_blob_data(program), collet_blob_size(program));
+  collet_blob_release(program);
+  return nullptr;
+}
+
 // Serializes the program and, if libcollet provides it, the compiled code.
 PJRT_Error* serialize(const Compiled& c, std::string& out) {
   if (!c.host_functions.empty())
     return failed_precondition("the program calls functions of this process and means nothing elsewhere");
-  std::string fields;
+  std::string fields, code;
+  COLLET_PJRT_CHECK(code_of(c, code));
   put_bytes(fields, 1, c.format);
   put_bytes(fields, 2, c.raw_options);
   put_bytes(fields, 3, c.client->version);
-  put_bytes(fields, 4, c.code);
+  put_bytes(fields, 4, code);
   put_bytes(fields, 5, c.name);
   collet_blob* compiled = nullptr;
   if (collet_executable_serialize(c.handle, &compiled, nullptr) == COLLET_OK)
@@ -138,8 +150,7 @@ static std::string with_config(std::string_view module) {
 // translate.
 static void write_optimized(Compiled& c) {
   bool is_hlo = c.format == "hlo";
-  const bool names_shardy = !is_hlo && c.code.find("sdy") != std::string::npos;
-  if (names_shardy || (c.options.partition && c.options.partitions > 1)) {
+  if (c.code.empty() || c.names_shardy || (c.options.partition && c.options.partitions > 1)) {
     collet_blob* program = nullptr;
     if (collet_executable_program(c.handle, COLLET_FORMAT_HLO_PROTO, &program, nullptr) == COLLET_OK) {
       c.optimized.assign(collet_blob_data(program), collet_blob_size(program));

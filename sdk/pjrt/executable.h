@@ -23,9 +23,10 @@ struct Compiled {
   PJRT_Client* client = nullptr;
   collet_executable* handle = nullptr;
   CompileOptions options;
-  std::string raw_options;  ///< the compile options as they were passed
-  std::string code;         ///< the program as it was passed
-  std::string format;       ///< the format of `code`
+  std::string raw_options;    ///< the compile options as they were passed
+  std::string code;           ///< the program as it was passed; empty if it is long and libcollet can write it again
+  std::string format;         ///< the format of `code`; "hlo" if that is empty
+  bool names_shardy = false;  ///< MLIR that may have ops of Shardy
   std::string name;
   std::string fingerprint;
   std::string assignment;  ///< as a DeviceAssignmentProto

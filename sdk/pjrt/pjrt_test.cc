@@ -381,6 +381,51 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
   expect_ok(api()->PJRT_Executable_Destroy(&free));
 }
 
+// The text of a long program is not kept; what is asked of the executable is written again.
+TEST_F(Plugin, ProgramsWithLargeConstantsAreWrittenAgain) {
+  std::string hex(size_t{8} << 18, '0');
+  hex.replace(8, 8, "00000040");  // element 1 is 2
+  std::string code =
+      "module @large {\n  func.func public @main(%x: tensor<262144xf32>) -> tensor<262144xf32> {\n"
+      "    %c = stablehlo.constant dense<\"0x" +
+      hex +
+      "\"> : tensor<262144xf32>\n    %y = stablehlo.add %x, %c : tensor<262144xf32>\n"
+      "    return %y : tensor<262144xf32>\n  }\n}\n";
+  PJRT_LoadedExecutable* loaded = nullptr;
+  expect_ok(compile(code, "mlir", "", &loaded));
+  auto get = args_of<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = loaded;
+  expect_ok(api()->PJRT_LoadedExecutable_GetExecutable(&get));
+  PJRT_Program program{};
+  program.struct_size = sizeof program;
+  auto optimized = args_of<PJRT_Executable_OptimizedProgram_Args>();
+  optimized.executable = get.executable;
+  optimized.program = &program;
+  expect_ok(api()->PJRT_Executable_OptimizedProgram(&optimized));
+  EXPECT_EQ(std::string(program.format, program.format_size), "hlo_with_config");
+  EXPECT_GT(program.code_size, size_t{1} << 20);
+  auto serialize = args_of<PJRT_Executable_Serialize_Args>();
+  serialize.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Serialize(&serialize));
+  auto load = args_of<PJRT_Executable_DeserializeAndLoad_Args>();
+  load.client = client;
+  load.serialized_executable = serialize.serialized_bytes;
+  load.serialized_executable_size = serialize.serialized_bytes_size;
+  expect_ok(api()->PJRT_Executable_DeserializeAndLoad(&load));
+  serialize.serialized_executable_deleter(serialize.serialized_executable);
+  const std::vector<float> data(262144, 1);
+  PJRT_Buffer *argument = upload(data.data(), {262144}), *result = nullptr;
+  expect_ok(run(load.loaded_executable, argument, &result));
+  EXPECT_EQ(download(result)[1], 3);
+  destroy(argument);
+  destroy(result);
+  destroy_executable(load.loaded_executable);
+  destroy_executable(loaded);
+  auto free = args_of<PJRT_Executable_Destroy_Args>();
+  free.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Destroy(&free));
+}
+
 // Clients translate MLIR to HLO themselves, but do not support Shardy's ops.
 TEST_F(Plugin, ProgramsWithShardingConstraintsAreShownAsHlo) {
   const std::string constrained =

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/host_call.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
@@ -50,7 +51,7 @@ struct Waiting {
     worker.add([&client, task = std::move(task)]() mutable {
       task();
       task = nullptr;
-      client.release();
+      client.release_after_work();
     });
   }
 };
@@ -198,12 +199,17 @@ Client::~Client() {
   if (log_) reset_log(log_, log_user_);
 }
 
-void Client::release() {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (Worker::is_current_thread())
+void Client::drop(uint64_t references) {
+  if (refs_.fetch_sub(references, std::memory_order_acq_rel) != references) return;
+  if (const std::shared_ptr<Closing> closing = closing_) {
+    const std::lock_guard lock(closing->mutex);
+    closing->unreferenced = true;
+    closing->changed.notify_all();
+  } else if (Worker::is_current_thread()) {
     std::thread([this] { delete this; }).detach();  // a worker cannot wait for itself
-  else
+  } else {
     delete this;
+  }
 }
 
 void Client::close() {
@@ -212,9 +218,10 @@ void Client::close() {
     const std::lock_guard lock(mutex_);
     executables_.clear(dropped);
   }
+  const bool waits = !Worker::is_current_thread() && !is_in_host_function();
   for (auto& device : devices_) {
     for (Worker* worker : {&device->compute(), &device->upload(), &device->download()}) {
-      if (worker->idle()) continue;
+      if (!waits || worker->idle()) continue;
       Event* done = new Event;
       done->retain();
       worker->add([done] {
@@ -225,17 +232,25 @@ void Client::close() {
       done->release();
     }
   }
-  const uint32_t working = working_.load(std::memory_order_acquire);
-  const uint32_t left = refs_.load(std::memory_order_acquire) - 1 - working;
+  const uint64_t refs = refs_.load(std::memory_order_acquire);
+  const auto left = static_cast<uint32_t>(refs) - 1 - static_cast<uint32_t>(refs >> 32);
   if (left == 0) {
     // No caller can observe the results of work that is still queued.
     for (auto& device : devices_) device->abort_queues(Status(Code::Cancelled, "the client was closed"));
-  }
-  if (left > 0)
+  } else {
     log_message(COLLET_LOG_INFO, "client closed while " + std::to_string(left) +
                                      " of its buffers and executables are in use; it goes with the last of them");
+  }
   flush_profile(*backend_);
+  if (left > 0 || !waits) return release();
+  const auto closing = std::make_shared<Closing>();
+  closing_ = closing;
   release();
+  {
+    std::unique_lock lock(closing->mutex);
+    closing->changed.wait(lock, [&] { return closing->unreferenced; });
+  }
+  delete this;
 }
 
 Status Client::check_device(uint32_t device) const {
@@ -256,7 +271,7 @@ void Client::add_after(Worker& worker, std::span<Event* const> events, std::func
   std::vector<Event*> late;
   for (Event* event : events)
     if (event && event->is_late()) late.push_back(event);
-  retain();
+  retain_for_work();
   if (late.empty()) return Waiting::add(*this, worker, std::move(task));
   Waiting::go_on(new Waiting{this, &worker, std::move(late), std::move(task)});
 }
@@ -297,6 +312,12 @@ Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, c
   MemoryRef& known = constants_[{&device, id}];
   if (!known || known->capacity < size) known = std::move(memory);  // otherwise another thread has added it
   return known;
+}
+
+MemoryRef Client::readable_constant(Device& device, const hlo::ContentId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto it = constants_.find({&device, id});
+  return it != constants_.end() && it->second->host && !it->second->layout ? it->second : MemoryRef();
 }
 
 std::shared_ptr<CompiledProgram> Client::find_compiled(const hlo::ContentId& key) {

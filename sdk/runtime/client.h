@@ -81,8 +81,10 @@ class Client {
  public:
   static Expected<Client*> open(const collet_client_options& options);
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void release();
-  /// Called when the caller releases the client: waits for running work and drops the caller's reference.
+  void release() { drop(1); }
+  /// Called when the caller releases the client: drops the caller's reference. If work holds all other references, cancels
+  /// what can be cancelled, waits until the work has ended, and destroys the client; on a thread of the library it does not
+  /// wait.
   void close();
 
   Backend& backend() const { return *backend_; }
@@ -104,6 +106,9 @@ class Client {
   /// it.
   Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
 
+  /// Returns the copy of a constant that the device has, if there is one that the host can read; else an empty reference.
+  MemoryRef readable_constant(Device& device, const hlo::ContentId& id);
+
   /// Returns the compiled program with this content, which all executables of the client share.
   std::shared_ptr<CompiledProgram> find_compiled(const hlo::ContentId& key);
   void keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program);
@@ -113,25 +118,29 @@ class Client {
   /// Called when an executable was released. Drops kept executables if there are too many.
   void executable_released();
 
-  /// Passes `task` to a worker of a device of this client when none of `events` is late any more; the client lives
-  /// until the task is done. Takes no reference to the events; the task must hold them.
+  /// Passes `task` to a worker of a device of this client when none of `events` is late any more, and retains the
+  /// client for this work. Takes no reference to the events; the task must hold them.
   void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
   /// Takes a reference to the client for work that continues and cannot be observed once the client is closed.
-  void retain_for_work() {
-    retain();
-    working_.fetch_add(1, std::memory_order_relaxed);
-  }
-  void release_after_work() {
-    working_.fetch_sub(1, std::memory_order_relaxed);
-    release();
-  }
+  void retain_for_work() { refs_.fetch_add(kWork, std::memory_order_relaxed); }
+  void release_after_work() { drop(kWork); }
 
   uint64_t next_run_id() { return next_run_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  // The last reference of a client for whose end a thread waits, which then destroys it.
+  struct Closing {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool unreferenced = false;
+  };
+  // What a reference for work adds to refs_: the low half counts references, the high half those for work.
+  static constexpr uint64_t kWork = (uint64_t{1} << 32) + 1;
+
   Client() = default;
   ~Client();
+  void drop(uint64_t references);
   std::unique_ptr<Device> make_device(const std::shared_ptr<Backend>& backend, uint32_t index);
   void drop_executables();
   void start_decay();
@@ -147,7 +156,8 @@ class Client {
     size_t operator()(const ConstantKey& k) const { return k.id.words[0] ^ reinterpret_cast<uintptr_t>(k.device); }
   };
 
-  std::atomic<uint32_t> refs_{1}, working_{0};
+  std::atomic<uint64_t> refs_{1};
+  std::shared_ptr<Closing> closing_;  // written by the caller of close, before it drops its reference
   std::atomic<uint64_t> next_run_{1};
   uint32_t run_limit_ = 0;
   LogFunction log_ = nullptr;

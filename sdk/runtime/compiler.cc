@@ -70,13 +70,44 @@ class Compiler {
     COLLET_TRY(place_constants());
     COLLET_TRY(describe());
     COLLET_TRY(dump_.status());
+    share_constants(*module_);
+    for (PlanConstant& constant : core_->plan.constants) share(constant.value);
     keep_module();
     from_cache = !programs_.any_new();
     if (!request_.no_cache) client_.keep_executable(key, core_);
     return core_;
   }
 
+  // Returns the program that the executable keeps: the source, or one that has no second copy of large constants. The caller
+  // releases it.
+  Expected<ProgramModule*> kept_source(ProgramModule& source) {
+    std::unique_ptr<hlo::Module> module = source.module().clone();
+    if (share_constants(*module)) return ProgramModule::make(std::move(module));
+    source.retain();
+    return &source;
+  }
+
  private:
+  // Replaces a large constant by a view of its copy on the device, if the host can read that. Returns false if it cannot.
+  bool share(hlo::Literal& literal) {
+    constexpr int64_t kLarge = int64_t{1} << 16;
+    if (!literal.valid() || !literal.shape().is_array() || literal.byte_size() < kLarge ||
+        !literal.dynamic_sizes().empty())
+      return false;
+    const MemoryRef memory = client_.readable_constant(client_.device(core_->devices[0]), content_ids_.of(literal));
+    if (!memory || memory->capacity < static_cast<uint64_t>(literal.byte_size())) return false;
+    literal = hlo::Literal::borrow(literal.shape(), memory->host, std::make_shared<MemoryRef>(memory));
+    return true;
+  }
+  bool share_constants(hlo::Module& module) {
+    bool any = false;
+    for (hlo::CompId c : module.computations())
+      for (hlo::InstrId id : module[c].order)
+        if (module[id].op == hlo::Op::CONSTANT)
+          any |= share(module.literal(module[id].as<hlo::ConstantAttrs>().constant));
+    return any;
+  }
+
   Status progress(double done, const char* stage) const {
     if (request_.progress && request_.progress(request_.user, done, stage) != 0)
       return Status(Code::Cancelled, std::string("the caller gave up at the stage '") + stage + "'");
@@ -572,10 +603,12 @@ Expected<Executable*> compile(Client& client, ProgramModule& module, const colle
   const Span span(COLLET_SPAN_COMPILE, module.name());
   COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to, module.name()));
   bool from_cache = false;
-  COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, parts, dump).run(from_cache));
+  Compiler compiler(client, module, request, parts, dump);
+  COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, compiler.run(from_cache));
+  COLLET_ASSIGN(ProgramModule * source, compiler.kept_source(module));
   const auto took =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-  return new Executable(client, module, std::move(core), from_cache, static_cast<uint64_t>(took));
+  return new Executable(client, *source, std::move(core), from_cache, static_cast<uint64_t>(took));
 }
 
 Expected<std::string> program_of(const Executable& executable, uint32_t format) {

@@ -67,11 +67,11 @@ struct ExecutableCore {
 /// A program compiled for some devices of a client. Reference-counted; begins with one reference.
 class Executable {
  public:
+  /// Takes over a reference to `source`.
   Executable(Client& client, ProgramModule& source, std::shared_ptr<ExecutableCore> core, bool from_cache,
              uint64_t compile_ns)
       : client_(&client), source_(&source), core_(std::move(core)), from_cache_(from_cache), compile_ns_(compile_ns) {
     client.retain();
-    source.retain();
   }
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -93,9 +93,9 @@ class Executable {
 
  private:
   ~Executable() {
+    source_->release();  // first, because it may refer to constants that the client drops with their last executable
     core_.reset();
     client_->executable_released();
-    source_->release();
     client_->release();
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/array_type.h"
@@ -33,7 +34,25 @@ Call call_of(const hlo::Instruction& instr) {
   }
 }
 
+thread_local constinit bool in_host_function = false;
+
+// Marks the thread as being in a function of the embedder, which may throw.
+class InHostFunction {
+ public:
+  InHostFunction() : before_(std::exchange(in_host_function, true)) {}
+  ~InHostFunction() { in_host_function = before_; }
+  InHostFunction(const InHostFunction&) = delete;
+  InHostFunction& operator=(const InHostFunction&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace
+
+bool is_in_host_function() {
+  return in_host_function;
+}
 
 const collet_host_function* called_function(std::span<const collet_host_function> functions,
                                             const hlo::Instruction& instr) {
@@ -111,6 +130,7 @@ Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, cons
   call.config = config.c_str();
   call.config_size = config.size();
   collet_error error{};
+  const InHostFunction inside;
   const collet_status status = function.call(function.user, &call, &error);
   if (status == COLLET_OK) return results;
   return from_c(status, error,

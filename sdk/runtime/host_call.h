@@ -36,4 +36,7 @@ Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, cons
                                               std::span<const hlo::Literal> operands, uint32_t participant,
                                               uint64_t run_id);
 
+/// True if call_host is calling a function on this thread.
+bool is_in_host_function();
+
 }  // namespace collet::runtime

@@ -103,6 +103,38 @@ TEST_F(HostCall, SeveralParticipantsAreCalledByAThreadOfTheLibrary) {
   EXPECT_TRUE(caller != std::this_thread::get_id());
 }
 
+// A host function closes the client of its own run, which is not waited for.
+TEST_F(HostCall, MayCloseTheClient) {
+  struct Closed {
+    std::atomic<collet_client*> client{nullptr};
+    std::atomic<bool> done{false};
+  } closed;
+  const auto close = [](void* user, const collet_host_call* call, collet_error*) -> collet_status {
+    auto& to = *static_cast<Closed*>(user);
+    std::memcpy(call->results[0], call->operands[0], 4 * sizeof(float));
+    while (!to.client) std::this_thread::yield();
+    collet_client_close(to.client);
+    to.done = true;
+    return COLLET_OK;
+  };
+  ClientPtr client = open("interpreter");
+  ExecutablePtr e = compile_with(client.get(), kOneCall, {"scale", &closed, close});
+  ASSERT_TRUE(e) << failure.message;
+  // The run begins on a thread of the library, because its argument is promised.
+  collet_buffer *promised = nullptr, *result = nullptr;
+  ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &kVector, &promised, nullptr), COLLET_OK);
+  collet_execute_options options{};
+  options.struct_size = sizeof options;
+  ASSERT_EQ(collet_execute(e.get(), &options, &promised, &result, nullptr), COLLET_OK);
+  collet_buffer_release(result);
+  e.reset();
+  ASSERT_EQ(collet_buffer_fulfil(promised, nullptr, nullptr), COLLET_OK);
+  collet_buffer_release(promised);
+  closed.client = client.release();
+  for (int i = 0; i < 5000 && !closed.done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(closed.done);
+}
+
 TEST_F(HostCall, RunsOnEveryBackend) {
   std::vector<std::string> backends = {"interpreter", test_backend("memory_only"), test_backend("remote"),
                                        test_backend("narrow")};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -91,6 +92,55 @@ TEST_F(Lifetime, UnusedConstantsMakeRoom) {
   ASSERT_EQ(out.size(), 1u) << failure.message;
   EXPECT_EQ(download<float>(out[0])[10], 16);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Returns a line of /proc/self/status in MiB: "VmRSS:", or "VmHWM:" for the most since clear_peak.
+int64_t process_mib(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == name && status >> word) return std::stoll(word) >> 10;
+  return -1;
+}
+void clear_peak() {
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+// A program with a large constant is read and compiled with one copy beside the device's, and kept with the device's alone. The
+// program can still be written.
+TEST_F(Lifetime, LargeConstantsAreKeptOnce) {
+  constexpr int64_t kMiB = 64;
+  const std::string text =
+      "HloModule m\nENTRY e {\n  x = f32[16777216] parameter(0)\n  c = f32[16777216] constant({...})\n"
+      "  ROOT y = f32[16777216] multiply(x, c)\n}\n";
+  for (const uint32_t format : {COLLET_FORMAT_STABLEHLO, COLLET_FORMAT_HLO_PROTO}) {
+    SCOPED_TRACE(format);
+    const ClientPtr client = open("interpreter", "none");
+    collet_blob* blob = nullptr;
+    {
+      const ModulePtr made = read(text, COLLET_ELIDED_COUNTER);
+      ASSERT_EQ(collet_module_write(made.get(), format, &blob, nullptr), COLLET_OK);
+    }
+    BlobPtr code(blob);
+    clear_peak();
+    const int64_t before = process_mib("VmRSS:");
+    ModulePtr module = read({collet_blob_data(blob), collet_blob_size(blob)});
+    ASSERT_TRUE(module) << failure.message;
+    ExecutablePtr e = compile(client.get(), module.get());
+    ASSERT_TRUE(e) << failure.message;
+    module.reset();
+    const int64_t after = process_mib("VmRSS:"), peak = process_mib("VmHWM:");
+    EXPECT_LT(after - before, kMiB * 3 / 2);
+    const int64_t at_once = format == COLLET_FORMAT_HLO_PROTO ? 3 : 2;  // protobuf has one of its own
+    EXPECT_LT(peak - before, kMiB * at_once + kMiB / 2);
+    ASSERT_EQ(collet_executable_program(e.get(), format, &blob, nullptr), COLLET_OK);
+    const BlobPtr again(blob);
+    e.reset();
+    EXPECT_TRUE(std::string_view(collet_blob_data(blob), collet_blob_size(blob))
+                    .find(std::string_view(collet_blob_data(code.get()) + collet_blob_size(code.get()) / 2, 64)) !=
+                std::string_view::npos);
+  }
+}
+#endif
 
 // Memory in one device's pool is freed if another device needs it.
 TEST_F(Lifetime, PoolsMakeRoomForEachOther) {

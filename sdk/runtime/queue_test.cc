@@ -299,6 +299,72 @@ TEST_F(Queues, CloseCancelsWhatNobodyCanObserve) {
   EXPECT_LT(ms(Clock::now() - start), 400);
 }
 
+// What has begun cannot be cancelled, and what waits calls back with CANCELLED: both before close returns.
+TEST_F(Queues, CloseReturnsAfterTheLastCallback) {
+  struct Calls {
+    std::atomic<int> all{0}, cancelled{0};
+  } calls;
+  ExecutablePtr e = compile(start(), kIncrement);
+  BufferPtr x = vector({1, 2, 3, 4});
+  ASSERT_EQ(outcome(x), COLLET_OK);
+  control_.duration_ns = 300000000;
+  for (int i = 0; i < 3; ++i) {
+    x = call(e, x);
+    const EventPtr ready(collet_buffer_ready(x.get()));
+    collet_event_on_ready(
+        ready.get(),
+        [](void* user, collet_status code, const char*) {
+          std::this_thread::sleep_for(milliseconds(20));
+          auto& to = *static_cast<Calls*>(user);
+          to.cancelled += code == COLLET_CANCELLED;
+          ++to.all;
+        },
+        &calls);
+  }
+  x.reset();
+  e.reset();
+  client_.reset();
+  EXPECT_EQ(calls.all, 3);
+  EXPECT_GE(calls.cancelled, 2);
+  EXPECT_EQ(control_.instances.load(), 0);
+}
+
+TEST_F(Queues, CloseInACallbackDoesNotWaitForIt) {
+  ExecutablePtr e = compile(start(), kIncrement);
+  BufferPtr x = vector({1, 2, 3, 4});
+  control_.duration_ns = 20000000;
+  x = call(e, x);
+  const EventPtr ready(collet_buffer_ready(x.get()));
+  x.reset();
+  e.reset();
+  collet_event_on_ready(
+      ready.get(),
+      [](void* user, collet_status, const char*) { collet_client_close(static_cast<collet_client*>(user)); },
+      client_.release());
+  control_.wait_until_closed();
+  EXPECT_EQ(control_.instances.load(), 0);
+}
+
+// Many runs and copies end while the client is closed.
+TEST_F(Queues, CloseWhileWorkEnds) {
+  for (int round = 0; round < 50; ++round) {
+    start(2);
+    control_.jitter_ns = 100000;
+    ExecutablePtr e = compile(client_.get(), kIncrement);
+    BufferPtr x = vector({1, 2, 3, 4});
+    for (int i = 0; i < 5; ++i) {
+      x = call(e, x);
+      collet_buffer* copy = nullptr;
+      ASSERT_EQ(collet_buffer_copy(x.get(), 1, COLLET_NONE, &copy, nullptr), COLLET_OK);
+      collet_buffer_release(copy);
+    }
+    x.reset();
+    e.reset();
+    client_.reset();
+    EXPECT_EQ(control_.instances.load(), 0);
+  }
+}
+
 TEST_F(Queues, ResultsOutliveTheClientsClose) {
   const ExecutablePtr e = compile(start(), kIncrement);
   BufferPtr x = vector({1, 2, 3, 4});

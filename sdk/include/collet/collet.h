@@ -89,11 +89,14 @@ COLLET_API collet_status collet_client_open(const struct collet_client_options* 
                                             struct collet_error* error);
 /** Closes a client; its executables, buffers and events must have been released.
  *
- * It does not wait for runs whose results have all been released: what is still queued of them is cancelled where the backend can
- * do that, and what has begun goes on. Until the last of these runs has ended, threads of the library use the backend, and call
- * the functions that were given to collet_event_on_ready, the host functions, `done` of host arrays, and `log`, with what was
- * registered for them, which must live so long; then the backend is closed, on one of these threads. A caller that needs the end
- * waits for the runs' events or results before it releases them: then nothing goes on after the return. */
+ * It waits for the runs and copies that were started: of those on queues of the backend, what has not begun is cancelled (their
+ * events come with COLLET_CANCELLED), and what has begun ends; all others are done. When it returns, the functions that were given to
+ * collet_event_on_ready, the host functions, `done` of host arrays and `log` have returned and are not called any more, the
+ * backend is closed, and no thread of the library is left. So the caller must not hold a lock that these functions take.
+ *
+ * There are two exceptions, in which what goes on may call these functions after the return; the backend is closed when it has
+ * ended. Called by one of these functions, it does not wait for the run that calls. Called before the caller's last object of the
+ * client is released, it leaves the client open until then. It must not be called by `log`. */
 COLLET_API void collet_client_close(collet_client* client);
 
 /** Facts about a client. */
