@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/loader.h"
 
-#include <dlfcn.h>
+#include <collet/dynamic_library.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -14,7 +14,6 @@
 #include <mutex>
 #include <vector>
 
-#include "hlo/base/dynamic_library.h"
 #include "hlo/base/files.h"
 #include "hlo/base/utf8.h"
 #include "sdk/runtime/calling.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/gpu/driver/driver.h"
 
-#include <dlfcn.h>
+#include <collet/dynamic_library.hpp>
 
 #include <utility>
 
@@ -48,7 +48,8 @@ std::string result_text(CUresult result) {
 
 codegen::Status open_driver(const std::string& name_or_path, Driver& out, const std::string& emulator_options) {
   const std::string name = name_or_path.empty() ? kLibrary : name_or_path;
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The emulator is linked with LLVM, as other libraries of the process may be. Nvidia's driver is opened as by others.
+  void* library = dlopen(name.c_str(), name == kLibrary ? RTLD_NOW | RTLD_LOCAL : kPrivateLibrary);
   if (!library) {
     const char* problem = dlerror();
     return {COLLET_UNAVAILABLE, "no CUDA driver: " + std::string(problem ? problem : name + " does not open")};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/launch/lapack.h"
 
-#include <dlfcn.h>
+#include <collet/dynamic_library.hpp>
 
 #include <cstdlib>
 #include <memory>
@@ -24,11 +24,11 @@ std::string own_folder() {
 }
 
 void* open_library() {
-  const int how = RTLD_NOW | RTLD_LOCAL;
-  if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, how) : nullptr;
+  if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, kPrivateLibrary) : nullptr;
   const std::string folder = own_folder();
   for (const char* place : {"/", "/../", "/../lib/", "/../../"}) {
-    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), how)) return library;
+    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), kPrivateLibrary))
+      return library;
   }
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/pjrt/tensorflow/package.h"
 
-#include <dlfcn.h>
+#include <collet/dynamic_library.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -10,8 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <vector>
-
-#include "hlo/base/dynamic_library.h"
 
 namespace collet::tensorflow {
 namespace {
