@@ -31,9 +31,9 @@ function(collet_add_backend name)
   install(TARGETS ${target} LIBRARY DESTINATION lib/collet/backends)
 endfunction()
 
-# Adds the targets wheel and wheel_torch, which pack this backend for JAX and for PyTorch/XLA: NAME_jax-*.whl and
-# NAME_torch-*.whl, of the project's version, with Collet's PJRT plugin and a fallback in them. Without Python, or without
-# the plugin in this Collet, there are no such targets.
+# Adds the targets wheel, wheel_torch and wheel_tensorflow, which pack this backend for JAX, PyTorch/XLA and TensorFlow:
+# NAME_jax-*.whl, NAME_torch-*.whl and NAME_tensorflow-*.whl, of the project's version, with Collet's PJRT plugin and a fallback
+# in them. Without Python, or without the plugin in this Collet, there are no such targets.
 function(collet_add_wheels name)
   set(root "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
   find_file(COLLET_WHEEL_SCRIPT wheel.py NO_DEFAULT_PATH
@@ -46,7 +46,7 @@ function(collet_add_wheels name)
     return()
   endif()
   cmake_path(SET prefix NORMALIZE "${COLLET_WHEEL_SCRIPT}/../../../..")
-  foreach(frontend IN ITEMS jax torch)
+  foreach(frontend IN ITEMS jax torch tensorflow)
     set(target wheel)
     if(NOT frontend STREQUAL jax)
       set(target wheel_${frontend})

@@ -157,7 +157,7 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
   if (const Status readable = InputFile::open(path).status(); !readable.ok())
     return failed_precondition(who + "cannot be loaded: " + readable.message());
   const Calling loading("loading", path);  // constructors of the library run here
-  void* handle = dlopen(path.c_str(), kPrivateLibrary);
+  void* handle = dlopen(path.c_str(), private_library());
   if (!handle) {
     const char* why = dlerror();
     return failed_precondition(who + "cannot be loaded: " + (why ? why : "no reason given"));

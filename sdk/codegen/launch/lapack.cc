@@ -24,10 +24,10 @@ std::string own_folder() {
 }
 
 void* open_library() {
-  if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, kPrivateLibrary) : nullptr;
+  if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, private_library()) : nullptr;
   const std::string folder = own_folder();
   for (const char* place : {"/", "/../", "/../lib/", "/../../"}) {
-    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), kPrivateLibrary))
+    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), private_library()))
       return library;
   }
   return nullptr;

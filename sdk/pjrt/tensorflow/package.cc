@@ -103,7 +103,7 @@ std::string Package::load() {
   if (const char* const asked = std::getenv("COLLET_PLATFORM_NAME"); asked && *asked) options_["platform_name"] = asked;
   if (const auto it = options_.find("platform_name"); it != options_.end()) device_type_ = upper(it->second);
 
-  void* const handle = dlopen(library.c_str(), kPrivateLibrary);
+  void* const handle = dlopen(library.c_str(), private_library());
   if (!handle) return std::string("cannot load the PJRT library: ") + dlerror();
   void* const symbol = dlsym(handle, "GetPjrtApi");
   if (!symbol) return library.string() + " does not export GetPjrtApi";
