@@ -12,6 +12,7 @@
 #include "hlo/base/files.h"
 #include "sdk/tool/support/backend_choice.h"
 #include "sdk/tool/support/bench_cases.h"
+#include "sdk/tool/support/bench_sweep.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/terminal.h"
@@ -29,6 +30,8 @@ struct Options {
   double slower = 1.2;
   bool unfused = false;
   bool list = false, limits = false;
+  std::vector<std::string> families;  // of --sweep
+  bool sweep = false, fixed = false;
 };
 
 // The optional columns of the table, and an earlier report to compare with.
@@ -177,6 +180,13 @@ int run_limits(const Options& options) {
 
 int run_bench(Options options) {
   if (options.limits) return run_limits(options);
+  if (options.sweep)
+    return run_sweep({.backend = options.backend.name,
+                      .options = options.backend.options,
+                      .no_fallback = options.backend.no_fallback,
+                      .families = options.families,
+                      .fixed = options.fixed},
+                     options.list, options.json);
   if (!options.cases.empty()) {
     auto cases = read_bench_cases(options.cases, options.elided);
     if (!cases.ok()) return tool::report(cases.status());
@@ -219,7 +229,7 @@ int run_bench(Options options) {
 constexpr char kFooter[] = R"(Ratios, never bare times: to the machine's measured limits, to another backend,
 to unfused execution. The programs take turns in one process, and their
 results are compared first. Exit code 1: a case did not run, results differ, or
-it is slower than in the run of --compare.
+it is slower than in the run of --compare. With --sweep: a jump was found.
 
 The inputs of --cases are those of collet run: from case.json beside the file,
 or by element type. The family of a case is its sub-folder, or its name up to
@@ -229,7 +239,8 @@ Examples:
   collet bench
   collet bench --backend ./libacme.so --against cpu
   collet bench --filter softmax --repeat 50 --json bench.json
-  collet bench --cases programs --json now.json --compare before.json)";
+  collet bench --cases programs --json now.json --compare before.json
+  collet bench --sweep convolution fft --json sweep.json)";
 
 }  // namespace
 
@@ -267,8 +278,18 @@ Action add_bench(CLI::App& verb) {
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_flag("--limits", options->limits, "Measure the machine's limits alone, and do nothing else");
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
+  CLI::Option* sweep = verb.add_option("--sweep", options->families,
+                                       "Find cliffs: sweep each parameter of these families of programs, or of all, "
+                                       "and report jumps of cost and of temporary memory")
+                           ->type_name("FAMILY")
+                           ->expected(0, -1);
+  verb.add_flag("--fixed", options->fixed, "With --sweep: the small part that the tests run")->needs(sweep);
   verb.footer(kFooter);
-  return [options] { return run_bench(*options); };
+  return [options, sweep] {
+    options->sweep = sweep->count() > 0;
+    std::erase(options->families, "");
+    return run_bench(*options);
+  };
 }
 
 }  // namespace collet::tool
