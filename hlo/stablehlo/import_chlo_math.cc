@@ -323,16 +323,18 @@ constexpr double kNearTwo[] = {
     -2.271109460894316491e-8,   1.0838659214896954091e-8,   -5.1834750419700466551e-9,  2.4836745438024783172e-9,
     -1.1921401405860912074e-9,  5.7313672416788620133e-10,  -2.7595228851242331452e-10, 1.3304764374244489481e-10};
 
-/// Returns lgamma(1 + z) for z from -1/2 to 3/2, to within a few units in the last place also near the zeros at 0 and 1.
+/// Returns lgamma(1 + z) for z from -1/2 to 5/2, to within a few units in the last place also near the zeros at 0 and 1. Below 1/2 and
+/// above 3/2 by lgamma(1 + z) = lgamma(2 + z) - log(1 + z).
 Ex lgamma_near_zeros(Ex z) {
   constexpr size_t kOfF32 = 14;  // |w| <= 1/2, and terms fall by 4
   const size_t terms = z.shape().type() == Type::F64 ? std::size(kNearTwo) : kOfF32;
-  const Ex below = less(z, 0.5);
-  const Ex w = select(below, z, z - 1);
+  const Ex below = less(z, 0.5), between = less(z, 1.5);
+  const Ex w = select(below, z, select(between, z - 1, z - 2));
   Ex sum = w.like(kNearTwo[terms - 1]);
   for (size_t k = terms - 1; k-- > 0;) sum = sum * w + kNearTwo[k];
   const Ex near_two = w * sum;
-  return select(below, near_two - log1p(w), near_two);
+  const Ex step = log1p(select(below, z, z - 1));
+  return select(below, near_two - step, select(between, near_two, near_two + step));
 }
 
 Ex lgamma(Ex x) {
@@ -347,7 +349,7 @@ Ex lgamma(Ex x) {
   const Ex r = (z + 0.5 - t / log_t) * log_t;
   const Ex lanczos = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
   // Lanczos' terms cancel near the zeros.
-  const Ex above = select(less(z, 1.5), lgamma_near_zeros(z), lanczos);
+  const Ex above = select(less(z, 2.5), lgamma_near_zeros(z), lanczos);
 
   // Reflection: log(pi) - lgamma(1 - x) - log|sin(pi x)|. The sine is computed from the distance to the nearest
   // integer, which is exact.

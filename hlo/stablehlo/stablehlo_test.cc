@@ -604,6 +604,17 @@ TEST(ChloAccuracy, LgammaNearItsZerosAndZetaOfLargeArguments) {
   }
 }
 
+// Lanczos' terms cancel from 2.5 to 3, too.
+TEST(ChloAccuracy, LgammaAboveItsZeros) {
+  for (double x = 2.25; x < 3.5; x += 1.0 / 64) {
+    for (const auto& [type, tolerance] : {std::pair(Type::F64, 1e-15), std::pair(Type::F32, 5e-7)}) {
+      const auto got = evaluate("lgamma", {x}, type);
+      ASSERT_TRUE(got.ok()) << got.status().to_string();
+      EXPECT_NEAR(*got, std::lgamma(x), tolerance * std::lgamma(x)) << x;
+    }
+  }
+}
+
 TEST(ChloNextAfter, StepsByOneInEachType) {
   const std::pair<Type, double> epsilons[] = {
       {Type::F64, 0x1p-52}, {Type::F32, 0x1p-23}, {Type::F16, 0x1p-10}, {Type::BF16, 0x1p-7}};
