@@ -152,6 +152,9 @@ def main():
     worker.close()
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
+    if not any("xla_ns" in point for _, point in points):
+        print(f"XLA ran no program: {points[0][1]['xla_error']}", file=sys.stderr)
+        return 1
     print(f"\n{'family':<24} {'programs':>8} {'XLA / Collet':>13} {'lowest':>8}   of the times; above 1 Collet is faster")
     for family in report["families"]:
         ratios = [point["ratio"] for point in family["points"] if "ratio" in point]

@@ -147,6 +147,21 @@ TEST_F(BenchCases, ComparesWithAnEarlierRun) {
   EXPECT_TRUE(contains(none.out, "has none of these cases")) << none.out;
 }
 
+TEST_F(BenchCases, SweepMeasuresTheProgramsOfAFamily) {
+  const Ran ran = bench("--sweep transpose --fixed --json -");
+  ASSERT_TRUE(ran.code == 0 || ran.code == 1) << ran.err << ran.out;
+  const json::value report = json::parse(ran.out);
+  const json::value& points = at(report.at("families"), 0).at("points");
+  EXPECT_EQ(points.as_array().size(), 6u);
+  EXPECT_EQ(at(points, 0).at("parameter"), "");
+  EXPECT_EQ(at(points, 1).at("parameter"), "order");
+  EXPECT_GT(at(points, 1).at("cost").as_double(), 0);
+  EXPECT_GT(at(points, 1).at("bytes").to_number<int64_t>(), 1 << 20);
+  const Ran list = bench("--sweep --list");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_TRUE(contains(list.out, "convolution_depthwise")) << list.out;
+}
+
 TEST_F(BenchCases, WhatCannotBeUsedIsRefusedBeforeAnythingRuns) {
   const std::string nothing = folder_ / "empty";
   std::filesystem::create_directories(nothing);
@@ -164,6 +179,8 @@ TEST_F(BenchCases, WhatCannotBeUsedIsRefusedBeforeAnythingRuns) {
       {cases + " --bandwidth x", "--bandwidth"},
       {cases + " --elided maybe", "--elided"},
       {"--cases ''", "--cases"},
+      {"--sweep dots", "no family 'dots'"},
+      {"--fixed", "--sweep"},
   };
   for (const auto& [line, says] : uses) {
     const Ran ran = bench(line);
