@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kCallNs = 3000;        // time that a call may take whatever it does
+constexpr int kMoreTimes = 4;           // how often a program with a finding is measured again
 constexpr double kFreeBytes = 1 << 20;  // temporary memory that needs no reason
 constexpr double kLeastMemory = 0.25;   // temporary memory by byte below which no jump counts
 
@@ -255,7 +256,7 @@ double SweepSeries::median_memory() const {
   return median(std::move(all));
 }
 
-std::vector<SweepFinding> find_jumps(const SweepSeries& series) {
+std::vector<SweepFinding> find_jumps(const SweepSeries& series, double larger) {
   using Kind = SweepFinding::Kind;
   std::vector<SweepFinding> found;
   const auto note = [&](const SweepFinding& one) {
@@ -279,7 +280,7 @@ std::vector<SweepFinding> find_jumps(const SweepSeries& series) {
     }
     for (const Kind kind : {Kind::Cost, Kind::Memory}) {
       const double factor = measure(kind, i) / usual[static_cast<size_t>(kind)];
-      if (factor > kMedianJump) note({kind, series.family, point.parameter, point.value, {}, factor, i});
+      if (factor > kMedianJump * larger) note({kind, series.family, point.parameter, point.value, {}, factor, i});
     }
   }
   for (const auto& [parameter, order] : series.parameters) {
@@ -289,7 +290,7 @@ std::vector<SweepFinding> find_jumps(const SweepSeries& series) {
         size_t low = order[k - 1], high = order[k];
         if (measure(kind, low) > measure(kind, high)) std::swap(low, high);
         const double factor = measure(kind, high) / measure(kind, low);
-        if (factor > kNeighbourJump)
+        if (factor > kNeighbourJump * larger)
           note({kind, series.family, parameter, value_at(series, parameter, high), value_at(series, parameter, low),
                 factor, high});
       }
@@ -306,6 +307,7 @@ Expected<SweepReport> sweep(const SweepRequest& request) {
   report.threads = thread_count(request.options);
   const Limits limits = measure_limits(report.threads);
   size_t done = 0, total = 0;
+  const double larger = request.fixed ? kFixedJump : 1;
   for (const SweepFamily* family : families) {
     report.families.push_back(points_of(*family, request.fixed));
     total += report.families.back().points.size();
@@ -319,10 +321,12 @@ Expected<SweepReport> sweep(const SweepRequest& request) {
       ++done;
     }
     // Other work on the machine may have disturbed the slow one of a jump.
-    std::set<size_t> again;
-    for (const SweepFinding& finding : find_jumps(series)) again.insert(finding.point);
-    for (const size_t i : again) measure_point(request, limits, series.points[i]);
-    for (SweepFinding& finding : find_jumps(series)) report.findings.push_back(std::move(finding));
+    for (int i = 0; i < kMoreTimes; ++i) {
+      std::set<size_t> again;
+      for (const SweepFinding& finding : find_jumps(series, larger)) again.insert(finding.point);
+      for (const size_t point : again) measure_point(request, limits, series.points[point]);
+    }
+    for (SweepFinding& finding : find_jumps(series, larger)) report.findings.push_back(std::move(finding));
   }
   report.seconds = seconds_since(start);
   return report;

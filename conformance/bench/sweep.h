@@ -65,9 +65,11 @@ struct SweepFinding {
 };
 
 constexpr double kNeighbourJump = 3, kMedianJump = 5;
+/// The fixed part runs beside other tests, so its jumps are this many times larger.
+constexpr double kFixedJump = 2;
 
-/// Returns the jumps between neighbours and against the family's median; of a program, the largest of each kind.
-std::vector<SweepFinding> find_jumps(const SweepSeries& series);
+/// Returns the jumps between neighbours and against the family's median, `larger` times the sizes above; of a program, the largest of each kind.
+std::vector<SweepFinding> find_jumps(const SweepSeries& series, double larger = 1);
 
 struct SweepReport {
   std::string backend;
@@ -78,7 +80,7 @@ struct SweepReport {
 };
 
 /// Each program runs in a process of its own, which is made by fork: the caller must have no other threads. A program whose
-/// measurement gives a finding is measured a second time, and its better time counts.
+/// measurement gives a finding is measured up to four times more, and its best time counts.
 Expected<SweepReport> sweep(const SweepRequest& request);
 
 std::string to_json(const SweepReport& report);

@@ -657,7 +657,7 @@ std::vector<SweepFamily> make_families() {
                  scatter});
   out.push_back(
       {"elementwise",
-       {{"type", {"f32", "bf16", "f16", "f64"}, 0, true},
+       {{"type", {"f32", "bf16", "f16", "f64"}, 0},
         {"op",
          {"add",          "multiply", "maximum", "negate",   "divide", "sqrt", "exponential", "log",
           "tanh",         "logistic", "sine",    "cosine",   "tan",    "cbrt", "erf",         "exponential-minus-one",

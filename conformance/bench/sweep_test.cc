@@ -50,6 +50,11 @@ TEST(Sweep, JumpsOfMemory_CountAboveAQuarterOfTheArraysOnly) {
   EXPECT_THAT(texts(series), ElementsAre(HasSubstr("n=1: 23.3 times the temporary memory of")));
 }
 
+TEST(Sweep, JumpsOfTheFixedPart_AreLarger) {
+  EXPECT_TRUE(find_jumps(with_costs({1, 1, 1, 5.5, 1}), kFixedJump).empty());
+  EXPECT_FALSE(find_jumps(with_costs({1, 1, 1, 6.5, 1}), kFixedJump).empty());
+}
+
 TEST(Sweep, ProgramThatDidNotRun_IsAFinding) {
   SweepSeries series = with_costs({1, 1, 1});
   series.points[2].error = "no";
