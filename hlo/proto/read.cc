@@ -4,7 +4,6 @@
 #include <deque>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "hlo/proto/attribute_text.h"
 #include "hlo/proto/extras.h"
@@ -198,27 +197,33 @@ class Reader {
 
   // ---- computations ----
 
-  /// Sets how the ids of a computation's instructions are compared. Some writers, XlaBuilder among them, put the
-  /// computation's id into the upper half of an instruction's own id, and leave it out of references. So the lower half
-  /// decides, unless two instructions have the same.
-  void set_key(const wire::HloComputationProto& in) {
-    std::unordered_set<int64_t> halves;
-    key_mask_ = kLowerHalf;
-    for (const auto& instruction : in.instructions()) halves.insert(instruction.id() & kLowerHalf);
-    if (halves.size() != static_cast<size_t>(in.instructions_size())) key_mask_ = -1;
-  }
+  using ById = std::unordered_map<int64_t, const wire::HloInstructionProto*>;
 
   /// Returns what identifies an instruction of the current computation that has, or is referred to by, this id.
   int64_t key(int64_t id) const { return id & key_mask_; }
 
-  Expected<std::vector<const wire::HloInstructionProto*>> ordered(const wire::HloComputationProto& in) const {
-    std::vector<const wire::HloInstructionProto*> out;
-    std::unordered_map<int64_t, const wire::HloInstructionProto*> by_id;
-    for (const auto& instruction : in.instructions()) {
-      if (!by_id.emplace(key(instruction.id()), &instruction).second)
-        return invalid_argument("two instructions have the id " + std::to_string(instruction.id()));
-      out.push_back(&instruction);
+  /// Sorts the instructions of a computation by key. Some writers, XlaBuilder among them, put the computation's id into the
+  /// upper half of an instruction's own id, and leave it out of references. So the lower half is the key, unless two
+  /// instructions have the same.
+  Status index(const wire::HloComputationProto& in, ById& by_id) {
+    for (const int64_t mask : {int64_t{0xffffffff}, int64_t{-1}}) {
+      key_mask_ = mask;
+      by_id.clear();
+      const auto& all = in.instructions();
+      const auto second = std::find_if(all.begin(), all.end(), [&](const wire::HloInstructionProto& instruction) {
+        return !by_id.emplace(key(instruction.id()), &instruction).second;
+      });
+      if (second == all.end()) return ok_status();
+      if (mask == -1) return invalid_argument("two instructions have the id " + std::to_string(second->id()));
     }
+    return ok_status();
+  }
+
+  Expected<std::vector<const wire::HloInstructionProto*>> ordered(const wire::HloComputationProto& in) {
+    std::vector<const wire::HloInstructionProto*> out;
+    ById by_id;
+    COLLET_TRY(index(in, by_id));
+    for (const auto& instruction : in.instructions()) out.push_back(&instruction);
     const auto it = schedule_.find(in.id());
     if (it == schedule_.end()) return out;
     out.clear();
@@ -245,7 +250,6 @@ class Reader {
     text_ += "%c" + std::to_string(computation_number_.at(in.id())) + " {";
     end_line(line);
     places_.clear();
-    set_key(in);
     auto instructions = ordered(in);
     if (!instructions.ok()) return instructions.status().with_prefix(place(line));
     for (const auto* instruction : *instructions) {
@@ -456,8 +460,7 @@ class Reader {
   std::unordered_map<int64_t, size_t> computation_number_;
   std::unordered_map<int64_t, const wire::HloScheduleProto::InstructionSequence*> schedule_;
   std::unordered_map<int64_t, Place> places_;  // for the current computation, by key(id)
-  static constexpr int64_t kLowerHalf = 0xffffffff;
-  int64_t key_mask_ = -1;
+  int64_t key_mask_ = -1;                      // the bits of ids that key() compares
   std::unordered_map<size_t, std::vector<size_t>> predecessors_;
   std::deque<Sharding> shardings_;
   bool entry_seen_ = false;

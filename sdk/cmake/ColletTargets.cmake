@@ -132,6 +132,28 @@ function(collet_plugin)
                        "$<TARGET_FILE:${target}>" collet_backend_entry)
 endfunction()
 
+# A library that a frontend loads: libcollet_NAME.so, with the given exported symbols alone.
+function(collet_frontend_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS;EXPORTS")
+  collet_resolve(deps ${arg_DEPS})
+  collet_views(views ${arg_SOURCES})
+  set(target collet_${arg_NAME})
+  add_library(${target} SHARED ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE ${views})
+  target_link_libraries(${target} PRIVATE ${deps})
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  list(JOIN arg_EXPORTS "; " exports)
+  set(map "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_exports.map")
+  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: @exports@; local: *; };\n" @ONLY)
+  target_link_options(${target} PRIVATE "-Wl,--version-script,${map}" -Wl,--exclude-libs,ALL)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS "${map}")
+  collet_runpath(${target} "${CMAKE_INSTALL_LIBDIR}" RUNPATH "$ORIGIN")
+  install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  collet_check(NAME exports_${arg_NAME} LABELS abi
+               COMMAND ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/sdk/cmake/check_exports.py" --nm "${CMAKE_NM}"
+                       "$<TARGET_FILE:${target}>" ${arg_EXPORTS})
+endfunction()
+
 set(COLLET_LABELS unit golden abi conform corpus fuzz long)
 
 # One ctest entry per test program. It runs in the root of the source tree, so test data are named by their paths from

@@ -31,6 +31,13 @@ bool is_permutation(const int64_t* minor_to_major, size_t rank) {
   return true;
 }
 
+// True for the order of a row-major array.
+bool is_descending(const int64_t* minor_to_major, size_t rank) {
+  for (size_t i = 0; i < rank; ++i)
+    if (minor_to_major[i] != static_cast<int64_t>(rank - 1 - i)) return false;
+  return true;
+}
+
 // Calls `copy` with the offset of each element in the strided array, in row-major order.
 template <typename Copy>
 void walk(const collet_array_type& type, const std::vector<int64_t>& strides, uint32_t dim, int64_t place,
@@ -58,18 +65,14 @@ PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_ar
   if (layout->tiled.num_tiles) return unimplemented("tiled layouts");
   if (layout->tiled.minor_to_major_size != type.rank || !is_permutation(layout->tiled.minor_to_major, type.rank))
     return invalid_argument("a layout that is no permutation of the dimensions");
-  for (uint32_t d = 0; d < type.rank; ++d)
-    if (layout->tiled.minor_to_major[d] != static_cast<int64_t>(type.rank - 1 - d)) usual = false;
+  usual = is_descending(layout->tiled.minor_to_major, type.rank);
   return nullptr;
 }
 
 bool is_row_major_of_another_rank(const PJRT_Buffer_MemoryLayout& layout, uint32_t rank) {
   if (layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled || layout.tiled.num_tiles) return false;
   const size_t n = layout.tiled.minor_to_major_size;
-  if (n == rank) return false;
-  for (size_t i = 0; i < n; ++i)
-    if (layout.tiled.minor_to_major[i] != static_cast<int64_t>(n - 1 - i)) return false;
-  return true;
+  return n != rank && is_descending(layout.tiled.minor_to_major, n);
 }
 
 PJRT_Error* to_layout(const PJRT_Buffer_MemoryLayout* asked, const collet_array_type& type,

@@ -81,19 +81,31 @@ class Compiler {
   // Returns the program that the executable keeps: the source, or one that has no second copy of large constants. The caller
   // releases it.
   Expected<ProgramModule*> kept_source(ProgramModule& source) {
-    std::unique_ptr<hlo::Module> module = source.module().clone();
-    if (share_constants(*module)) return ProgramModule::make(std::move(module));
+    if (has_large_constants(source.module())) {
+      std::unique_ptr<hlo::Module> module = source.module().clone();
+      if (share_constants(*module)) return ProgramModule::make(std::move(module));
+    }
     source.retain();
     return &source;
   }
 
  private:
+  static bool is_large(const hlo::Literal& literal) {
+    constexpr int64_t kLarge = int64_t{1} << 16;
+    return literal.valid() && literal.shape().is_array() && literal.byte_size() >= kLarge &&
+           literal.dynamic_sizes().empty();
+  }
+  static bool has_large_constants(const hlo::Module& module) {
+    for (hlo::CompId c : module.computations())
+      for (hlo::InstrId id : module[c].order)
+        if (module[id].op == hlo::Op::CONSTANT &&
+            is_large(module.literal(module[id].as<hlo::ConstantAttrs>().constant)))
+          return true;
+    return false;
+  }
   // Replaces a large constant by a view of its copy on the device, if the host can read that. Returns false if it cannot.
   bool share(hlo::Literal& literal) {
-    constexpr int64_t kLarge = int64_t{1} << 16;
-    if (!literal.valid() || !literal.shape().is_array() || literal.byte_size() < kLarge ||
-        !literal.dynamic_sizes().empty())
-      return false;
+    if (!is_large(literal)) return false;
     const MemoryRef memory = client_.readable_constant(client_.device(core_->devices[0]), content_ids_.of(literal));
     if (!memory || memory->capacity < static_cast<uint64_t>(literal.byte_size())) return false;
     literal = hlo::Literal::borrow(literal.shape(), memory->host, std::make_shared<MemoryRef>(memory));

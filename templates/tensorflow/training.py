@@ -32,7 +32,7 @@ def images(count, size, channels, classes, seed):
 
 
 def train(chosen, make, batches):
-    """Trains the model that `make` returns as (loss function of a batch, variables, optimizer); prints and returns losses."""
+    """Trains the model that `make` returns as (loss function of a batch, variables, optimizer); prints the losses."""
     device = device_of(chosen.device)
     print("device:", device)
     losses = []
@@ -53,4 +53,3 @@ def train(chosen, make, batches):
                 print(f"step {i:4}  loss {losses[-1]:.4f}")
     if chosen.losses:
         chosen.losses.write_text("".join(f"{loss:.9g}\n" for loss in losses), encoding="utf-8")
-    return losses

@@ -48,7 +48,7 @@ std::string result_text(CUresult result) {
 
 codegen::Status open_driver(const std::string& name_or_path, Driver& out, const std::string& emulator_options) {
   const std::string name = name_or_path.empty() ? kLibrary : name_or_path;
-  // The emulator is linked with LLVM, as other libraries of the process may be. Nvidia's driver is opened as by others.
+  // The emulator must use the LLVM that it is linked with, also if the process has loaded another one before.
   void* library = dlopen(name.c_str(), name == kLibrary ? RTLD_NOW | RTLD_LOCAL : private_library());
   if (!library) {
     const char* problem = dlerror();

@@ -88,7 +88,7 @@ using NewBuilder = TF_KernelBuilder*(const char* op, const char* device, void* (
 
 }  // namespace
 
-void register_kernels(const std::string& device_type) {
+bool register_kernels(const std::string& device_type) {
   on_demand.construct = c_function<void(void*, TF_OpKernelConstruction*)>(
       "_ZN10tensorflow20XlaCompileOnDemandOpC1EPNS_20OpKernelConstructionE");
   on_demand.destroy = c_function<void(void*)>("_ZN10tensorflow20XlaCompileOnDemandOpD2Ev");
@@ -101,7 +101,7 @@ void register_kernels(const std::string& device_type) {
   const auto delete_status = c_function<void(TF_Status*)>("TF_DeleteStatus");
   if (!on_demand.construct || !on_demand.destroy || !on_demand.compute || !make || !host_memory || !add ||
       !new_status || !delete_status)
-    return;
+    return false;
   TF_Status* const status = new_status();
   for (const Op& op : kOps) {
     TF_KernelBuilder* const builder = make(op.name, device_type.c_str(), create, compute, destroy);
@@ -109,6 +109,7 @@ void register_kernels(const std::string& device_type) {
     add((device_type + op.name).c_str(), builder, status);
   }
   delete_status(status);
+  return true;
 }
 
 }  // namespace collet::tensorflow

@@ -22,12 +22,12 @@ struct Table {
 
 Table table{};
 const PJRT_Api* library_api = nullptr;
-std::map<std::string, std::string> client_options;
 PJRT_Client* client = nullptr;
+std::string client_error;
 
 PJRT_Error* create_client(PJRT_Client_Create_Args* args) {
   std::vector<PJRT_NamedValue> options(args->create_options, args->create_options + args->num_options);
-  for (const auto& [name, value] : client_options) {
+  for (const auto& [name, value] : Package::get().options()) {
     PJRT_NamedValue option{};
     option.struct_size = sizeof option;
     option.name = name.data();
@@ -42,7 +42,8 @@ PJRT_Error* create_client(PJRT_Client_Create_Args* args) {
   own.num_options = options.size();
   PJRT_Error* const error = library_api->PJRT_Client_Create(&own);
   args->client = own.client;
-  if (!error) client = own.client;
+  client = error ? nullptr : own.client;
+  client_error = error ? message_of(error) : "";
   return error;
 }
 
@@ -56,6 +57,22 @@ std::string upper(std::string text) {
 
 PJRT_Client* created_client() {
   return client;
+}
+
+const std::string& creation_error() {
+  return client_error;
+}
+
+std::string message_of(PJRT_Error* error) {
+  PJRT_Error_Message_Args args{};
+  args.struct_size = sizeof args;
+  args.error = error;
+  library_api->PJRT_Error_Message(&args);
+  return {args.message, args.message_size};
+}
+
+const PJRT_Api* Package::api() const {
+  return error_.empty() ? &table.api : nullptr;
 }
 
 const Package& Package::get() {
@@ -113,8 +130,6 @@ std::string Package::load() {
   if (!library_api) return library.string() + " has no PJRT table";
   std::memcpy(&table.api, library_api, std::min(library_api->struct_size, sizeof table.api));
   table.api.PJRT_Client_Create = create_client;
-  client_options = options_;
-  api_ = &table.api;
   return "";
 }
 

@@ -24,7 +24,9 @@ class Package {
   /// TensorFlow's name of the device: the platform's in capital letters.
   const std::string& device_type() const { return device_type_; }
   /// The table of the PJRT library, in which Client_Create adds the options of the package. Null if there is an error.
-  const PJRT_Api* api() const { return api_; }
+  const PJRT_Api* api() const;
+  /// Options of clients.
+  const std::map<std::string, std::string>& options() const { return options_; }
 
  private:
   Package();
@@ -34,10 +36,15 @@ class Package {
   std::string error_;
   std::string device_type_ = "COLLET";
   std::map<std::string, std::string> options_;
-  const PJRT_Api* api_ = nullptr;
 };
 
 /// Returns the client that TensorFlow has created by the table; null if it has not.
 PJRT_Client* created_client();
+
+/// Returns why the last client could not be created; empty if it could.
+const std::string& creation_error();
+
+/// Returns the message of an error of the table.
+std::string message_of(PJRT_Error* error);
 
 }  // namespace collet::tensorflow

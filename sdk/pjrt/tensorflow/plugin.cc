@@ -4,6 +4,7 @@
 /// libcollet_pjrt.
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -26,29 +27,25 @@ void use_device_api() {
   setenv(kName, (flags + "--tf_xla_use_device_api=true").c_str(), 1);
 }
 
-/// Takes an error of PJRT, and returns its message.
-std::string message_of(PJRT_Error* error) {
-  const PJRT_Api* const api = Package::get().api();
-  PJRT_Error_Message_Args message{};
-  message.struct_size = sizeof(PJRT_Error_Message_Args);
-  message.error = error;
-  api->PJRT_Error_Message(&message);
-  std::string out(message.message, message.message_size);
+/// Sets a status to an error of PJRT, and destroys the error.
+void report(PJRT_Error* error, TF_Status* status) {
+  set_status(status, TF_INTERNAL, "collet: " + message_of(error));
   PJRT_Error_Destroy_Args destroy{};
-  destroy.struct_size = sizeof(PJRT_Error_Destroy_Args);
+  destroy.struct_size = sizeof destroy;
   destroy.error = error;
-  api->PJRT_Error_Destroy(&destroy);
-  return out;
+  Package::get().api()->PJRT_Error_Destroy(&destroy);
 }
 
 /// Returns the client; makes it by the first call. Returns null, and sets the status, if that fails.
 PJRT_Client* client_or_error(TF_Status* status) {
   static std::once_flag once;
   static std::string error;
-  std::call_once(once, [] { error = make_client(Package::get().device_type()); });
+  std::call_once(once, [] {
+    error = make_client(Package::get().device_type());
+    if (!error.empty() && !creation_error().empty()) error += ": " + creation_error();
+  });
   if (error.empty() && created_client()) return created_client();
-  set_status(status, TF_FAILED_PRECONDITION,
-             "collet: " + (error.empty() ? std::string("there is no PJRT client") : error));
+  set_status(status, TF_FAILED_PRECONDITION, "collet: " + error);
   return nullptr;
 }
 
@@ -59,7 +56,7 @@ int32_t device_count(TF_Status* status) {
   args.struct_size = sizeof(PJRT_Client_AddressableDevices_Args);
   args.client = client;
   if (PJRT_Error* const error = Package::get().api()->PJRT_Client_AddressableDevices(&args)) {
-    set_status(status, TF_INTERNAL, "collet: " + message_of(error));
+    report(error, status);
     return 0;
   }
   set_status(status, TF_OK, "");
@@ -117,7 +114,7 @@ PJRT_Buffer* same_device_buffer_copy(PJRT_Buffer* from, PJRT_Client*, TF_Status*
   copy.dst_device = device.device;
   if (!error) error = api->PJRT_Buffer_CopyToDevice(&copy);
   if (error) {
-    set_status(status, TF_INTERNAL, "collet: " + message_of(error));
+    report(error, status);
     return nullptr;
   }
   set_status(status, TF_OK, "");
@@ -168,5 +165,8 @@ COLLET_EXPORT const PJRT_Api* GetPjrtApi() {
 COLLET_EXPORT void TF_InitKernel();
 COLLET_EXPORT void TF_InitKernel() {
   const collet::tensorflow::Package& package = collet::tensorflow::Package::get();
-  if (package.error().empty()) collet::tensorflow::register_kernels(package.device_type());
+  if (!package.error().empty() || collet::tensorflow::register_kernels(package.device_type())) return;
+  std::fprintf(stderr,
+               "collet: TensorFlow %s lacks functions that updates of variables outside of compiled functions need\n",
+               collet::tensorflow::version().c_str());
 }
