@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "dictionary.hpp"
 #include "program.h"
 #include "ranges.h"
 #include "tables.h"
@@ -264,30 +265,36 @@ class Op {
     const collet_range name = attributes<collet_call_attrs>().name;
     return std::string(collet_string(program_, name), name.count);
   }
-  /** Returns attribute `key` of a pattern or composite as text without quotes and type: "1e-05" for {epsilon = 1e-05 :
-   * f64}. Empty if there is none. */
+  /** Returns the target of a custom call; empty for other ops. */
+  std::string target() const {
+    if (op_->opcode != COLLET_OP_CUSTOM_CALL) return {};
+    const collet_range range = attributes<collet_custom_call_attrs>().target;
+    return std::string(collet_string(program_, range), range.count);
+  }
+  /** Returns the attributes of a pattern, a composite or a typed custom call; none for other ops, and for a custom call
+   * whose configuration is no dictionary: collet_custom_call_attrs::config has its text. */
+  std::vector<DictionaryEntry> dictionary() const {
+    collet_range range{0, 0};
+    if (op_->opcode == COLLET_OP_CALL) range = attributes<collet_call_attrs>().attributes;
+    if (op_->opcode == COLLET_OP_CUSTOM_CALL) range = attributes<collet_custom_call_attrs>().config;
+    std::vector<DictionaryEntry> out;
+    read_dictionary(std::string(collet_string(program_, range), range.count), &out);
+    return out;
+  }
+  /** Returns attribute `key` of dictionary() as text without quotes and type: "1e-05" for {epsilon = 1e-05 : f64}. Empty
+   * if there is none, and for arrays and the like. */
   std::string pattern_attribute(const std::string& key) const {
-    if (op_->opcode != COLLET_OP_CALL) return {};
-    const collet_range range = attributes<collet_call_attrs>().attributes;
-    const std::string text(collet_string(program_, range), range.count);
-    size_t at = 0;
-    while ((at = text.find(key, at)) != std::string::npos) {
-      const size_t begin = at, end = at + key.size();
-      at = end;
-      const bool starts = begin > 0 && (text[begin - 1] == '{' || text[begin - 1] == ' ' || text[begin - 1] == ',');
-      size_t value = text.find_first_not_of(' ', end);
-      if (!starts || value == std::string::npos || text[value] != '=') continue;
-      value = text.find_first_not_of(' ', value + 1);
-      if (value == std::string::npos) return {};
-      if (text[value] == '"') return text.substr(value + 1, text.find('"', value + 1) - value - 1);
-      return text.substr(value, text.find_first_of(" ,}", value) - value);
+    for (const DictionaryEntry& entry : dictionary()) {
+      if (entry.name == key) return entry.text;
     }
     return {};
   }
   /** Returns the attribute as a number, or `otherwise` if there is none. */
   double pattern_number(const std::string& key, double otherwise) const {
-    const std::string text = pattern_attribute(key);
-    return text.empty() ? otherwise : std::strtod(text.c_str(), nullptr);
+    for (const DictionaryEntry& entry : dictionary()) {
+      if (entry.name == key && entry.kind == DictionaryEntry::kScalar) return entry.number();
+    }
+    return otherwise;
   }
   /** Returns the op's name in the program, for messages. */
   std::string name() const { return std::string(collet_string(program_, op_->name), op_->name.count); }

@@ -15,6 +15,7 @@ namespace detail {
 inline std::string row_name(size_t number, const Kernel& row) {
   std::string out = "Backend::kernels[" + std::to_string(number) + "] (" + collet_op_name(row.opcode);
   if (!row.pattern.empty()) out += ", pattern '" + row.pattern + "'";
+  if (!row.target.empty()) out += ", target '" + row.target + "'";
   return out + ")";
 }
 
@@ -57,6 +58,9 @@ inline void check_description(const Backend& backend) {
     if (!row.run && !row.run_together) wrong(field + ": run is empty");
     if (row.opcode == COLLET_OP_CALL && row.pattern.empty()) wrong(field + ": pattern is empty");
     if (row.opcode != COLLET_OP_CALL && !row.pattern.empty()) wrong(field + ": a pattern is a row for COLLET_OP_CALL");
+    if (row.opcode != COLLET_OP_CUSTOM_CALL && !row.target.empty()) {
+      wrong(field + ": a target is a row for COLLET_OP_CUSTOM_CALL");
+    }
     if (!row.packing.bytes != !row.packing.make) {
       wrong(field + ": packing." + (row.packing.bytes ? "make" : "bytes") + " is empty");
     }

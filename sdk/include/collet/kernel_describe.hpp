@@ -103,6 +103,9 @@ struct Kernel {
    * before may still be running. When it returns, the members continue: work that it has started need not have ended, as
    * long as each device runs its later work after it. */
   std::function<void(const std::vector<Member>& group)> run_together = nullptr;
+  /** For COLLET_OP_CUSTOM_CALL: the target that the row implements, such as the name in `jax.ffi.ffi_call`. Empty: all.
+   * Op::dictionary() has the attributes of a typed call. */
+  std::string target = {};
 };
 
 /** Returns a row for ops that the SDK should rewrite into simpler ones: Verdict::expand(). */

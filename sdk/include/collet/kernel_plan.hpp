@@ -282,9 +282,10 @@ class KernelSelector {
       refusal = kind;
       reason = text;
     };
-    const std::string pattern = view.pattern();
+    const std::string pattern = view.pattern(), target = view.target();
     for (const Kernel& kernel : kernels_) {
       if (kernel.opcode != op->opcode || !is_pattern(kernel, view, pattern)) continue;
+      if (!kernel.target.empty() && kernel.target != target) continue;
       if (!have_types(kernel, view)) {
         refuse(kTypes, "no kernel for these element types");
         continue;
