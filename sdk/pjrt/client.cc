@@ -66,7 +66,13 @@ PJRT_Error* add_device(PJRT_Client& client, uint32_t number) {
     auto memory = std::make_unique<Memory>(device.get(), space, static_cast<int>(client.memories.size()), kind);
     client.memories.push_back(memory.get());
     device->memories.push_back(memory.get());
-    if (space == info.default_space) device->default_memory = memory.get();
+    PJRT_DeviceDescription& described = device->description;
+    described.memories.push_back({memory->kind, memory->kind_id});
+    described.memory_pointers.push_back(&described.memories.back());
+    if (space == info.default_space) {
+      device->default_memory = memory.get();
+      described.default_memory = space;
+    }
     device->owned.push_back(std::move(memory));
   }
   if (!device->default_memory) return make_error(PJRT_Error_Code_INTERNAL, "a device without memory");

@@ -3,6 +3,7 @@
 
 #include <collet/collet.h>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,6 +70,12 @@ struct Memory : PJRT_Memory {
 
 }  // namespace collet::pjrt
 
+/// A memory of a described device.
+struct PJRT_MemoryDescription {
+  std::string kind;
+  int kind_id = 0;
+};
+
 struct PJRT_DeviceDescription {
   int id = 0;
   std::string kind;
@@ -76,6 +83,9 @@ struct PJRT_DeviceDescription {
   std::string debug_text;
   std::vector<int64_t> coordinates;
   std::vector<PJRT_NamedValue> attributes;
+  std::deque<PJRT_MemoryDescription> memories;
+  std::vector<const PJRT_MemoryDescription*> memory_pointers;  ///< of `memories`
+  size_t default_memory = 0;                                   ///< index
 };
 
 struct PJRT_Device {

@@ -9,6 +9,7 @@
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/event.h"
 #include "sdk/pjrt/executable.h"
+#include "sdk/pjrt/ffi.h"
 
 namespace collet::pjrt {
 namespace {
@@ -126,12 +127,19 @@ PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, co
   return nullptr;
 }
 
-// A run may outlive the program: keeps the host functions that it calls until it is done.
-void keep_called(const Compiled& c, collet_event* done) {
-  using Uses = std::vector<HostFunctionUse>;
-  collet_event_on_ready(
-      done, [](void* user, collet_status, const char*) { delete static_cast<Uses*>(user); },
-      new Uses(c.host_functions));
+// What a run needs until it is done: the host functions that it calls, because it may outlive the program, and the data
+// of its context.
+struct Running {
+  std::vector<HostFunctionUse> uses;
+  uint64_t run_id;  // 0: without a context
+};
+
+void keep_called(const Compiled& c, uint64_t run_id, collet_event* done) {
+  const auto end = [](void* user, collet_status, const char*) {
+    const std::unique_ptr<Running> running(static_cast<Running*>(user));
+    if (running->run_id) end_user_data(running->run_id);
+  };
+  collet_event_on_ready(done, end, new Running{c.host_functions, run_id});
 }
 
 bool is_ready(collet_buffer* buffer) {
@@ -180,10 +188,19 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   run.non_donatable_count = static_cast<uint32_t>(kept.size());
   run.reshape_arguments = 1;  // TensorFlow changes dimensions without a program
   run.synchronous = is_awaited(c, arguments);
+  if (options.context && !c.host_functions.empty()) {
+    run.run_id = run_id_with_context();
+    begin_user_data(run.run_id, std::make_shared<const UserData>(options.context->data));
+  }
   collet_event* done = nullptr;
   if (args.device_complete_events || !c.host_functions.empty()) run.out_done = &done;
-  COLLET_PJRT_TRY(collet_execute(c.handle, &run, arguments.data(), made.data(), &failure));
-  if (!c.host_functions.empty()) keep_called(c, done);
+  const auto start = [&](collet_error& failure) {
+    const collet_status status = collet_execute(c.handle, &run, arguments.data(), made.data(), &failure);
+    if (status != COLLET_OK && run.run_id) end_user_data(run.run_id);
+    return status;
+  };
+  COLLET_PJRT_TRY(start(failure));
+  if (!c.host_functions.empty()) keep_called(c, run.run_id, done);
   if (!args.device_complete_events) collet_event_release(done);
 
   for (size_t d = 0; d < devices; ++d) {

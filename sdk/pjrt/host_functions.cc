@@ -25,9 +25,7 @@ Registry& registry() {
 }
 
 int add(const char* target, void* user, decltype(collet_host_function::call) call) {
-  Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
-  return all.functions.emplace(target, Entry{{nullptr, user, call}, std::make_shared<char>()}).second ? 0 : 1;
+  return add_host_function(target, user, call) ? 0 : 1;
 }
 
 void remove(const char* target) {
@@ -53,6 +51,19 @@ int take_unused(void** user) {
 }
 
 }  // namespace
+
+bool add_host_function(const char* target, void* user, decltype(collet_host_function::call) call) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  return all.functions.emplace(target, Entry{{nullptr, user, call}, std::make_shared<char>()}).second;
+}
+
+bool has_host_function(const char* target, void* user, decltype(collet_host_function::call) call) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.functions.find(target);
+  return found != all.functions.end() && found->second.function.user == user && found->second.function.call == call;
+}
 
 HostFunctions host_functions() {
   HostFunctions out;

@@ -43,6 +43,11 @@ struct HostFunctions {
 };
 HostFunctions host_functions();
 
+/// Adds a function as HostFunctionsExtension::add does; false if the name exists.
+bool add_host_function(const char* target, void* user, decltype(collet_host_function::call) call);
+/// Returns whether the function with this name is this one.
+bool has_host_function(const char* target, void* user, decltype(collet_host_function::call) call);
+
 /// Returns the extension, followed by `next`.
 PJRT_Extension_Base* host_functions_extension(PJRT_Extension_Base* next);
 

@@ -74,10 +74,10 @@ TEST(Options, TheEnvironmentGivesThemToTheBackend) {
 }
 
 TEST(PjrtTable, WhatIsNotThereSaysSo) {
-  auto args = args_of<PJRT_ExecuteContext_Create_Args>();
-  const auto [code, message] = outcome(api()->PJRT_ExecuteContext_Create(&args));
+  auto args = args_of<PJRT_Device_PoisonExecution_Args>();
+  const auto [code, message] = outcome(api()->PJRT_Device_PoisonExecution(&args));
   EXPECT_EQ(code, PJRT_Error_Code_UNIMPLEMENTED);
-  EXPECT_NE(message.find("PJRT_ExecuteContext_Create"), std::string::npos);
+  EXPECT_NE(message.find("PJRT_Device_PoisonExecution"), std::string::npos);
 }
 
 TEST(PjrtTable, ExtensionChainEnds) {

@@ -106,6 +106,69 @@ struct PJRT_Shardings_Extension {
   PJRT_Error* (*Shardings_PJRT_Executable_OutputShardings)(PJRT_Shardings_PJRT_Executable_OutputShardings_Args* args);
 };
 
+struct PJRT_FFI_Type_Register_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  const char* type_name;
+  size_t type_name_size;
+  int64_t type_id;        // in and out
+  const void* type_info;  // since version 3 of the extension
+};
+
+struct PJRT_FFI_UserData_Add_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_ExecuteContext* context;
+  int64_t type_id;
+  void* data;
+  void (*deleter)(void* data);  // until version 2 of the extension
+};
+
+/// Unlike others it has no extension_start.
+struct PJRT_FFI_Register_Handler_Args {
+  size_t struct_size;
+  const char* target_name;
+  size_t target_name_size;
+  int api_version;
+  void* handler;
+  const char* platform_name;
+  size_t platform_name_size;
+  uint32_t traits;
+};
+
+struct PJRT_FFI_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*type_register)(PJRT_FFI_Type_Register_Args* args);
+  PJRT_Error* (*user_data_add)(PJRT_FFI_UserData_Add_Args* args);
+  PJRT_Error* (*register_handler)(PJRT_FFI_Register_Handler_Args* args);
+};
+
+struct PJRT_MemoryDescription;
+
+struct PJRT_DeviceDescription_MemoryDescriptions_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_DeviceDescription* device_description;
+  const PJRT_MemoryDescription* const* memory_descriptions;  // out
+  size_t num_memory_descriptions;                            // out
+  size_t default_memory_index;                               // out; size_t(-1): there is none
+};
+
+struct PJRT_MemoryDescription_Kind_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  const PJRT_MemoryDescription* memory_description;
+  const char* kind;  // out
+  size_t kind_size;  // out
+  int kind_id;       // out
+};
+
+struct PJRT_MemoryDescriptions_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*PJRT_DeviceDescription_MemoryDescriptions)(PJRT_DeviceDescription_MemoryDescriptions_Args* args);
+  PJRT_Error* (*PJRT_MemoryDescription_Kind)(PJRT_MemoryDescription_Kind_Args* args);
+};
+
 struct PLUGIN_Profiler_Error;
 struct PLUGIN_Profiler;
 

@@ -191,9 +191,11 @@ class Plugin : public ::testing::Test {
     return args.memory;
   }
 
-  PJRT_Error* run(PJRT_LoadedExecutable* executable, PJRT_Buffer* argument, PJRT_Buffer** result) {
+  PJRT_Error* run(PJRT_LoadedExecutable* executable, PJRT_Buffer* argument, PJRT_Buffer** result,
+                  PJRT_ExecuteContext* context = nullptr) {
     PJRT_ExecuteOptions options{};
     options.struct_size = sizeof options;
+    options.context = context;
     PJRT_Buffer* const* arguments[] = {&argument};
     PJRT_Buffer** results[] = {result};
     auto args = args_of<PJRT_LoadedExecutable_Execute_Args>();
@@ -218,10 +220,16 @@ class Plugin : public ::testing::Test {
   PJRT_Device* device = nullptr;
 };
 
-inline const HostFunctionsExtension& host_functions_of_library() {
+/// Returns an extension of the library, which must have it.
+template <typename Extension>
+const Extension& extension_of_library(int type) {
   const PJRT_Extension_Base* extension = api()->extension_start;
-  while (extension->type != static_cast<PJRT_Extension_Type>(kHostFunctionsExtension)) extension = extension->next;
-  return *reinterpret_cast<const HostFunctionsExtension*>(extension);
+  while (extension->type != static_cast<PJRT_Extension_Type>(type)) extension = extension->next;
+  return *reinterpret_cast<const Extension*>(extension);
+}
+
+inline const HostFunctionsExtension& host_functions_of_library() {
+  return extension_of_library<HostFunctionsExtension>(kHostFunctionsExtension);
 }
 
 inline constexpr const char* kDouble = R"(
