@@ -31,7 +31,7 @@ class Frontend(typing.NamedTuple):
 
 FRONTENDS = {
     "jax": Frontend("JAX", "jax_plugins/{name}", ("jax_plugins/collet/*.py",), "jax_plugins", "jax_plugins.{name}",
-                    "jax>=0.10,<0.11"),
+                    "jax>=0.7"),
     "torch": Frontend("PyTorch/XLA", "torch_xla_plugins/{name}",
                       ("torch_xla_plugins/collet/*.py", "jax_plugins/collet/installed.py"), "torch_xla.plugins",
                       "torch_xla_plugins.{name}:Plugin", "torch-xla>=2.9"),

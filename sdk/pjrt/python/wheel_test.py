@@ -51,6 +51,11 @@ class WheelTest(unittest.TestCase):
                 for name, data in files.items():
                     self.assertFalse(name.endswith(".py") and b"import jax" in data, name)
 
+    def test_private_names_of_jax_are_in_one_file(self):
+        package = pathlib.Path(wheel.__file__).parent / "jax_plugins" / "collet"
+        users = [path.name for path in sorted(package.glob("*.py")) if "jax._src" in path.read_text()]
+        self.assertEqual(users, ["private.py"])
+
     def test_tensorflow(self):
         for more, name, lines in (((), "collet", ["platform_name=collet", "a=b=c"]),
                                   (("--name", "acme", "--fallback", "none"), "acme",

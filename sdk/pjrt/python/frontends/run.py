@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs JAX's own tests through the plugin and compares them with what JAX's cpu backend passes.
 
+Without --baseline the tests run on JAX's cpu first; what passes there is kept in the output folder.
+
 Prints, per file, how many of the baseline's passing tests pass here; a test that is skipped, not collected, or does not
 end counts as failed. Exit code 1 if a test fails that is not in the list of known failures.
 """
@@ -26,6 +28,20 @@ def baseline(path, files):
         if test["result"] == "pass" and (not files or test["file"] in files):
             passing[test["file"]].append(test["test"])
     return passing
+
+
+def measure_baseline(path, files, options, folder):
+    """Writes what passes on JAX's cpu backend to `path`, for the files that it does not have yet."""
+    have = {json.loads(line)["file"] for line in path.read_text().splitlines()} if path.is_file() else set()
+    for file in files:
+        if file in have:
+            continue
+        print(f"{file}: on JAX's cpu first", flush=True)
+        found = run_tests(file, options, folder, f"{file}-cpu", {"JAX_PLATFORMS": "cpu"})
+        with path.open("a") as out:
+            for test, (state, _) in sorted(found.items()):
+                word = {"passed": "pass", "failed": "fail", "skipped": "skip"}[state]
+                out.write(json.dumps({"file": file, "test": test, "result": word}) + "\n")
 
 
 def known_failures(path):
@@ -54,28 +70,47 @@ def results(report):
     return found
 
 
-def run_file(file, tests, options, folder):
-    report = folder / f"{file}.xml"
+def run_tests(file, options, folder, name, variables):
+    """Runs a file's tests with more variables in the environment; returns what results() does."""
+    report = folder / f"{name}.xml"
     environment = dict(os.environ, JAX_NUM_GENERATED_CASES="5", PYTHONPATH=os.pathsep.join(
         [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    environment.setdefault("JAX_PLATFORMS", "collet")
-    environment.setdefault("COLLET_FALLBACK", "none")
+    environment.update(variables)
     environment["JAX_TEST_DUT"] = "" if options.as_unknown_platform else "cpu"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "collet_pytest", "-p", "no:cacheprovider", "--tb=line",
                "-n", str(options.jobs), "--timeout", str(options.timeout), f"--junitxml={report}", f"tests/{file}.py"]
-    log = folder / f"{file}.log"
+    log = folder / f"{name}.log"
     with log.open("w") as out:
         code = subprocess.run(command, cwd=options.jax_source, env=environment, stdout=out, stderr=subprocess.STDOUT).returncode
     if code not in (0, 1):
         print(f"{file}: pytest ended with {code}; the end of {log}:", *log.read_text().splitlines()[-5:], sep="\n  ")
-    found = results(report)
+    return results(report)
+
+
+def run_file(file, tests, options, folder):
+    found = run_tests(file, options, folder, file, {"JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "collet"),
+                                                    "COLLET_FALLBACK": os.environ.get("COLLET_FALLBACK", "none")})
     return {test: found.get(test, ("missing", "not collected, or did not end")) for test in tests}
+
+
+def wrong_private_names():
+    """Returns the private names of JAX that the installed version has or lacks, unlike what the package's table says."""
+    from jax_plugins.collet import private
+
+    def is_there(name):
+        try:
+            private.find(name)
+        except private.Missing:
+            return False
+        return True
+
+    return [name for name in private.NAMES if is_there(name) != private.holds(name)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jax-source", type=pathlib.Path, required=True, help="jax-ml/jax at tag jax-v0.10.2")
-    parser.add_argument("--baseline", type=pathlib.Path, required=True)
+    parser.add_argument("--jax-source", type=pathlib.Path, required=True, help="jax-ml/jax at the tag of the version")
+    parser.add_argument("--baseline", type=pathlib.Path, help="what passes on JAX's cpu; measured unless told")
     parser.add_argument("--known", type=pathlib.Path, default=HERE / "known_failures.txt")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=300, help="seconds a test may take")
@@ -85,13 +120,21 @@ def main():
     options = parser.parse_args()
     folder = (options.output or pathlib.Path(tempfile.mkdtemp(prefix="frontends-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    if not options.baseline:
+        if not options.files:
+            parser.error("without --baseline the files have to be named")
+        options.baseline = folder / "baseline.jsonl"
+        measure_baseline(options.baseline, options.files, options, folder)
     tests_of = baseline(options.baseline, options.files)
     if missing := sorted(set(options.files) - set(tests_of)):
         parser.error(f"the baseline has no passing tests of {', '.join(missing)}")
     if not tests_of:
         parser.error(f"{options.baseline} has no passing tests")
     if missing := [file for file in sorted(tests_of) if not (options.jax_source / "tests" / f"{file}.py").is_file()]:
-        parser.error(f"--jax-source {options.jax_source} has no tests/{missing[0]}.py: it is to be jax-ml/jax at tag jax-v0.10.2")
+        parser.error(f"--jax-source {options.jax_source} has no tests/{missing[0]}.py: it is to be jax-ml/jax at the tag of the version")
+    wrong = wrong_private_names()
+    if wrong:
+        print(f"jax_plugins/collet/private.py is wrong for this version of JAX about {', '.join(wrong)}")
     known = known_failures(options.known)
     new, mended = [], []
     print(f"{'file':<28}{'baseline':>9}{'passed':>8}{'failed':>8}{'skipped':>9}{'missing':>9}{'share':>8}", flush=True)
@@ -109,7 +152,7 @@ def main():
     for file, test in mended:
         print(f"passes, though it is listed as a known failure: {file} {test}")
     print(f"{len(new)} tests fail that are not known to; logs: {folder}")
-    return 1 if new else 0
+    return 1 if new or wrong else 0
 
 
 if __name__ == "__main__":

@@ -8,25 +8,24 @@ import os
 import pathlib
 import types
 
-from jax._src import compilation_cache
-from jax._src import config
-from jax._src import xla_bridge
-from jax._src.interpreters import mlir
-
-from . import analysis, callbacks, installed, lowerings, settings
+from . import analysis, callbacks, foreign, installed, lowerings, private, settings
 
 
 def register(name: str, library: pathlib.Path, options: dict | None = None) -> None:
     """Makes `library` JAX's platform `name`; `options` go to the client (sdk/pjrt/settings.cc reads them)."""
-    xla_bridge.register_plugin(name, priority=400, library_path=str(library),
-                               options={"platform_name": name, **(options or {})})
-    if name not in mlir._platforms_with_donation:
-        mlir._platforms_with_donation.append(name)
+    private.register_plugin(name, priority=400, library_path=str(library), options={"platform_name": name, **(options or {})})
     lowerings.register(name)
-    callbacks.register(name, library)
-    analysis.register(name)
-    _use_compilation_cache(name)
-    _keep_cpu(name)
+    private.attempt("the donation of arrays", _allow_donation, name)
+    private.attempt("Python callbacks in programs", callbacks.register, name, library)
+    private.attempt("jax.ffi", foreign.register, name, library)
+    private.attempt("the cost analysis of lowered programs", analysis.register, name)
+    private.attempt("JAX's compilation cache", _use_compilation_cache, name)
+    private.attempt("JAX's cpu beside this platform", _keep_cpu, name)
+
+
+def _allow_donation(platform: str) -> None:
+    if platform not in private.platforms_with_donation:
+        private.platforms_with_donation.append(platform)
 
 
 def _keep_cpu(platform: str) -> None:
@@ -36,14 +35,14 @@ def _keep_cpu(platform: str) -> None:
     without one. This platform stays the default; only programs that request the cpu by name run there. COLLET_JAX_CPU=0 omits it.
     """
 
-    registration = xla_bridge._backend_factories[platform]
+    registration = private.backend_factories[platform]
     make = registration.factory
 
     def make_beside_cpu():
         client = make()
-        alone = config.jax_platforms.value == platform and os.environ.get("COLLET_JAX_CPU") != "0"
-        if alone and "cpu" not in xla_bridge._backends:
-            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+        alone = private.jax_platforms.value == platform and os.environ.get("COLLET_JAX_CPU") != "0"
+        if alone and "cpu" not in private.backends:
+            private.backends["cpu"] = private.init_backend("cpu")
         return client
 
     registration.factory = make_beside_cpu
@@ -51,12 +50,12 @@ def _keep_cpu(platform: str) -> None:
 
 def _use_compilation_cache(platform: str) -> None:
     """Adds the platform to those for which JAX keeps executables on disk."""
-    original = compilation_cache.is_cache_used
+    original = private.compilation_cache.is_cache_used
 
     def is_cache_used(backend):
         return original(types.SimpleNamespace(platform="cpu") if backend.platform == platform else backend)
 
-    compilation_cache.is_cache_used = is_cache_used
+    private.compilation_cache.is_cache_used = is_cache_used
 
 
 def initialize() -> None:

@@ -4,17 +4,15 @@
 JAX has none for plugins. XLA counts the operations of a program independently of the device, so JAX's own cpu platform,
 if it is available, computes the analysis.
 """
-from jax._src import xla_bridge
-from jax._src.interpreters import pxla
-from jax._src.lib import _jax
+from . import private
 
 
 def _wrap(original, platforms):
     def cost_analysis(self):
-        cpu = xla_bridge._backends.get("cpu")
+        cpu = private.backends.get("cpu")
         if self.compile_args["backend"].platform not in platforms or cpu is None:
             return original(self)
-        return _jax.hlo_module_cost_analysis(cpu, self.hlo().as_hlo_module())
+        return private.hlo_module_cost_analysis(cpu, self.hlo().as_hlo_module())
 
     return cost_analysis
 
@@ -25,5 +23,5 @@ _platforms: set[str] = set()
 def register(platform: str) -> None:
     """Enables the cost analysis of programs that are lowered for `platform`."""
     if not _platforms:
-        pxla.MeshComputation.cost_analysis = _wrap(pxla.MeshComputation.cost_analysis, _platforms)
+        private.MeshComputation.cost_analysis = _wrap(private.MeshComputation.cost_analysis, _platforms)
     _platforms.add(platform)

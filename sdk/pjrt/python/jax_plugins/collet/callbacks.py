@@ -6,24 +6,17 @@ target is a unique name; the PJRT library calls the Python function that was reg
 """
 import ctypes
 import dataclasses
-import inspect
 import itertools
 import uuid
 import weakref
 
 import numpy as np
-from jax._src import callback as jax_callback
-from jax._src import core
-from jax._src import debugging
-from jax._src import dtypes
-from jax._src import ffi
-from jax._src.interpreters import mlir
-from jax._src.sharding_impls import SdyArray, SdyArrayList
-from jax.interpreters import mlir as public_mlir
+from jax.interpreters import mlir
+
+from . import extensions, private
 
 _EXTENSION = 0x436F6C  # the number of the extension in sdk/pjrt/host_functions.h
 _INTERNAL = 13
-_SKIPPED = 3 - len(inspect.signature(mlir.set_sharding).parameters)  # the function in JAX 0.10.0 takes no context
 
 
 class _Error(ctypes.Structure):
@@ -41,23 +34,10 @@ _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(_Ca
 
 
 class _Extension(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.c_void_p),
+    _fields_ = [*extensions.BASE,
                 ("add", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, _Function)),
                 ("remove", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
                 ("take_unused", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p)))]
-
-
-def _extension(library):
-    """Returns the library's extension for host functions."""
-    get_api = ctypes.CDLL(str(library)).GetPjrtApi
-    get_api.restype = ctypes.POINTER(ctypes.c_void_p * 2)
-    address = get_api().contents[1]
-    while address:
-        extension = _Extension.from_address(address)
-        if extension.type == _EXTENSION:
-            return extension
-        address = extension.next
-    raise RuntimeError(f"{library} takes no host functions")
 
 
 def _message(error):
@@ -134,11 +114,12 @@ def _drop_unused(extension):
 
 def _physical(aval):
     """Returns the abstract value with a physical type; None for tokens, which have no data."""
-    return None if aval is core.abstract_token else core.physical_aval(aval)
+    return None if aval is private.abstract_token else private.physical_aval(aval)
 
 
-def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token,
-          partitioned, sharding):
+def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
+          partitioned=False, sharding=None):
+    del returns_token
     if partitioned and result_avals:
         raise ValueError("Partitioned callback not supported with return values.")
 
@@ -147,7 +128,7 @@ def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals
         if len(values) != len(result_avals):
             raise RuntimeError("Mismatched number of outputs from callback. "
                                f"Expected: {len(result_avals)}, Actual: {len(values)}")
-        values = [dtypes.canonicalize_value(np.asarray(value)) for value in values]
+        values = [private.canonicalize_value(np.asarray(value)) for value in values]
         for i, (value, aval) in enumerate(zip(values, result_avals)):
             if value.shape != aval.shape:
                 raise RuntimeError(f"Incorrect output shape for return value #{i}: "
@@ -157,19 +138,19 @@ def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals
                                    f"Expected: {aval.dtype}, Actual: {value.dtype}")
         return values
 
-    tokens = [core.abstract_token] if token else []
+    tokens = [private.abstract_token] if token else []
     ctx = dataclasses.replace(ctx, avals_in=[*tokens, *operand_avals], avals_out=[*tokens, *result_avals])
     registration = _Registration(extension, _Callback(checked, [_physical(a) for a in ctx.avals_in],
                                                       [_physical(a) for a in ctx.avals_out]))
     ctx.module_context.add_keepalive(registration)
-    call = ffi.build_ffi_lowering_function(registration.target, has_side_effect=has_side_effect)
+    call = private.build_ffi_lowering_function(registration.target, has_side_effect=has_side_effect)
     op = call(ctx, *([token] if token else []), *operands)
     if sharding is not None:
-        if token and result_avals and isinstance(sharding, SdyArrayList):  # one more sharding, for the token
-            of_token = SdyArray(mesh_shape=(), dim_shardings=(),
+        if token and result_avals and isinstance(sharding, private.SdyArrayList):  # one more sharding, for the token
+            of_token = private.SdyArray(mesh_shape=(), dim_shardings=(),
                                 logical_device_ids=sharding.shardings[0].logical_device_ids)
-            sharding = SdyArrayList((of_token, *sharding.shardings))
-        mlir.set_sharding(*(ctx.module_context, op, sharding)[_SKIPPED:])
+            sharding = private.SdyArrayList((of_token, *sharding.shardings))
+        private.shard(ctx.module_context, op, sharding)
     results = list(op.results)
     if token:
         token = results.pop(0)
@@ -180,14 +161,12 @@ _libraries: dict[str, _Extension] = {}
 
 
 def _wrap(original):
-    def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect,
-                             returns_token=True, partitioned=False, sharding=None):
+    def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, **options):
         platforms = ctx.module_context.platforms
-        options = dict(has_side_effect=has_side_effect, returns_token=returns_token, partitioned=partitioned,
-                       sharding=sharding)
+        arguments = (ctx, callback, token, operands, operand_avals, result_avals)
         if len(platforms) == 1 and platforms[0] in _libraries:
-            return _emit(_libraries[platforms[0]], ctx, callback, token, operands, operand_avals, result_avals, **options)
-        return original(ctx, callback, token, operands, operand_avals, result_avals, **options)
+            return _emit(_libraries[platforms[0]], *arguments, **options)
+        return original(*arguments, **options)
 
     return emit_python_callback
 
@@ -195,8 +174,9 @@ def _wrap(original):
 def register(platform: str, library) -> None:
     """Enables Python callbacks in programs for `platform`, which uses the PJRT library at the path `library`."""
     if not _libraries:
-        jax_callback.emit_python_callback = _wrap(jax_callback.emit_python_callback)
-        public_mlir.emit_python_callback = jax_callback.emit_python_callback
-    _libraries[platform] = _extension(library)
-    mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=platform)
-    mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=platform)
+        private.callback.emit_python_callback = _wrap(private.callback.emit_python_callback)
+        mlir.emit_python_callback = private.callback.emit_python_callback
+    _libraries[platform] = extensions.Library(library).find(_EXTENSION, _Extension)
+    for what, primitive, lowering in (("jax.debug.callback", "debug_callback_p", "debug_callback_lowering"),
+                                      ("jax.debug.print", "debug_print_p", "debug_print_lowering")):
+        private.attempt(what, lambda: mlir.register_lowering(private.find(primitive), private.find(lowering), platform=platform))

@@ -7,15 +7,10 @@ import sys
 
 import jax
 import jax.numpy as jnp
-from jax._src import checkify
-from jax._src import config
-from jax._src import core
-from jax._src.interpreters import mlir
-from jax._src.lax import ann
-from jax._src.lax import linalg as lax_linalg
+from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
-from . import jacobi, reflectors, schur, tridiagonal
+from . import jacobi, private, reflectors, schur, tridiagonal
 
 
 def _wide(dtype):
@@ -63,7 +58,7 @@ def _widened(function):
 
 
 def _lu(a):
-    return jax.lax.composite(lambda a: tuple(lax_linalg._lu_python(a)), name="collet.lu")(a)
+    return jax.lax.composite(lambda a: tuple(private.lu_python(a)), name="collet.lu")(a)
 
 
 def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm=None):
@@ -128,7 +123,7 @@ def _approx_top_k(x, *, k, reduction_dimension, recall_target, is_max_k, reducti
                   aggregate_to_topk):
     """Computes approx_top_k exactly; it may return more than `k` elements if these are only candidates."""
     if not aggregate_to_topk:
-        k = ann.approx_top_k_p.abstract_eval(
+        k = private.approx_top_k_p.abstract_eval(
             jax.core.ShapedArray(x.shape, x.dtype), k=k, reduction_dimension=reduction_dimension,
             recall_target=recall_target, is_max_k=is_max_k, aggregate_to_topk=False,
             reduction_input_size_override=reduction_input_size_override)[0][0].shape[reduction_dimension]
@@ -159,20 +154,19 @@ def _rule(function):
     for that. The functions traced here work on each device's part only, so their types omit these axes. If types contain
     shardings, the types of the results do, too; intermediate types contain none.
     """
-    lower = mlir.lower_fun(function, multiple_results=True)
+    lower = private.lower_fun(function, multiple_results=True)
 
     def rule(ctx, *operands, **options):
-        explicit = [a for a in (*ctx.avals_in, *ctx.avals_out) if a.sharding.mesh._any_axis_explicit]
-        avals = [a.update(manual_axis_type=core.empty_mat) for a in ctx.avals_in]
-        if not explicit:
-            with config._check_vma(False):
+        mesh = private.explicit_mesh((*ctx.avals_in, *ctx.avals_out))
+        avals = [private.without_manual_axes(a) for a in ctx.avals_in]
+        if mesh is None:
+            with private.check_vma(False):
                 return lower(ctx.replace(avals_in=avals), *operands, **options)
-        mesh = explicit[0].sharding.mesh
         mesh = mesh.update_axis_types({n: AxisType.Auto for n in mesh.explicit_axes})
         avals = [a.update(sharding=NamedSharding(mesh, PartitionSpec(*[None] * a.ndim))) for a in avals]
-        with config._check_vma(False), use_abstract_mesh(mesh):
+        with private.check_vma(False), use_abstract_mesh(mesh):
             results = lower(ctx.replace(avals_in=avals), *operands, **options)
-        return [mlir.lower_with_sharding_in_types(ctx, r, a) for r, a in zip(results, ctx.avals_out)]
+        return [private.lower_with_sharding_in_types(ctx, r, a) for r, a in zip(results, ctx.avals_out)]
 
     return rule
 
@@ -184,8 +178,8 @@ def _nan_unless_definite(factor):
 
 def _cholesky(ctx, a):
     """Lowers to the operation cholesky itself; the factor of a matrix that is not positive definite is NaN."""
-    results = lax_linalg._cholesky_lowering(ctx, a)
-    if not core.is_constant_shape(ctx.avals_out[0].shape):
+    results = private.cholesky_lowering(ctx, a)
+    if not private.is_constant_shape(ctx.avals_out[0].shape):
         return results
     return _rule(_nan_unless_definite)(ctx.replace(avals_in=ctx.avals_out), *results)
 
@@ -194,7 +188,7 @@ _SPARSE = "jax.experimental.sparse.linalg"
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Calls `then` with the module `name` when it is imported, so that rarely used modules are not loaded by all programs."""
+    """Calls `then` when the module `name` is imported, so that rarely used modules are not loaded by all programs."""
 
     def __init__(self, name, then):
         self.name, self.then = name, then
@@ -208,26 +202,32 @@ class _WhenImported(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             execute(module)
-            self.then(module)
+            self.then()
 
         spec.loader.exec_module = exec_module
         return spec
 
 
-def _register_sparse(platform, module):
-    mlir.register_lowering(module.spsolve_p, module._spsolve_cpu_lowering, platform=platform)
+def _register_sparse(platform):
+    mlir.register_lowering(private.spsolve_p, private.spsolve_lowering, platform=platform)
+
+
+def _entries():
+    """Yields (operation, name of its primitive in `private`, function that makes its lowering)."""
+    yield "cholesky", "cholesky_p", lambda: _cholesky
+    yield "checkify's checks", "check_p", lambda: private.check_lowering
+    yield "approx_max_k", "approx_top_k_p", lambda: _rule(_approx_top_k)
+    yield "lu", "lu_p", lambda: _rule(_lu)
+    for name, function in _RULES:
+        yield name.removesuffix("_p"), name, lambda function=function: _rule(_widened(function))
 
 
 def register(platform: str) -> None:
     """Registers all lowerings for `platform`, which must be known to JAX."""
-    mlir.register_lowering(lax_linalg.cholesky_p, _cholesky, platform=platform)
-    mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=platform)
-    register_sparse = functools.partial(_register_sparse, platform)
+    for operation, primitive, make in _entries():
+        private.attempt(operation, lambda: mlir.register_lowering(private.find(primitive), make(), platform=platform))
+    register_sparse = functools.partial(private.attempt, "spsolve", _register_sparse, platform)
     if _SPARSE in sys.modules:
-        register_sparse(sys.modules[_SPARSE])
+        register_sparse()
     else:
         sys.meta_path.insert(0, _WhenImported(_SPARSE, register_sparse))
-    mlir.register_lowering(ann.approx_top_k_p, _rule(_approx_top_k), platform=platform)
-    mlir.register_lowering(lax_linalg.lu_p, _rule(_lu), platform=platform)
-    for name, function in _RULES:
-        mlir.register_lowering(getattr(lax_linalg, name), _rule(_widened(function)), platform=platform)
