@@ -2,7 +2,7 @@
 """Packs the Python package of a frontend, the PJRT library, libcollet and backends into one wheel.
 
 Without further options: collet-jax, with the cpu and interpreter backends, platform "collet"; with --frontend torch,
-collet-torch for PyTorch/XLA, with --frontend tensorflow, collet-tensorflow. With --name acme and --backend libcollet_backend_acme.so: acme-jax, a wheel of its own for
+collet-torch for torch.compile and PyTorch/XLA, with --frontend tensorflow, collet-tensorflow. With --name acme and --backend libcollet_backend_acme.so: acme-jax, a wheel of its own for
 platform "acme", with the cpu backend as the fallback.
 """
 import argparse
@@ -23,20 +23,24 @@ class Frontend(typing.NamedTuple):
     title: str
     package: str  # folder of the package; {name}: the platform
     files: tuple[str, ...]  # files of the package in addition to the settings; patterns relative to HERE
-    group: str  # of entry points; empty: there are none
-    entry_point: str
-    requires: str  # empty: nothing
+    entry_points: tuple[tuple[str, str], ...]  # group, and what it names
+    requires: tuple[str, ...] = ()
     plugins: str = ""  # folder of the library that the frontend loads
+    modules: tuple[tuple[str, tuple[str, ...]], ...] = ()  # more folders of Python files, each with the settings, and their files
 
 
 FRONTENDS = {
-    "jax": Frontend("JAX", "jax_plugins/{name}", ("jax_plugins/collet/*.py",), "jax_plugins", "jax_plugins.{name}",
-                    "jax>=0.7"),
-    "torch": Frontend("PyTorch/XLA", "torch_xla_plugins/{name}",
-                      ("torch_xla_plugins/collet/*.py", "jax_plugins/collet/installed.py"), "torch_xla.plugins",
-                      "torch_xla_plugins.{name}:Plugin", "torch-xla>=2.9"),
+    "jax": Frontend("JAX", "jax_plugins/{name}", ("jax_plugins/collet/*.py",), (("jax_plugins", "jax_plugins.{name}"),),
+                    ("jax>=0.7",)),
+    # PyTorch/XLA, whose project has ended with torch 2.9, and torch.compile, which needs JAX and torchax. Neither is required.
+    "torch": Frontend("PyTorch", "torch_xla_plugins/{name}",
+                      ("torch_xla_plugins/collet/*.py", "jax_plugins/collet/installed.py"),
+                      (("torch_xla.plugins", "torch_xla_plugins.{name}:Plugin"), ("torch_dynamo_backends", "{name}_torch:backend")),
+                      ("torch>=2.9", "jax>=0.7; extra == 'compile'", "torchax>=0.0.13; extra == 'compile'"),
+                      modules=(("{name}_torch", ("torch_compile/*.py",)),
+                               ("{name}_torch/jax_plugin", ("jax_plugins/collet/*.py",)))),
     # TensorFlow's packages have several names, tensorflow-cpu among them, so none is required.
-    "tensorflow": Frontend("TensorFlow 2.21", "{name}_tensorflow", (), "", "", "", "tensorflow-plugins"),
+    "tensorflow": Frontend("TensorFlow 2.21", "{name}_tensorflow", (), (), plugins="tensorflow-plugins"),
 }
 
 # Libraries that every Linux with Python has; all others are added to the wheel.
@@ -129,19 +133,24 @@ def client_options(options):
     return out
 
 
+def python_files(options, vendors, patterns):
+    """Yields (name, bytes) of the settings and of the Python files that match."""
+    settings = ("# SPDX-License-Identifier: Apache-2.0\n"
+                f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {client_options(options)!r}\n")
+    yield "settings.py", settings.encode()
+    for pattern in patterns:
+        for path in sorted(HERE.glob(pattern)):
+            if path.name != "settings.py":
+                yield path.name, path.read_bytes()
+
+
 def package_files(options, vendors):
     """Yields (name, bytes) of the files of the package, its libraries excepted."""
     if FRONTENDS[options.frontend].plugins:
         lines = {"platform_name": options.name, **({"backend": vendors.name} if vendors else {}), **client_options(options)}
         yield "settings.txt", "".join(f"{key}={value}\n" for key, value in lines.items()).encode()
         return
-    settings = ("# SPDX-License-Identifier: Apache-2.0\n"
-                f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {client_options(options)!r}\n")
-    yield "settings.py", settings.encode()
-    for pattern in FRONTENDS[options.frontend].files:
-        for path in sorted(HERE.glob(pattern)):
-            if path.name != "settings.py":
-                yield path.name, path.read_bytes()
+    yield from python_files(options, vendors, FRONTENDS[options.frontend].files)
 
 
 def library_files(options, vendors, backends):
@@ -166,6 +175,9 @@ def contents(options):
     for files in (package_files(options, vendors), library_files(options, vendors, backends)):
         for name, data in files:
             yield f"{package}/{name}", data
+    for folder, patterns in frontend.modules:
+        for name, data in python_files(options, vendors, patterns):
+            yield f"{folder.format(name=options.name)}/{name}", data
     if frontend.plugins:  # the library finds the package by its own name
         yield f"{frontend.plugins}/lib{package}.so", library(options.build, f"libcollet_{options.frontend}.so").read_bytes()
 
@@ -173,13 +185,15 @@ def contents(options):
 def descriptions(options):
     """Yields (name in dist-info, text) of the files that pip reads."""
     frontend = FRONTENDS[options.frontend]
-    requires = f"Requires-Dist: {frontend.requires}\n" if frontend.requires else ""
+    lines = [f"Requires-Dist: {requirement}\n" for requirement in frontend.requires]
+    if any("extra" in requirement for requirement in frontend.requires):
+        lines.append("Provides-Extra: compile\n")
     yield "METADATA", (f"Metadata-Version: 2.1\nName: {options.distribution}\nVersion: {options.version}\n"
-                       f"Summary: {frontend.title} on {options.name}, through Collet\n{requires}")
+                       f"Summary: {frontend.title} on {options.name}, through Collet\n{''.join(lines)}")
     yield "WHEEL", f"Wheel-Version: 1.0\nGenerator: collet\nRoot-Is-Purelib: false\nTag: {options.tag}\n"
-    if frontend.group:
-        point = frontend.entry_point.format(name=options.name)
-        yield "entry_points.txt", f"[{frontend.group}]\n{options.name} = {point}\n"
+    points = [f"[{group}]\n{options.name} = {point.format(name=options.name)}\n" for group, point in frontend.entry_points]
+    if points:
+        yield "entry_points.txt", "\n".join(points)
 
 
 def pack(wheel, files, record_name):

@@ -32,7 +32,8 @@ class WheelTest(unittest.TestCase):
 
     def test_frontends(self):
         for frontend, point in (("jax", "[jax_plugins]\ncollet = jax_plugins.collet\n"),
-                                ("torch", "[torch_xla.plugins]\ncollet = torch_xla_plugins.collet:Plugin\n")):
+                                ("torch", "[torch_xla.plugins]\ncollet = torch_xla_plugins.collet:Plugin\n\n"
+                                 "[torch_dynamo_backends]\ncollet = collet_torch:backend\n")):
             path, message = pack(*self.common, "--frontend", frontend, "--option", "a=b=c")
             self.assertTrue(path, message)
             with zipfile.ZipFile(path) as archive:
@@ -49,7 +50,9 @@ class WheelTest(unittest.TestCase):
                     self.assertEqual(digest, "sha256=" + expected)
             if frontend == "torch":
                 for name, data in files.items():
-                    self.assertFalse(name.endswith(".py") and b"import jax" in data, name)
+                    self.assertFalse(name.startswith(package) and name.endswith(".py") and b"import jax" in data, name)
+                for name in ("collet_torch/compiler.py", "collet_torch/settings.py", "collet_torch/jax_plugin/lowerings.py"):
+                    self.assertIn(name, files)
 
     def test_private_names_of_jax_are_in_one_file(self):
         package = pathlib.Path(wheel.__file__).parent / "jax_plugins" / "collet"
