@@ -187,6 +187,14 @@ Backend describe_late() {
     if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
     return op.pattern_number("scale", 1) == 0.5;
   };
+  Kernel scale{COLLET_OP_CUSTOM_CALL, f32, f32, [](Device&, const Op&) {}};
+  scale.target = "acme_scale";
+  scale.takes = [](const Op& op) -> Verdict {
+    const std::vector<DictionaryEntry> attributes = op.dictionary();
+    if (attributes.size() != 2) return "two attributes";
+    return op.target() == "acme_scale" && attributes[0].name == "axes" && attributes[0].integer(1) == 3 &&
+           op.pattern_number("factor", 0) == 0.5;
+  };
   // x * y, where y is a scalar that the host may know. It uses scratch memory.
   Kernel multiply{COLLET_OP_MULTIPLY, f32, f32, [](Device& device, const Op& op) {
                     LateDevice& d = late(device);
@@ -198,7 +206,7 @@ Backend describe_late() {
                   }};
   multiply.scratch = [](const Op&) { return uint64_t{4}; };
   Rows rows([](Device& device, const Array& array) -> void* { return late(device).floats(array); });
-  backend.kernels = rows.add(add).add(subtract).add(gelu).add(multiply).moves(f32).take();
+  backend.kernels = rows.add(add).add(subtract).add(gelu).add(scale).add(multiply).moves(f32).take();
   for (Kernel& row : backend.kernels) {
     row = later(std::move(row), [](Device& device, const Op& op, std::function<void()> work) {
       EXPECT_NE(op.arrays(), nullptr);
@@ -536,6 +544,30 @@ TEST_F(KernelTables, PreparedArgumentsAndLayouts) {
   EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "nobody asked for that";
   for (collet_backend_buffer* one : {bx, by, br, bw, packed}) table->free(instance, one);
   table->release(executable);
+}
+
+TEST_F(KernelTables, CustomCallsByTargetWithAttributes) {
+  open();
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const auto call = [&](const std::string& target, const std::string& config) {
+    collet_custom_call_attrs attrs{};
+    attrs.target = w.text(target);
+    attrs.config = w.text(config);
+    w.op(COLLET_OP_CUSTOM_CALL, t, {x}, attrs);
+  };
+  call("acme_scale", "{axes = array<i64: 1, 3>, factor = 5.0e-01 : f32}");
+  call("acme_scale", "{axes = array<i64: 1, 2>, factor = 5.0e-01 : f32}");
+  call("acme_scale", "no dictionary");
+  call("other_scale", "{axes = array<i64: 1, 3>, factor = 5.0e-01 : f32}");
+  const std::vector<uint64_t> block = w.finish(1, {});
+  const uint32_t ids[] = {0, 1, 2, 3};
+  collet_verdict verdicts[4] = {};
+  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 4, verdicts, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(verdicts[0].answer, COLLET_ACCEPT) << verdicts[0].reason;
+  EXPECT_EQ(verdicts[1].answer, COLLET_DECLINE);
+  EXPECT_STREQ(verdicts[2].reason, "two attributes");
+  EXPECT_STREQ(verdicts[3].reason, "no kernel");
 }
 
 TEST_F(KernelTables, PatternsByNameWithReasons) {
