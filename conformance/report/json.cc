@@ -73,6 +73,8 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
     for (const hlo::Type type : one.types) json.value(hlo::type_info(type).text);
     json.end_array().end_object();
   }
+  json.end_array().key("exports").begin_array();
+  for (const std::string& name : report.exports) json.value(name);
   json.end_array().key("cases").begin_array();
   for (const CaseResult& one : report.cases) write_case(json, report, backend, one);
   json.end_array().end_object();

@@ -138,6 +138,20 @@ std::string silent_text(const ConformReport& report) {
   return out;
 }
 
+// A warning about what the library exports besides its entry.
+std::string exports_text(const ConformReport& report) {
+  constexpr size_t kMost = 5;
+  if (report.exports.empty()) return {};
+  std::string out = fmt::format(
+      "warning: the library exports {} name{} besides collet_backend_entry, which may be taken for "
+      "another library's in the same process:\n",
+      report.exports.size(), report.exports.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < std::min(kMost, report.exports.size()); ++i) out += fmt::format("  {}\n", report.exports[i]);
+  if (report.exports.size() > kMost)
+    out += fmt::format("  and {} more; --json has them all\n", report.exports.size() - kMost);
+  return out + "  (collet_add_backend hides them by a version script and the linker's --exclude-libs,ALL)\n";
+}
+
 // Returns one line for each profile that has cases in the run.
 std::string profiles_text(const ConformReport& report) {
   std::string out;
@@ -292,6 +306,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   out += errors_text(ops) + profiles_text(report);
   out += road_text(report, ops);
   if (report.not_run == 0) out += silent_text(report);
+  out += exports_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
   if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "conformance/contract/contract.h"
+#include "conformance/contract/exports.h"
 #include "conformance/runner/journal.h"
 #include "conformance/runner/profiles.h"
 #include "conformance/runner/random_case.h"
@@ -399,6 +400,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
       return opened;
     report.backend = report.path = options.backend.name;
   }
+  report.exports = more_exports(report.path);
   report.claims = options.claims;
   COLLET_TRY(add_claims_of_file(report.path, report.claims));
   COLLET_ASSIGN(Journal journal, Journal::open(options.resume, journal_head(options, report)));

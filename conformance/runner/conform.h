@@ -92,7 +92,9 @@ struct ConformReport {
   size_t not_run = 0;                    ///< number of cases that did not run because the run was ended
   std::string ended = {};                ///< the reason
   std::vector<std::string> claims = {};  ///< profiles that the backend claims
-  Uses uses = {};                        ///< questions to the device in all cases, and what ran there
+  /// What the backend's library exports besides its entry: no failure, but a danger in a process with other libraries.
+  std::vector<std::string> exports = {};
+  Uses uses = {};  ///< questions to the device in all cases, and what ran there
 
   size_t count(Outcome outcome) const;
   /// True if the device declares the element type.
