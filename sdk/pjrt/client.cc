@@ -87,6 +87,7 @@ PJRT_Error* look_around(PJRT_Client& client) {
   COLLET_PJRT_TRY(collet_client_info_get(client.handle, &info, &failure));
   client.version = std::string("Collet ") + collet_version() + ", backend " + info.backend + " " +
                    info.backend_version + (*info.fallback ? std::string(", fallback ") + info.fallback : "");
+  client.abi_version = std::string("Collet ") + collet_version() + ", backend " + info.backend;
   for (uint32_t d = 0; d < info.device_count; ++d) COLLET_PJRT_CHECK(add_device(client, d));
   PJRT_TopologyDescription& topology = client.topology;
   topology.client = &client;

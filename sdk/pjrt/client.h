@@ -117,6 +117,7 @@ struct PJRT_Client {
   collet_client* handle = nullptr;
   collet::pjrt::Settings settings;
   std::string version;
+  std::string abi_version;  ///< equal where serialized executables load
   std::vector<std::unique_ptr<PJRT_Device>> owned;
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_Memory*> memories;

@@ -247,6 +247,57 @@ TEST_F(FfiTest, TypesHaveOneId) {
   EXPECT_NE(id("ffi.second", 0), first);
 }
 
+TEST_F(FfiTest, ExecutablesLoadOnClientsOfTheSameVersion) {
+  const auto& extension = extension_of_library<PJRT_AbiVersion_Extension>(PJRT_Extension_Type_AbiVersion);
+  auto runtime = args_of<PJRT_Client_RuntimeAbiVersion_Args>();
+  runtime.client = client;
+  expect_ok(extension.client_runtime_abi_version(&runtime));
+  PJRT_LoadedExecutable* executable = nullptr;
+  expect_ok(compile(kDouble, "mlir", "", &executable));
+  auto unloaded = args_of<PJRT_LoadedExecutable_GetExecutable_Args>();
+  unloaded.loaded_executable = executable;
+  expect_ok(api()->PJRT_LoadedExecutable_GetExecutable(&unloaded));
+  auto made = args_of<PJRT_Executable_GetAbiVersion_Args>();
+  made.executable = unloaded.executable;
+  expect_ok(extension.executable_get_abi_version(&made));
+  auto proto = args_of<PJRT_ExecutableAbiVersion_ToProto_Args>();
+  proto.abi_version = made.abi_version;
+  expect_ok(extension.executable_abi_version_to_proto(&proto));
+  std::string bytes(proto.serialized_proto, proto.serialized_proto_size);
+  proto.serialized_proto_deleter(proto.serialized_proto_holder);
+  const auto compatible = [&](const std::string& of) {
+    auto read = args_of<PJRT_ExecutableAbiVersion_FromProto_Args>();
+    read.serialized_proto = of.data();
+    read.serialized_proto_size = of.size();
+    const auto [code, message] = outcome(extension.executable_abi_version_from_proto(&read));
+    if (code != PJRT_Error_Code_OK) return code;
+    auto is = args_of<PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args>();
+    is.abi_version = runtime.abi_version;
+    is.executable_abi_version = read.abi_version;
+    const int answer = outcome(extension.runtime_abi_version_is_compatible_with_executable(&is)).first;
+    auto destroy_it = args_of<PJRT_ExecutableAbiVersion_Destroy_Args>();
+    destroy_it.abi_version = read.abi_version;
+    expect_ok(extension.executable_abi_version_destroy(&destroy_it));
+    return answer;
+  };
+  EXPECT_EQ(compatible(bytes), PJRT_Error_Code_OK);
+  std::string other = bytes;
+  other.back() ^= 1;
+  EXPECT_EQ(compatible(other), PJRT_Error_Code_FAILED_PRECONDITION);
+  EXPECT_EQ(compatible(bytes.substr(0, bytes.size() - 1)), PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_EQ(compatible(""), PJRT_Error_Code_INVALID_ARGUMENT);
+  auto end_runtime = args_of<PJRT_RuntimeAbiVersion_Destroy_Args>();
+  end_runtime.abi_version = runtime.abi_version;
+  expect_ok(extension.runtime_abi_version_destroy(&end_runtime));
+  auto end_made = args_of<PJRT_ExecutableAbiVersion_Destroy_Args>();
+  end_made.abi_version = made.abi_version;
+  expect_ok(extension.executable_abi_version_destroy(&end_made));
+  auto end = args_of<PJRT_Executable_Destroy_Args>();
+  end.executable = unloaded.executable;
+  expect_ok(api()->PJRT_Executable_Destroy(&end));
+  destroy_executable(executable);
+}
+
 TEST_F(FfiTest, DescribedDevicesHaveTheMemoriesOfOpenOnes) {
   const auto& extension =
       extension_of_library<PJRT_MemoryDescriptions_Extension>(PJRT_Extension_Type_MemoryDescriptions);

@@ -169,6 +169,107 @@ struct PJRT_MemoryDescriptions_Extension {
   PJRT_Error* (*PJRT_MemoryDescription_Kind)(PJRT_MemoryDescription_Kind_Args* args);
 };
 
+struct PJRT_RuntimeAbiVersion;
+struct PJRT_ExecutableAbiVersion;
+struct PJRT_SerializedProto;
+
+/// The argument structs of this extension have no extension_start.
+struct PJRT_Client_RuntimeAbiVersion_Args {
+  size_t struct_size;
+  PJRT_Client* client;
+  PJRT_RuntimeAbiVersion* abi_version;  // out
+};
+
+struct PJRT_Executable_GetAbiVersion_Args {
+  size_t struct_size;
+  PJRT_Executable* executable;
+  PJRT_ExecutableAbiVersion* abi_version;  // out
+};
+
+struct PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion* abi_version;
+  const PJRT_RuntimeAbiVersion* other_abi_version;
+};
+
+struct PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion* abi_version;
+  const PJRT_ExecutableAbiVersion* executable_abi_version;
+};
+
+struct PJRT_RuntimeAbiVersion_Destroy_Args {
+  size_t struct_size;
+  PJRT_RuntimeAbiVersion* abi_version;
+};
+
+struct PJRT_RuntimeAbiVersion_ToProto_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion* abi_version;
+  const char* serialized_proto;                                    // out
+  size_t serialized_proto_size;                                    // out
+  PJRT_SerializedProto* serialized_proto_holder;                   // out
+  void (*serialized_proto_deleter)(PJRT_SerializedProto* holder);  // out
+};
+
+struct PJRT_RuntimeAbiVersion_PlatformId_Args {
+  size_t struct_size;
+  const PJRT_RuntimeAbiVersion* abi_version;
+  uint64_t platform_id;  // out
+};
+
+struct PJRT_RuntimeAbiVersion_FromProto_Args {
+  size_t struct_size;
+  const char* serialized_proto;
+  size_t serialized_proto_size;
+  PJRT_RuntimeAbiVersion* abi_version;  // out
+};
+
+struct PJRT_ExecutableAbiVersion_Destroy_Args {
+  size_t struct_size;
+  PJRT_ExecutableAbiVersion* abi_version;
+};
+
+struct PJRT_ExecutableAbiVersion_ToProto_Args {
+  size_t struct_size;
+  const PJRT_ExecutableAbiVersion* abi_version;
+  const char* serialized_proto;                                    // out
+  size_t serialized_proto_size;                                    // out
+  PJRT_SerializedProto* serialized_proto_holder;                   // out
+  void (*serialized_proto_deleter)(PJRT_SerializedProto* holder);  // out
+};
+
+struct PJRT_ExecutableAbiVersion_PlatformId_Args {
+  size_t struct_size;
+  const PJRT_ExecutableAbiVersion* abi_version;
+  uint64_t platform_id;  // out
+};
+
+struct PJRT_ExecutableAbiVersion_FromProto_Args {
+  size_t struct_size;
+  const char* serialized_proto;
+  size_t serialized_proto_size;
+  PJRT_ExecutableAbiVersion* abi_version;  // out
+};
+
+struct PJRT_AbiVersion_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*client_runtime_abi_version)(PJRT_Client_RuntimeAbiVersion_Args* args);
+  PJRT_Error* (*executable_get_abi_version)(PJRT_Executable_GetAbiVersion_Args* args);
+  PJRT_Error* (*runtime_abi_version_destroy)(PJRT_RuntimeAbiVersion_Destroy_Args* args);
+  PJRT_Error* (*runtime_abi_version_is_compatible_with_runtime)(
+      PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args* args);
+  PJRT_Error* (*runtime_abi_version_is_compatible_with_executable)(
+      PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args* args);
+  PJRT_Error* (*runtime_abi_version_to_proto)(PJRT_RuntimeAbiVersion_ToProto_Args* args);
+  PJRT_Error* (*runtime_abi_version_platform_id)(PJRT_RuntimeAbiVersion_PlatformId_Args* args);
+  PJRT_Error* (*executable_abi_version_destroy)(PJRT_ExecutableAbiVersion_Destroy_Args* args);
+  PJRT_Error* (*executable_abi_version_to_proto)(PJRT_ExecutableAbiVersion_ToProto_Args* args);
+  PJRT_Error* (*executable_abi_version_platform_id)(PJRT_ExecutableAbiVersion_PlatformId_Args* args);
+  PJRT_Error* (*runtime_abi_version_from_proto)(PJRT_RuntimeAbiVersion_FromProto_Args* args);
+  PJRT_Error* (*executable_abi_version_from_proto)(PJRT_ExecutableAbiVersion_FromProto_Args* args);
+};
+
 struct PLUGIN_Profiler_Error;
 struct PLUGIN_Profiler;
 
