@@ -43,6 +43,7 @@ Status all_reduce(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 Status collective_broadcast(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  if (m.flag(op, "has_dynamic_root")) return m.fail(op, "has a dynamic root, which is not supported");
   return with_group(m, scope, op, Op::COLLECTIVE_BROADCAST, false);
 }
 

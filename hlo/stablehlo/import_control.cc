@@ -264,6 +264,8 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_TRY(check_layouts(m, op));
   COLLET_ASSIGN(const ApiVersion version, api_version(m, op));
   COLLET_TRY(check_config(m, op, version));
+  if (const mlir::AttrRef tilings = op.attr("result_tilings"); tilings && !tilings->items.empty())
+    return m.fail(op, "has tiled results (result_tilings), which are not supported");
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const std::string_view target = m.text(op, "call_target_name");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -491,6 +492,21 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
                     (takes_future ? "%f" : "%a") + ") : (" + std::string(done) + "\n  return %a : tensor<2xf32>\n}");
     EXPECT_FALSE(module.ok()) << done;
   }
+}
+
+TEST(StableHloImport, RefusesWhatIsNewAndNotThere) {
+  const auto refusal = [](const std::string& body) {
+    const auto module =
+        import_text("module { func.func @main(%x: tensor<2xf32>, %r: tensor<1xi32>) -> tensor<2xf32> {\n" + body +
+                    "\n return %y : tensor<2xf32> } }");
+    return module.ok() ? std::string() : module.status().message();
+  };
+  const std::string groups = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>";
+  EXPECT_THAT(refusal("%y = \"stablehlo.collective_broadcast\"(%x, %r) {has_dynamic_root, " + groups +
+                      "} : (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>"),
+              ::testing::HasSubstr("dynamic root"));
+  EXPECT_THAT(refusal("%y = stablehlo.custom_call @f(%x) {result_tilings = [[2]]} : (tensor<2xf32>) -> tensor<2xf32>"),
+              ::testing::HasSubstr("result_tilings"));
 }
 
 TEST(StableHloImport, RefusesRecursion) {

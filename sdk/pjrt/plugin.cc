@@ -35,7 +35,7 @@ PJRT_NamedValue numbers(const char* name, const int64_t (&values)[n]) {
 }
 
 // The newest StableHLO version that this plugin requests; frontends downgrade newer programs to it.
-constexpr int64_t kCurrentVersion[] = {1, 17, 0};
+constexpr int64_t kCurrentVersion[] = {1, 20, 0};
 constexpr int64_t kMinimumVersion[] = {0, 9, 0};
 
 // After the last known function there are zeros, because newer callers read some slots without checking the size.
