@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/math.h"
 
+#include "sdk/codegen/base/real_functions.h"
 #include "sdk/codegen/llvm/math_notation.h"
 
 namespace collet::codegen::math {
@@ -88,25 +89,11 @@ llvm::Value* atan2(Ir& ir, llvm::Value* y, llvm::Value* x) {
 }
 
 llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y) {
-  const F base(ir, x), exponent(ir, y);
-  if (const double e = constant_of(y); e == 0.5 || e == -0.5 || e == 1.5) {
-    // Unlike its root, a power of -infinity is not NaN, and one of -0 not negative.
-    const F raised = select(base == -kInfinity, kInfinity, base + 0.0);
-    return (e == 0.5 ? root(raised) : e == 1.5 ? raised * root(raised) : 1.0 / root(raised)).v;
-  }
-  if (base.wide() || base.fuses()) return elementary::power(base, exponent).v;
-  // In f64 one product is accurate enough, and cheaper than products in twice the precision.
-  const F logarithm = elementary::log(widen(magnitude(base)));
-  const F inside = elementary::at_least(elementary::at_most(exponent, 1e30), -1e30);
-  return elementary::power_specials(base, exponent, narrow(elementary::exp(widen(inside) * logarithm))).v;
+  return power_of(F(ir, x), F(ir, y), constant_of(y)).v;
 }
 
 llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y) {
-  const F a(ir, x), c(ir, y);
-  if (a.wide()) return elementary::hypot(a, c).v;
-  const F p = widen(a), q = widen(c);
-  const F r = select(is_nan(a) || is_nan(c), kNaN, narrow(root(p * p + q * q)));
-  return select(magnitude(a) == kInfinity || magnitude(c) == kInfinity, kInfinity, r).v;
+  return hypotenuse(F(ir, x), F(ir, y)).v;
 }
 
 /// Computes the exact remainder by calling a function that does long division in binary.

@@ -136,13 +136,14 @@ Val pred_extreme(Ir& ir, const ScalarOp& op) {
 }
 
 /// Emits a shift. Amounts are unsigned; amounts of the type's width or more shift out all bits.
-template <llvm::Instruction::BinaryOps kShift>
+enum class Shift : uint8_t { kLeft, kRightArithmetic, kRightLogical };
+template <Shift kShift>
 Val shift(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
   Value* x = x_of(op);
   unsigned width = width_of(op.types[0]);
   Value* limit = ir.constant_int(x->getType(), width);
-  if (kShift == llvm::Instruction::AShr) {
+  if (kShift == Shift::kRightArithmetic) {
     Value* amount = ir.binary(id::umin, y_of(op), ir.constant_int(x->getType(), width - 1));
     // The value fills only the low bits of its byte, so the top bit of the byte is not the sign.
     if (width < 8 && !is_signed(op)) {
@@ -151,14 +152,14 @@ Val shift(Ir& ir, const ScalarOp& op) {
     }
     return {b.CreateAShr(x, amount)};
   }
-  if (width < 8 && kShift == llvm::Instruction::LShr) {
+  if (width < 8 && kShift == Shift::kRightLogical) {
     x = b.CreateAnd(x, ir.constant_int(x->getType(), (1u << width) - 1));
   }
   Value* amount = y_of(op);
   if (width < 8) amount = b.CreateAnd(amount, ir.constant_int(x->getType(), (1u << width) - 1));
   Value* inside = b.CreateICmpULT(amount, limit);
   Value* safe = b.CreateSelect(inside, amount, zero_like(x));
-  return {b.CreateSelect(inside, b.CreateBinOp(kShift, x, safe), zero_like(x))};
+  return {b.CreateSelect(inside, kShift == Shift::kLeft ? b.CreateShl(x, safe) : b.CreateLShr(x, safe), zero_like(x))};
 }
 
 Val int_sign(Ir& ir, const ScalarOp& op) {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/kernel/passes.h"
+#include "sdk/codegen/source/scalar_text.h"
+#include "sdk/codegen/source/text.h"
+
+namespace collet::codegen::source {
+
+/// Iterations of a loop that compilers make vectors of: at least as many as a vector has lanes, and more than they unroll
+/// before they look for vectors.
+inline constexpr int64_t kStrip = 32;
+
+/// Writes kernels as nests of loops. Of the schedule it uses only which loop is in lanes: sums of floats along it have one
+/// accumulator for each of kStrip iterations, since compilers do not change the order of additions.
+class KernelWriter {
+ public:
+  KernelWriter(Function& f, const Kernel& kernel);
+
+  /// Writes the body of a KernelFunction whose parameters are `buffers`, `begin` and `end`.
+  void run();
+
+  /// For kernels without inner loops, reductions and stores: declares the buffers, of which `buffers` is the table.
+  void open(const std::string& buffers);
+  /// Returns the value of `wanted` where the loops have these variables, and loads from buffer `product` give `value`.
+  Id point(const std::vector<std::string>& loops, uint32_t product, Id value, ExprId wanted);
+
+ private:
+  /// The variables that hold a result of a reduction. In strips they are arrays with an element for each iteration.
+  struct Accumulator {
+    uint32_t type = 0;
+    bool in_strip = false;
+    bool blocks = false;             ///< sums of blocks are added with their rounding errors
+    std::vector<std::string> names;  ///< one, or two for complex numbers
+  };
+  /// How a pass with reductions runs.
+  enum class Form : uint8_t { kPlain, kInnerStrips, kOuterStrips };
+  /// Where sums of blocks are added: at iterations of `loop`, each `steps` of them.
+  struct Blocks {
+    size_t loop = SIZE_MAX;
+    int64_t steps = 0;
+  };
+
+  // Expressions.
+  Val expr(const std::vector<Expr>& exprs, size_t k, std::vector<Val>& vals, const std::vector<Val>* arguments);
+  std::vector<Val> body(const ScalarBody& b, const std::vector<Val>& arguments);
+  Val while_loop(const Expr& e, const std::vector<Val>& vals);
+  Val element(uint32_t type, Id array, Id at, Id mask);
+  Id index(const Index& x, const std::vector<Expr>& exprs, const std::vector<Val>& vals);
+  Id index(const Index& x) { return index(x, k_.exprs, vals_); }
+  Id start(const Expr& e, const std::vector<Expr>& exprs, const std::vector<Val>& vals);
+  Id quotient(const Expr& e, const std::vector<Expr>& exprs, const std::vector<Val>& vals, bool rest);
+  /// True if the value of an index cannot overflow, or cannot be negative.
+  bool is_bounded(const Index& x, const std::vector<Expr>& exprs) const;
+  bool is_positive(const Index& x, const std::vector<Expr>& exprs) const;
+  Val val(ExprId id) const { return vals_[static_cast<size_t>(id)]; }
+  const Expr& at(ExprId id) const { return k_.exprs[static_cast<size_t>(id)]; }
+  void compute(size_t level, int stage);
+  void compute_for_pass(size_t level, int pass);
+  /// Returns the place of the current point in a row that holds a kept value of each point of the inner loops.
+  Id place_in_row();
+
+  // Loops.
+  void declare_buffers(const std::string& buffers);
+  Id buffer(uint32_t number, uint32_t type) const;
+  void open_loop(size_t l, const std::string& from, const std::string& to);
+  void nest(size_t l);
+  void point();
+  void loop_over(size_t l, const std::string& from, const std::string& to, bool is_independent);
+  bool is_independent() const;
+  bool outer_strips_pay() const;
+  void outer_strips(size_t l, const std::string& from, const std::string& to);
+  void store(const Store& s);
+  void put(uint32_t number, uint32_t type, Id at, const Val& x, Id mask);
+  void update(const Update& u);
+  void scan();
+  std::vector<Val> scan_step(const Scan& s, const std::vector<Accumulator>& held, const std::string& begun);
+
+  // Passes over the inner loops.
+  void pass(int number);
+  void inner_loops(size_t l, int number);
+  void inner_point(int number);
+  void accumulate(size_t r);
+  Form form_of(const std::vector<size_t>& reductions, int number) const;
+  void declare_accumulators(size_t r);
+  void add_block(const Accumulator& a);
+  void add_blocks();
+  void finish(size_t r);
+  Val read(const Accumulator& a, bool total = false);
+  void write(const Accumulator& a, const Val& x);
+  std::string place(const Accumulator& a, const std::string& name) const { return a.in_strip ? name + "[l]" : name; }
+  void each_lane(const std::function<void()>& body);
+
+  Function& f_;
+  const Kernel& k_;
+  KernelPasses passes_;
+  std::vector<Val> vals_;
+  std::map<const Expr*, std::vector<Val>> whiles_;  ///< final values of loops over scalars
+  std::map<std::pair<uint32_t, std::string>, Id> buffers_;
+  std::vector<std::string> loops_;      ///< the names of the loop variables; "0" for a loop of one iteration
+  std::map<uint32_t, Val> given_;       ///< loads from these buffers are known
+  std::map<size_t, std::string> kept_;  ///< arrays of kept values
+  std::vector<std::vector<Val>> reduced_;
+  std::vector<Val> scanned_;
+  std::vector<std::vector<Accumulator>> accumulators_;
+  std::vector<size_t> reductions_;  ///< those of the current pass
+  Form form_ = Form::kPlain;
+  Blocks blocks_;
+};
+
+/// Adds a kernel to the unit, as a static KernelFunction.
+void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name);
+
+}  // namespace collet::codegen::source

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares kernels that were written as C and compiled by the system's compiler with the evaluator.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/source/program_text.h"
+#include "sdk/codegen/testing/elementwise_cases.h"
+#include "sdk/codegen/testing/random_kernels.h"
+
+namespace collet::codegen {
+namespace {
+
+/// A shared library that the system's compiler makes of C.
+class Library {
+ public:
+  explicit Library(const std::string& text, const std::string& options = "-O2") {
+    folder_ = ::testing::TempDir() + "collet_source_XXXXXX";
+    if (!mkdtemp(folder_.data())) return;
+    const std::string in = folder_ + "/kernels.c", out = folder_ + "/kernels.so", log = folder_ + "/log";
+    std::ofstream(in) << text;
+    const std::string command = "cc -std=c99 -Wall -Wextra -Werror -shared -fPIC " + options + " -o " + out + " " + in +
+                                " -lm > " + log + " 2>&1";
+    const int status = std::system(command.c_str());
+    if (status != 0) {
+      std::stringstream said;
+      said << std::ifstream(log).rdbuf();
+      ADD_FAILURE() << command << "\n" << said.str().substr(0, 3000);
+      return;
+    }
+    library_ = dlopen(out.c_str(), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library_, nullptr) << dlerror();
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (library_) dlclose(library_);
+    if (!::testing::Test::HasFailure()) std::filesystem::remove_all(folder_);
+  }
+  KernelFunction find(const std::string& name) const {
+    return library_ ? reinterpret_cast<KernelFunction>(dlsym(library_, name.c_str())) : nullptr;
+  }
+
+ private:
+  std::string folder_;
+  void* library_ = nullptr;
+};
+
+Target scalar_machine() {
+  Target target;
+  target.routines = false;
+  return target;
+}
+
+void compare_source(const std::vector<KernelCase>& cases, const std::string& options = "-O2") {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const KernelCase& c : cases) kernels.emplace_back("kernel" + std::to_string(kernels.size()), c.kernel);
+  const Library library(write_kernels(kernels, scalar_machine()), options);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Kernel& k = cases[i].kernel;
+    const KernelFunction f = library.find(kernels[i].first);
+    ASSERT_NE(f, nullptr) << kernels[i].first;
+    SCOPED_TRACE(cases[i].name + "\n" + print_kernel(k));
+    compare_with_evaluator(cases[i], i, [&](size_t, Buffers& buffers) {
+      const int64_t iterations = k.outer > 0 ? k.loops[0].size : 1;
+      const std::vector<char*> addresses = buffers.addresses();
+      if (k.sequential || k.outer == 0) return f(addresses.data(), 0, iterations);
+      f(addresses.data(), 0, iterations / 2);  // parts of the range, as threads run them
+      f(addresses.data(), iterations / 2, iterations);
+    });
+  }
+}
+
+TEST(KernelText, ExactOpsOfAnyBits_GiveTheBitsOfTheEvaluator) {
+  compare_source(exact_op_cases(), "-O1");
+}
+
+TEST(KernelText, ElementaryFunctions_AreNearTheEvaluator) {
+  compare_source(function_cases(), "-O1");
+}
+
+TEST(KernelText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
+  const std::vector<KernelCase> cases = file_cases();
+  EXPECT_GE(cases.size(), 20U);
+  compare_source(cases);
+}
+
+/// COLLET_RANDOM_KERNELS sets how many kernels are compared, from other seeds than by default.
+TEST(KernelText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
+  constexpr int64_t kAtATime = 300;
+  const char* const more = std::getenv("COLLET_RANDOM_KERNELS");
+  const int64_t count = more ? std::atoll(more) : kAtATime;
+  const uint64_t seed = more ? std::random_device()() : 11;
+  RandomKernels generator(seed);
+  for (int64_t done = 0; done < count && !HasFailure(); done += kAtATime) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::vector<KernelCase> cases;
+    for (int64_t i = 0; i < kAtATime; ++i) {
+      Kernel kernel = generator.next();
+      if (i % 2 == 0) collapse_loops(kernel);
+      if (i % 3 != 0) choose_lanes(kernel, 256);
+      cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
+    }
+    compare_source(cases);
+  }
+}
+
+}  // namespace
+}  // namespace collet::codegen

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/source/matmul_text.h"
+
+#include <collet/types.h>
+
+#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/launch/matmul_loops.h"
+#include "sdk/codegen/source/kernel_text.h"
+
+namespace collet::codegen::source {
+namespace {
+
+constexpr const char* kTile =
+    R"(/* The operands of a micro-kernel: c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements. */
+struct tile {
+  const char *a, *b;
+  char *c;
+  int64_t depth, a_step, b_step, c_step, tail, accumulate;
+  const char *ahead;
+  int64_t ahead_step;
+  const char *start;
+  int64_t segments;
+  const int64_t *offsets;
+  int64_t checked_steps;
+  int64_t rows;
+  char *d;
+  char *const *buffers;
+  const int64_t *position;
+  int64_t row, column;
+};
+)";
+
+/// Returns the name of a field of Tile, which is also that of `struct tile`.
+template <typename Field>
+const char* field_name(Field Tile::* field) {
+  static constexpr Tile kNames{};
+  const auto at = reinterpret_cast<const char*>(&(kNames.*field)) - reinterpret_cast<const char*>(&kNames);
+#define COLLET_FIELD(name) \
+  if (at == static_cast<ptrdiff_t>(offsetof(Tile, name))) return #name;
+  COLLET_FIELD(a)
+  COLLET_FIELD(b)
+  COLLET_FIELD(c)
+  COLLET_FIELD(depth)
+  COLLET_FIELD(a_step)
+  COLLET_FIELD(b_step)
+  COLLET_FIELD(c_step)
+  COLLET_FIELD(tail)
+  COLLET_FIELD(accumulate)
+  COLLET_FIELD(ahead)
+  COLLET_FIELD(ahead_step)
+  COLLET_FIELD(start)
+  COLLET_FIELD(segments)
+  COLLET_FIELD(offsets)
+  COLLET_FIELD(checked_steps)
+  COLLET_FIELD(rows)
+  COLLET_FIELD(d)
+  COLLET_FIELD(buffers)
+  COLLET_FIELD(position)
+  COLLET_FIELD(row)
+  COLLET_FIELD(column)
+#undef COLLET_FIELD
+  return "";
+}
+
+/// Writes a micro-kernel. The sums are an array; the rows of a tile are written out, and the loop over its columns is what compilers make
+/// vectors of.
+class MicroWriter {
+ public:
+  MicroWriter(Unit& unit, const MicroSource& source, int64_t tail)
+      : f_(unit),
+        k_(source.kernel),
+        epilogue_(source.epilogue ? &*source.epilogue : nullptr),
+        wide_(k_.vectors * k_.lanes) {
+    columns_ = std::to_string(k_.masked ? wide_ - k_.lanes + tail : wide_);
+    type_ = k_.type == COLLET_TYPE_F64 ? "double" : k_.type == COLLET_TYPE_S32 ? "int32_t" : "float";
+    // Sums of integers wrap around.
+    sum_ = k_.type == COLLET_TYPE_S32 ? "uint32_t" : type_;
+  }
+
+  std::string run(const std::string& name) {
+    if (k_.rows > 0) {
+      f_.statement("const " + type_ + " *b = (const " + type_ + " *)t->b;");
+      f_.statement("const int64_t depth = t->depth, a_step = t->a_step, b_step = t->b_step, c_step = t->c_step;");
+      f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + columns_ + "];");
+      first_sums();
+      if (k_.segmented) {
+        f_.open("for (int64_t s = 0; s < t->segments; ++s)");
+        f_.statement("const " + type_ + " *a = (const " + type_ + " *)t->a + t->offsets[s];");
+      } else {
+        f_.statement("const " + type_ + " *a = (const " + type_ + " *)t->a;");
+      }
+      steps();
+      if (k_.segmented) f_.close();
+    } else {
+      f_.statement("const int64_t c_step = t->c_step;");
+    }
+    finish();
+    return f_.print("static void " + name + "(const struct tile *t)");
+  }
+
+ private:
+  void columns() { f_.open("for (int64_t j = 0; j < " + columns_ + "; ++j)"); }
+
+  void first_sums() {
+    const bool starts = k_.starts != Starts::kZero;
+    if (starts) f_.statement("const " + type_ + " *const start = (const " + type_ + " *)t->start;");
+    columns();
+    for (int r = 0; r < k_.rows; ++r) {
+      const std::string from = k_.starts == Starts::kRows ? "start[" + std::to_string(r) + "]" : "start[j]";
+      f_.statement("sum[" + std::to_string(r) +
+                   "][j] = " + (starts ? "t->accumulate ? 0 : (" + sum_ + ")" + from : "0") + ";");
+    }
+    f_.close();
+  }
+
+  /// The loop over the depth.
+  void steps() {
+    f_.open("for (int64_t k = 0; k < depth; ++k, b += b_step)");
+    for (int r = 0; r < k_.rows; ++r) {
+      const std::string n = std::to_string(r);
+      const std::string row = r == 0 ? "" : r == 1 ? "a_step + " : n + " * a_step + ";
+      f_.statement("const " + type_ + " x" + n + " = a[" + (k_.by_depth ? "k * a_step + " + n : row + "k") + "];");
+    }
+    columns();
+    f_.statement("const " + type_ + " y = b[j];");
+    for (int r = 0; r < k_.rows; ++r) {
+      const std::string n = std::to_string(r), sum = "sum[" + n + "][j]", x = "x" + n;
+      if (k_.packs == 2 && k_.type == COLLET_TYPE_S32) {
+        // Two factors of 16 bits in each element.
+        f_.statement(sum + " += (uint32_t)((int16_t)" + x + " * (int16_t)y) + (uint32_t)((" + x +
+                     " >> 16) * (y >> 16));");
+      } else if (k_.type == COLLET_TYPE_S32) {
+        f_.statement(sum + " += (uint32_t)" + x + " * (uint32_t)y;");
+      } else if (f_.unit.target.fma) {
+        f_.statement(sum + " = fma" + (type_ == "float" ? "f" : "") + "(" + x + ", y, " + sum + ");");
+      } else {
+        f_.statement(sum + " += " + x + " * y;");
+      }
+    }
+    f_.close();
+    f_.close();
+  }
+
+  void finish() {
+    f_.statement((k_.rows == 0 ? "const " : "") + type_ + " *const c = (" + (k_.rows == 0 ? "const " : "") + type_ +
+                 " *)t->c;");
+    const std::string rows = k_.rows == 0 ? "t->rows" : std::to_string(k_.rows);
+    if (k_.accumulates) {
+      f_.open("if (t->accumulate)");
+      f_.open("for (int64_t r = 0; r < " + rows + "; ++r)");
+      columns();
+      f_.statement("sum[r][j] += (" + sum_ + ")c[r * c_step + j];");
+      for (int i = 0; i < 3; ++i) f_.close();
+    }
+    std::string target = "c";
+    std::optional<KernelWriter> points;
+    if (epilogue_) {
+      points.emplace(f_, epilogue_->kernel);
+      points->open("t->buffers");
+      f_.statement(type_ + " *const d = (" + type_ + " *)t->d;");
+      if (k_.rows > 0) f_.statement("(void)c;");
+      target = "d";
+    }
+    f_.open("for (int64_t r = 0; r < " + rows + "; ++r)");
+    f_.statement("INDEPENDENT");
+    columns();
+    Id value = k_.rows == 0 ? f_.value(type_, "c[r * c_step + j]", {}, Level::kPrimary, true)
+                            : f_.cast(type_, f_.value(sum_, "sum[r][j]", {}, Level::kPrimary, true));
+    if (epilogue_) {
+      std::vector<std::string> loops;
+      const size_t batch = epilogue_->kernel.loops.size() - 2;
+      for (size_t l = 0; l < batch; ++l) loops.push_back("t->position[" + std::to_string(l) + "]");
+      loops.insert(loops.end(), {"(t->row + r)", "(t->column + j)"});
+      value = points->point(loops, epilogue_->product, value, epilogue_->value);
+      const uint32_t type = epilogue_->kernel.exprs[static_cast<size_t>(epilogue_->value)].type;
+      value = to_memory(f_, value, type);
+      if (memory_type(type) != type_) {  // an element of the same size
+        f_.statement("((" + memory_type(type) + " *)d)[r * c_step + j] = $a0;", {value});
+        f_.close();
+        f_.close();
+        return;
+      }
+    }
+    f_.statement(target + "[r * c_step + j] = $a0;", {value});
+    f_.close();
+    f_.close();
+  }
+
+  Function f_;
+  const MicroKernel& k_;
+  const Epilogue* epilogue_;
+  int wide_;
+  std::string columns_, type_, sum_;
+};
+
+/// A Machine for MatmulLoops that writes C.
+class LoopsWriter {
+ public:
+  using Table = std::vector<int64_t> MatmulCall::*;
+  /// A number, an address or a flag.
+  struct Word {
+    Function* f = nullptr;
+    Id v = kNoId;
+    Word same(int64_t x) const { return {f, f->integer(x)}; }
+    bool is(int64_t x) const { return f->text_of_constant(v) == text_of_integer(x); }
+    bool is_address() const { return f->type_of(v).ends_with("*"); }
+    Word operator+(Word x) const {
+      if (x.is(0)) return *this;
+      return is(0) ? x : Word{f, f->binary(f->type_of(v), "+", v, x.v)};
+    }
+    Word operator-(Word x) const { return x.is(0) ? *this : Word{f, f->binary(f->type_of(v), "-", v, x.v)}; }
+    Word operator+(int64_t x) const { return *this + same(x); }
+    Word operator-(int64_t x) const { return *this - same(x); }
+    Word operator*(int64_t x) const {
+      if (is(0) || x == 0) return same(0);
+      return x == 1 ? *this : Word{f, f->binary("int64_t", "*", v, same(x).v)};
+    }
+    Word operator/(int64_t x) const { return x == 1 ? *this : Word{f, f->binary("int64_t", "/", v, same(x).v)}; }
+    Word operator%(int64_t x) const { return x == 1 ? same(0) : Word{f, f->binary("int64_t", "%", v, same(x).v)}; }
+    Word operator<(Word x) const { return {f, f->binary("bool", "<", v, x.v)}; }
+    Word operator>(int64_t x) const { return {f, f->binary("bool", ">", v, same(x).v)}; }
+    Word operator==(int64_t x) const { return {f, f->binary("bool", "==", v, same(x).v)}; }
+  };
+  using Number = Word;
+  using Address = Word;
+  using Flag = Word;
+
+  LoopsWriter(Unit& unit, const MatmulCall& call, const std::vector<FunctionSource>& sources)
+      : f_(unit), c_(call), sources_(sources) {}
+
+  std::string run(const std::string& name) {
+    f_.statement("struct tile t;");
+    if (c_.scratch_bytes() == 0) f_.statement("(void)worker;");
+    MatmulLoops<LoopsWriter>(c_, *this).jobs(named("begin"), named("end"), named("worker"));
+    return f_.print("static void " + name + "(char *const *buffers, int64_t begin, int64_t end, int64_t worker)");
+  }
+
+  Number number(int64_t x) { return {&f_, f_.integer(x)}; }
+  static bool uses_parts(const MatmulCall& call) { return !call.first_step.empty() && !call.checks_parts; }
+  Number least(Number x, Number y) {
+    return {&f_, f_.value("int64_t", "$v0 < $v1 ? $v0 : $v1", {x.v, y.v}, Level::kConditional)};
+  }
+  Number most(Number x, Number y) {
+    return {&f_, f_.value("int64_t", "$v0 < $v1 ? $v1 : $v0", {x.v, y.v}, Level::kConditional)};
+  }
+  Number choose(Flag which, int64_t x, int64_t y) { return choose(which, number(x), number(y)); }
+  Word choose(Flag which, Word x, Word y) {
+    if (is_false(which)) return y;
+    return {&f_, f_.value(f_.type_of(x.v), "$c0 ? $v1 : $v2", {which.v, x.v, y.v}, Level::kConditional)};
+  }
+  Flag no() { return {&f_, f_.constant("bool", "false")}; }
+  Number element(Table table, Number i) { return {&f_, f_.value("int64_t", table_of(table) + "[$a0]", {i.v})}; }
+  Address elements(Table table, Number i) {
+    return {&f_, f_.value("const int64_t *", table_of(table) + " + $m0", {i.v}, Level::kSum)};
+  }
+  Address buffer(uint32_t i) { return {&f_, f_.value("char *", "buffers[" + std::to_string(i) + "]")}; }
+  Address buffers(uint32_t i) {
+    return {&f_, f_.value("char *const *", "buffers + " + std::to_string(i), {}, Level::kSum)};
+  }
+  template <typename Field, typename What>
+  void put(Field Tile::* field, What value) {
+    f_.statement(std::string("t.") + field_name(field) + " = $a0;", {value.v});
+  }
+  template <typename Body>
+  void loop(Number begin, Number end, const Body& body) {
+    const std::string i = f_.fresh("i");
+    f_.open("for (int64_t " + i + " = $a0; " + i + " < $b1; ++" + i + ")", {begin.v, end.v});
+    body(named(i));
+    f_.close();
+  }
+  template <typename Body>
+  void when(Flag condition, const Body& body) {
+    f_.open("if ($a0)", {condition.v});
+    body();
+    f_.close();
+  }
+  void compute(Flag last_row, Flag last_column) {
+    for (int r = 0; r < 2; ++r) {
+      for (int k = 0; k < 2; ++k) call(c_.micro[r][k], {{last_row, r == 1}, {last_column, k == 1}});
+    }
+  }
+  void finish(Flag is_last_block, Flag last_column) {
+    for (int k = 0; k < 2; ++k) call(c_.after[k], {{is_last_block, true}, {last_column, k == 1}});
+  }
+  void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
+    f_.open("");
+    std::string places;
+    for (uint32_t i = 0; i < count; ++i) places += "buffers[" + std::to_string(from + i) + "], ";
+    f_.statement("char *const places[] = {" + places + "$a0};", {packed.v});
+    f_.statement(sources_[id].name + "(places, $a0, $a1);", {begin.v, end.v});
+    f_.close();
+  }
+  void copy(Address from, Address to, Number steps) {
+    f_.open("");
+    f_.statement("char *const places[] = {$a0, $a1};", {from.v, to.v});
+    f_.statement(sources_[c_.copy_b].name + "(places, 0, $a0);", {steps.v});
+    f_.close();
+  }
+
+ private:
+  Word named(const std::string& name) { return {&f_, f_.constant("int64_t", name)}; }
+  bool is_false(Flag flag) const { return f_.text_of_constant(flag.v) == "false"; }
+
+  std::string table_of(Table table) {
+    std::string elements;
+    for (const int64_t x : c_.*table) elements += (elements.empty() ? "" : ", ") + text_of_integer(x);
+    return f_.unit.table("int64_t", elements);
+  }
+
+  /// Calls a micro-kernel where each of the flags has the value beside it.
+  void call(FunctionId id, const std::vector<std::pair<Flag, bool>>& flags) {
+    if (id == kNoFunction) return;
+    std::string condition;
+    std::vector<Id> args;
+    for (const auto& [flag, wanted] : flags) {
+      if (is_false(flag)) {
+        if (wanted) return;
+        continue;
+      }
+      condition +=
+          (condition.empty() ? "" : " && ") + std::string(wanted ? "" : "!") + "$p" + std::to_string(args.size());
+      args.push_back(flag.v);
+    }
+    if (!args.empty()) f_.open("if (" + condition + ")", args);
+    const auto& source = std::get<MicroSource>(sources_[id].body);
+    const std::string name = sources_[id].name + (source.kernel.masked ? "_tail_" + std::to_string(c_.tail) : "");
+    f_.unit.helper("struct tile", [] { return std::string(kTile); });
+    f_.unit.helper(name, [&] { return MicroWriter(f_.unit, source, c_.tail).run(name); });
+    f_.statement(name + "(&t);");
+    if (!args.empty()) f_.close();
+  }
+
+  Function f_;
+  const MatmulCall& c_;
+  const std::vector<FunctionSource>& sources_;
+};
+
+}  // namespace
+
+void write_matmul(Unit& unit, const MatmulCall& call, const std::vector<FunctionSource>& sources,
+                  const std::string& name) {
+  unit.add(LoopsWriter(unit, call, sources).run(name));
+}
+
+}  // namespace collet::codegen::source

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Writes functions of C99. A function is first a list of values and statements; when it is printed, values that are used once
+/// become part of the expression that uses them, values that nothing uses are left out, and others get a name.
+
+#include <collet/codegen/target.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collet::codegen::source {
+
+/// The number of a value of a function.
+using Id = int;
+inline constexpr Id kNoId = -1;
+
+/// Precedence of the outermost operator of an expression. An operand whose level is below the one that its place needs is
+/// put into parentheses.
+enum class Level : uint8_t { kAny, kConditional, kBits, kCompare, kSum, kProduct, kUnary, kPrimary };
+
+/// A translation unit: helper functions and tables that its functions use, in the order in which they are first needed.
+class Unit {
+ public:
+  explicit Unit(const Target& machine) : target(machine) {}
+
+  const Target& target;
+
+  /// Adds the definition that `make` returns, unless there is one of that name, and returns the name. `make` may ask for
+  /// other helpers, which come first.
+  const std::string& helper(const std::string& name, const std::function<std::string()>& make);
+  /// Adds a table of constants, `static const type name[] = {elements}`, and returns its name.
+  std::string table(const std::string& type, const std::string& elements);
+  /// Adds a function.
+  void add(const std::string& text) { functions_ += text + "\n"; }
+
+  /// Returns the text of the unit.
+  std::string text() const;
+
+ private:
+  std::set<std::string> names_;
+  std::map<std::string, std::string> tables_;
+  std::string helpers_, functions_;
+};
+
+/// A function under construction.
+///
+/// In a format, `$` and the letter of a level stand before the number of an operand: `$a0` any expression, `$c0` one that binds more
+/// tightly than a conditional one, `$b0` a comparison or tighter, `$s0`, `$m0`, `$u0`, `$p0` a sum, product, unary or primary expression or tighter, `$v0`
+/// a name or a constant.
+class Function {
+ public:
+  explicit Function(Unit& of) : unit(of) { scopes_.emplace_back(); }
+
+  Unit& unit;
+
+  /// Adds a value. `reads`: it depends on memory or variables that statements change, so it is computed before the next
+  /// statement.
+  Id value(const std::string& type, const std::string& format, std::vector<Id> args = {}, Level level = Level::kPrimary,
+           bool reads = false);
+  /// Returns a constant, or a name that never changes.
+  Id constant(const std::string& type, const std::string& text);
+  /// Returns a value that gets this name, if anything uses it.
+  Id named(const std::string& name, const std::string& type, const std::string& format, std::vector<Id> args = {});
+  /// Returns the current value of a variable.
+  Id variable(const std::string& type, const std::string& name) { return value(type, name, {}, Level::kPrimary, true); }
+  Id number(double x, const std::string& type);
+  Id integer(int64_t x);
+
+  Id binary(const std::string& type, const std::string& op, Id x, Id y);
+  Id cast(const std::string& type, Id x);
+  Id call(const std::string& type, const std::string& function, const std::vector<Id>& args);
+  /// Adds p ? x : y. Both are computed before, so that no branch is needed.
+  Id select(Id p, Id x, Id y);
+
+  void statement(const std::string& format, std::vector<Id> args = {});
+  /// Opens a block: "for (...)", "if ($a0)".
+  void open(const std::string& head, std::vector<Id> args = {});
+  /// Closes it; `tail` is printed behind the brace.
+  void close(const std::string& tail = "");
+  /// Returns a name that no other value or variable of the function has.
+  std::string fresh(const std::string& prefix) { return prefix + std::to_string(names_[prefix]++); }
+
+  const std::string& type_of(Id id) const { return items_[static_cast<size_t>(id)].type; }
+  /// Returns the text of a constant; an empty string for other values.
+  std::string text_of_constant(Id id) const;
+  /// Returns `head { ... }`.
+  std::string print(const std::string& head);
+
+ private:
+  enum class Kind : uint8_t { kValue, kAtom, kStatement, kOpen, kClose };
+  struct Item {
+    Kind kind = Kind::kValue;
+    std::string type, format;
+    std::vector<Id> args;
+    Level level = Level::kPrimary;
+    bool reads = false;
+    int block = 0;
+    int epoch = 0;          ///< number of statements before
+    std::string name = {};  ///< given to the value; empty if print chooses one
+    // Set by print.
+    bool live = false, named = false;
+    int uses = 0;
+    Id user = kNoId;
+    std::string text = {};
+  };
+  Id add(Item item);
+  void count_uses();
+  std::string expand(const Item& item) const;
+
+  std::vector<Item> items_;
+  std::vector<std::map<std::string, Id>> scopes_;  ///< values of the open blocks, by what computes them
+  std::vector<int> blocks_{0};
+  std::map<std::string, int> names_;
+  int last_block_ = 0, epoch_ = 0;
+};
+
+/// Returns the shortest constant of C that is the number `x` of type float or double.
+std::string text_of_number(double x, const std::string& type);
+/// Returns a constant of C of at least the type int.
+std::string text_of_integer(int64_t x);
+
+}  // namespace collet::codegen::source
