@@ -1,5 +1,5 @@
 # The install tree: <prefix>/include/collet, lib/libcollet.so, lib/collet/backends, bin/collet,
-# lib/libcollet_codegen.a, share/collet/templates, lib/cmake/Collet, lib/pkgconfig/collet.pc. It can be moved as a whole.
+# lib/libcollet_codegen.a, lib/libcollet_codegen_core.a, share/collet/templates, lib/cmake/Collet, lib/pkgconfig/collet.pc. It can be moved as a whole.
 include(CMakePackageConfigHelpers)
 
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Collet")
@@ -34,12 +34,17 @@ file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/collet")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/templates" "${PROJECT_BINARY_DIR}/share/collet/templates" SYMBOLIC)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/pjrt/python" "${PROJECT_BINARY_DIR}/share/collet/python" SYMBOLIC)
 
-if(TARGET collet_codegen)
+if(TARGET collet_codegen_core)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/codegen/include/collet" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(TARGETS collet_codegen EXPORT ColletCodegenTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT ColletCodegenTargets NAMESPACE Collet:: DESTINATION "${config_dir}")
-  export(EXPORT ColletCodegenTargets NAMESPACE Collet:: FILE "${PROJECT_BINARY_DIR}/ColletCodegenTargets.cmake")
 endif()
+foreach(component IN ITEMS codegen codegen_core)
+  if(TARGET collet_${component})
+    set(set "Collet_${component}")
+    install(TARGETS collet_${component} EXPORT ${set}Targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(EXPORT ${set}Targets NAMESPACE Collet:: DESTINATION "${config_dir}")
+    export(EXPORT ${set}Targets NAMESPACE Collet:: FILE "${PROJECT_BINARY_DIR}/${set}Targets.cmake")
+  endif()
+endforeach()
 install(EXPORT ColletTargets NAMESPACE collet:: DESTINATION "${config_dir}")
 configure_package_config_file(sdk/cmake/ColletConfig.cmake.in "${PROJECT_BINARY_DIR}/ColletConfig.cmake"
                               INSTALL_DESTINATION "${config_dir}" PATH_VARS COLLET_INSTALL_BACKENDS_DIR

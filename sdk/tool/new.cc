@@ -342,6 +342,7 @@ void print_next(const Options& options, const fs::path& folder, const std::strin
   const std::string where = config.empty() ? "" : " -DCollet_DIR=" + shell_word(config);
   const char* const what =
       options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
+      : options.style == "source" ? "in C++ whose programs Collet writes as C for the device's compiler, but for a few ops"
       : options.style == "c"     ? "in C that runs a few ops itself and leaves the rest to the fallback"
                                  : "in C++ that runs a few ops itself and leaves the rest to the fallback";
   show("{} is there: a backend {}.\n\n", folder.string(), what);
@@ -395,9 +396,9 @@ Action add_new(CLI::App& verb) {
       ->type_name("");
   verb.add_option(
           "--style", options->style,
-          "kernels: a table of kernels in C++; codegen: Collet makes the device's machine code, by LLVM; c: the "
-          "interface by hand")
-      ->check(CLI::IsMember({"kernels", "codegen", "c"}))
+          "kernels: a table of kernels in C++; codegen: Collet makes the device's machine code, by LLVM; source: "
+          "Collet writes C for the device's compiler; c: the interface by hand")
+      ->check(CLI::IsMember({"kernels", "codegen", "source", "c"}))
       ->capture_default_str();
   // An older form of --style, from when there were two styles.
   verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");

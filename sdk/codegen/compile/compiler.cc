@@ -99,6 +99,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);
   for (size_t i = 0; i < groups.size(); ++i) {
     if (done[i]) continue;
+    ops_ = names_of(groups[i].nodes);
     if (const auto found = row_blocks.find(i); found != row_blocks.end()) {
       add_row_blocks(found->second, drafts);
       continue;
@@ -108,7 +109,10 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
     bool there = false;
     if (taken < groups.size()) COLLET_CODEGEN_TRY(make_ready(groups, readers, kernel, i, done, drafts, there));
     if (!there) taken = groups.size();
-    if (there) epilogue_ = &kernel;
+    if (there) {
+      epilogue_ = &kernel;
+      ops_ = names_of(groups[i].nodes) + ", " + names_of(groups[taken].nodes);
+    }
     COLLET_CODEGEN_TRY(group(groups[i], drafts));
     if (taken < groups.size()) done[taken] = epilogue_ == nullptr;
     epilogue_ = nullptr;

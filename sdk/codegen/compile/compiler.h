@@ -300,6 +300,8 @@ class Compiler {
   /// Returns, as comments, which rules of schedules were applied to a kernel, and why the others were not.
   std::string what_rules_did(Kernel kernel) const;
   FunctionId add_function(FunctionSource source);
+  /// Returns the names of ops for messages: "add 'sum.1', tanh".
+  std::string names_of(const std::vector<NodeId>& nodes) const;
 
   // Control flow.
   /// Compiles a block whose arguments have live ranges already, and stores the live ranges of its results in `results`.
@@ -325,6 +327,7 @@ class Compiler {
   CompileOptions options_;
   LaunchPlan* plan_;
   std::vector<FunctionSource>& sources_;
+  std::string ops_;  ///< names of the ops that are being compiled
   std::vector<std::pair<std::string, std::string>>& stages_;
   std::string groups_text_;
   Graph graph_;

@@ -51,6 +51,8 @@ struct FunctionSource {
   std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort, GridRadix> body;
   /// True for a function that has the same name and the same code in all programs that use it.
   bool shared = false;
+  /// The ops that it was made for, as messages name them.
+  std::string ops;
 };
 
 }  // namespace collet::codegen

@@ -114,8 +114,20 @@ FunctionId Compiler::function_of(const MicroKernel& kernel, const Epilogue* epil
 
 FunctionId Compiler::add_function(FunctionSource source) {
   plan_->functions.push_back(source.name);
+  if (!source.shared) source.ops = ops_;
   sources_.push_back(std::move(source));
   return static_cast<FunctionId>(sources_.size() - 1);
+}
+
+std::string Compiler::names_of(const std::vector<NodeId>& nodes) const {
+  constexpr size_t kMost = 8;
+  std::string out;
+  for (size_t i = 0; i < nodes.size() && i < kMost; ++i) {
+    const collet_op* const op = graph_.nodes[nodes[i]].op;
+    out += (i == 0 ? "" : ", ") + std::string(collet_op_name(graph_.nodes[nodes[i]].opcode));
+    if (op && op->name.count) out += " '" + std::string(collet_string(program_, op->name), op->name.count) + "'";
+  }
+  return nodes.size() > kMost ? out + " and " + std::to_string(nodes.size() - kMost) + " more" : out;
 }
 
 bool Compiler::is_fixed(const KernelPlan& k) const {
@@ -193,6 +205,7 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   call.epilogue = epilogue.has_value();
   add_micros(p, epilogue ? &*epilogue : nullptr, call);
   d.step.call = static_cast<uint32_t>(plan_->matmuls.size());
+  call.ops = ops_;
   plan_->matmuls.push_back(std::move(call));
   ++plan_->kernels;
   return d;

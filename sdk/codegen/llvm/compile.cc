@@ -13,6 +13,7 @@ Status compile(const collet_program* program, const Target& target, const Compil
                CompiledProgram& out) {
   if (target.has_grid() && options.form == CodeForm::kOneFunction)
     return {COLLET_UNIMPLEMENTED, "a program for grids of threads is launched from the host: it is no single function"};
+  if (options.form == CodeForm::kSource) return compile_source(program, target, options, out);
   PlannedProgram planned;
   const Status decided = plan_program(program, target, options, planned);
   out.artifacts = std::move(planned.stages);

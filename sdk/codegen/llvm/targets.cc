@@ -149,24 +149,6 @@ Status check_runs_here(const Target& target) {
   return {};
 }
 
-std::string Target::fingerprint() const {
-  std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
-  for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
-  for (const int64_t number : {int64_t{vector_bits}, int64_t{vector_registers}, int64_t{scalable_bits},
-                               int64_t{threads}, first_cache, second_cache})
-    out += ";" + std::to_string(number);
-  for (const int64_t number :
-       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.block_shared_bytes,
-        grid.declared_bytes, int64_t{grid.warpgroups}, int64_t{grid.processors}, int64_t{grid.processor_threads},
-        grid.cache_bytes, int64_t{grid.tf32_by_default}, int64_t{grid.libraries.products},
-        int64_t{grid.libraries.convolutions}, grid.libraries.least_product, int64_t{grid.libraries.fft},
-        int64_t{grid.libraries.factorizations}, int64_t{grid.libraries.collectives}})
-    out += has_grid() ? ";" + std::to_string(number) : "";
-  for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
-    out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
-  return out;
-}
-
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {

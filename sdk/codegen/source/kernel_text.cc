@@ -836,10 +836,21 @@ std::vector<Val> KernelWriter::scan_step(const Scan& s, const std::vector<Accumu
   return results;
 }
 
-void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name) {
+std::string comment(std::string text) {
+  for (size_t at = text.find("*/"); at != std::string::npos; at = text.find("*/", at)) text.replace(at, 2, "* ");
+  // A question mark or a backslash may begin what is no part of the comment.
+  for (char& c : text) {
+    if (c == '?' || c == '\\' || c == '\n') c = ' ';
+  }
+  for (size_t at = text.find("/*"); at != std::string::npos; at = text.find("/*", at)) text.replace(at, 2, "/ ");
+  return "/* " + text + " */\n";
+}
+
+void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name, const std::string& ops) {
   Function f(unit);
   KernelWriter(f, kernel).run();
-  unit.add(f.print("static void " + name + "(char *const *buffers, int64_t begin, int64_t end)"));
+  const std::string head = "static void " + name + "(char *const *buffers, int64_t begin, int64_t end)";
+  unit.add((ops.empty() ? "" : comment(ops)) + f.print(head));
 }
 
 }  // namespace collet::codegen::source

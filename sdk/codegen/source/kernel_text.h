@@ -115,7 +115,10 @@ class KernelWriter {
   Blocks blocks_;
 };
 
-/// Adds a kernel to the unit, as a static KernelFunction.
-void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name);
+/// Adds a kernel to the unit, as a static KernelFunction. `ops` names what it computes.
+void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name, const std::string& ops);
+
+/// Returns a comment of C with this text.
+std::string comment(std::string text);
 
 }  // namespace collet::codegen::source

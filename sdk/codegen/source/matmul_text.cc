@@ -339,7 +339,9 @@ class LoopsWriter {
 
 void write_matmul(Unit& unit, const MatmulCall& call, const std::vector<FunctionSource>& sources,
                   const std::string& name) {
-  unit.add(LoopsWriter(unit, call, sources).run(name));
+  LoopsWriter writer(unit, call, sources);
+  const std::string text = writer.run(name);
+  unit.add((call.ops.empty() ? "" : comment(call.ops)) + text);
 }
 
 }  // namespace collet::codegen::source

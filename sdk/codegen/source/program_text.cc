@@ -22,7 +22,7 @@ class EntryWriter {
 
   void run() {
     for (const FunctionSource& s : program_.sources) {
-      if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name);
+      if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name, s.ops);
     }
     for (size_t i = 0; i < plan_.matmuls.size(); ++i)
       write_matmul(unit_, plan_.matmuls[i], program_.sources, "product" + std::to_string(i));
@@ -164,7 +164,7 @@ std::string write_kernels(const std::vector<std::pair<std::string, Kernel>>& ker
   Unit unit(target);
   std::string entries;
   for (const auto& [name, kernel] : kernels) {
-    write_kernel(unit, kernel, name + "_body");
+    write_kernel(unit, kernel, name + "_body", "");
     const std::string head = "void " + name + "(char *const *buffers, int64_t begin, int64_t end)";
     unit.add(head + ";\n" + head + " {\n  " + name + "_body(buffers, begin, end);\n}\n");
   }

@@ -185,7 +185,12 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     options.form = form;
     options.keep_artifacts = keep_artifacts;
     CompiledProgram made;
-    throw_unless_ok(codegen::compile(program, target_, options, made));
+    if constexpr (form == CodeForm::kSource) {
+      options.embed_constants = false;
+      throw_unless_ok(compile_source(program, target_, options, made));
+    } else {
+      throw_unless_ok(codegen::compile(program, target_, options, made));
+    }
     return std::make_unique<Program>(std::move(made), options.name,
                                      std::string(collet_string(program, program->name), program->name.count));
   }

@@ -49,7 +49,13 @@ enum class CodeForm {
   /// UNIMPLEMENTED for programs with routines: compile for a target with `routines` false, so that they are not accepted.
   kOneFunction,
   /// The functions of the launch plan, under their names. The caller interprets the plan and calls them.
-  kFunctions
+  kFunctions,
+  /// The same function as kOneFunction as text: one translation unit of C99 for a compiler that the caller has. Only compile_source
+  /// makes it. The text includes <math.h>, <stdbool.h>, <stdint.h> and <string.h>, and calls functions of the first and the last. It is
+  /// right for compilers that neither contract products and sums of double, nor reorder operations on floats
+  /// (-ffp-contract=off, no -ffast-math), and best for those that assume that floating-point operations set no errno and do not trap.
+  /// Above each kernel stands a comment with the ops that it computes.
+  kSource
 };
 
 /// Threads that run parts of a loop at the same time, for a program that is one function. The layout is that of C.
@@ -86,7 +92,8 @@ const char* schedule_rule_name(uint32_t index);
 /// Object code and how to launch it.
 struct CompiledProgram {
   LaunchPlan plan;
-  std::string object;  ///< an ELF object file, position-independent; for a target with grids, PTX
+  /// An ELF object file, position-independent; for a target with grids, PTX; for CodeForm::kSource, C99.
+  std::string object;
   /// The stages of compilation: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
   Artifacts artifacts;
 };
@@ -94,6 +101,11 @@ struct CompiledProgram {
 /// Compiles a program that check_program accepts. `out.artifacts` is filled after an error, too.
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out);
+
+/// Compiles a program that check_program accepts to source text, in `out.object`, without LLVM. `options.form` is ignored. The
+/// target is a neutral one: it has neither routines nor grids, and one thread.
+Status compile_source(const collet_program* program, const Target& target, const CompileOptions& options,
+                      CompiledProgram& out);
 
 /// Returns `name` as an identifier of C: other characters become '_'. Returns "program" if nothing is left. "_program"
 /// is appended to keywords of C and functions of its library.

@@ -136,6 +136,7 @@ struct MatmulCall {
   /// For each tile of rows of each batch, the columns that are used, [first, end). Empty if all are.
   std::vector<int64_t> first_column, end_column;
   uint64_t batch_rank = 0;
+  std::string ops;  ///< names of the ops that it computes, for messages
 
   /// Returns the number of parts that threads may compute at the same time.
   int64_t jobs() const;

@@ -93,6 +93,12 @@ struct Target {
   std::string fingerprint() const;
 };
 
+/// Return machines of which no more is said than that they have `registers` registers of one f32, or of `lanes`, a power of two.
+/// For code that the compiler of a vendor makes of source text: see CodeForm::kSource. Set the fields that are known: fma, caches,
+/// speeds.
+Target scalar_machine();
+Target vector_machine(int lanes, int registers = 16);
+
 /// Checks a list of feature changes for host_target: features that LLVM reports for this machine's processor, each
 /// after + or -. Returns OK for an empty list, and INVALID_ARGUMENT for an unknown feature, for one to be switched on
 /// that the processor lacks, and for one to be switched off that every processor of the architecture has.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/codegen/target.h>
+
+#include <algorithm>
+
+namespace collet::codegen {
+
+std::string Target::fingerprint() const {
+  std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
+  for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
+  for (const int64_t number : {int64_t{vector_bits}, int64_t{vector_registers}, int64_t{scalable_bits},
+                               int64_t{threads}, first_cache, second_cache})
+    out += ";" + std::to_string(number);
+  for (const int64_t number :
+       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.block_shared_bytes,
+        grid.declared_bytes, int64_t{grid.warpgroups}, int64_t{grid.processors}, int64_t{grid.processor_threads},
+        grid.cache_bytes, int64_t{grid.tf32_by_default}, int64_t{grid.libraries.products},
+        int64_t{grid.libraries.convolutions}, grid.libraries.least_product, int64_t{grid.libraries.fft},
+        int64_t{grid.libraries.factorizations}, int64_t{grid.libraries.collectives}})
+    out += has_grid() ? ";" + std::to_string(number) : "";
+  for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
+    out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
+  return out;
+}
+
+Target scalar_machine() {
+  return vector_machine(1);
+}
+
+Target vector_machine(int lanes, int registers) {
+  constexpr int kLaneBits = 32;
+  Target target;
+  target.triple = "source";
+  target.cpu = lanes > 1 ? "vectors of " + std::to_string(lanes) + " lanes" : "scalar";
+  target.vector_bits = std::max(lanes, 1) * kLaneBits;
+  target.vector_registers = registers;
+  target.routines = false;
+  return target;
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A backend for a device whose compiler takes C. The vendor writes a SourceDevice: memory, copies, and a way to load and to start what
+/// the compiler makes; and says how the compiler is called. This header and kernel_backend.hpp implement all of backend.h with them.
+/// A program becomes one translation unit with one function, see CodeForm::kSource.
+///
+///     collet::kernel::Backend describe() {
+///       collet::kernel::Backend backend;
+///       backend.name = "acme";
+///       backend.open_device = [](uint32_t) { return std::make_unique<AcmeDevice>(); };
+///       collet::codegen::SourceCompiler compiler;
+///       compiler.command = "mycc -O3 -std=c99 -ffp-contract=off -shared -o {out} {in}";
+///       collet::codegen::set_source(&backend, collet::codegen::vector_machine(8), compiler);
+///       return backend;
+///     }
+///     COLLET_KERNEL_BACKEND(describe)
+///
+/// Link with Collet::codegen_core, which needs no LLVM, or with Collet::codegen. C++17.
+
+#include <collet/codegen/code_backend.hpp>
+#include <collet/codegen/source_compiler.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collet::codegen {
+
+/// A device that runs what a compiler makes of C. It implements the memory, the copies and the queues of kernel::Device. Each
+/// kernel::Memory that it returns is the address at which its code finds that memory.
+class SourceDevice : public kernel::Device {
+ public:
+  /// Loads code that the compiler made, and returns a handle of its function `function`, which is not 0. Throws kernel::Error.
+  virtual uint64_t load_code(const std::string& code, const std::string& function) = 0;
+  /// Frees what load_code returned.
+  virtual void free_code(uint64_t handle) noexcept = 0;
+  /// Starts a function. Its type is void function(char* const* slots): the device copies `slots` to memory that it can read and
+  /// passes the address. It gives the function at least 256 KiB of stack. This call may return before the function has ended, see
+  /// kernel::Device::mark. `name`, the name of the program, and `run_id` are for Device::record.
+  virtual void launch(uint64_t handle, const std::vector<uint64_t>& slots, const std::string& name, uint64_t run_id) = 0;
+};
+
+namespace detail {
+
+/// Code of a program that is loaded on a device, with its constants.
+class LoadedSource final : public kernel::DeviceProgram {
+ public:
+  LoadedSource(SourceDevice& device, const std::string& code, const std::string& symbol, const std::vector<char>& constants,
+               std::string name)
+      : device_(device), name_(std::move(name)) {
+    constexpr uint64_t kAlignment = 64;
+    try {
+      if (!constants.empty()) {
+        constants_ = device.allocate(constants.size(), kAlignment);
+        device.write(constants_, 0, constants.data(), constants.size());
+        device.finish();
+      }
+      handle_ = device.load_code(code, symbol);
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+  LoadedSource(const LoadedSource&) = delete;
+  LoadedSource& operator=(const LoadedSource&) = delete;
+  ~LoadedSource() override { give_back(); }
+
+  void launch(kernel::Device& device, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
+    std::vector<uint64_t> slots;
+    slots.reserve(pieces.size() + 1);
+    for (const kernel::Piece& piece : pieces) slots.push_back(piece.memory + piece.offset);
+    slots.push_back(constants_);
+    static_cast<SourceDevice&>(device).launch(handle_, slots, name_, run_id);
+  }
+
+ private:
+  void give_back() noexcept {
+    if (handle_ != 0) device_.free_code(handle_);
+    if (constants_ != kernel::no_memory) device_.free(constants_);
+  }
+
+  SourceDevice& device_;
+  std::string name_;
+  uint64_t handle_ = 0;
+  kernel::Memory constants_ = kernel::no_memory;
+};
+
+/// A program as text, then as code.
+class SourceProgram final : public kernel::WholeProgram {
+ public:
+  SourceProgram(CompiledProgram program, std::string symbol, std::string name)
+      : program_(std::move(program)), symbol_(std::move(symbol)), name_(std::move(name)) {
+    workspace_bytes = program_.plan.workspace_bytes;
+    traffic_bytes = program_.plan.traffic_bytes;
+    kernels = program_.plan.kernels;
+    artifacts = std::move(program_.artifacts);
+  }
+  /// Compiles the text.
+  void compile(const CompilerCache& compiler, bool keep_artifacts) {
+    std::string messages;
+    throw_unless_ok(compiler.compile(program_.object, code_, messages));
+    if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
+    code_bytes = code_->size();
+    resident_bytes = code_bytes + program_.plan.constants.size();
+    program_.object = {};
+  }
+  std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
+    return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, program_.plan.constants, name_);
+  }
+
+ private:
+  CompiledProgram program_;
+  std::string symbol_, name_;
+  std::shared_ptr<const std::string> code_;
+};
+
+class SourceProgramCompiler final : public kernel::ProgramCompiler {
+ public:
+  SourceProgramCompiler(const Target& target, SourceCompiler compiler) : generator_(target), compiler_(std::move(compiler)) {}
+
+  void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
+              collet_verdict* verdicts) const override {
+    generator_.answer(program, ops, count, verdicts);
+  }
+  std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
+                                                std::vector<uint32_t>* rejected) const override {
+    std::unique_ptr<kernel::WholeProgram> made = generator_.compile(program, keep_artifacts, rejected);
+    if (made) static_cast<SourceProgram&>(*made).compile(compiler_, keep_artifacts);
+    return made;
+  }
+
+ private:
+  CodeCompiler<SourceProgram, CodeForm::kSource> generator_;
+  CompilerCache compiler_;
+};
+
+}  // namespace detail
+
+/// Lets the code generator and `compiler` compile for the devices of `backend`, all of which must be SourceDevices. Sets its compiler,
+/// its types (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where
+/// they are empty, the kind and the fingerprint.
+inline void set_source(kernel::Backend* backend, const Target& target, const SourceCompiler& compiler) {
+  backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
+  detail::describe_generator(backend, target);
+  backend->compiler = std::make_shared<detail::SourceProgramCompiler>(target, compiler);
+}
+
+}  // namespace collet::codegen

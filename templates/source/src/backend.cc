@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.h"
+
+namespace acme {
+
+collet::kernel::Backend describe() {
+  collet::kernel::Backend backend;
+  backend.name = "acme";
+  backend.version = "0.1.0";
+  backend.opset = 1;
+  backend.device_kind = "Acme stand-in";
+  backend.fingerprint = ";acme-0";
+  backend.queues = true;
+  backend.open_device = [](uint32_t) { return std::make_unique<Device>(); };
+  // The compiler of the device. This stand-in has that of the host.
+  collet::codegen::SourceCompiler compiler;
+  compiler.command = "cc -std=c99 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -o {out} {in} -lm";
+  // What the device is like: see <collet/codegen/target.h> for what else there is to tell.
+  const collet::codegen::Target target = collet::codegen::vector_machine(8);
+  collet::codegen::set_source(&backend, target, compiler);
+  return backend;
+}
+
+}  // namespace acme
+
+COLLET_KERNEL_BACKEND(acme::describe)
