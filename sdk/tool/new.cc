@@ -342,9 +342,10 @@ void print_next(const Options& options, const fs::path& folder, const std::strin
   const std::string where = config.empty() ? "" : " -DCollet_DIR=" + shell_word(config);
   const char* const what =
       options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
-      : options.style == "source" ? "in C++ whose programs Collet writes as C for the device's compiler, but for a few ops"
-      : options.style == "c"     ? "in C that runs a few ops itself and leaves the rest to the fallback"
-                                 : "in C++ that runs a few ops itself and leaves the rest to the fallback";
+      : options.style == "source"
+          ? "in C++ whose programs Collet writes as C for the device's compiler, but for a few ops"
+      : options.style == "c" ? "in C that runs a few ops itself and leaves the rest to the fallback"
+                             : "in C++ that runs a few ops itself and leaves the rest to the fallback";
   show("{} is there: a backend {}.\n\n", folder.string(), what);
   show("Next:\n");
   show("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);

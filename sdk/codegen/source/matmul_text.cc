@@ -80,7 +80,9 @@ class MicroWriter {
   std::string run(const std::string& name) {
     if (k_.rows > 0) {
       f_.statement("const " + type_ + " *b = (const " + type_ + " *)t->b;");
-      f_.statement("const int64_t depth = t->depth, a_step = t->a_step, b_step = t->b_step, c_step = t->c_step;");
+      const bool has_steps = k_.rows > 1 || k_.by_depth;
+      f_.statement(std::string("const int64_t depth = t->depth, ") + (has_steps ? "a_step = t->a_step, " : "") +
+                   "b_step = t->b_step, c_step = t->c_step;");
       f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + columns_ + "];");
       first_sums();
       if (k_.segmented) {

@@ -121,16 +121,20 @@ Status run(const std::vector<std::string>& words, double seconds, std::string& s
   close(ends[0]);
   if (!ended) kill(-process, SIGKILL);
   status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;  // a host that ignores SIGCHLD has no status for us
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR)
+    continue;  // a host that ignores SIGCHLD has no status for us
   if (ended) return {};
-  return {COLLET_DEADLINE_EXCEEDED, "the compiler '" + words[0] + "' was stopped after " + std::to_string(static_cast<int64_t>(seconds)) + " s"};
+  return {COLLET_DEADLINE_EXCEEDED,
+          "the compiler '" + words[0] + "' was stopped after " + std::to_string(static_cast<int64_t>(seconds)) + " s"};
 }
 
 /// Returns what the first message that names a line of `in` is about: the function of the text, and the ops that it computes.
 std::string place_of(const std::string& messages, const std::string& in, const std::string& text) {
-  const size_t at = messages.find(in + ":");
-  if (at == std::string::npos) return {};
-  const auto line = std::strtoull(messages.c_str() + at + in.size() + 1, nullptr, 10);
+  uint64_t line = 0;
+  for (size_t at = messages.find(in + ":"); line == 0; at = messages.find(in + ":", at + 1)) {
+    if (at == std::string::npos) return {};
+    line = std::strtoull(messages.c_str() + at + in.size() + 1, nullptr, 10);
+  }
   std::istringstream lines(text);
   std::string ops, function, found, last;
   for (uint64_t n = 1; n <= line && std::getline(lines, last); ++n) {
@@ -186,7 +190,8 @@ Status CompilerCache::State::run_command(const std::string& text, std::string& c
   const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                           : status == 0       ? "no output file"
                                               : "exit status " + std::to_string(WEXITSTATUS(status));
-  return {COLLET_INTERNAL, "the compiler '" + words[0] + "' failed, " + how + " " + place_of(messages, in, text) + messages};
+  return {COLLET_INTERNAL,
+          "the compiler '" + words[0] + "' failed, " + how + " " + place_of(messages, in, text) + messages};
 }
 
 Status CompilerCache::State::call(const std::string& text, std::string& code) const {
@@ -204,7 +209,8 @@ Status CompilerCache::State::call(const std::string& text, std::string& code) co
 CompilerCache::CompilerCache(SourceCompiler compiler) : state_(std::make_unique<State>(std::move(compiler))) {}
 CompilerCache::~CompilerCache() = default;
 
-Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std::string>& code, std::string& messages) const {
+Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std::string>& code,
+                              std::string& messages) const {
   const State::Key key = state_->key_of(text);
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -213,7 +219,8 @@ Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std
   const bool on_disk = !state_->compiler.cache_folder.empty();
   std::string made;
   if (!on_disk || !read_file(state_->file_of(key), made)) {
-    COLLET_CODEGEN_TRY(state_->compiler.command.empty() ? state_->call(text, made) : state_->run_command(text, made, messages));
+    COLLET_CODEGEN_TRY(state_->compiler.command.empty() ? state_->call(text, made)
+                                                        : state_->run_command(text, made, messages));
     if (on_disk) {  // renamed, so that no other process reads a part of it; a folder that is full is no error
       const std::string own = state_->file_of(key) + "." + std::to_string(getpid());
       std::error_code error;

@@ -14,9 +14,16 @@ collet::kernel::Backend describe() {
   backend.open_device = [](uint32_t) { return std::make_unique<Device>(); };
   // The compiler of the device. This stand-in has that of the host.
   collet::codegen::SourceCompiler compiler;
-  compiler.command = "cc -std=c99 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -o {out} {in} -lm";
+  compiler.command =
+      "cc -std=c99 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -o {out} {in} "
+      "-lm";
   // What the device is like: see <collet/codegen/target.h> for what else there is to tell.
-  const collet::codegen::Target target = collet::codegen::vector_machine(8);
+  collet::codegen::Target target = collet::codegen::vector_machine(8);
+#if defined(__x86_64__)
+  target.fma = __builtin_cpu_supports("fma") != 0;
+#else
+  target.fma = true;  // a * b + c is one instruction
+#endif
   collet::codegen::set_source(&backend, target, compiler);
   return backend;
 }

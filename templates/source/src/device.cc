@@ -52,7 +52,8 @@ uint64_t Device::load_code(const std::string& code, const std::string& function)
   void* const library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   unlink(path);
   void* const address = library ? dlsym(library, function.c_str()) : nullptr;
-  if (!address) throw Error(COLLET_INTERNAL, "code cannot be loaded: " + std::string(written ? dlerror() : "/tmp is full"));
+  if (!address)
+    throw Error(COLLET_INTERNAL, "code cannot be loaded: " + std::string(written ? dlerror() : "/tmp is full"));
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto handle = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address));
   libraries_[handle] = library;

@@ -19,8 +19,8 @@
 ///
 /// Link with Collet::codegen_core, which needs no LLVM, or with Collet::codegen. C++17.
 
-#include <collet/codegen/code_backend.hpp>
 #include <collet/codegen/source_compiler.h>
+#include <collet/codegen/code_backend.hpp>
 
 #include <memory>
 #include <string>
@@ -40,7 +40,8 @@ class SourceDevice : public kernel::Device {
   /// Starts a function. Its type is void function(char* const* slots): the device copies `slots` to memory that it can read and
   /// passes the address. It gives the function at least 256 KiB of stack. This call may return before the function has ended, see
   /// kernel::Device::mark. `name`, the name of the program, and `run_id` are for Device::record.
-  virtual void launch(uint64_t handle, const std::vector<uint64_t>& slots, const std::string& name, uint64_t run_id) = 0;
+  virtual void launch(uint64_t handle, const std::vector<uint64_t>& slots, const std::string& name,
+                      uint64_t run_id) = 0;
 };
 
 namespace detail {
@@ -48,8 +49,8 @@ namespace detail {
 /// Code of a program that is loaded on a device, with its constants.
 class LoadedSource final : public kernel::DeviceProgram {
  public:
-  LoadedSource(SourceDevice& device, const std::string& code, const std::string& symbol, const std::vector<char>& constants,
-               std::string name)
+  LoadedSource(SourceDevice& device, const std::string& code, const std::string& symbol,
+               const std::vector<char>& constants, std::string name)
       : device_(device), name_(std::move(name)) {
     constexpr uint64_t kAlignment = 64;
     try {
@@ -108,7 +109,8 @@ class SourceProgram final : public kernel::WholeProgram {
     program_.object = {};
   }
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
-    return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, program_.plan.constants, name_);
+    return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, program_.plan.constants,
+                                          name_);
   }
 
  private:
@@ -119,7 +121,8 @@ class SourceProgram final : public kernel::WholeProgram {
 
 class SourceProgramCompiler final : public kernel::ProgramCompiler {
  public:
-  SourceProgramCompiler(const Target& target, SourceCompiler compiler) : generator_(target), compiler_(std::move(compiler)) {}
+  SourceProgramCompiler(const Target& target, SourceCompiler compiler)
+      : generator_(target), compiler_(std::move(compiler)) {}
 
   void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
               collet_verdict* verdicts) const override {
