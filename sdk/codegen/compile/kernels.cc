@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "sdk/codegen/compile/compiler.h"
@@ -121,13 +122,24 @@ FunctionId Compiler::add_function(FunctionSource source) {
 
 std::string Compiler::names_of(const std::vector<NodeId>& nodes) const {
   constexpr size_t kMost = 8;
+  std::vector<NodeId> all;
+  std::set<NodeId> seen;
+  // Operands that are not in memory are computed where they are read; they come first.
+  const std::function<void(NodeId)> visit = [&](NodeId n) {
+    if (all.size() > kMost || !seen.insert(n).second) return;
+    for (const ValueId v : graph_.nodes[n].operands) {
+      if (graph_.values[v].def != kNone && !is_input(v)) visit(graph_.values[v].def);
+    }
+    all.push_back(n);
+  };
+  for (const NodeId n : nodes) visit(n);
   std::string out;
-  for (size_t i = 0; i < nodes.size() && i < kMost; ++i) {
-    const collet_op* const op = graph_.nodes[nodes[i]].op;
-    out += (i == 0 ? "" : ", ") + std::string(collet_op_name(graph_.nodes[nodes[i]].opcode));
+  for (size_t i = 0; i < all.size() && i < kMost; ++i) {
+    const collet_op* const op = graph_.nodes[all[i]].op;
+    out += (i == 0 ? "" : ", ") + std::string(collet_op_name(graph_.nodes[all[i]].opcode));
     if (op && op->name.count) out += " '" + std::string(collet_string(program_, op->name), op->name.count) + "'";
   }
-  return nodes.size() > kMost ? out + " and " + std::to_string(nodes.size() - kMost) + " more" : out;
+  return all.size() > kMost ? out + " and more" : out;
 }
 
 bool Compiler::is_fixed(const KernelPlan& k) const {

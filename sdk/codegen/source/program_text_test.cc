@@ -204,7 +204,7 @@ void compare_with_golden(const std::string& text, const std::string& name) {
 }
 
 TEST(ProgramText, OfAnElementwiseProgram_IsThatOfItsFile) {
-  compare_with_golden(text_of_division(), "division.c");
+  compare_with_golden(text_of_division(), "division.c.txt");
 }
 
 TEST(ProgramText, OfASoftmax_IsThatOfItsFile) {
@@ -219,7 +219,7 @@ TEST(ProgramText, OfASoftmax_IsThatOfItsFile) {
   e.results({e.binary(COLLET_OP_DIVIDE, powers, e.broadcast(sum, {6, 200}, {0}))});
   CompiledProgram program;
   ASSERT_TRUE(compile_source(builder.finish(), vector_machine(8), CompileOptions(), program).ok());
-  compare_with_golden(program.object, "softmax.c");
+  compare_with_golden(program.object, "softmax.c.txt");
 }
 
 TEST(ProgramText, OfAProduct_IsThatOfItsFile) {
@@ -232,7 +232,7 @@ TEST(ProgramText, OfAProduct_IsThatOfItsFile) {
   e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_BF16, {40, 50}, {a, b}, attrs)});
   CompiledProgram program;
   ASSERT_TRUE(compile_source(builder.finish(), vector_machine(8), CompileOptions(), program).ok());
-  compare_with_golden(program.object, "product.c");
+  compare_with_golden(program.object, "product.c.txt");
 }
 
 }  // namespace
