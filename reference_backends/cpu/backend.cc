@@ -38,6 +38,7 @@ struct collet_backend_instance {
   bool fuse = true;
   bool is_virtual = false;  ///< compiles only; the processor need not be this machine's
   bool is_ahead = false;    ///< compiles functions for C programs ahead of time; there is no JIT
+  bool is_source = false;   ///< what it makes ahead of time is C
   bool as_function = false;
   bool verify = false;
   std::vector<std::string> rules_off;
@@ -95,7 +96,9 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     auto instance = std::make_unique<collet_backend_instance>();
     codegen::Target& target = instance->target;
     Status described;
-    if (chosen.is_ahead) {
+    if (chosen.is_source) {
+      described = codegen::source_target(chosen.cpu, target);
+    } else if (chosen.is_ahead) {
       described = codegen::cross_target(chosen.cpu, target);
     } else if (chosen.cpu.empty()) {
       target = codegen::host_target(chosen.features);
@@ -104,6 +107,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     }
     if (!described.ok()) return fail(error, described);
     instance->is_ahead = chosen.is_ahead;
+    instance->is_source = chosen.is_source;
     instance->ahead = chosen.ahead;
     instance->as_function = chosen.as_function || chosen.is_ahead;
     if (instance->as_function) {
@@ -279,15 +283,21 @@ Status make_files(const collet_backend_instance& instance, const collet_program*
   entry.name = options.name + "_slots";
   entry.keep_artifacts = keep_artifacts;
   codegen::CompiledProgram made;
+  if (instance.is_source) entry.form = codegen::CodeForm::kSource;
   const Status compiled = codegen::compile(program, instance.target, entry, made);
   executable.artifacts = std::move(made.artifacts);
   COLLET_CODEGEN_TRY(compiled);
-  std::string archive;
-  COLLET_CODEGEN_TRY(codegen::make_archive(made.object, options.name + ".o", archive));
   executable.artifacts.emplace_back(options.name + ".h",
                                     codegen::c_header(program, made.plan, options, instance.target));
-  executable.artifacts.emplace_back(options.name + ".o", std::move(made.object));
-  executable.artifacts.emplace_back(options.name + ".a", std::move(archive));
+  if (instance.is_source) {
+    std::erase_if(executable.artifacts, [](const auto& file) { return file.first == "program.c"; });
+    executable.artifacts.emplace_back(options.name + ".c", std::move(made.object));
+  } else {
+    std::string archive;
+    COLLET_CODEGEN_TRY(codegen::make_archive(made.object, options.name + ".o", archive));
+    executable.artifacts.emplace_back(options.name + ".o", std::move(made.object));
+    executable.artifacts.emplace_back(options.name + ".a", std::move(archive));
+  }
   if (!options.embed_constants)
     executable.artifacts.emplace_back(options.name + ".weights",
                                       std::string(made.plan.constants.data(), made.plan.constants.size()));

@@ -107,7 +107,7 @@ Status read_rule(const std::string& name, const std::string& value, OpenOptions&
 /// True for the names of targets for which code can be compiled ahead of time.
 bool is_architecture(const std::string& target) {
   const std::string name = target.substr(0, target.find(':'));
-  return name == "x86_64" || name == "aarch64" || name == "riscv64";
+  return name == "x86_64" || name == "aarch64" || name == "riscv64" || name == "c";
 }
 
 /// An option of open, and the environment variable that sets it if the option is not given.
@@ -143,8 +143,10 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
   if (given->target && std::strcmp(given->target, "host") != 0) {
     codegen::Target target;
     out.is_ahead = is_architecture(given->target);
-    const Status s =
-        out.is_ahead ? codegen::cross_target(given->target, target) : codegen::named_target(given->target, target);
+    out.is_source = out.is_ahead && given->target[0] == 'c';
+    const Status s = out.is_source  ? codegen::source_target(given->target, target)
+                     : out.is_ahead ? codegen::cross_target(given->target, target)
+                                    : codegen::named_target(given->target, target);
     if (!s.ok()) return {s.code(), "cpu: target: " + s.message() + "; \"host\" is this machine's own"};
     out.cpu = given->target;
     out.is_virtual = true;

@@ -25,6 +25,7 @@ struct OpenOptions {
   bool verify = false;                 ///< check kernels after each stage, to find mistakes of the compiler
   bool as_function = false;            ///< compile a program to one function, for one thread and without routines
   bool is_ahead = false;               ///< compile object files and C headers ahead of time, for the architecture `cpu`
+  bool is_source = false;              ///< C in place of object files: `cpu` is the name of a codegen::source_target
 
   /// The options of ahead-of-time compilation.
   struct Ahead {

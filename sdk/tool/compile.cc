@@ -32,7 +32,7 @@ using conformance::Session;
 
 struct Options {
   std::string file, target, name, weights = "embed", output = ".", json;
-  std::vector<std::string> emit = {"object", "header"};
+  std::vector<std::string> emit;
   int threads = 1;
   ElidedChoice elided{COLLET_ELIDED_REFUSE};
 };
@@ -42,7 +42,7 @@ struct Form {
   const char* name;
   const char* extension;
 };
-constexpr Form kForms[] = {{"object", ".o"}, {"header", ".h"}, {"archive", ".a"}, {"assembly", ".s"}, {"llvm", ".ll"}};
+constexpr Form kForms[] = {{"object", ".o"}, {"header", ".h"}, {"archive", ".a"}, {"assembly", ".s"}, {"llvm", ".ll"}, {"c", ".c"}};
 
 /// A temporary folder that the destructor removes.
 class ScratchFolder {
@@ -143,7 +143,7 @@ int compile(const Options& options) {
     const auto is = [&](const Form& f) { return form == f.name; };
     if (std::none_of(std::begin(kForms), std::end(kForms), is))
       return report(kUsage, fmt::format("compile: --emit: there is no form '{}': there are object, header, archive, "
-                                        "assembly and llvm",
+                                        "assembly, llvm and c",
                                         form));
   }
   if (const Status status = make_folder(options.output); !status.ok()) return report(status);
@@ -171,11 +171,12 @@ Action add_compile(CLI::App& verb) {
   auto options = std::make_shared<Options>();
   verb.add_option("FILE", options->file, "The program; - is stdin")->type_name("FILE")->required();
   verb.add_option("--target", options->target,
-                  "x86_64, aarch64 or riscv64, for Linux; behind a colon, a processor by LLVM's name: x86_64:znver4")
+                  "x86_64, aarch64 or riscv64, for Linux; behind a colon, a processor by LLVM's name: x86_64:znver4. "
+                  "Or c, C99 for any compiler; c:8 for one that makes vectors of 8 numbers")
       ->type_name("ARCH[:CPU]")
       ->required();
   verb.add_option("--emit", options->emit,
-                  "What to write: object, header, archive, assembly, llvm; object,header unless told")
+                  "What to write: object, header, archive, assembly, llvm; c for the target c; object,header or c,header unless told")
       ->delimiter(',')
       ->type_name("FORM,...");
   verb.add_option("--name", options->name, "The name of the function and the files; that of the program unless told")
@@ -192,7 +193,11 @@ Action add_compile(CLI::App& verb) {
   verb.add_option("--output", options->output, "The folder to write to")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON; - is stdout")->type_name("FILE");
   add_elided_option(verb, options->elided);
-  return [options] { return compile(*options); };
+  return [options] {
+    const bool as_source = options->target == "c" || options->target.starts_with("c:");
+    if (options->emit.empty()) options->emit = {as_source ? "c" : "object", "header"};
+    return compile(*options);
+  };
 }
 
 }  // namespace collet::tool

@@ -2,6 +2,7 @@
 #include <collet/codegen/target.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace collet::codegen {
 
@@ -25,6 +26,18 @@ std::string Target::fingerprint() const {
 
 Target scalar_machine() {
   return vector_machine(1);
+}
+
+Status source_target(const std::string& name, Target& out) {
+  int lanes = 1;
+  if (name != "c") {
+    const char* const end = name.data() + name.size();
+    const bool is_number = name.starts_with("c:") && std::from_chars(name.data() + 2, end, lanes).ptr == end;
+    if (!is_number || lanes < 1 || lanes > 64 || (lanes & (lanes - 1)) != 0)
+      return {COLLET_NOT_FOUND, "'" + name + "' is neither c nor c: and a power of two, the lanes of a vector"};
+  }
+  out = vector_machine(lanes);
+  return {};
 }
 
 Target vector_machine(int lanes, int registers) {

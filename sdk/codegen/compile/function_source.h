@@ -52,7 +52,7 @@ struct FunctionSource {
   /// True for a function that has the same name and the same code in all programs that use it.
   bool shared = false;
   /// The ops that it was made for, as messages name them.
-  std::string ops;
+  std::string ops = {};
 };
 
 }  // namespace collet::codegen

@@ -99,6 +99,9 @@ struct Target {
 Target scalar_machine();
 Target vector_machine(int lanes, int registers = 16);
 
+/// Describes such a machine by a name: "c" for scalar_machine, "c:8" for vector_machine(8). Returns NOT_FOUND for other names.
+Status source_target(const std::string& name, Target& out);
+
 /// Checks a list of feature changes for host_target: features that LLVM reports for this machine's processor, each
 /// after + or -. Returns OK for an empty list, and INVALID_ARGUMENT for an unknown feature, for one to be switched on
 /// that the processor lacks, and for one to be switched off that every processor of the architecture has.
