@@ -42,7 +42,8 @@ struct Form {
   const char* name;
   const char* extension;
 };
-constexpr Form kForms[] = {{"object", ".o"}, {"header", ".h"}, {"archive", ".a"}, {"assembly", ".s"}, {"llvm", ".ll"}, {"c", ".c"}};
+constexpr Form kForms[] = {{"object", ".o"},   {"header", ".h"}, {"archive", ".a"},
+                           {"assembly", ".s"}, {"llvm", ".ll"},  {"c", ".c"}};
 
 /// A temporary folder that the destructor removes.
 class ScratchFolder {
@@ -176,7 +177,8 @@ Action add_compile(CLI::App& verb) {
       ->type_name("ARCH[:CPU]")
       ->required();
   verb.add_option("--emit", options->emit,
-                  "What to write: object, header, archive, assembly, llvm; c for the target c; object,header or c,header unless told")
+                  "What to write: object, header, archive, assembly, llvm; c for the target c; object,header or "
+                  "c,header unless told")
       ->delimiter(',')
       ->type_name("FORM,...");
   verb.add_option("--name", options->name, "The name of the function and the files; that of the program unless told")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/source/kernel_text.h"
 
+#include <collet/program.h>
 #include <collet/types.h>
 
 #include <algorithm>
@@ -355,6 +356,7 @@ void KernelWriter::nest(size_t l) {
     return nest(l + 1);
   }
   if (l + 1 == k_.outer && outer_strips_pay()) return outer_strips(l, from, to);
+  if (tests_strips(l)) return tested_strips(l, from, to);
   loop_over(l, from, to, l + 1 == k_.outer && k_.outer == k_.loops.size() && is_independent());
 }
 
@@ -364,6 +366,61 @@ void KernelWriter::loop_over(size_t l, const std::string& from, const std::strin
   compute(l + 1, 0);
   nest(l + 1);
   f_.close();
+}
+
+bool KernelWriter::tests_strips(size_t l) const {
+  if (l + 1 != k_.loops.size() || k_.outer != k_.loops.size() || k_.lanes < 2 || k_.lane_loop != l ||
+      k_.loops[l].size < kStrip)
+    return false;
+  if (!is_independent()) return false;
+  bool found = false;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& e = k_.exprs[k];
+    if (e.op == ExprOp::kWhile) return false;
+    const bool reduces = e.opcode == COLLET_OP_SINE || e.opcode == COLLET_OP_COSINE || e.opcode == COLLET_OP_TAN;
+    found = found || (e.op == ExprOp::kOp && reduces && !is_complex(e.type) &&
+                      passes_.level_of(static_cast<ExprId>(k)) == l + 1);
+  }
+  return found;
+}
+
+void KernelWriter::tested_strips(size_t l, const std::string& from, const std::string& to) {
+  const std::string j = "j" + std::to_string(l), strip = text(kStrip);
+  std::string whole = text(k_.loops[l].size / kStrip * kStrip);
+  if (l == 0) {
+    whole = "whole";
+    f_.statement("const int64_t whole = begin + (end - begin) / " + strip + " * " + strip + ";");
+  }
+  const auto each = [&](bool independent, const std::function<void()>& inside) {
+    if (independent) f_.statement("INDEPENDENT");
+    f_.open("for (int64_t l = 0; l < " + strip + "; ++l)");
+    loops_[l] = "(" + j + " + l)";
+    inside();
+    f_.close();
+  };
+  const auto points = [&] {
+    compute(l + 1, 0);
+    point();
+  };
+  f_.open("for (int64_t " + j + " = " + from + "; " + j + " < " + whole + "; " + j + " += " + strip + ")");
+  f_.statement("bool large = false;");
+  each(false, [&] {
+    std::vector<Id> tests;
+    f_.large.tests = &tests;
+    compute(l + 1, 0);
+    f_.large.tests = nullptr;
+    for (const Id test : tests) f_.statement("large |= $a0;", {test});
+  });
+  f_.open("if (large)");
+  each(false, points);
+  f_.close();
+  f_.open("else");
+  f_.large.unlikely = true;
+  each(true, points);
+  f_.large.unlikely = false;
+  f_.close();
+  f_.close();
+  if (l == 0 || k_.loops[l].size % kStrip != 0) loop_over(l, whole, to, false);
 }
 
 bool KernelWriter::outer_strips_pay() const {

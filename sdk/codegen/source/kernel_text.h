@@ -75,6 +75,10 @@ class KernelWriter {
   void point();
   void loop_over(size_t l, const std::string& from, const std::string& to, bool is_independent);
   bool is_independent() const;
+  /// True if the loop, the last one, has functions with a branch for large arguments, with which compilers would make no vectors.
+  bool tests_strips(size_t l) const;
+  /// Writes a loop in strips: those without large arguments have no branch.
+  void tested_strips(size_t l, const std::string& from, const std::string& to);
   bool outer_strips_pay() const;
   void outer_strips(size_t l, const std::string& from, const std::string& to);
   void store(const Store& s);

@@ -204,15 +204,20 @@ const auto& entry(const Table& table, const std::string& name) {
 
 F real_function(const std::string& name, F x, const F* y) {
   const std::string type = x.type();
-  const std::string& called = x.f->unit.helper(name + (x.wide() ? "_f64" : "_f32"), [&] {
-    Function g(x.f->unit);
+  const bool reduces = name == "sin" || name == "cos" || name == "tan";
+  Function* const f = x.f;
+  if (reduces && f->large.tests) f->large.tests->push_back((magnitude(x) > x.like(elementary::small_limit(x))).v);
+  const bool near = reduces && f->large.unlikely;
+  const std::string own = name + (near ? "_near" : "") + (x.wide() ? "_f64" : "_f32");
+  const std::string& called = f->unit.helper(own, [&] {
+    Function g(f->unit);
+    g.large.unlikely = near;
     const F a(&g, g.constant(type, "x")), b(&g, g.constant(type, "y"));
     const Real& row = entry(kReal, name);
     g.statement("return $a0;", {(y ? row.two(a, b) : row.one(a)).v});
-    return g.print("static inline " + type + " " + name + (x.wide() ? "_f64" : "_f32") + "(" + type + " x" +
-                   (y ? ", " + type + " y)" : ")"));
+    return g.print("static inline " + type + " " + own + "(" + type + " x" + (y ? ", " + type + " y)" : ")"));
   });
-  return {x.f, y ? x.f->call(type, called, {x.v, y->v}) : x.f->call(type, called, {x.v})};
+  return {f, y ? f->call(type, called, {x.v, y->v}) : f->call(type, called, {x.v})};
 }
 
 C complex_function(const std::string& name, C x, const C* y) {
@@ -248,6 +253,7 @@ const std::string& of_bits(Unit& unit, bool wide) {
 
 elementary::Quarter<F> reduce_quarter(F x) {
   Function* const f = x.f;
+  if (f->large.unlikely) return elementary::reduce_small(x);
   const std::string width = x.wide() ? "64" : "32";
   const Id y = f->call("struct quarter_f" + width, reduction(f->unit, x.wide()), {x.v});
   return {{f, f->value(x.type(), "$v0.r", {y})},

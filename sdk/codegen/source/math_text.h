@@ -189,7 +189,7 @@ inline F scale(F x, F n) {
   return x * from_bits(n, half << digits) * from_bits(n, (sum - half) << digits);
 }
 
-/// Reduces x modulo pi / 2.
+/// Reduces x modulo pi / 2. Large numbers take a branch, unless there are none.
 elementary::Quarter<F> reduce_quarter(F x);
 
 // What <collet/complex_functions.hpp> asks of its user.

@@ -75,10 +75,10 @@ std::vector<std::string> words_of(const std::string& command, const std::string&
   return words;
 }
 
-/// Reads what a process writes until it closes the pipe. Returns false if that takes longer than `seconds`.
-bool read_until_closed(int pipe, double seconds, std::string& out) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+using Clock = std::chrono::steady_clock;
+
+/// Reads what a process writes until it closes the pipe. Returns false if it does not until `end`.
+bool read_until_closed(int pipe, Clock::time_point end, std::string& out) {
   for (char buffer[4096];;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return false;
@@ -117,12 +117,20 @@ Status run(const std::vector<std::string>& words, double seconds, std::string& s
     return {error == ENOENT ? COLLET_NOT_FOUND : COLLET_RESOURCE_EXHAUSTED,
             "the compiler '" + words[0] + "' does not start: " + std::strerror(error)};
   }
-  const bool ended = read_until_closed(ends[0], seconds, said);
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  bool ended = read_until_closed(ends[0], end, said);
   close(ends[0]);
-  if (!ended) kill(-process, SIGKILL);
   status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR)
-    continue;  // a host that ignores SIGCHLD has no status for us
+  // A process may close its output and go on. A host that ignores SIGCHLD leaves no status for us.
+  for (pid_t found = 0; ended && (found == 0 || (found < 0 && errno == EINTR));) {
+    found = waitpid(process, &status, WNOHANG);
+    if (found == 0) usleep(500);
+    ended = found != 0 || Clock::now() < end;
+  }
+  if (!ended) {
+    kill(-process, SIGKILL);
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  }
   if (ended) return {};
   return {COLLET_DEADLINE_EXCEEDED,
           "the compiler '" + words[0] + "' was stopped after " + std::to_string(static_cast<int64_t>(seconds)) + " s"};

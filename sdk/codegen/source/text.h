@@ -60,6 +60,12 @@ class Function {
 
   Unit& unit;
 
+  /// What functions do that take another way for large arguments, such as sines: see reduce_quarter.
+  struct Large {
+    bool unlikely = false;             ///< arguments are not large
+    std::vector<Id>* tests = nullptr;  ///< gets values that are true for large arguments
+  } large;
+
   /// Adds a value. `reads`: it depends on memory or variables that statements change, so it is computed before the next
   /// statement.
   Id value(const std::string& type, const std::string& format, std::vector<Id> args = {}, Level level = Level::kPrimary,
