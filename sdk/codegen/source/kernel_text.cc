@@ -83,6 +83,17 @@ void KernelWriter::run() {
   nest(0);
 }
 
+void KernelWriter::compare(const ScalarBody& b, const std::vector<uint32_t>& types) {
+  std::vector<Val> arguments;
+  for (size_t k = 0; k < types.size(); ++k) {
+    const std::string n = std::to_string(k), pointee = "const " + memory_type(types[k]) + " *";
+    const Id array = f_.named("b" + n, pointee, "(" + pointee + ")buffers[" + n + "]");
+    for (const char* const side : {"i", "j"})
+      arguments.push_back(element(types[k], array, f_.constant("int64_t", side), kNoId));
+  }
+  f_.statement("return $a0;", {body(b, arguments)[0].v});
+}
+
 void KernelWriter::open(const std::string& buffers) {
   declare_buffers(buffers);
 }
@@ -891,6 +902,12 @@ std::vector<Val> KernelWriter::scan_step(const Scan& s, const std::vector<Accumu
   if (s.fresh) changes.emplace_back(begun, started);
   for (const auto& [name, x] : changes) f_.statement(name + " = $v0;", {x});
   return results;
+}
+
+void write_comparator(Unit& unit, const ScalarBody& body, const std::vector<uint32_t>& types, const std::string& name) {
+  Function f(unit);
+  KernelWriter(f, Kernel()).compare(body, types);
+  unit.add(f.print("static uint8_t " + name + "(char *const *buffers, int64_t i, int64_t j)"));
 }
 
 std::string comment(std::string text) {

@@ -27,6 +27,9 @@ class KernelWriter {
   /// Writes the body of a KernelFunction whose parameters are `buffers`, `begin` and `end`.
   void run();
 
+  /// Writes the body of a CompareFunction whose parameters are `buffers`, `i` and `j`. The kernel is empty.
+  void compare(const ScalarBody& b, const std::vector<uint32_t>& types);
+
   /// For kernels without inner loops, reductions and stores: declares the buffers, of which `buffers` is the table.
   void open(const std::string& buffers);
   /// Returns the value of `wanted` where the loops have these variables, and loads from buffer `product` give `value`.
@@ -121,6 +124,9 @@ class KernelWriter {
 
 /// Adds a kernel to the unit, as a static KernelFunction. `ops` names what it computes.
 void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name, const std::string& ops);
+
+/// Adds a comparator to the unit, as a static CompareFunction.
+void write_comparator(Unit& unit, const ScalarBody& body, const std::vector<uint32_t>& types, const std::string& name);
 
 /// Returns a comment of C with this text.
 std::string comment(std::string text);

@@ -14,6 +14,13 @@ namespace {
 using source::Function;
 using source::Unit;
 
+constexpr const char* kRoutines = R"(/* What the caller supplies: runs routine `number` of the program on its places. */
+struct routines {
+  void (*run)(const struct routines *routines, int64_t number, char *const *places,
+              uint8_t (*compare)(char *const *buffers, int64_t i, int64_t j));
+};
+)";
+
 /// Writes the function that runs a launch plan.
 class EntryWriter {
  public:
@@ -23,11 +30,18 @@ class EntryWriter {
   void run() {
     for (const FunctionSource& s : program_.sources) {
       if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name, s.ops);
+      if (const auto* const order = std::get_if<Comparator>(&s.body))
+        write_comparator(unit_, order->body, order->types, s.name);
     }
     for (size_t i = 0; i < plan_.matmuls.size(); ++i)
       write_matmul(unit_, plan_.matmuls[i], program_.sources, "product" + std::to_string(i));
     if (options_.embed_constants && !plan_.constants.empty())
       f_.statement("char *const constants = (char *)constant_bytes.bytes;");
+    if (!plan_.routines.empty()) {
+      unit_.helper("struct routines", [] { return std::string(kRoutines); });
+      f_.statement("const struct routines *const routines = (const struct routines *)slots[" +
+                   std::to_string(constant_slot(plan_) + 1) + "];");
+    }
     steps(plan_.steps);
     f_.statement("(void)slots;");
     std::string text = f_.print("void " + options_.name + "(char *const *slots)");
@@ -75,6 +89,14 @@ class EntryWriter {
         f_.open("for (int64_t block = 0; block < " + range + "; ++block)");
         for (const Step& inner : step.children[0]) block_step(inner);
         return f_.close();
+      case StepKind::kRoutine: {
+        const FunctionId compare = plan_.routines[step.call].compare;
+        f_.open("");
+        f_.statement("char *const places[] = {" + places(step) + "};");
+        f_.statement("routines->run(routines, " + std::to_string(step.call) + ", places, " +
+                     (compare == kNoFunction ? "0" : name(compare)) + ");");
+        return f_.close();
+      }
       case StepKind::kCopy:
         // Both places may be the same memory.
         return f_.statement("memmove(" + place(step, 1) + ", " + place(step, 0) + ", " + std::to_string(step.bytes) +
@@ -137,12 +159,8 @@ class EntryWriter {
 
 }  // namespace
 
-Status write_program(const PlannedProgram& program, const CompileOptions& options, const Target& target,
-                     std::string& out) {
-  if (!program.plan.routines.empty()) {
-    return {COLLET_UNIMPLEMENTED,
-            std::string("no source text is made for ") + collet_op_name(program.plan.routines[0].opcode)};
-  }
+void write_program(const PlannedProgram& program, const CompileOptions& options, const Target& target,
+                   std::string& out) {
   Unit unit(target);
   if (options.embed_constants && !program.plan.constants.empty()) {
     std::string bytes;
@@ -157,7 +175,6 @@ Status write_program(const PlannedProgram& program, const CompileOptions& option
   }
   EntryWriter(program, options, unit).run();
   out = unit.text();
-  return {};
 }
 
 std::string write_kernels(const std::vector<std::pair<std::string, Kernel>>& kernels, const Target& target) {

@@ -24,6 +24,7 @@ collet::kernel::Backend describe() {
 #else
   target.fma = true;  // a * b + c is one instruction
 #endif
+  target.routines = true;  // only for a device that runs code in this process, as this stand-in does
   collet::codegen::set_source(&backend, target, compiler);
   return backend;
 }

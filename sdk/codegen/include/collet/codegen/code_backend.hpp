@@ -160,7 +160,7 @@ template <class Program, CodeForm form>
 class CodeCompiler final : public kernel::ProgramCompiler {
  public:
   explicit CodeCompiler(Target target) : target_(std::move(target)) {
-    target_.routines = false;
+    if (form != CodeForm::kSource) target_.routines = false;
     target_.threads = 1;
   }
 
@@ -195,6 +195,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
                                      std::string(collet_string(program, program->name), program->name.count));
   }
   const char* pattern(uint32_t index) const override {
+    if (form == CodeForm::kSource) return target_.routines ? routine_composite(index) : nullptr;
     return target_.has_grid() && target_.grid.libraries.factorizations ? library_composite(index) : nullptr;
   }
 

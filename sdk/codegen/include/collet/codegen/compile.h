@@ -54,7 +54,8 @@ enum class CodeForm {
   /// makes it. The text includes <math.h>, <stdbool.h>, <stdint.h> and <string.h>, and calls functions of the first and the last. It is
   /// right for compilers that neither contract products and sums of double, nor reorder operations on floats
   /// (-ffp-contract=off, no -ffast-math), and best for those that assume that floating-point operations set no errno and do not trap.
-  /// Above each kernel stands a comment with the ops that it computes.
+  /// Above each kernel stands a comment with the ops that it computes. For a target with `routines`, the slot behind that of the
+  /// constants, which is there in any case, is HostRoutines::table.
   kSource
 };
 
@@ -103,7 +104,7 @@ Status compile(const collet_program* program, const Target& target, const Compil
                CompiledProgram& out);
 
 /// Compiles a program that check_program accepts to source text, in `out.object`, without LLVM. `options.form` is ignored. The
-/// target is a neutral one: it has neither routines nor grids, and one thread.
+/// target is a neutral one: it has no grids, and one thread.
 Status compile_source(const collet_program* program, const Target& target, const CompileOptions& options,
                       CompiledProgram& out);
 

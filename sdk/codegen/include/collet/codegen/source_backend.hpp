@@ -19,6 +19,7 @@
 ///
 /// Link with Collet::codegen_core, which needs no LLVM, or with Collet::codegen. C++17.
 
+#include <collet/codegen/host_routines.h>
 #include <collet/codegen/source_compiler.h>
 #include <collet/codegen/code_backend.hpp>
 
@@ -46,13 +47,15 @@ class SourceDevice : public kernel::Device {
 
 namespace detail {
 
-/// Code of a program that is loaded on a device, with its constants.
+/// Code of a program that is loaded on a device, with its constants and its routines.
 class LoadedSource final : public kernel::DeviceProgram {
  public:
   LoadedSource(SourceDevice& device, const std::string& code, const std::string& symbol,
-               const std::vector<char>& constants, std::string name)
-      : device_(device), name_(std::move(name)) {
+               std::shared_ptr<const LaunchPlan> plan, std::string name)
+      : device_(device), plan_(std::move(plan)), name_(std::move(name)) {
     constexpr uint64_t kAlignment = 64;
+    const std::vector<char>& constants = plan_->constants;
+    if (!plan_->routines.empty()) throw_unless_ok(HostRoutines::create(*plan_, routines_));
     try {
       if (!constants.empty()) {
         constants_ = device.allocate(constants.size(), kAlignment);
@@ -74,6 +77,7 @@ class LoadedSource final : public kernel::DeviceProgram {
     slots.reserve(pieces.size() + 1);
     for (const kernel::Piece& piece : pieces) slots.push_back(piece.memory + piece.offset);
     slots.push_back(constants_);
+    slots.push_back(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(routines_ ? routines_->table() : nullptr)));
     static_cast<SourceDevice&>(device).launch(handle_, slots, name_, run_id);
   }
 
@@ -84,6 +88,8 @@ class LoadedSource final : public kernel::DeviceProgram {
   }
 
   SourceDevice& device_;
+  std::shared_ptr<const LaunchPlan> plan_;
+  std::unique_ptr<HostRoutines> routines_;
   std::string name_;
   uint64_t handle_ = 0;
   kernel::Memory constants_ = kernel::no_memory;
@@ -93,29 +99,29 @@ class LoadedSource final : public kernel::DeviceProgram {
 class SourceProgram final : public kernel::WholeProgram {
  public:
   SourceProgram(CompiledProgram program, std::string symbol, std::string name)
-      : program_(std::move(program)), symbol_(std::move(symbol)), name_(std::move(name)) {
-    workspace_bytes = program_.plan.workspace_bytes;
-    traffic_bytes = program_.plan.traffic_bytes;
-    kernels = program_.plan.kernels;
-    artifacts = std::move(program_.artifacts);
+      : text_(std::move(program.object)), symbol_(std::move(symbol)), name_(std::move(name)) {
+    workspace_bytes = program.plan.workspace_bytes;
+    traffic_bytes = program.plan.traffic_bytes;
+    kernels = program.plan.kernels;
+    artifacts = std::move(program.artifacts);
+    plan_ = std::make_shared<const LaunchPlan>(std::move(program.plan));
   }
   /// Compiles the text.
   void compile(const CompilerCache& compiler, bool keep_artifacts) {
     std::string messages;
-    throw_unless_ok(compiler.compile(program_.object, code_, messages));
+    throw_unless_ok(compiler.compile(text_, code_, messages));
     if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
     code_bytes = code_->size();
-    resident_bytes = code_bytes + program_.plan.constants.size();
-    program_.object = {};
+    resident_bytes = code_bytes + plan_->constants.size();
+    text_ = {};
   }
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
-    return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, program_.plan.constants,
-                                          name_);
+    return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, plan_, name_);
   }
 
  private:
-  CompiledProgram program_;
-  std::string symbol_, name_;
+  std::string text_, symbol_, name_;
+  std::shared_ptr<const LaunchPlan> plan_;
   std::shared_ptr<const std::string> code_;
 };
 
@@ -134,6 +140,7 @@ class SourceProgramCompiler final : public kernel::ProgramCompiler {
     if (made) static_cast<SourceProgram&>(*made).compile(compiler_, keep_artifacts);
     return made;
   }
+  const char* pattern(uint32_t index) const override { return generator_.pattern(index); }
 
  private:
   CodeCompiler<SourceProgram, CodeForm::kSource> generator_;
@@ -145,6 +152,8 @@ class SourceProgramCompiler final : public kernel::ProgramCompiler {
 /// Lets the code generator and `compiler` compile for the devices of `backend`, all of which must be SourceDevices. Sets its compiler,
 /// its types (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where
 /// they are empty, the kind and the fingerprint.
+/// With `target.routines`, sorts, FFT, random bits and factorizations are routines of this library: the code must run in this
+/// process, on its memory.
 inline void set_source(kernel::Backend* backend, const Target& target, const SourceCompiler& compiler) {
   backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
   detail::describe_generator(backend, target);

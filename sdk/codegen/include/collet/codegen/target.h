@@ -95,7 +95,7 @@ struct Target {
 
 /// Return machines of which no more is said than that they have `registers` registers of one f32, or of `lanes`, a power of two.
 /// For code that the compiler of a vendor makes of source text: see CodeForm::kSource. Set the fields that are known: fma, caches,
-/// speeds.
+/// speeds; and `routines` if the code runs in this process, see host_routines.h.
 Target scalar_machine();
 Target vector_machine(int lanes, int registers = 16);
 
