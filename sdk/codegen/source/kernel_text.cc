@@ -287,6 +287,10 @@ Id KernelWriter::index(const Index& x, const std::vector<Expr>& exprs, const std
   }
   if (x.constant != 0 || parts == 0) add(x.constant, "");
   if (sum == "$u0") return args[0];
+  if (level == Level::kPrimary && sum.starts_with("(")) {  // a sum in place of a variable
+    sum = sum.substr(1, sum.size() - 2);
+    level = Level::kSum;
+  }
   const Id whole =
       args.empty() && level == Level::kPrimary ? f_.constant("int64_t", sum) : f_.value("int64_t", sum, args, level);
   if (bounded) return whole;

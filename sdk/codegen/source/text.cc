@@ -23,7 +23,7 @@ std::vector<Place> places_in(const std::string& format) {
   std::vector<Place> places;
   for (size_t at = format.find('$'); at != std::string::npos; at = format.find('$', at + 1)) {
     Place p{at, Level::kAny, format[at + 1] == 'v', static_cast<size_t>(format[at + 2] - '0')};
-    constexpr std::pair<char, Level> kLevels[] = {{'c', Level::kBits},  {'b', Level::kCompare},
+    constexpr std::pair<char, Level> kLevels[] = {{'c', Level::kCompare},  {'b', Level::kCompare},
                                                   {'s', Level::kSum},   {'m', Level::kProduct},
                                                   {'u', Level::kUnary}, {'p', Level::kPrimary}};
     for (const auto& [letter, level] : kLevels) {

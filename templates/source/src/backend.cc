@@ -15,8 +15,8 @@ collet::kernel::Backend describe() {
   // The compiler of the device. This stand-in has that of the host.
   collet::codegen::SourceCompiler compiler;
   compiler.command =
-      "cc -std=c99 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -o {out} {in} "
-      "-lm";
+      "cc -std=c99 -O2 -ftree-vectorize -fvect-cost-model=dynamic -march=native -ffp-contract=off -fno-math-errno "
+      "-fno-trapping-math -shared -fPIC -o {out} {in} -lm";
   // What the device is like: see <collet/codegen/target.h> for what else there is to tell.
   collet::codegen::Target target = collet::codegen::vector_machine(8);
 #if defined(__x86_64__)
