@@ -69,7 +69,42 @@ KernelWriter::KernelWriter(Function& f, const Kernel& kernel)
     : f_(f), k_(kernel), passes_(kernel), vals_(kernel.exprs.size()) {
   for (size_t l = 0; l < k_.loops.size(); ++l) loops_.push_back("i" + std::to_string(l));
   reduced_.resize(k_.reductions.size());
+  find_used();
   accumulators_.resize(k_.reductions.size());
+}
+
+void KernelWriter::find_used() {
+  std::vector<ExprId> open;
+  const auto add_index = [&](const Index& x) {
+    for (const auto& term : x.terms) open.push_back(term.first);
+  };
+  for (const Store& s : k_.stores) {
+    open.insert(open.end(), {s.value, s.mask});
+    add_index(s.index);
+  }
+  for (const Update& u : k_.updates) {
+    open.insert(open.end(), u.values.begin(), u.values.end());
+    open.push_back(u.mask);
+    add_index(u.index);
+  }
+  used_.assign(k_.reductions.size(), false);
+  std::vector<bool> seen(k_.exprs.size(), false);
+  while (!open.empty()) {
+    const ExprId id = open.back();
+    open.pop_back();
+    if (id == kNoExpr || seen[static_cast<size_t>(id)]) continue;
+    seen[static_cast<size_t>(id)] = true;
+    const Expr& e = at(id);
+    open.insert(open.end(), e.args.begin(), e.args.end());
+    open.push_back(e.mask);
+    add_index(e.index);
+    if (e.op != ExprOp::kReduced || used_[static_cast<size_t>(e.b)]) continue;
+    used_[static_cast<size_t>(e.b)] = true;
+    const Reduction& r = k_.reductions[static_cast<size_t>(e.b)];
+    open.insert(open.end(), r.inputs.begin(), r.inputs.end());
+    open.insert(open.end(), r.inits.begin(), r.inits.end());
+    open.push_back(r.condition);
+  }
 }
 
 void KernelWriter::run() {
@@ -181,6 +216,7 @@ Val KernelWriter::expr(const std::vector<Expr>& exprs, size_t k, std::vector<Val
     case ExprOp::kPart:
       return whiles_.at(&exprs[static_cast<size_t>(e.args[0])])[static_cast<size_t>(e.a)];
     case ExprOp::kReduced:
+      if (!used_[static_cast<size_t>(e.b)]) return identity(f_, COLLET_COMBINE_ADD, e.type);  // nothing uses it
       return reduced_[static_cast<size_t>(e.b)][static_cast<size_t>(e.a)];
     case ExprOp::kScanned:
       return scanned_[static_cast<size_t>(e.a)];
@@ -468,7 +504,9 @@ void KernelWriter::outer_strips(size_t l, const std::string& from, const std::st
   f_.open("for (int64_t " + j + " = " + from + "; " + j + " < " + whole + "; " + j + " += " + strip + ")");
   form_ = Form::kOuterStrips;
   reductions_.clear();
-  for (size_t r = 0; r < k_.reductions.size(); ++r) reductions_.push_back(r);
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (used_[r]) reductions_.push_back(r);
+  }
   for (const size_t r : reductions_) declare_accumulators(r);
   inner_loops(k_.outer, 0);
   each_lane([&] {
@@ -631,7 +669,7 @@ void KernelWriter::write(const Accumulator& a, const Val& x) {
 void KernelWriter::pass(int number) {
   reductions_.clear();
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
-    if (passes_.reduction_pass(r) == number) reductions_.push_back(r);
+    if (passes_.reduction_pass(r) == number && used_[r]) reductions_.push_back(r);
   }
   const bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
                                   [&](const Store& s) { return passes_.is_inner(s) && passes_.pass_of(s) == number; });

@@ -63,6 +63,8 @@ class KernelWriter {
   /// True if the value of an index cannot overflow, or cannot be negative.
   bool is_bounded(const Index& x, const std::vector<Expr>& exprs) const;
   bool is_positive(const Index& x, const std::vector<Expr>& exprs) const;
+  /// Finds the reductions whose results are used.
+  void find_used();
   Val val(ExprId id) const { return vals_[static_cast<size_t>(id)]; }
   const Expr& at(ExprId id) const { return k_.exprs[static_cast<size_t>(id)]; }
   void compute(size_t level, int stage);
@@ -117,6 +119,7 @@ class KernelWriter {
   std::vector<std::vector<Val>> reduced_;
   std::vector<Val> scanned_;
   std::vector<std::vector<Accumulator>> accumulators_;
+  std::vector<bool> used_;          ///< by reduction
   std::vector<size_t> reductions_;  ///< those of the current pass
   Form form_ = Form::kPlain;
   Blocks blocks_;

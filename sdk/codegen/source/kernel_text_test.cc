@@ -23,13 +23,13 @@ namespace {
 /// A shared library that the system's compiler makes of C.
 class Library {
  public:
-  explicit Library(const std::string& text, const std::string& options = "-O2") {
+  Library(const std::string& text, const std::string& compiler, const std::string& options) {
     folder_ = ::testing::TempDir() + "collet_source_XXXXXX";
     if (!mkdtemp(folder_.data())) return;
     const std::string in = folder_ + "/kernels.c", out = folder_ + "/kernels.so", log = folder_ + "/log";
     std::ofstream(in) << text;
-    const std::string command = "cc -std=c99 -Wall -Wextra -Werror -shared -fPIC " + options + " -o " + out + " " + in +
-                                " -lm > " + log + " 2>&1";
+    const std::string command = compiler + " -std=c99 -Wall -Wextra -Werror -shared -fPIC " + options + " -o " + out +
+                                " " + in + " -lm > " + log + " 2>&1";
     const int status = std::system(command.c_str());
     if (status != 0) {
       std::stringstream said;
@@ -55,16 +55,17 @@ class Library {
   void* library_ = nullptr;
 };
 
-Target scalar_machine() {
-  Target target;
-  target.routines = false;
-  return target;
+/// Returns the compilers that there are: that of the system, and clang.
+std::vector<std::string> compilers() {
+  std::vector<std::string> all{"cc"};
+  if (std::system("command -v clang > /dev/null") == 0) all.emplace_back("clang");
+  return all;
 }
 
-void compare_source(const std::vector<KernelCase>& cases, const std::string& options = "-O2") {
+void compare_source(const std::vector<KernelCase>& cases, const std::string& compiler, const std::string& options) {
   std::vector<std::pair<std::string, Kernel>> kernels;
   for (const KernelCase& c : cases) kernels.emplace_back("kernel" + std::to_string(kernels.size()), c.kernel);
-  const Library library(write_kernels(kernels, scalar_machine()), options);
+  const Library library(write_kernels(kernels, scalar_machine()), compiler, options);
   for (size_t i = 0; i < cases.size(); ++i) {
     const Kernel& k = cases[i].kernel;
     const KernelFunction f = library.find(kernels[i].first);
@@ -80,22 +81,27 @@ void compare_source(const std::vector<KernelCase>& cases, const std::string& opt
   }
 }
 
-TEST(KernelText, ExactOpsOfAnyBits_GiveTheBitsOfTheEvaluator) {
-  compare_source(exact_op_cases(), "-O1");
+class KernelText : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Compilers, KernelText, ::testing::ValuesIn(compilers()),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(KernelText, ExactOpsOfAnyBits_GiveTheBitsOfTheEvaluator) {
+  compare_source(exact_op_cases(), GetParam(), "-O1");
 }
 
-TEST(KernelText, ElementaryFunctions_AreNearTheEvaluator) {
-  compare_source(function_cases(), "-O1");
+TEST_P(KernelText, ElementaryFunctions_AreNearTheEvaluator) {
+  compare_source(function_cases(), GetParam(), "-O1");
 }
 
-TEST(KernelText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
+TEST_P(KernelText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
   const std::vector<KernelCase> cases = file_cases();
   EXPECT_GE(cases.size(), 20U);
-  compare_source(cases);
+  compare_source(cases, GetParam(), "-O2");
 }
 
 /// COLLET_RANDOM_KERNELS sets how many kernels are compared, from other seeds than by default.
-TEST(KernelText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
+TEST_P(KernelText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
   constexpr int64_t kAtATime = 300;
   const char* const more = std::getenv("COLLET_RANDOM_KERNELS");
   const int64_t count = more ? std::atoll(more) : kAtATime;
@@ -110,7 +116,7 @@ TEST(KernelText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
       if (i % 3 != 0) choose_lanes(kernel, 256);
       cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
     }
-    compare_source(cases);
+    compare_source(cases, GetParam(), "-O2");
   }
 }
 

@@ -2,6 +2,7 @@
 #include "sdk/codegen/source/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -23,9 +24,9 @@ std::vector<Place> places_in(const std::string& format) {
   std::vector<Place> places;
   for (size_t at = format.find('$'); at != std::string::npos; at = format.find('$', at + 1)) {
     Place p{at, Level::kAny, format[at + 1] == 'v', static_cast<size_t>(format[at + 2] - '0')};
-    constexpr std::pair<char, Level> kLevels[] = {{'c', Level::kCompare},  {'b', Level::kCompare},
-                                                  {'s', Level::kSum},   {'m', Level::kProduct},
-                                                  {'u', Level::kUnary}, {'p', Level::kPrimary}};
+    constexpr std::pair<char, Level> kLevels[] = {{'c', Level::kCompare}, {'b', Level::kCompare},
+                                                  {'s', Level::kSum},     {'m', Level::kProduct},
+                                                  {'u', Level::kUnary},   {'p', Level::kPrimary}};
     for (const auto& [letter, level] : kLevels) {
       if (format[at + 1] == letter) p.needs = level;
     }
@@ -39,6 +40,16 @@ std::string prefix_of(const std::string& type) {
   if (type == "bool") return "p";
   if (type == "float" || type == "double") return "x";
   return type.find('*') != std::string::npos ? "at" : type.find("int") != std::string::npos ? "n" : "z";
+}
+
+/// True if a name stands in a text, and not as a part of another one.
+bool has_word(const std::string& text, const std::string& name) {
+  const auto is_inside = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_inside(text[at - 1])) && (end == text.size() || !is_inside(text[end]))) return true;
+  }
+  return false;
 }
 
 constexpr const char* kPreamble = R"c(#include <math.h>
@@ -64,18 +75,26 @@ constexpr const char* kPreamble = R"c(#include <math.h>
 
 const std::string& Unit::helper(const std::string& name, const std::function<std::string()>& make) {
   const auto [at, fresh] = names_.insert(name);
-  if (fresh) helpers_ += make() + "\n";
+  if (fresh) {
+    std::string text = make();  // may add others
+    helpers_.emplace_back(name, std::move(text) + "\n");
+  }
   return *at;
 }
 
 std::string Unit::table(const std::string& type, const std::string& elements) {
   const auto [at, fresh] = tables_.try_emplace(type + "{" + elements, "table" + std::to_string(tables_.size()));
-  if (fresh) helpers_ += "static const " + type + " " + at->second + "[] = {" + elements + "};\n\n";
+  if (fresh)
+    helpers_.emplace_back(at->second, "static const " + type + " " + at->second + "[] = {" + elements + "};\n\n");
   return at->second;
 }
 
 std::string Unit::text() const {
-  return kPreamble + helpers_ + functions_;
+  std::string out = functions_;
+  for (auto helper = helpers_.rbegin(); helper != helpers_.rend(); ++helper) {
+    if (has_word(out, helper->first)) out = helper->second + out;
+  }
+  return kPreamble + out;
 }
 
 std::string text_of_number(double x, const std::string& type) {

@@ -40,13 +40,14 @@ class Unit {
   /// Adds a function.
   void add(const std::string& text) { functions_ += text + "\n"; }
 
-  /// Returns the text of the unit.
+  /// Returns the text of the unit, without the helpers that nothing uses.
   std::string text() const;
 
  private:
   std::set<std::string> names_;
   std::map<std::string, std::string> tables_;
-  std::string helpers_, functions_;
+  std::vector<std::pair<std::string, std::string>> helpers_;  ///< names and definitions
+  std::string functions_;
 };
 
 /// A function under construction.
