@@ -35,6 +35,7 @@ CODEGEN = {
         "matmul": "base launch graph kernel lower schedule",
         "memory": "base launch",
         "compile": "base launch graph kernel lower fusion schedule matmul memory",
+        "source": "base launch graph kernel lower schedule matmul compile",
         "llvm": "base launch graph kernel lower schedule matmul compile",
     }.items()},
     GEN + "include": [],

@@ -59,7 +59,7 @@ def check_embedding(cmake, prefix, work, pkg_config, backends):
 def make_backends(cmake, prefix, work):
     """Builds a backend in each language and returns their paths."""
     tool, made = os.path.join(prefix, "bin/collet"), []
-    for name, style in (("chip", "c"), ("chip_xx", "kernels"), ("chip_code", "codegen")):
+    for name, style in (("chip", "c"), ("chip_xx", "kernels"), ("chip_code", "codegen"), ("chip_source", "source")):
         project = os.path.join(work, name)
         run(tool, "new", name, "--style", style, "--out", project, env=environment())
         build = build_project(cmake, prefix, project)
