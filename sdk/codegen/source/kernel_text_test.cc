@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/source/program_text.h"
@@ -97,6 +98,41 @@ TEST_P(KernelText, ElementaryFunctions_AreNearTheEvaluator) {
 TEST_P(KernelText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
   const std::vector<KernelCase> cases = file_cases();
   EXPECT_GE(cases.size(), 20U);
+  compare_source(cases, GetParam(), "-O2");
+}
+
+TEST_P(KernelText, LongSums_HaveTheErrorOfBlocks) {
+  const char* const bodies[] = {
+      "inner i0: 2048\ninner i1: 32\n%0 = load f32 b0[32*i0 + i1]\n",
+      "inner i0: 100000\n%0 = load f32 b0[i0]\n",
+      "inner i0: 37\ninner i1: 3001\n%0 = load f32 b0[3001*i0 + i1]\n",
+      "outer i0: 77\ninner i1: 5003\n%0 = load f32 b0[i0 + 77*i1]\n",
+      "outer i0: 3\ninner i1: 41\ninner i2: 1000\n%0 = load f16 b0[41000*i0 + 1000*i1 + i2]\n",
+  };
+  std::vector<KernelCase> cases;
+  for (const std::string body : bodies) {
+    const std::string type = body.find("f16") == std::string::npos ? "f32" : "f16";
+    for (const bool scans : {false, true}) {
+      if (scans && body.find("inner") != body.rfind("inner")) continue;
+      for (const int vector_bits : {32, 256}) {
+        const std::string place = body.find("outer") == std::string::npos ? "[" : "[i0";
+        const std::string loop = body.find("outer") == std::string::npos ? "i0" : "5003*i0 + i1";
+        const std::string fold =
+            scans ? "scan add " + type + " %0 init identity\n%1 = scanned " + type + " result 0\nstore b1[" + loop + "]"
+                  : "r0 = reduce add " + type + " %0 init identity\n%1 = reduced " + type + " r0 result 0\nstore b1" +
+                        (place == "[" ? "[0" : place) + "]";
+        KernelCase c;
+        c.name = body + " for " + std::to_string(vector_bits);
+        const Status read = parse_kernel("kernel (2 buffers) {\n" + body + fold + ", %1\n}", c.kernel);
+        ASSERT_TRUE(read.ok()) << read.message() << fold;
+        choose_lanes(c.kernel, vector_bits);
+        ASSERT_TRUE(verify_kernel(c.kernel).ok());
+        c.fill = Fill::kTame;
+        c.bound = {4};  // with a single accumulator the errors are many times larger
+        cases.push_back(std::move(c));
+      }
+    }
+  }
   compare_source(cases, GetParam(), "-O2");
 }
 
