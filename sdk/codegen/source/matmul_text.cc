@@ -83,7 +83,7 @@ class MicroWriter {
       const bool has_steps = k_.rows > 1 || k_.by_depth;
       f_.statement(std::string("const int64_t depth = t->depth, ") + (has_steps ? "a_step = t->a_step, " : "") +
                    "b_step = t->b_step, c_step = t->c_step;");
-      f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + columns_ + "];");
+      f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + std::to_string(wide_) + "];");
       first_sums();
       if (k_.segmented) {
         f_.open("for (int64_t s = 0; s < t->segments; ++s)");
@@ -101,29 +101,50 @@ class MicroWriter {
   }
 
  private:
-  void columns() { f_.open("for (int64_t j = 0; j < " + columns_ + "; ++j)"); }
+  void columns() { columns(columns_); }
+  void columns(const std::string& count) { f_.open("for (int64_t j = 0; j < " + count + "; ++j)"); }
 
   void first_sums() {
-    const bool starts = k_.starts != Starts::kZero;
-    if (starts) f_.statement("const " + type_ + " *const start = (const " + type_ + " *)t->start;");
+    columns(std::to_string(wide_));
+    for (int r = 0; r < k_.rows; ++r) f_.statement("sum[" + std::to_string(r) + "][j] = 0;");
+    f_.close();
+    if (k_.starts == Starts::kZero) return;
+    f_.open("if (!t->accumulate)");
+    f_.statement("const " + type_ + " *const start = (const " + type_ + " *)t->start;");
     columns();
     for (int r = 0; r < k_.rows; ++r) {
       const std::string from = k_.starts == Starts::kRows ? "start[" + std::to_string(r) + "]" : "start[j]";
-      f_.statement("sum[" + std::to_string(r) +
-                   "][j] = " + (starts ? "t->accumulate ? 0 : (" + sum_ + ")" + from : "0") + ";");
+      f_.statement("sum[" + std::to_string(r) + "][j] = (" + sum_ + ")" + from + ";");
     }
+    f_.close();
     f_.close();
   }
 
-  /// The loop over the depth.
+  /// The loop over the depth. Where the columns do not fill vectors, whole vectors of b are read as long as they end in b, with the
+  /// begin of the next row: compilers make bad code of the rest.
   void steps() {
-    f_.open("for (int64_t k = 0; k < depth; ++k, b += b_step)");
+    if (!k_.masked) {
+      f_.open("for (int64_t k = 0; k < depth; ++k, b += b_step)");
+      return step(columns_);
+    }
+    f_.statement("int64_t k = 0;");
+    const std::string beyond = std::to_string(wide_) + " - " + columns_;
+    f_.open("if (b_step > 0)");
+    f_.statement("const int64_t whole = depth - (" + beyond + " + b_step - 1) / b_step;");
+    f_.open("for (; k < whole; ++k, b += b_step)");
+    step(std::to_string(wide_));
+    f_.close();
+    f_.open("for (; k < depth; ++k, b += b_step)");
+    step(columns_);
+  }
+
+  void step(const std::string& count) {
     for (int r = 0; r < k_.rows; ++r) {
       const std::string n = std::to_string(r);
       const std::string row = r == 0 ? "" : r == 1 ? "a_step + " : n + " * a_step + ";
       f_.statement("const " + type_ + " x" + n + " = a[" + (k_.by_depth ? "k * a_step + " + n : row + "k") + "];");
     }
-    columns();
+    columns(count);
     f_.statement("const " + type_ + " y = b[j];");
     for (int r = 0; r < k_.rows; ++r) {
       const std::string n = std::to_string(r), sum = "sum[" + n + "][j]", x = "x" + n;

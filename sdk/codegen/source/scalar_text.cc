@@ -333,11 +333,12 @@ Val float_compare(Function& f, const Op& op) {
 
 namespace math {
 // Names of functions of math_text.cc, but for root and 1 / root.
-#define COLLET_NAMES(X)                                                                                     \
-  X(acos)                                                                                                   \
-  X(acosh)                                                                                                  \
-  X(asin) X(asinh) X(atan2) X(atanh) X(cbrt) X(cos) X(cosh) X(erf) X(exp) X(expm1) X(hypot) X(log) X(log1p) \
-      X(logistic) X(pow) X(rsqrt) X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
+#define COLLET_NAMES(X)                                                                                                \
+  X(acos)                                                                                                              \
+  X(acosh)                                                                                                             \
+  X(asin)                                                                                                              \
+  X(asinh) X(atan2) X(atanh) X(cbrt) X(cos) X(cosh) X(erf) X(exp) X(expm1) X(hypot) X(log) X(log1p) X(logistic) X(pow) \
+      X(rsqrt) X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
 #define COLLET_ENUMERATOR(name) name,
 #define COLLET_TEXT(name) #name,
 enum Name : uint8_t { COLLET_NAMES(COLLET_ENUMERATOR) };

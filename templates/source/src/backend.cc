@@ -18,11 +18,12 @@ collet::kernel::Backend describe() {
       "cc -std=c99 -O2 -ftree-vectorize -fvect-cost-model=dynamic -march=native -ffp-contract=off -fno-math-errno "
       "-fno-trapping-math -shared -fPIC -o {out} {in} -lm";
   // What the device is like: see <collet/codegen/target.h> for what else there is to tell.
-  collet::codegen::Target target = collet::codegen::vector_machine(8);
 #if defined(__x86_64__)
-  target.fma = __builtin_cpu_supports("fma") != 0;
+  collet::codegen::Target target = collet::codegen::vector_machine(8, __builtin_cpu_supports("avx512vl") ? 32 : 16);
+  target.fma = __builtin_cpu_supports("fma") != 0;  // a * b + c is one instruction
 #else
-  target.fma = true;  // a * b + c is one instruction
+  collet::codegen::Target target = collet::codegen::vector_machine(4, 32);
+  target.fma = true;
 #endif
   target.routines = true;  // only for a device that runs code in this process, as this stand-in does
   collet::codegen::set_source(&backend, target, compiler);
