@@ -337,8 +337,9 @@ namespace math {
   X(acos)                                                                                                              \
   X(acosh)                                                                                                             \
   X(asin)                                                                                                              \
-  X(asinh) X(atan2) X(atanh) X(cbrt) X(cos) X(cosh) X(erf) X(exp) X(expm1) X(hypot) X(log) X(log1p) X(logistic) X(pow) \
-      X(rsqrt) X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
+  X(asinh)                                                                                                             \
+  X(atan2) X(atanh) X(cbrt) X(cos) X(cosh) X(erf) X(exp) X(expm1) X(hypot) X(log) X(log1p) X(logistic) X(pow) X(rsqrt) \
+      X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
 #define COLLET_ENUMERATOR(name) name,
 #define COLLET_TEXT(name) #name,
 enum Name : uint8_t { COLLET_NAMES(COLLET_ENUMERATOR) };
