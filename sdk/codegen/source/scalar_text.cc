@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/base/real_functions.h"
@@ -332,21 +333,36 @@ Val float_compare(Function& f, const Op& op) {
 }
 
 namespace math {
-// Names of functions of math_text.cc, but for root and 1 / root.
-#define COLLET_NAMES(X)                                                                                                \
-  X(acos)                                                                                                              \
-  X(acosh)                                                                                                             \
-  X(asin)                                                                                                              \
-  X(asinh)                                                                                                             \
-  X(atan2) X(atanh) X(cbrt) X(cos) X(cosh) X(erf) X(exp) X(expm1) X(hypot) X(log) X(log1p) X(logistic) X(pow) X(rsqrt) \
-      X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
-#define COLLET_ENUMERATOR(name) name,
-#define COLLET_TEXT(name) #name,
-enum Name : uint8_t { COLLET_NAMES(COLLET_ENUMERATOR) };
-constexpr const char* kNames[] = {COLLET_NAMES(COLLET_TEXT)};
-#undef COLLET_NAMES
-#undef COLLET_ENUMERATOR
-#undef COLLET_TEXT
+// Functions of math_text.cc, besides the root and 1 / root.
+enum Name : uint8_t {
+  acos,
+  acosh,
+  asin,
+  asinh,
+  atan2,
+  atanh,
+  cbrt,
+  cos,
+  cosh,
+  erf,
+  exp,
+  expm1,
+  hypot,
+  log,
+  log1p,
+  logistic,
+  pow,
+  rsqrt,
+  sin,
+  sinh,
+  sqrt,
+  tan,
+  tanh
+};
+constexpr const char* kNames[] = {"acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt",  "cos",
+                                  "cosh", "erf",   "exp",  "expm1", "hypot", "log",   "log1p", "logistic",
+                                  "pow",  "rsqrt", "sin",  "sinh",  "sqrt",  "tan",   "tanh"};
+static_assert(std::size(kNames) == tanh + 1);
 }  // namespace math
 
 template <math::Name kName>
