@@ -4,50 +4,234 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
+#include <utility>
 
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/launch/worker_memory.h"
 
 namespace collet::codegen {
 namespace {
 
-uint32_t rotate(uint32_t x, int r) {
+#define COLLET_INLINE [[gnu::always_inline]] inline
+
+COLLET_INLINE uint32_t rotate(uint32_t x, int r) {
   return x << r | x >> (32 - r);
 }
 
-/// Computes a block of the generator Threefry2x32 with 20 rounds.
-uint64_t threefry(uint64_t key, uint64_t counter) {
-  const uint32_t k[3] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32),
-                         0x1BD11BDA ^ static_cast<uint32_t>(key) ^ static_cast<uint32_t>(key >> 32)};
-  constexpr int kTurns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  uint32_t x0 = static_cast<uint32_t>(counter) + k[0];
-  uint32_t x1 = static_cast<uint32_t>(counter >> 32) + k[1];
-  for (uint32_t group = 1; group <= 5; ++group) {
-    for (int r : kTurns[(group - 1) % 2]) {
-      x0 += x1;
-      x1 = rotate(x1, r) ^ x0;
-    }
-    x0 += k[group % 3];
-    x1 += k[(group + 1) % 3] + group;
-  }
-  return x0 | static_cast<uint64_t>(x1) << 32;
+/// Blocks whose words are computed before they are stored.
+constexpr int64_t kChunk = 256;
+/// Blocks of a part of the work that threads share.
+constexpr int64_t kPart = 16 * kChunk;
+
+/// The words of up to kChunk blocks: word w of block i is words[w][i].
+struct Words {
+  alignas(64) uint32_t words[4][kChunk];
+};
+
+/// Blocks that follow each other and differ in the lowest word of the counter alone.
+struct Blocks {
+  uint64_t key;
+  uint64_t low;   ///< counter of the first block
+  uint64_t high;  ///< upper half of the counter, for Philox
+  int64_t count;
+};
+
+template <int... kTurns>
+COLLET_INLINE void threefry_rounds(uint32_t& x0, uint32_t& x1) {
+  ((x0 += x1, x1 = rotate(x1, kTurns) ^ x0), ...);
 }
 
-/// Computes a block of the generator Philox4x32 with 10 rounds.
-void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
-  uint32_t k0 = static_cast<uint32_t>(key);
-  uint32_t k1 = static_cast<uint32_t>(key >> 32);
-  uint32_t x[4] = {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
-                   static_cast<uint32_t>(high >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = static_cast<uint64_t>(x[0]) * 0xD2511F53;
-    const uint64_t p1 = static_cast<uint64_t>(x[2]) * 0xCD9E8D57;
-    const uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ x[1] ^ k0, static_cast<uint32_t>(p1),
-                              static_cast<uint32_t>(p0 >> 32) ^ x[3] ^ k1, static_cast<uint32_t>(p0)};
-    std::memcpy(x, next, sizeof x);
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
+/// Computes blocks of the generator Threefry2x32 with 20 rounds. The loop over the blocks is vectorised.
+COLLET_INLINE void threefry(const Blocks& blocks, Words& out) {
+  const auto k0 = static_cast<uint32_t>(blocks.key);
+  const auto k1 = static_cast<uint32_t>(blocks.key >> 32);
+  const uint32_t k2 = 0x1BD11BDA ^ k0 ^ k1;
+  const uint32_t first = static_cast<uint32_t>(blocks.low) + k0;
+  const uint32_t second = static_cast<uint32_t>(blocks.low >> 32) + k1;
+  for (int64_t i = 0; i < blocks.count; ++i) {
+    uint32_t x0 = first + static_cast<uint32_t>(i);
+    uint32_t x1 = second;
+    threefry_rounds<13, 15, 26, 6>(x0, x1);
+    x0 += k1;
+    x1 += k2 + 1;
+    threefry_rounds<17, 29, 16, 24>(x0, x1);
+    x0 += k2;
+    x1 += k0 + 2;
+    threefry_rounds<13, 15, 26, 6>(x0, x1);
+    x0 += k0;
+    x1 += k1 + 3;
+    threefry_rounds<17, 29, 16, 24>(x0, x1);
+    x0 += k1;
+    x1 += k2 + 4;
+    threefry_rounds<13, 15, 26, 6>(x0, x1);
+    out.words[0][i] = x0 + k2;
+    out.words[1][i] = x1 + k0 + 5;
   }
-  std::memcpy(out, x, sizeof x);
+}
+
+COLLET_INLINE void philox_round(uint32_t k0, uint32_t k1, uint32_t& x0, uint32_t& x1, uint32_t& x2, uint32_t& x3) {
+  const uint64_t p0 = uint64_t{x0} * 0xD2511F53;
+  const uint64_t p1 = uint64_t{x2} * 0xCD9E8D57;
+  x0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ k0;
+  x2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ k1;
+  x1 = static_cast<uint32_t>(p1);
+  x3 = static_cast<uint32_t>(p0);
+}
+
+template <uint32_t... kRounds>
+COLLET_INLINE void philox_rounds(std::integer_sequence<uint32_t, kRounds...>, uint32_t k0, uint32_t k1, uint32_t& x0,
+                                 uint32_t& x1, uint32_t& x2, uint32_t& x3) {
+  (philox_round(k0 + kRounds * 0x9E3779B9, k1 + kRounds * 0xBB67AE85, x0, x1, x2, x3), ...);
+}
+
+/// Computes blocks of the generator Philox4x32 with 10 rounds.
+COLLET_INLINE void philox(const Blocks& blocks, Words& out) {
+  const auto k0 = static_cast<uint32_t>(blocks.key);
+  const auto k1 = static_cast<uint32_t>(blocks.key >> 32);
+  const auto first = static_cast<uint32_t>(blocks.low);
+  const auto second = static_cast<uint32_t>(blocks.low >> 32);
+  const auto third = static_cast<uint32_t>(blocks.high);
+  const auto fourth = static_cast<uint32_t>(blocks.high >> 32);
+  for (int64_t i = 0; i < blocks.count; ++i) {
+    uint32_t x0 = first + static_cast<uint32_t>(i);
+    uint32_t x1 = second;
+    uint32_t x2 = third;
+    uint32_t x3 = fourth;
+    philox_rounds(std::make_integer_sequence<uint32_t, 10>(), k0, k1, x0, x1, x2, x3);
+    out.words[0][i] = x0;
+    out.words[1][i] = x1;
+    out.words[2][i] = x2;
+    out.words[3][i] = x3;
+  }
+}
+
+/// Stores words `w` and w + 1 of each block side by side.
+template <typename T>
+COLLET_INLINE void store_pairs(const Words& from, int w, int64_t first, int64_t count, T* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[2 * i] = static_cast<T>(from.words[w][first + i]);
+    to[2 * i + 1] = static_cast<T>(from.words[w + 1][first + i]);
+  }
+}
+
+/// Stores the four words of each block side by side.
+template <typename T>
+COLLET_INLINE void store_fours(const Words& from, int64_t count, T* to) {
+  // Pairs that are put together first are what the compiler makes vectors of.
+  using Pair = std::conditional_t<sizeof(T) == 1, uint16_t, std::conditional_t<sizeof(T) == 2, uint32_t, uint64_t>>;
+  alignas(64) T low[2 * kChunk];
+  alignas(64) T high[2 * kChunk];
+  store_pairs(from, 0, 0, count, low);
+  store_pairs(from, 2, 0, count, high);
+  for (int64_t i = 0; i < count; ++i) {
+    Pair pairs[2];
+    std::memcpy(&pairs[0], low + 2 * i, sizeof(Pair));
+    std::memcpy(&pairs[1], high + 2 * i, sizeof(Pair));
+    std::memcpy(to + 4 * i, &pairs[0], sizeof(Pair));
+    std::memcpy(to + 4 * i + 2, &pairs[1], sizeof(Pair));
+  }
+}
+
+/// Stores word `w` of each block.
+template <typename T>
+COLLET_INLINE void store_word(const Words& from, int w, int64_t first, int64_t count, T* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(from.words[w][first + i]);
+}
+
+/// Where the words of blocks are stored. Elements of 64 bits count as two of 32.
+struct Places {
+  int64_t elements = 0;
+  /// For Threefry: the array is halved along a dimension of `length`, each element of which has `inner` elements. The two words of a block
+  /// become neighbours along that dimension.
+  int64_t length = 0;
+  int64_t inner = 1;
+  int64_t half() const { return (length + 1) / 2; }
+};
+
+/// Stores the words of `count` blocks, of which `block` is the first.
+template <bool kThreefry, typename T>
+COLLET_INLINE void store(const Places& places, int64_t block, int64_t count, const Words& words, T* out) {
+  if constexpr (kThreefry) {
+    const int64_t run = places.inner == 1 ? places.half() : places.inner;
+    for (int64_t done = 0; done < count;) {
+      const int64_t at_run = (block + done) / run;
+      const int64_t in_run = (block + done) % run;
+      const int64_t n = std::min(count - done, run - in_run);
+      if (places.inner == 1) {
+        T* const to = out + at_run * places.length + 2 * in_run;
+        const int64_t pairs = std::min(n, places.length / 2 - in_run);
+        store_pairs(words, 0, done, pairs, to);
+        if (pairs < n) to[2 * pairs] = static_cast<T>(words.words[0][done + pairs]);
+      } else {
+        const int64_t j = at_run % places.half() * 2;
+        T* const to = out + (at_run / places.half() * places.length + j) * places.inner + in_run;
+        store_word(words, 0, done, n, to);
+        if (j + 1 < places.length) store_word(words, 1, done, n, to + places.inner);
+      }
+      done += n;
+    }
+  } else {
+    const int64_t whole = std::min(count, places.elements / 4 - block);
+    T* const to = out + 4 * block;
+    store_fours(words, whole, to);
+    for (int64_t i = 4 * whole; i < std::min(4 * count, places.elements - 4 * block); ++i)
+      to[i] = static_cast<T>(words.words[i % 4][i / 4]);
+  }
+}
+
+/// Computes and stores blocks [begin, end). `start` has the counter of block 0.
+template <bool kThreefry, typename T>
+COLLET_INLINE void fill(const Blocks& start, const Places& places, int64_t begin, int64_t end, T* out) {
+  Words words;
+  while (begin < end) {
+    Blocks blocks = start;
+    blocks.low += static_cast<uint64_t>(begin);
+    if (blocks.low < start.low) ++blocks.high;
+    const auto until_carry = static_cast<int64_t>((uint64_t{1} << 32) - (blocks.low & 0xffffffff));
+    blocks.count = std::min({kChunk, end - begin, until_carry});
+    if constexpr (kThreefry) {
+      threefry(blocks, words);
+    } else {
+      philox(blocks, words);
+    }
+    store<kThreefry>(places, begin, blocks.count, words, out);
+    begin += blocks.count;
+  }
+}
+
+template <bool kThreefry, typename T>
+void fill16(const Blocks& start, const Places& places, int64_t begin, int64_t end, T* out) {
+  fill<kThreefry>(start, places, begin, end, out);
+}
+#if defined(__x86_64__)
+template <bool kThreefry, typename T>
+[[gnu::target("avx2")]] void fill32(const Blocks& start, const Places& places, int64_t begin, int64_t end, T* out) {
+  fill<kThreefry>(start, places, begin, end, out);
+}
+template <bool kThreefry, typename T>
+[[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,prefer-vector-width=512")]] void fill64(const Blocks& start,
+                                                                                               const Places& places,
+                                                                                               int64_t begin,
+                                                                                               int64_t end, T* out) {
+  fill<kThreefry>(start, places, begin, end, out);
+}
+#endif
+
+template <typename T>
+using Fill = void (*)(const Blocks& start, const Places& places, int64_t begin, int64_t end, T* out);
+
+/// Returns the function for the widest vectors of this processor.
+template <bool kThreefry, typename T>
+Fill<T> widest() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return fill64<kThreefry, T>;
+  if (__builtin_cpu_supports("avx2")) return fill32<kThreefry, T>;
+#endif
+  return fill16<kThreefry, T>;
 }
 
 class RandomBits : public Routine {
@@ -56,91 +240,67 @@ class RandomBits : public Routine {
     threefry_ = call.numbers[0] == COLLET_RNG_THREE_FRY;
     words_ = call.operands[0].bytes() / 8;
     bytes_ = collet_type_bytes(type_.element);
+    place();
   }
 
-  void run(char* const* buffers, Threads&) const override {
+  void run(char* const* buffers, Threads& threads) const override {
     uint64_t state[3] = {};
     std::memcpy(state, buffers[0], static_cast<size_t>(words_) * 8);
-    if (threefry_) {
-      run_threefry(state, buffers[2]);
-    } else {
-      run_philox(state, buffers[2]);
+    const Blocks start{state[0], state[1], words_ > 2 ? state[2] : state[0], blocks_};
+    switch (bytes_) {
+      case 1:
+        run_as(start, reinterpret_cast<uint8_t*>(buffers[2]), threads);
+        break;
+      case 2:
+        run_as(start, reinterpret_cast<uint16_t*>(buffers[2]), threads);
+        break;
+      default:
+        run_as(start, reinterpret_cast<uint32_t*>(buffers[2]), threads);
     }
+    state[1] += static_cast<uint64_t>(blocks_);
+    if (!threefry_ && words_ > 2 && state[1] < start.low) ++state[2];
     std::memcpy(buffers[1], state, static_cast<size_t>(words_) * 8);
   }
 
  private:
-  void put(char* out, int64_t i, uint64_t bits) const {
-    if (i < type_.elements) std::memcpy(out + static_cast<size_t>(i) * bytes_, &bits, bytes_);
-  }
-
-  void run_threefry(uint64_t* state, char* out) const {
-    const uint64_t key = state[0];
-    const uint64_t counter = state[1];
-    const int64_t n = type_.elements;
-    if (bytes_ == 8) {
-      for (int64_t i = 0; i < n; ++i) put(out, i, threefry(key, counter + static_cast<uint64_t>(i)));
-      state[1] += static_cast<uint64_t>(n);
+  void place() {
+    places_.elements = type_.elements * (bytes_ == 8 ? 2 : 1);
+    if (!threefry_) {
+      blocks_ = (places_.elements + 3) / 4;
       return;
     }
-    // The array is halved along the first even dimension, or along the largest if none is even. The two words of a
-    // block become adjacent elements along that dimension.
+    if (bytes_ == 8) {
+      places_.length = places_.elements;
+      blocks_ = type_.elements;
+      return;
+    }
+    // The array is halved along the first even dimension, or along the largest if none is even.
+    const auto& dims = type_.dims;
     size_t dim = 0;
-    bool even = false;
-    for (size_t d = 0; d < type_.dims.size() && !even; ++d) {
-      if (type_.dims[d] % 2 == 0) {
-        dim = d;
-        even = true;
-      }
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] > dims[dim]) dim = d;
     }
-    if (!even) {
-      for (size_t d = 0; d < type_.dims.size(); ++d) {
-        if (type_.dims[d] > type_.dims[dim]) dim = d;
-      }
-    }
-    const int64_t length = type_.dims.empty() ? 1 : type_.dims[dim];
-    int64_t inner = 1;
-    for (size_t d = dim + 1; d < type_.dims.size(); ++d) inner *= type_.dims[d];
-    const int64_t half = (length + 1) / 2;
-    const int64_t outer = length == 0 ? 0 : n / length / std::max<int64_t>(inner, 1);
-    uint64_t block = counter;
-    for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t j = 0; j < half; ++j) {
-        for (int64_t i = 0; i < inner; ++i) {
-          const uint64_t bits = threefry(key, block++);
-          const int64_t at = (o * length + 2 * j) * inner + i;
-          put(out, at, bits & 0xffffffff);
-          if (2 * j + 1 < length) put(out, at + inner, bits >> 32);
-        }
-      }
-    }
-    state[1] = block;
+    const auto even = std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d % 2 == 0; });
+    if (even != dims.end()) dim = static_cast<size_t>(even - dims.begin());
+    places_.length = dims.empty() ? 1 : dims[dim];
+    for (size_t d = dim + 1; d < dims.size(); ++d) places_.inner *= dims[d];
+    blocks_ = type_.elements == 0 ? 0 : type_.elements / places_.length * places_.half();
   }
 
-  void run_philox(uint64_t* state, char* out) const {
-    const uint64_t key = state[0];
-    uint64_t low = state[1];
-    uint64_t high = words_ > 2 ? state[2] : state[0];
-    const int64_t n = type_.elements;
-    const int64_t per_block = bytes_ == 8 ? 2 : 4;
-    for (int64_t i = 0; i < n; i += per_block) {
-      uint32_t w[4];
-      philox(key, low, high, w);
-      if (++low == 0) ++high;
-      if (bytes_ == 8) {
-        put(out, i, w[0] | static_cast<uint64_t>(w[1]) << 32);
-        put(out, i + 1, w[2] | static_cast<uint64_t>(w[3]) << 32);
-      } else {
-        for (int k = 0; k < 4; ++k) put(out, i + k, w[k]);
-      }
-    }
-    state[1] = low;
-    if (words_ > 2) state[2] = high;
+  template <typename T>
+  void run_as(const Blocks& start, T* out, Threads& threads) const {
+    constexpr double kBlockNs = 2;  ///< of vectors of AVX2
+    const Fill<T> fill = threefry_ ? widest<true, T>() : widest<false, T>();
+    for_each_part((blocks_ + kPart - 1) / kPart, kBlockNs * kPart, threads, [&](int64_t part, int) {
+      fill(start, places_, part * kPart, std::min((part + 1) * kPart, blocks_), out);
+    });
   }
 
   ArrayType type_;
   size_t bytes_ = 0;
   int64_t words_ = 0;
+  int64_t blocks_ = 0;
+  Places places_;
   bool threefry_ = false;
 };
 

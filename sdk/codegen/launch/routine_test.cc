@@ -4,6 +4,8 @@
 #include <collet/attributes.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -415,6 +417,113 @@ TEST(Fft, OfTwoDimensions_IsTheSumOfBoth) {
     }
     const auto at = static_cast<size_t>(2 * (n + 2));
     ASSERT_LT(std::abs(std::complex<double>(y[at], y[at + 1]) - sum), 1e-4 * std::sqrt(static_cast<double>(rows * n)));
+  }
+}
+
+// The words of one block of Threefry2x32 with 20 rounds, and of Philox4x32 with 10: J. Salmon and others, Parallel random
+// numbers: as easy as 1, 2, 3.
+std::vector<uint32_t> block_of(bool threefry, uint64_t key, uint64_t low, uint64_t high) {
+  const auto half = [](uint64_t x, int which) { return static_cast<uint32_t>(x >> 32 * which); };
+  std::vector<uint32_t> x{half(low, 0), half(low, 1), half(high, 0), half(high, 1)};
+  if (threefry) {
+    const uint32_t k[3] = {half(key, 0), half(key, 1), 0x1BD11BDA ^ half(key, 0) ^ half(key, 1)};
+    const int turns[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+    x = {x[0] + k[0], x[1] + k[1]};
+    for (uint32_t round = 0; round < 20; ++round) {
+      x[0] += x[1];
+      x[1] = std::rotl(x[1], turns[round % 8]) ^ x[0];
+      if (round % 4 != 3) continue;
+      const uint32_t group = round / 4 + 1;
+      x[0] += k[group % 3];
+      x[1] += k[(group + 1) % 3] + group;
+    }
+    return x;
+  }
+  for (uint32_t round = 0; round < 10; ++round) {
+    const uint64_t p = uint64_t{x[0]} * 0xD2511F53, q = uint64_t{x[2]} * 0xCD9E8D57;
+    x = {half(q, 1) ^ x[1] ^ (half(key, 0) + round * 0x9E3779B9), half(q, 0),
+         half(p, 1) ^ x[3] ^ (half(key, 1) + round * 0xBB67AE85), half(p, 0)};
+  }
+  return x;
+}
+
+TEST(Random, BlocksOfTheReference_HaveTheKnownWords) {
+  EXPECT_EQ(block_of(true, 0, 0, 0), (std::vector<uint32_t>{0x6b200159, 0x99ba4efe}));
+  EXPECT_EQ(block_of(true, ~uint64_t{0}, ~uint64_t{0}, 0), (std::vector<uint32_t>{0x1cb996fc, 0xbb002be7}));
+  EXPECT_EQ(block_of(false, 0, 0, 0), (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+}
+
+/// Compares what the routine writes with the words of the blocks, element by element.
+template <typename T>
+void expect_random_bits(uint32_t type, bool threefry, const Dims& dims, std::vector<uint64_t> state) {
+  RoutineCall call;
+  call.opcode = COLLET_OP_RNG_BIT_GENERATOR;
+  call.operands = {make_type(COLLET_TYPE_U64, {static_cast<int64_t>(state.size())})};
+  call.results = {call.operands[0], make_type(type, dims)};
+  call.numbers = {threefry ? COLLET_RNG_THREE_FRY : COLLET_RNG_PHILOX};
+  const int64_t n = call.results[1].elements;
+  constexpr T kUntouched = 77;
+  std::vector<T> got(static_cast<size_t>(n) + 8, kUntouched);
+  std::vector<uint64_t> next(state.size());
+  const std::vector<uint64_t> first = state;
+  run(call, {bytes(state), bytes(next), bytes(got)});
+  const uint64_t upper = first.size() > 2 ? first[2] : first[0];
+  const auto words = [&](int64_t block) {
+    const uint64_t low = first[1] + static_cast<uint64_t>(block);
+    return block_of(threefry, first[0], low, low < first[1] ? upper + 1 : upper);
+  };
+  size_t dim = 0;
+  for (size_t d = 1; d < dims.size(); ++d) {
+    if (dims[d] > dims[dim]) dim = d;
+  }
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (std::none_of(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(d), [](int64_t x) { return x % 2 == 0; }) &&
+        dims[d] % 2 == 0)
+      dim = d;
+  }
+  const int64_t length = dims.empty() ? 1 : dims[dim];
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < dims.size(); ++d) inner *= dims[d];
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t want = 0;
+    if constexpr (sizeof(T) == 8) {
+      const std::vector<uint32_t> w = words(threefry ? i : i / 2);
+      const size_t at = threefry ? 0 : static_cast<size_t>(i % 2 * 2);
+      want = w[at] | uint64_t{w[at + 1]} << 32;
+    } else if (threefry) {
+      const int64_t outer = i / inner / length, j = i / inner % length;
+      want = words((outer * ((length + 1) / 2) + j / 2) * inner + i % inner)[static_cast<size_t>(j % 2)];
+    } else {
+      want = words(i / 4)[static_cast<size_t>(i % 4)];
+    }
+    ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<T>(want)) << "element " << i << " of " << n;
+  }
+  for (int64_t i = n; i < n + 8; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], kUntouched);
+  int64_t blocks = sizeof(T) == 8 ? (threefry ? n : (n + 1) / 2) : (n + 3) / 4;
+  if (threefry && sizeof(T) < 8) blocks = n == 0 ? 0 : n / length * ((length + 1) / 2);
+  EXPECT_EQ(next[0], first[0]);
+  EXPECT_EQ(next[1], first[1] + static_cast<uint64_t>(blocks));
+  if (next.size() > 2) {
+    EXPECT_EQ(next[2], first[2] + (!threefry && next[1] < first[1] ? 1 : 0));
+  }
+}
+
+TEST(Random, BitsAreTheWordsOfTheBlocks) {
+  const Dims all[] = {{}, {0}, {1}, {5}, {8}, {1003}, {100001}, {7, 3}, {3, 4, 5}, {2, 333}, {1001, 3}, {5, 257, 2}};
+  for (const Dims& dims : all) {
+    for (const bool threefry : {true, false}) {
+      // The counter's words carry after a few blocks.
+      for (const uint64_t counter : {uint64_t{0}, (uint64_t{1} << 32) - 5, ~uint64_t{0} - 2}) {
+        const std::vector<uint64_t> state{0x123456789abcdef0, counter};
+        std::vector<uint64_t> with_upper = state;
+        if (!threefry) with_upper.push_back(9);
+        SCOPED_TRACE(testing::Message() << "threefry " << threefry << ", counter " << counter);
+        expect_random_bits<uint8_t>(COLLET_TYPE_U8, threefry, dims, state);
+        expect_random_bits<uint16_t>(COLLET_TYPE_U16, threefry, dims, with_upper);
+        expect_random_bits<uint32_t>(COLLET_TYPE_U32, threefry, dims, state);
+        expect_random_bits<uint64_t>(COLLET_TYPE_U64, threefry, dims, with_upper);
+      }
+    }
   }
 }
 
