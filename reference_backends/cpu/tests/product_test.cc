@@ -191,6 +191,82 @@ TEST_P(ProductTest, SumsOfBf16AreExact) {
   }
 }
 
+/// Times the sum of magnitudes: what these data reach, of which blocks of 384 terms make the most. docs/code_generation.md states the bound
+/// for all data.
+constexpr double kMostDrift = 128 * 0x1p-24;
+
+/// Data on which rounding errors add up where products are added one after another: constants, signs that alternate, and
+/// sorted numbers. Every row of x has the same data and y is constant, so that all results are the same.
+TEST_P(ProductTest, ErrorsDoNotGrowWithTheDepth) {
+  struct Case {
+    int64_t batch, m, n, k;
+    bool bias;
+  };
+  for (const Case& c : {Case{1, 1, 1, 1000003, false}, Case{1, 1, 3, 1000003, false}, Case{1, 1, 150, 200003, true},
+                        Case{1, 1, 1100, 20011, false}, Case{1, 4, 130, 100003, false}, Case{1, 30, 40, 50021, true},
+                        Case{1, 70, 3, 100003, false}, Case{3, 5, 17, 60013, true}, Case{1, 130, 65, 20011, false},
+                        Case{1, 60, 66, 32768, false}}) {
+    for (const int turned : {0, 1, 2, 3}) {
+      const bool lhs = turned % 2 == 1;
+      const bool rhs = turned > 1;
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      const Handle x = e.argument(kF32, lhs ? std::vector{c.batch, c.k, c.m} : std::vector{c.batch, c.m, c.k});
+      const Handle y = e.argument(kF32, rhs ? std::vector{c.batch, c.n, c.k} : std::vector{c.batch, c.k, c.n});
+      collet_dot_attrs a{};
+      a.lhs_batch = b.list({0});
+      a.rhs_batch = b.list({0});
+      a.lhs_contracting = b.list({lhs ? 1 : 2});
+      a.rhs_contracting = b.list({rhs ? 2 : 1});
+      Handle product = e.op(COLLET_OP_DOT, kF32, {c.batch, c.m, c.n}, {x, y}, a);
+      if (c.bias) product = e.op(COLLET_OP_NEGATE, kF32, product.dims, {product});
+      e.results({product});
+      Compiled compiled(plugin_, b.finish());
+      ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+      const auto value = [&](int kind, int64_t i) {
+        const float at = static_cast<float>(i) / static_cast<float>(2 * c.k);
+        switch (kind) {
+          case 0:
+            return 0.1F;
+          case 1:
+            return i % 2 == 0 ? 1.1F : -0.1F;
+          case 2:
+            return 0.5F + at;
+          default:
+            return 1 - at;
+        }
+      };
+      const std::vector<float> q(static_cast<size_t>(c.batch * c.n * c.k), 0.7F);
+      for (int kind = 0; kind < 4; ++kind) {
+        std::vector<float> p(static_cast<size_t>(c.batch * c.m * c.k));
+        for (size_t i = 0; i < p.size(); ++i) {
+          const auto at = static_cast<int64_t>(i);
+          p[i] = value(kind, lhs ? at / c.m % c.k : at % c.k);
+        }
+        double want = 0;
+        double size = 0;
+        for (int64_t i = 0; i < c.k; ++i) {
+          const double term = double{value(kind, i)} * double{0.7F};
+          want += c.bias ? -term : term;
+          size += std::fabs(term);
+        }
+        for (const float got : elements_of<float>(compiled.run({bytes_of(p), bytes_of(q)})[0])) {
+          ASSERT_NEAR(got, want, kMostDrift * size)
+              << c.m << " x " << c.n << " x " << c.k << ", turned " << turned << ", data " << kind;
+        }
+      }
+      // An infinite sum is not changed by the rounding errors that are kept.
+      std::vector<float> p(static_cast<size_t>(c.batch * c.m * c.k), 1.0F);
+      for (size_t i = 0; i < p.size(); ++i) {
+        const auto at = static_cast<int64_t>(i);
+        if ((lhs ? at / c.m % c.k : at % c.k) == c.k / 3) p[i] = std::numeric_limits<float>::infinity();
+      }
+      for (const float got : elements_of<float>(compiled.run({bytes_of(p), bytes_of(q)})[0]))
+        ASSERT_EQ(std::fabs(got), std::numeric_limits<float>::infinity());
+    }
+  }
+}
+
 /// Factors that are subnormal, and products that are, count like all others, whatever instruction multiplies.
 TEST_P(ProductTest, SmallBf16FactorsAreNotLost) {
   const auto half = [](float v) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16); };
@@ -275,6 +351,10 @@ TEST_P(ProductTest, DeepOnesThatArePackedInBlocks) {
     dot<float>(COLLET_TYPE_F32, 1, 61, 70, 1800, turned, true);
   }
   dot<double>(COLLET_TYPE_F64, 1, 60, 40, 1024, false, false);
+  // So deep that the sums of blocks are added in groups.
+  dot<float>(COLLET_TYPE_F32, 2, 33, 50, 20011, false, false);
+  dot<float>(COLLET_TYPE_F32, 1, 3, 70, 30001, true, true);
+  dot<double>(COLLET_TYPE_F64, 1, 17, 40, 20011, true, false);
   const auto p = integers<int8_t>(60 * 4096, 1);
   const auto q = integers<int8_t>(4096 * 66, 2);
   dot<int8_t, int32_t>(COLLET_TYPE_S8, COLLET_TYPE_S32, p, q, 1, 60, 66, 4096, false, false);
@@ -492,7 +572,7 @@ TEST_P(ProductTest, GradientsOfFilters) {
                         {4, 7, 13, 32, 3, 1, 1},  {2, 12, 64, 128, 1, 1, 0}, {2, 12, 64, 24, 1, 2, 0},
                         {1, 16, 3, 16, 7, 2, 3},  {2, 10, 28, 20, 3, 1, 0},  {6, 28, 16, 32, 3, 1, 1},
                         {2, 56, 8, 16, 3, 1, 1},  {1, 30, 20, 24, 3, 1, 1},  {1, 31, 16, 20, 3, 1, 1},
-                        {2, 40, 24, 16, 5, 2, 1}};
+                        {2, 40, 24, 16, 5, 2, 1}, {7, 50, 8, 16, 3, 1, 1},   {9, 45, 3, 20, 5, 1, 2}};
   for (const Case& c : cases) {
     for (const uint32_t type : {kF32, static_cast<uint32_t>(COLLET_TYPE_BF16)}) {
       const int64_t out = (c.side + 2 * c.pad - c.window) / c.stride + 1;

@@ -19,7 +19,7 @@
 namespace collet::codegen {
 
 /// A micro-kernel with the epilogue that it applies to its registers, if any. With zero rows, the function is the
-/// epilogue alone.
+/// epilogue alone or, if there is none, adds the sums of a tile to its totals.
 struct MicroSource {
   MicroKernel kernel;
   std::optional<Epilogue> epilogue;

@@ -176,6 +176,7 @@ class LoopJoiner {
         for (FunctionId& id : row) visit(id);
       }
       for (FunctionId& id : call.after) visit(id);
+      for (FunctionId& id : call.fold) visit(id);
       visit(call.pack_a);
       visit(call.pack_b);
       visit(call.copy_b);

@@ -87,7 +87,6 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
       m.fetches = call.copies_b && column == 0;
       call.micro[row][column] = function_of(m, in_registers ? epilogue : nullptr);
     }
-    if (!epilogue || in_registers) continue;
     const MicroKernel shape = p.micro(0, columns);
     MicroKernel m;  // only the fields that are set here matter to a function without rows
     m.type = shape.type;
@@ -95,7 +94,8 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
     m.vectors = shape.vectors;
     m.lanes = shape.lanes;
     m.masked = shape.masked;
-    call.after[column] = function_of(m, epilogue);
+    if (call.group_blocks != 0) call.fold[column] = function_of(m, nullptr);
+    if (epilogue && !in_registers) call.after[column] = function_of(m, epilogue);
   }
 }
 

@@ -43,9 +43,14 @@ struct Tile {
   int64_t checked_steps;
   const char* checked_b;
   int64_t least_b;
-  // Used by an epilogue:
-  int64_t rows;
-  char* d;  ///< where the epilogue stores its results, at the same positions as in c
+  // Used where groups of depth blocks are added to totals:
+  char* total;         ///< the totals of the tile
+  int64_t total_step;  ///< distance of the rows of totals, in elements
+  int64_t is_first;    ///< 1 if no group has been added to the totals: they are 0
+  int64_t is_last;     ///< 1 if c, in place of the totals, gets the sum of both
+  // Used by an epilogue, the first also with totals:
+  int64_t rows;  ///< of the tile
+  char* d;       ///< where the epilogue stores its results, at the same positions as in c
   char* const* buffers;
   const int64_t* position;  ///< index of the batch in each of the batch loops
   int64_t row;

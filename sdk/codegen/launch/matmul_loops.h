@@ -33,8 +33,9 @@ class MatmulLoops {
     m_.put(&Tile::b_step, m_.number(c_.copies_b ? c_.panel : c_.b_depth));
     m_.put(&Tile::c_step, m_.number(c_.ldc));
     m_.put(&Tile::tail, m_.number(c_.tail));
+    if (c_.group_blocks != 0) m_.put(&Tile::total_step, m_.number(c_.total_columns()));
     const uint32_t operands = c_.a_buffers + c_.b_buffers;
-    a_scratch_ = m_.buffer(operands + 1) + worker * (c_.a_scratch() + c_.b_scratch());
+    a_scratch_ = m_.buffer(operands + 1) + worker * c_.own_scratch();
     c_base_ = m_.buffer(operands);
     uint32_t next = operands + 2;
     if (c_.row_starts) starts_ = m_.buffer(next++);
@@ -123,6 +124,7 @@ class MatmulLoops {
       const bool own_rows = c_.a_packed && c_.a_blocks > 1;
       if (own_rows) pack_rows(k);
       const Flag is_last = k == blocks - 1;
+      if (c_.group_blocks != 0) begin_block(k, is_last);
       const Number a_at = count != 0 || own_rows ? m_.number(0) : first * c_.a_depth;
       m_.loop(first_panel_, last_panel_, [&](Number j) {
         const Number at =
@@ -180,6 +182,7 @@ class MatmulLoops {
         } else {
           m_.compute(last_row, last_column);
         }
+        if (c_.group_blocks != 0) end_group(n, column, tile, last_column);
       };
       if (c_.first_column.empty()) {
         compute();
@@ -212,6 +215,30 @@ class MatmulLoops {
     });
   }
 
+  /// Sets what tells tiles whether block `k` of the depth ends a group.
+  void begin_block(Number k, Flag is_last_block) {
+    const Number in_group = k % c_.group_blocks;
+    ends_group_ = m_.either(is_last_block, in_group == c_.group_blocks - 1);
+    group_begin_ = block_.first - in_group * (c_.segments.empty() ? c_.depth_block : c_.run_block);
+    m_.put(&Tile::is_first, m_.choose(k < m_.number(c_.group_blocks), 1, 0));
+    m_.put(&Tile::is_last, m_.choose(is_last_block, 1, 0));
+  }
+
+  /// After the last block of a group, adds the sums of a tile to its totals.
+  void end_group(Number n, Number column, Number tile, Flag last_column) {
+    m_.when(ends_group_, [&] {
+      const Number row = (n - first_tile_) * c_.tile_rows;
+      const Address totals = a_scratch_ + (c_.a_scratch() + c_.b_scratch());
+      const Number at = row * c_.total_columns() + (column - first_panel_ * c_.panel);
+      m_.put(&Tile::total, totals + at * c_.element_bytes);
+      if (!m_.uses_parts(c_)) return m_.fold(last_column);
+      // The sums of a tile begin with the block that has its first step.
+      const Number first = m_.element(&MatmulCall::first_step, tile);
+      m_.put(&Tile::is_first, m_.choose(first < group_begin_, 0, 1));
+      m_.when(first < block_.first + block_.count, [&] { m_.fold(last_column); });
+    });
+  }
+
   /// A block of the depth, in segments if the depth has segments.
   struct Block {
     Number first{}, count{};
@@ -220,7 +247,9 @@ class MatmulLoops {
   const MatmulCall& c_;
   Machine& m_;
   Block block_;
-  Address panel_{};  ///< the panel of b, from the block's first step on
+  Flag ends_group_{};     ///< that block is the last one of a group
+  Number group_begin_{};  ///< where its group begins, like Block::first
+  Address panel_{};       ///< the panel of b, from the block's first step on
   Number batch_{}, first_tile_{}, last_tile_{}, first_panel_{}, last_panel_{};
   Address a_scratch_{}, a_{}, b_{}, c_base_{}, d_base_{}, starts_{};
 };

@@ -27,6 +27,16 @@ int64_t MatmulCall::a_scratch() const {
   return a_packed ? (divide_up(tiles, chunks) * a_tile * element_bytes + 127) / 64 * 64 : 0;
 }
 
+int64_t MatmulCall::total_columns() const {
+  return divide_up(panels, column_parts) * panel;
+}
+
+int64_t MatmulCall::total_scratch() const {
+  if (group_blocks == 0) return 0;
+  const int64_t rows_of_job = divide_up(tiles * shared, chunks) * tile_rows;
+  return divide_up(rows_of_job * total_columns() * element_bytes, 64) * 64;
+}
+
 int64_t MatmulCall::b_scratch() const {
   const int64_t elements = packs_b ? b_matrix : copies_b ? panel * depth_block : 0;
   return elements == 0 ? 0 : (elements * element_bytes + 127) / 64 * 64;
@@ -41,7 +51,10 @@ MatmulRunner::MatmulRunner(const MatmulCall& call, const std::vector<void*>& add
     for (int column = 0; column < 2; ++column)
       micro_[row][column] = at<MicroFunction>(addresses, call.micro[row][column]);
   }
-  for (int column = 0; column < 2; ++column) after_[column] = at<MicroFunction>(addresses, call.after[column]);
+  for (int column = 0; column < 2; ++column) {
+    after_[column] = at<MicroFunction>(addresses, call.after[column]);
+    fold_[column] = at<MicroFunction>(addresses, call.fold[column]);
+  }
 }
 
 /// A Machine for MatmulLoops that executes the operations immediately.
@@ -67,6 +80,7 @@ class MatmulRunner::Interpreter {
   static Number choose(Flag which, int64_t x, int64_t y) { return which ? x : y; }
   static Address choose(Flag which, Address x, Address y) { return which ? x : y; }
   static Flag no() { return false; }
+  static Flag either(Flag x, Flag y) { return x || y; }
   Number element(Table table, Number i) const { return elements(table, i)[0]; }
   const int64_t* elements(Table table, Number i) const { return (r_.c_.*table).data() + i; }
   Address buffer(uint32_t i) const { return buffers_[i]; }
@@ -84,6 +98,7 @@ class MatmulRunner::Interpreter {
     if (condition) body();
   }
   void compute(Flag last_row, Flag last_column) const { r_.micro_[last_row ? 1 : 0][last_column ? 1 : 0](&tile_); }
+  void fold(Flag last_column) const { r_.fold_[last_column ? 1 : 0](&tile_); }
   void finish(Flag is_last_block, Flag last_column) const {
     const MicroFunction after = r_.after_[last_column ? 1 : 0];
     if (is_last_block && after) after(&tile_);

@@ -39,6 +39,7 @@ class MatmulRunner {
   const MatmulCall& c_;
   MicroFunction micro_[2][2] = {};
   MicroFunction after_[2] = {};
+  MicroFunction fold_[2] = {};
   KernelFunction pack_a_ = nullptr;
   KernelFunction pack_b_ = nullptr;
   KernelFunction copy_b_ = nullptr;

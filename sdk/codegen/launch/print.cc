@@ -89,6 +89,7 @@ class Printer {
             std::to_string(call.column_parts) + " parts";
     if (call.a_packed) out_ += ", a packed";
     if (call.b_packed) out_ += ", b packed";
+    if (call.group_blocks != 0) out_ += ", groups of " + std::to_string(call.group_blocks);
     if (call.copies_b) out_ += ", panels of b copied";
     if (call.epilogue) out_ += ", epilogue";
     if (!call.first_step.empty()) {

@@ -88,6 +88,7 @@ class MatmulWriter {
   Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
   Address choose(Flag which, Address x, Address y) { return of(b_.CreateSelect(which.v, x.v, y.v)); }
   Flag no() { return of(b_.getFalse()); }
+  Flag either(Flag x, Flag y) { return of(b_.CreateOr(x.v, y.v)); }
   Number element(Table table, Number i) { return of(b_.CreateLoad(b_.getInt64Ty(), elements(table, i).v)); }
   Address elements(Table table, Number i) {
     const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t.first == table; });
@@ -113,6 +114,9 @@ class MatmulWriter {
     for (int r = 0; r < 2; ++r) {
       for (int k = 0; k < 2; ++k) call(c_.micro[r][k], is(last_row, r), is(last_column, k));
     }
+  }
+  void fold(Flag last_column) {
+    for (int k = 0; k < 2; ++k) call(c_.fold[k], b_.getTrue(), is(last_column, k));
   }
   void finish(Flag is_last_block, Flag last_column) {
     for (int k = 0; k < 2; ++k) call(c_.after[k], is_last_block.v, is(last_column, k));

@@ -59,6 +59,37 @@ class MicroEmitter {
     return function_;
   }
 
+  /// Emits a function that adds the sums of a stored tile to its totals.
+  llvm::Function* run_fold() {
+    b_.SetInsertPoint(block("entry"));
+    make_mask();
+    const auto flag = [&](size_t at) { return b_.CreateICmpNE(field_i64(at), b_.getInt64(0)); };
+    Value* const is_first = flag(offsetof(Tile, is_first));
+    Value* const is_last = flag(offsetof(Tile, is_last));
+    Value* const c = field_ptr(offsetof(Tile, c));
+    Value* const c_step = field_i64(offsetof(Tile, c_step));
+    Value* const totals = field_ptr(offsetof(Tile, total));
+    Value* const total_step = field_i64(offsetof(Tile, total_step));
+    Value* const zero = llvm::Constant::getNullValue(vector_);
+    ir_.loop(b_.getInt64(0), field_i64(offsetof(Tile, rows)), b_.getInt64(1), [&](Value* r) {
+      Value* const row = offset(c, b_.CreateMul(c_step, r));
+      Value* const total_row = offset(totals, b_.CreateMul(total_step, r));
+      for (int v = 0; v < k_.vectors; ++v) {
+        Value* const at = offset(row, v * lanes_);
+        Value* const place = offset(total_row, v * lanes_);
+        // Before the first group, the memory of the totals holds anything.
+        Value* const total = b_.CreateSelect(is_first, zero, load(place, v));
+        const auto [sum, lost] = ir_.add_exactly(total, load(at, v));
+        put(sum, place, v);
+        // An infinite sum has a NaN for an error.
+        Value* const kept = b_.CreateSelect(b_.CreateFCmpONE(lost, zero), lost, zero);
+        put(b_.CreateSelect(is_last, sum, kept), at, v);
+      }
+    });
+    b_.CreateRetVoid();
+    return function_;
+  }
+
  private:
   /// Rows of an array that have the shape of the tile: the first one, and the elements from one to the next.
   struct Row {
@@ -588,6 +619,11 @@ llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epi
 llvm::Function* emit_epilogue(const MicroKernel& kernel, const Epilogue& epilogue, llvm::Module& module,
                               const Target& target, const std::string& name) {
   return MicroEmitter(kernel, &epilogue, module, target, name).run_epilogue();
+}
+
+llvm::Function* emit_fold(const MicroKernel& kernel, llvm::Module& module, const Target& target,
+                          const std::string& name) {
+  return MicroEmitter(kernel, nullptr, module, target, name).run_fold();
 }
 
 }  // namespace collet::codegen

@@ -201,14 +201,9 @@ llvm::Value* KernelEmitter::reduce_scalable(uint32_t combine, uint32_t type, Val
 }
 
 std::pair<Val, Val> KernelEmitter::add_exactly(const Val& x, const Val& y) {
-  const auto add = [&](Value* a, Value* b) {
-    Value* const sum = b_.CreateFAdd(a, b);
-    Value* const t = b_.CreateFSub(sum, a);
-    return std::pair(sum, b_.CreateFAdd(b_.CreateFSub(a, b_.CreateFSub(sum, t)), b_.CreateFSub(b, t)));
-  };
-  const auto [re, lost] = add(x.v, y.v);
+  const auto [re, lost] = ir_.add_exactly(x.v, y.v);
   if (!x.im) return {Val{re}, Val{lost}};
-  const auto [im, lost_im] = add(x.im, y.im);
+  const auto [im, lost_im] = ir_.add_exactly(x.im, y.im);
   return {Val{re, im}, Val{lost, lost_im}};
 }
 

@@ -153,6 +153,12 @@ Value* Ir::fma(Value* x, Value* y, Value* z) {
   return b.CreateFAdd(b.CreateFMul(x, y), z);
 }
 
+std::pair<Value*, Value*> Ir::add_exactly(Value* x, Value* y) {
+  Value* const sum = b.CreateFAdd(x, y);
+  Value* const t = b.CreateFSub(sum, x);
+  return {sum, b.CreateFAdd(b.CreateFSub(x, b.CreateFSub(sum, t)), b.CreateFSub(y, t))};
+}
+
 Value* Ir::exact_fma(Value* x, Value* y, Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
 }

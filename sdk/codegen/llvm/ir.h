@@ -78,6 +78,8 @@ class Ir {
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   /// Returns a * b + c, rounded once.
   llvm::Value* exact_fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  /// Returns x + y rounded, and what rounding lost (D. Knuth's two-sum). The second is NaN where the first is infinite.
+  std::pair<llvm::Value*, llvm::Value*> add_exactly(llvm::Value* x, llvm::Value* y);
   /// Returns x * 2^n for an integer n, rounded once, if that is one instruction for vectors of this length; else null.
   llvm::Value* scale_by_power(llvm::Value* x, llvm::Value* n);
   llvm::Value* unary(llvm::Intrinsic::ID id, llvm::Value* x) { return b.CreateUnaryIntrinsic(id, x); }

@@ -199,7 +199,7 @@ class KernelEmitter {
   Val reduce_lanes(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
   /// Reduces all lanes of a scalable vector to one element. Sums of floats are added in any order.
   Value* reduce_scalable(uint32_t combine, uint32_t type, Value* x);
-  /// Returns x + y rounded, and what rounding lost (D. Knuth's two-sum). The second is NaN where the first is infinite.
+  /// Returns Ir::add_exactly of x and y, and of their imaginary parts.
   std::pair<Val, Val> add_exactly(const Val& x, const Val& y);
   /// Returns `sum` plus its rounding error; `sum` alone where that is 0 or NaN.
   Val corrected(const Val& sum, const Val& lost);

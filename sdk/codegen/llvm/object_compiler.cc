@@ -114,8 +114,10 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
   } else {
     const auto& micro = std::get<MicroSource>(f.body);
     const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;
-    if (micro.kernel.rows == 0) {
+    if (micro.kernel.rows == 0 && epilogue) {
       emit_epilogue(micro.kernel, *epilogue, module, target, f.name);
+    } else if (micro.kernel.rows == 0) {
+      emit_fold(micro.kernel, module, target, f.name);
     } else {
       emit_micro_kernel(micro.kernel, epilogue, module, target, f.name);
     }

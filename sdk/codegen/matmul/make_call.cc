@@ -8,7 +8,10 @@ namespace {
 
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kDeepest = 1024;  ///< most terms of one accumulator: the rounding error of a sum grows with its terms
-constexpr int64_t kStreams = 8;     ///< sequences of addresses that the processor prefetches at the same time
+/// Most depth blocks whose sums are added one after the other. Adding a group's sums to its totals takes about as long as a few steps of
+/// the depth, so that groups of so many blocks cost nothing that can be measured.
+constexpr int64_t kGroupBlocks = 32;
+constexpr int64_t kStreams = 8;  ///< sequences of addresses that the processor prefetches at the same time
 
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
@@ -68,17 +71,20 @@ class Maker {
       // A single row takes so little time that calls count, unless b comes from memory.
       const bool is_near = c_.depth * c_.columns * c_.element_bytes <= kNearCaches * target_.second_cache;
       const int64_t rows_of_b = c_.rows == 1 && is_near ? 3 * kStreams : kStreams;
-      c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * rows_of_b)) * rows_of_b;
+      c_.depth_block = least * rows_of_b;
       c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
     }
     if (!c_.segments.empty()) {
       const auto count = static_cast<int64_t>(c_.segments.size());
       // Bytes of `a` from the first to the last element that a tile reads for one segment of the depth. The rows of a tile overlap there.
       const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;
-      c_.run_block = std::clamp<int64_t>(target_.first_cache * 3 / 4 / reach, 1, count);
+      const int64_t most = std::min(target_.first_cache * 3 / 4 / reach, kDeepest / c_.run);
+      c_.run_block = std::clamp<int64_t>(most, 1, count);
       c_.run_block = divide_up(count, divide_up(count, c_.run_block));
       c_.depth_block = c_.run_block * c_.run;
     }
+    const bool is_float = p.type == COLLET_TYPE_F32 || p.type == COLLET_TYPE_F64;
+    if (is_float && c_.depth_blocks() > kGroupBlocks) c_.group_blocks = kGroupBlocks;
     c_.a_at = offsets_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
     c_.b_at = offsets_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
     c_.c_at = offsets_of(p.batch, c_.c_offset);

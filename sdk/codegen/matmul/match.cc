@@ -1063,8 +1063,8 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 
 std::string name_of(const MicroKernel& k) {
   static constexpr const char* kStarts[] = {"", "_starts", "_starts_rows"};
-  return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
-         std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
+  return std::string(k.rows == 0 ? "fold_" : "micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) +
+         "_" + std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
          (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "") +
          (k.streams ? "_streams" : "") + (k.fetches ? "_fetches" : "") + kStarts[static_cast<size_t>(k.starts)] +
          (k.packs > 1 ? "_of_" + std::to_string(k.packs) : "") + (k.signed_a ? "_signed" : "");

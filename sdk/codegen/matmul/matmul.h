@@ -43,7 +43,7 @@ struct MicroKernel {
   /// and u8 in the other.
   int packs = 1;
   bool signed_a = false;  ///< for 4 parts: true if those of a are s8 and those of b u8; false for the reverse
-  int rows = 1;
+  int rows = 1;           ///< 0: a function for the stored sums of a tile, see MicroSource
   int vectors = 1;
   int lanes = 1;        ///< lanes of a vector
   bool masked = false;  ///< the last vector may be partial

@@ -76,6 +76,8 @@ struct MatmulCall {
   FunctionId after[2] = {kNoFunction, kNoFunction};
   FunctionId pack_a = kNoFunction;
   FunctionId pack_b = kNoFunction;
+  /// Adds the sums of a group of depth blocks to the totals, indexed by [is the last panel of columns].
+  FunctionId fold[2] = {kNoFunction, kNoFunction};
   FunctionId copy_b = kNoFunction;  ///< copies steps [begin, end) of a panel of b; buffers: source, destination
   bool epilogue = false;            ///< true if the micro-kernels or `after` apply an epilogue
   int64_t element_bytes = 4;
@@ -93,6 +95,9 @@ struct MatmulCall {
   int64_t last_columns = 0;
   int64_t tail = 0;  ///< number of valid lanes in the last vector of a row
   int64_t depth_block = 0;
+  /// Depth blocks in a group; 0 if there are no groups. The sums of a group are added to totals in scratch memory together with the
+  /// rounding errors of these additions, so that errors do not grow with the number of groups.
+  int64_t group_blocks = 0;
   int64_t run = 0;        ///< steps of the depth (K) in a segment; within one, the elements of a are equally far apart
   int64_t run_block = 0;  ///< segments in a depth block
   std::vector<int64_t> segments;
@@ -142,10 +147,15 @@ struct MatmulCall {
   int64_t jobs() const;
   /// Returns the number of blocks into which the depth is cut.
   int64_t depth_blocks() const;
-  /// Return the bytes of scratch memory that one thread needs for packed a, and for packed b.
+  /// Returns the number of columns of the totals of a job: whole panels.
+  int64_t total_columns() const;
+  /// Return the bytes of scratch memory that one thread needs for packed a, for packed b, and for the totals of groups.
   int64_t a_scratch() const;
   int64_t b_scratch() const;
-  uint64_t scratch_bytes() const { return static_cast<uint64_t>(threads * (a_scratch() + b_scratch())); }
+  int64_t total_scratch() const;
+  /// Returns the bytes of scratch memory that one thread needs.
+  int64_t own_scratch() const { return a_scratch() + b_scratch() + total_scratch(); }
+  uint64_t scratch_bytes() const { return static_cast<uint64_t>(threads * own_scratch()); }
 };
 
 /// An op that is computed by a library routine and not by a loop nest: sort, top-k, fft, cholesky, triangular solve,
