@@ -89,15 +89,38 @@ Value* nonzero(Ir& ir, Value* y) {
   return ir.binary(id::umax, y, ir.constant_int(y->getType(), 1));
 }
 
+/// True if x / y of integers is computed as floats: processors divide no vectors of integers. Not for constants, by which LLVM
+/// multiplies in place of a division.
+bool divides_as_floats(const Ir& ir, Value* x, Value* y) {
+  return ir.lanes_of(x) > 1 && !ir.is_scalable() && !ir.target.has_grid() &&
+         x->getType()->getScalarSizeInBits() <= 32 && !llvm::isa<llvm::Constant>(y);
+}
+
+/// Returns x / y of integers as floats, rounded toward zero. y is not zero, and not -1 where x is the least number. The quotient of floats
+/// with more than twice the bits, rounded, is no larger whole number than the exact one: that is at least 1 / y away, which is many units in the
+/// last place.
+Value* quotient_of_floats(Ir& ir, Value* x, Value* y, bool is_signed) {
+  auto& b = ir.b;
+  Type* const real = ir.like(x, x->getType()->getScalarSizeInBits() > 16 ? b.getDoubleTy() : b.getFloatTy());
+  const auto convert = [&](Value* v) { return is_signed ? b.CreateSIToFP(v, real) : b.CreateUIToFP(v, real); };
+  Value* const q = b.CreateFDiv(convert(x), convert(y));
+  return is_signed ? b.CreateFPToSI(q, x->getType()) : b.CreateFPToUI(q, x->getType());
+}
+
 Val int_divide(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
   Value* x = x_of(op);
   Value* y = y_of(op);
   Value* by_zero = b.CreateICmpEQ(y, zero_like(y));
-  if (!is_signed(op)) return {b.CreateSelect(by_zero, ones_like(x), b.CreateUDiv(x, nonzero(ir, y)))};
+  const bool as_floats = divides_as_floats(ir, x, y);
+  if (!is_signed(op)) {
+    Value* q = as_floats ? quotient_of_floats(ir, x, nonzero(ir, y), false) : b.CreateUDiv(x, nonzero(ir, y));
+    return {b.CreateSelect(by_zero, ones_like(x), q)};
+  }
   // The least number divided by -1 is not defined; zero is divided in place of it.
   Value* by_minus_one = b.CreateICmpEQ(y, ones_like(y));
-  Value* q = b.CreateSDiv(b.CreateSelect(by_minus_one, zero_like(x), x), nonzero(ir, y));
+  Value* from = b.CreateSelect(by_minus_one, zero_like(x), x);
+  Value* q = as_floats ? quotient_of_floats(ir, from, nonzero(ir, y), true) : b.CreateSDiv(from, nonzero(ir, y));
   q = b.CreateSelect(by_minus_one, b.CreateNeg(x), q);
   return {b.CreateSelect(by_zero, ones_like(x), q)};
 }
@@ -107,9 +130,15 @@ Val int_remainder(Ir& ir, const ScalarOp& op) {
   Value* x = x_of(op);
   Value* y = y_of(op);
   Value* by_zero = b.CreateICmpEQ(y, zero_like(y));
-  if (!is_signed(op)) return {b.CreateSelect(by_zero, x, b.CreateURem(x, nonzero(ir, y)))};
-  Value* by_minus_one = b.CreateICmpEQ(y, ones_like(y));
-  Value* r = b.CreateSRem(b.CreateSelect(by_minus_one, zero_like(x), x), nonzero(ir, y));
+  Value* by = nonzero(ir, y);
+  Value* from = x;
+  if (is_signed(op)) from = b.CreateSelect(b.CreateICmpEQ(y, ones_like(y)), zero_like(x), x);
+  Value* r = nullptr;
+  if (divides_as_floats(ir, x, y)) {
+    r = b.CreateSub(from, b.CreateMul(quotient_of_floats(ir, from, by, is_signed(op)), by));
+  } else {
+    r = is_signed(op) ? b.CreateSRem(from, by) : b.CreateURem(from, by);
+  }
   return {b.CreateSelect(by_zero, x, r)};
 }
 
