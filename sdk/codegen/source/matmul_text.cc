@@ -27,6 +27,8 @@ struct tile {
   char *const *buffers;
   const int64_t *position;
   int64_t row, column;
+  char *total;
+  int64_t total_step, is_first, is_last;
 };
 )";
 
@@ -58,6 +60,10 @@ const char* field_name(Field Tile::* field) {
   COLLET_FIELD(position)
   COLLET_FIELD(row)
   COLLET_FIELD(column)
+  COLLET_FIELD(total)
+  COLLET_FIELD(total_step)
+  COLLET_FIELD(is_first)
+  COLLET_FIELD(is_last)
 #undef COLLET_FIELD
   return "";
 }
@@ -78,6 +84,7 @@ class MicroWriter {
   }
 
   std::string run(const std::string& name) {
+    if (k_.rows == 0 && !epilogue_) return run_fold(name);
     if (k_.rows > 0) {
       f_.statement("const " + type_ + " *b = (const " + type_ + " *)t->b;");
       const bool has_steps = k_.rows > 1 || k_.by_depth;
@@ -101,6 +108,24 @@ class MicroWriter {
   }
 
  private:
+  /// A function that adds the sums of a stored tile to its totals, see emit_fold.
+  std::string run_fold(const std::string& name) {
+    f_.statement("const int64_t c_step = t->c_step, total_step = t->total_step;");
+    f_.statement(type_ + " *const c = (" + type_ + " *)t->c, *const totals = (" + type_ + " *)t->total;");
+    f_.open("for (int64_t r = 0; r < t->rows; ++r)");
+    columns();
+    f_.statement("const " + type_ + " x = c[r * c_step + j];");
+    f_.statement("const " + type_ + " before = t->is_first ? 0 : totals[r * total_step + j];");
+    f_.statement("const " + type_ + " sum = before + x, added = sum - before;");
+    f_.statement("const " + type_ + " lost = (before - (sum - added)) + (x - added);");
+    f_.statement("totals[r * total_step + j] = sum;");
+    f_.statement(
+        "c[r * c_step + j] = t->is_last ? sum : lost == lost ? lost : 0;");  // an infinite sum has a NaN for an error
+    f_.close();
+    f_.close();
+    return f_.print("static void " + name + "(const struct tile *t)");
+  }
+
   void columns() { columns(columns_); }
   void columns(const std::string& count) { f_.open("for (int64_t j = 0; j < " + count + "; ++j)"); }
 
@@ -272,6 +297,7 @@ class LoopsWriter {
     return {&f_, f_.value(f_.type_of(x.v), "$c0 ? $v1 : $v2", {which.v, x.v, y.v}, Level::kConditional)};
   }
   Flag no() { return {&f_, f_.constant("bool", "false")}; }
+  Flag either(Flag x, Flag y) { return {&f_, f_.value("bool", "$s0 || $s1", {x.v, y.v}, Level::kConditional)}; }
   Number element(Table table, Number i) { return {&f_, f_.value("int64_t", table_of(table) + "[$a0]", {i.v})}; }
   Address elements(Table table, Number i) {
     return {&f_, f_.value("const int64_t *", table_of(table) + " + $m0", {i.v}, Level::kSum)};
@@ -304,6 +330,9 @@ class LoopsWriter {
   }
   void finish(Flag is_last_block, Flag last_column) {
     for (int k = 0; k < 2; ++k) call(c_.after[k], {{is_last_block, true}, {last_column, k == 1}});
+  }
+  void fold(Flag last_column) {
+    for (int k = 0; k < 2; ++k) call(c_.fold[k], {{last_column, k == 1}});
   }
   void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
     f_.open("");
