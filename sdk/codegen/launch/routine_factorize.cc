@@ -283,10 +283,22 @@ class Factorize : public Routine {
     int32_t* pivots = matrix<int32_t>(buffers[2], b, k_);
     int32_t* order = matrix<int32_t>(buffers[3], b, m_);
     int32_t info = 0;  // positive for a singular matrix, which needs no error: the factors show it
+    const int32_t spoilt = first_column_with_nan(a);
     lapack_.getrf(&m_, &n_, a, &m_, pivots, &info);
+    // A NaN spreads to all that is computed after its column. OpenBLAS 0.3.21 loses those of complex matrices on some
+    // processors (Sapphire Rapids).
+    for (int64_t j = spoilt; j < n_; ++j)
+      if (spoilt < m_) fill_nan(a + j * m_ + spoilt, m_ - spoilt);
     transpose(a, n_, m_, matrix<T>(buffers[1], b, int64_t{m_} * n_));
     for (int32_t i = 0; i < k_; ++i) --pivots[i];
     store_order(pivots, order);
+  }
+
+  /// Returns the number of columns if there is no NaN. `a` is stored by columns.
+  int32_t first_column_with_nan(const T* a) const {
+    const int64_t size = int64_t{m_} * n_;
+    const T* const found = std::find_if(a, a + size, [](const T& x) { return x != x; });
+    return static_cast<int32_t>((found - a) / std::max(m_, 1));
   }
 
   /// Stores the order of the rows that the exchanges give.
