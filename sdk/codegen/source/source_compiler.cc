@@ -219,10 +219,12 @@ CompilerCache::~CompilerCache() = default;
 
 Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std::string>& code,
                               std::string& messages) const {
+  code.reset();
   const State::Key key = state_->key_of(text);
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if ((code = state_->known[key].lock())) return {};
+    if (const auto found = state_->known.find(key); found != state_->known.end()) code = found->second.lock();
+    if (code) return {};
   }
   const bool on_disk = !state_->compiler.cache_folder.empty();
   std::string made;
@@ -238,6 +240,7 @@ Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std
   }
   code = std::make_shared<const std::string>(std::move(made));
   const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::erase_if(state_->known, [](const auto& entry) { return entry.second.expired(); });
   state_->known[key] = code;
   return {};
 }
