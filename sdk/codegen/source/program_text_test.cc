@@ -117,6 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Products,
                                            Shape{40, 24, 50, 8, false, true}, Shape{23, 50, 450, 8, true, true, true},
                                            Shape{64, 48, 96, 8, false, false, true},
                                            Shape{17, 45, 2000, 8, false, false, true}, Shape{33, 65, 129, 1},
+                                           Shape{33, 50, 20000}, Shape{5, 10, 30000, 8, false, false, true},
                                            Shape{33, 65, 129, 16, false, true, true}, Shape{257, 129, 65, 4}));
 
 /// Writes a / b where `names` are not important.
