@@ -150,6 +150,10 @@ std::string dims_name(std::span<const int64_t> dims);
 std::string_view type_name(Type type);
 /// Returns the error bound of a sum of floats of `type`; integers and pred are exact.
 Bound sum_bound(Type type, double terms, bool wide = true);
+
+/// Terms to whose bound long sums and deep products are held, however many terms they have: those that are computed in blocks, or with their
+/// rounding errors, meet it; those of one term after another do not.
+inline constexpr double kBlockedTerms = 128;
 /// Returns the error bound of a function, from the column `ulp` of ops.def.
 Bound function_bound(Op op, Type type);
 

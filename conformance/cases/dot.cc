@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/pairwise.h"
@@ -114,6 +117,32 @@ void add_dot(CaseList& list, const Row& row, const Types& types, Values values, 
   const double most = hlo::is_integer(types.lhs) ? 9 : 1;
   one.inputs = {{.values = values, .low = -most, .high = most}, {.values = values, .low = -most, .high = most}};
   list.add(std::move(one));
+}
+
+// Deep products of data on which rounding errors add up: constants, signs that alternate, and sorted numbers.
+void add_drift(CaseList& list, const Row& row) {
+  const int64_t n = row.lhs[static_cast<size_t>(row.lhs_contracting[0])];
+  std::vector<double> rising;
+  for (int64_t i = 0; i < n; ++i) rising.push_back(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(n));
+  const std::vector<double> falling(rising.rbegin(), rising.rend());
+  const std::pair<const char*, std::vector<double>> data[] = {
+      {"constant", {0.1}}, {"alternating", {1.1, -0.1}}, {"rising", rising}, {"falling", falling}};
+  for (const auto& [label, values] : data) {
+    Text text;
+    const std::string lhs = text.parameter(Shape::array(Type::F32, row.lhs));
+    const std::string rhs = text.parameter(Shape::array(Type::F32, row.rhs));
+    Case one{fmt::format("dot/f32/long_{}/{}", row.label, label),
+             Op::DOT,
+             Type::F32,
+             "",
+             {},
+             sum_bound(Type::F32, kBlockedTerms)};
+    one.text = text.root(Shape::array(Type::F32, result_dims(row)),
+                         fmt::format("dot({}, {}), lhs_contracting_dims={}, rhs_contracting_dims={}", lhs, rhs,
+                                     braces(row.lhs_contracting), braces(row.rhs_contracting)));
+    one.inputs = {{.values = Values::Fixed, .fixed = values}, {.values = Values::Fixed, .fixed = {0.7}}};
+    list.add(std::move(one));
+  }
 }
 
 struct Operand {
@@ -254,6 +283,13 @@ void add_dot_cases(CaseList& list) {
   for_pairs(choose, [&](const Pair& pair, size_t number) {
     add_dot(list, pair.row, pair.types, Values::Unit, "", fmt::format("_pair{}", number));
   });
+  if (list.full()) {
+    for (const Row& row : {Row{"1x300001_300001", {1, 300001}, {300001}, {}, {}, {1}, {0}},
+                           Row{"1x1000003_1000003x3", {1, 1000003}, {1000003, 3}, {}, {}, {1}, {0}},
+                           Row{"1x100003_100003x150", {1, 100003}, {100003, 150}, {}, {}, {1}, {0}},
+                           Row{"3x50021_50021x40", {3, 50021}, {50021, 40}, {}, {}, {1}, {0}}})
+      add_drift(list, row);
+  }
   add_ragged_dot(list);
   add_scaled_dot(list);
 }

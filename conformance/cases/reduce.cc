@@ -205,10 +205,6 @@ void add_map(CaseList& list, Type type, const Dims& dims) {
   list.add(std::move(one));
 }
 
-/// Terms to whose bound long sums are held, however many they have: sums that are computed in blocks, or with their
-/// rounding errors, meet it; sums of one term after another do not.
-constexpr double kBlockedTerms = 128;
-
 // Long sums and prefix sums of data on which rounding errors add up: constants, signs that alternate, and sorted numbers.
 void add_drift(CaseList& list, const Row& row, bool prefix) {
   const int64_t n = row.operand[static_cast<size_t>(row.over[0])];
