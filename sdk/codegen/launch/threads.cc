@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/codegen/threads.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <system_error>
 
 #ifdef __linux__
@@ -72,16 +74,48 @@ class Threads::Cores {
 
 #endif
 
+namespace {
+
+/// Address space that threads leave to what runs later, compilations above all, where the process may have only so much of it
+/// (ulimit -v): LLVM ends a process that lacks memory.
+class Reserve {
+ public:
+  Reserve() : space_(mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  Reserve(const Reserve&) = delete;
+  Reserve& operator=(const Reserve&) = delete;
+  ~Reserve() {
+    if (there()) munmap(space_, kBytes);
+  }
+  bool there() const { return space_ != MAP_FAILED; }
+
+ private:
+  static constexpr size_t kBytes = size_t{256} << 20;
+  void* space_;
+};
+
+}  // namespace
+
 Threads::Threads(const Target& target)
     : awake_ns_(target.awake_ns),
       wake_ns_(target.wake_ns),
       spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(target.threads, 1)))) {
   workers_.reserve(static_cast<size_t>(std::max(target.threads, 1)));
+  const Reserve reserve;
+  std::atomic<size_t> started = 0;
   try {
-    for (int i = 1; i < target.threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    for (int i = 1; i < target.threads && reserve.there(); ++i) {
+      workers_.emplace_back([this, i, &started] {
+        // The first allocation of a thread takes address space of its own, while the reserve is there.
+        void* volatile const first = std::malloc(1);
+        std::free(first);
+        started.fetch_add(1, std::memory_order_release);
+        work(i);
+      });
+    }
   } catch (const std::system_error&) {
     // The system cannot start more threads; those that exist do the work.
   }
+  while (started.load(std::memory_order_acquire) != workers_.size()) std::this_thread::yield();
   cores_ = std::make_unique<Cores>(workers_);
 }
 
