@@ -5,13 +5,13 @@ runs of the networks of templates/torch.
 A case that differs is printed, and one of which ops stay in torch, with those ops. Exit code 1 if a case differs.
 """
 import argparse
-import contextlib
 import copy
-import io
 import itertools
 import json
+import os
 import pathlib
 import sys
+import tempfile
 import warnings
 
 import torch
@@ -67,14 +67,13 @@ def check_functions(options):
         if options.filter not in name:
             continue
         count += 1
-        said = io.StringIO()
+        options.explained.write_text("")
         try:
-            with contextlib.redirect_stderr(said):
-                check(function, arguments, options)
+            check(function, arguments, options)
         except Exception as error:
             bad[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             print(f"{name}: {bad[name]}", flush=True)
-        stays = sorted({line.split(" = ", 1)[1] for line in said.getvalue().splitlines() if line.startswith("collet:   ")})
+        stays = sorted({line.split(" = ", 1)[1] for line in options.explained.read_text().splitlines() if line.startswith("collet:   ")})
         if stays:
             in_torch[name] = stays
             print(f"{name}: in torch: {'; '.join(stays)}", flush=True)
@@ -130,9 +129,12 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    results = check_functions(options)
-    if options.steps:
-        results["training"] = check_training(options)
+    with tempfile.TemporaryDirectory() as folder:
+        options.explained = pathlib.Path(folder) / "explained"
+        os.environ["COLLET_EXPLAIN"] = str(options.explained)
+        results = check_functions(options)
+        if options.steps:
+            results["training"] = check_training(options)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
     return 1 if results["differ"] or any(d > options.tolerance for d in results.get("training", {}).values()) else 0

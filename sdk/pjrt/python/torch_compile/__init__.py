@@ -3,7 +3,7 @@
 
 AOTAutograd gives the graphs of forward and backward passes as ATen ops; torchax, which implements ATen ops by JAX, and JAX's
 plugin for Collet compile them. Tensors stay torch's, in host memory: each call copies its arguments to the device and its results
-back. Ops that cannot run there stay in torch: with COLLET_EXPLAIN=1 each graph says which ops those are, and why.
+back. Ops that cannot run there stay in torch: the file that COLLET_EXPLAIN names says for each graph which ops those are, and why.
 """
 from torch._dynamo.backends import common
 from torch.nn import attention

@@ -2,7 +2,6 @@
 """Compiles a graph of ATen ops: the ops that torchax lowers to JAX become functions that JAX compiles, the others stay in torch."""
 import operator
 import os
-import sys
 
 import jax
 import numpy as np
@@ -27,18 +26,20 @@ def compile_graph(graph, inputs):
             setattr(whole, node.target, part)
             parts += 1
     whole.recompile()
-    if os.environ.get("COLLET_EXPLAIN", "0") not in ("", "0"):
-        _explain(support, parts)
+    file = os.environ.get("COLLET_EXPLAIN", "")
+    if file and not file.endswith(".json"):
+        with open(file, "a") as out:
+            _explain(support, parts, out)
     return make_boxed_func(whole.forward)
 
 
-def _explain(support, parts):
+def _explain(support, parts, out):
     runs = sum(1 for answer in support.answers.values() if not answer)
     stays = [(name, reason) for name, reason in support.answers.items() if reason]
     print(f"collet: a graph of {runs + len(stays)} ops: {runs} run on {platform.device()}, as {parts} programs; "
-          f"{len(stays)} stay in torch", file=sys.stderr)
+          f"{len(stays)} stay in torch", file=out)
     for name, reason in stays:
-        print(f"collet:   {name}: {reason}", file=sys.stderr)
+        print(f"collet:   {name}: {reason}", file=out)
 
 
 def _type(dtype):
