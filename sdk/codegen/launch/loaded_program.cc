@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/launch/loaded_program.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -62,6 +63,34 @@ LoadedProgram::~LoadedProgram() {
   std::free(constants_);
 }
 
+std::string LoadedProgram::name_of(const codegen::Step& step) const {
+  std::string out;
+  const auto add = [&](const std::string& name) { out += (out.empty() ? "" : "+") + name; };
+  const auto add_function = [&](FunctionId id) {
+    if (id != kNoFunction) add(plan_.functions[id]);
+  };
+  switch (step.kind) {
+    case StepKind::kKernel:
+      add_function(step.kernel.function);
+      add_function(step.kernel.tail);
+      break;
+    case StepKind::kMatmul:
+      add("product" + std::to_string(step.call));
+      break;
+    case StepKind::kRoutine:
+      add(collet_op_name(plan_.routines[step.call].opcode));
+      break;
+    case StepKind::kCopy:
+      add("copy");
+      break;
+    default:
+      for (const StepList& child : step.children) {
+        for (const codegen::Step& one : child) add(name_of(one));
+      }
+  }
+  return out;
+}
+
 LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
   Steps out;
   out.reserve(steps.size());
@@ -71,6 +100,7 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
   for (const codegen::Step& from : steps) {
     Step& to = out.emplace_back();
     to.kind = from.kind;
+    to.name = name_of(from);
     to.first_place = from.first_place;
     to.parallel = from.kernel.parallel;
     to.tail_place = from.kernel.tail_place;
@@ -94,60 +124,71 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
   return out;
 }
 
-void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads) {
+void LoadedProgram::run(const Steps& steps, const Run& with) {
   for (const Step& step : steps) {
-    char* const* at = addresses + step.first_place;
-    switch (step.kind) {
-      case StepKind::kKernel:
-        if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
-          Call call{step.kernel, at};
-          threads.loop(step.range, step.grain, call_kernel, &call);
-        } else {
-          step.kernel(at, 0, step.range);
-        }
-        if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range);
-        break;
-      case StepKind::kMatmul:
-        step.matmul->run(at, threads);
-        break;
-      case StepKind::kRoutine:
-        step.routine->run(at, threads);
-        break;
-      case StepKind::kCopy:
-        if (at[0] != at[1]) std::memcpy(at[1], at[0], step.bytes);
-        break;
-      case StepKind::kWhile:
-        if (step.loop) {
-          step.loop(slots);
-          break;
-        }
-        for (;;) {
-          run(step.children[0], slots, addresses, threads);
-          if (!*at[0]) break;
-          run(step.children[1], slots, addresses, threads);
-        }
-        break;
-      case StepKind::kConditional:
-        run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], slots, addresses, threads);
-        break;
-      case StepKind::kBlocks: {
-        BlockWork work{step.children[0], addresses};
-        for (const Step& one : step.children[0]) {
-          if (one.checks_b) work.finite = work.finite && one.matmul->has_finite_b(addresses + one.first_place);
-        }
-        if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
-          threads.loop(step.range, 1, run_blocks, &work);
-        } else {
-          run_blocks(&work, 0, step.range, 0);
-        }
+    // Of loops and branches their steps are told, unless they are one function.
+    const bool is_one = step.children.empty() || step.loop || step.kind == StepKind::kBlocks;
+    if (with.listener && is_one) {
+      time_step(step.name.c_str(), *with.listener, [&] { run(step, with); });
+    } else {
+      run(step, with);
+    }
+  }
+}
+
+void LoadedProgram::run(const Step& step, const Run& with) {
+  Threads& threads = with.threads;
+  char* const* at = with.addresses + step.first_place;
+  switch (step.kind) {
+    case StepKind::kKernel:
+      if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
+        Call call{step.kernel, at};
+        threads.loop(step.range, step.grain, call_kernel, &call);
+      } else {
+        step.kernel(at, 0, step.range);
+      }
+      if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range);
+      break;
+    case StepKind::kMatmul:
+      step.matmul->run(at, threads);
+      break;
+    case StepKind::kRoutine:
+      step.routine->run(at, threads);
+      break;
+    case StepKind::kCopy:
+      if (at[0] != at[1]) std::memcpy(at[1], at[0], step.bytes);
+      break;
+    case StepKind::kWhile:
+      if (step.loop) {
+        step.loop(with.slots);
         break;
       }
-      case StepKind::kLibrary:
-      case StepKind::kChoice:
-      case StepKind::kHostValue:
-      case StepKind::kCollective:
-        break;  // only launch plans for grids have these steps
+      for (;;) {
+        run(step.children[0], with);
+        if (!*at[0]) break;
+        run(step.children[1], with);
+      }
+      break;
+    case StepKind::kConditional:
+      run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], with);
+      break;
+    case StepKind::kBlocks: {
+      BlockWork work{step.children[0], with.addresses};
+      for (const Step& one : step.children[0]) {
+        if (one.checks_b) work.finite = work.finite && one.matmul->has_finite_b(with.addresses + one.first_place);
+      }
+      if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
+        threads.loop(step.range, 1, run_blocks, &work);
+      } else {
+        run_blocks(&work, 0, step.range, 0);
+      }
+      break;
     }
+    case StepKind::kLibrary:
+    case StepKind::kChoice:
+    case StepKind::kHostValue:
+    case StepKind::kCollective:
+      break;  // only launch plans for grids have these steps
   }
 }
 
@@ -169,12 +210,12 @@ void LoadedProgram::run_blocks(void* context, int64_t begin, int64_t end, int wo
   }
 }
 
-void LoadedProgram::run(char** bases, Threads& threads) const {
+void LoadedProgram::run(char** bases, Threads& threads, const StepListener* listener) const {
   bases[constant_slot(plan_)] = constants_;
   // The workspace begins with a table of the addresses of all operands of the steps.
   char** addresses = reinterpret_cast<char**>(bases[workspace_slot(plan_)]);
   for (size_t i = 0; i < plan_.places.size(); ++i) addresses[i] = bases[plan_.places[i].slot] + plan_.places[i].offset;
-  run(steps_, bases, addresses, threads);
+  run(steps_, {bases, addresses, threads, listener});
 }
 
 }  // namespace collet::codegen

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <collet/codegen/launch_plan.h>
+#include <collet/codegen/step_times.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +14,18 @@
 #include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
+
+/// Runs `body`, and tells the listener how long it took.
+template <typename Body>
+void time_step(const char* name, const StepListener& listener, const Body& body) {
+  const auto ns = [](auto duration) {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  };
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  listener({name, ns(since_1970), ns(std::chrono::steady_clock::now() - start)});
+}
 
 /// A launch plan with the addresses of its functions, ready to run on the processor of this process.
 class LoadedProgram {
@@ -29,8 +43,8 @@ class LoadedProgram {
   const LaunchPlan& plan() const { return plan_; }
   /// Runs the program. `bases` has an address for each slot; the one of the constants is ignored. The first bytes of
   /// the workspace are used for the addresses of all places. May be called by several threads at once if no two calls
-  /// share memory.
-  void run(char** bases, Threads& threads) const;
+  /// share memory. Unless `listener` is null, it hears of each step, and of those of loops at each turn.
+  void run(char** bases, Threads& threads, const StepListener* listener = nullptr) const;
 
  private:
   /// A step of the plan with the addresses that it needs.
@@ -52,6 +66,7 @@ class LoadedProgram {
     const Routine* routine = nullptr;
     std::vector<uint64_t> block_bytes;
     bool checks_b = false;  ///< MatmulCall::checks_parts
+    std::string name;       ///< StepTime::name
     std::vector<std::vector<Step>> children;
   };
   struct BlockWork {
@@ -60,10 +75,19 @@ class LoadedProgram {
     bool finite = true;  ///< whether has_finite_b is true for all products that check it
   };
   using Steps = std::vector<Step>;
+  /// What the steps of a run need.
+  struct Run {
+    char* const* slots;
+    char* const* addresses;
+    Threads& threads;
+    const StepListener* listener;
+  };
 
   explicit LoadedProgram(LaunchPlan plan) : plan_(std::move(plan)) {}
   Steps resolve(const StepList& steps) const;
-  static void run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads);
+  std::string name_of(const codegen::Step& step) const;
+  static void run(const Steps& steps, const Run& with);
+  static void run(const Step& step, const Run& with);
   /// Runs blocks [begin, end) of a kBlocks, whose BlockWork is `context`.
   static void run_blocks(void* context, int64_t begin, int64_t end, int worker);
 

@@ -15,7 +15,9 @@ class PlanProgram final : public HostProgram {
   PlanProgram(std::unique_ptr<LoadedCode> code, std::unique_ptr<LoadedProgram> loaded)
       : code_(std::move(code)), loaded_(std::move(loaded)) {}
   const LaunchPlan& plan() const override { return loaded_->plan(); }
-  void run(char** slots, Threads& threads) const override { loaded_->run(slots, threads); }
+  void run(char** slots, Threads& threads, const StepListener* listener) const override {
+    loaded_->run(slots, threads, listener);
+  }
   const std::vector<std::string>& objects() const override { return code_->objects(); }
   uint64_t code_bytes() const override { return code_->bytes(); }
 
@@ -28,18 +30,25 @@ class PlanProgram final : public HostProgram {
 class FunctionProgram final : public HostProgram {
  public:
   FunctionProgram(LaunchPlan plan, std::unique_ptr<LoadedCode> code, const std::string& name)
-      : plan_(std::move(plan)), code_(std::move(code)) {
+      : plan_(std::move(plan)), code_(std::move(code)), name_(name) {
     function_ = reinterpret_cast<void (*)(char* const*)>(code_->find(name));
   }
   bool is_there() const { return function_ != nullptr; }
   const LaunchPlan& plan() const override { return plan_; }
-  void run(char** slots, Threads&) const override { function_(slots); }
+  void run(char** slots, Threads&, const StepListener* listener) const override {
+    if (listener) {
+      time_step(name_.c_str(), *listener, [&] { function_(slots); });
+    } else {
+      function_(slots);
+    }
+  }
   const std::vector<std::string>& objects() const override { return code_->objects(); }
   uint64_t code_bytes() const override { return code_->bytes(); }
 
  private:
   LaunchPlan plan_;
   std::unique_ptr<LoadedCode> code_;
+  std::string name_;
   void (*function_)(char* const* slots) = nullptr;
 };
 

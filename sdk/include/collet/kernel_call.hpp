@@ -14,6 +14,7 @@
 #include <string>
 
 #include "dictionary.hpp"
+#include "kernel_records.hpp"
 #include "program.h"
 #include "ranges.h"
 #include "tables.h"
@@ -79,26 +80,6 @@ struct Array {
   const void* host = nullptr;
   bool packed = false;                   /**< true if the memory holds the form that Kernel::packing made */
   const collet_layout* layout = nullptr; /**< the layout that Kernel::layout asked for; null: dense and row-major */
-};
-
-/** Something that a device did, with its time, for Device::record. */
-struct Record {
-  std::string name;      /**< name of the work, for readers */
-  std::string engine;    /**< the part of the device on which it ran, such as "compute 0" or "dma" */
-  uint64_t start_ns = 0; /**< start in nanoseconds since 1970, by the system's clock */
-  uint64_t duration_ns = 0;
-  uint64_t run_id = 0; /**< Op::run_id, or 0 */
-  uint64_t bytes = 0;  /**< bytes moved, or 0 */
-};
-
-/** Receives the records of a device. The helper makes one for each device. */
-class Recorder {
- public:
-  virtual ~Recorder() = default;
-  /** True if records are wanted at this time. */
-  virtual bool is_on() const = 0;
-  /** Stores a record. May be called from any thread. */
-  virtual void add(const Record& record) = 0;
 };
 
 /** A device of the backend. A vendor implements its memory first. Every function may throw Error or std::bad_alloc, `free` excepted, and may be called

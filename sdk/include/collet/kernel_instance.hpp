@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 
 #include "error.h"
@@ -45,45 +44,6 @@ collet_status guarded(collet_error* error, const Body& body) noexcept {
     return describe_exception(error);
   }
 }
-
-inline uint64_t clock_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-
-/** Stores the records of a device until they are read. */
-class Records final : public Recorder {
- public:
-  bool is_on() const override { return on_.load(std::memory_order_relaxed); }
-  void add(const Record& record) override {
-    collet_profile_record one{};
-    one.start_ns = record.start_ns;
-    one.duration_ns = record.duration_ns;
-    one.run_id = record.run_id;
-    one.bytes = record.bytes;
-    collet_copy_text(one.name, sizeof one.name, record.name.c_str());
-    collet_copy_text(one.engine, sizeof one.engine, record.engine.c_str());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    records_.push_back(one);
-  }
-  void enable(bool on) { on_ = on; }
-  uint32_t read(collet_profile_record* out, uint32_t capacity) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // Work ends on several engines in any order; records are sorted by their start.
-    std::sort(records_.begin(), records_.end(),
-              [](const collet_profile_record& a, const collet_profile_record& b) { return a.start_ns < b.start_ns; });
-    const auto count = static_cast<uint32_t>(std::min<size_t>(capacity, records_.size()));
-    std::copy_n(records_.begin(), count, out);
-    records_.erase(records_.begin(), records_.begin() + count);
-    return count;
-  }
-
- private:
-  std::atomic<bool> on_{false};
-  std::mutex mutex_;
-  std::deque<collet_profile_record> records_;
-};
 
 /** The memory of one space of a device that the SDK has allocated. */
 struct Usage {

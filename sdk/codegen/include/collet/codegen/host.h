@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collet/codegen/compile.h>
+#include <collet/codegen/step_times.h>
 #include <collet/codegen/threads.h>
 
 #include <memory>
@@ -23,7 +24,8 @@ class HostProgram {
   /// Runs the program. `slots` holds the address of each argument, of each result and of the workspace; its last
   /// element, for the constants, is ignored. The workspace is overwritten. May be called from any thread, and from
   /// several at once if they share neither results nor workspace.
-  virtual void run(char** slots, Threads& threads) const = 0;
+  /// Unless `listener` is null, it hears of each step; of a program that is one function, of the function.
+  virtual void run(char** slots, Threads& threads, const StepListener* listener = nullptr) const = 0;
 
   virtual const LaunchPlan& plan() const = 0;
   /// Returns the object code of the program's modules, from which HostCompiler::load makes the same program without
