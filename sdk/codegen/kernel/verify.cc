@@ -565,6 +565,7 @@ bool Verifier::kinds_of_loops() {
                    "only the last loop of a plain kernel is transposed"))
           return false;
         if (!check(loop.factor == k_.lanes && k_.lanes > 1, "a square has as many iterations as lanes")) return false;
+        if (!check(loop.factor <= kMostAtATime, "a square has more than 64 rows")) return false;
         break;
     }
   }
@@ -591,8 +592,9 @@ bool Verifier::schedule() {
     const bool fits = p.lanes >= k_.lanes && p.lanes <= kMostLanes && p.lanes % k_.lanes == 0;
     if (!check(fits && (p.lanes & (p.lanes - 1)) == 0, "the lanes of a pass are no multiple of the kernel's"))
       return false;
-    if (!check(p.together >= 1 && int64_t{p.together} * p.lanes <= kMostLanes, "too many vectors together"))
+    if (!check(p.together >= 1 && (p.together & (p.together - 1)) == 0, "vectors together are no power of two"))
       return false;
+    if (!check(int64_t{p.together} * p.lanes <= kMostLanes, "too many vectors together")) return false;
     const auto pass = static_cast<int>(&p - k_.passes.data());
     bool reduces = false;
     for (size_t r = 0; r < k_.reductions.size(); ++r) reduces = reduces || passes.reduction_pass(r) == pass;

@@ -7,7 +7,6 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kDepthBlock = 384;
-constexpr int64_t kDeepest = 1024;  ///< most terms of one accumulator: the rounding error of a sum grows with its terms
 /// Most depth blocks whose sums are added one after the other. Adding a group's sums to its totals takes about as long as a few steps of
 /// the depth, so that groups of so many blocks cost nothing that can be measured.
 constexpr int64_t kGroupBlocks = 32;
@@ -56,11 +55,13 @@ class Maker {
     c_.tail = c_.last_columns % c_.lanes;
     if (c_.a_packed) c_.a_buffers = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
     // A single small panel stays in the first-level cache without being cut into depth blocks, and a is read only once.
-    const bool small =
-        c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
+    const bool small = c_.panels == 1 && c_.depth <= kMostDepthBlock &&
+                       c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     c_.copies_b = p.b.copied_for != 0 && !small;
     const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
     c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
+    if (p.by_hand.depth_block != 0 && takes_depth_block(p))
+      c_.depth_block = std::min(p.by_hand.depth_block, divide_up(c_.depth, 4) * 4);
     if (p.a.depth_block != 0) {
       c_.depth_block = p.a.depth_block;
       c_.a_blocks = c_.depth_blocks();
@@ -78,7 +79,7 @@ class Maker {
       const auto count = static_cast<int64_t>(c_.segments.size());
       // Bytes of `a` from the first to the last element that a tile reads for one segment of the depth. The rows of a tile overlap there.
       const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;
-      const int64_t most = std::min(target_.first_cache * 3 / 4 / reach, kDeepest / c_.run);
+      const int64_t most = std::min(target_.first_cache * 3 / 4 / reach, kMostDepthBlock / c_.run);
       c_.run_block = std::clamp<int64_t>(most, 1, count);
       c_.run_block = divide_up(count, divide_up(count, c_.run_block));
       c_.depth_block = c_.run_block * c_.run;
@@ -110,6 +111,8 @@ class Maker {
       c_.column_parts = 1;
     } else {
       partition();
+      if (p.by_hand.chunks != 0) c_.chunks = std::min(p.by_hand.chunks, c_.tiles * c_.shared);
+      if (p.by_hand.column_parts != 0) c_.column_parts = std::min(p.by_hand.column_parts, c_.panels);
     }
     c_.packs_b = c_.packs_b && c_.chunks == 1;
     c_.copies_b = c_.copies_b && c_.tiles * c_.shared >= p.b.copied_for * c_.chunks;

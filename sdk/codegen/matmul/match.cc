@@ -483,10 +483,12 @@ class Finder {
     const int64_t most = has_many_registers() ? kMostTileRows : 6;
     // Tiles within which the conditions do not change skip more of the depth; they must not be much smaller.
     const int64_t together = rows_together();
-    const bool fits = together >= most / 2 && together <= most;
+    const bool fits = out_.by_hand.tile_rows == 0 && together >= most / 2 && together <= most;
     const int64_t tiles = fits ? out_.rows / together : (out_.rows + most - 1) / most;
     out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
     if (const int rows = rows_in_lines(most); !fits && rows > 0) out_.tile_rows = rows;
+    if (out_.by_hand.tile_rows != 0)
+      out_.tile_rows = static_cast<int>(std::min<int64_t>(out_.by_hand.tile_rows, out_.rows));
     in_lines_ = is_in_lines() && k_.loops[rows_.back()].size % out_.tile_rows == 0;
     out_.vectors = vectors_of(out_.tile_rows);
   }
@@ -497,7 +499,8 @@ class Finder {
   int vectors_of(int tile_rows) const {
     const int sums = target_.vector_registers - 4;  // registers for the sums of a tile
     const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
-    int vectors = std::min(sums / tile_rows, 8);
+    if (out_.by_hand.vectors != 0) return static_cast<int>(std::min<int64_t>(out_.by_hand.vectors, needed));
+    int vectors = std::min(sums / tile_rows, kMostTileVectors);
     // Registers are for the sums, an element of a and, unless a single row uses them, a row of b.
     while (vectors > 1 && (tile_rows + (tile_rows == 1 ? 0 : 1)) * vectors + 1 > target_.vector_registers) --vectors;
     // With 7 rows, three vectors need fewer instructions for each product than two, even if the last panel is narrower.
@@ -1052,13 +1055,19 @@ std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& 
   return at;
 }
 
-bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out, size_t batch_loops) {
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out, size_t batch_loops,
+                  const ProductSchedule& by_hand) {
   const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
   if (plan.kernel.reductions.size() != 1) return false;
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
   if (can_unroll_and_jam(collapsed)) return false;
+  out.by_hand = by_hand;
   return Finder(plan, graph, target, batch_loops, out).run() && fits(out.a) && fits(out.b);
+}
+
+bool takes_depth_block(const Product& p) {
+  return p.a.depth_block == 0 && !p.b.streams && p.a.segments.empty();
 }
 
 std::string name_of(const MicroKernel& k) {

@@ -32,7 +32,19 @@ enum class Starts : uint8_t {
   kRows,     ///< Tile::start has one for each row
 };
 
-inline constexpr int kMostTileRows = 14;  ///< most rows of a tile on any target
+inline constexpr int kMostTileRows = 14;    ///< most rows of a tile on any target
+inline constexpr int kMostTileVectors = 8;  ///< most vectors of a row of a tile
+/// Most terms of one accumulator: the rounding error of a sum grows with its terms.
+inline constexpr int64_t kMostDepthBlock = 1024;
+
+/// The blocking of a product that is given by hand; 0: the rules decide.
+struct ProductSchedule {
+  int tile_rows = 0;
+  int vectors = 0;          ///< MicroKernel::vectors; not 0 if tile_rows is not
+  int64_t depth_block = 0;  ///< where takes_depth_block is false it is ignored
+  int64_t chunks = 0;       ///< MatmulCall::chunks; at most the number of tiles
+  int64_t column_parts = 0;
+};
 
 /// The parameters of a micro-kernel, the innermost function: it computes rows x (vectors * lanes) elements of the
 /// result in registers.
@@ -132,6 +144,7 @@ struct Product {
   int tile_rows = 1;
   int vectors = 1;
   int lanes = 1;
+  ProductSchedule by_hand;  ///< what find_product was given
   /// The loops of the result that form the batch, the rows and the columns, outermost first, and the sizes of all
   /// loops.
   std::vector<size_t> batch_loops;
@@ -159,7 +172,10 @@ Kernel panel_copy(const Product& product);
 /// Finds the product in a kernel whose loops have not been collapsed. The first `batch_loops` loops become loops of the
 /// batch even if they could be rows. Returns false if there is none, or if a plain kernel is faster.
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out,
-                  size_t batch_loops = 0);
+                  size_t batch_loops = 0, const ProductSchedule& by_hand = {});
+
+/// True if the blocks of the depth are not those in which an operand is packed, or in which it comes from memory.
+bool takes_depth_block(const Product& product);
 
 /// Makes `plan`, a kernel that reads the product's result at each point and stores one value there, the product's
 /// epilogue. Returns false if that is not possible.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/actions.h"
 
+#include <collet/hash.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/passes.h"
+#include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/verify.h"
 
 namespace collet::codegen {
@@ -25,23 +28,17 @@ std::vector<std::string> words_of(std::string_view text) {
   return out;
 }
 
-/// Reads a number that follows `prefix`, in [least, most]. Returns false if the word is none.
-bool read_number(const std::string& word, std::string_view prefix, int64_t least, int64_t most, int64_t& out) {
-  if (!word.starts_with(prefix)) return false;
-  const char* const begin = word.data() + prefix.size();
-  const char* const end = word.data() + word.size();
-  const auto [last, error] = std::from_chars(begin, end, out);
-  return error == std::errc() && last == end && begin != end && out >= least && out <= most;
+/// Removes the schedule of a kernel, with its lanes.
+void remove_schedule(Kernel& k) {
+  clear_schedule(k);
+  k.lanes = 1;
+  k.lane_loop = k.loops.size();
 }
 
 /// Applies actions to a kernel, which has no schedule at the begin.
 class Actions {
  public:
-  explicit Actions(Kernel& kernel) : k_(kernel) {
-    clear_schedule(k_);
-    k_.lanes = 1;
-    k_.lane_loop = k_.loops.size();
-  }
+  explicit Actions(Kernel& kernel) : k_(kernel) { remove_schedule(k_); }
 
   /// Returns null, or what is wrong with the action.
   const char* apply(const std::vector<std::string>& words) {
@@ -155,6 +152,26 @@ std::string text_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
+bool read_number(const std::string& word, std::string_view prefix, int64_t least, int64_t most, int64_t& out) {
+  if (!word.starts_with(prefix)) return false;
+  const char* const begin = word.data() + prefix.size();
+  const char* const end = word.data() + word.size();
+  const auto [last, error] = std::from_chars(begin, end, out);
+  return error == std::errc() && last == end && begin != end && out >= least && out <= most;
+}
+
+Status for_each_action(std::string_view actions,
+                       const std::function<const char*(const std::vector<std::string>& words)>& apply) {
+  for (size_t at = 0; at <= actions.size();) {
+    const size_t end = std::min(actions.find_first_of(";\n", at), actions.size());
+    const std::vector<std::string> words = words_of(actions.substr(at, end - at));
+    at = end + 1;
+    if (words.empty()) continue;
+    if (const char* const wrong = apply(words)) return {COLLET_INVALID_ARGUMENT, "'" + text_of(words) + "': " + wrong};
+  }
+  return {};
+}
+
 std::string print_actions(const Kernel& k) {
   std::string out;
   const auto add = [&](const std::string& action) { out += (out.empty() ? "" : "; ") + action; };
@@ -186,14 +203,7 @@ std::string print_actions(const Kernel& k) {
 Status apply_actions(std::string_view actions, Kernel& kernel) {
   Kernel changed = kernel;
   Actions all(changed);
-  for (size_t at = 0; at <= actions.size();) {
-    const size_t end = std::min(actions.find_first_of(";\n", at), actions.size());
-    const std::vector<std::string> words = words_of(actions.substr(at, end - at));
-    at = end + 1;
-    if (words.empty()) continue;
-    if (const char* const wrong = all.apply(words))
-      return {COLLET_INVALID_ARGUMENT, "'" + text_of(words) + "': " + wrong};
-  }
+  COLLET_CODEGEN_TRY(for_each_action(actions, [&](const std::vector<std::string>& words) { return all.apply(words); }));
   all.finish();
   const Status verified = verify_kernel(changed);
   if (!verified.ok()) return {COLLET_INVALID_ARGUMENT, verified.message()};
@@ -201,28 +211,66 @@ Status apply_actions(std::string_view actions, Kernel& kernel) {
   return {};
 }
 
-Status read_schedules(std::string_view text, std::map<std::string, std::string>& out) {
+std::string schedule_key(const Kernel& kernel) {
+  Kernel plain = kernel;
+  remove_schedule(plain);
+  const std::string text = print_kernel(plain);
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "@";
+  const uint64_t hash = collet_hash_bytes(0, text.data(), text.size());
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[hash >> shift & 15];
+  return out;
+}
+
+bool is_schedule_key(std::string_view name) {
+  return name.size() == 17 && name[0] == '@' && name.find_first_not_of("0123456789abcdef", 1) == name.npos;
+}
+
+std::string schedule_target(const Target& target) {
+  std::string out = target.cpu.empty() ? target.triple : target.cpu;
+  std::replace(out.begin(), out.end(), ' ', '-');
+  return out + "," + std::to_string(target.vector_bits) + "," + std::to_string(target.vector_registers);
+}
+
+Status read_schedules(std::string_view text, const std::string& target, Schedules& out) {
   std::string* actions = nullptr;
+  bool is_skipped = false;
   int number = 0;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++number;
+    const std::string place = "line " + std::to_string(number) + ": ";
     line = line.substr(0, line.find('#'));
-    if (words_of(line).empty()) continue;
+    const std::vector<std::string> words = words_of(line);
+    if (words.empty()) continue;
     const bool goes_on = line[0] == ' ' || line[0] == '\t';
+    if (!goes_on && words.size() == 2 && words[0] == "target") {
+      is_skipped = words[1] != target;
+      actions = nullptr;
+      continue;
+    }
     const size_t colon = goes_on ? line.npos : line.find(':');
-    if (goes_on ? !actions : colon == line.npos)
-      return {COLLET_INVALID_ARGUMENT, "line " + std::to_string(number) + ": expected 'NAME: actions'"};
+    if (goes_on ? !actions && !is_skipped : colon == line.npos)
+      return {COLLET_INVALID_ARGUMENT, place + "expected 'NAME: actions' or 'target NAME'"};
+    if (is_skipped) continue;
     if (!goes_on) {
       const auto [it, fresh] = out.try_emplace(std::string(line.substr(0, colon)));
-      if (!fresh)
-        return {COLLET_INVALID_ARGUMENT, "line " + std::to_string(number) + ": " + it->first + " stands here twice"};
+      if (!fresh) return {COLLET_INVALID_ARGUMENT, place + it->first + " stands here twice"};
       actions = &it->second;
       line = line.substr(colon + 1);
     }
     *actions += std::string(line) + "\n";
+  }
+  return {};
+}
+
+Status read_tuning(std::string_view text, const std::string& target, Schedules& out) {
+  if (const Status read = read_schedules(text, target, out); !read.ok())
+    return {read.code(), "tuning: " + read.message()};
+  for (const auto& [name, actions] : out) {
+    if (!is_schedule_key(name)) return {COLLET_INVALID_ARGUMENT, "tuning: '" + name + "' is no key of a kernel"};
   }
   return {};
 }

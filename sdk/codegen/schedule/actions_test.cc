@@ -92,16 +92,39 @@ TEST(Actions, ThatAreNotLegal_SayWhyAndChangeNothing) {
 }
 
 TEST(Schedules, OfSeveralKernels_AreReadByName) {
-  std::map<std::string, std::string> read;
-  ASSERT_TRUE(read_schedules("# by hand\nkernel0: lanes i1 8\n  keep %1 # costly\n\nkernel3:\n", read).ok());
+  Schedules read;
+  ASSERT_TRUE(read_schedules("# by hand\nkernel0: lanes i1 8\n  keep %1 # costly\n\nkernel3:\n", "", read).ok());
   ASSERT_EQ(read.size(), 2U);
   Kernel k = kernel_of(kRows);
   ASSERT_TRUE(apply_actions(read["kernel0"], k).ok());
   EXPECT_EQ(print_actions(k), "lanes i1 8; keep %1");
-  EXPECT_EQ(read_schedules("lanes i1 8\n", read).message(), "line 1: expected 'NAME: actions'");
+  const std::string expected = "expected 'NAME: actions' or 'target NAME'";
+  EXPECT_EQ(read_schedules("lanes i1 8\n", "", read).message(), "line 1: " + expected);
   read.clear();
-  EXPECT_EQ(read_schedules("\n  lanes i1 8\n", read).message(), "line 2: expected 'NAME: actions'");
-  EXPECT_EQ(read_schedules("a: \na: \n", read).message(), "line 2: a stands here twice");
+  EXPECT_EQ(read_schedules("\n  lanes i1 8\n", "", read).message(), "line 2: " + expected);
+  EXPECT_EQ(read_schedules("a: \na: \n", "", read).message(), "line 2: a stands here twice");
+}
+
+TEST(Schedules, OfOtherMachines_AreSkipped) {
+  Schedules read;
+  const char* const text =
+      "kernel0: lanes i0 8\ntarget other,128,16\nkernel1: lanes i0 4\n  unroll\ntarget mine,512,32\n"
+      "kernel2: lanes i0 16\n";
+  ASSERT_TRUE(read_schedules(text, "mine,512,32", read).ok());
+  EXPECT_TRUE(read.contains("kernel0"));
+  EXPECT_FALSE(read.contains("kernel1"));
+  EXPECT_TRUE(read.contains("kernel2"));
+  EXPECT_EQ(read_schedules("target other,128,16\nnonsense\n", "mine,512,32", read).code(), COLLET_INVALID_ARGUMENT);
+}
+
+TEST(Schedules, Key_IsOfWhatAKernelComputes) {
+  Kernel k = kernel_of(kRows);
+  const std::string key = schedule_key(k);
+  EXPECT_EQ(key.size(), 17U);
+  ASSERT_TRUE(apply_actions("lanes i1 8; keep %1", k).ok());
+  EXPECT_EQ(schedule_key(k), key);
+  k.loops[0].size = 65;
+  EXPECT_NE(schedule_key(k), key);
 }
 
 }  // namespace
