@@ -4,8 +4,10 @@
 #include <collet/codegen/compile.h>
 #include <collet/codegen/host.h>
 #include <collet/error.h>
+#include <collet/hash.h>
 #include <collet/ranges.h>
 #include <collet/tables.h>
+#include <collet/kernel_records.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -43,9 +45,12 @@ struct collet_backend_instance {
   bool verify = false;
   std::vector<std::string> rules_off;
   std::string schedules;
+  std::string tuning;
+  bool list_schedules = false;
   collet::cpu::OpenOptions::Ahead ahead;
   uint32_t devices = 1;
   std::vector<uint32_t> peers;
+  std::vector<std::unique_ptr<collet::kernel::detail::Records>> records;  ///< by device
 };
 
 struct collet_backend_executable {
@@ -64,6 +69,7 @@ using codegen::CompileOptions;
 using codegen::LaunchPlan;
 using codegen::Status;
 using codegen::Threads;
+using kernel::detail::Records;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
   return collet_set_error(error, code, message.c_str());
@@ -124,12 +130,17 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->verify = chosen.verify;
     instance->rules_off = chosen.rules_off;
     instance->schedules = chosen.schedules;
+    instance->tuning = chosen.tuning;
+    instance->list_schedules = chosen.list_schedules;
     instance->kind = target.cpu;
     instance->fingerprint = target.fingerprint() + (chosen.fuse ? "" : ";unfused") +
                             (chosen.as_function ? ";function" : "") +
                             (target.routines && codegen::routine_composite(0) ? ";lapack" : "");
     for (const std::string& rule : chosen.rules_off) instance->fingerprint += ";without " + rule;
     if (!chosen.schedules.empty()) instance->fingerprint += ";schedules " + chosen.schedules;
+    if (!chosen.tuning.empty())
+      instance->fingerprint +=
+          ";tuning " + std::to_string(collet_hash_bytes(0, chosen.tuning.data(), chosen.tuning.size()));
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
   if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
     instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
@@ -143,7 +154,10 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     if (instance->devices > kMostDevices) {
       return fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: at most " + std::to_string(kMostDevices) + " devices");
     }
-    for (uint32_t d = 0; d < instance->devices; ++d) instance->peers.push_back(d);
+    for (uint32_t d = 0; d < instance->devices; ++d) {
+      instance->peers.push_back(d);
+      instance->records.push_back(std::make_unique<Records>());
+    }
     info->device_count = instance->devices;
     info->name = "cpu";
     info->version = kVersion;
@@ -261,6 +275,8 @@ CompileOptions options_of(const collet_backend_instance& instance, const collet_
   options.verify = instance.verify;
   options.rules_off = instance.rules_off;
   options.schedules = instance.schedules;
+  options.tuning = instance.tuning;
+  options.list_schedules = instance.list_schedules;
   options.form = instance.as_function ? codegen::CodeForm::kOneFunction : codegen::CodeForm::kFunctions;
   if (instance.is_ahead) {
     const std::string said(collet_string(program, program->name), program->name.count);
@@ -420,8 +436,8 @@ collet_status check_launch(const collet_backend_executable& executable, const co
   return COLLET_OK;
 }
 
-collet_status execute(collet_backend_executable* executable, const collet_launch* launches, uint32_t count, uint64_t,
-                      collet_error* error) {
+collet_status execute(collet_backend_executable* executable, const collet_launch* launches, uint32_t count,
+                      uint64_t run_id, collet_error* error) {
   if (executable->instance->is_virtual)
     return fail(error, COLLET_FAILED_PRECONDITION, "cpu: a virtual device runs nothing");
   return guarded(error, [&]() -> collet_status {
@@ -438,7 +454,15 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
       for (uint32_t i = 0; i < plan.results; ++i) bases[codegen::result_slot(plan, i)] = base_of(launch.results[i]);
       bases[codegen::workspace_slot(plan)] = base_of(launch.workspace);
-      executable->program->run(bases, *executable->instance->threads);
+      Records& records = *executable->instance->records[launch.device];
+      if (!records.is_on()) {
+        executable->program->run(bases, *executable->instance->threads);
+        continue;
+      }
+      const codegen::StepListener listener = [&](const codegen::StepTime& step) {
+        records.add({step.name, "compute", step.start_ns, step.duration_ns, run_id});
+      };
+      executable->program->run(bases, *executable->instance->threads, &listener);
     }
     return COLLET_OK;
   });
@@ -469,9 +493,25 @@ collet_status artifact(collet_backend_executable* executable, uint32_t index, co
   return COLLET_OK;
 }
 
+collet_status enable_profile(collet_backend_instance* instance, uint32_t device, uint32_t on, collet_error* error) {
+  if (device >= instance->devices) return no_device(error, device);
+  instance->records[device]->enable(on != 0);
+  return COLLET_OK;
+}
+
+collet_status read_profile(collet_backend_instance* instance, uint32_t device, collet_profile_record* records,
+                           uint32_t capacity, uint32_t* out_count, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    if (device >= instance->devices) return no_device(error, device);
+    *out_count = instance->records[device]->read(records, capacity);
+    return COLLET_OK;
+  });
+}
+
 constexpr collet_aot_table kAot = {sizeof(collet_aot_table), 0, serialize, load};
 constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
 constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
+constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
 
 /// Returns the names of the composites that the SDK should offer as patterns.
 const char* pattern(collet_backend_instance* instance, uint32_t, uint32_t index) {
@@ -486,6 +526,7 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
   if (std::strcmp(name, "aot") == 0) return &kAot;
   if (std::strcmp(name, "memory_stats") == 0) return &kMemoryStats;
   if (std::strcmp(name, "artifacts") == 0) return &kArtifacts;
+  if (std::strcmp(name, "profile") == 0) return &kProfile;
   return nullptr;
 }
 

@@ -78,6 +78,15 @@ Status read_schedules(const std::string& value, OpenOptions& out) {
   return {};
 }
 
+Status read_list_schedules(const std::string& value, OpenOptions& out) {
+  out.list_schedules = value == "1";
+  return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
+}
+
+Status read_tuning(const std::string& value, OpenOptions& out) {
+  return codegen::read_tuning_file(value, out.tuning);
+}
+
 Status read_name(const std::string& value, OpenOptions& out) {
   out.ahead.name = value;
   return {};
@@ -124,6 +133,8 @@ constexpr KnownOption kOptions[] = {
     {"launch", "COLLET_CPU_LAUNCH", read_launch},
     {"verify", "COLLET_CPU_VERIFY", read_verify},
     {"schedules", "COLLET_CPU_SCHEDULES", read_schedules},
+    {"list_schedules", "COLLET_CPU_LIST_SCHEDULES", read_list_schedules},
+    {"tuning", "COLLET_CPU_TUNING", read_tuning},
     {"name", "COLLET_CPU_ENTRY_NAME", read_name},
     {"weights", "COLLET_CPU_WEIGHTS", read_weights},
 };
@@ -164,7 +175,8 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (known == std::end(kOptions)) {
       return {COLLET_INVALID_ARGUMENT,
               "cpu: no option '" + key +
-                  "'; there are features, threads, fuse, cpu, launch, verify, schedules, name, weights and rule.NAME"};
+                  "'; there are features, threads, fuse, cpu, launch, verify, schedules, list_schedules, "
+                  "tuning, name, weights and rule.NAME"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

@@ -22,10 +22,12 @@ struct OpenOptions {
   bool fuse = true;
   std::vector<std::string> rules_off;  ///< rules of schedules that are not applied, in the order of their names
   std::string schedules;               ///< schedules by hand, see codegen::CompileOptions
-  bool verify = false;                 ///< check kernels after each stage, to find mistakes of the compiler
-  bool as_function = false;            ///< compile a program to one function, for one thread and without routines
-  bool is_ahead = false;               ///< compile object files and C headers ahead of time, for the architecture `cpu`
-  bool is_source = false;              ///< C in place of object files: `cpu` is the name of a codegen::source_target
+  std::string tuning;           ///< the contents of a file that `collet tune` wrote; schedules by hand come first
+  bool list_schedules = false;  ///< see codegen::CompileOptions
+  bool verify = false;          ///< check kernels after each stage, to find mistakes of the compiler
+  bool as_function = false;     ///< compile a program to one function, for one thread and without routines
+  bool is_ahead = false;        ///< compile object files and C headers ahead of time, for the architecture `cpu`
+  bool is_source = false;       ///< C in place of object files: `cpu` is the name of a codegen::source_target
 
   /// The options of ahead-of-time compilation.
   struct Ahead {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -34,8 +36,13 @@ constexpr size_t kMostInlined = 64;
 }  // namespace
 
 Status Compiler::run() {
-  if (const Status read = read_schedules(options_.schedules, schedules_); !read.ok())
+  if (const Status read = read_schedules(options_.schedules, schedule_target(target_), schedules_); !read.ok())
     return {read.code(), "schedules: " + read.message()};
+  COLLET_CODEGEN_TRY(read_tuning(options_.tuning, schedule_target(target_), tuned_));
+  for (auto it = schedules_.begin(); it != schedules_.end();) {
+    const auto at = it++;
+    if (is_schedule_key(at->first)) tuned_[at->first] = std::move(schedules_.extract(at).mapped());
+  }
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
   graph_.tf32_by_default = target_.has_grid() && target_.grid.tf32_by_default;
   range_.assign(graph_.values.size(), kNone);
@@ -239,8 +246,9 @@ Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
   }
   kernel.has_edges = std::any_of(u.nodes.begin(), u.nodes.end(), [&](NodeId id) { return fusion_.has_edges[id]; });
   Product product;
-  if (u.nodes.size() == 1 && !target_.has_grid() && find_product(kernel, graph_, target_, product)) {
-    add_product(product, drafts);
+  const std::string key = key_of(kernel.kernel);
+  if (u.nodes.size() == 1 && !target_.has_grid() && find_scheduled_product(kernel, key, product)) {
+    add_product(product, key, drafts);
   } else {
     add_kernel(kernel, drafts);
   }
@@ -319,8 +327,9 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;
-    if (!target_.has_grid() && find_product(k, graph_, target_, product)) {
-      add_product(product, drafts);
+    const std::string key = key_of(k.kernel);
+    if (!target_.has_grid() && find_scheduled_product(k, key, product)) {
+      add_product(product, key, drafts);
       continue;
     }
     const bool last = &k == &kernels.back();
@@ -446,12 +455,24 @@ void Compiler::keep_stages() {
     }
   }
   stages_.emplace_back("kernels.txt", kernels);
+  if (options_.list_schedules)
+    stages_.emplace_back("schedules.txt", "target " + schedule_target(target_) + "\n" + list_);
   stages_.emplace_back("launch_plan.txt", print_launch_plan(*plan_));
 }
 
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
                     PlannedProgram& out) {
   return Compiler(program, target, options, out).run();
+}
+
+Status read_tuning_file(const std::string& path, std::string& out) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return {COLLET_INVALID_ARGUMENT, "'" + path + "' cannot be read"};
+  out = text.str();
+  Schedules read;
+  const Status status = read_tuning(out, "", read);
+  return status.ok() ? status : Status{status.code(), "'" + path + "': " + status.message()};
 }
 
 const char* schedule_rule_name(uint32_t index) {

@@ -17,6 +17,7 @@
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/memory/buffer_planner.h"
+#include "sdk/codegen/schedule/actions.h"
 
 namespace collet::codegen {
 
@@ -276,7 +277,8 @@ class Compiler {
   /// Adds a packing kernel that the matmul call runs block by block. The call selects the block by the range of loop 0,
   /// so optimisations must keep that loop.
   FunctionId add_packing(ProductOperand& o, Draft& d);
-  void add_product(Product& p, Drafts& drafts);
+  /// `key`: the schedule_key of its kernel, or "".
+  void add_product(Product& p, const std::string& key, Drafts& drafts);
   /// The operands of a product that earlier steps prepare.
   struct PreparedOperands {
     ValueId b = kNone;
@@ -295,8 +297,18 @@ class Compiler {
   void verify(const Kernel& kernel, const char* stage);
   /// Schedules a kernel whose lanes are chosen.
   void schedule(Kernel& kernel) const;
-  /// Applies the schedule by hand of kernel `name`, if there is one.
+  /// Applies the schedule by hand of kernel `name`, if there is one for its name or for its key.
   void schedule_by_hand(const std::string& name, Kernel& kernel);
+  /// Returns the actions for a kernel or a product that are given by its name or, after those, by its key; nullopt if there are none.
+  std::optional<std::string> given_schedule(const std::string& name, const std::string& key);
+  /// Returns the schedule_key of a kernel if anything asks for keys, else "".
+  std::string key_of(const Kernel& kernel) const;
+  /// True if a kernel, whose key is `key`, is a product that is computed by micro-kernels. Such a product has the schedule by hand, if there
+  /// is one.
+  bool find_scheduled_product(const KernelPlan& plan, const std::string& key, Product& out);
+  /// Adds a kernel or a product to the artifact schedules.txt.
+  void list_schedule(const std::string& name, const std::string& key, const std::string& actions,
+                     const std::vector<std::string>& neighbours);
   /// Returns, as comments, which rules of schedules were applied to a kernel, and why the others were not.
   std::string what_rules_did(Kernel kernel) const;
   FunctionId add_function(FunctionSource source);
@@ -346,9 +358,12 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
-  std::map<std::string, std::string> schedules_;  ///< by hand, by kernel; those that were applied are removed
-  std::set<std::string> by_hand_;                 ///< kernels to which a schedule by hand was applied
-  Status defect_;                                 ///< the first error that `verify` or a schedule by hand found
+  Schedules schedules_;            ///< by hand; those that were applied by the name of a kernel are removed
+  Schedules tuned_;                ///< CompileOptions::tuning
+  std::set<std::string> by_hand_;  ///< kernels to which a schedule by hand was applied
+  std::set<std::string> listed_;   ///< keys whose neighbours are in list_
+  std::string list_;               ///< the artifact schedules.txt
+  Status defect_;                  ///< the first error that `verify` or a schedule by hand found
   KernelPlan* epilogue_ =
       nullptr;  ///< epilogue offered to the product that is being added; set to null when the product uses it
 };

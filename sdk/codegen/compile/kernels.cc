@@ -11,9 +11,11 @@
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/matmul/product_schedule.h"
 #include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/neighbours.h"
 #include "sdk/codegen/schedule/pack_factor.h"
 #include "sdk/codegen/schedule/pack_value.h"
 #include "sdk/codegen/schedule/processor.h"
@@ -223,9 +225,12 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   return d;
 }
 
-void Compiler::add_product(Product& p, Drafts& drafts) {
+void Compiler::add_product(Product& p, const std::string& key, Drafts& drafts) {
   const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
   MatmulCall call = make_matmul_call(p, target_);
+  if (options_.list_schedules)
+    list_schedule("product" + std::to_string(plan_->matmuls.size()), key, print_actions(schedule_of(p, call)),
+                  neighbour_schedules(p, call, target_));
   const PreparedOperands operands = prepare_operands(p, call, drafts);
   ++time_;
   drafts.push_back(product_step(p, std::move(call), operands, result));
@@ -394,12 +399,48 @@ void Compiler::schedule(Kernel& kernel) const {
   schedule_for(kernel, target_, options_.rules_off);
 }
 
+std::string Compiler::key_of(const Kernel& kernel) const {
+  return !tuned_.empty() || options_.list_schedules ? schedule_key(kernel) : std::string();
+}
+
+std::optional<std::string> Compiler::given_schedule(const std::string& name, const std::string& key) {
+  if (const auto given = schedules_.extract(name); !given.empty()) return given.mapped();
+  if (const auto given = tuned_.find(key); given != tuned_.end()) return given->second;
+  return std::nullopt;
+}
+
 void Compiler::schedule_by_hand(const std::string& name, Kernel& kernel) {
-  const auto given = schedules_.extract(name);
-  if (given.empty()) return;
-  const Status applied = apply_actions(given.mapped(), kernel);
+  if (schedules_.empty() && tuned_.empty()) return;
+  const std::optional<std::string> given = given_schedule(name, key_of(kernel));
+  if (!given) return;
+  const Status applied = apply_actions(*given, kernel);
   if (!applied.ok() && defect_.ok()) defect_ = {applied.code(), "the schedule of " + name + ": " + applied.message()};
   by_hand_.insert(name);
+}
+
+bool Compiler::find_scheduled_product(const KernelPlan& plan, const std::string& key, Product& out) {
+  if (!find_product(plan, graph_, target_, out)) return false;
+  const std::string name = "product" + std::to_string(plan_->matmuls.size());
+  const std::optional<std::string> given = given_schedule(name, key);
+  if (!given) return true;
+  ProductSchedule by_hand;
+  const Status read = read_actions(*given, by_hand);
+  if (!read.ok()) {
+    if (defect_.ok()) defect_ = {read.code(), "the schedule of " + name + ": " + read.message()};
+    return true;
+  }
+  Product changed;
+  const bool is_there = find_product(plan, graph_, target_, changed, 0, by_hand);
+  if (is_there) out = std::move(changed);
+  return true;
+}
+
+void Compiler::list_schedule(const std::string& name, const std::string& key, const std::string& actions,
+                             const std::vector<std::string>& neighbours) {
+  list_ += name + " " + key + "\n";
+  if (!listed_.insert(key).second) return;
+  list_ += "= " + actions + "\n";
+  for (const std::string& n : neighbours) list_ += "+ " + n + "\n";
 }
 
 void Compiler::verify(const Kernel& kernel, const char* stage) {
@@ -420,6 +461,8 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
   } else {
     Kernel scheduled = kernel;
     schedule_by_hand(name, scheduled);
+    if (options_.list_schedules)
+      list_schedule(name, key_of(scheduled), print_actions(scheduled), neighbour_schedules(scheduled, target_));
     it->second = add_function({name, std::move(scheduled), false});
   }
   return it->second;

@@ -10,7 +10,9 @@
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/neighbours.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 #include "sdk/codegen/testing/random_kernels.h"
 
@@ -110,6 +112,36 @@ TEST_P(RandomKernelsTest, ScheduledAtRandom_LeaveWhatTheEvaluatorDoes) {
     compare_scheduled(*jit, cases);
   }
   EXPECT_LT(refused, std::max(count, kAtATime) * 3 / 4);
+}
+
+/// What a search measures: all schedules near those of the rules, of kernels with few, and some of the others'.
+TEST_P(RandomKernelsTest, NearTheRules_LeaveWhatTheEvaluatorDoes) {
+  constexpr int kKernels = 40;
+  constexpr size_t kOfEach = 4;
+  const Target target = machine_of(GetParam());
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(target, jit).ok());
+  RandomKernels generator(static_cast<uint64_t>(target.vector_bits) + 11);
+  std::mt19937_64 random(11);
+  std::vector<KernelCase> cases;
+  for (int i = 0; i < kKernels; ++i) {
+    Kernel kernel = generator.next();
+    collapse_loops(kernel);
+    choose_lanes(kernel, target.vector_bits);
+    schedule_for(kernel, target);
+    std::vector<std::string> near = neighbour_schedules(kernel, target);
+    EXPECT_EQ(std::count(near.begin(), near.end(), print_actions(kernel)), 0);
+    std::shuffle(near.begin(), near.end(), random);
+    if (near.size() > kOfEach) near.resize(kOfEach);
+    for (const std::string& actions : near) {
+      Kernel changed = kernel;
+      const Status applied = apply_actions(actions, changed);
+      ASSERT_TRUE(applied.ok()) << actions << ": " << applied.message();
+      cases.push_back({"kernel " + std::to_string(i) + ": " + actions, std::move(changed), Fill::kSmall, {}});
+    }
+  }
+  EXPECT_GT(cases.size(), size_t{kKernels} * 3);
+  compare_scheduled(*jit, cases);
 }
 
 TEST_P(RandomKernelsTest, Compiled_LeaveWhatTheEvaluatorDoes) {

@@ -21,7 +21,10 @@
 #include <collet/codegen/compile.h>
 #include <collet/kernel_backend.hpp>
 
+#include <collet/hash.h>
+
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -159,7 +162,8 @@ class CodeProgram final : public kernel::WholeProgram {
 template <class Program, CodeForm form>
 class CodeCompiler final : public kernel::ProgramCompiler {
  public:
-  explicit CodeCompiler(Target target) : target_(std::move(target)) {
+  explicit CodeCompiler(Target target, CompileOptions options = {})
+      : target_(std::move(target)), options_(std::move(options)) {
     if (form != CodeForm::kSource) target_.routines = false;
     target_.threads = 1;
   }
@@ -180,7 +184,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     rejected->resize(checked.ok() ? 0 : rejection.count);
     if (!rejected->empty()) return nullptr;
     throw_unless_ok(checked);
-    CompileOptions options;
+    CompileOptions options = options_;
     options.name = "collet_program";
     options.form = form;
     options.keep_artifacts = keep_artifacts;
@@ -201,7 +205,39 @@ class CodeCompiler final : public kernel::ProgramCompiler {
 
  private:
   Target target_;
+  CompileOptions options_;
 };
+
+/// Makes a compiler with the given options.
+using MakeCompiler = std::function<std::shared_ptr<const kernel::ProgramCompiler>(const CompileOptions& options)>;
+
+/// Sets the compiler of `backend`, and lets open take the options by which schedules are tuned, see docs/tuning.md: "schedules" and
+/// "list_schedules" are those of CompileOptions, "tuning" is the path of a file.
+inline void set_tunable_compiler(kernel::Backend* backend, const CompileOptions& usual, const MakeCompiler& make) {
+  backend->compiler = make(usual);
+  for (const char* const key : {"schedules", "list_schedules", "tuning"}) backend->options.push_back(key);
+  const auto earlier = backend->configure;
+  backend->configure = [=](const kernel::Options& given, kernel::Backend* mine) {
+    if (earlier) earlier(given, mine);
+    CompileOptions options = usual;
+    const auto value_of = [&](const char* key) {
+      const auto found = given.values.find(key);
+      return found == given.values.end() ? std::string() : found->second;
+    };
+    options.schedules += value_of("schedules");
+    const std::string list = value_of("list_schedules");
+    if (!list.empty() && list != "0" && list != "1")
+      throw kernel::Error(COLLET_INVALID_ARGUMENT, "list_schedules: '" + list + "' is not 0 or 1");
+    options.list_schedules = list == "1";
+    if (const std::string file = value_of("tuning"); !file.empty())
+      throw_unless_ok(read_tuning_file(file, options.tuning));
+    const std::string all = options.schedules + "\n" + options.tuning;
+    if (options.list_schedules || all != usual.schedules + "\n" + usual.tuning) {
+      mine->compiler = make(options);
+      mine->fingerprint += ";schedules " + std::to_string(collet_hash_bytes(0, all.data(), all.size()));
+    }
+  };
+}
 
 /// Fills in the types, traits, kind and fingerprint, which follow from the code generator and the target.
 inline void describe_generator(kernel::Backend* backend, const Target& target) {
@@ -231,10 +267,13 @@ inline Target cross(const std::string& name) {
 
 /// Lets the code generator compile for the devices of `backend`, all of which must be CodeDevices. Sets its compiler, its types
 /// (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where they are
-/// empty, the kind and the fingerprint.
-inline void set_code(kernel::Backend* backend, const Target& target) {
+/// empty, the kind and the fingerprint. `options` may have CompileOptions::tuning, schedules that were tuned for the device; set
+/// Backend::configure before this call.
+inline void set_code(kernel::Backend* backend, const Target& target, const CompileOptions& options = {}) {
   detail::describe_generator(backend, target);
-  backend->compiler = std::make_shared<detail::CodeCompiler<detail::CodeProgram, CodeForm::kOneFunction>>(target);
+  detail::set_tunable_compiler(backend, options, [target](const CompileOptions& chosen) {
+    return std::make_shared<detail::CodeCompiler<detail::CodeProgram, CodeForm::kOneFunction>>(target, chosen);
+  });
 }
 
 }  // namespace collet::codegen

@@ -78,14 +78,24 @@ struct CompileOptions {
   /// Names of rules of schedules that are not applied, see schedule_rule_name; others are ignored. It shows what a rule is
   /// worth.
   std::vector<std::string> rules_off;
-  /// Schedules by hand for kernels of a processor, in place of what the rules decide: lines "kernel3: interleave i0 4", see
-  /// docs/code_generation.md. INVALID_ARGUMENT if a kernel does not exist, or if a schedule is not legal.
+  /// Schedules by hand for kernels of a processor, in place of what the rules decide: lines "kernel3: interleave i0 4", or lines of a file
+  /// that `collet tune` wrote, see docs/tuning.md. INVALID_ARGUMENT if a kernel does not exist, or if a schedule is not legal.
   std::string schedules;
+  /// The contents of a file that `collet tune` wrote: schedules by keys, which stand for the same kernel in any program. Those of other
+  /// machines, and of kernels that a program does not have, are not used.
+  std::string tuning;
+  /// Adds the artifact schedules.txt, from which `collet tune` searches, if artifacts are kept: a line "target NAME", then for each kernel and
+  /// each matrix product a line "NAME KEY", a line "= ACTIONS" with its schedule, and lines "+ ACTIONS" with schedules near it. A key that
+  /// has stood there before has no such lines.
+  bool list_schedules = false;
   CodeForm form = CodeForm::kOneFunction;
   std::string name = "program";  ///< C name of the function of kOneFunction
   /// For kOneFunction: true stores the constants in the object code, false passes them in an additional slot.
   bool embed_constants = true;
 };
+
+/// Reads a file for CompileOptions::tuning. Returns INVALID_ARGUMENT, with the number of the line, if it is no such file.
+Status read_tuning_file(const std::string& path, std::string& out);
 
 /// Returns the name of a rule of schedules for processors, such as "interleave_rows"; null past the last one.
 const char* schedule_rule_name(uint32_t index);

@@ -127,8 +127,8 @@ class SourceProgram final : public kernel::WholeProgram {
 
 class SourceProgramCompiler final : public kernel::ProgramCompiler {
  public:
-  SourceProgramCompiler(const Target& target, SourceCompiler compiler)
-      : generator_(target), compiler_(std::move(compiler)) {}
+  SourceProgramCompiler(const Target& target, SourceCompiler compiler, const CompileOptions& options)
+      : generator_(target, options), compiler_(std::move(compiler)) {}
 
   void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
               collet_verdict* verdicts) const override {
@@ -151,13 +151,16 @@ class SourceProgramCompiler final : public kernel::ProgramCompiler {
 
 /// Lets the code generator and `compiler` compile for the devices of `backend`, all of which must be SourceDevices. Sets its compiler,
 /// its types (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where
-/// they are empty, the kind and the fingerprint.
+/// they are empty, the kind and the fingerprint. `options`: see set_code.
 /// With `target.routines`, sorts, FFT, random bits and factorizations are routines of this library: the code must run in this
 /// process, on its memory.
-inline void set_source(kernel::Backend* backend, const Target& target, const SourceCompiler& compiler) {
+inline void set_source(kernel::Backend* backend, const Target& target, const SourceCompiler& compiler,
+                       const CompileOptions& options = {}) {
   backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
   detail::describe_generator(backend, target);
-  backend->compiler = std::make_shared<detail::SourceProgramCompiler>(target, compiler);
+  detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {
+    return std::make_shared<detail::SourceProgramCompiler>(target, compiler, chosen);
+  });
 }
 
 }  // namespace collet::codegen
