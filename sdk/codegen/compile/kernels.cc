@@ -54,7 +54,8 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
 
 FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
-  choose_lanes(o.pack.kernel, target_.vector_bits, 1);
+  o.pack.kernel.in_parts = true;
+  choose_lanes(o.pack.kernel, target_.vector_bits);
   schedule(o.pack.kernel);
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
@@ -206,7 +207,8 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   }
   if (call.copies_b) {
     Kernel copy = panel_copy(p);
-    choose_lanes(copy, target_.vector_bits, 1);
+    copy.in_parts = true;
+    choose_lanes(copy, target_.vector_bits);
     schedule(copy);
     call.copy_b = function_of(copy);
   }

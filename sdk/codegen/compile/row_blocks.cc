@@ -363,7 +363,8 @@ class Compiler::RowBlocksFinder {
     }
     merge_first_loops(k, loops);
     collapse_loops(k, 1);
-    choose_lanes(k, c_.target_.vector_bits, 1);
+    k.in_parts = true;
+    choose_lanes(k, c_.target_.vector_bits);
     c_.schedule(k);
     return true;
   }
@@ -506,7 +507,8 @@ bool Compiler::add_in_blocks(std::vector<KernelPlan>& kernels, ValueId result, s
     if (loops == 0) return false;
     merge_first_loops(part.kernel, loops);
     collapse_loops(part.kernel, 1);
-    choose_lanes(part.kernel, target_.vector_bits, 1);
+    part.kernel.in_parts = true;
+    choose_lanes(part.kernel, target_.vector_bits);
     schedule(part.kernel);
   }
   ++time_;

@@ -190,6 +190,7 @@ struct Kernel {
   std::vector<Update> updates;
   uint32_t buffers = 0;     ///< number of buffers, which are named 0 .. buffers - 1
   bool sequential = false;  ///< iterations of the outer loops must keep their order
+  bool in_parts = false;    ///< the caller runs loop 0 in parts of any size, so it is not in lanes
   size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by choose_lanes; the number of loops if none is
   int lanes = 1;
   std::vector<PassSchedule> passes;  ///< by pass; empty if no pass differs from the kernel's lanes

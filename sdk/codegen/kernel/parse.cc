@@ -620,6 +620,7 @@ bool Parser::kernel(Kernel& k) {
   if (!take("buffers") && !take("buffer")) return fail("'buffers'");
   if (!expect(")")) return false;
   k.sequential = take("sequential");
+  k.in_parts = take("in_parts");
   k.scalable = take("scalable");
   k.unordered = take("unordered");
   if (!expect("{") || !loops(k)) return false;

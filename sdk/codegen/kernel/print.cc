@@ -221,8 +221,8 @@ std::string how_loop_runs(const Loop& l) {
 
 void Printer::kernel(const Kernel& k) {
   line("kernel (" + std::to_string(k.buffers) + (k.buffers == 1 ? " buffer)" : " buffers)") +
-       (k.sequential ? " sequential" : "") + (k.scalable ? " scalable" : "") + (k.unordered ? " unordered" : "") +
-       " {");
+       (k.sequential ? " sequential" : "") + (k.in_parts ? " in_parts" : "") + (k.scalable ? " scalable" : "") +
+       (k.unordered ? " unordered" : "") + " {");
   ++depth_;
   for (size_t l = 0; l < k.loops.size(); ++l) {
     const bool in_lanes = l == k.lane_loop && (l > 0 || k.lanes != 1);

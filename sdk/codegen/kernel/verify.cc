@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kMostLoops = 64;
 constexpr int kMostLanes = 4096;
+/// Most bytes of accumulators on the stack: threads may have small ones.
+constexpr int64_t kMostStripBytes = 128 << 10;
 
 using Types = std::vector<uint32_t>;
 
@@ -493,6 +495,7 @@ bool Verifier::lanes() {
     return false;
   }
   if (!check(k_.lane_loop < k_.loops.size(), "there is no such loop")) return false;
+  if (!check(!k_.in_parts || k_.lane_loop != 0, "loop i0 is run in parts of any size")) return false;
   if (k_.lane_loop < k_.outer) {
     if (!k_.sequential) return true;
     // The lanes of a vector are read together and written together, so the lanes must update different elements.
@@ -541,6 +544,11 @@ bool Verifier::kinds_of_loops() {
     if (!check(is_strip, "strips are of whole vectors of the last outer loop, which is in lanes")) return false;
     if (loop.strip != 0 && !check(k_.outer + 1 == k_.loops.size() && !k_.reductions.empty(),
                                   "strips are of a kernel that reduces over one loop"))
+      return false;
+    int64_t bytes = 0;  // of an iteration: a sum has an accumulator, the sum of blocks, and their rounding errors
+    for (const Reduction& r : k_.reductions) bytes += 3 * compute_bytes(r.types[0]);
+    if (!check(loop.strip <= kMostStripBytes / std::max<int64_t>(bytes, 1),
+               "the accumulators of a strip are too large"))
       return false;
     switch (loop.kind) {
       case LoopKind::kSerial:

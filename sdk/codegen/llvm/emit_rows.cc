@@ -6,10 +6,9 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kBlockRows =
-    /// Rows per block of a float sum. The rounding error grows with the number of terms, so blocks are summed
-    /// separately, with the errors of their sums.
-    64;
+/// Rows per block of a float sum. The rounding error grows with the number of terms, so blocks are summed separately, with the
+/// errors of their sums.
+constexpr int64_t kBlockRows = 64;
 
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
@@ -140,9 +139,11 @@ void KernelEmitter::reduce_rows() {
     };
     const int each = passes_.rows();
     const int64_t whole = rows / each * each;
-    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), kBlockRows, [&](Value* first) {
-      Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(kBlockRows)),
-                                     b_.getInt64(static_cast<uint64_t>(whole)));
+    const int64_t block = std::max<int64_t>(kBlockRows / each, 1) * each;
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), block, [&](Value* first) {
+      Value* const last =
+          ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))),
+                     b_.getInt64(static_cast<uint64_t>(whole)));
       loop(first, last, each, [&](Value* row) { take(row, each); });
       if (std::all_of(block_sums.begin(), block_sums.end(), [](Value* v) { return v == nullptr; })) return;
       emit_lane_loop(begin, end, [&] {

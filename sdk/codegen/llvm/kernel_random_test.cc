@@ -101,6 +101,7 @@ TEST_P(RandomKernelsTest, ScheduledAtRandom_LeaveWhatTheEvaluatorDoes) {
     for (int64_t i = 0; i < kAtATime; ++i) {
       Kernel kernel = generator.next();
       if (i % 2 == 0) collapse_loops(kernel);
+      kernel.in_parts = i % 5 == 0;
       if (i % 3 != 0) choose_lanes(kernel, target.vector_bits);
       schedules.change(kernel);
       if (verify_kernel(kernel).ok()) {
@@ -127,6 +128,7 @@ TEST_P(RandomKernelsTest, NearTheRules_LeaveWhatTheEvaluatorDoes) {
   for (int i = 0; i < kKernels; ++i) {
     Kernel kernel = generator.next();
     collapse_loops(kernel);
+    kernel.in_parts = i % 5 == 0;
     choose_lanes(kernel, target.vector_bits);
     schedule_for(kernel, target);
     std::vector<std::string> near = neighbour_schedules(kernel, target);

@@ -68,6 +68,28 @@ TEST_P(Rows, OfAllTypes_AreFolded) {
   compare(GetParam(), std::move(cases));
 }
 
+TEST_P(Rows, AnyNumberAtATime_AreFoldedInStrips) {
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+  std::vector<KernelCase> cases;
+  for (const int factor : {2, 3, 6, 7, 16, 64}) {
+    for (const int64_t rows : {63, 300, 331}) {
+      for (const int64_t strip : {64, 256}) {
+        Kernel kernel = reduction_of("add", "f32", 2, rows, 200);
+        kernel.lane_loop = 1;
+        kernel.lanes = 16;
+        kernel.loops[1].strip = strip;
+        kernel.loops[2].kind = LoopKind::kInterleave;
+        kernel.loops[2].factor = factor;
+        const Status verified = verify_kernel(kernel);
+        ASSERT_TRUE(verified.ok()) << verified.message();
+        cases.push_back({std::to_string(factor) + " rows", std::move(kernel), Fill::kSmall, {}});
+      }
+    }
+  }
+  compare_scheduled(*jit, cases);
+}
+
 TEST_P(Rows, OfAllSizes_AreFolded) {
   std::vector<KernelCase> cases;
   for (const int64_t rows : {33, 40, 257, 300}) {

@@ -199,7 +199,8 @@ TEST_P(Squares, OfGatheredColumns_ShareTheirPositions) {
 
 TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
   Kernel kernel = transpose_of("f32", 40, 64, 64);
-  choose_lanes(kernel, 256, 1);
+  kernel.in_parts = true;
+  choose_lanes(kernel, 256);
   EXPECT_EQ(kernel.loops[0].size, 40);
   EXPECT_EQ(transposing_loop(kernel), 3U);
 }

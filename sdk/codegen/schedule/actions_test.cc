@@ -91,6 +91,13 @@ TEST(Actions, ThatAreNotLegal_SayWhyAndChangeNothing) {
   }
 }
 
+TEST(Actions, OfAKernelThatIsRunInParts_LeaveItsFirstLoop) {
+  Kernel k = kernel_of(kRows);
+  k.in_parts = true;
+  EXPECT_EQ(apply_actions("lanes i0 8", k).message(), "kernel: lanes: loop i0 is run in parts of any size");
+  EXPECT_TRUE(apply_actions("lanes i1 8", k).ok());
+}
+
 TEST(Schedules, OfSeveralKernels_AreReadByName) {
   Schedules read;
   ASSERT_TRUE(read_schedules("# by hand\nkernel0: lanes i1 8\n  keep %1 # costly\n\nkernel3:\n", "", read).ok());

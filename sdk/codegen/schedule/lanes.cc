@@ -402,7 +402,8 @@ void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
 
 }  // namespace
 
-void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
+void choose_lanes(Kernel& kernel, int vector_bits) {
+  const size_t first = kernel.in_parts ? 1 : 0;
   choose_lane_loop(kernel, vector_bits, first);
   if (!kernel.scan) transpose_lanes(kernel, first);
   tile_short_rows(kernel, first);

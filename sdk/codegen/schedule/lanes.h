@@ -23,9 +23,9 @@ inline constexpr int64_t kShortScan = 8;
 /// An array larger than this many times the second cache is in memory, not in any cache.
 inline constexpr int64_t kFarCaches = 32;
 
-/// Chooses the loop to vectorise, not among the loops before `first`, and its width for registers of `vector_bits`. To
-/// avoid gathers, loops from `first` on may be reordered, so that transposing_loop returns one.
-void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
+/// Chooses the loop to vectorise, and its width for registers of `vector_bits`. To avoid gathers, loops may be reordered, so that
+/// transposing_loop returns one. Loop 0 of a kernel that is run in parts stays as it is.
+void choose_lanes(Kernel& kernel, int vector_bits);
 
 /// The first `size` iterations of a loop.
 struct LoopPart {
