@@ -112,6 +112,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
       described = codegen::named_target(chosen.cpu, target);
     }
     if (!described.ok()) return fail(error, described);
+    target.tuning = chosen.numbers;
     instance->is_ahead = chosen.is_ahead;
     instance->is_source = chosen.is_source;
     instance->ahead = chosen.ahead;

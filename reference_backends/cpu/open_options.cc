@@ -113,6 +113,16 @@ Status read_rule(const std::string& name, const std::string& value, OpenOptions&
   return {};
 }
 
+/// Reads option `tune.NAME`, a number of tuning.def.
+Status read_tuned_number(const std::string& name, const std::string& value, OpenOptions& out) {
+  int64_t number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end) return {COLLET_INVALID_ARGUMENT, "'" + value + "' is no number"};
+  const Status set = codegen::set_tuning(out.numbers, name, number);
+  return set.ok() ? set : Status{COLLET_INVALID_ARGUMENT, set.message()};
+}
+
 /// True for the names of targets for which code can be compiled ahead of time.
 bool is_architecture(const std::string& target) {
   const std::string name = target.substr(0, target.find(':'));
@@ -165,8 +175,9 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
   }
   for (uint32_t i = 0; i < given->pairs; ++i) {
     const std::string key = given->keys[i];
-    if (const std::string prefix = "rule."; key.starts_with(prefix)) {
-      const Status s = read_rule(key.substr(prefix.size()), given->values[i], out);
+    const bool is_rule = key.starts_with("rule.");
+    if (is_rule || key.starts_with("tune.")) {
+      const Status s = (is_rule ? read_rule : read_tuned_number)(key.substr(5), given->values[i], out);
       if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};
       continue;
     }
@@ -176,7 +187,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
       return {COLLET_INVALID_ARGUMENT,
               "cpu: no option '" + key +
                   "'; there are features, threads, fuse, cpu, launch, verify, schedules, list_schedules, "
-                  "tuning, name, weights and rule.NAME"};
+                  "tuning, name, weights, rule.NAME and tune.NAME"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

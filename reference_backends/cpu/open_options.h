@@ -3,6 +3,7 @@
 
 #include <collet/backend.h>
 #include <collet/codegen/status.h>
+#include <collet/codegen/target.h>
 
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct OpenOptions {
   std::string schedules;               ///< schedules by hand, see codegen::CompileOptions
   std::string tuning;           ///< the contents of a file that `collet tune` wrote; schedules by hand come first
   bool list_schedules = false;  ///< see codegen::CompileOptions
+  codegen::Tuning numbers;      ///< Target::tuning
   bool verify = false;          ///< check kernels after each stage, to find mistakes of the compiler
   bool as_function = false;     ///< compile a program to one function, for one thread and without routines
   bool is_ahead = false;        ///< compile object files and C headers ahead of time, for the architecture `cpu`

@@ -3,8 +3,43 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace collet::codegen {
+namespace {
+
+constexpr TuningEntry kTuning[] = {
+#define COLLET_TUNING(type, name, value, unit, text) {#name, static_cast<int64_t>(value), unit, text},
+#include <collet/codegen/tuning.def>
+};
+
+/// Returns the numbers that are not the usual ones.
+std::string changes_of(const Tuning& tuning) {
+  const Tuning usual;
+  std::string out;
+#define COLLET_TUNING(type, name, value, unit, text) \
+  if (tuning.name != usual.name) out += ";" #name "=" + std::to_string(tuning.name);
+#include <collet/codegen/tuning.def>
+  return out;
+}
+
+}  // namespace
+
+const TuningEntry* tuning_entry(size_t index) {
+  return index < std::size(kTuning) ? &kTuning[index] : nullptr;
+}
+
+Status set_tuning(Tuning& tuning, const std::string& name, int64_t value) {
+  if (value < 0 || value > INT32_MAX)
+    return {COLLET_INVALID_ARGUMENT, name + " is a number from 0 to " + std::to_string(INT32_MAX)};
+#define COLLET_TUNING(type, field, usual, unit, text) \
+  if (name == #field) {                               \
+    tuning.field = static_cast<type>(value);          \
+    return {};                                        \
+  }
+#include <collet/codegen/tuning.def>
+  return {COLLET_NOT_FOUND, "there is no number '" + name + "'"};
+}
 
 std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
@@ -19,6 +54,8 @@ std::string Target::fingerprint() const {
         int64_t{grid.libraries.convolutions}, grid.libraries.least_product, int64_t{grid.libraries.fft},
         int64_t{grid.libraries.factorizations}, int64_t{grid.libraries.collectives}})
     out += has_grid() ? ";" + std::to_string(number) : "";
+  for (const int64_t number : {cache_line, cache_way, page}) out += ";" + std::to_string(number);
+  out += changes_of(tuning);
   for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
     out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
   return out;

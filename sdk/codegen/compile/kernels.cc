@@ -55,7 +55,7 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
 FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
   o.pack.kernel.in_parts = true;
-  choose_lanes(o.pack.kernel, target_.vector_bits);
+  choose_lanes(o.pack.kernel, target_);
   schedule(o.pack.kernel);
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
@@ -208,7 +208,7 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
   if (call.copies_b) {
     Kernel copy = panel_copy(p);
     copy.in_parts = true;
-    choose_lanes(copy, target_.vector_bits);
+    choose_lanes(copy, target_);
     schedule(copy);
     call.copy_b = function_of(copy);
   }
@@ -243,14 +243,14 @@ void Compiler::add_product(Product& p, const std::string& key, Drafts& drafts) {
 }
 
 bool Compiler::is_better_apart(const KernelPlan& reduction, const KernelPlan& epilogue) const {
-  constexpr int64_t kLongRow = 1024;  // elements; longer ones take more time than the epilogue of one element
-  if (target_.has_grid() || reduction.kernel.reductions.empty() || inner_points(reduction.kernel) > kLongRow)
+  if (target_.has_grid() || reduction.kernel.reductions.empty() ||
+      inner_points(reduction.kernel) > target_.tuning.fused_epilogue_row)
     return false;
   const auto& exprs = epilogue.kernel.exprs;
   if (std::none_of(exprs.begin(), exprs.end(), is_slow)) return false;
   Kernel scheduled = reduction.kernel;
   collapse_loops(scheduled);
-  choose_lanes(scheduled, target_.vector_bits);
+  choose_lanes(scheduled, target_);
   return scheduled.lanes > 1 && scheduled.lane_loop >= scheduled.outer;
 }
 
@@ -294,12 +294,12 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
   KernelPlan pack;
   std::vector<KernelPlan> jammed;
-  if (!target_.has_grid() && unroll_and_jam(k, target_.vector_registers, make, pack, jammed)) {
+  if (!target_.has_grid() && unroll_and_jam(k, target_, make, pack, jammed)) {
     if (!pack.writes.empty()) add_kernel(pack, drafts);
     for (KernelPlan& one : jammed) add_kernel(one, drafts);
     return;
   }
-  if (!target_.has_grid() && pack_strided(k, target_.vector_bits, make, pack)) {
+  if (!target_.has_grid() && pack_strided(k, target_, make, pack)) {
     add_preparation(pack, drafts);
     return add_kernel(k, drafts);
   }
@@ -307,19 +307,19 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     add_kernel(pack, drafts);
     return add_kernel(k, drafts);
   }
-  SplitLimits limits{target_.vector_bits};
+  SplitLimits limits{!target_.has_grid()};
   if (target_.has_grid()) limits = split_limits(kernel, target_.grid);
-  if (split_reduction(k, limits, make, parts, rest)) {
+  if (split_reduction(k, target_, limits, make, parts, rest)) {
     if (!target_.has_grid()) return add_parts(parts, rest, drafts);
     add_kernel(parts, drafts);
     return add_kernel(rest, drafts);
   }
   KernelPlan rows_left;
   if (!target_.has_grid()) {
-    const bool merged = merge_rows(graph_, k, target_.vector_bits, rows_left);
+    const bool merged = merge_rows(graph_, k, target_, rows_left);
     if (!merged && k.copies.empty()) split_squares(k, rows_left);
     compare_as_integers(kernel);
-    choose_lanes(kernel, target_.vector_bits);
+    choose_lanes(kernel, target_);
     schedule(kernel);
   }
   if (!at_once && !again) ++time_;
@@ -337,7 +337,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
 }
 
 void Compiler::split_squares(KernelPlan& k, KernelPlan& rest) const {
-  const std::optional<LoopPart> whole = uneven_squares(k.kernel, target_.vector_bits);
+  const std::optional<LoopPart> whole = uneven_squares(k.kernel, target_);
   if (!whole) return;
   Dims begin(k.kernel.loops.size(), 0);
   Dims sizes;
@@ -356,7 +356,7 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
   for (KernelPlan* k : {&parts, &rest}) {
     collapse_loops(k->kernel);
     compare_as_integers(k->kernel);
-    choose_lanes(k->kernel, target_.vector_bits);
+    choose_lanes(k->kernel, target_);
     schedule(k->kernel);
     add_buffers(*k, d);
     for (ValueId v : k->buffers) {

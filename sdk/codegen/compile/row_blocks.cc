@@ -364,7 +364,7 @@ class Compiler::RowBlocksFinder {
     merge_first_loops(k, loops);
     collapse_loops(k, 1);
     k.in_parts = true;
-    choose_lanes(k, c_.target_.vector_bits);
+    choose_lanes(k, c_.target_);
     c_.schedule(k);
     return true;
   }
@@ -508,7 +508,7 @@ bool Compiler::add_in_blocks(std::vector<KernelPlan>& kernels, ValueId result, s
     merge_first_loops(part.kernel, loops);
     collapse_loops(part.kernel, 1);
     part.kernel.in_parts = true;
-    choose_lanes(part.kernel, target_.vector_bits);
+    choose_lanes(part.kernel, target_);
     schedule(part.kernel);
   }
   ++time_;

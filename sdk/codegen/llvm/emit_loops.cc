@@ -329,7 +329,7 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
                        std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
                          return e.op == ExprOp::kDivide && loop_of(e.index) == l && e.a < 2 * width;
                        });
-  if (divided && steps * static_cast<int64_t>(k_.exprs.size()) > kMostStraight) return false;
+  if (divided && steps * static_cast<int64_t>(k_.exprs.size()) > ir_.target.tuning.straight_exprs) return false;
   const bool is_long = k_.exprs.size() > kMostInstructions && !(whole_ && steps <= 1);
   if (!divided && (steps > kMostSteps || is_long)) return false;
   lanes_ = width;

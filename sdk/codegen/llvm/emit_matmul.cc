@@ -323,7 +323,7 @@ class MicroEmitter {
     if (k_.fetches) {
       prefetch(offset(ahead_, b_.CreateMul(ahead_step_, k)));
     } else if (k_.vectors > 1 && !k_.streams) {
-      prefetch(offset(pointers[0], b_.CreateMul(b_step_, b_.getInt64(kRowsAhead))));
+      prefetch(offset(pointers[0], b_.CreateMul(b_step_, b_.getInt64(ir_.target.tuning.prefetched_rows))));
     }
     step(pointers, sums);
     std::vector<Value*> moved{offset(pointers[0], b_step_)};

@@ -69,7 +69,7 @@ void compare(int vector_bits, std::vector<std::pair<std::string, Kernel>> kernel
   ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
   std::vector<KernelCase> cases;
   for (auto& [name, kernel] : kernels) {
-    choose_lanes(kernel, vector_bits);
+    choose_lanes(kernel, machine_of(vector_bits));
     cases.push_back({name, std::move(kernel), Fill::kSmall, {}});
   }
   compare_with_evaluator(*jit, cases);
@@ -109,7 +109,7 @@ TEST_P(Interior, OfInterleavedRows_HasTheSameResults) {
     std::unique_ptr<Jit> jit;
     ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
     EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(), [&](auto kernel) {
-      choose_lanes(kernel.second, GetParam());
+      choose_lanes(kernel.second, machine_of(GetParam()));
       schedule_for(kernel.second, jit->target());
       const KernelPasses passes(kernel.second);
       return passes.row_unroll() > 1 && passes.side_unroll() > 1;

@@ -37,7 +37,7 @@ void compare_random_kernels(const Target& target, int count) {
     ASSERT_TRUE(parse_kernel(print_kernel(kernel), again).ok()) << print_kernel(kernel);
     ASSERT_TRUE(again == kernel) << print_kernel(kernel);
     if (i % 2 == 0) collapse_loops(kernel);
-    choose_lanes(kernel, target.vector_bits);
+    choose_lanes(kernel, target);
     const Status scheduled = verify_kernel(kernel);
     ASSERT_TRUE(scheduled.ok()) << scheduled.message() << "\n" << print_kernel(kernel);
     cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
@@ -102,7 +102,7 @@ TEST_P(RandomKernelsTest, ScheduledAtRandom_LeaveWhatTheEvaluatorDoes) {
       Kernel kernel = generator.next();
       if (i % 2 == 0) collapse_loops(kernel);
       kernel.in_parts = i % 5 == 0;
-      if (i % 3 != 0) choose_lanes(kernel, target.vector_bits);
+      if (i % 3 != 0) choose_lanes(kernel, target);
       schedules.change(kernel);
       if (verify_kernel(kernel).ok()) {
         cases.push_back({"random schedule " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
@@ -129,7 +129,7 @@ TEST_P(RandomKernelsTest, NearTheRules_LeaveWhatTheEvaluatorDoes) {
     Kernel kernel = generator.next();
     collapse_loops(kernel);
     kernel.in_parts = i % 5 == 0;
-    choose_lanes(kernel, target.vector_bits);
+    choose_lanes(kernel, target);
     schedule_for(kernel, target);
     std::vector<std::string> near = neighbour_schedules(kernel, target);
     EXPECT_EQ(std::count(near.begin(), near.end(), print_actions(kernel)), 0);
@@ -170,7 +170,7 @@ TEST_P(RandomKernelsTest, StoresPastTheCaches_LeaveWhatTheEvaluatorDoes) {
     Kernel kernel;
     const Status read = parse_kernel(std::string("kernel (2 buffers) {\n") + body + "}", kernel);
     ASSERT_TRUE(read.ok()) << read.message() << body;
-    choose_lanes(kernel, GetParam());
+    choose_lanes(kernel, machine_of(GetParam()));
     bypassing += bypasses_caches(kernel, kernel.stores[0], target) ? 1 : 0;
     for (int i = 0; i < 2; ++i) cases.push_back({body, kernel, Fill::kSmall, {}});  // aligned, and not
   }
@@ -191,7 +191,7 @@ TEST_P(RandomKernelsTest, ScanOfOneElement_KeepsItsLoop) {
                                    kernel);
   ASSERT_TRUE(read.ok()) << read.message();
   collapse_loops(kernel);
-  choose_lanes(kernel, GetParam());
+  choose_lanes(kernel, machine_of(GetParam()));
   const Status verified = verify_kernel(kernel);
   ASSERT_TRUE(verified.ok()) << verified.message();
   std::unique_ptr<Jit> jit;
@@ -212,7 +212,7 @@ TEST_P(RandomKernelsTest, FoldsOfNothing_GiveTheIdentityOfTheType) {
       Kernel kernel;
       // The type does not exist, or the combination does not have it.
       if (!parse_kernel(text, kernel).ok() || !verify_kernel(kernel).ok()) continue;
-      choose_lanes(kernel, GetParam());
+      choose_lanes(kernel, machine_of(GetParam()));
       cases.push_back({std::string(combine) + " of " + name, kernel, Fill::kSmall, {}});
     }
   }

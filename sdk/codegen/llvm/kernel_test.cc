@@ -28,19 +28,19 @@ INSTANTIATE_TEST_SUITE_P(Kernel, EveryWidth, ::testing::ValuesIn(kWidths));
 
 TEST_P(EveryWidth, ExactOpsOfAnyBits_GiveTheBitsOfTheEvaluator) {
   std::vector<KernelCase> cases = exact_op_cases();
-  for (KernelCase& c : cases) choose_lanes(c.kernel, GetParam());
+  for (KernelCase& c : cases) choose_lanes(c.kernel, machine_of(GetParam()));
   compare_with_evaluator(*jit_, cases);
 }
 
 TEST_P(EveryWidth, ElementaryFunctions_AreNearTheEvaluator) {
   std::vector<KernelCase> cases = function_cases();
-  for (KernelCase& c : cases) choose_lanes(c.kernel, GetParam());
+  for (KernelCase& c : cases) choose_lanes(c.kernel, machine_of(GetParam()));
   compare_with_evaluator(*jit_, cases);
 }
 
 TEST_P(EveryWidth, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
   std::vector<KernelCase> cases = file_cases();
-  for (KernelCase& c : cases) choose_lanes(c.kernel, GetParam());
+  for (KernelCase& c : cases) choose_lanes(c.kernel, machine_of(GetParam()));
   EXPECT_GE(cases.size(), 20U);
   compare_with_evaluator(*jit_, cases);
 }
@@ -59,7 +59,7 @@ TEST_P(EveryWidth, SumOverTwoLoops_HasTheErrorOfManyAccumulators) {
   })",
                                    c.kernel);
   ASSERT_TRUE(read.ok()) << read.message();
-  choose_lanes(c.kernel, GetParam());
+  choose_lanes(c.kernel, machine_of(GetParam()));
   c.fill = Fill::kTame;
   c.bound = {4};  // error in units in the last place; with a single accumulator it would be larger
   std::unique_ptr<Jit> jit;

@@ -35,12 +35,12 @@ bool compare(int vector_bits, const std::string& text, uint32_t stored = 0) {
     plan.buffers.push_back(graph.add_value(make_type(
         extents.types[i] == COLLET_TYPE_U16 && stored != 0 ? stored : extents.types[i], {extents.elements[i]})));
   KernelPlan rest;
-  const bool merged = merge_rows(graph, plan, vector_bits, rest);
+  const bool merged = merge_rows(graph, plan, machine_of(vector_bits), rest);
   std::vector<FunctionSource> sources;
   std::vector<const KernelPlan*> plans;
   for (KernelPlan* p : {&plan, &rest}) {
     if (p->kernel.loops.empty()) continue;
-    choose_lanes(p->kernel, vector_bits);
+    choose_lanes(p->kernel, machine_of(vector_bits));
     schedule_for(p->kernel, machine_of(vector_bits));
     const Status verified = verify_kernel(p->kernel);
     EXPECT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(p->kernel);

@@ -43,10 +43,10 @@ void compare(int vector_bits, std::vector<KernelCase> cases) {
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
   for (KernelCase& c : cases) {
-    choose_lanes(c.kernel, vector_bits);
+    choose_lanes(c.kernel, machine_of(vector_bits));
     const Status verified = verify_kernel(c.kernel);
     ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(c.kernel);
-    EXPECT_TRUE(reduces_rows(c.kernel)) << c.name << "\n" << print_kernel(c.kernel);
+    EXPECT_TRUE(reduces_rows(c.kernel, machine_of(512))) << c.name << "\n" << print_kernel(c.kernel);
   }
   compare_with_evaluator(*jit, cases);
 }
@@ -163,8 +163,8 @@ TEST_P(Rows, OfSeveralFolds_AreFoldedInOnePass) {
 TEST(Rows, ThatRegistersHold_AreFoldedThere) {
   for (const int64_t columns : {16, 32}) {
     Kernel kernel = reduction_of("add", "f32", 1, 400, columns);
-    choose_lanes(kernel, 256);
-    EXPECT_FALSE(reduces_rows(kernel));
+    choose_lanes(kernel, machine_of(256));
+    EXPECT_FALSE(reduces_rows(kernel, machine_of(512)));
   }
 }
 
@@ -186,7 +186,7 @@ TEST_P(Rows, OfFewVectors_AreInterleaved) {
       for (const int64_t columns : {12, 13, 16, 21, 31, 32, 45, 70, 128, 250}) {
         cases.push_back(
             {std::string(type) + " by " + std::to_string(columns), row_wise(type, rows, columns), Fill::kSmall, {}});
-        choose_lanes(cases.back().kernel, GetParam());
+        choose_lanes(cases.back().kernel, machine_of(GetParam()));
       }
     }
   }
@@ -214,7 +214,7 @@ TEST_P(Rows, OfBf16_AreReducedInAnyOrder) {
                                "\n%5 = reduced f32 r0 result 0\nstore b2[i0], %5\n}"),
                      Fill::kSmall,
                      {}});
-    choose_lanes(cases.back().kernel, GetParam());
+    choose_lanes(cases.back().kernel, machine_of(GetParam()));
   }
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());

@@ -42,7 +42,7 @@ void compare(int vector_bits, std::vector<std::pair<std::string, Kernel>> kernel
   size_t transposing = 0;
   for (auto& [name, kernel] : kernels) {
     collapse_loops(kernel);
-    choose_lanes(kernel, vector_bits);
+    choose_lanes(kernel, machine_of(vector_bits));
     const Status verified = verify_kernel(kernel);
     ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(kernel);
     transposing += transposing_loop(kernel) < kernel.loops.size() ? 1 : 0;
@@ -172,7 +172,7 @@ TEST_P(Squares, OfShortRows_AreTiled) {
 
 TEST(Squares, ShortRowsFarApart_AreTiled) {
   Kernel kernel = rotation_of("f32", 64, 512, 3);
-  choose_lanes(kernel, 512);
+  choose_lanes(kernel, machine_of(512));
   ASSERT_EQ(kernel.loops.size(), 4U) << print_kernel(kernel);
   EXPECT_EQ(kernel.loops[0].size, 64);
   EXPECT_EQ(kernel.loops[1].size, 64);
@@ -200,7 +200,7 @@ TEST_P(Squares, OfGatheredColumns_ShareTheirPositions) {
 TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
   Kernel kernel = transpose_of("f32", 40, 64, 64);
   kernel.in_parts = true;
-  choose_lanes(kernel, 256);
+  choose_lanes(kernel, machine_of(256));
   EXPECT_EQ(kernel.loops[0].size, 40);
   EXPECT_EQ(transposing_loop(kernel), 3U);
 }
@@ -210,7 +210,7 @@ TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
 TEST(Squares, ThatFillASide_GoInTheOrderOfTheResults) {
   Kernel kernel = transpose_of("f32", 1, 96, 64);
   collapse_loops(kernel);
-  choose_lanes(kernel, 256);
+  choose_lanes(kernel, machine_of(256));
   ASSERT_EQ(kernel.loops.size(), 3U);
   EXPECT_EQ(kernel.loops[0].size * kernel.loops[2].size, kernel.loops[1].size == 64 ? 96 : 64);
   EXPECT_EQ(kernel.loops[2].size, kernel.lanes);
@@ -223,7 +223,7 @@ TEST(Squares, ThatFillASide_GoInTheOrderOfTheResults) {
 TEST(Squares, ThatDoNotFillASide_GoInTheOrderOfTheRows) {
   Kernel kernel = transpose_of("f32", 1, 65, 67);
   collapse_loops(kernel);
-  choose_lanes(kernel, 256);
+  choose_lanes(kernel, machine_of(256));
   EXPECT_EQ(kernel.loops.size(), 2U);
   EXPECT_EQ(kernel.lane_loop, 0U);
 }

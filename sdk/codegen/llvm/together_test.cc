@@ -22,7 +22,7 @@ Kernel kernel_of(int vector_bits, const std::string& lines) {
   Kernel kernel;
   const Status read = parse_kernel("kernel (2 buffers) {\n" + lines + "}", kernel);
   EXPECT_TRUE(read.ok()) << read.message() << "\n" << lines;
-  choose_lanes(kernel, vector_bits);
+  choose_lanes(kernel, machine_of(vector_bits));
   return kernel;
 }
 

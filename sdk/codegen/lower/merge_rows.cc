@@ -11,20 +11,15 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kFewestPoints = 1024;  ///< for fewer points, a second kernel for the rest costs too much
-constexpr int64_t kMostExprs = 200;      ///< most expressions of a group, whose vectors are all unrolled
-constexpr int64_t kMostVectors = 4;      ///< most vectors that the elements of one load are combined from
-constexpr int64_t kFewColumns = 3;       ///< for more columns that are far apart, squares are transposed in registers
-
 /// True if the elements that `index` has in the lanes of one vector are near each other when rows of `row` points are
 /// merged.
-bool is_near(const Index& index, size_t rows, size_t columns, int64_t row, int64_t lanes) {
+bool is_near(const Index& index, size_t rows, size_t columns, int64_t row, int64_t lanes, const Target& target) {
   const int64_t touched = (lanes + row - 1) / row + 1;
   // Each column is then a piece of its own, and a vector is combined from one piece for each column.
-  if (row <= kFewColumns && std::abs(index.coefficient(rows)) * touched <= lanes) return true;
+  if (row <= target.tuning.merged_columns && std::abs(index.coefficient(rows)) * touched <= lanes) return true;
   const int64_t span =
       std::abs(index.coefficient(rows)) * (touched - 1) + std::abs(index.coefficient(columns)) * (row - 1) + 1;
-  return span <= kMostVectors * lanes;
+  return span <= target.tuning.merged_load * lanes;
 }
 
 /// Returns for each expression whether a store depends on it.
@@ -47,7 +42,7 @@ std::vector<bool> find_used(const Kernel& k) {
   return used;
 }
 
-bool suits(const Kernel& k, int64_t lanes) {
+bool suits(const Kernel& k, int64_t lanes, const Target& target) {
   const size_t columns = k.loops.size() - 1;
   const size_t rows = columns - 1;
   const int64_t row = k.loops[columns].size;
@@ -63,7 +58,7 @@ bool suits(const Kernel& k, int64_t lanes) {
         e.op == ExprOp::kIndex || e.op == ExprOp::kDivide || e.op == ExprOp::kModulo || e.op == ExprOp::kStart;
     if (collet_type_kind(e.type) == COLLET_KIND_COMPLEX || (compute_bytes(e.type) > 4 && !is_index)) return false;
     if (e.op != ExprOp::kLoad) continue;
-    if (e.mask != kNoExpr || !is_near(e.index, rows, columns, row, lanes)) return false;
+    if (e.mask != kNoExpr || !is_near(e.index, rows, columns, row, lanes, target)) return false;
     if (std::any_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) { return varies(term.first); }))
       return false;
   }
@@ -74,7 +69,7 @@ bool suits(const Kernel& k, int64_t lanes) {
 }
 
 /// Makes the kernel for groups of rows, and the one for the rest. Returns false if that does not suit the kernel.
-bool merged(const Graph& graph, KernelPlan& plan, int64_t lanes, KernelPlan& rest) {
+bool merged(const Graph& graph, KernelPlan& plan, int64_t lanes, const Target& target, KernelPlan& rest) {
   const Kernel& k = plan.kernel;
   if (k.loops.size() < 2) return false;
   const size_t columns = k.loops.size() - 1;
@@ -86,7 +81,9 @@ bool merged(const Graph& graph, KernelPlan& plan, int64_t lanes, KernelPlan& res
   const int64_t exprs = together * row / lanes * static_cast<int64_t>(k.exprs.size());
   int64_t points = 1;
   for (const Loop& l : k.loops) points *= l.size;
-  if (points < kFewestPoints || count < 2 * together || exprs > kMostExprs || !suits(k, lanes)) return false;
+  if (points < target.tuning.merged_points || count < 2 * together || exprs > target.tuning.merged_exprs ||
+      !suits(k, lanes, target))
+    return false;
   while (together * row < 4 * lanes && count >= 4 * together) together *= 2;
   Dims begin(k.loops.size(), 0);
   Dims sizes;
@@ -117,15 +114,15 @@ bool merged(const Graph& graph, KernelPlan& plan, int64_t lanes, KernelPlan& res
 
 }  // namespace
 
-bool merge_rows(const Graph& graph, KernelPlan& plan, int vector_bits, KernelPlan& rest) {
+bool merge_rows(const Graph& graph, KernelPlan& plan, const Target& target, KernelPlan& rest) {
   if (!is_plain(plan.kernel) || !plan.copies.empty()) return false;
-  const int64_t lanes = vector_bits / 32;
-  if (merged(graph, plan, lanes, rest)) return true;
+  const int64_t lanes = target.vector_bits / 32;
+  if (merged(graph, plan, lanes, target, rest)) return true;
   // Quotients by small numbers, as those of repeated elements, become short rows.
   KernelPlan split = plan;
   split_loops(split.kernel, 2);
   collapse_loops(split.kernel);
-  if (split.kernel.loops == plan.kernel.loops || !merged(graph, split, lanes, rest)) return false;
+  if (split.kernel.loops == plan.kernel.loops || !merged(graph, split, lanes, target, rest)) return false;
   plan = std::move(split);
   return true;
 }

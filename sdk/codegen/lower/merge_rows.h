@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/target.h>
+
 #include "sdk/codegen/lower/lower.h"
 
 namespace collet::codegen {
@@ -11,6 +13,6 @@ namespace collet::codegen {
 /// each other are combined from whole vectors, and no lane is unused. `rest` becomes the kernel for the rows after the
 /// last whole group; its list of loops stays empty if there are none. Returns false, and changes nothing, if merging
 /// does not suit the kernel. The loops must have been collapsed.
-bool merge_rows(const Graph& graph, KernelPlan& plan, int vector_bits, KernelPlan& rest);
+bool merge_rows(const Graph& graph, KernelPlan& plan, const Target& target, KernelPlan& rest);
 
 }  // namespace collet::codegen

@@ -6,7 +6,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kDepthBlock = 384;
 /// Most depth blocks whose sums are added one after the other. Adding a group's sums to its totals takes about as long as a few steps of
 /// the depth, so that groups of so many blocks cost nothing that can be measured.
 constexpr int64_t kGroupBlocks = 32;
@@ -58,7 +57,7 @@ class Maker {
     const bool small = c_.panels == 1 && c_.depth <= kMostDepthBlock &&
                        c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     c_.copies_b = p.b.copied_for != 0 && !small;
-    const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
+    const int64_t blocks = small ? 1 : divide_up(c_.depth, target_.tuning.depth_block);
     c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
     if (p.by_hand.depth_block != 0 && takes_depth_block(p))
       c_.depth_block = std::min(p.by_hand.depth_block, divide_up(c_.depth, 4) * 4);
@@ -70,7 +69,8 @@ class Maker {
       // With more rows, loading and storing the result takes longer, so a block needs more depth.
       const int64_t least = c_.rows > kStreams ? 2 : 1;
       // A single row takes so little time that calls count, unless b comes from memory.
-      const bool is_near = c_.depth * c_.columns * c_.element_bytes <= kNearCaches * target_.second_cache;
+      const bool is_near =
+          c_.depth * c_.columns * c_.element_bytes <= target_.tuning.near_caches * target_.second_cache;
       const int64_t rows_of_b = c_.rows == 1 && is_near ? 3 * kStreams : kStreams;
       c_.depth_block = least * rows_of_b;
       c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
@@ -182,7 +182,6 @@ class Maker {
 
   /// Returns the time to move the operands and the result once. A matrix that several batches share is counted once.
   double memory_ns(const Product& p) const {
-    constexpr double kCacheSpeed = 4;  ///< speed of the second-level cache relative to memory
     const auto matrices = [&](const ProductOperand& o) {
       int64_t n = 1;
       for (auto [extent, step] : o.packed ? o.batch_of : o.batch) n *= step == 0 ? 1 : extent;
@@ -192,7 +191,7 @@ class Maker {
         matrices(p.a) * c_.rows * c_.depth + matrices(p.b) * c_.depth * c_.columns + c_.batches * c_.rows * c_.columns;
     const auto bytes = static_cast<double>(elements * c_.element_bytes);
     const bool near = bytes <= static_cast<double>(target_.second_cache);
-    return bytes / (target_.memory_bytes_per_ns * (near ? kCacheSpeed : 1));
+    return bytes / (target_.memory_bytes_per_ns * (near ? target_.tuning.cache_speed : 1));
   }
 
   const Target& target_;

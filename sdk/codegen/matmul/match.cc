@@ -15,20 +15,9 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kLeastLine = 4;  ///< least rows of a line (see split_rows) that get tiles of their own
-constexpr int64_t kLeastRun = 3;   ///< least steps of the depth in a segment, for each of which an address is looked up
-constexpr int64_t kLongestRun = 512;  ///< most steps of a segment: longer segments would fill the first cache
 constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< most batches: the plan stores three offsets for each
-constexpr int64_t kFewElements = 1 << 16;  ///< elements of b, including the gaps between its rows, that stay in a cache
-constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
-constexpr int64_t kLeastPacked = 192;
-constexpr int64_t kFewTiles = 4;  ///< most tiles of rows for which b can be read from memory fast enough
-/// Least vectors of a tile with which reading packed panels of b is as fast as reading its rows.
-constexpr int kWideTile = 4;
-constexpr int64_t kNearCachesOfRow = 2;  ///< kNearCaches for b of a product of a single row
-constexpr int64_t kUnhintedRows = 4;  ///< most rows for which instructions that prefetch b take as long as the products
-constexpr int kShortVector = 16;      ///< bytes of the shortest vector that is used
+constexpr int kShortVector = 16;           ///< bytes of the shortest vector that is used
 
 /// Loops, outermost first, that together count like one loop whose size is the product of theirs.
 using Group = std::vector<size_t>;
@@ -306,13 +295,15 @@ class Finder {
       const Group longer(depth_.begin() + static_cast<int64_t>(run) - 1, depth_.end());
       if (!step_of(k_, index, longer, step) || step != 1) break;
       const int64_t size = extent(k_, longer);
-      if (length >= kLeastRun && size > kLongestRun) break;
+      if (length >= target_.tuning.least_segment && size > target_.tuning.most_segment) break;
       length = size;
     }
     step_of(k_, index, line, step);
-    if (clashes(step) && extent(k_, line) > kLeastLine) return;
+    if (clashes(step) && extent(k_, line) > target_.tuning.line_rows) return;
     if (!lines_suit(extent(k_, line), out_.depth * out_.columns)) return;
-    if (extent(k_, line) < kLeastLine || length < kLeastRun || out_.depth / length > kMostSegments) return;
+    if (extent(k_, line) < target_.tuning.line_rows || length < target_.tuning.least_segment ||
+        out_.depth / length > kMostSegments)
+      return;
     if (out_.batches() * (out_.rows / std::max<int64_t>(extent(k_, line), 1)) > kMostBatches) return;
     batch_.insert(batch_.end(), rows_.begin(), rows_.begin() + static_cast<int64_t>(first));
     rows_ = line;
@@ -340,12 +331,13 @@ class Finder {
     if (has_steps(row, step)) return;
     size_t i = depth_.size() - 1;
     int64_t steps = 1;
-    while (i > 0 && steps * k_.loops[depth_[i]].size <= kMostPacked) steps *= k_.loops[depth_[i--]].size;
+    while (i > 0 && steps * k_.loops[depth_[i]].size <= target_.tuning.most_packed_depth)
+      steps *= k_.loops[depth_[i--]].size;
     const size_t loop = depth_[i];
     if (i == 0 && !conditions_.empty()) return;            // they depend on this loop
     if (i + 1 == depth_.size() && out_.packs > 1) return;  // it counts packed elements
-    for (int64_t inside = std::min(kMostPacked / steps, k_.loops[loop].size / 2); inside * steps >= kLeastPacked;
-         --inside) {
+    for (int64_t inside = std::min(target_.tuning.most_packed_depth / steps, k_.loops[loop].size / 2);
+         inside * steps >= target_.tuning.least_packed_depth; --inside) {
       if (k_.loops[loop].size % inside != 0) continue;
       split_loop(k_, loop, inside);
       for (size_t& l : depth_) l += l > loop ? 1 : 0;
@@ -462,10 +454,11 @@ class Finder {
 
   bool worthwhile() const {
     if (out_.batches() > kMostBatches) return false;
-    if (out_.columns < 4 || out_.depth < 4) return false;
+    const Tuning& t = target_.tuning;
+    if (out_.columns < t.product_columns || out_.depth < t.product_depth) return false;
     if (out_.rows == 1 && !direct_b()) return false;  // each element of b is used once: packing it costs more
-    if (out_.rows < 4 && !direct_b() && out_.depth * out_.columns > 4096) return false;
-    return out_.rows * out_.columns * out_.depth * out_.batches() >= 2048;
+    if (out_.rows < t.packing_rows && !direct_b() && out_.depth * out_.columns > t.packed_b_elements) return false;
+    return out_.rows * out_.columns * out_.depth * out_.batches() >= t.product_points;
   }
 
   bool direct_b() const {
@@ -584,16 +577,15 @@ class Finder {
   /// True if cache lines that are `step` elements apart map to the same cache set.
   bool clashes(int64_t step) const {
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    return step * bytes % 2048 == 0 && out_.depth > 64;
+    return step * bytes % (target_.cache_way / 2) == 0 && out_.depth > target_.tuning.clashing_depth;
   }
 
   /// Returns how many rows, `step` elements apart, keep their lines in the first cache at the same time. A quarter of the ways is left
-  /// to the lines of b. A way has the size of a page, because the cache is indexed by bits that address translation does not change.
+  /// to the lines of b.
   int64_t lines_together(int64_t step) const {
-    constexpr int64_t kPage = 4096;
     const int64_t bytes = step * (type_ == COLLET_TYPE_F64 ? 8 : 4);
-    const int64_t ways = std::max<int64_t>(target_.first_cache / kPage * 3 / 4, 1);
-    return ways * (kPage / std::gcd(bytes, kPage));
+    const int64_t ways = std::max<int64_t>(target_.first_cache / target_.cache_way * 3 / 4, 1);
+    return ways * (target_.cache_way / std::gcd(bytes, target_.cache_way));
   }
 
   /// Makes the micro-kernel read `a` in segments of the depth, with one address for each segment.
@@ -637,18 +629,18 @@ class Finder {
 
   /// True if the second cache holds few rows of `a` of the whole depth.
   bool is_deep() const {
-    constexpr int64_t kFewRows = 128;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    return out_.depth * bytes * kFewRows >= target_.second_cache * 3 / 8;
+    return out_.depth * bytes * target_.tuning.packed_b_rows >= target_.second_cache * 3 / 8;
   }
 
   /// Returns how many steps of the depth are packed at a time; 0 means all of them. With all steps of a deep product, the second cache would hold
   /// few rows, and all of b would be read for each few rows.
   int64_t pack_depth() const {
-    if (out_.rows <= kFewTiles * out_.tile_rows || !is_deep()) return 0;
+    if (out_.rows <= target_.tuning.far_tiles * out_.tile_rows || !is_deep()) return 0;
     if (depth_.size() > 1) return pack_depth_of_loops();
-    for (int64_t n = out_.depth / kMostPacked; n <= out_.depth / kLeastPacked; ++n) {
-      if (n > 1 && out_.depth % n == 0 && out_.depth / n <= kMostPacked) return out_.depth / n;
+    for (int64_t n = out_.depth / target_.tuning.most_packed_depth; n <= out_.depth / target_.tuning.least_packed_depth;
+         ++n) {
+      if (n > 1 && out_.depth % n == 0 && out_.depth / n <= target_.tuning.most_packed_depth) return out_.depth / n;
     }
     return 0;
   }
@@ -660,8 +652,8 @@ class Finder {
     int64_t best = 0;
     for (size_t i = depth_.size(); i-- > 0;) {
       steps *= k_.loops[depth_[i]].size;
-      if (steps > kMostPacked || steps == out_.depth) break;
-      if (steps >= kLeastPacked) best = steps;
+      if (steps > target_.tuning.most_packed_depth || steps == out_.depth) break;
+      if (steps >= target_.tuning.least_packed_depth) best = steps;
     }
     return best;
   }
@@ -673,7 +665,7 @@ class Finder {
     batches_of(o, lhs_.deps);
     const Group used = dependent(batch_, lhs_.deps);
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    const int64_t line = 64 / bytes;
+    const int64_t line = target_.cache_line / bytes;
     o.depth_block = pack_depth();
     const int64_t blocks = o.depth_block == 0 ? 1 : (out_.depth + o.depth_block - 1) / o.depth_block;
     const int64_t depth = blocks == 1 ? out_.depth : o.depth_block;
@@ -743,7 +735,8 @@ class Finder {
       // is.
       int64_t rows = out_.rows;
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
-      if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) {
+      if (rows <= target_.tuning.in_place_tiles * out_.tile_rows ||
+          (out_.depth * b.depth <= target_.tuning.near_elements && !clashes(b.depth))) {
         stream_b(rows);
         place_panels();
         return;
@@ -767,40 +760,39 @@ class Finder {
   /// for a row as the second cache. If even rows that are prefetched are evicted before they are used, this pays for few
   /// tiles.
   void place_panels() {
-    constexpr int64_t kFewTilesOfCopy = 3;
-    constexpr int64_t kTilesOfCopy = 8;  // for which the time to copy a panel is small beside that of the products
-    constexpr int64_t kPage = 4096;
     ProductOperand& b = out_.b;
     if (b.streams) return;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    const bool is_far = b.depth * bytes >= kPage && out_.depth * b.depth * bytes > target_.second_cache;
+    const bool is_far = b.depth * bytes >= target_.page && out_.depth * b.depth * bytes > target_.second_cache;
     const int64_t together = lines_together(b.depth);
     const bool evicts = !has_many_registers() && out_.depth > together;
-    const bool evicts_prefetched = evicts && together <= kRowsAhead;
+    const bool evicts_prefetched = evicts && together <= target_.tuning.prefetched_rows;
     b.unhinted = b.unhinted || evicts_prefetched;
     if (evicts_prefetched) {
-      b.copied_for = kFewTilesOfCopy;
-    } else if (is_far || (evicts && together <= 2 * kRowsAhead)) {
-      b.copied_for = kTilesOfCopy;
+      b.copied_for = target_.tuning.copied_far_tiles;
+    } else if (is_far || (evicts && together <= 2 * target_.tuning.prefetched_rows)) {
+      b.copied_for = target_.tuning.copied_tiles;
     }
   }
 
   /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the
   /// processor prefetches it, and not in panels. Tiles then get few columns, unless a single row is multiplied by a
-  /// matrix that may be in a cache. If the tiles of several rows are kWideTile vectors wide, panels are kept, because
+  /// matrix that may be in a cache. If the tiles of several rows are target_.tuning.wide_tile vectors wide, panels are kept, because
   /// they are read as fast.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
     // With more tiles of rows, b must be larger for this to pay, because the result is loaded and stored for every few
     // rows of b.
-    if (tiles > kFewTiles || runs_ != SIZE_MAX) return;
-    out_.b.unhinted = rows <= kUnhintedRows;
-    if (bytes < (rows == 1 ? kNearCachesOfRow : tiles * kNearCaches) * target_.second_cache) return;
-    if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
+    if (tiles > target_.tuning.far_tiles || runs_ != SIZE_MAX) return;
+    out_.b.unhinted = rows <= target_.tuning.unhinted_rows;
+    if (bytes < (rows == 1 ? target_.tuning.far_b_of_row : tiles * target_.tuning.near_caches) * target_.second_cache)
+      return;
+    if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= target_.tuning.wide_tile)) return;
     out_.b.streams = true;
     // From memory, two cache lines of each row at a time are read fastest; from a cache, the widest tile.
-    if (out_.rows > 1 || bytes > kFarCaches * target_.second_cache) out_.vectors = std::min(out_.vectors, 2);
+    if (out_.rows > 1 || bytes > target_.tuning.far_caches * target_.second_cache)
+      out_.vectors = std::min(out_.vectors, 2);
   }
 
   /// Packs b with all columns of a row side by side.
@@ -808,9 +800,9 @@ class Finder {
     ProductOperand& b = out_.b;
     const Group used = dependent(batch_, rhs_.deps);
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
-    const int64_t line = 64 / bytes;
+    const int64_t line = target_.cache_line / bytes;
     int64_t pitch = (out_.columns + line - 1) / line * line;
-    if (pitch * bytes % 2048 == 0) pitch += line;
+    if (pitch * bytes % (target_.cache_way / 2) == 0) pitch += line;
     b.depth = pitch;
     b.row = 1;
     b.matrix = pitch * out_.depth;
@@ -1061,7 +1053,7 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
   if (plan.kernel.reductions.size() != 1) return false;
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
-  if (can_unroll_and_jam(collapsed)) return false;
+  if (can_unroll_and_jam(collapsed, target)) return false;
   out.by_hand = by_hand;
   return Finder(plan, graph, target, batch_loops, out).run() && fits(out.a) && fits(out.b);
 }

@@ -19,12 +19,6 @@
 
 namespace collet::codegen {
 
-/// Arrays larger than this many times the second-level cache are assumed to be in memory.
-inline constexpr int64_t kNearCaches = 8;
-
-/// Number of rows of b that a micro-kernel prefetches ahead: hardware does not prefetch rows that are far apart.
-inline constexpr int64_t kRowsAhead = 12;
-
 /// The initial values of the sums of a tile.
 enum class Starts : uint8_t {
   kZero,     ///< zero

@@ -230,7 +230,7 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
 SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
   constexpr int64_t kMostParts = 128;
   constexpr int64_t kLeastOfPart = 16;
-  SplitLimits out{0, 2 * int64_t{limits.processors}};
+  SplitLimits out{false, 2 * int64_t{limits.processors}};
   if (kernel.loops.size() == kernel.outer) return out;
   const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
   if (TileSchedule tiles; choose_tiles(kernel, limits, tiles)) {

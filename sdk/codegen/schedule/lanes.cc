@@ -14,14 +14,14 @@ namespace {
 /// Returns how well loop `loop` suits as the vectorised one: unit strides raise the score, gathers lower it. Loads
 /// within the inner loops count several times, since they are made at each point of a row. `deps`: see
 /// loop_dependencies.
-int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
-  constexpr int64_t kMostTimes = 8;
+int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop, const Target& target) {
   int64_t score = 0;
   auto access = [&](const Index& index, int64_t weight) {
     int64_t c = index.coefficient(loop);
     score += c == 0 ? 1 : c == 1 ? 3 * weight : c == -1 ? 2 : -4 * weight;
   };
-  const int64_t times = kernel.reductions.empty() ? 1 : std::clamp<int64_t>(inner_points(kernel), 1, kMostTimes);
+  const int64_t times =
+      kernel.reductions.empty() ? 1 : std::clamp<int64_t>(inner_points(kernel), 1, target.tuning.inner_weight);
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
     if (kernel.exprs[k].op != ExprOp::kLoad) continue;
     const int64_t before = std::exchange(score, 0);
@@ -36,9 +36,9 @@ int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size
 
 /// True if all reductions may be split among lanes. Reductions that skip points, such as those of windows, may only be
 /// split if the row is long.
-bool lanes_may_reduce(const Kernel& kernel) {
-  constexpr int64_t kLongRow = 256;
-  const bool is_long = kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= kLongRow;
+bool lanes_may_reduce(const Kernel& kernel, const Target& target) {
+  const bool is_long =
+      kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= target.tuning.split_condition_row;
   return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [&](const Reduction& r) {
     return r.combine >= COLLET_COMBINE_ADD && r.combine <= COLLET_COMBINE_XOR && (r.condition == kNoExpr || is_long);
   });
@@ -46,20 +46,20 @@ bool lanes_may_reduce(const Kernel& kernel) {
 
 /// Returns the outer loop to vectorise if there are many rows that are shorter than a vector; the number of loops if there is none.
 /// Each lane then reduces a row of its own, so that no lane is idle and none are combined at the end.
-size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
+size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes, const Target& target) {
   const size_t none = kernel.loops.size();
   if (kernel.reductions.empty() || kernel.outer == none || kernel.sequential || !kernel.updates.empty()) return none;
   const bool plain = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
     return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr;
   });
-  constexpr int64_t kNear = 4;  ///< largest stride of loads that are made of whole vectors
   const int64_t points = inner_points(kernel);
-  if (!plain || points * static_cast<int64_t>(kernel.exprs.size()) > kMostStraight) return none;
+  if (!plain || points * static_cast<int64_t>(kernel.exprs.size()) > target.tuning.straight_exprs) return none;
   const int64_t row = kernel.loops.back().size;
   if (row > lanes) return none;
   const auto is_near = [&](size_t l) {
     return std::all_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
-      return e.op != ExprOp::kLoad || (e.index.terms.empty() && std::abs(e.index.coefficient(l)) <= kNear);
+      return e.op != ExprOp::kLoad ||
+             (e.index.terms.empty() && std::abs(e.index.coefficient(l)) <= target.tuning.near_stride);
     });
   };
   const auto ops =
@@ -85,7 +85,7 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
 
 /// Widens the lanes to several vectors per iteration, which hides the latency of the additions. If the vectorised loop is an inner
 /// one, each pass chooses its own width.
-void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
+void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps, const Target& target) {
   int work = 0;
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
     const Expr& i = kernel.exprs[k];
@@ -94,7 +94,8 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
     if (i.op == ExprOp::kOp) work += i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
   }
   // Short inner loops are unrolled, which gives enough independent additions already.
-  if (inner_points(kernel) <= 32 && inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) <= kMostStraight) {
+  if (inner_points(kernel) <= 32 &&
+      inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) <= target.tuning.straight_exprs) {
     return;
   }
   const int64_t size = kernel.loops[kernel.lane_loop].size;
@@ -110,7 +111,7 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
 
 /// Chooses the loop to vectorise of a scan: contiguous columns if there are any; else the scanned row itself, if its combination
 /// can be computed across lanes, and is long enough for it; else rows.
-size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
+size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes, const Target& target) {
   const size_t none = kernel.loops.size();
   auto contiguous = [&](size_t l) {
     return std::all_of(kernel.stores.begin(), kernel.stores.end(),
@@ -122,7 +123,7 @@ size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
     if (contiguous(l)) return l;
     if (kernel.loops[l].size >= lanes && (best == none || kernel.loops[l].size > kernel.loops[best].size)) best = l;
   }
-  const bool is_short = best != none && kernel.loops[kernel.outer].size <= kShortScan;
+  const bool is_short = best != none && kernel.loops[kernel.outer].size <= target.tuning.short_scan;
   if (kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer) && !is_short)
     return kernel.outer;
   return best;
@@ -144,10 +145,10 @@ int widest(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop)
   return bytes;
 }
 
-void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
+void choose_scan_lanes(Kernel& kernel, const Target& target, size_t first) {
   const auto deps = loop_dependencies(kernel);
-  auto lanes_of = [&](size_t loop) { return vector_bits / (8 * std::max(widest(kernel, deps, loop), 2)); };
-  kernel.lane_loop = scan_lane_loop(kernel, first, vector_bits / 32);
+  auto lanes_of = [&](size_t loop) { return target.vector_bits / (8 * std::max(widest(kernel, deps, loop), 2)); };
+  kernel.lane_loop = scan_lane_loop(kernel, first, target.vector_bits / 32, target);
   if (kernel.lane_loop == kernel.loops.size()) return;
   kernel.lanes = lanes_of(kernel.lane_loop);
   if (kernel.lane_loop == kernel.outer || kernel.scan->reduction.combine == COLLET_COMBINE_OTHER) return;
@@ -191,8 +192,7 @@ int lanes_of_squares(const Kernel& kernel) {
 /// many iterations of it as there are lanes form a square. Squares whose results are adjacent in memory are computed
 /// one after the other, because results that are a power of two apart would evict each other from the caches. The first
 /// loop must have enough iterations for threads to share.
-void transpose_lanes(Kernel& kernel, size_t first) {
-  constexpr int64_t kManyTurns = 8;
+void transpose_lanes(Kernel& kernel, size_t first, const Target& target) {
   const size_t none = kernel.loops.size();
   size_t best = loop_to_transpose(kernel, first);
   if (best == none) return;
@@ -208,7 +208,7 @@ void transpose_lanes(Kernel& kernel, size_t first) {
   for (size_t l = 0; l < kernel.outer; ++l) {
     if (l != kernel.lane_loop && l != best && l != squares) order.push_back({l});
   }
-  const bool few = first == order.size() || kernel.loops[order[first][0]].size < kManyTurns;
+  const bool few = first == order.size() || kernel.loops[order[first][0]].size < target.tuning.threads_turns;
   const size_t lead = few ? first : order.size();
   if (squares < none) {
     order.insert(order.begin() + static_cast<int64_t>(lead), {squares});
@@ -224,17 +224,15 @@ void transpose_lanes(Kernel& kernel, size_t first) {
 
 /// Removes lanes that a plain kernel never uses. An access whose mask is false in most lanes still takes as long as one
 /// of all lanes if these extend beyond a cache line.
-void narrow_short_rows(Kernel& kernel) {
-  constexpr int kLeast = 4;
+void narrow_short_rows(Kernel& kernel, const Target& target) {
   if (!is_plain(kernel) || kernel.lanes == 1 || kernel.lane_loop + 1 != kernel.outer) return;
-  while (kernel.lanes > kLeast && kernel.loops[kernel.lane_loop].size * 2 <= kernel.lanes) kernel.lanes /= 2;
+  while (kernel.lanes > target.tuning.least_lanes && kernel.loops[kernel.lane_loop].size * 2 <= kernel.lanes)
+    kernel.lanes /= 2;
 }
 
 /// Returns the greatest size of a tile that divides `size`; 1 if there is none.
-int64_t tile_of(int64_t size) {
-  constexpr int64_t kLeast = 4;
-  constexpr int64_t kMost = 8;
-  for (int64_t tile = kMost; tile >= kLeast; --tile) {
+int64_t tile_of(int64_t size, const Target& target) {
+  for (int64_t tile = target.tuning.most_tile; tile >= target.tuning.least_tile; --tile) {
     if (size % tile == 0) return tile;
   }
   return 1;
@@ -244,31 +242,28 @@ int64_t tile_of(int64_t size) {
 /// rotated. If the rows that it loads one after the other are far apart, it would use but one row of each cache line
 /// that it loads. The tiles are along a loop in which loaded rows are near each other. A tile stores to several places
 /// at a time, which large arrays do not gain from if a cache holds the lines until the next iteration of that loop.
-void tile_short_rows(Kernel& kernel, size_t first) {
-  constexpr int64_t kLine = 64;   // bytes of a cache line
-  constexpr int64_t kFar = 1024;  // bytes
-  constexpr int64_t kFewRows = 64;
-  constexpr int64_t kManyRows = 1536;  // their lines do not stay in the first cache
-  constexpr int64_t kManyTiles = 8;
-  constexpr int64_t kLarge = int64_t{2} << 20;  // bytes of an array
-  constexpr int64_t kSets = 2048;               // rows that are multiples of it apart have few places in a cache
+void tile_short_rows(Kernel& kernel, size_t first, const Target& target) {
   if (!is_plain(kernel) || kernel.sequential || kernel.lanes == 1 || kernel.outer < first + 3) return;
   const size_t lane_loop = kernel.lane_loop;
   if (lane_loop + 1 != kernel.outer || kernel.loops[lane_loop].size >= kernel.lanes) return;
   const size_t along = lane_loop - 1;
   const int64_t rows = kernel.loops[along].size;
-  if (rows < kFewRows) return;
+  if (rows < target.tuning.tiled_rows) return;
   int64_t points = 1;
   for (const Loop& l : kernel.loops) points *= l.size;
   for (const Expr& e : kernel.exprs) {
     if (e.op != ExprOp::kLoad || !e.index.terms.empty()) continue;
     const auto bytes = [&](size_t l) { return std::abs(e.index.coefficient(l)) * collet_type_bytes(e.type); };
-    if (e.index.coefficient(lane_loop) == 0 || bytes(lane_loop) >= kLine || bytes(along) < kFar) continue;
-    const bool stays = rows < kManyRows && bytes(along) % kSets != 0;
-    if (stays && points * static_cast<int64_t>(collet_type_bytes(e.type)) > kLarge) continue;
+    if (e.index.coefficient(lane_loop) == 0 || bytes(lane_loop) >= target.cache_line ||
+        bytes(along) < target.tuning.tiled_distance)
+      continue;
+    const bool stays = rows < target.tuning.tiled_in_cache && bytes(along) % (target.cache_way / 2) != 0;
+    if (stays && points * static_cast<int64_t>(collet_type_bytes(e.type)) > target.tuning.tiled_array) continue;
     for (size_t l = first; l < along; ++l) {
-      const int64_t tile = tile_of(kernel.loops[l].size);
-      if (bytes(l) == 0 || bytes(l) >= kLine || tile == 1 || kernel.loops[l].size / tile < kManyTiles) continue;
+      const int64_t tile = tile_of(kernel.loops[l].size, target);
+      if (bytes(l) == 0 || bytes(l) >= target.cache_line || tile == 1 ||
+          kernel.loops[l].size / tile < target.tuning.fewest_tiles)
+        continue;
       split_loop(kernel, l, tile);
       std::vector<std::vector<size_t>> order;
       for (size_t m = 0; m < kernel.outer; ++m) {
@@ -302,7 +297,7 @@ bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& tar
     if (step != 0) written *= kernel.loops[l].size;
   }
   // Tests of indices cut loops where vectors are not aligned.
-  return written >= kFarCaches * target.second_cache &&
+  return written >= target.tuning.far_caches * target.second_cache &&
          std::none_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
            return e.op == ExprOp::kInRange || (e.op == ExprOp::kLoad && e.buffer == store.buffer);
          });
@@ -318,14 +313,13 @@ size_t transposing_loop(const Kernel& kernel) {
   return none;
 }
 
-bool reduces_rows(const Kernel& kernel) {
-  constexpr int64_t kFewVectors = 4;  ///< most vectors of columns whose accumulators are held in registers
-  constexpr int64_t kFewRows = 32;
+bool reduces_rows(const Kernel& kernel, const Target& target) {
   if (kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
   if (kernel.outer == 0 || kernel.outer + 1 != kernel.loops.size() || kernel.lane_loop + 1 != kernel.outer)
     return false;
-  if (kernel.lanes == 1 || kernel.loops[kernel.lane_loop].size <= kFewVectors * kernel.lanes) return false;
-  if (kernel.loops[kernel.outer].size <= kFewRows) return false;
+  if (kernel.lanes == 1 || kernel.loops[kernel.lane_loop].size <= target.tuning.summed_vectors * kernel.lanes)
+    return false;
+  if (kernel.loops[kernel.outer].size <= target.tuning.summed_rows) return false;
   const bool known = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
     return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr &&
            collet_type_kind(r.types[0]) != COLLET_KIND_COMPLEX && collet_type_kind(r.types[0]) != COLLET_KIND_PRED;
@@ -356,12 +350,12 @@ bool reduces_rows(const Kernel& kernel) {
 namespace {
 
 /// Chooses the loop to vectorise and its width, without changing the loops.
-void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
+void choose_lane_loop(Kernel& kernel, const Target& target, size_t first) {
   kernel.lanes = 1;
   kernel.lane_loop = kernel.loops.size();
-  if (kernel.scan) return choose_scan_lanes(kernel, vector_bits, first);
+  if (kernel.scan) return choose_scan_lanes(kernel, target, first);
   size_t last = kernel.loops.size();
-  if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
+  if (!kernel.reductions.empty() && !lanes_may_reduce(kernel, target)) last = kernel.outer;
   if (kernel.sequential) {
     // Lanes of one vector must not update the same element, so the loop must have unit stride in the target.
     for (size_t l = first; l < last; ++l) {
@@ -380,7 +374,7 @@ void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
     const auto deps = loop_dependencies(kernel);
     for (size_t l = first; l < last; ++l) {
       if (kernel.loops[l].size < 2) continue;
-      int64_t score = lane_score(kernel, deps, l);
+      int64_t score = lane_score(kernel, deps, l, target);
       if (score > best) {
         best = score;
         kernel.lane_loop = l;
@@ -389,41 +383,39 @@ void choose_lane_loop(Kernel& kernel, int vector_bits, size_t first) {
     if (best == INT64_MIN) return;
   }
   if (kernel.lane_loop >= kernel.outer) {
-    const size_t rows = rows_as_lanes(kernel, first, vector_bits / 32);
+    const size_t rows = rows_as_lanes(kernel, first, target.vector_bits / 32, target);
     if (rows < kernel.loops.size()) kernel.lane_loop = rows;
   }
   auto deps = loop_dependencies(kernel);
   const int bytes = widest(kernel, deps, kernel.lane_loop);
-  kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
-  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !reduces_rows(kernel)) {
-    widen_reduction(kernel, deps);
+  kernel.lanes = target.vector_bits / (8 * std::max(bytes, 2));
+  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !reduces_rows(kernel, target)) {
+    widen_reduction(kernel, deps, target);
   }
 }
 
 }  // namespace
 
-void choose_lanes(Kernel& kernel, int vector_bits) {
+void choose_lanes(Kernel& kernel, const Target& target) {
   const size_t first = kernel.in_parts ? 1 : 0;
-  choose_lane_loop(kernel, vector_bits, first);
-  if (!kernel.scan) transpose_lanes(kernel, first);
-  tile_short_rows(kernel, first);
-  narrow_short_rows(kernel);
+  choose_lane_loop(kernel, target, first);
+  if (!kernel.scan) transpose_lanes(kernel, first, target);
+  tile_short_rows(kernel, first, target);
+  narrow_short_rows(kernel, target);
 }
 
-std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits) {
-  constexpr int64_t kManyPoints = int64_t{1} << 16;
-  constexpr int64_t kManySquares = 8;
+std::optional<LoopPart> uneven_squares(const Kernel& kernel, const Target& target) {
   if (!is_plain(kernel)) return std::nullopt;
   int64_t points = 1;
   for (const Loop& l : kernel.loops) points *= l.size;
-  if (points < kManyPoints) return std::nullopt;
+  if (points < target.tuning.peeled_points) return std::nullopt;
   Kernel scheduled = kernel;
-  choose_lane_loop(scheduled, vector_bits, 0);
+  choose_lane_loop(scheduled, target, 0);
   const size_t loop = loop_to_transpose(scheduled, 0);
   if (loop == kernel.loops.size()) return std::nullopt;
   const int64_t size = kernel.loops[loop].size;
   const int64_t lanes = lanes_of_squares(scheduled);
-  if (size % lanes == 0 || size < kManySquares * lanes) return std::nullopt;
+  if (size % lanes == 0 || size < target.tuning.peeled_squares * lanes) return std::nullopt;
   return LoopPart{loop, size - size % lanes};
 }
 

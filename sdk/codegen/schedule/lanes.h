@@ -14,18 +14,9 @@
 
 namespace collet::codegen {
 
-/// Inner loops are unrolled if their points, times the number of expressions, are at most this many.
-inline constexpr int64_t kMostStraight = 400;
-
-/// Most elements of a row that is scanned beside other rows, one in each lane, rather than across lanes.
-inline constexpr int64_t kShortScan = 8;
-
-/// An array larger than this many times the second cache is in memory, not in any cache.
-inline constexpr int64_t kFarCaches = 32;
-
-/// Chooses the loop to vectorise, and its width for registers of `vector_bits`. To avoid gathers, loops may be reordered, so that
+/// Chooses the loop to vectorise, and its width. To avoid gathers, loops may be reordered, so that
 /// transposing_loop returns one. Loop 0 of a kernel that is run in parts stays as it is.
-void choose_lanes(Kernel& kernel, int vector_bits);
+void choose_lanes(Kernel& kernel, const Target& target);
 
 /// The first `size` iterations of a loop.
 struct LoopPart {
@@ -36,7 +27,7 @@ struct LoopPart {
 /// If choose_lanes would transpose loads in squares along a loop whose size is not a multiple of a square's side,
 /// returns that loop with the largest such multiple. With these iterations alone, squares whose results are adjacent in
 /// memory can be computed one after the other.
-std::optional<LoopPart> uneven_squares(const Kernel& kernel, int vector_bits);
+std::optional<LoopPart> uneven_squares(const Kernel& kernel, const Target& target);
 
 /// Returns the loop along which loads are transposed; the number of loops if there is none. Such loads have unit stride along
 /// this loop, but not along the lanes. The loop is run in blocks of as many iterations as there are lanes: a load reads the square
@@ -46,7 +37,7 @@ size_t transposing_loop(const Kernel& kernel);
 /// True if a scheduled kernel reduces the rows of a matrix with more columns than registers can hold. It is then
 /// computed row by row, with the accumulators in memory. Its only inner loop runs over the rows; its last outer loop
 /// runs over the columns, in lanes.
-bool reduces_rows(const Kernel& kernel);
+bool reduces_rows(const Kernel& kernel, const Target& target);
 
 /// True if a store of a scheduled kernel writes whole aligned vectors of an array that is larger than all caches, and
 /// that the kernel does not read: nothing is gained if the elements go through the caches. Buffers are taken to begin at

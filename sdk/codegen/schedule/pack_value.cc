@@ -71,14 +71,11 @@ size_t loop_of_factor(const Kernel& k, size_t t, const Kernel& scheduled) {
 
 }  // namespace
 
-bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack) {
-  constexpr int64_t kReads = 32;  ///< least reads of each element for which packing pays
-  constexpr int64_t kMostElements = int64_t{1} << 16;
-  constexpr int64_t kMostOfFactor = int64_t{1} << 18;
+bool pack_strided(KernelPlan& plan, const Target& target, const MakeValue& make, KernelPlan& pack) {
   const Kernel& k = plan.kernel;
   if (k.reductions.empty() || k.sequential || k.scan || !k.updates.empty() || !plan.copies.empty()) return false;
   Kernel scheduled = k;
-  choose_lanes(scheduled, vector_bits);
+  choose_lanes(scheduled, target);
   if (scheduled.lanes == 1) return false;
   const bool outside = scheduled.lane_loop < k.outer;
   int64_t points = 1;
@@ -97,7 +94,9 @@ bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, Kern
       loops.push_back(l);
       elements *= k.loops[l].size;
     }
-    if (elements > (outside ? kMostElements : kMostOfFactor) || points / elements < kReads) continue;
+    if (elements > (outside ? target.tuning.packed_elements : target.tuning.packed_factor) ||
+        points / elements < target.tuning.packed_reads)
+      continue;
     loops.push_back(lane_loop);
     pack_value(plan, static_cast<ExprId>(t), loops, 0, make, pack);
     return true;

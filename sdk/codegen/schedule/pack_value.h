@@ -4,6 +4,8 @@
 /// \file
 /// Computes a value of a kernel once, by a kernel of its own, and stores it in the order in which the kernel reads it.
 
+#include <collet/codegen/target.h>
+
 #include <vector>
 
 #include "sdk/codegen/lower/lower.h"
@@ -19,7 +21,6 @@ void pack_value(KernelPlan& plan, ExprId value, const std::vector<size_t>& loops
 /// Packs a load in a reduction that would be a gather along the lanes, if it reads few elements many times; an example
 /// is a filter whose channels come first. Likewise packs a factor of a sum of complex products whose two factors are
 /// both read in order, so that the lanes hold results. Returns false and changes nothing if there is no such load.
-/// `vector_bits`: see choose_lanes.
-bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack);
+bool pack_strided(KernelPlan& plan, const Target& target, const MakeValue& make, KernelPlan& pack);
 
 }  // namespace collet::codegen

@@ -14,7 +14,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kLongestKeptRow = 8192;
 /// Most bytes of values that are kept on the stack: threads of the host may have small stacks.
 constexpr int64_t kMostKeptBytes = 128 << 10;
 
@@ -25,9 +24,7 @@ bool is_costly(const Expr& i) {
 /// Returns how many vectors are computed at a time whose operations wait for each other: about as much work as a processor looks
 /// ahead over.
 int most_together(const Target& target) {
-  constexpr int kBits = 1024;
-  constexpr int kMost = 4;
-  return std::clamp(kBits / target.vector_bits, 1, kMost);
+  return std::clamp(target.tuning.latency_bits / target.vector_bits, 1, target.tuning.most_together);
 }
 
 int work_of(const Expr& i) {
@@ -150,7 +147,8 @@ void Scheduler::drop_usual_passes() {
 /// Finds values that are worth keeping from one pass over a row to the next, because they cost more than a load.
 std::vector<bool> Scheduler::find_costly(const KernelPasses& passes) const {
   std::vector<bool> costly(k_.exprs.size(), false);
-  if (passes.last() == 0 || !(k_.lanes == 1 || lanes_inside()) || inner_points(k_) > kLongestKeptRow) return costly;
+  if (passes.last() == 0 || !(k_.lanes == 1 || lanes_inside()) || inner_points(k_) > target_.tuning.kept_row)
+    return costly;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     const Expr& i = k_.exprs[k];
     const uint32_t kind = collet_type_kind(i.type);
@@ -227,7 +225,6 @@ const char* Scheduler::keep_costly_values() {
 }
 
 const char* Scheduler::unroll_short_loops() {
-  constexpr int64_t kMostPoints = 32;
   if (k_.reductions.empty() || k_.outer == k_.loops.size()) return "nothing is reduced over inner loops";
   if (k_.lanes == 1 || k_.lane_loop >= k_.outer) return "no outer loop is in lanes";
   if (k_.sequential || !k_.updates.empty()) return "iterations have an order";
@@ -237,16 +234,14 @@ const char* Scheduler::unroll_short_loops() {
       return "lanes skip different points";
   }
   const int64_t points = inner_points(k_);
-  if (points > kMostPoints || points * static_cast<int64_t>(k_.exprs.size()) > kMostStraight)
+  if (points > target_.tuning.unrolled_points ||
+      points * static_cast<int64_t>(k_.exprs.size()) > target_.tuning.straight_exprs)
     return "there are too many points, or expressions";
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) k_.loops[l].kind = LoopKind::kUnroll;
   return nullptr;
 }
 
 const char* Scheduler::interleave_windows() {
-  constexpr int kMostColumns = 4;
-  constexpr int kRowsAtATime = 2;
-  constexpr int64_t kMostUnrolled = 1600;  ///< most expressions of all iterations that are computed at a time
   const KernelPasses passes(k_);
   if (!passes.is_straight()) return "the inner loops are not unrolled";
   if (passes.last() > 1) return "there are several passes";
@@ -266,7 +261,7 @@ const char* Scheduler::interleave_windows() {
     });
     if (!shares) continue;
     side = l;
-    columns = std::clamp(available, 1, kMostColumns);
+    columns = std::clamp(available, 1, target_.tuning.window_columns);
     // The unrolling factor divides the loop's size, because remaining iterations would need code of their own.
     for (int unroll = columns; unroll > 1; --unroll) {
       if (k_.loops[l].size % unroll != 0) continue;
@@ -276,11 +271,12 @@ const char* Scheduler::interleave_windows() {
   }
   if (columns == 1) return "no loop of at least 4 iterations shares loads, or registers are full";
   interleave(side, columns);
-  const int64_t emitted = inner_points(k_) * static_cast<int64_t>(k_.exprs.size()) * columns * kRowsAtATime;
-  if (columns * kRowsAtATime > available || emitted > kMostUnrolled) return nullptr;
+  const int64_t emitted =
+      inner_points(k_) * static_cast<int64_t>(k_.exprs.size()) * columns * target_.tuning.window_rows;
+  if (columns * target_.tuning.window_rows > available || emitted > target_.tuning.window_exprs) return nullptr;
   for (size_t l = side; l-- > 0;) {
-    if (l == k_.lane_loop || k_.loops[l].size < 2 * kRowsAtATime || !windows_overlap(l)) continue;
-    interleave(l, kRowsAtATime);
+    if (l == k_.lane_loop || k_.loops[l].size < 2 * target_.tuning.window_rows || !windows_overlap(l)) continue;
+    interleave(l, target_.tuning.window_rows);
     break;
   }
   return nullptr;
@@ -323,23 +319,19 @@ const char* Scheduler::take_any_order() {
 
 /// Interleaves rows that are gathered at the same positions, which are then computed once.
 const char* Scheduler::interleave_gathers() {
-  constexpr int kRows = 4;
-  constexpr int64_t kMostRows = 8;  ///< short rows that are unrolled completely
-  constexpr size_t kMostUnrolled = 64;
-  constexpr size_t kMostInstructions = 24;
   if (!is_plain(k_) || k_.sequential || k_.lanes == 1 || is_transposing() || k_.scalable)
     return "it is no plain kernel in lanes of fixed length";
   if (k_.outer < 2 || k_.lane_loop + 1 != k_.outer) return "the last of several loops is not in lanes";
-  if (k_.exprs.size() > kMostInstructions) return "there are too many expressions";
+  if (k_.exprs.size() > target_.tuning.gathered_body) return "there are too many expressions";
   const size_t l = k_.lane_loop - 1;
   const int64_t rows = k_.loops[l].size;
-  if (rows <= kMostRows && k_.loops[k_.lane_loop].size <= k_.lanes &&
-      k_.exprs.size() * static_cast<size_t>(rows) <= kMostUnrolled) {
+  if (rows <= target_.tuning.gathered_short_rows && k_.loops[k_.lane_loop].size <= k_.lanes &&
+      k_.exprs.size() * static_cast<size_t>(rows) <= target_.tuning.gathered_exprs) {
     if (rows == 1) return "there is one row";
     interleave(l, static_cast<int>(rows));
     return nullptr;
   }
-  if (rows < 4 * kRows) return "there are few rows";
+  if (rows < 4 * target_.tuning.gathered_rows) return "there are few rows";
   const bool shares = std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
     if (e.op != ExprOp::kLoad || e.index.coefficient(l) == 0) return false;
     uint64_t depends = 0;
@@ -347,26 +339,23 @@ const char* Scheduler::interleave_gathers() {
     return (depends >> k_.lane_loop & 1) != 0 && (depends >> l & 1) == 0;
   });
   if (!shares) return "rows are not gathered at the same positions";
-  interleave(l, kRows);
+  interleave(l, target_.tuning.gathered_rows);
   return nullptr;
 }
 
 /// Interleaves iterations that each reduce a row of few vectors: the operations on one row wait for each other, and those
 /// on the others fill the time.
 const char* Scheduler::interleave_rows() {
-  constexpr int kRows = 4;
-  constexpr int64_t kMostVectors = 16;
-  constexpr int64_t kMostStraightVectors = 4;  ///< for more of them, a loop and a tail are emitted
-  constexpr size_t kMostInstructions = 200;    ///< most instructions of all rows that are computed at a time
   if (!lanes_inside() || k_.reductions.empty() || k_.scan || k_.sequential || !k_.updates.empty() || k_.scalable)
     return "lanes of fixed length are not reduced";
-  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * kRows)
+  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * target_.tuning.reduced_rows)
     return "there are few rows, or several inner loops";
   const int64_t vectors = (k_.loops[k_.outer].size + k_.lanes - 1) / k_.lanes;
-  const int64_t emitted = vectors <= kMostStraightVectors ? vectors : 2;
-  if (vectors > kMostVectors || k_.exprs.size() * static_cast<size_t>(emitted) * kRows > kMostInstructions)
+  const int64_t emitted = vectors <= target_.tuning.straight_row_vectors ? vectors : 2;
+  if (vectors > target_.tuning.reduced_row_vectors ||
+      k_.exprs.size() * static_cast<size_t>(emitted) * target_.tuning.reduced_rows > target_.tuning.reduced_rows_exprs)
     return "a row has many vectors, or expressions";
-  interleave(k_.outer - 1, kRows);
+  interleave(k_.outer - 1, target_.tuning.reduced_rows);
   return nullptr;
 }
 
@@ -380,10 +369,9 @@ const char* Scheduler::transpose_in_squares() {
 
 /// Computes a matrix row by row if registers cannot hold a sum for each column, see reduces_rows.
 const char* Scheduler::reduce_in_strips() {
-  constexpr size_t kMostInstructions = 96;  ///< most instructions of all rows that are computed at a time
-  if (!reduces_rows(k_)) return "registers hold a sum for each column, or rows are not reduced alike";
+  if (!reduces_rows(k_, target_)) return "registers hold a sum for each column, or rows are not reduced alike";
   int rows = 8;
-  while (rows > 1 && k_.exprs.size() * static_cast<size_t>(rows) > kMostInstructions) rows /= 2;
+  while (rows > 1 && k_.exprs.size() * static_cast<size_t>(rows) > target_.tuning.strip_exprs) rows /= 2;
   int64_t bytes = 0;  // bytes of a column: its accumulators, which sums have two of
   for (const Reduction& r : k_.reductions) bytes += 2 * compute_bytes(r.types[0]);
   if (rows > 1) interleave(k_.outer, rows);
@@ -429,7 +417,6 @@ const char* Scheduler::widen_reductions() {
 }
 
 int Scheduler::width_of(const KernelPasses& passes, int pass, int most) const {
-  constexpr int kMostWork = 32;
   if (!lanes_inside()) return k_.lanes;
   bool reduces = false;
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
@@ -446,7 +433,8 @@ int Scheduler::width_of(const KernelPasses& passes, int pass, int most) const {
   for (int times = 4; times >= 2; times /= 2) {
     const int64_t lanes = static_cast<int64_t>(k_.lanes) * times;
     // A long computation is repeated if that leaves no elements over, which would be computed one by one.
-    const bool fits = work * times <= kMostWork || (work <= kMostWork && times <= most && size % lanes == 0);
+    const bool fits = work * times <= target_.tuning.widened_work ||
+                      (work <= target_.tuning.widened_work && times <= most && size % lanes == 0);
     if (fits && size >= lanes * 2) return static_cast<int>(lanes);
   }
   return k_.lanes;
@@ -465,7 +453,6 @@ const char* Scheduler::compute_together() {
 }
 
 int Scheduler::together_of(const KernelPasses& passes, int pass, int most) const {
-  constexpr int kMostFunctions = 8;  ///< functions of all vectors: a body with more of them is enough work already
   if (k_.lanes == 1 || k_.scan || k_.sequential || !k_.updates.empty()) return 1;
   if (k_.scalable || is_transposing() || passes.is_straight() || is_interleaved()) return 1;
   if (!lanes_inside() && !is_plain(k_)) return 1;
@@ -492,13 +479,12 @@ int Scheduler::together_of(const KernelPasses& passes, int pass, int most) const
   if (functions == 0 || std::any_of(k_.stores.begin(), k_.stores.end(), is_far)) return 1;
   const int64_t size = k_.loops[k_.lane_loop].size;
   int times = most;
-  while (times > 1 && (times * functions > kMostFunctions || times * k_.lanes > size)) times /= 2;
+  while (times > 1 && (times * functions > target_.tuning.functions_together || times * k_.lanes > size)) times /= 2;
   return times;
 }
 
 const char* Scheduler::write_past_caches() {
-  constexpr int kLeastBits = 256;
-  if (target_.triple.rfind("x86_64", 0) != 0 || target_.vector_bits < kLeastBits)
+  if (target_.triple.rfind("x86_64", 0) != 0 || target_.vector_bits < target_.tuning.stores_past_caches)
     return "the processor has no such stores";
   std::vector<bool> found;
   for (const Store& s : k_.stores) found.push_back(bypasses_caches(k_, s, target_));

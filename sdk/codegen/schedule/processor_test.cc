@@ -28,7 +28,7 @@ std::string schedule_of(const std::string& body, const Target& target) {
   Kernel kernel;
   const Status read = parse_kernel("kernel (4 buffers) {\n" + body + "}\n", kernel);
   EXPECT_TRUE(read.ok()) << read.message() << body;
-  choose_lanes(kernel, target.vector_bits);
+  choose_lanes(kernel, target);
   schedule_for(kernel, target);
   const Status verified = verify_kernel(kernel);
   EXPECT_TRUE(verified.ok()) << verified.message() << print_kernel(kernel);
@@ -130,7 +130,7 @@ TEST(ProcessorSchedule, RuleThatIsOff_DoesNothing) {
                            "store b1[i0], %1\n}",
                            kernel)
                   .ok());
-  choose_lanes(kernel, 512);
+  choose_lanes(kernel, vector_machine(512 / 32));
   const Kernel before = kernel;
   ScheduleLog log;
   schedule_for(kernel, machine(512), {"together"}, &log);
@@ -158,7 +158,7 @@ TEST(ProcessorSchedule, EachRule_CanBeSwitchedOffAlone) {
     for (size_t i = 0; const char* const rule = schedule_rule(i); ++i) {
       Kernel kernel;
       ASSERT_TRUE(parse_kernel("kernel (2 buffers) {\n" + body + "}", kernel).ok());
-      choose_lanes(kernel, 512);
+      choose_lanes(kernel, vector_machine(512 / 32));
       schedule_for(kernel, machine(512), {rule});
       const Status verified = verify_kernel(kernel);
       EXPECT_TRUE(verified.ok()) << rule << ": " << verified.message() << "\n" << print_kernel(kernel);

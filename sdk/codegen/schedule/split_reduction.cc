@@ -12,13 +12,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kLeastPoints = int64_t{1} << 16;
-/// Least elements of a split reduction with a body: an unsplit one is not vectorised at all.
-constexpr int64_t kLeastChoices = int64_t{1} << 11;
-constexpr int64_t kMostParts = 64;
-constexpr int64_t kFewestParts = 16;
-constexpr int64_t kFewVectors = 4;
-
 /// Returns the bits of the operation's neutral element in this type. Returns false if there is none.
 bool identity_of(uint32_t combine, uint32_t type, std::array<uint64_t, 2>& bits) {
   const bool f32 = type == COLLET_TYPE_F32;
@@ -51,8 +44,8 @@ int64_t product(const std::vector<Loop>& loops, size_t first, size_t last) {
 
 class Splitter {
  public:
-  Splitter(const KernelPlan& plan, const SplitLimits& limits, const MakeValue& make)
-      : plan_(plan), k_(plan.kernel), limits_(limits), make_(make) {}
+  Splitter(const KernelPlan& plan, const Target& target, const SplitLimits& limits, const MakeValue& make)
+      : plan_(plan), k_(plan.kernel), target_(target), limits_(limits), make_(make) {}
 
   bool run(KernelPlan& parts, KernelPlan& rest) {
     if (!suits() || !choose()) return false;
@@ -93,7 +86,7 @@ class Splitter {
       has_sums_ |= r.combine == COLLET_COMBINE_ADD || r.combine == COLLET_COMBINE_MULTIPLY;
       return identity_of(r.combine, r.types[0], bits);
     }
-    if (limits_.vector_bits == 0 || points() < kLeastChoices) return false;
+    if (!limits_.has_lanes || points() < target_.tuning.split_choices) return false;
     has_body_ = true;
     return is_associative_choice(r.body, r.types);
   }
@@ -104,14 +97,14 @@ class Splitter {
   bool choose() {
     rows_ = product(k_.loops, 0, k_.outer);
     if (limits_.parts != 0 && !has_body_) {
-      if (points() < kLeastPoints) return false;
+      if (points() < target_.tuning.split_points) return false;
       parts_ = limits_.parts;
       for (loop_ = k_.outer; loop_ < k_.loops.size() && k_.loops[loop_].size % parts_ != 0;) ++loop_;
       return loop_ < k_.loops.size();
     }
-    if (points() < (has_body_ ? kLeastChoices : kLeastPoints)) return false;
+    if (points() < (has_body_ ? target_.tuning.split_choices : target_.tuning.split_points)) return false;
     Kernel scheduled = k_;
-    if (limits_.vector_bits != 0) choose_lanes(scheduled, limits_.vector_bits);
+    if (limits_.has_lanes) choose_lanes(scheduled, target_);
     const int64_t lanes = scheduled.lane_loop < k_.outer ? scheduled.lanes : 1;
     if (rows_ / lanes >= limits_.few_rows) return false;
     const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // the order of the loops must be kept for a body
@@ -119,16 +112,17 @@ class Splitter {
       const int64_t size = k_.loops[l].size;
       // A maximum or a choice may combine elements twice, so its parts may overlap; a sum or a product may not.
       const auto fits = [&](int64_t n) { return size % n == 0 || (!has_sums_ && size / n >= 4 * n); };
-      int64_t parts = std::min(kMostParts, size / 2);
+      int64_t parts = std::min(target_.tuning.most_parts, size / 2);
       // Parts of the vectorised loop should have several vectors.
-      if (!has_body_ && l == scheduled.lane_loop) parts = std::min(parts, size / (kFewVectors * scheduled.lanes));
-      while (parts >= kFewestParts && !fits(parts)) --parts;
+      if (!has_body_ && l == scheduled.lane_loop)
+        parts = std::min(parts, size / (target_.tuning.part_vectors * scheduled.lanes));
+      while (parts >= target_.tuning.fewest_parts && !fits(parts)) --parts;
       if (parts > parts_) {
         parts_ = parts;
         loop_ = l;
       }
     }
-    return parts_ >= kFewestParts;
+    return parts_ >= target_.tuning.fewest_parts;
   }
 
   /// Returns the linear number of a row, if the loops over rows begin at loop `loop`.
@@ -223,6 +217,7 @@ class Splitter {
 
   const KernelPlan& plan_;
   const Kernel& k_;
+  const Target& target_;
   SplitLimits limits_;
   const MakeValue& make_;
   int64_t rows_ = 1;
@@ -235,9 +230,9 @@ class Splitter {
 
 }  // namespace
 
-bool split_reduction(const KernelPlan& plan, const SplitLimits& limits, const MakeValue& make, KernelPlan& parts,
-                     KernelPlan& rest) {
-  return Splitter(plan, limits, make).run(parts, rest);
+bool split_reduction(const KernelPlan& plan, const Target& target, const SplitLimits& limits, const MakeValue& make,
+                     KernelPlan& parts, KernelPlan& rest) {
+  return Splitter(plan, target, limits, make).run(parts, rest);
 }
 
 }  // namespace collet::codegen

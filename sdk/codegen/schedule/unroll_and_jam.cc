@@ -9,11 +9,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kMostTogether = 8;
-constexpr int64_t kMostPacked = 4;     ///< rows that may need packing; for more of them a matrix product is faster
-constexpr int64_t kShortestRow = 256;  ///< for shorter rows, the tail and the reduction of the lanes cost too much
-constexpr int64_t kManyRows = 16;
-
 bool has(uint64_t set, size_t loop) {
   return (set >> loop & 1) != 0;
 }
@@ -41,8 +36,8 @@ std::vector<bool> contiguous(const Kernel& k, const std::vector<uint64_t>& deps)
   return is;
 }
 
-bool find_shape(const Kernel& k, Shape& out) {
-  if (k.outer + 1 != k.loops.size() || k.loops.back().size < kShortestRow) return false;
+bool find_shape(const Kernel& k, const Target& target, Shape& out) {
+  if (k.outer + 1 != k.loops.size() || k.loops.back().size < target.tuning.jammed_row) return false;
   if (k.reductions.size() != 1 || k.stores.size() != 1 || k.scan || !k.updates.empty() || k.sequential) return false;
   const Reduction& r = k.reductions[0];
   if (r.combine == COLLET_COMBINE_OTHER || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
@@ -65,13 +60,14 @@ bool find_shape(const Kernel& k, Shape& out) {
       if (!has(of_shared, l) || has(of_own, l)) continue;
       if (rows == k.outer || k.loops[l].size > k.loops[rows].size) rows = l;
     }
-    if (rows == k.outer || k.loops[rows].size < kManyRows) continue;
+    if (rows == k.outer || k.loops[rows].size < target.tuning.jammed_long_rows) continue;
     int64_t few = 1;  // rows of the factor `own` for each matrix of long rows
     for (size_t l = 0; l < k.outer; ++l) few *= has(of_own, l) && !has(of_shared, l) ? k.loops[l].size : 1;
     for (size_t l = 0; l < k.outer; ++l) {
       const int64_t size = k.loops[l].size;
       if (size != few) continue;
-      const int64_t most = side_by_side[static_cast<size_t>(own)] ? kMostTogether : kMostPacked;
+      const int64_t most =
+          side_by_side[static_cast<size_t>(own)] ? target.tuning.jammed_rows : target.tuning.jammed_packed_rows;
       if (size < 2 || size > most || has(of_shared, l) || !has(of_own, l)) continue;
       out = {l, rows, shared, own};
       return true;
@@ -81,30 +77,30 @@ bool find_shape(const Kernel& k, Shape& out) {
 }
 
 /// True if rows that are `step` elements apart map to the same sets of the first-level cache and so evict each other.
-bool clash(int64_t step, uint32_t type) {
-  return step * compute_bytes(type) % 2048 == 0;
+bool clash(int64_t step, uint32_t type, const Target& target) {
+  return step * compute_bytes(type) % (target.cache_way / 2) == 0;
 }
 
 /// True if the few rows are read in place instead of packed: they are contiguous and do not evict each other from the
 /// first-level cache.
-bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape) {
-  constexpr int64_t kFewLines = 3;
+bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape, const Target& target) {
   if (!contiguous(k, deps)[static_cast<size_t>(shape.own)]) return false;
   const Expr& e = k.exprs[static_cast<size_t>(shape.own)];
-  return e.op == ExprOp::kLoad &&
-         (k.loops[shape.loop].size <= kFewLines || !clash(e.index.coefficient(shape.loop), e.type));
+  return e.op == ExprOp::kLoad && (k.loops[shape.loop].size <= target.tuning.clashing_rows ||
+                                   !clash(e.index.coefficient(shape.loop), e.type, target));
 }
 
 /// Writes value `own` of `plan` to memory row by row, and reads it from there in `plan`.
-void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const MakeValue& make, KernelPlan& pack) {
+void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const Target& target, const MakeValue& make,
+               KernelPlan& pack) {
   const Kernel& k = plan.kernel;
   const uint32_t type = k.exprs[static_cast<size_t>(own)].type;
   std::vector<size_t> order;
   for (size_t l = 0; l < k.loops.size(); ++l) {
     if (has(loops, l)) order.push_back(l);
   }
-  const bool pads = clash(k.loops[k.outer].size, type);
-  pack_value(plan, own, order, pads ? 64 / compute_bytes(type) : 0, make, pack);
+  const bool pads = clash(k.loops[k.outer].size, type, target);
+  pack_value(plan, own, order, pads ? target.cache_line / compute_bytes(type) : 0, make, pack);
 }
 
 /// Makes the kernel for rows [begin, begin + count * each) of `from`, with `each` rows per iteration.
@@ -157,23 +153,23 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
 
 }  // namespace
 
-bool can_unroll_and_jam(const Kernel& kernel) {
+bool can_unroll_and_jam(const Kernel& kernel, const Target& target) {
   Shape shape;
-  return find_shape(kernel, shape);
+  return find_shape(kernel, target, shape);
 }
 
-bool unroll_and_jam(const KernelPlan& plan, int vector_registers, const MakeValue& make, KernelPlan& pack,
+bool unroll_and_jam(const KernelPlan& plan, const Target& target, const MakeValue& make, KernelPlan& pack,
                     std::vector<KernelPlan>& out) {
-  constexpr int64_t kMostRows = 8;  // processors prefetch about this many streams
   Shape shape;
-  if (!find_shape(plan.kernel, shape)) return false;
+  if (!find_shape(plan.kernel, target, shape)) return false;
   KernelPlan from = plan;
   const std::vector<uint64_t> deps = loop_dependencies(plan.kernel);
-  if (!is_read_in_place(plan.kernel, deps, shape))
-    pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], make, pack);
+  if (!is_read_in_place(plan.kernel, deps, shape, target))
+    pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], target, make, pack);
   const int64_t rows = plan.kernel.loops[shape.rows].size;
-  const int64_t accumulators = vector_registers * 3 / 4;  // the others hold operands
-  const int64_t each = std::clamp<int64_t>(accumulators / plan.kernel.loops[shape.loop].size, 1, kMostRows);
+  const int64_t accumulators = target.vector_registers * 3 / 4;  // the others hold operands
+  const int64_t each =
+      std::clamp<int64_t>(accumulators / plan.kernel.loops[shape.loop].size, 1, target.tuning.prefetched_streams);
   const int64_t whole = rows / each;
   out.push_back(some_rows(from, shape, 0, whole, each));
   if (whole * each < rows) out.push_back(some_rows(from, shape, whole * each, rows - whole * each, 1));

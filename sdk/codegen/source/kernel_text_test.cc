@@ -125,7 +125,7 @@ TEST_P(KernelText, LongSums_HaveTheErrorOfBlocks) {
         c.name = body + " for " + std::to_string(vector_bits);
         const Status read = parse_kernel("kernel (2 buffers) {\n" + body + fold + ", %1\n}", c.kernel);
         ASSERT_TRUE(read.ok()) << read.message() << fold;
-        choose_lanes(c.kernel, vector_bits);
+        choose_lanes(c.kernel, vector_machine(vector_bits / 32));
         ASSERT_TRUE(verify_kernel(c.kernel).ok());
         c.fill = Fill::kTame;
         c.bound = {4};  // with a single accumulator the errors are many times larger
@@ -149,7 +149,7 @@ TEST_P(KernelText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
     for (int64_t i = 0; i < kAtATime; ++i) {
       Kernel kernel = generator.next();
       if (i % 2 == 0) collapse_loops(kernel);
-      if (i % 3 != 0) choose_lanes(kernel, 256);
+      if (i % 3 != 0) choose_lanes(kernel, vector_machine(256 / 32));
       cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
     }
     compare_source(cases, GetParam(), "-O2");

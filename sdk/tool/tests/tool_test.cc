@@ -282,6 +282,29 @@ TEST(Run, AppliesSchedulesByHand) {
   EXPECT_NE(collet(run + " --schedule " + folder.path() + "/none").code, 0);
 }
 
+TEST(Run, TakesNumbersOfRules) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo", dump = folder.path() + "/dump";
+  write(file, "HloModule m\nENTRY e {\n  x = f32[4096] parameter(0)\n  ROOT r = f32[4096] exponential(x)\n}\n");
+  const auto schedule = [&](const std::string& option) {
+    const Ran ran = collet("run " + file + " --backend cpu --compare interpreter --dump-to " + dump + option);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(dump)) {
+      if (entry.path().string().ends_with("kernels.txt")) text = contents(entry.path());
+    }
+    std::filesystem::remove_all(dump);
+    return text;
+  };
+  EXPECT_FALSE(contains(schedule(" --option tune.most_together=1"), "//   together: applied\n"));
+  EXPECT_TRUE(contains(schedule(" --option tune.latency_bits=4096"), "together 4"));
+  const Ran unknown = collet("run " + file + " --backend cpu --option tune.nothing=1");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(contains(unknown.err, "there is no number 'nothing'")) << unknown.err;
+  EXPECT_EQ(collet("run " + file + " --backend cpu --option tune.most_together=-1").code, 2);
+  EXPECT_EQ(collet("run " + file + " --backend cpu --option tune.most_together=x").code, 2);
+}
+
 TEST(Bench, ShowsRatiosAndKeepsTimesInJson) {
   const Folder folder;
   const Ran ran = collet("bench --backend interpreter --filter mnist --repeat 1 --json " + (folder / "bench.json"));

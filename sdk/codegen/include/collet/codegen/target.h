@@ -3,6 +3,7 @@
 
 #include <collet/codegen/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -53,6 +54,12 @@ struct GridLimits {
   GridLibraries libraries;
 };
 
+/// The numbers by which the rules of schedules and of matrix products decide what pays, beside the other fields of Target: see tuning.def.
+struct Tuning {
+#define COLLET_TUNING(type, name, value, unit, text) type name = value; /* in unit: text */
+#include <collet/codegen/tuning.def>
+};
+
 /// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows
 /// of a processor, and then set the fields that LLVM does not know: caches, speeds, threads.
 struct Target {
@@ -77,6 +84,10 @@ struct Target {
   int threads = 1;                          ///< number of threads that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes of one core's first-level cache
   int64_t second_cache = int64_t{1} << 20;  ///< bytes of one core's second-level cache
+  int64_t cache_line = 64;                  ///< bytes of a line of all caches
+  /// Bytes of one way of the first-level cache: lines that are so far apart have the same few places in it.
+  int64_t cache_way = int64_t{4} << 10;
+  int64_t page = int64_t{4} << 10;  ///< bytes of a page of virtual memory
   /// Peak f32 operations per ns of one core; f64 has half of it. It decides how many threads a step uses. host_target
   /// derives it from vectors and clock.
   double flops_per_ns = 60;
@@ -85,6 +96,7 @@ struct Target {
   double awake_ns = 6000;
   double wake_ns = 20000;  ///< least duration in ns of work for which sleeping threads are woken
 
+  Tuning tuning;
   GridLimits grid;  ///< limits of a machine that runs kernels as grids; warp is 0 for others
 
   /// Whether kernels are launched as grids. Such a program consists of assembly text for the device's driver and a host launch plan.
@@ -92,6 +104,20 @@ struct Target {
   /// Returns a string of everything that generated code depends on; it is part of cache keys.
   std::string fingerprint() const;
 };
+
+/// One of the numbers of Tuning.
+struct TuningEntry {
+  const char* name;
+  int64_t value;     ///< the usual value
+  const char* unit;  ///< "rows", "bytes"
+  const char* text;  ///< what it decides
+};
+
+/// Returns an entry of tuning.def; null past the last one.
+const TuningEntry* tuning_entry(size_t index);
+
+/// Sets a number of `tuning` by its name. Returns NOT_FOUND for another name, and INVALID_ARGUMENT for a value below 0 or above 2^31 - 1.
+Status set_tuning(Tuning& tuning, const std::string& name, int64_t value);
 
 /// Return machines of which no more is said than that they have `registers` registers of one f32, or of `lanes`, a power of two.
 /// For code that the compiler of a vendor makes of source text: see CodeForm::kSource. Set the fields that are known: fma, caches,
