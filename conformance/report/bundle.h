@@ -63,9 +63,8 @@ struct Verification {
   std::string title;  ///< "acme 1.2, seed 0, 14000 cases"
   std::vector<Check> checks;
   std::optional<uint64_t> seed = {};  ///< seed that selected the cases which ran again
-  std::vector<std::string> sayings =
-      /// Statements such as "conforms to Collet opset 1, profile core", if the bundle has all cases that they require.
-      {};
+  /// Statements such as "conforms to Collet opset 1, profile core", if the bundle has all cases that they require.
+  std::vector<std::string> sayings = {};
   /// True if the bundle agrees with everything that it was compared with.
   bool holds() const;
 };

@@ -53,10 +53,9 @@ struct ConformOptions {
   double fuzz_seconds = 0;
   bool stop_at_first = false;     ///< ends the run after the first failure
   bool independent_only = false;  ///< cases whose expected results come from the evaluator count as unsupported
-  bool explain =
-      /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs
-      /// crashes again.
-      false;
+  /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs
+  /// crashes again.
+  bool explain = false;
 };
 
 struct CaseResult {

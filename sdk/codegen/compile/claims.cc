@@ -7,12 +7,12 @@
 
 #include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/fusion/fusion.h"
-#include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/factorize.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/lower/scalar_block.h"
+#include "sdk/codegen/routines/lapack.h"
 
 namespace collet::codegen {
 namespace {

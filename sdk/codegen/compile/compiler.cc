@@ -12,9 +12,9 @@
 #include "sdk/codegen/graph/print.h"
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/launch/print.h"
-#include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/factorize.h"
+#include "sdk/codegen/routines/routine.h"
 #include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/processor.h"
 

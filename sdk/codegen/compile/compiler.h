@@ -364,8 +364,8 @@ class Compiler {
   std::set<std::string> listed_;   ///< keys whose neighbours are in list_
   std::string list_;               ///< the artifact schedules.txt
   Status defect_;                  ///< the first error that `verify` or a schedule by hand found
-  KernelPlan* epilogue_ =
-      nullptr;  ///< epilogue offered to the product that is being added; set to null when the product uses it
+  /// The epilogue offered to the product that is being added; set to null when the product uses it.
+  KernelPlan* epilogue_ = nullptr;
 };
 
 }  // namespace collet::codegen

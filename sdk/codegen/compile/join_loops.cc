@@ -14,12 +14,12 @@
 namespace collet::codegen {
 namespace {
 
-constexpr double kLongIterationNs =
-    5000;  ///< ns per iteration; above it the cost of interpreting steps does not matter
+/// Ns per iteration; above it the cost of interpreting steps does not matter.
+constexpr double kLongIterationNs = 5000;
 /// Most kernels of one loop: the joined function must not take long to compile.
 constexpr size_t kMostKernels = 64;
-constexpr size_t kMostExpressions =
-    1000;  ///< most expressions of all kernels of one loop together, for the same reason
+/// Most expressions of all kernels of one loop together, for the same reason.
+constexpr size_t kMostExpressions = 1000;
 
 /// Fits the vectors of a kernel to the loop that holds it. There, small arrays stay in registers if they are accessed
 /// by whole vectors without masks, or by elements. Elsewhere the width of a vector does not matter to a short array.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sdk/codegen/launch/matmul_runner.h"
-#include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
 

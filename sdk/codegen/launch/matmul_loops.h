@@ -7,7 +7,7 @@
 
 #include <collet/codegen/launch_plan.h>
 
-#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/base/functions.h"
 
 namespace collet::codegen {
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
+#include "sdk/codegen/base/functions.h"
 #include "sdk/codegen/kernel/kernel.h"
-#include "sdk/codegen/launch/functions.h"
 
 namespace collet::codegen {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/base/functions.h"
 #include "sdk/codegen/launch/matmul_loops.h"
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_steps.h"

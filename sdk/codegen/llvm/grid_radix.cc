@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
-#include "sdk/codegen/launch/sort_keys.h"
 #include "sdk/codegen/llvm/grid_function.h"
 #include "sdk/codegen/llvm/ir.h"
+#include "sdk/codegen/routines/sort_keys.h"
 
 namespace collet::codegen {
 namespace {

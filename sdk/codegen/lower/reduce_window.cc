@@ -20,8 +20,8 @@ constexpr int64_t kManyColumns = 16;  ///< least columns that fill the lanes of 
 constexpr int64_t kManyRows = 64;     ///< least rows of at most kShortRow elements that are scanned beside each other
 constexpr int64_t kShortRow = 8;
 constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
-constexpr int64_t kManyTaps =
-    64;  ///< larger windows of several dimensions are reduced by one dimension after the other
+/// Larger windows of several dimensions are reduced by one dimension after the other.
+constexpr int64_t kManyTaps = 64;
 
 /// The type of accumulators for a result of `type`.
 uint32_t accumulator_type(uint32_t type) {

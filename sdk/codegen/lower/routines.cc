@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "sdk/codegen/base/factorization.h"
-#include "sdk/codegen/launch/lapack.h"
-#include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/scalar_block.h"
+#include "sdk/codegen/routines/lapack.h"
+#include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/kernel/kernel.h"
-#include "sdk/codegen/launch/key_rule.h"
+#include "sdk/codegen/routines/key_rule.h"
 
 namespace collet::codegen {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/launch/functions.h"
-#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/base/functions.h"
+#include "sdk/codegen/kernel/kernel_plan.h"
 
 namespace collet::codegen {
 

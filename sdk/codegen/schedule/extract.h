@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/kernel/kernel_plan.h"
 
 namespace collet::codegen {
 

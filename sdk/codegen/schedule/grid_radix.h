@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "sdk/codegen/launch/key_rule.h"
+#include "sdk/codegen/routines/key_rule.h"
 
 namespace collet::codegen {
 
@@ -65,8 +65,8 @@ struct GridRadix {
   bool is_first = false;  ///< of a pass: numbers are made, and not read
   bool is_last = false;   ///< of a pass: gathered arrays are fetched
   uint32_t block_threads = 256;
-  int64_t passes =
-      1;  ///< digits by which is sorted: all of a key, or those of which the others are the same in all keys
+  /// Digits by which is sorted: all of a key, or those of which the others are the same in all keys.
+  int64_t passes = 1;
   int64_t items = 1;     ///< elements of a tile that each thread holds
   int64_t tiles = 1;     ///< of a row
   int64_t counted = 1;   ///< elements that a block of kCounts reads

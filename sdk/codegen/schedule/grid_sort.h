@@ -34,10 +34,9 @@ struct GridSort {
   Comparator comparator;
   int64_t rows = 1;
   int64_t length = 1;  ///< elements of a row
-  int64_t step =
-      /// Distance in elements from one element of a row to the next; rows whose numbers differ by less than this are
-      /// interleaved in memory.
-      1;
+  /// Distance in elements from one element of a row to the next; rows whose numbers differ by less than this are
+  /// interleaved in memory.
+  int64_t step = 1;
   int log_length = 0;            ///< logarithm of `length`, rounded up
   int levels = 1;                ///< for kMirror and kDistance: a thread holds 2^levels elements in registers
   int log_segment = 0;           ///< logarithm of the elements that a block sorts by itself

@@ -36,8 +36,8 @@ struct BoxOperand {
 struct WarpgroupSchedule {
   static constexpr int kGroupRows = 64;      ///< rows that a warpgroup multiplies
   static constexpr int kGroupThreads = 128;  ///< threads of a warpgroup
-  static constexpr int64_t kLineBytes =
-      128;  ///< bytes along the contiguous dimension of a box: those that are swizzled
+  /// Bytes along the contiguous dimension of a box: those that are swizzled.
+  static constexpr int64_t kLineBytes = 128;
   static constexpr int64_t kBoxAlignment = 1024;  ///< of a box in shared memory, in bytes
   /// Columns of a tile that a warp writes to shared memory at a time, to compute and store neighbours together.
   static constexpr int kChunk = 64;

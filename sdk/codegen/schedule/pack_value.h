@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/kernel/kernel_plan.h"
 
 namespace collet::codegen {
 

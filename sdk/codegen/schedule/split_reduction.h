@@ -7,7 +7,7 @@
 
 #include <collet/codegen/target.h>
 
-#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/kernel/kernel_plan.h"
 
 namespace collet::codegen {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
 

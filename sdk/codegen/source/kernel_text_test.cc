@@ -10,9 +10,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "sdk/codegen/base/functions.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
-#include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/source/program_text.h"
 #include "sdk/codegen/testing/elementwise_cases.h"

@@ -3,7 +3,7 @@
 
 #include <collet/types.h>
 
-#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/base/functions.h"
 #include "sdk/codegen/launch/matmul_loops.h"
 #include "sdk/codegen/source/kernel_text.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/transpose_matrix.h"
+#include "sdk/codegen/routines/transpose_matrix.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "sdk/codegen/launch/matrix_tiles.h"
+#include "sdk/codegen/routines/matrix_tiles.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "sdk/codegen/base/factorization.h"
-#include "sdk/codegen/launch/lapack.h"
-#include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/routines/lapack.h"
+#include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
 namespace {

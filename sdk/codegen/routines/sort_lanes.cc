@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/sort_lanes.h"
+#include "sdk/codegen/routines/sort_lanes.h"
 
 #include <algorithm>
 #include <bit>

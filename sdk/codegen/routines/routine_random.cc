@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "sdk/codegen/launch/routine.h"
-#include "sdk/codegen/launch/worker_memory.h"
+#include "sdk/codegen/routines/routine.h"
+#include "sdk/codegen/routines/worker_memory.h"
 
 namespace collet::codegen {
 namespace {

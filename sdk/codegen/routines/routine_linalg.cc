@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "sdk/codegen/launch/block_cholesky.h"
-#include "sdk/codegen/launch/lapack.h"
-#include "sdk/codegen/launch/matrix_batch.h"
-#include "sdk/codegen/launch/routine.h"
-#include "sdk/codegen/launch/small_matrices.h"
-#include "sdk/codegen/launch/worker_memory.h"
+#include "sdk/codegen/routines/block_cholesky.h"
+#include "sdk/codegen/routines/lapack.h"
+#include "sdk/codegen/routines/matrix_batch.h"
+#include "sdk/codegen/routines/routine.h"
+#include "sdk/codegen/routines/small_matrices.h"
+#include "sdk/codegen/routines/worker_memory.h"
 
 namespace collet::codegen {
 namespace {

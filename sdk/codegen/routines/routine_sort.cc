@@ -3,10 +3,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "sdk/codegen/launch/routine.h"
-#include "sdk/codegen/launch/sort_keys.h"
-#include "sdk/codegen/launch/sort_lanes.h"
-#include "sdk/codegen/launch/worker_memory.h"
+#include "sdk/codegen/routines/routine.h"
+#include "sdk/codegen/routines/sort_keys.h"
+#include "sdk/codegen/routines/sort_lanes.h"
+#include "sdk/codegen/routines/worker_memory.h"
 
 namespace collet::codegen {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
 

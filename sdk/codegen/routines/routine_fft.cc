@@ -7,9 +7,9 @@
 #include <complex>
 #include <memory>
 
-#include "sdk/codegen/launch/fft_lanes.h"
-#include "sdk/codegen/launch/routine.h"
-#include "sdk/codegen/launch/worker_memory.h"
+#include "sdk/codegen/routines/fft_lanes.h"
+#include "sdk/codegen/routines/routine.h"
+#include "sdk/codegen/routines/worker_memory.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/small_matrices.h"
+#include "sdk/codegen/routines/small_matrices.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
-#include "sdk/codegen/launch/worker_memory.h"
+#include "sdk/codegen/routines/worker_memory.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/block_cholesky.h"
+#include "sdk/codegen/routines/block_cholesky.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "sdk/codegen/launch/matrix_tiles.h"
+#include "sdk/codegen/routines/matrix_tiles.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 

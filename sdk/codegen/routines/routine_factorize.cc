@@ -8,12 +8,12 @@
 #include <type_traits>
 
 #include "sdk/codegen/base/factorization.h"
-#include "sdk/codegen/launch/block_lu.h"
-#include "sdk/codegen/launch/lapack.h"
-#include "sdk/codegen/launch/matrix_batch.h"
-#include "sdk/codegen/launch/routine.h"
-#include "sdk/codegen/launch/small_matrices.h"
-#include "sdk/codegen/launch/transpose_matrix.h"
+#include "sdk/codegen/routines/block_lu.h"
+#include "sdk/codegen/routines/lapack.h"
+#include "sdk/codegen/routines/matrix_batch.h"
+#include "sdk/codegen/routines/routine.h"
+#include "sdk/codegen/routines/small_matrices.h"
+#include "sdk/codegen/routines/transpose_matrix.h"
 
 namespace collet::codegen {
 namespace {

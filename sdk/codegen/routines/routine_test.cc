@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/routines/routine.h"
 
 #include <collet/attributes.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <numeric>
 #include <random>
 
-#include "sdk/codegen/launch/sort_keys.h"
+#include "sdk/codegen/routines/sort_keys.h"
 
 namespace collet::codegen {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/block_lu.h"
+#include "sdk/codegen/routines/block_lu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "sdk/codegen/launch/matrix_tiles.h"
+#include "sdk/codegen/routines/matrix_tiles.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 

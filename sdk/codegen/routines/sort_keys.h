@@ -11,7 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "sdk/codegen/launch/key_rule.h"
+#include "sdk/codegen/routines/key_rule.h"
 
 namespace collet::codegen {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sdk/codegen/launch/sort_keys.h"
+#include "sdk/codegen/routines/sort_keys.h"
 
 namespace collet::codegen {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/lapack.h"
+#include "sdk/codegen/routines/lapack.h"
 
 #include <collet/dynamic_library.hpp>
 

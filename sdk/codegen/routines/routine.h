@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/base/functions.h"
 
 namespace collet::codegen {
 
