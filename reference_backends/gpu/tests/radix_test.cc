@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reference_backends/gpu/tests/generated_kernels.h"
-#include "sdk/codegen/launch/sort_keys.h"
+#include "sdk/codegen/routines/sort_keys.h"
 #include "sdk/codegen/schedule/grid_radix.h"
 
 namespace collet::gpu {
