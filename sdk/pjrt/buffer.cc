@@ -26,6 +26,7 @@ PJRT_Error* place_of(PJRT_Device* device, PJRT_Memory* memory, Memory*& out) {
   if (memory) {
     out = static_cast<Memory*>(memory);
   } else if (device) {
+    if (!device->is_own) return of_another_process(*device);
     out = device->default_memory;
   } else {
     return invalid_argument("neither a device nor a memory is named");
@@ -188,6 +189,7 @@ PJRT_Error* call(PJRT_Buffer_IsDeleted_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_CopyToDevice_Args& args) {
+  if (!args.dst_device->is_own) return of_another_process(*args.dst_device);
   return copy_to(*args.buffer, args.dst_device->default_memory, args.dst_buffer);
 }
 

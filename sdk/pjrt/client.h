@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/pjrt/api/client.h"
 #include "sdk/pjrt/api/device.h"
 
 /// \file
@@ -34,11 +35,17 @@ struct Settings {
   std::string target;                         ///< option target
   uint32_t device_count = 0;                  ///< option device_count, COLLET_DEVICES; 0: the backend's choice
   HostCalls host_calls = HostCalls::Ready;    ///< option host_calls, COLLET_HOST_CALLS: ready, wait or queue
+  uint32_t process = 0;                       ///< option node_id: number of this process
+  uint32_t processes = 1;                     ///< option num_nodes: number of processes
   std::map<std::string, std::string> others;  ///< options for the backend
 };
 
-/// Opens the backend that `client.settings` name and describes its devices.
-PJRT_Error* open_client(PJRT_Client& client);
+/// Opens the backend that `client.settings` name and describes its devices. `caller`: null, or the arguments that name the
+/// store through which it joins other processes.
+PJRT_Error* open_client(PJRT_Client& client, const PJRT_Client_Create_Args* caller = nullptr);
+
+/// Returns the error for a use of memory of another process's device.
+PJRT_Error* of_another_process(const PJRT_Device& device);
 
 /// Reads options and environment.
 PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings& out);
@@ -77,7 +84,8 @@ struct PJRT_MemoryDescription {
 };
 
 struct PJRT_DeviceDescription {
-  int id = 0;
+  int id = 0;  ///< number among the devices of all processes
+  int process = 0;
   std::string kind;
   std::string text;
   std::string debug_text;
@@ -90,7 +98,8 @@ struct PJRT_DeviceDescription {
 
 struct PJRT_Device {
   PJRT_Client* client = nullptr;
-  uint32_t number = 0;
+  uint32_t number = 0;  ///< number among the devices of its process
+  bool is_own = true;   ///< false: it belongs to another process, and has no memories here
   PJRT_DeviceDescription description;
   std::vector<std::unique_ptr<collet::pjrt::Memory>> owned;
   std::vector<PJRT_Memory*> memories;
@@ -119,8 +128,9 @@ struct PJRT_Client {
   std::string version;
   std::string abi_version;  ///< equal where serialized executables load
   std::vector<std::unique_ptr<PJRT_Device>> owned;
-  std::vector<PJRT_Device*> devices;
-  std::vector<PJRT_Memory*> memories;
+  std::vector<PJRT_Device*> devices;      ///< of all processes
+  std::vector<PJRT_Device*> own_devices;  ///< of this process
+  std::vector<PJRT_Memory*> memories;     ///< of this process
   PJRT_TopologyDescription topology;
 
   PJRT_Client() = default;

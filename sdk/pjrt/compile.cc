@@ -74,8 +74,12 @@ PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
   if (participants > client.devices.size())
     return invalid_argument(std::to_string(options.replicas) + " replicas of " + std::to_string(options.partitions) +
                             " partitions on " + std::to_string(client.devices.size()) + " devices");
-  if (options.assignment.empty())
-    for (uint32_t i = 0; i < participants; ++i) options.assignment.push_back(i);
+  if (options.assignment.empty()) {
+    const auto& devices = participants <= client.own_devices.size() ? client.own_devices : client.devices;
+    for (uint32_t i = 0; i < participants; ++i)
+      options.assignment.push_back(static_cast<uint32_t>(devices[i]->description.id));
+  }
+  bool any_own = false;
   std::vector<bool> taken(client.devices.size());
   for (const uint32_t device : options.assignment) {
     if (device >= client.devices.size())
@@ -83,7 +87,11 @@ PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
                               std::to_string(client.devices.size()));
     if (taken[device]) return invalid_argument("two participants are assigned to device " + std::to_string(device));
     taken[device] = true;
+    any_own |= client.devices[device]->is_own;
   }
+  if (!any_own)
+    return invalid_argument("the program has no participant in process " + std::to_string(client.settings.process) +
+                            ", which is to compile it");
   return nullptr;
 }
 
@@ -128,7 +136,13 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
   COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
   c.arguments = facts.argument_count;
   describe_shardings(c, facts);
-  for (const uint32_t d : c.options.assignment) c.devices.push_back(c.client->devices[d]);
+  for (uint32_t i = 0; i < c.options.assignment.size(); ++i) {
+    PJRT_Device* const device = c.client->devices[c.options.assignment[i]];
+    if (!device->is_own) continue;
+    c.devices.push_back(device);
+    c.logical_ids.push_back(static_cast<int>(i / c.options.partitions));
+    c.logical_ids.push_back(static_cast<int>(i % c.options.partitions));
+  }
   const std::string& kind = c.devices[0]->default_memory->kind;
   for (uint32_t i = 0; i < facts.result_count; ++i) {
     const uint32_t space = collet_executable_result_space(c.handle, i);
@@ -151,11 +165,6 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
   }
   c.parameter_kinds.assign(facts.argument_count, kind.c_str());
   c.parameter_kind_sizes.assign(facts.argument_count, kind.size());
-  for (uint32_t r = 0; r < c.options.replicas; ++r)
-    for (uint32_t p = 0; p < c.options.partitions; ++p) {
-      c.logical_ids.push_back(static_cast<int>(r));
-      c.logical_ids.push_back(static_cast<int>(p));
-    }
   c.assignment = write_assignment(c.options);
   c.code_bytes = facts.code_bytes;
   c.costs.push_back(cost("flops", static_cast<double>(facts.flops)));

@@ -45,6 +45,11 @@ Memory::Memory(PJRT_Device* of_device, uint32_t space_number, int number, const 
       kind(kind_name),
       text(of_device->description.text + "/" + kind_name) {}
 
+PJRT_Error* of_another_process(const PJRT_Device& device) {
+  return failed_precondition("device " + device.description.text + " belongs to process " +
+                             std::to_string(device.description.process) + "; its memory cannot be used here");
+}
+
 Memory::~Memory() {
   for (const auto& [key, value] : user_data)
     if (value.data && value.destroy) value.destroy(value.data);
@@ -56,7 +61,7 @@ PJRT_Error* call(PJRT_DeviceDescription_Id_Args& args) {
 }
 
 PJRT_Error* call(PJRT_DeviceDescription_ProcessIndex_Args& args) {
-  args.process_index = 0;
+  args.process_index = args.device_description->process;
   return nullptr;
 }
 
@@ -82,7 +87,7 @@ PJRT_Error* call(PJRT_Device_GetDescription_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Device_IsAddressable_Args& args) {
-  args.is_addressable = true;
+  args.is_addressable = args.device->is_own;
   return nullptr;
 }
 
@@ -96,11 +101,13 @@ PJRT_Error* call(PJRT_Device_AddressableMemories_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Device_DefaultMemory_Args& args) {
+  if (!args.device->is_own) return of_another_process(*args.device);
   args.memory = args.device->default_memory;
   return nullptr;
 }
 
 PJRT_Error* call(PJRT_Device_MemoryStats_Args& args) {
+  if (!args.device->is_own) return of_another_process(*args.device);
   collet_client_device_info info{};
   info.struct_size = sizeof info;
   COLLET_PJRT_TRY(collet_client_device_info_get(args.device->client->handle, args.device->number, &info, &failure));

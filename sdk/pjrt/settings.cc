@@ -70,10 +70,10 @@ PJRT_Error* read_pairs(const std::string& text, std::map<std::string, std::strin
   return nullptr;
 }
 
-// True for options that jax.distributed adds to every client; they are ignored, because a client of this plugin is one
-// process.
+// True for an option that jax.distributed adds to every client and that says nothing to this plugin: it numbers the parts
+// of a machine whose devices reach each other without the network.
 bool is_of_the_frontend(const std::string& name) {
-  return name == "node_id" || name == "num_nodes" || name == "partition_index";
+  return name == "partition_index";
 }
 
 }  // namespace
@@ -104,6 +104,10 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
       if (devices.empty()) devices = text, devices_name = "option 'device_count'";
     } else if (name == "host_calls") {
       if (host_calls.empty()) host_calls = text, host_calls_name = "option 'host_calls'";
+    } else if (name == "node_id") {
+      COLLET_PJRT_CHECK(to_number("option 'node_id'", text, out.process));
+    } else if (name == "num_nodes") {
+      COLLET_PJRT_CHECK(to_number("option 'num_nodes'", text, out.processes));
     } else if (!is_of_the_frontend(name)) {
       out.others[name] = text;
     }

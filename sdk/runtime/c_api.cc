@@ -139,6 +139,31 @@ collet_status collet_client_open(const collet_client_options* options, collet_cl
   });
 }
 
+collet_status collet_client_join(collet_client* client, const collet_processes* processes, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    collet_processes group;
+    COLLET_TRY(read_struct(processes, group));
+    return of(client)->join(group);
+  });
+}
+
+collet_status collet_client_global_device_get(collet_client* client, uint32_t number, collet_global_device* device,
+                                              collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    const collet::runtime::Processes* const processes = of(client)->processes();
+    if (!processes) return failed_precondition("the client has joined no processes");
+    if (number >= processes->devices().size())
+      return Status(Code::OutOfRange, "the processes have " + std::to_string(processes->devices().size()) + " devices");
+    const collet::runtime::GlobalDevice& d = processes->devices()[number];
+    collet_global_device out{};
+    out.process = d.process;
+    out.device = d.device;
+    out.kind = d.kind.c_str();
+    std::copy(std::begin(d.coordinates), std::end(d.coordinates), out.coordinates);
+    return write_struct(out, device);
+  });
+}
+
 void collet_client_close(collet_client* client) {
   if (client) of(client)->close();
 }
@@ -334,7 +359,8 @@ collet_status collet_executable_question(collet_executable* executable, uint32_t
 collet_status collet_executable_serialize(collet_executable* executable, collet_blob** out_bytes, collet_error* error) {
   return guarded(error, [&]() -> Status {
     if (!executable || !out_bytes) return missing("executable or out_bytes");
-    *out_bytes = new collet_blob{serialize(*of(executable))};
+    COLLET_ASSIGN(std::string bytes, serialize(*of(executable)));
+    *out_bytes = new collet_blob{std::move(bytes)};
     return ok_status();
   });
 }

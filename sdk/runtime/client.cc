@@ -148,6 +148,12 @@ Expected<Client*> Client::open(const collet_client_options& options) {
   return client.release();
 }
 
+Status Client::join(const collet_processes& group) {
+  if (processes_) return failed_precondition("the client has joined its processes before");
+  COLLET_ASSIGN(processes_, Processes::join(*backend_, group));
+  return ok_status();
+}
+
 // Makes a device. If its memory is exhausted, the caches of all devices are emptied, since devices may share their memory.
 std::unique_ptr<Device> Client::make_device(const std::shared_ptr<Backend>& backend, uint32_t index) {
   const auto make_room = [this] {

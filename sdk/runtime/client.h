@@ -20,6 +20,7 @@
 #include "sdk/runtime/executable_cache.h"
 #include "sdk/runtime/in_flight.h"
 #include "sdk/runtime/memory.h"
+#include "sdk/runtime/processes.h"
 #include "sdk/runtime/queue.h"
 #include "sdk/runtime/worker.h"
 
@@ -91,6 +92,10 @@ class Client {
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
   /// The fallback backend; null if there is none.
   const std::shared_ptr<Backend>& fallback() const { return fallback_; }
+  /// Makes the client's process one of several; once, before anything is compiled. See collet_client_join.
+  Status join(const collet_processes& group);
+  /// The processes that the client has joined; null if none.
+  Processes* processes() const { return processes_.get(); }
   size_t device_count() const { return devices_.size(); }
   Device& device(uint32_t index) { return *devices_[index]; }
   /// Returns the device of the fallback. There must be a fallback.
@@ -163,6 +168,7 @@ class Client {
   LogFunction log_ = nullptr;
   void* log_user_ = nullptr;
   std::shared_ptr<Backend> backend_, fallback_;
+  std::unique_ptr<Processes> processes_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Device> fallback_device_;
 

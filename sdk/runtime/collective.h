@@ -20,10 +20,19 @@ bool is_collective(hlo::Op op);
 struct PresentParticipants {
   uint32_t replicas = 1, partitions = 1;
   std::span<const uint32_t> present;  ///< numbers replica * partitions + partition, ascending
+  std::span<const uint32_t> wanted;   ///< those that get results, ascending; empty: all present ones
+  /// Null, or the dependencies of the collective: then a participant on which no result depends may be absent.
+  const std::vector<std::vector<uint32_t>>* needs = nullptr;
 };
 
-/// Returns the results of `instr` for each present participant, with tuples flattened. `operands` holds the operands of
-/// each of them, one participant after another, with tuples flattened. FAILED_PRECONDITION if a participant needs data
+/// Returns, for each of all participants, the numbers of the others whose operands its results depend on, ascending.
+/// `operands` holds the operands of one participant, with tuples flattened; only their shapes matter.
+Expected<std::vector<std::vector<uint32_t>>> dependencies(const hlo::Module& module, const hlo::Instruction& instr,
+                                                          uint32_t replicas, uint32_t partitions,
+                                                          const std::vector<hlo::Literal>& operands);
+
+/// Returns the results of `instr` for each wanted participant, with tuples flattened. `operands` holds the operands of
+/// each present one, one participant after another, with tuples flattened. FAILED_PRECONDITION if a participant needs data
 /// of one that is absent.
 Expected<std::vector<std::vector<hlo::Literal>>> run_collective(const hlo::Module& module,
                                                                 const hlo::Instruction& instr,

@@ -55,8 +55,10 @@ class Compiler {
     COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
 
     hlo::ContentId key;
-    if (!request_.no_cache) {
+    if (!request_.no_cache || core_->across) {
       COLLET_ASSIGN(key, cache_key());
+    }
+    if (!request_.no_cache) {
       if (auto known = client_.find_executable(key)) {
         from_cache = true;
         return known;
@@ -146,27 +148,61 @@ class Compiler {
                               std::to_string(kMostParticipants) + " participants");
     core_->replicas = static_cast<uint32_t>(header.replica_count);
     core_->partitions = static_cast<uint32_t>(header.num_partitions);
-    const uint32_t n = core_->participants();
+    const uint32_t n = core_->total();
     if (request_.assignment_count && (request_.assignment_count != n || !request_.assignment))
       return invalid_argument("an assignment of " + std::to_string(request_.assignment_count) + " devices for " +
                               std::to_string(n) + " participants");
-    for (uint32_t p = 0; p < n; ++p) core_->devices.push_back(request_.assignment_count ? request_.assignment[p] : p);
+    std::vector<uint32_t> assignment;
+    for (uint32_t p = 0; p < n; ++p) assignment.push_back(request_.assignment_count ? request_.assignment[p] : p);
+    if (std::set(assignment.begin(), assignment.end()).size() < n)
+      return invalid_argument("the assignment names a device twice: each participant has one of its own");
+    COLLET_TRY(place(assignment));
     for (uint32_t d : core_->devices) {
       if (n > 1 && d >= client_.device_count())
         return invalid_argument("the program needs " + std::to_string(n) + " devices; backend '" +
                                 client_.backend().name() + "' has " + std::to_string(client_.device_count()));
       COLLET_TRY(client_.check_device(d));
     }
-    if (std::set(core_->devices.begin(), core_->devices.end()).size() < n)
-      return invalid_argument("the assignment names a device twice: each participant has one of its own");
     patterns_ = client_.backend().patterns(core_->devices[0]);
-    core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
+    core_->together = n == 1 || (facts().has(COLLET_TRAIT_COLLECTIVES) && !core_->across);
     core_->name = source_.name();
     core_->arguments = source_.parameters();
     core_->results = source_.results();
     core_->optimization = optimization();
     core_->no_fusion = request_.no_fusion != 0;
     core_->whole_arrays = request_.partition != 0;
+    return ok_status();
+  }
+
+  // Finds the participants of this process and their devices. In a group of processes the assignment has numbers of the
+  // devices of all.
+  Status place(const std::vector<uint32_t>& assignment) {
+    Processes* const processes = client_.processes();
+    if (!processes) {
+      core_->devices = assignment;
+      return ok_status();
+    }
+    auto across = std::make_unique<Across>();
+    across->processes = processes;
+    across->name = source_.name();
+    across->replicas = core_->replicas;
+    across->partitions = core_->partitions;
+    for (uint32_t p = 0; p < assignment.size(); ++p) {
+      if (assignment[p] >= processes->devices().size())
+        return invalid_argument("the program needs device " + std::to_string(assignment[p]) + "; the " +
+                                std::to_string(processes->size()) + " processes have " +
+                                std::to_string(processes->devices().size()));
+      const GlobalDevice& device = processes->devices()[assignment[p]];
+      across->place.push_back(device.process);
+      if (device.process != processes->rank()) continue;
+      across->numbers.push_back(p);
+      core_->devices.push_back(device.device);
+    }
+    const std::set<uint32_t> members(across->place.begin(), across->place.end());
+    across->members.assign(members.begin(), members.end());
+    if (core_->devices.empty())
+      return invalid_argument("no participant of the program runs in " + processes->name(processes->rank()));
+    if (members.size() > 1) core_->across = std::move(across);
     return ok_status();
   }
 
@@ -241,11 +277,16 @@ class Compiler {
     hlo::ContentId key = hlo::content_id(program.block.bytes());
     for (const hlo::ConstantArgument& c : program.constants)
       mix(key, {reinterpret_cast<const char*>(&c.id), sizeof c.id});
+    if (core_->across) core_->across->content = key;
     mix(key, {reinterpret_cast<const char*>(core_->donates.data()), core_->donates.size()});
     // A number precedes each list, so that different lists never give the same sequence of texts.
     const auto mix_count = [&](size_t count) { mix(key, std::to_string(count)); };
     mix(key, client_.backend().name());
     mix(key, client_.backend().version());
+    mix_count(core_->across ? core_->across->place.size() : 0);
+    if (core_->across)
+      for (const auto* list : {&core_->across->place, &core_->across->numbers})
+        for (const uint32_t number : *list) mix(key, std::to_string(number) + "\n");
     mix_count(core_->devices.size());
     for (uint32_t d : core_->devices) mix(key, std::to_string(d) + "\n" + client_.backend().devices()[d].fingerprint);
     mix_count(client_.fallback() ? 1 : 0);
@@ -273,7 +314,7 @@ class Compiler {
     hlo::ProgramOptions options;
     options.content_ids = &content_ids_;
     COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_, options));
-    const bool several = core_->participants() > 1;
+    const bool several = core_->total() > 1;
     COLLET_ASSIGN(device_, Verdicts::ask(client_.backend(), core_->devices[0], *module_, program,
                                          several && !core_->together, host_functions()));
     if (client_.fallback()) {
@@ -387,8 +428,8 @@ class Compiler {
                                     client_.fallback() ? &client_.fallback()->devices()[0] : nullptr,
                                     client_.fallback() ? "'" + client_.fallback()->name() + "'" : "",
                                     constraints_,
-                                    core_->participants() > 1 && !core_->together,
-                                    core_->participants() > 1,
+                                    core_->total() > 1 && !core_->together,
+                                    core_->total() > 1,
                                     request_.ignore_costs != 0,
                                     host_functions()};
       COLLET_ASSIGN(partition_, partition(input));
@@ -566,7 +607,8 @@ class Compiler {
     core_->facts.struct_size = sizeof core_->facts;
     core_->facts.argument_count = static_cast<uint32_t>(core_->arguments.size());
     core_->facts.result_count = static_cast<uint32_t>(core_->results.size());
-    core_->facts.participants = core_->participants();
+    core_->facts.participants = core_->total();
+    core_->facts.local_participants = core_->participants();
     const ExplainInput input = {*module_,
                                 partition_,
                                 lowered_,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/runtime/across.h"
 #include "sdk/runtime/array_type.h"
 #include "sdk/runtime/buffer.h"
 #include "sdk/runtime/client.h"
@@ -42,7 +43,9 @@ struct ExecutableCore {
   std::vector<uint8_t> donates;                                   ///< per argument: whether it is donated
   std::vector<std::string> argument_shardings, result_shardings;  ///< for a partitioned program
   uint32_t replicas = 1, partitions = 1;
-  std::vector<uint32_t> devices;  ///< device of each participant
+  std::vector<uint32_t> devices;  ///< device of each participant of this process
+  /// Null if all participants are in this process.
+  std::unique_ptr<Across> across;
   uint32_t optimization = 2;
   bool no_fusion = false;
   bool whole_arrays = false;  ///< true if the source is written for whole arrays and was partitioned
@@ -59,7 +62,12 @@ struct ExecutableCore {
   /// The last measured run took unusually long, so the next one is measured, too.
   mutable std::atomic<bool> time_again{false};
 
-  uint32_t participants() const { return replicas * partitions; }
+  /// Returns the number of all participants.
+  uint32_t total() const { return replicas * partitions; }
+  /// Returns how many of them are in this process. Everything that is listed by participant is listed for these.
+  uint32_t participants() const { return static_cast<uint32_t>(devices.size()); }
+  /// Returns the number replica * partitions + partition of a participant of this process.
+  uint32_t number(uint32_t participant) const { return across ? across->numbers[participant] : participant; }
   /// Returns an estimate of the memory that it holds: code, constants and texts.
   uint64_t held_bytes() const;
 };
@@ -118,6 +126,7 @@ struct RunOrder {
   std::span<const Point> after;  ///< points at which the arguments are complete
   /// output, per participant: the point at which its results are complete; no point if they are complete already.
   std::span<Point> ends;
+  uint64_t launch = 0;  ///< see Processes::next_launch; 0 if all participants are in this process
 };
 /// Runs a plan on this thread: to its end, or, on devices with queues, until its last work is queued.
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,

@@ -145,9 +145,23 @@ struct QueuedRun {
   std::vector<LateDonation> donations;
   std::vector<Event*> before;
   std::vector<Point> after;  // points of arguments whose work is on queues
+  uint64_t launch;           // see RunOrder
   bool* overwritten;         // set for a caller that waits; null otherwise
 
   Status run(std::span<Point> ends) {
+    Status outcome = wait();
+    const ExecutableCore& core = started->core();
+    if (!outcome.ok()) {
+      if (core.across) Exchange(*core.across, launch).abandon(outcome);
+      return outcome;
+    }
+    return caught(
+        [&] { return run_timed(*client, core, run_id, {arguments, results, overwritten}, {after, ends, launch}); });
+  }
+
+ private:
+  // Waits for the arguments, and allocates the results.
+  Status wait() {
     Status outcome;
     for (Event* event : before) {
       Status one = event->wait_placed();
@@ -163,7 +177,7 @@ struct QueuedRun {
     return caught([&] {
       for (const MemoryRef& result : results)
         if (result) COLLET_TRY(result->pool->allocate(*result.get()));
-      return run_timed(*client, started->core(), run_id, {arguments, results, overwritten}, {after, ends});
+      return ok_status();
     });
   }
 };
@@ -189,6 +203,17 @@ class Call {
   }
 
   Status execute(Buffer** results) {
+    Status status = start(results);
+    // The other processes count the launch, and must not wait for it.
+    if (!status.ok() && core_.across && !is_started_) {
+      if (!is_launched_) launch_ = core_.across->processes->next_launch(core_.across->members);
+      Exchange(*core_.across, launch_).abandon(status);
+    }
+    return status;
+  }
+
+ private:
+  Status start(Buffer** results) {
     Device& device = client_.device(core_.devices[0]);
     COLLET_TRY(check_runs(device.facts()));
     COLLET_TRY(take_arguments());
@@ -197,14 +222,19 @@ class Call {
     const bool here = core_.host_functions.empty() || total_ == 1;
     const bool idle = device.compute().idle();
     const bool puts = device.has_queues() && core_.plan.device_only && all_placed() && idle;
-    const bool runs = !puts && before_.empty() && here && (options_.synchronous || is_short(device)) && idle;
+    // A run that waits for other processes is not done on the thread of an asynchronous caller.
+    const bool alone = !core_.across || options_.synchronous;
+    const bool runs = !puts && alone && before_.empty() && here && (options_.synchronous || is_short(device)) && idle;
     // A queue needs the memory of results in the order in which work is put on it.
     COLLET_TRY(take_results(!puts && !runs && !device.has_queues()));
+    if (core_.across) launch_ = core_.across->processes->next_launch(core_.across->members);
+    is_launched_ = true;
     std::shared_ptr<StartedRun> started;
     if (puts) {
       COLLET_ASSIGN(started, put(device, run_id));
     } else if (runs) {
-      COLLET_TRY(run_timed(client_, core_, run_id, memory(), {}));
+      is_started_ = true;
+      COLLET_TRY(run_timed(client_, core_, run_id, memory(), {{}, {}, launch_}));
     } else {
       started = enqueue(device, run_id);
     }
@@ -218,7 +248,6 @@ class Call {
     return ok_status();
   }
 
- private:
   RunMemory memory() {
     return {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_};
   }
@@ -339,7 +368,8 @@ class Call {
     auto started = std::make_shared<StartedRun>(client_, shared_, count_run(device, false));
     Small<Point, 4> ends(total_);
     const std::span<Point> all_ends{ends.data(), ends.size()};
-    COLLET_TRY(run_timed(client_, core_, run_id, memory(), {{after.data(), after.size()}, all_ends}));
+    is_started_ = true;
+    COLLET_TRY(run_timed(client_, core_, run_id, memory(), {{after.data(), after.size()}, all_ends, launch_}));
     started->make_placed(all_ends);
     StartedRun::wait_for_ends(started, all_ends, false);
     return started;
@@ -352,6 +382,7 @@ class Call {
     queued.started = std::make_shared<StartedRun>(client_, shared_, count_run(device, late));
     queued.started->make_pending(late);
     queued.run_id = run_id;
+    queued.launch = launch_;
     queued.arguments.assign(std::make_move_iterator(arguments_.begin()), std::make_move_iterator(arguments_.end()));
     queued.results.assign(results_.begin(), results_.end());
     queued.donations = std::move(late_);
@@ -363,6 +394,7 @@ class Call {
     const std::vector<Event*> before = queued.before;
     queued.overwritten = options_.synchronous ? &overwritten_ : nullptr;
     std::shared_ptr<StartedRun> started = queued.started;
+    is_started_ = true;
     client_.add_after(device.compute(), before, [run = std::make_shared<QueuedRun>(std::move(queued))]() mutable {
       const std::shared_ptr<StartedRun> self = run->started;
       std::vector<Point> ends(self->core().participants());
@@ -398,6 +430,9 @@ class Call {
   Buffer* const* buffers_;
   size_t argument_count_, result_count_;
   uint32_t total_;
+  uint64_t launch_ = 0;       // see RunOrder
+  bool is_launched_ = false;  // launch_ has been taken
+  bool is_started_ = false;   // the run was begun, and tells the other processes itself if it fails
   bool overwritten_ = false;  // true if donated memory may have been overwritten
   Small<MemoryRef, 16> arguments_, results_, given_;
   Small<uint8_t, 32> donated_;

@@ -131,8 +131,8 @@ class Text {
     std::snprintf(share, sizeof share, "%.1f %% of the estimated computing time on the device",
                   100 * device_time_share(in_));
     line(0, share);
-    if (in_.core.participants() > 1)
-      line(0, std::to_string(in_.core.participants()) + " participants, " +
+    if (in_.core.total() > 1)
+      line(0, std::to_string(in_.core.total()) + " participants, " +
                   (in_.core.together ? "launched together" : "each on its own"));
     sequence(0, 1);
     for (const Plan::Donation& d : in_.core.plan.donations)
@@ -343,7 +343,7 @@ std::string explain_json(const ExplainInput& input) {
   json.field("clusters", f.clusters).field("kernels", f.kernels).field("traffic_bytes", f.traffic_bytes);
   json.field("workspace_bytes", f.workspace_bytes).field("crossing_bytes", f.crossing_bytes);
   json.field("device_time_share", device_time_share(input));
-  json.field("participants", input.core.participants()).field("cost_ns", input.core.plan.cost_ns);
+  json.field("participants", input.core.total()).field("cost_ns", input.core.plan.cost_ns);
   json.key("steps");
   json_sequence(input, 0, json);
   json.key("declined").begin_array();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "hlo/program/leaves.h"
@@ -24,9 +25,18 @@ namespace {
 class Runner {
  public:
   Runner(Client& client, const ExecutableCore& core, uint64_t run_id, const RunOrder& order)
-      : run_(client, core, run_id, order), core_(core), plan_(core.plan), count_(core.participants()) {}
+      : run_(client, core, run_id, order), core_(core), plan_(core.plan), count_(core.participants()) {
+    if (core.across) exchange_.emplace(*core.across, order.launch);
+  }
 
   Status run(const RunMemory& memory) {
+    Status status = run_here(memory);
+    if (!status.ok() && exchange_) exchange_->abandon(status);
+    return status;
+  }
+
+ private:
+  Status run_here(const RunMemory& memory) {
     COLLET_TRY(run_.begin());
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
@@ -50,7 +60,6 @@ class Runner {
     return status;
   }
 
- private:
   Status steps(const Sequence& sequence, Frame& frame, Who who) {
     for (const Step& step : sequence.steps) {
       COLLET_TRY(one(sequence, step, frame, who));
@@ -212,7 +221,8 @@ class Runner {
 
   Status own_number(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     for (uint32_t p : who) {
-      uint32_t value = step.kind == Step::Kind::ReplicaId ? p / core_.partitions : p % core_.partitions;
+      uint32_t value =
+          step.kind == Step::Kind::ReplicaId ? core_.number(p) / core_.partitions : core_.number(p) % core_.partitions;
       COLLET_TRY(run_.allocate(frame, p, step.out[0], Side::Device, sequence.slots[step.out[0]].bytes, nullptr));
       Memory* const memory = frame.at(p, step.out[0]).get();
       COLLET_TRY(upload(memory->pool->backend(), memory, &value, sizeof value));
@@ -234,11 +244,18 @@ class Runner {
   // Runs a collective or a host function. Returns results per participant, with tuples flattened.
   Expected<std::vector<std::vector<hlo::Literal>>> results_of(const Step& step, const hlo::Instruction& instr, Who who,
                                                               std::vector<std::vector<hlo::Literal>> operands) {
+    if (step.kind == Step::Kind::Collective && exchange_) {
+      Small<uint32_t, 16> numbers;
+      for (const uint32_t p : who) numbers.push_back(core_.number(p));
+      return exchange_->run(*core_.module, instr, step.instr, {numbers.data(), numbers.size()}, std::move(operands));
+    }
     if (step.kind == Step::Kind::Collective)
-      return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who}, std::move(operands));
+      return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who, {}, nullptr},
+                            std::move(operands));
     std::vector<std::vector<hlo::Literal>> results(who.size());
     for (size_t k = 0; k < who.size(); ++k) {
-      COLLET_ASSIGN(results[k], call_host(core_.host_functions[step.unit], instr, operands[k], who[k], run_.run_id));
+      COLLET_ASSIGN(results[k],
+                    call_host(core_.host_functions[step.unit], instr, operands[k], core_.number(who[k]), run_.run_id));
     }
     return results;
   }
@@ -286,6 +303,7 @@ class Runner {
   const ExecutableCore& core_;
   const Plan& plan_;
   uint32_t count_;
+  std::optional<Exchange> exchange_;  // if participants are in other processes
 };
 
 }  // namespace

@@ -67,8 +67,8 @@ class RunState {
   Status change_layout(uint32_t p, Side side, MemoryRef& memory, const Layout* layout);
   /// Adds the participant to the message of its error, which ends the run for all.
   Status of_participant(Status status, uint32_t p) const {
-    if (status.ok() || count == 1) return status;
-    return status.with_prefix("participant " + std::to_string(p) + ": ");
+    if (status.ok() || core.total() == 1) return status;
+    return status.with_prefix("participant " + std::to_string(core.number(p)) + ": ");
   }
 
   Client& client;

@@ -169,8 +169,10 @@ collet_compile_request merged(const Stored& stored, collet_compile_request reque
 
 }  // namespace
 
-std::string serialize(const Executable& executable) {
+Expected<std::string> serialize(const Executable& executable) {
   const ExecutableCore& core = executable.core();
+  if (core.across)
+    return failed_precondition("the program runs in several processes; each of them compiles it when it starts");
   Writer body;
   body.text(executable.client().backend().name());
   body.number(core.replicas);

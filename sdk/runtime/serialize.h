@@ -16,7 +16,8 @@
 namespace collet::runtime {
 
 /// See collet_executable_serialize.
-std::string serialize(const Executable& executable);
+/// FAILED_PRECONDITION for a program with participants in other processes.
+Expected<std::string> serialize(const Executable& executable);
 /// See collet_executable_load. Options in `request` take precedence over those in the bytes.
 Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request);
 

@@ -38,6 +38,8 @@ typedef struct collet_buffer collet_buffer;
 typedef struct collet_event collet_event;
 /** The processes of a group, see tables.h. */
 struct collet_group;
+/** The processes that a client joins, see processes.h. */
+struct collet_processes;
 /** A text or block of bytes that the library made. */
 typedef struct collet_blob collet_blob;
 
@@ -87,6 +89,33 @@ struct collet_client_options {
  * is no backend or of another ABI. */
 COLLET_API collet_status collet_client_open(const struct collet_client_options* options, collet_client** out_client,
                                             struct collet_error* error);
+/** Makes the client's process one of several whose clients run programs together, with any backend. All processes call it,
+ * once, before anything is compiled; it returns when all are connected. From then on the devices of all processes have numbers:
+ * first those of process 0, then those of process 1, and so on. An assignment of collet_compile has these numbers; participants,
+ * arguments and results of collet_execute are those of this process, in ascending order. The processes start the programs that
+ * they have in common in the same order. Other functions number the devices of this process alone.
+ *
+ * COLLET_FAILED_PRECONDITION names a process that has another version of Collet or of the backend, or another kind of device.
+ * COLLET_DEADLINE_EXCEEDED names one that is missing. A run that waits for another process longer than the limit, or that
+ * loses it, fails with COLLET_DEADLINE_EXCEEDED or COLLET_UNAVAILABLE and names it and the collective that waits. */
+COLLET_API collet_status collet_client_join(collet_client* client, const struct collet_processes* processes,
+                                            struct collet_error* error);
+
+/** A device of one of the processes that a client has joined. */
+struct collet_global_device {
+  uint32_t struct_size;
+  uint32_t process; /**< the process that it belongs to */
+  uint32_t device;  /**< its number among the devices of that process */
+  uint32_t reserved;
+  const char* kind; /**< model; lives as long as the client */
+  int32_t coordinates[4];
+};
+/** Fills `device`, whose struct_size the caller has set, with device `number` of all processes. COLLET_OUT_OF_RANGE past the
+ * last one; COLLET_FAILED_PRECONDITION if the client has joined no processes. */
+COLLET_API collet_status collet_client_global_device_get(collet_client* client, uint32_t number,
+                                                         struct collet_global_device* device,
+                                                         struct collet_error* error);
+
 /** Closes a client; its executables, buffers and events must have been released.
  *
  * It waits for the runs and copies that were started: of those on queues of the backend, what has not begun is cancelled (their
@@ -336,6 +365,8 @@ struct collet_executable_facts {
   uint64_t flops;          /**< arithmetic of one participant's execution, estimated; unknown loops count ten trips */
   uint64_t code_bytes;     /**< machine code of all clusters, as far as the backends report it */
   uint64_t resident_bytes; /**< device memory that the executable itself holds, as far as the backends report it */
+  uint32_t local_participants; /**< participants of this process: all, unless the client has joined others */
+  uint32_t reserved;
 };
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,

@@ -127,7 +127,7 @@ class Session {
     collet_executable_facts facts{};
     facts.struct_size = sizeof facts;
     collet_executable_facts_get(e, &facts, nullptr);
-    out.resize(facts.result_count * facts.participants);
+    out.resize(facts.result_count * facts.local_participants);
     options.struct_size = sizeof options;
     note(collet_execute(e, &options, in.data(), out.data(), &error_));
     std::vector<BufferPtr> results;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+#include "hlo/program/block.h"
+#include "sdk/runtime/processes.h"
+
+/// \file
+/// Collectives whose participants are in several processes: the operands that the participants of this process need are
+/// fetched from the others, then the runtime computes the results on the host.
+
+namespace collet::runtime {
+
+/// A program whose participants are in several processes. Shared by its runs.
+struct Across {
+  Processes* processes = nullptr;
+  std::string name;  ///< of the program
+  uint32_t replicas = 1, partitions = 1;
+  std::vector<uint32_t> numbers;  ///< of the participants in this process: replica * partitions + partition, ascending
+  std::vector<uint32_t> place;    ///< the process of each of all participants
+  std::vector<uint32_t> members;  ///< the processes that take part, ascending
+  hlo::ContentId content;         ///< equal in processes that run the same program
+
+  /// For each of all participants: those whose operands its results depend on. See dependencies().
+  using Needs = std::vector<std::vector<uint32_t>>;
+  std::mutex mutex;
+  std::map<hlo::InstrId, Needs> needs;  ///< by collective; under `mutex`
+};
+
+/// The exchange of one run with the other processes. Used by one thread.
+class Exchange {
+ public:
+  /// `launch`: see Processes::next_launch.
+  Exchange(Across& across, uint64_t launch) : across_(across), launch_(launch) {}
+
+  /// Runs a collective for the participants `present` of this process (numbers, ascending); see run_collective.
+  Expected<std::vector<std::vector<hlo::Literal>>> run(const hlo::Module& module, const hlo::Instruction& instr,
+                                                       hlo::InstrId id, std::span<const uint32_t> present,
+                                                       std::vector<std::vector<hlo::Literal>> operands);
+  /// Tells the other processes that the run has failed here, so that they do not wait for it.
+  void abandon(const Status& failure);
+
+ private:
+  struct Header;
+  struct Incoming;
+
+  uint64_t tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const;
+  Expected<const Across::Needs*> needs_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
+                                          const std::vector<hlo::Literal>& operands);
+  Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
+
+  Across& across_;
+  const uint64_t launch_;
+  /// How many times the operands of a participant have been sent to a process.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;
+};
+
+}  // namespace collet::runtime

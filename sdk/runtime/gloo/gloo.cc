@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport (collet/processes.h) over Gloo: TCP connections between all processes of a group.
+#include <collet/error.h>
+#include <collet/processes.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#include <ifaddrs.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+
+// Gloo's errors are exceptions; this one carries the code of the store's.
+struct StoreError : std::runtime_error {
+  StoreError(collet_status status, const std::string& message) : std::runtime_error(message), code(status) {}
+  collet_status code;
+};
+
+class Store : public gloo::rendezvous::Store {
+ public:
+  explicit Store(const collet_transport_options& options)
+      : store_(*options.store), prefix_(options.prefix), timeout_ms_(options.timeout_ms) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    collet_error error{};
+    const collet_status status = store_.put(store_.user, (prefix_ + key).c_str(), data.data(), data.size(), &error);
+    if (status != COLLET_OK) throw StoreError(status, error.message);
+  }
+
+  std::vector<char> get(const std::string& key) override {
+    std::vector<char> out;
+    collet_error error{};
+    const auto take = [](void* to, const void* value, uint64_t bytes) {
+      const char* from = static_cast<const char*>(value);
+      static_cast<std::vector<char>*>(to)->assign(from, from + bytes);
+    };
+    const collet_status status = store_.get(store_.user, (prefix_ + key).c_str(), timeout_ms_, take, &out, &error);
+    if (status != COLLET_OK)
+      throw StoreError(status, "process " + key + " does not connect: " + std::string(error.message));
+    return out;
+  }
+
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
+
+ private:
+  const collet_store& store_;
+  std::string prefix_;
+  uint32_t timeout_ms_;
+};
+
+struct Transport {
+  std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<gloo::rendezvous::Context> context;
+  // Copies of posted messages. A buffer that is destroyed before its message was taken takes the message with it.
+  std::mutex mutex;
+  std::vector<std::pair<std::vector<char>, Buffer>> posted;
+};
+
+bool is_interface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* one = all; one; one = one->ifa_next) found |= name == one->ifa_name;
+  freeifaddrs(all);
+  return found;
+}
+
+// Runs `body`, and turns its exceptions into errors.
+template <typename Body>
+collet_status guarded(collet_error* error, const Body& body) {
+  try {
+    return body();
+  } catch (const StoreError& e) {
+    return collet_set_error(error, e.code, e.what());
+  } catch (const std::bad_alloc&) {
+    return collet_set_error(error, COLLET_RESOURCE_EXHAUSTED, "out of host memory");
+  } catch (const std::exception& e) {
+    return collet_set_error(error, COLLET_UNAVAILABLE, e.what());
+  }
+}
+
+collet_status open(const collet_transport_options* options, void** out, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    auto transport = std::make_unique<Transport>();
+    gloo::transport::tcp::attr attr;
+    (is_interface(options->address) ? attr.iface : attr.hostname) = options->address;
+    transport->device = gloo::transport::tcp::CreateDevice(attr);
+    transport->context =
+        std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options->rank), static_cast<int>(options->size));
+    transport->context->setTimeout(milliseconds(options->timeout_ms));
+    Store store(*options);
+    transport->context->connectFullMesh(store, transport->device);
+    *out = transport.release();
+    return COLLET_OK;
+  });
+}
+
+void close(void* handle) {
+  const std::unique_ptr<Transport> transport(static_cast<Transport*>(handle));
+  collet_error ignored{};
+  guarded(&ignored, [&]() -> collet_status {
+    transport->context->closeConnections();
+    return COLLET_OK;
+  });
+}
+
+// Returns the time that is left, at least a millisecond: zero would mean no limit.
+milliseconds left(steady_clock::time_point end) {
+  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(end - steady_clock::now()));
+}
+
+collet_status exchange(void* handle, const collet_message* sends, uint32_t send_count, const collet_message* receives,
+                       uint32_t receive_count, uint32_t timeout_ms, int32_t (*received)(void* user, uint32_t index),
+                       void* user, uint32_t* out_process, collet_error* error) {
+  auto& transport = *static_cast<Transport*>(handle);
+  const auto end = steady_clock::now() + milliseconds(timeout_ms);
+  const collet_status status = guarded(error, [&]() -> collet_status {
+    std::vector<Buffer> in, out;
+    for (uint32_t i = 0; i < receive_count; ++i) {
+      *out_process = receives[i].process;
+      in.push_back(transport.context->createUnboundBuffer(receives[i].data, receives[i].bytes));
+      in.back()->recv(static_cast<int>(receives[i].process), receives[i].tag);
+    }
+    for (uint32_t i = 0; i < send_count; ++i) {
+      *out_process = sends[i].process;
+      out.push_back(transport.context->createUnboundBuffer(sends[i].data, sends[i].bytes));
+      out.back()->send(static_cast<int>(sends[i].process), sends[i].tag);
+    }
+    for (uint32_t i = 0; i < receive_count; ++i) {
+      *out_process = receives[i].process;
+      in[i]->waitRecv(left(end));
+      if (received(user, i) != 0) return collet_set_error(error, COLLET_CANCELLED, "given up");
+    }
+    for (uint32_t i = 0; i < send_count; ++i) {
+      *out_process = sends[i].process;
+      out[i]->waitSend(left(end));
+    }
+    return COLLET_OK;
+  });
+  if (status != COLLET_UNAVAILABLE || steady_clock::now() < end) return status;
+  error->code = COLLET_DEADLINE_EXCEEDED;
+  return COLLET_DEADLINE_EXCEEDED;
+}
+
+collet_status post(void* handle, const collet_message* message, collet_error* error) {
+  auto& transport = *static_cast<Transport*>(handle);
+  return guarded(error, [&]() -> collet_status {
+    const char* from = static_cast<const char*>(message->data);
+    std::vector<char> copy(from, from + message->bytes);
+    Buffer buffer = transport.context->createUnboundBuffer(copy.data(), copy.size());
+    buffer->send(static_cast<int>(message->process), message->tag);
+    const std::lock_guard lock(transport.mutex);
+    transport.posted.emplace_back(std::move(copy), std::move(buffer));
+    return COLLET_OK;
+  });
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const collet_transport* collet_transport_entry(void);
+const collet_transport* collet_transport_entry(void) {
+  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post};
+  return &table;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/processes.h"
+
+#include <collet/collet.h>
+#include <unistd.h>
+#include <collet/dynamic_library.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "sdk/runtime/calling.h"
+
+namespace collet::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kUsualSeconds = 300;
+constexpr uint32_t kMostProcesses = 4096;
+constexpr uint32_t kMostDevices = 65536;  // of one process
+constexpr int kMostGroups = 1000;         // that use one store one after another
+
+// Appends and reads numbers, and texts after their lengths.
+void put(std::string& out, uint64_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+void put(std::string& out, std::string_view text) {
+  put(out, uint64_t{text.size()});
+  out += text;
+}
+
+bool take(std::string_view& bytes, uint64_t& out) {
+  if (bytes.size() < sizeof out) return false;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  bytes.remove_prefix(sizeof out);
+  return true;
+}
+bool take(std::string_view& bytes, std::string& out) {
+  uint64_t size = 0;
+  if (!take(bytes, size) || size > bytes.size()) return false;
+  out = bytes.substr(0, size);
+  bytes.remove_prefix(size);
+  return true;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string boot_number() {
+  std::string out;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, out);
+  return out;
+}
+
+Expected<uint32_t> timeout_of(const collet_processes& group) {
+  if (group.timeout_ms) return group.timeout_ms;
+  const char* text = std::getenv("COLLET_EXCHANGE_TIMEOUT");
+  if (!text || !*text) return kUsualSeconds * 1000;
+  char* end = nullptr;
+  const unsigned long seconds = std::strtoul(text, &end, 10);
+  if (*end || *text == '-' || seconds == 0 || seconds > 1'000'000)
+    return invalid_argument(std::string("COLLET_EXCHANGE_TIMEOUT='") + text +
+                            "': expected seconds, a number from 1 to 1000000");
+  return static_cast<uint32_t>(seconds * 1000);
+}
+
+std::string chosen(const char* option, const char* variable, const std::string& usual) {
+  if (option && *option) return option;
+  const char* text = std::getenv(variable);
+  return text && *text ? text : usual;
+}
+
+// Loads a transport by name or path. Like a backend's library it is never unloaded.
+Expected<const collet_transport*> load_transport(const std::string& name) {
+  std::string path = name;
+  if (name.find('/') == std::string::npos) {
+    Dl_info self;
+    std::error_code ignored;
+    if (!dladdr(reinterpret_cast<void*>(&load_transport), &self) || !self.dli_fname)
+      return internal_error("the library does not know where it is");
+    const fs::path here = fs::weakly_canonical(self.dli_fname, ignored).parent_path();
+    const std::string file = "libcollet_transport_" + name + ".so";
+    path = (here / "collet" / "transports" / file).string();
+    if (!fs::exists(path, ignored)) path = (here.parent_path() / "lib" / "collet" / "transports" / file).string();
+    if (!fs::exists(path, ignored))
+      return not_found("there is no transport '" + name + "' for several processes; looked for " + path +
+                       (name == "gloo" ? " (it is built if Gloo is installed; Debian: libgloo-dev)" : ""));
+  }
+  void* library = dlopen(path.c_str(), private_library());
+  if (!library) return failed_precondition("the transport '" + name + "' cannot be loaded: " + dlerror());
+  const auto entry = reinterpret_cast<collet_transport_entry_fn>(dlsym(library, COLLET_TRANSPORT_ENTRY));
+  const collet_transport* table = entry ? entry() : nullptr;
+  if (!table) return failed_precondition("'" + path + "' is no transport: it lacks " COLLET_TRANSPORT_ENTRY);
+  if (table->version != 1 || table->struct_size < sizeof *table || !table->open || !table->close || !table->exchange ||
+      !table->post)
+    return failed_precondition("the transport '" + path + "' has version " + std::to_string(table->version) +
+                               " or lacks functions; version 1 is needed");
+  return table;
+}
+
+}  // namespace
+
+std::string Processes::write(const Process& p) {
+  std::string out;
+  for (const std::string* text : {&p.library, &p.backend, &p.backend_version, &p.host, &p.boot}) put(out, *text);
+  put(out, p.pid);
+  put(out, uint64_t{p.devices.size()});
+  for (const GlobalDevice& d : p.devices) {
+    put(out, d.kind);
+    for (const int32_t c : d.coordinates) put(out, static_cast<uint64_t>(c));
+  }
+  return out;
+}
+
+Status Processes::read(std::string_view bytes, Process& out) {
+  bool good = true;
+  for (std::string* text : {&out.library, &out.backend, &out.backend_version, &out.host, &out.boot})
+    good = good && take(bytes, *text);
+  uint64_t devices = 0;
+  good = good && take(bytes, out.pid) && take(bytes, devices) && devices <= kMostDevices;
+  for (uint64_t i = 0; good && i < devices; ++i) {
+    GlobalDevice& d = out.devices.emplace_back();
+    d.device = static_cast<uint32_t>(i);
+    good = take(bytes, d.kind);
+    for (int32_t& c : d.coordinates) {
+      uint64_t number = 0;
+      good = good && take(bytes, number);
+      c = static_cast<int32_t>(number);
+    }
+  }
+  return good && bytes.empty() ? ok_status() : failed_precondition("its description in the store cannot be read");
+}
+
+Expected<std::unique_ptr<Processes>> Processes::join(const Backend& backend, const collet_processes& group) {
+  if (group.size == 0 || group.size > kMostProcesses || group.rank >= group.size)
+    return invalid_argument("process " + std::to_string(group.rank) + " of " + std::to_string(group.size) +
+                            " processes");
+  if (!group.store || !group.store->put || !group.store->get)
+    return invalid_argument("several processes need a store with put and get to find each other");
+  std::unique_ptr<Processes> out(new Processes);
+  out->rank_ = group.rank;
+  COLLET_ASSIGN(out->timeout_ms_, timeout_of(group));
+  std::string prefix;
+  COLLET_TRY(out->meet(backend, group, prefix));
+  COLLET_TRY(out->check_alike());
+  for (uint32_t r = 0; r < out->size(); ++r)
+    for (GlobalDevice d : out->processes_[r].devices) {
+      d.process = r;
+      out->devices_.push_back(std::move(d));
+    }
+  if (group.size > 1) COLLET_TRY(out->connect(group, prefix));
+  return out;
+}
+
+// Puts the description of this process into the store and reads the others'.
+Status Processes::meet(const Backend& backend, const collet_processes& group, std::string& prefix) {
+  processes_.resize(group.size);
+  Process& self = processes_[rank_];
+  self.host = host_name();
+  self.boot = boot_number();
+  self.pid = static_cast<uint64_t>(getpid());
+  self.library = collet_version();
+  self.backend = backend.name();
+  self.backend_version = backend.version();
+  for (const DeviceFacts& facts : backend.devices()) {
+    GlobalDevice& d = self.devices.emplace_back();
+    d.device = static_cast<uint32_t>(self.devices.size() - 1);
+    d.kind = facts.kind;
+    std::copy(std::begin(facts.coordinates), std::end(facts.coordinates), d.coordinates);
+  }
+  const collet_store& store = *group.store;
+  const std::string bytes = write(self);
+  // The keys of an earlier group that used this store are taken in all of its processes, so all go on to the next number.
+  for (int number = 0;; ++number) {
+    prefix = "collet/" + std::to_string(number) + "/";
+    collet_error error{};
+    const collet_status status =
+        store.put(store.user, (prefix + std::to_string(rank_)).c_str(), bytes.data(), bytes.size(), &error);
+    if (status == COLLET_OK) break;
+    if (status != COLLET_ALREADY_EXISTS || number == kMostGroups)
+      return from_c(status, error, "the store of the processes, put");
+  }
+  for (uint32_t r = 0; r < group.size; ++r) {
+    if (r == rank_) continue;
+    std::string value;
+    collet_error error{};
+    const auto keep = [](void* out, const void* data, uint64_t size) {
+      static_cast<std::string*>(out)->assign(static_cast<const char*>(data), size);
+    };
+    const collet_status status =
+        store.get(store.user, (prefix + std::to_string(r)).c_str(), timeout_ms_, keep, &value, &error);
+    const std::string who = "process " + std::to_string(r) + " of " + std::to_string(group.size);
+    if (status == COLLET_DEADLINE_EXCEEDED)
+      return Status(Code::DeadlineExceeded, who + " has not started within " + std::to_string(timeout_ms_ / 1000.0) +
+                                                " s; process " + std::to_string(rank_) + " waits for it");
+    if (status != COLLET_OK) return from_c(status, error, who + ", the store, get");
+    if (Status read_status = read(value, processes_[r]); !read_status.ok()) return read_status.with_prefix(who + ": ");
+  }
+  return ok_status();
+}
+
+Status Processes::check_alike() const {
+  const Process& first = processes_[0];
+  for (uint32_t r = 1; r < size(); ++r) {
+    const Process& p = processes_[r];
+    const auto differ = [&](const char* what, const std::string& one, const std::string& other) {
+      return failed_precondition("unlike processes: " + name(r) + " has " + what + " '" + other + "', " + name(0) +
+                                 " has '" + one + "'");
+    };
+    if (p.library != first.library) return differ("Collet", first.library, p.library);
+    if (p.backend != first.backend) return differ("the backend", first.backend, p.backend);
+    if (p.backend_version != first.backend_version)
+      return differ("the backend's version", first.backend_version, p.backend_version);
+    for (const GlobalDevice& d : p.devices)
+      if (!first.devices.empty() && d.kind != first.devices[0].kind)
+        return differ("a device of kind", first.devices[0].kind, d.kind);
+  }
+  return ok_status();
+}
+
+std::string Processes::default_address() const {
+  const std::string& boot = processes_[0].boot;
+  const bool one_host = !boot.empty() && std::all_of(processes_.begin(), processes_.end(), [&](const Process& p) {
+    return p.boot == boot && p.host == processes_[0].host;
+  });
+  return one_host ? "127.0.0.1" : processes_[rank_].host;
+}
+
+Status Processes::connect(const collet_processes& group, const std::string& prefix) {
+  const std::string transport = chosen(group.transport, "COLLET_TRANSPORT", "gloo");
+  const std::string address = chosen(group.address, "COLLET_TRANSPORT_ADDRESS", default_address());
+  COLLET_ASSIGN(table_, load_transport(transport));
+  const std::string own_keys = prefix + transport + "/";
+  const collet_transport_options options = {
+      sizeof(collet_transport_options), rank_, size(), timeout_ms_, group.store, own_keys.c_str(), address.c_str()};
+  collet_error error{};
+  const Calling calling("transport.open", transport);
+  const collet_status status = table_->open(&options, &transport_, &error);
+  if (status != COLLET_OK) {
+    transport_ = nullptr;
+    return from_c(status, error, "transport '" + transport + "' at '" + address + "', open");
+  }
+  // One message from each process says that it has connected to all: before that, none may go on and end.
+  std::vector<char> out(size()), in(size());
+  std::vector<collet_message> sends, receives;
+  for (uint32_t r = 0; r < size(); ++r) {
+    if (r == rank_) continue;
+    sends.push_back({r, 0, 0, &out[r], 1});
+    receives.push_back({r, 0, 0, &in[r], 1});
+  }
+  return exchange(sends, receives, [](uint32_t) { return ok_status(); }, "joining the processes");
+}
+
+Processes::~Processes() {
+  if (transport_) table_->close(transport_);
+}
+
+std::string Processes::name(uint32_t process) const {
+  const Process& p = processes_[process];
+  return "process " + std::to_string(process) + " (host '" + p.host + "', pid " + std::to_string(p.pid) + ")";
+}
+
+uint64_t Processes::next_launch(std::span<const uint32_t> processes) {
+  const std::lock_guard lock(mutex_);
+  return launches_[{processes.begin(), processes.end()}]++;
+}
+
+Status Processes::exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
+                           const std::function<Status(uint32_t)>& received, const std::string& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return lost_.with_prefix(what + ": the processes lost each other before: ");
+  }
+  struct State {
+    const std::function<Status(uint32_t)>* received;
+    Status outcome;
+  } state{&received, {}};
+  const auto forward = [](void* user, uint32_t index) -> int32_t {
+    auto& s = *static_cast<State*>(user);
+    s.outcome = (*s.received)(index);
+    return s.outcome.ok() ? 0 : 1;
+  };
+  uint32_t process = rank_;
+  collet_error error{};
+  const collet_status status =
+      table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
+                       static_cast<uint32_t>(receives.size()), timeout_ms_, forward, &state, &process, &error);
+  if (!state.outcome.ok()) return state.outcome;
+  if (status == COLLET_OK) return ok_status();
+  const std::string other = process < size() ? name(process) : "another process";
+  const bool late = status == COLLET_DEADLINE_EXCEEDED;
+  Status outcome(late ? Code::DeadlineExceeded : static_cast<Code>(status),
+                 what + (late ? ": no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + other
+                              : ": lost " + other + ": " + error.message));
+  const std::lock_guard lock(mutex_);
+  if (lost_.ok() && late) lost_ = outcome;
+  return outcome;
+}
+
+void Processes::post(const collet_message& message) {
+  collet_error ignored{};
+  table_->post(transport_, &message, &ignored);
+}
+
+}  // namespace collet::runtime

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/processes.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "sdk/runtime/backend.h"
+
+/// \file
+/// The processes of a group, from the side of one of them: what devices they have, and the messages between them.
+
+namespace collet::runtime {
+
+/// A device of a group of processes.
+struct GlobalDevice {
+  uint32_t process = 0;
+  uint32_t device = 0;  ///< its number in that process
+  std::string kind;
+  int32_t coordinates[4] = {};
+};
+
+/// A process's membership in a group. Thread-safe.
+class Processes {
+ public:
+  /// Exchanges descriptions with the other processes through the store, and connects to them. FAILED_PRECONDITION names
+  /// a process with another version of Collet, backend or kind of device; DEADLINE_EXCEEDED names one that is missing.
+  static Expected<std::unique_ptr<Processes>> join(const Backend& backend, const collet_processes& group);
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return static_cast<uint32_t>(processes_.size()); }
+  /// All devices: those of process 0 first, then those of process 1, and so on.
+  std::span<const GlobalDevice> devices() const { return devices_; }
+  /// Returns the process as messages name it: "process 1 (host 'a', pid 17)".
+  std::string name(uint32_t process) const;
+
+  /// Returns the number of the next program that these processes start together. The numbers agree if all of them start
+  /// their common programs in the same order.
+  uint64_t next_launch(std::span<const uint32_t> processes);
+
+  /// Sends and receives messages as collet_transport does. `received` gets the index of each message that has been
+  /// received; an error that it returns ends the exchange. `what` says what waits, for error messages.
+  Status exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
+                  const std::function<Status(uint32_t)>& received, const std::string& what);
+  /// Sends a message of which a copy is made, without waiting. Errors are ignored: it tells of another one.
+  void post(const collet_message& message);
+
+ private:
+  struct Process {
+    std::string host, boot;  // name of the host, and a number that only processes on the same host share
+    uint64_t pid = 0;
+    std::string library, backend, backend_version;
+    std::vector<GlobalDevice> devices;
+  };
+
+  Processes() = default;
+  Status meet(const Backend& backend, const collet_processes& group, std::string& prefix);
+  Status check_alike() const;
+  Status connect(const collet_processes& group, const std::string& prefix);
+  std::string default_address() const;
+  static std::string write(const Process& process);
+  static Status read(std::string_view bytes, Process& out);
+
+  uint32_t rank_ = 0;
+  uint32_t timeout_ms_ = 0;
+  std::vector<Process> processes_;
+  std::vector<GlobalDevice> devices_;
+  const collet_transport* table_ = nullptr;  // null in a group of one process
+  void* transport_ = nullptr;
+  std::mutex mutex_;  // guards the following members
+  std::map<std::vector<uint32_t>, uint64_t> launches_;
+  Status lost_;  // the error after which the transport carries no more messages
+};
+
+}  // namespace collet::runtime

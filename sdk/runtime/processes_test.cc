@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests programs whose participants are in several processes. Each test starts the processes itself, by fork before any
+// thread exists; a process reports its failures through its exit code and what it writes to stderr.
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <collet/folder_store.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "sdk/runtime/testing/programs.h"
+#include "sdk/runtime/testing/session.h"
+
+namespace collet::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+/// One process of a group, with a client that has joined the others.
+class Member : public Session {
+ public:
+  Member(const std::string& folder, uint32_t number, uint32_t count)
+      : rank(number), size(count), store_(folder, number) {}
+
+  /// Opens a client and joins the group; null if that fails, and `failure` says why.
+  ClientPtr join(const std::string& backend = "interpreter", uint32_t devices = 1, uint32_t timeout_ms = 20000) {
+    const bool named = backend == "cpu" || backend == "interpreter";
+    ClientPtr client = open(named ? backend : test_backend(backend), named ? "none" : "interpreter", nullptr, devices);
+    if (!client) return client;
+    collet_processes group{};
+    group.struct_size = sizeof group;
+    group.rank = rank;
+    group.size = size;
+    group.timeout_ms = timeout_ms;
+    group.store = store_.store();
+    collet_error error{};
+    failure.code = collet_client_join(client.get(), &group, &error);
+    failure.message = failure.code == COLLET_OK ? "" : error.message;
+    if (failure.code != COLLET_OK) client.reset();
+    return client;
+  }
+
+  /// Uploads argument x of each of this process's `devices`: element i of participant p's is 100 p + i.
+  std::vector<BufferPtr> arguments(collet_client* client, uint32_t devices, uint32_t first, int64_t elements = 8) {
+    std::vector<BufferPtr> out;
+    for (uint32_t d = 0; d < devices; ++d) {
+      std::vector<int32_t> x(static_cast<size_t>(elements));
+      std::iota(x.begin(), x.end(), static_cast<int32_t>(100 * (first + d)));
+      out.push_back(upload(client, {COLLET_TYPE_S32, 1, &elements}, x.data(), d));
+    }
+    return out;
+  }
+
+  /// Runs a program with one result and returns the results of the participants of this process.
+  std::vector<std::vector<int32_t>> results(collet_executable* e, const std::vector<BufferPtr>& in) {
+    std::vector<std::vector<int32_t>> out;
+    for (const BufferPtr& buffer : run(e, in)) {
+      out.push_back(download<int32_t>(buffer));
+      if (failure.code != COLLET_OK) return {};
+    }
+    return out;
+  }
+
+  const uint32_t rank, size;
+
+ private:
+  FolderStore store_;
+};
+
+class ProcessesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "collet_processes_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    for (const pid_t process : processes_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// Starts the processes; `body` runs in each.
+  void start(uint32_t size, const std::function<void(Member&)>& body) {
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      const pid_t process = fork();
+      ASSERT_GE(process, 0);
+      if (process > 0) {
+        processes_.push_back(process);
+        continue;
+      }
+      {
+        Member member(folder_, rank, size);
+        body(member);
+      }
+      std::fflush(nullptr);
+      _exit(HasFailure() ? 1 : 0);
+    }
+  }
+
+  /// Waits for a process; it must have ended without a failure of the test within so many seconds.
+  void expect_good(uint32_t rank, int seconds = 30) {
+    const auto end = Clock::now() + std::chrono::seconds(seconds);
+    int status = 0;
+    pid_t done = 0;
+    while ((done = waitpid(processes_[rank], &status, WNOHANG)) == 0 && Clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_EQ(done, processes_[rank]) << "process " << rank << " hangs";
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "process " << rank << " failed, status " << status;
+  }
+  /// Runs `body` in so many processes, which must succeed.
+  void run_in(uint32_t size, const std::function<void(Member&)>& body) {
+    start(size, body);
+    for (uint32_t rank = 0; rank < size; ++rank) expect_good(rank);
+  }
+
+  std::string folder_;
+  std::vector<pid_t> processes_;
+};
+
+constexpr char kHeader[] = "HloModule m, replica_count=4\n";
+
+std::string program(const std::string& entry, const std::string& header = kHeader) {
+  return header + combiner("sum", "add", "s32") + "ENTRY e {\n  x = s32[8] parameter(0)\n  " + entry + "\n}";
+}
+
+// Runs the program with four participants in two processes of two devices each, and compares with one process.
+void compare(Member& member, const std::string& backend, const std::string& text) {
+  SCOPED_TRACE(text);
+  const ClientPtr client = member.join(backend, 2);
+  ASSERT_TRUE(client) << member.failure.message;
+  const ExecutablePtr e = member.compile(client.get(), text);
+  ASSERT_TRUE(e) << member.failure.message;
+  EXPECT_EQ(Session::facts(e.get()).participants, 4u);
+  EXPECT_EQ(Session::facts(e.get()).local_participants, 2u);
+  const auto out = member.results(e.get(), member.arguments(client.get(), 2, 2 * member.rank));
+  ASSERT_EQ(out.size(), 2u) << member.failure.message;
+  Session one;
+  const ClientPtr alone = one.open("interpreter", "none", nullptr, 4);
+  ASSERT_TRUE(alone) << one.failure.message;
+  const ExecutablePtr whole = one.compile(alone.get(), text);
+  ASSERT_TRUE(whole) << one.failure.message;
+  const auto results = one.run(whole.get(), member.arguments(alone.get(), 4, 0));
+  ASSERT_EQ(results.size(), 4u) << one.failure.message;
+  for (uint32_t d = 0; d < 2; ++d) EXPECT_EQ(out[d], one.download<int32_t>(results[2 * member.rank + d]));
+}
+
+struct Case {
+  const char* name;
+  std::string text;
+};
+
+class EachCollective : public ProcessesTest, public ::testing::WithParamInterface<Case> {
+ protected:
+  void check(const std::string& backend) {
+    run_in(2, [&](Member& member) { compare(member, backend, GetParam().text); });
+  }
+};
+
+TEST_P(EachCollective, GivesWhatOneProcessGives) {
+  check("interpreter");
+}
+TEST_P(EachCollective, GivesWhatOneProcessGivesOnADeviceThatOnlyHasMemory) {
+  check("memory_only");
+}
+TEST_P(EachCollective, GivesWhatOneProcessGivesOnQueues) {
+  check("queued");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Processes, EachCollective,
+    ::testing::Values(
+        Case{"AllReduce", program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum")},
+        Case{"AllReduceOfGroupsWithinAProcess",
+             program("ROOT y = s32[8] all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=sum")},
+        Case{"AllReduceOfGroupsAcross",
+             program("ROOT y = s32[8] all-reduce(x), replica_groups={{3,0},{1,2}}, to_apply=sum")},
+        Case{"AllReduceOfUnequalGroups",
+             program("ROOT y = s32[8] all-reduce(x), replica_groups={{0,2,3},{1}}, to_apply=sum")},
+        Case{"AllReduceOfPartitions",
+             program("ROOT y = s32[8] all-reduce(x), channel_id=1, replica_groups={{0,1},{2,3}}, "
+                     "use_global_device_ids=true, to_apply=sum",
+                     "HloModule m, replica_count=2, num_partitions=2\n")},
+        Case{"AllGather", program("g = s32[32] all-gather(x), replica_groups={}, dimensions={0}\n"
+                                  "  ROOT y = s32[32] add(g, g)")},
+        Case{"ReduceScatter",
+             program("ROOT y = s32[2] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=sum")},
+        Case{"AllToAll", program("ROOT y = s32[8] all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={0}")},
+        Case{"Permute",
+             program("ROOT y = s32[8] collective-permute(x), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")},
+        Case{"PermuteOfSome", program("ROOT y = s32[8] collective-permute(x), source_target_pairs={{0,3},{2,1}}")},
+        Case{"Broadcast", program("ROOT y = s32[8] collective-broadcast(x), replica_groups={{2,0,1,3}}")},
+        Case{"ReplicaId", program("r = u32[] replica-id()\n  s = s32[] convert(r)\n"
+                                  "  b = s32[8] broadcast(s), dimensions={}\n  ROOT y = s32[8] multiply(b, x)")},
+        Case{"Loop", std::string(kHeader) + combiner("sum", "add", "s32") +
+                         loop_computations(3, "y = s32[8] all-reduce(x), replica_groups={{0,2},{1,3}}, to_apply=sum",
+                                           "s32[8]") +
+                         R"(ENTRY e {
+  x = s32[8] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], s32[8]) tuple(zero, x)
+  w = (s32[], s32[8]) while(t), condition=cond, body=body
+  ROOT y = s32[8] get-tuple-element(w), index=1
+})"}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+TEST_F(ProcessesTest, DevicesAreThoseOfAllProcesses) {
+  run_in(3, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", member.rank + 1);
+    ASSERT_TRUE(client) << member.failure.message;
+    std::vector<std::pair<uint32_t, uint32_t>> found;
+    collet_global_device device{};
+    device.struct_size = sizeof device;
+    collet_error error{};
+    for (uint32_t i = 0; collet_client_global_device_get(client.get(), i, &device, &error) == COLLET_OK; ++i)
+      found.emplace_back(device.process, device.device);
+    EXPECT_EQ(error.code, COLLET_OUT_OF_RANGE);
+    EXPECT_EQ(found, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}}));
+  });
+}
+
+// The operands are too large for the first message.
+TEST_F(ProcessesTest, LargeArraysAreExchanged) {
+  run_in(2, [](Member& member) {
+    constexpr int64_t kElements = 1 << 18;
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string shape = "s32[" + std::to_string(kElements) + "]";
+    const ExecutablePtr e = member.compile(
+        client.get(), "HloModule m, replica_count=2\n" + combiner("sum", "add", "s32") + "ENTRY e {\n  x = " + shape +
+                          " parameter(0)\n  ROOT y = " + shape + " all-reduce(x), replica_groups={}, to_apply=sum\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank, kElements));
+    ASSERT_EQ(out.size(), 1u) << member.failure.message;
+    for (int32_t i = 0; i < kElements; ++i) ASSERT_EQ(out[0][static_cast<size_t>(i)], 100 + 2 * i);
+  });
+}
+
+// Two threads run programs on different devices at the same time, and do not meet each other's messages.
+TEST_F(ProcessesTest, ThreadsExchangeAtTheSameTime) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 2);
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string text = "HloModule m, replica_count=2\n" + combiner("sum", "add", "s32") + R"(ENTRY e {
+  x = s32[8] parameter(0)
+  ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum
+})";
+    const ModulePtr module = member.read(text);
+    // The order of launches is that of the calls, so these come first; the threads wait for the results.
+    constexpr int kRuns = 20;
+    std::vector<std::vector<BufferPtr>> results[2];
+    ExecutablePtr programs[2];
+    for (uint32_t d = 0; d < 2; ++d) {
+      const uint32_t assignment[] = {d, 2 + (1 - d)};
+      collet_compile_request request{};
+      request.assignment = assignment;
+      request.assignment_count = 2;
+      programs[d] = member.compile(client.get(), module.get(), request);
+      ASSERT_TRUE(programs[d]) << member.failure.message;
+    }
+    const int64_t dims[] = {8};
+    for (int i = 0; i < kRuns; ++i)
+      for (uint32_t d = 0; d < 2; ++d) {
+        const uint32_t device = member.rank == 0 ? d : 1 - d;
+        std::vector<BufferPtr> in;
+        const std::vector<int32_t> x(8, static_cast<int32_t>(1000 * d + static_cast<uint32_t>(i)));
+        in.push_back(member.upload(client.get(), {COLLET_TYPE_S32, 1, dims}, x.data(), device));
+        results[d].push_back(member.run(programs[d].get(), in));
+        ASSERT_EQ(results[d].back().size(), 1u) << member.failure.message;
+      }
+    std::vector<std::thread> threads;
+    for (uint32_t d = 0; d < 2; ++d)
+      threads.emplace_back([&, d] {
+        Session session;
+        for (int i = 0; i < kRuns; ++i) {
+          const auto out = session.download<int32_t>(results[d][static_cast<size_t>(i)][0]);
+          EXPECT_EQ(session.failure.code, COLLET_OK) << session.failure.message;
+          EXPECT_EQ(out, std::vector<int32_t>(8, 2 * static_cast<int32_t>(1000 * d + static_cast<uint32_t>(i))));
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+constexpr char kTwo[] = "HloModule m, replica_count=2\n";
+
+TEST_F(ProcessesTest, OtherProgramIsNamed) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string name = member.rank == 0 ? "HloModule first" : "HloModule second";
+    const std::string entry = member.rank == 0 ? "z = s32[8] add(x, x)" : "z = s32[8] multiply(x, x)";
+    const ExecutablePtr e = member.compile(
+        client.get(), program(entry + "\n  ROOT y = s32[8] all-reduce(z), replica_groups={}, to_apply=sum",
+                              name + ", replica_count=2\n"));
+    ASSERT_TRUE(e) << member.failure.message;
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_NE(member.failure.code, COLLET_OK);
+    EXPECT_THAT(member.failure.message, HasSubstr(member.rank == 0 ? "process 1" : "process 0"));
+    EXPECT_THAT(member.failure.message, HasSubstr("'first'"));
+    EXPECT_THAT(member.failure.message, HasSubstr("'second'"));
+  });
+}
+
+TEST_F(ProcessesTest, KilledProcessIsNamed) {
+  start(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1, 20000);
+    ASSERT_TRUE(client) << member.failure.message;
+    const ExecutablePtr e =
+        member.compile(client.get(), program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", kTwo));
+    ASSERT_TRUE(e) << member.failure.message;
+    ASSERT_EQ(member.results(e.get(), member.arguments(client.get(), 1, member.rank)).size(), 1u);
+    if (member.rank == 1) raise(SIGKILL);
+    const auto begin = Clock::now();
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_EQ(member.failure.code, COLLET_UNAVAILABLE);
+    EXPECT_THAT(member.failure.message, HasSubstr("lost process 1"));
+    EXPECT_THAT(member.failure.message, HasSubstr("all-reduce"));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));  // at once, not after the limit
+  });
+  expect_good(0);
+}
+
+TEST_F(ProcessesTest, StoppedProcessIsNamedAfterTheLimit) {
+  start(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1, 1000);
+    ASSERT_TRUE(client) << member.failure.message;
+    const ExecutablePtr e =
+        member.compile(client.get(), program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", kTwo));
+    ASSERT_TRUE(e) << member.failure.message;
+    if (member.rank == 1) raise(SIGSTOP);
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_EQ(member.failure.code, COLLET_DEADLINE_EXCEEDED);
+    EXPECT_THAT(member.failure.message, HasSubstr("from process 1"));
+    EXPECT_THAT(member.failure.message, HasSubstr("all-reduce"));
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));  // fails at once
+    EXPECT_EQ(member.failure.code, COLLET_DEADLINE_EXCEEDED);
+  });
+  expect_good(0, 10);
+}
+
+// An argument fails in process 1, so the program cannot run there; process 0 hears of it.
+TEST_F(ProcessesTest, FailureOfAnotherProcessIsTold) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const ExecutablePtr e =
+        member.compile(client.get(), program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", kTwo));
+    ASSERT_TRUE(e) << member.failure.message;
+    const int64_t dims[] = {8};
+    const collet_array_type type = {COLLET_TYPE_S32, 1, dims};
+    std::vector<BufferPtr> in = member.arguments(client.get(), 1, member.rank);
+    if (member.rank == 1) {
+      collet_buffer* promised = nullptr;
+      ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &type, &promised, nullptr), COLLET_OK);
+      in[0].reset(promised);
+      collet_buffer_fail(promised, COLLET_DATA_LOSS, "the disk is gone", nullptr);
+    }
+    member.results(e.get(), in);
+    if (member.rank == 0) {
+      EXPECT_EQ(member.failure.code, COLLET_DATA_LOSS);
+      EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
+    }
+    EXPECT_THAT(member.failure.message, HasSubstr("the disk is gone"));
+    // The processes still have each other.
+    const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_EQ(out.size(), 1u) << member.failure.message;
+  });
+}
+
+TEST_F(ProcessesTest, MissingProcessIsNamed) {
+  start(1, [](Member& first) {
+    Member member(std::filesystem::temp_directory_path() / "collet_processes_nobody", first.rank, 2);
+    EXPECT_FALSE(member.join("interpreter", 1, 300));
+    EXPECT_NE(member.failure.code, COLLET_OK);
+  });
+  expect_good(0);
+  processes_.clear();
+  start(1, [this](Member& first) {
+    Member member(folder_, first.rank, 2);
+    EXPECT_FALSE(member.join("interpreter", 1, 300));
+    EXPECT_EQ(member.failure.code, COLLET_DEADLINE_EXCEEDED);
+    EXPECT_THAT(member.failure.message, HasSubstr("process 1 of 2"));
+  });
+  expect_good(0);
+}
+
+TEST_F(ProcessesTest, UnlikeProcessesAreRefused) {
+  run_in(2, [](Member& member) {
+    EXPECT_FALSE(member.join(member.rank == 0 ? "interpreter" : "memory_only"));
+    EXPECT_EQ(member.failure.code, COLLET_FAILED_PRECONDITION);
+    EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
+    EXPECT_THAT(member.failure.message, HasSubstr("'interpreter'"));
+  });
+}
+
+TEST_F(ProcessesTest, ProgramOfOneProcessNeedsNoOther) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 2);
+    ASSERT_TRUE(client) << member.failure.message;
+    if (member.rank == 1) return;
+    const ExecutablePtr e =
+        member.compile(client.get(), program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", kTwo));
+    ASSERT_TRUE(e) << member.failure.message;
+    EXPECT_EQ(member.results(e.get(), member.arguments(client.get(), 2, 0)).size(), 2u) << member.failure.message;
+  });
+}
+
+TEST_F(ProcessesTest, AssignmentsAreChecked) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const ModulePtr module = member.read(program("ROOT y = s32[8] negate(x)", "HloModule m\n"));
+    const auto compile_on = [&](uint32_t device) {
+      collet_compile_request request{};
+      request.assignment = &device;
+      request.assignment_count = 1;
+      return member.compile(client.get(), module.get(), request);
+    };
+    EXPECT_TRUE(compile_on(member.rank)) << member.failure.message;
+    EXPECT_FALSE(compile_on(1 - member.rank));
+    EXPECT_THAT(member.failure.message, HasSubstr("no participant"));
+    EXPECT_FALSE(compile_on(2));
+    EXPECT_THAT(member.failure.message, HasSubstr("device 2"));
+  });
+}
+
+}  // namespace
+}  // namespace collet::testing
