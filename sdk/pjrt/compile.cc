@@ -79,7 +79,6 @@ PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
     for (uint32_t i = 0; i < participants; ++i)
       options.assignment.push_back(static_cast<uint32_t>(devices[i]->description.id));
   }
-  bool any_own = false;
   std::vector<bool> taken(client.devices.size());
   for (const uint32_t device : options.assignment) {
     if (device >= client.devices.size())
@@ -87,12 +86,17 @@ PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
                               std::to_string(client.devices.size()));
     if (taken[device]) return invalid_argument("two participants are assigned to device " + std::to_string(device));
     taken[device] = true;
-    any_own |= client.devices[device]->is_own;
   }
-  if (!any_own)
-    return invalid_argument("the program has no participant in process " + std::to_string(client.settings.process) +
-                            ", which is to compile it");
   return nullptr;
+}
+
+// Returns the assignment with which libcollet compiles. A process without a participant does not run the program, but
+// compiles it to know its arguments and results, as if its first device took part.
+std::vector<uint32_t> assignment_here(const PJRT_Client& client, const CompileOptions& options) {
+  std::vector<uint32_t> out = options.assignment;
+  if (std::none_of(out.begin(), out.end(), [&](uint32_t d) { return client.devices[d]->is_own; }))
+    out[0] = static_cast<uint32_t>(client.own_devices[0]->description.id);
+  return out;
 }
 
 PJRT_NamedValue cost(const char* name, double value) {
@@ -143,15 +147,17 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
     c.logical_ids.push_back(static_cast<int>(i / c.options.partitions));
     c.logical_ids.push_back(static_cast<int>(i % c.options.partitions));
   }
-  const std::string& kind = c.devices[0]->default_memory->kind;
+  const PJRT_Device& one = c.devices.empty() ? *c.client->own_devices[0] : *c.devices[0];
+  const std::string& kind = one.default_memory->kind;
   for (uint32_t i = 0; i < facts.result_count; ++i) {
     const uint32_t space = collet_executable_result_space(c.handle, i);
+    if (space >= one.owned.size()) return make_error(PJRT_Error_Code_INTERNAL, "a result in no memory of its device");
     for (PJRT_Device* d : c.devices) {
       if (space >= d->owned.size()) return make_error(PJRT_Error_Code_INTERNAL, "a result in no memory of its device");
       c.output_memories.push_back(d->owned[space].get());
     }
-    c.output_kinds.push_back(c.output_memories.back()->kind.c_str());
-    c.output_kind_sizes.push_back(c.output_memories.back()->kind.size());
+    c.output_kinds.push_back(one.owned[space]->kind.c_str());
+    c.output_kind_sizes.push_back(one.owned[space]->kind.size());
     const collet_array_type type = collet_executable_result(c.handle, i);
     c.output_types.push_back(from_collet(type.element));
     c.output_dims.insert(c.output_dims.end(), type.dims, type.dims + type.rank);
@@ -199,8 +205,9 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
   request.struct_size = sizeof request;
   request.replica_count = c->options.replicas;
   request.partition_count = c->options.partitions;
-  request.assignment_count = static_cast<uint32_t>(c->options.assignment.size());
-  request.assignment = c->options.assignment.data();
+  const std::vector<uint32_t> assignment = assignment_here(client, c->options);
+  request.assignment_count = static_cast<uint32_t>(assignment.size());
+  request.assignment = assignment.data();
   request.partition = c->options.partition;
   const HostFunctions functions = host_functions();
   request.host_functions = functions.list.data();

@@ -55,7 +55,7 @@ struct Compiled {
   std::vector<const char*> parameter_shardings, output_shardings;  ///< empty if the program was not partitioned
   std::vector<size_t> parameter_sharding_sizes, output_sharding_sizes;
   std::vector<PJRT_Device*> devices;  ///< of the participants in this process
-  std::vector<int> logical_ids;  ///< pairs of replica and partition
+  std::vector<int> logical_ids;       ///< pairs of replica and partition
   std::vector<PJRT_NamedValue> costs;
 
   Compiled() = default;

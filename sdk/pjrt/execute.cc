@@ -37,10 +37,10 @@ PJRT_Error* check(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Exe
   if (args.num_devices != c.devices.size())
     return invalid_argument("the program runs on " + std::to_string(c.devices.size()) + " devices, not on " +
                             std::to_string(args.num_devices));
-  if (args.num_args != c.arguments)
+  if (args.num_devices > 0 && args.num_args != c.arguments)
     return invalid_argument("the program takes " + std::to_string(c.arguments) + " arguments; " +
                             std::to_string(args.num_args) + " were given");
-  if (args.execute_device && args.execute_device != c.devices[0])
+  if (args.execute_device && (c.devices.empty() || args.execute_device != c.devices[0]))
     return unimplemented("the program was compiled for another device than it is to run on");
   if (options.num_send_ops || options.num_recv_ops) return unimplemented("host send and receive");
   return nullptr;
@@ -165,6 +165,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   if (args.options) options = copy_of(*args.options);
   COLLET_PJRT_CHECK(check(args, options, c));
   const size_t devices = args.num_devices, results = c.output_types.size();
+  if (devices == 0) return nullptr;  // all participants are in other processes
 
   List<collet_buffer*> arguments(devices * c.arguments), made(devices * results);
   for (size_t d = 0; d < devices; ++d)

@@ -67,8 +67,9 @@ PJRT_Error* join_processes(PJRT_Client& client, const PJRT_Client_Create_Args& a
     return invalid_argument("option node_id is " + std::to_string(s.process) + "; it is below num_nodes, " +
                             std::to_string(s.processes));
   if (!args.kv_get_callback || !args.kv_put_callback)
-    return failed_precondition("the option num_nodes says " + std::to_string(s.processes) +
-                               " processes, but the caller passes no key-value store through which they find each other");
+    return failed_precondition(
+        "the option num_nodes says " + std::to_string(s.processes) +
+        " processes, but the caller passes no key-value store through which they find each other");
   PJRT_Client_Create_Args caller = args;
   const collet_store store = {sizeof(collet_store), 0, &caller, put, get};
   collet_processes group{};
