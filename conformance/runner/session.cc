@@ -155,6 +155,10 @@ Expected<std::unique_ptr<Session>> Session::open(const BackendChoice& choice) {
   if (code != COLLET_OK) return from_c(code, error, "backend " + choice.name);
   auto session = std::make_unique<Session>();
   session->client_.reset(client);
+  if (choice.processes) {
+    const collet_status joined = collet_client_join(client, choice.processes, &error);
+    if (joined != COLLET_OK) return from_c(joined, error, "join");
+  }
   return session;
 }
 
@@ -210,7 +214,7 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   program.client_ = client_.get();
   program.executable_.reset(executable);
   COLLET_ASSIGN(const collet_executable_facts facts, program.facts());
-  program.participants_ = std::max(facts.participants, 1u);
+  program.participants_ = std::max(facts.local_participants, 1u);
   for (uint32_t i = 0; i < facts.argument_count; ++i) {
     program.arguments_.push_back(shape_of(collet_executable_argument(executable, i)));
   }

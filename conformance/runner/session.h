@@ -41,6 +41,8 @@ struct BackendChoice {
   std::vector<std::pair<std::string, std::string>> options = {};  ///< options that are specific to the backend
   std::string target = {};  ///< hardware to compile for if it is not present; empty: the present hardware
   uint32_t devices = 0;     ///< number of devices, if the backend can create that many; 0: its default
+  /// Null, or the group of processes that the client joins; lives during Session::open.
+  const collet_processes* processes = nullptr;
 };
 
 /// Options of reading and compiling a program.
@@ -75,7 +77,7 @@ class Program {
   Uses uses() const;
 
   /// Copies arguments to the devices on which the program expects them. They may be used several times. All
-  /// participants get the same arguments.
+  /// participants get the same arguments. In a group of processes, participants are those of this process.
   Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
   /// Runs once and waits; the arguments stay valid. Returns the results of all participants, one participant after
   /// another.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/inputs.h"
 #include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/processes.h"
 #include "sdk/tool/support/task.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/support/trace.h"
@@ -42,6 +44,7 @@ struct Options {
   std::vector<std::string> inputs;
   BackendChoice backend;
   ElidedChoice elided;
+  ProcessChoice processes;
   bool explain = false;
   unsigned repeat = 1;
   double timeout = 0;
@@ -60,7 +63,8 @@ struct Outcome {
   std::string explanation;  // readable text, or JSON
   std::string backend;
   conformance::Agreement agreement;
-  bool only_compiled = false;  ///< true if the target's hardware is not present
+  uint32_t first_participant = 0;  ///< of this process
+  bool only_compiled = false;      ///< true if the target's hardware is not present
 
   double median() const {
     std::vector<double> sorted = seconds;
@@ -114,7 +118,8 @@ std::string output_line(const std::string& number, const Literal& value) {
 std::string output_name(const Outcome& outcome, size_t i) {
   const size_t each = std::max<size_t>(outcome.facts.result_count, 1);
   const bool several = outcome.facts.participants > 1;
-  return fmt::format("{}{}", i % each, several ? fmt::format(" of participant {}", i / each) : "");
+  return fmt::format("{}{}", i % each,
+                     several ? fmt::format(" of participant {}", outcome.first_participant + i / each) : "");
 }
 
 // The arguments are copied to the device once; each run returns new results.
@@ -150,7 +155,11 @@ Status compare_with(const Options& options, const std::string& text, const std::
   ProgramOptions how = program_options(options);
   how.dump_to.clear();
   COLLET_ASSIGN(const Program program, session->compile(text, how));
-  COLLET_ASSIGN(const std::vector<Literal> outputs, program.run(inputs));
+  COLLET_ASSIGN(std::vector<Literal> outputs, program.run(inputs));
+  if (options.processes.is_member()) {  // keeps the outputs of this process's participants
+    const auto first = outputs.begin() + static_cast<int64_t>(outcome.first_participant) * outcome.facts.result_count;
+    outputs = std::vector<Literal>(first, first + static_cast<int64_t>(outcome.outputs.size()));
+  }
   outcome.agreement = conformance::agrees_with_index(outputs, outcome.outputs);
   return ok_status();
 }
@@ -164,6 +173,8 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session.compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
+  if (options.processes.is_member())
+    outcome.first_participant = static_cast<uint32_t>(options.processes.number) * info.device_count;
   if (options.explain) {
     COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
   }
@@ -199,7 +210,10 @@ std::string as_json(const Options& options, const Outcome& outcome) {
   std::string out;
   JsonWriter json(out);
   const collet_executable_facts& facts = outcome.facts;
-  json.begin_object().field("program", options.file).field("backend", outcome.backend).key("outputs").begin_array();
+  json.begin_object().field("program", options.file).field("backend", outcome.backend);
+  if (options.processes.is_member())
+    json.field("process", options.processes.number).field("first_participant", outcome.first_participant);
+  json.key("outputs").begin_array();
   for (const Literal& value : outcome.outputs) {
     const Summary s = summarize(value);
     json.begin_object().field("shape", value.shape().to_string()).field("min", s.least).field("max", s.largest);
@@ -271,6 +285,14 @@ int run(Options options) {
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
   if (!options.backend.target.empty() && !(options.output.empty() && options.compare.empty()))
     return report(kUsage, "run: with --target nothing runs, so there is nothing for --output or --compare");
+  if (const Status status = check_processes(options.processes); !status.ok())
+    return report(kUsage, "run: " + status.message());
+  if (options.processes.starts_others()) {
+    if (options.file == "-") return report(kUsage, "run: several processes cannot read the program from stdin");
+    return start_processes(options.processes);
+  }
+  for (std::string* name : {&options.output, &options.dump_to, &options.trace, &options.json})
+    *name = options.processes.own_file(*name);
   if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
   const auto trace = options.trace.empty() ? nullptr : std::make_unique<Trace>();
   begin_task(fmt::format("reading '{}'", options.file));
@@ -285,6 +307,11 @@ int run(Options options) {
     backend.options.emplace_back("schedules", *schedules);
   }
   begin_task("opening " + options.backend.name);
+  std::optional<Group> group;
+  if (options.processes.is_member()) {
+    group.emplace(options.processes);
+    backend.processes = group->get();
+  }
   const Expected<std::unique_ptr<Session>> session = Session::open(backend);
   if (!session.ok()) return report_unopened(session.status());
   const Expected<Outcome> outcome = execute(options, *text, **session);
@@ -312,6 +339,7 @@ Examples:
   collet run model.hlo --backend ./libacme.so --explain
   collet run model.hlo --inputs x.bin y.bin --output results
   collet run model.hlo --inputs random:7 --repeat 100 --compare interpreter
+  collet run replicas.hlo --processes 2 --devices 2 --compare interpreter
   collet opt model.hlo --pipeline prepare | collet run -)";
 
 }  // namespace
@@ -345,6 +373,10 @@ Action add_run(CLI::App& verb) {
       ->type_name("FILE");
   add_number_option(verb, "--repeat", options->repeat, "Run it so many times and show the median time", 1u,
                     1000000000u);
+  add_number_option(verb, "--devices", options->backend.devices,
+                    "Open so many devices, in each process, if the backend can make them; 0: its own choice", 0u,
+                    4096u);
+  add_process_options(verb, options->processes);
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
       ->type_name("BACKEND");
   verb.add_option("--trace", options->trace,

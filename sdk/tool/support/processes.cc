@@ -83,8 +83,8 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out, c
 // Returns the exit code of a process that has ended; says how it ended if a signal ended it.
 int exit_code(unsigned number, int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  report(kRuntime, fmt::format("process {} was ended by signal {} ({})", number, WTERMSIG(status),
-                               strsignal(WTERMSIG(status))));
+  report(kRuntime,
+         fmt::format("process {} was ended by signal {} ({})", number, WTERMSIG(status), strsignal(WTERMSIG(status))));
   return kRuntime;
 }
 
@@ -103,14 +103,16 @@ Group::Group(const ProcessChoice& choice) : store_(choice.store, static_cast<uin
 }
 
 void add_process_options(CLI::App& verb, ProcessChoice& choice) {
-  add_number_option(verb, "--processes", choice.count,
-                    "Start so many processes, over which the participants are spread; each writes its own files, NAME.0, "
-                    "NAME.1 ...",
-                    1u, kMostProcesses);
+  add_number_option(
+      verb, "--processes", choice.count,
+      "Start so many processes, over which the participants are spread; each writes its own files, NAME.0, "
+      "NAME.1 ...",
+      1u, kMostProcesses);
   verb.add_option("--process", choice.number, "This is process N of --processes, which something else starts")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
-  verb.add_option("--store", choice.store, "With --process: an empty folder through which the processes find each other")
+  verb.add_option("--store", choice.store,
+                  "With --process: an empty folder through which the processes find each other")
       ->type_name("DIR");
 }
 
@@ -132,7 +134,9 @@ int start_processes(const ProcessChoice& choice) {
   const std::string store = folder.path() + "/store";
   std::error_code ignored;
   fs::create_directory(store, ignored);
-  const auto file = [&](const char* kind, unsigned number) { return fmt::format("{}/{}.{}", folder.path(), kind, number); };
+  const auto file = [&](const char* kind, unsigned number) {
+    return fmt::format("{}/{}.{}", folder.path(), kind, number);
+  };
   std::vector<pid_t> processes;
   int code = kDone;
   for (unsigned number = 0; number < choice.count; ++number) {
