@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include "hlo/base/no_memory.h"
 #include "sdk/tool/support/crash.h"
 #include "sdk/tool/support/help.h"
+#include "sdk/tool/support/installation.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/task.h"
 #include "sdk/tool/support/terminal.h"
@@ -57,12 +59,23 @@ int finish(int code) {
   return report(kRuntime, "stdout cannot be written" + why);
 }
 
+int print_folder(const std::filesystem::path& folder) {
+  if (folder.empty())
+    return report(kRuntime, "there is no such folder beside this program: it was moved away from its installation");
+  std::fputs((folder.string() + "\n").c_str(), stdout);
+  return kDone;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Collet runs XLA's programs on any accelerator that has a backend.", "collet");
   app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", std::string("collet ") + collet_version(), "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
+  bool print_prefix = false, print_cmake_dir = false;
+  CLI::Option* const prefix_flag = app.add_flag("--prefix", print_prefix, "Print Collet's folder and exit");
+  app.add_flag("--cmake-dir", print_cmake_dir, "Print CMake's folder, for -DCMAKE_PREFIX_PATH=, and exit")
+      ->excludes(prefix_flag);
   app.footer(kFooter);
   app.failure_message([](const CLI::App* where, const CLI::Error& error) {
     const auto verbs = where->get_subcommands();
@@ -85,6 +98,10 @@ int run(int argc, char** argv) {
     const int code = app.exit(error, out, std::cerr);
     std::fputs(out.str().c_str(), stdout);
     return finish(code == 0 ? kDone : kUsage);
+  }
+  if (print_prefix || print_cmake_dir) {
+    if (!app.get_subcommands().empty()) return report(kUsage, "--prefix and --cmake-dir go with no verb");
+    return finish(print_folder(print_prefix ? prefix() : config_folder()));
   }
   for (const auto& [verb, action] : actions) {
     if (!verb->parsed()) continue;

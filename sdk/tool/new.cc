@@ -17,6 +17,7 @@
 #include "hlo/base/json.h"
 #include "hlo/base/shell.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/installation.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -276,24 +277,10 @@ std::string filled(std::string text, const std::string& name) {
   return text;
 }
 
-// The folder in which this tool is installed, or the build folder that contains it.
-fs::path prefix() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : self.parent_path().parent_path();
-}
-
 // Returns the value for -DCollet_DIR=; empty if CMake finds the package by itself.
-std::string config_folder() {
+std::string collet_dir() {
   const fs::path root = prefix();
-  if (root == "/usr" || root == "/usr/local") return "";
-  std::error_code error;
-  if (fs::exists(root / "ColletConfig.cmake", error)) return root.string();
-  for (const char* lib : {"lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"}) {
-    const fs::path folder = root / lib / "cmake" / "Collet";
-    if (fs::exists(folder / "ColletConfig.cmake", error)) return folder.string();
-  }
-  return "";
+  return root == "/usr" || root == "/usr/local" ? "" : config_folder().string();
 }
 
 // The files of a project: contents by path.
@@ -338,7 +325,7 @@ Status write_project(const Project& project, const fs::path& folder) {
 }
 
 void print_next(const Options& options, const fs::path& folder, const std::string& library) {
-  const std::string build = shell_word((folder / "build").string()), config = config_folder();
+  const std::string build = shell_word((folder / "build").string()), config = collet_dir();
   const std::string where = config.empty() ? "" : " -DCollet_DIR=" + shell_word(config);
   const char* const what =
       options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
@@ -375,7 +362,7 @@ int make_backend(const Options& options) {
   JsonWriter json(text);
   json.begin_object();
   json.field("name", options.name).field("style", options.style).field("folder", folder.string());
-  json.field("library", library).field("collet_dir", config_folder()).key("files").begin_array();
+  json.field("library", library).field("collet_dir", collet_dir()).key("files").begin_array();
   for (const auto& [path, contents] : *project) json.value(path);
   json.end_array().end_object();
   const Status status = write_file(options.json, text + "\n");

@@ -138,6 +138,17 @@ TEST(Command, Version) {
   EXPECT_TRUE(ran.out.starts_with("collet 0.")) << ran.out;
 }
 
+TEST(Command, FoldersOfTheInstallation) {
+  const Ran prefix = collet("--prefix"), cmake = collet("--cmake-dir");
+  ASSERT_EQ(prefix.code, 0) << prefix.err;
+  ASSERT_EQ(cmake.code, 0) << cmake.err;
+  const auto line = [](const std::string& out) { return out.substr(0, out.find('\n')); };
+  EXPECT_TRUE(std::filesystem::exists(line(prefix.out) + "/bin/collet")) << prefix.out;
+  EXPECT_TRUE(std::filesystem::exists(line(cmake.out) + "/ColletConfig.cmake")) << cmake.out;
+  EXPECT_EQ(collet("--prefix --cmake-dir").code, 2);
+  EXPECT_EQ(collet("--prefix run sdk/tool/tests/data/add.hlo").code, 2);
+}
+
 TEST(Run, WritesOutputsAndTheirManifest) {
   const Folder folder;
   const float x[] = {1, 2, 3}, y[] = {0.5, -2, 10};
