@@ -26,6 +26,8 @@ set(COLLET_TRANSPORTS_OUTPUT_DIR "${PROJECT_BINARY_DIR}/lib/collet/transports")
 set(COLLET_INSTALL_TRANSPORTS_DIR "${CMAKE_INSTALL_LIBDIR}/collet/transports")
 set(COLLET_INSTALL_BACKENDS_DIR "${CMAKE_INSTALL_LIBDIR}/collet/backends")
 set(COLLET_INSTALL_SHARE_DIR "${CMAKE_INSTALL_DATADIR}/collet")
+set(COLLET_INSTALL_DOC_DIR "${CMAKE_INSTALL_DATADIR}/doc/collet")
+set(COLLET_INSTALL_LIBRARIES_DIR "${CMAKE_INSTALL_LIBDIR}/collet/libraries")  # of others, in packages
 
 set(COLLET_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wcast-qual -Wundef)
 set(COLLET_CXX_WARNINGS -Wnon-virtual-dtor -Woverloaded-virtual)

@@ -9,8 +9,14 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 
 if(TARGET collet)
-  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  collet_runpath(collet "${CMAKE_INSTALL_LIBDIR}" RUNPATH "$ORIGIN")  # finds libraries that a wheel puts into the same folder
+  # The file has the name that programs look for, because wheels hold no links.
+  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION_MAJOR} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set(runpath "$ORIGIN")  # finds libraries that a frontend's wheel puts into the same folder
+  if(COLLET_PORTABLE)
+    file(RELATIVE_PATH libraries "/${CMAKE_INSTALL_LIBDIR}" "/${COLLET_INSTALL_LIBRARIES_DIR}")
+    list(APPEND runpath "$ORIGIN/${libraries}")
+  endif()
+  collet_runpath(collet "${CMAKE_INSTALL_LIBDIR}" RUNPATH ${runpath})
   target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
   collet_check(NAME exports_libcollet LABELS abi
                COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")
@@ -19,6 +25,9 @@ endif()
 if(TARGET collet_tool)
   set_target_properties(collet_tool PROPERTIES OUTPUT_NAME collet)
   set(runpath "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # of the build tree and of the install tree
+  if(COLLET_PORTABLE)
+    list(APPEND runpath "$ORIGIN/../${COLLET_INSTALL_LIBRARIES_DIR}")
+  endif()
   list(REMOVE_DUPLICATES runpath)
   collet_runpath(collet_tool "${CMAKE_INSTALL_BINDIR}" RUNPATH ${runpath})
   install(TARGETS collet_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

@@ -2,7 +2,8 @@
 
 find_package(LLVM 19.1 CONFIG QUIET)  # 19.1 is the only minor version that LLVM 19 has
 option(COLLET_WITH_LLVM "Build sdk/codegen and the backends that need LLVM 19" ${LLVM_FOUND})
-option(COLLET_STATIC_LLVM "Link LLVM into what needs it, for plugins that run without libLLVM.so" OFF)
+option(COLLET_PORTABLE "Build what packages hold: files that need the C and C++ libraries alone, with licences and an SBOM" OFF)
+option(COLLET_STATIC_LLVM "Link LLVM into what needs it, for plugins that run without libLLVM.so" ${COLLET_PORTABLE})
 # The OpenBLAS that several threads may call at the same time (the build with threads), and the archive of Fortran's
 # library that it needs.
 find_library(COLLET_OPENBLAS NAMES libopenblas.a NO_DEFAULT_PATH
@@ -26,8 +27,15 @@ if(COLLET_WITH_LLVM AND NOT LLVM_FOUND)
   message(FATAL_ERROR "COLLET_WITH_LLVM is on, but LLVM 19 was not found (Debian: llvm-19-dev)")
 endif()
 
+if(COLLET_PORTABLE AND COLLET_WITH_LLVM AND NOT COLLET_STATIC_LLVM)
+  message(FATAL_ERROR "COLLET_PORTABLE is on and COLLET_STATIC_LLVM off: the backends would need libLLVM.so")
+endif()
 find_package(Boost 1.81 REQUIRED)
+# collet::fmt: the library, or its headers alone, for which there is no library to ship.
 find_package(fmt REQUIRED)
+add_library(collet_fmt INTERFACE)
+add_library(collet::fmt ALIAS collet_fmt)
+target_link_libraries(collet_fmt INTERFACE $<IF:$<BOOL:${COLLET_PORTABLE}>,fmt::fmt-header-only,fmt::fmt>)
 find_package(CLI11 REQUIRED)
 find_package(Protobuf REQUIRED)  # protobuf-lite and protoc, used only by hlo/proto
 find_package(Threads REQUIRED)
@@ -44,6 +52,13 @@ add_library(collet_mpfr INTERFACE)
 add_library(collet::mpfr ALIAS collet_mpfr)
 target_include_directories(collet_mpfr SYSTEM INTERFACE "${COLLET_MPFR_INCLUDE_DIR}")
 target_link_libraries(collet_mpfr INTERFACE "${COLLET_MPFR_LIBRARY}")
+# MPFR and GMP are under the LGPL: whoever gets a package must be able to replace them, so they stay libraries of their own.
+# libmpfr has no RUNPATH by which it would find the shipped libgmp, so the program names that too.
+if(COLLET_PORTABLE)
+  find_library(COLLET_GMP_LIBRARY gmp REQUIRED)
+  mark_as_advanced(COLLET_GMP_LIBRARY)
+  target_link_options(collet_mpfr INTERFACE "-Wl,--push-state,--no-as-needed,${COLLET_GMP_LIBRARY},--pop-state")
+endif()
 
 # collet::llvm: LLVM's headers (as system headers, to suppress their warnings) and its shared library, or those of its
 # archives that the host needs; unused sections and symbols are removed.
@@ -59,6 +74,16 @@ if(COLLET_WITH_LLVM)
     if("NVPTX" IN_LIST LLVM_TARGETS_TO_BUILD)  # used by the gpu backend
       list(APPEND llvm_components NVPTX)
       target_compile_definitions(collet_llvm INTERFACE COLLET_NVPTX_TARGET)
+    endif()
+    # Used by `collet compile` and by backends of other machines. Wheels of frontends have no use for them, but the same build.
+    set(COLLET_LLVM_TARGETS)
+    if(COLLET_PORTABLE)
+      foreach(target IN ITEMS AArch64 RISCV)
+        if("${target}" IN_LIST LLVM_TARGETS_TO_BUILD)
+          list(APPEND llvm_components ${target})
+          list(APPEND COLLET_LLVM_TARGETS ${target})
+        endif()
+      endforeach()
     endif()
     llvm_map_components_to_libnames(llvm_libraries ${llvm_components})
     # Libraries that LLVM itself depends on are linked statically, too, if there are archives of them.

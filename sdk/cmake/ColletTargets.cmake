@@ -90,9 +90,15 @@ endfunction()
 # pads the RUNPATHs that it changes at installation with empty elements, which stand for the working folder of whoever runs
 # the program: its libraries would be loaded from there. Therefore these targets are linked with their final RUNPATH. LINKED: in
 # the build tree, folders of libraries outside of the project are found too; at installation the whole RUNPATH is removed.
+# In builds for packages the linker writes what it takes from where, from which sbom.py tells what is shipped.
 function(collet_runpath target folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "LINKED" "" "RUNPATH")
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_RUNPATH}")
+  if(COLLET_PORTABLE)
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/link_maps")
+    target_link_options(${target} PRIVATE "-Wl,-Map=${PROJECT_BINARY_DIR}/link_maps/${target}.map")
+    set_property(GLOBAL APPEND PROPERTY COLLET_SHIPPED "${target}=${folder}/$<TARGET_FILE_NAME:${target}>")
+  endif()
   if(arg_LINKED)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/$<TARGET_FILE_NAME:${target}>\")")

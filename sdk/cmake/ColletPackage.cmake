@@ -1,0 +1,39 @@
+# What packages need beyond the installation, where COLLET_PORTABLE is on: the shared libraries that a system may lack, the
+# guides, the licences of what is linked in, and the SBOM.
+if(NOT COLLET_PORTABLE)
+  return()
+endif()
+if(NOT CMAKE_GENERATOR MATCHES "Ninja")
+  message(FATAL_ERROR "COLLET_PORTABLE needs the generator Ninja, which can tell the headers that were compiled in")
+endif()
+
+# Installs a shared library under the name that programs look for.
+function(collet_bundle library)
+  file(REAL_PATH "${library}" file)
+  execute_process(COMMAND "${CMAKE_READELF}" -d "${file}" OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT dynamic MATCHES "\\(SONAME\\)[^\n]*\\[([^]]+)\\]")
+    message(FATAL_ERROR "${file} has no SONAME: it cannot be put into a package")
+  endif()
+  set(copy "${PROJECT_BINARY_DIR}/${COLLET_INSTALL_LIBRARIES_DIR}/${CMAKE_MATCH_1}")
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/${COLLET_INSTALL_LIBRARIES_DIR}")
+  file(COPY_FILE "${file}" "${copy}" ONLY_IF_DIFFERENT)
+  install(PROGRAMS "${copy}" DESTINATION "${COLLET_INSTALL_LIBRARIES_DIR}")
+  set_property(GLOBAL APPEND PROPERTY COLLET_BUNDLED "${file}=${COLLET_INSTALL_LIBRARIES_DIR}/${CMAKE_MATCH_1}")
+endfunction()
+collet_bundle("${Protobuf_LITE_LIBRARY}")  # Debian's archive of it cannot be linked into a library
+collet_bundle("${COLLET_MPFR_LIBRARY}")
+collet_bundle("${COLLET_GMP_LIBRARY}")
+
+file(GLOB guides "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/*.svg" "${PROJECT_SOURCE_DIR}/docs/*.json")
+install(FILES ${guides} "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${COLLET_INSTALL_DOC_DIR}")
+
+# The SBOM is made at installation, when everything is linked.
+get_property(shipped GLOBAL PROPERTY COLLET_SHIPPED)
+get_property(bundled GLOBAL PROPERTY COLLET_BUNDLED)
+list(JOIN shipped "\n" shipped)
+list(JOIN bundled "\n" bundled)
+file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/shipped.txt" CONTENT "${shipped}\n")
+file(WRITE "${PROJECT_BINARY_DIR}/bundled.txt" "${bundled}\n")
+install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/sdk/cmake/sbom.py\"
+  --build \"${PROJECT_BINARY_DIR}\" --ninja \"${CMAKE_MAKE_PROGRAM}\" --readelf \"${CMAKE_READELF}\" --version \"${PROJECT_VERSION}\"
+  --installed \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" --output \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${COLLET_INSTALL_DOC_DIR}\")")
