@@ -43,6 +43,12 @@ file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/collet")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/templates" "${PROJECT_BINARY_DIR}/share/collet/templates" SYMBOLIC)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/pjrt/python" "${PROJECT_BINARY_DIR}/share/collet/python" SYMBOLIC)
 
+# The Python module, at the same place in the build tree.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/python/collet" DESTINATION "${CMAKE_INSTALL_LIBDIR}/collet/python"
+        FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/lib/collet/python")
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/python/collet" "${PROJECT_BINARY_DIR}/lib/collet/python/collet" SYMBOLIC)
+
 if(TARGET collet_codegen_core)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/codegen/include/collet" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
