@@ -1,5 +1,6 @@
 # What packages need beyond the installation, where COLLET_PORTABLE is on: the shared libraries that a system may lack, the
-# guides, the licences of what is linked in, and the SBOM.
+# guides, the licences of what is linked in, and the SBOM. CPack makes a .deb and an archive of it;
+# sdk/python/sdk_wheel.py makes the wheel.
 if(NOT COLLET_PORTABLE)
   return()
 endif()
@@ -37,3 +38,27 @@ file(WRITE "${PROJECT_BINARY_DIR}/bundled.txt" "${bundled}\n")
 install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/sdk/cmake/sbom.py\"
   --build \"${PROJECT_BINARY_DIR}\" --ninja \"${CMAKE_MAKE_PROGRAM}\" --readelf \"${CMAKE_READELF}\" --version \"${PROJECT_VERSION}\"
   --installed \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" --output \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${COLLET_INSTALL_DOC_DIR}\")")
+
+set(CPACK_PACKAGE_NAME collet)
+set(CPACK_PACKAGE_VENDOR "The Collet authors")
+set(CPACK_PACKAGE_CONTACT "The Collet authors <authors@collet.invalid>")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/sdk/cmake/package_files.cmake")
+string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" system)
+set(CPACK_ARCHIVE_FILE_NAME "collet-${PROJECT_VERSION}-${system}")
+set(CPACK_PACKAGE_FILE_NAME "${CPACK_ARCHIVE_FILE_NAME}")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGING_INSTALL_PREFIX /usr)  # package_files.cmake relies on it
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/lib"
+    "${PROJECT_BINARY_DIR}/${COLLET_INSTALL_LIBRARIES_DIR}")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "cmake, g++, python3")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Collet reads HLO and StableHLO, compiles them for a vendor's backend and runs them.
+The package has the tool, the libraries, the headers, templates of backends, the
+conformance suite, and the cpu, gpu and interpreter backends, with LLVM in them.")
+set(CPACK_GENERATOR "TGZ;DEB")
+include(CPack)

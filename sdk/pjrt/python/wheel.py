@@ -8,10 +8,12 @@ platform "acme", with the cpu backend as the fallback.
 import argparse
 import base64
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import time
 import typing
 import zipfile
 
@@ -182,6 +184,17 @@ def contents(options):
         yield f"{frontend.plugins}/lib{package}.so", library(options.build, f"libcollet_{options.frontend}.so").read_bytes()
 
 
+def licence_files(root, info):
+    """Yields (name in the wheel, bytes) of the licences of what is linked in and of the SBOM, which an installation of a build with
+    COLLET_PORTABLE has."""
+    folder = root / "share/doc/collet"
+    for path in sorted([folder / "LICENSE", *folder.glob("licenses/*.txt")]):
+        if path.is_file():
+            yield f"{info}/licenses/{path.name}", path.read_bytes()
+    if (folder / "sbom.spdx.json").is_file():
+        yield f"{info}/sboms/collet.spdx.json", (folder / "sbom.spdx.json").read_bytes()
+
+
 def descriptions(options):
     """Yields (name in dist-info, text) of the files that pip reads."""
     frontend = FRONTENDS[options.frontend]
@@ -196,14 +209,17 @@ def descriptions(options):
         yield "entry_points.txt", "\n".join(points)
 
 
-def pack(wheel, files, record_name):
-    """Writes `files` and their record; equal files give a wheel with equal bytes."""
+def pack(wheel, files, record_name, programs=()):
+    """Writes `files` and their record; equal files and an equal SOURCE_DATE_EPOCH give a wheel with equal bytes. `programs` are the
+    names of those that can be run."""
     record = []
+    # The oldest time of an archive is the beginning of 1980.
+    date = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH") or 1577836800), 315532800))[:6]
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(name, data):
-            entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            entry = zipfile.ZipInfo(name, date)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o100755 if name in programs else 0o100644) << 16
             archive.writestr(entry, data)
 
         for name, data in files:
@@ -248,7 +264,8 @@ def main():
     options = read_options()
     stem = f"{re.sub('[-_.]+', '_', options.distribution)}-{options.version}"
     info = f"{stem}.dist-info"
-    files = [*contents(options), *((f"{info}/{name}", text.encode()) for name, text in descriptions(options))]
+    files = [*contents(options), *((f"{info}/{name}", text.encode()) for name, text in descriptions(options)),
+             *licence_files(options.build, info)]
     options.output.mkdir(parents=True, exist_ok=True)
     wheel = options.output / f"{stem}-{options.tag}.whl"
     pack(wheel, files, f"{info}/RECORD")

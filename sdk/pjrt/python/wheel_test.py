@@ -94,6 +94,16 @@ class WheelTest(unittest.TestCase):
             self.assertIn("-DCOLLET_STATIC_LLVM=ON", message)
             self.assertNotIn("FALLBACK", message)
 
+    def test_licences_of_an_installation_for_packages(self):
+        for name, text in (("LICENSE", "own"), ("licenses/zlib.txt", "of zlib"), ("sbom.spdx.json", "{}")):
+            path = self.folder / "share/doc/collet" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.assertEqual(dict(wheel.licence_files(self.folder, "x.dist-info")),
+                         {"x.dist-info/licenses/LICENSE": b"own", "x.dist-info/licenses/zlib.txt": b"of zlib",
+                          "x.dist-info/sboms/collet.spdx.json": b"{}"})
+        self.assertEqual(list(wheel.licence_files(self.folder / "nowhere", "x")), [])
+
     def test_the_tag_names_the_machine(self):
         for number, name in ((62, "x86_64"), (183, "aarch64")):
             path = self.folder / "library.so"

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""try_package.py FILE: tries a package of the SDK as its user would, in a new folder whose name has a space.
+
+A wheel is installed by pip into a new environment, without an index; an archive is unpacked; a .deb too, after apt has said that
+what it depends on can be had. Then a backend is made by `collet new`, built on the package alone, tested and judged; a program that
+embeds the runtime is built by CMake and by pkg-config; and a program is run by the Python module.
+"""
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+
+PYTHON = """import array, collet, sys
+with collet.Client("cpu") as client:
+    add = client.compile("HloModule m\\nENTRY e {\\n  x = f32[2] parameter(0)\\n  ROOT y = f32[2] add(x, x)\\n}")
+    assert add(array.array("f", [1, 2]))[0].tolist() == [2, 4]
+assert str(collet.prefix()) == sys.argv[1], collet.prefix()
+"""
+
+
+def clean_environment(**more):
+    """Returns the environment without what would lead to another Collet or other modules."""
+    hidden = ("COLLET_", "PYTHON", "LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "PKG_CONFIG")
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | more
+
+
+def run(*command, **more):
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, env=clean_environment(**more))
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}\nexit code {done.returncode}")
+    return done.stdout
+
+
+def unpack(package, folder):
+    """Returns the tool, the Python that finds the module, and the environment that it needs."""
+    if package.suffix == ".whl":
+        venv.create(folder / "venv", with_pip=True)
+        python = folder / "venv/bin/python"
+        run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", package)
+        if auditwheel := shutil.which("auditwheel"):
+            told = " ".join(run(auditwheel, "show", package).split())
+            tag = package.stem.rsplit("-", 1)[1]
+            if f'platform tag: "{tag}"' not in told:
+                sys.exit(f"auditwheel does not say that {tag} is the tag:\n{told}")
+        else:
+            print("try_package: auditwheel is not installed: the tag is what sdk_wheel.py has found", file=sys.stderr)
+        return folder / "venv/bin/collet", python, {}
+    if package.suffix == ".deb":
+        if shutil.which("apt-get"):
+            run("apt-get", "install", "--simulate", "--no-install-recommends", package)
+        run("dpkg-deb", "--extract", package, folder / "root")
+        return folder / "root/usr/bin/collet", sys.executable, {"PYTHONPATH": str(folder / "root/usr/lib/python3/dist-packages")}
+    run("tar", "-xf", package, "-C", folder)
+    [root] = folder.iterdir()
+    return root / "bin/collet", sys.executable, {"PYTHONPATH": str(root / "lib/collet/python")}
+
+
+def check_backend(tool, folder, cmake_dir):
+    project = folder / "acme project"
+    run(tool, "new", "acme", "--out", project)
+    run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={cmake_dir}")
+    run("cmake", "--build", project / "build")
+    run("ctest", "--test-dir", project / "build", "--output-on-failure", "--no-tests=error")
+    report = folder / "report.json"
+    run(tool, "conform", "--backend", project / "build/libcollet_backend_acme.so", "--filter", "add/f32/*", "--json", report)
+    found = json.loads(report.read_text())
+    if found["verdict"] != "conforms" or not found["cases"]:
+        sys.exit(f"the new backend does not conform: {found['verdict']}, {len(found['cases'])} cases")
+    return len(found["cases"])
+
+
+def check_embedding(prefix, folder, cmake_dir):
+    source = folder / "embed"
+    shutil.copytree(prefix / "share/collet/templates/examples/embed", source)
+    run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={cmake_dir}")
+    run("cmake", "--build", source / "build")
+    programs = [source / "build/embed_c"]
+    if shutil.which("pkg-config"):
+        # It writes paths with spaces as a shell reads them.
+        flags = run("pkg-config", "--cflags", "--libs", "collet", PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
+        programs.append(source / "by_pkg_config")
+        run("cc", source / "embed.c", "-o", programs[-1], *shlex.split(flags))
+    for program in programs:
+        for backend in ("interpreter", "cpu"):
+            run(program, backend, LD_LIBRARY_PATH=str(prefix / "lib"))
+    return len(programs)
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if len(sys.argv) == 2 else 2
+    package = pathlib.Path(sys.argv[1]).resolve()
+    if not package.is_file():
+        sys.exit(f"try_package.py: there is no {package}")
+    with tempfile.TemporaryDirectory(prefix="collet user ") as name:
+        folder = pathlib.Path(name).resolve() / "collet package"
+        folder.mkdir()
+        tool, python, environment = unpack(package, folder)
+        prefix, cmake_dir = (pathlib.Path(run(tool, option).rstrip("\n")) for option in ("--prefix", "--cmake-dir"))
+        if not prefix.is_relative_to(folder):
+            sys.exit(f"{tool} says that it is installed in {prefix}")
+        cases = check_backend(tool, folder, cmake_dir)
+        programs = check_embedding(prefix, folder, cmake_dir)
+        run(python, "-c", PYTHON, prefix, **environment)
+        run(python, "-m", "collet", "opt", "--list-passes", **environment)
+        megabytes = package.stat().st_size / 1e6
+        print(f"{package.name}: {megabytes:.1f} MB; a new backend passes {cases} cases, {programs} programs embed the runtime, "
+              "the Python module runs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
