@@ -165,7 +165,7 @@ Status Processes::meet(const Backend& backend, const collet_processes& group, st
   self.host = host_name();
   self.boot = boot_number();
   self.pid = static_cast<uint64_t>(getpid());
-  self.library = collet_version();
+  self.library = COLLET_VERSION_TEXT;
   self.backend = backend.name();
   self.backend_version = backend.version();
   for (const DeviceFacts& facts : backend.devices()) {
