@@ -91,8 +91,9 @@ TEST_P(Together, LongBodiesAndCheapOnes_AreComputedVectorByVector) {
   const Target target = machine_of(GetParam());
   std::string body = "outer i0: 1000\n%0 = load f32 b0[i0]\n";
   const std::string cheap = body + "%1 = multiply f32 %0, %0\nstore b1[i0], %1\n";
-  for (int i = 1; i <= 9; ++i) body += "%" + std::to_string(i) + " = tanh f32 %" + std::to_string(i - 1) + "\n";
-  EXPECT_EQ(together(kernel_of(GetParam(), body + "store b1[i0], %9\n"), target), 1);
+  const int last = target.tuning.functions_together + 1;
+  for (int i = 1; i <= last; ++i) body += "%" + std::to_string(i) + " = tanh f32 %" + std::to_string(i - 1) + "\n";
+  EXPECT_EQ(together(kernel_of(GetParam(), body + "store b1[i0], %" + std::to_string(last) + "\n"), target), 1);
   EXPECT_EQ(together(kernel_of(GetParam(), cheap), target), 1);
 }
 
