@@ -15,8 +15,6 @@ namespace {
 
 constexpr size_t kMostLoops = 64;
 constexpr int kMostLanes = 4096;
-/// Most bytes of accumulators on the stack: threads may have small ones.
-constexpr int64_t kMostStripBytes = 128 << 10;
 
 using Types = std::vector<uint32_t>;
 
@@ -547,7 +545,7 @@ bool Verifier::kinds_of_loops() {
       return false;
     int64_t bytes = 0;  // of an iteration: a sum has an accumulator, the sum of blocks, and their rounding errors
     for (const Reduction& r : k_.reductions) bytes += 3 * compute_bytes(r.types[0]);
-    if (!check(loop.strip <= kMostStripBytes / std::max<int64_t>(bytes, 1),
+    if (!check(loop.strip <= kMostStackBytes / std::max<int64_t>(bytes, 1),
                "the accumulators of a strip are too large"))
       return false;
     switch (loop.kind) {

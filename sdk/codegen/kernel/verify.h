@@ -3,9 +3,14 @@
 
 #include <collet/codegen/status.h>
 
+#include <cstdint>
+
 #include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
+
+/// Most bytes of a kernel's arrays on the stack, which hold kept rows or the accumulators of a strip: callers promise 256 KiB.
+inline constexpr int64_t kMostStackBytes = 128 << 10;
 
 /// Checks the rules on which schedules, emitters and the evaluator rely. Returns INVALID_ARGUMENT with the rule that is broken and
 /// the expression, reduction or store that breaks it. The rules are: numbers of buffers, loops, expressions and reductions are in

@@ -126,9 +126,8 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
 
 void LoadedProgram::run(const Steps& steps, const Run& with) {
   for (const Step& step : steps) {
-    // Of loops and branches their steps are told, unless they are one function.
-    const bool is_one = step.children.empty() || step.loop || step.kind == StepKind::kBlocks;
-    if (with.listener && is_one) {
+    // The listener hears of the steps of loops and branches, or of the one function that they are.
+    if (with.listener && (step.children.empty() || step.loop || step.kind == StepKind::kBlocks)) {
       time_step(step.name.c_str(), *with.listener, [&] { run(step, with); });
     } else {
       run(step, with);

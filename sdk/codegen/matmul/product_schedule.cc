@@ -23,6 +23,8 @@ std::string print_actions(const ProductSchedule& s) {
 }
 
 Status read_actions(std::string_view actions, ProductSchedule& out) {
+  static_assert(kMostTileRows == 14 && kMostTileVectors == 8 && kMostDepthBlock == 1024,
+                "the messages have these limits");
   ProductSchedule read;
   const auto number = [](const std::string& word, int64_t most, int64_t& to) {
     return read_number(word, "", 1, most, to);

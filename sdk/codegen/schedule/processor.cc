@@ -9,13 +9,11 @@
 
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/passes.h"
+#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {
-
-/// Most bytes of values that are kept on the stack: threads of the host may have small stacks.
-constexpr int64_t kMostKeptBytes = 128 << 10;
 
 bool is_costly(const Expr& i) {
   return is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE;
@@ -202,7 +200,7 @@ class Keeper {
       return !costly_[static_cast<size_t>(a)] || kept_[static_cast<size_t>(a)];
     });
     const int64_t row = inner_points(k_) * compute_bytes(e.type);
-    if (is_cheap || bytes_ + row > kMostKeptBytes) return false;
+    if (is_cheap || bytes_ + row > kMostStackBytes) return false;
     bytes_ += row;
     kept_[k] = true;
     return true;

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <vector>
 
+#include "sdk/tool/support/files.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
@@ -42,26 +43,6 @@ std::vector<std::string> own_arguments() {
   }
   return out;
 }
-
-// A folder that is removed with its contents.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code ignored;
-    path_ = (fs::temp_directory_path(ignored) / "collet_run_XXXXXX").string();
-    if (!mkdtemp(path_.data())) path_.clear();
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Starts a process whose output goes to two files; returns its number, or a negative error.
 pid_t start(const std::vector<std::string>& arguments, const std::string& out, const std::string& err) {

@@ -90,7 +90,6 @@ class Search {
     std::vector<std::vector<Candidate>> queues;
     for (const ListedKernel& kernel : list.kernels) {
       if (auto queue = candidates_of(kernel); !queue.empty()) queues.push_back(std::move(queue));
-      if (schedule_of_.try_emplace(kernel.key, kernel.schedule).second) first_names_[kernel.key] = kernel.names[0];
     }
     COLLET_TRY(measure_queues(std::move(queues)));
     return choose_best(list);
@@ -228,7 +227,7 @@ class Search {
       COLLET_ASSIGN(const std::vector<Literal> outputs, found->outputs());
       const conformance::Agreement agreement = conformance::agrees_with_index(expected_, outputs);
       if (!agreement.wrong.empty()) {
-        forget(schedule_of_);
+        for (const auto& [key, name] : first_of(names_)) tuned_.erase(key);
         return internal_error("the schedules are right one by one and wrong together: " + agreement.wrong);
       }
       COLLET_ASSIGN(const Comparison times, compare(*rules, *found, names_, kLonger * options_.measure_seconds));
@@ -257,10 +256,6 @@ class Search {
     return ok_status();
   }
 
-  void forget(const std::map<std::string, std::string>& keys) {
-    for (const auto& [key, schedule] : keys) tuned_.erase(key);
-  }
-
   static constexpr int kMostBegun =
       2;  ///< times that a schedule may have ended the process: the first may be another's fault
 
@@ -275,10 +270,8 @@ class Search {
   std::vector<Literal> expected_;
   KeyedSchedules chosen_;
   std::unique_ptr<Variant> base_;
-  std::map<std::string, std::string> names_;        ///< keys by the names of functions
-  std::map<std::string, double> share_;             ///< of the time, by key
-  std::map<std::string, std::string> schedule_of_;  ///< by key: the schedules of the rules
-  std::map<std::string, std::string> first_names_;
+  std::map<std::string, std::string> names_;  ///< keys by the names of functions
+  std::map<std::string, double> share_;       ///< of the time, by key
   std::set<std::string> crashed_;
   bool has_records_ = false;
   SearchResult result_;
