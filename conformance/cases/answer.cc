@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <optional>
+#include <utility>
 
 #include "conformance/cases/bounded_answer.h"
 #include "conformance/cases/exact_answer.h"
@@ -44,8 +45,11 @@ bool has_several_ops(const Module& module) {
   return count > 1;
 }
 
-Expected<std::vector<Literal>> evaluate(const Module& module, const std::vector<Literal>& inputs) {
-  COLLET_ASSIGN(const Literal result, hlo::Evaluator(module).run(inputs));
+Expected<std::vector<Literal>> evaluate(const Module& module, const std::vector<Literal>& inputs,
+                                        bool other_choices = false) {
+  hlo::EvalOptions options;
+  options.other_choices = other_choices;
+  COLLET_ASSIGN(const Literal result, hlo::Evaluator(module, options).run(inputs));
   return hlo::flatten(result);
 }
 
@@ -66,10 +70,38 @@ Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
   return wide;
 }
 
+// Sets the allowed error of a program of several ops: `ulps` at the largest magnitude, or some times what rounding
+// changed in the evaluator's own runs, `value` and `other`. Where ops magnify errors, a device that is right may be off
+// by as much as these are.
+void allow_noise(double ulps, const Literal& other, Reference& reference) {
+  constexpr double kNoise = 32;
+  const Type type = reference.value.type();
+  if (!hlo::is_float(type) && !hlo::is_complex(type)) return;
+  double most = 0, noise = 0;
+  const auto note = [&](double exact, double rounded) {
+    if (!std::isfinite(exact) || !std::isfinite(rounded)) return;
+    most = std::max(most, std::fabs(exact));
+    noise = std::max(noise, std::fabs(rounded - exact));
+  };
+  for (const Literal* rounded : {&std::as_const(reference.value), &other}) {
+    for (int64_t i = 0; i < rounded->element_count(); ++i) {
+      note(reference.exact.as_double(i), rounded->as_double(i));
+      note(reference.exact.imaginary(i), rounded->imaginary(i));
+    }
+  }
+  const double ulp = ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, most);
+  const double allowed = std::max(ulps * ulp, kNoise * noise);
+  reference.allowed = Literal::zeros(reference.exact.shape());
+  for (int64_t i = 0; i < reference.allowed.element_count(); ++i) reference.allowed.set_double(i, allowed, allowed);
+}
+
 // Adds the result before rounding. For a Sum bound also adds the result for absolute values, which is the factor of
 // gamma(n) in the error bound.
-Status add_exact(const Case& one, Answer& answer) {
-  COLLET_ASSIGN(const std::unique_ptr<Module> wide, read(one, true));
+Status add_exact(const Module& module, const Case& one, Answer& answer) {
+  Expected<std::unique_ptr<Module>> read_wide = read(one, true);
+  // A program that takes floats apart has no meaning in f64. The bound is then relative to the evaluator's result.
+  if (!read_wide.ok()) return one.bound.kind == Bound::Kind::Scaled ? ok_status() : read_wide.status();
+  const std::unique_ptr<Module> wide = *std::move(read_wide);
   const std::vector<Shape> shapes = parameter_shapes(*wide);
   std::vector<Literal> exact, absolute;
   for (size_t i = 0; i < answer.inputs.size(); ++i) {
@@ -79,6 +111,11 @@ Status add_exact(const Case& one, Answer& answer) {
   }
   COLLET_ASSIGN(const std::vector<Literal> results, evaluate(*wide, exact));
   for (size_t i = 0; i < answer.outputs.size(); ++i) answer.outputs[i].exact = results[i];
+  if (one.bound.kind == Bound::Kind::Scaled) {
+    COLLET_ASSIGN(const std::vector<Literal> others, evaluate(module, answer.inputs, true));
+    for (size_t i = 0; i < others.size(); ++i) allow_noise(one.bound.ulps, others[i], answer.outputs[i]);
+    return ok_status();
+  }
   if (one.bound.kind != Bound::Kind::Sum) return ok_status();
   COLLET_ASSIGN(const std::vector<Literal> magnitudes, evaluate(*wide, absolute));
   for (size_t i = 0; i < answer.outputs.size(); ++i) answer.outputs[i].magnitude = magnitudes[i];
@@ -249,36 +286,50 @@ void correct_by_bounds(const Module& module, bool flushes, Answer& answer) {
   answer.independent = true;
 }
 
+Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Literal> inputs, bool flushes) {
+  Answer answer;
+  answer.inputs = std::move(inputs);
+  answer.several_ops = has_several_ops(module);
+  COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(module, answer.inputs));
+  for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
+  const bool is_rounded = one.bound.kind == Bound::Kind::Sum || one.bound.exact;
+  if (one.large) {
+    if (is_rounded || one.bound.kind == Bound::Kind::Ulp) COLLET_TRY(add_exact(module, one, answer));
+    return answer;
+  }
+  correct_by_functions(module, one, answer);
+  if (answer.independent) return answer;
+  if (!is_rounded) {
+    if (std::optional<std::vector<Literal>> plain = plain_answer(module, answer.inputs)) {
+      for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
+      answer.independent = true;
+    }
+    return answer;
+  }
+  correct_by_sums(module, one, answer);
+  const bool is_known =
+      !answer.outputs.empty() && (answer.outputs[0].rest.valid() || answer.outputs[0].allowed.valid());
+  if (is_known) return answer;
+  correct_by_bounds(module, flushes, answer);
+  if (!answer.independent) COLLET_TRY(add_exact(module, one, answer));
+  return answer;
+}
+
 }  // namespace
 
 Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   COLLET_ASSIGN(const std::unique_ptr<Module> module, read(one, false));
   const std::vector<Shape> shapes = parameter_shapes(*module);
   if (shapes.size() != one.inputs.size()) return internal_error("the case has as many inputs as parameters");
-  Answer answer;
-  answer.several_ops = has_several_ops(*module);
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    answer.inputs.push_back(make_input(one.inputs[i], shapes[i], i, shapes.size(), seed, flushes));
-  }
-  COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(*module, answer.inputs));
-  for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
-  correct_by_functions(*module, one, answer);
-  if (answer.independent) return answer;
-  const bool is_rounded = one.bound.kind == Bound::Kind::Sum || one.bound.exact;
-  if (!is_rounded) {
-    if (std::optional<std::vector<Literal>> plain = plain_answer(*module, answer.inputs)) {
-      for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
-      answer.independent = true;
-    }
-    return answer;
-  }
-  correct_by_sums(*module, one, answer);
-  const bool is_known =
-      !answer.outputs.empty() && (answer.outputs[0].rest.valid() || answer.outputs[0].allowed.valid());
-  if (is_known) return answer;
-  correct_by_bounds(*module, flushes, answer);
-  if (!answer.independent) COLLET_TRY(add_exact(one, answer));
-  return answer;
+  std::vector<Literal> inputs;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    inputs.push_back(make_input(one.inputs[i], shapes[i], i, shapes.size(), seed, flushes));
+  return answer_to(*module, one, std::move(inputs), flushes);
+}
+
+Expected<Answer> answer_for(const Case& one, std::vector<Literal> inputs, bool flushes) {
+  COLLET_ASSIGN(const std::unique_ptr<Module> module, read(one, false));
+  return answer_to(*module, one, std::move(inputs), flushes);
 }
 
 std::vector<Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes) {

@@ -316,7 +316,7 @@ std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const I
 std::optional<Known> moved(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands) {
   std::vector<Known> wide;
   for (const Known* operand : operands)
-    wide.push_back(hlo::is_float(operand->value.type()) ? widened(*operand) : *operand);
+    wide.push_back(hlo::is_float(operand->value.type()) || !operand->is_exact() ? widened(*operand) : *operand);
   std::vector<const Literal*> centers, radii;
   for (const Known& operand : wide) {
     centers.push_back(&operand.value);
@@ -326,26 +326,97 @@ std::optional<Known> moved(const PlainInterpreter& interpreter, const Instructio
   changed.shape = instr.shape.with_type(Type::F64);
   auto center = plain_results(interpreter, changed, centers), radius = plain_results(interpreter, changed, radii);
   if (!center || !radius) return std::nullopt;
-  return Known{.value = std::move((*center)[0]), .radius = std::move((*radius)[0])};
+  if (instr.shape.type() != Type::PRED)
+    return Known{.value = std::move((*center)[0]), .radius = std::move((*radius)[0])};
+  Literal truth = Literal::zeros(instr.shape);
+  for (int64_t i = 0; i < truth.element_count(); ++i) truth.set_int(i, (*center)[0].as_double(i) != 0);
+  return Known{.value = std::move(truth), .radius = std::move((*radius)[0])};
 }
 
-// Computes a comparison whose result no error can change; nullopt for others.
+// Computes a comparison. An element that errors can change gets the radius 1: it may be true or false.
 std::optional<Known> compared(const Instruction& instr, const Bounded& a, const Bounded& b) {
   const auto& attrs = instr.as<hlo::CompareAttrs>();
   if (attrs.type == hlo::CompareType::TOTALORDER) return std::nullopt;
-  Literal out = Literal::zeros(instr.shape);
+  Known out{.value = Literal::zeros(instr.shape)};
   for (size_t i = 0; i < a.center.size(); ++i) {
     const double difference = a.center[i] - b.center[i], unsure = a.radius[i] + b.radius[i];
-    if (std::isnan(difference) || (unsure > 0 && std::fabs(difference) <= unsure)) return std::nullopt;
+    if (std::isnan(difference)) return std::nullopt;
+    if (unsure > 0 && std::fabs(difference) <= unsure) {
+      if (!out.radius.valid()) out.radius = Literal::zeros(Shape::array(Type::F64, instr.shape.dims()));
+      out.radius.set_double(static_cast<int64_t>(i), 1);
+    }
     using enum hlo::Direction;
     const bool less = difference < 0, equal = difference == 0;
     const hlo::Direction d = attrs.direction;
     const bool holds = equal  ? d == EQ || d == LE || d == GE
                        : less ? d == NE || d == LT || d == LE
                               : d == NE || d == GT || d == GE;
-    out.set_int(static_cast<int64_t>(i), holds);
+    out.value.set_int(static_cast<int64_t>(i), holds);
   }
-  return Known{.value = std::move(out)};
+  return out;
+}
+
+// Computes a selection by a predicate that is not known everywhere: there, either value is possible.
+std::optional<Known> selected(const Instruction& instr, KnownOperands operands) {
+  const Known& predicate = *operands[0];
+  const int64_t count = instr.shape.element_count();
+  const bool is_number = hlo::is_float(instr.shape.type());
+  if (predicate.value.element_count() != count || (!is_number && instr.shape.type() != Type::PRED)) return std::nullopt;
+  const Bounded on_true = bounded(*operands[1]), on_false = bounded(*operands[2]);
+  Bounded out;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const bool holds = predicate.value.as_int(at) != 0, is_open = predicate.radius.as_double(at) != 0;
+    const Bounded& taken = holds ? on_true : on_false;
+    double radius = taken.radius[i];
+    if (is_open) {
+      const Bounded& other = holds ? on_false : on_true;
+      const double apart = other.center[i] == taken.center[i] ? 0 : std::fabs(other.center[i] - taken.center[i]);
+      if (!std::isfinite(apart)) return std::nullopt;
+      radius = std::max(radius, apart + other.radius[i]);
+    }
+    out.center.push_back(taken.center[i]);
+    out.radius.push_back(radius);
+  }
+  if (is_number) return known(instr.shape, out);
+  Known open{.value = Literal::zeros(instr.shape),
+             .radius = Literal::zeros(Shape::array(Type::F64, instr.shape.dims()))};
+  for (int64_t i = 0; i < count; ++i) {
+    open.value.set_int(i, out.center[static_cast<size_t>(i)] != 0);
+    open.radius.set_double(i, out.radius[static_cast<size_t>(i)] != 0 ? 1 : 0);
+  }
+  return open;
+}
+
+// Computes an op on predicates that are not known everywhere: a result that does not depend on them is known.
+std::optional<Known> combined(const Instruction& instr, KnownOperands operands) {
+  const auto is_open = [&](size_t k, int64_t i) {
+    return !operands[k]->is_exact() && operands[k]->radius.as_double(i) != 0;
+  };
+  Known out{.value = Literal::zeros(instr.shape),
+            .radius = Literal::zeros(Shape::array(Type::F64, instr.shape.dims()))};
+  for (int64_t i = 0; i < instr.shape.element_count(); ++i) {
+    const bool a = operands[0]->value.as_int(i) != 0, a_open = is_open(0, i);
+    const bool b = operands.size() > 1 && operands[1]->value.as_int(i) != 0,
+               b_open = operands.size() > 1 && is_open(1, i);
+    const bool a_decides = !a_open && a == (instr.op == Op::OR), b_decides = !b_open && b == (instr.op == Op::OR);
+    switch (instr.op) {
+      case Op::NOT:
+        out.value.set_int(i, !a);
+        break;
+      case Op::AND:
+        out.value.set_int(i, a && b);
+        break;
+      case Op::OR:
+        out.value.set_int(i, a || b);
+        break;
+      default:
+        return std::nullopt;
+    }
+    const bool is_decided = instr.op != Op::NOT && (a_decides || b_decides);
+    out.radius.set_double(i, (a_open || b_open) && !is_decided ? 1 : 0);
+  }
+  return out;
 }
 
 // Computes set-dimension-size: keeps the first elements of a dimension and ignores the others.
@@ -420,11 +491,13 @@ Results bounded_results(const PlainInterpreter& interpreter, const Instruction& 
     return one(std::move(sums));
   }
   if (is_move(instr.op)) return one(moved(interpreter, instr, operands));
-  if (instr.op == Op::SELECT) return operands[0]->is_exact() ? one(moved(interpreter, instr, operands)) : std::nullopt;
+  if (instr.op == Op::SELECT)
+    return one(operands[0]->is_exact() ? moved(interpreter, instr, operands) : selected(instr, operands));
   for (const Known* operand : operands)
     if (operand->value.element_count() != instr.shape.element_count()) return std::nullopt;
   const Bounded a = bounded(*operands[0]), b = operands.size() == 2 ? bounded(*operands[1]) : Bounded{};
   if (instr.op == Op::COMPARE) return one(compared(instr, a, b));
+  if (instr.shape.type() == Type::PRED) return one(combined(instr, operands));
   if (!is_float) return std::nullopt;
   switch (instr.op) {
     case Op::CONVERT:
@@ -456,7 +529,8 @@ Reference reference_of(const Known& result, const Shape& shape) {
     const double center = result.value.as_double(i);
     out.value.set_double(i, center);
     const double radius = result.radius.as_double(i);
-    out.allowed.set_double(i, radius == 0 ? 0 : 2 * radius + ulp_at(shape.type(), center));
+    const bool is_rounded = radius != 0 && hlo::is_float(shape.type());
+    out.allowed.set_double(i, is_rounded ? 2 * radius + ulp_at(shape.type(), center) : radius);
   }
   return out;
 }

@@ -58,6 +58,10 @@ struct Case {
   Bound bound = {};
   /// The pattern of docs/patterns.md that the SDK finds in it, if any; the name then begins with it.
   std::string pattern = {};
+  /// True if exact arithmetic would take too long: the evaluator computes the expected results, and floats also in f64.
+  bool large = false;
+  /// Not empty for a case that runs a whole program (runner/program_case.h): the path of its file. `text` is then empty.
+  std::string program = {};
 };
 
 /// Collects the cases of the family files.
@@ -119,6 +123,9 @@ int64_t critical_count(Type type);
 int64_t all_count(Type type, size_t operands);
 /// Returns the number of edge values of `type` or, for two operands, of pairs of them.
 int64_t edge_count(Type type, size_t operands);
+
+/// Returns inputs for which an elementwise op is defined and not constant.
+InputSpec operand_domain(Op op, size_t operand, Type type);
 
 /// Builds HLO text: computations first, then parameters and lines of the entry.
 class Text {

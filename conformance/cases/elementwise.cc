@@ -7,6 +7,24 @@
 #include "hlo/ops/properties.h"
 
 namespace collet::conformance {
+
+InputSpec operand_domain(Op op, size_t operand, Type type) {
+  const bool integer = hlo::is_integer(type);
+  InputSpec spec;
+  if (integer) {
+    spec.low = -9;
+    spec.high = 9;
+    if (op == Op::POWER) spec = {.low = -3, .high = 4};
+    if (op == Op::SHIFT_LEFT || op == Op::SHIFT_RIGHT_ARITHMETIC || op == Op::SHIFT_RIGHT_LOGICAL) {
+      spec = {.values = operand == 0 ? Values::Large : Values::Unit, .low = 0, .high = hlo::type_info(type).bits - 1.0};
+    }
+    return spec;
+  }
+  if (op == Op::POWER) return operand == 0 ? InputSpec{.low = 0.0625, .high = 4} : InputSpec{.low = -3, .high = 3};
+  const hlo::OpProperties& properties = hlo::op_properties(op);
+  return properties.low < properties.high ? InputSpec{.low = properties.low, .high = properties.high} : spec;
+}
+
 namespace {
 
 using hlo::Family;
@@ -48,24 +66,6 @@ const std::vector<Dims>& few() {
 // True for types that are tested with every shape; the others are tested with a few shapes.
 bool is_usual(Type type) {
   return type == Type::F32 || type == Type::S32;
-}
-
-// Returns inputs for which a function is defined and not constant.
-InputSpec domain(Op op, size_t operand, Type type) {
-  const bool integer = hlo::is_integer(type);
-  InputSpec spec;
-  if (integer) {
-    spec.low = -9;
-    spec.high = 9;
-    if (op == Op::POWER) spec = {.low = -3, .high = 4};
-    if (op == Op::SHIFT_LEFT || op == Op::SHIFT_RIGHT_ARITHMETIC || op == Op::SHIFT_RIGHT_LOGICAL) {
-      spec = {.values = operand == 0 ? Values::Large : Values::Unit, .low = 0, .high = hlo::type_info(type).bits - 1.0};
-    }
-    return spec;
-  }
-  if (op == Op::POWER) return operand == 0 ? InputSpec{.low = 0.0625, .high = 4} : InputSpec{.low = -3, .high = 3};
-  const hlo::OpProperties& properties = hlo::op_properties(op);
-  return properties.low < properties.high ? InputSpec{.low = properties.low, .high = properties.high} : spec;
 }
 
 // True for complex functions whose results are in range for operands of all magnitudes, although squares of the parts
@@ -112,7 +112,7 @@ void add_one(CaseList& list, const Form& form, const Dims& dims, Values values, 
       continue;
     }
     operands += (i ? ", " : "") + text.parameter(Shape::array(form.operands[i], dims));
-    InputSpec spec = domain(form.op, i, form.operands[i]);
+    InputSpec spec = operand_domain(form.op, i, form.operands[i]);
     if (values != Values::Unit) spec.values = values;
     one.inputs.push_back(spec);
   }
@@ -233,7 +233,7 @@ void add_clamp(CaseList& list) {
     Case one{fmt::format("clamp/{}/129_scalar_bounds/unit", type_name(type)), Op::CLAMP, type, "", {}, {}};
     one.text = text.root(array, fmt::format("clamp({}, {}, {})", low, x, high));
     one.inputs = {{.values = Values::Fixed, .fixed = {hlo::is_unsigned(type) ? 2.0 : -0.5}},
-                  domain(Op::FLOOR, 1, type),
+                  operand_domain(Op::FLOOR, 1, type),
                   {.values = Values::Fixed, .fixed = {hlo::is_float(type) ? 0.75 : 5.0}}};
     list.add(std::move(one));
   }

@@ -66,7 +66,8 @@ std::optional<Known> PlainInterpreter::step(const Instruction& instr, std::span<
       return loop(instr, *operands[0]);
     case Op::CONDITIONAL:
       return branch(instr, operands);
-    case Op::CALL: {
+    case Op::CALL:
+    case Op::FUSION: {
       std::vector<Known> arguments;
       for (const Known* operand : operands) arguments.push_back(*operand);
       return run(instr.called[0], std::move(arguments));

@@ -135,7 +135,10 @@ bool judge_part(const AllowedError& judge, int64_t i, int part, double expected,
 bool judge_element(const AllowedError& judge, int64_t i, const Literal& got, Comparison& result, double& share) {
   const Literal& rounded = judge.reference.value;
   const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
-  if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // the byte must be 0 or 1
+  if (judge.type == Type::PRED) {  // the byte must be 0 or 1
+    const bool is_open = judge.reference.allowed.valid() && judge.reference.allowed.as_double(i) != 0;
+    return rounded.bytes()[i] == got.bytes()[i] || (is_open && static_cast<uint8_t>(got.bytes()[i]) <= 1);
+  }
   if (!is_float(judge.type) && !is_complex(judge.type)) {
     return rounded.as_int(i) == got.as_int(i);
   }

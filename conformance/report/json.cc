@@ -13,6 +13,8 @@ void write_case(JsonWriter& json, const ConformReport& report, const BackendChoi
   if (!one.detail.empty()) json.field("detail", one.detail);
   json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);
   json.field("fallback_ops", one.fallback_ops).field("seconds", one.seconds);
+  if (!report.from.empty() && one.run_seconds > 0) json.field("run_seconds", one.run_seconds);
+  if (one.beside_seconds > 0) json.field("beside_seconds", one.beside_seconds);
   if (one.share > 0) {
     json.key("errors").begin_array();
     for (const int64_t count : one.errors) json.value(count);
@@ -75,7 +77,13 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   }
   json.end_array().key("exports").begin_array();
   for (const std::string& name : report.exports) json.value(name);
-  json.end_array().key("cases").begin_array();
+  json.end_array();
+  if (!report.from.empty()) {
+    json.key("programs").begin_array();
+    for (const std::string& note : report.programs) json.value(note);
+    json.end_array();
+  }
+  json.key("cases").begin_array();
   for (const CaseResult& one : report.cases) write_case(json, report, backend, one);
   json.end_array().end_object();
   return out + "\n";

@@ -296,6 +296,7 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
                       "reduce p.hlo -- {2}",
                       one.name, command, run);
   }
+  for (const std::string& path : report.from) line += fmt::format(" --from {}", shell_word(path));
   return line + fmt::format(" --filter {}", shell_word(one.name));
 }
 
@@ -303,7 +304,9 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   const std::vector<OpSummary> ops = summarize(report);
   std::string out = failures_text(report, backend, most_failures);
   if (!out.empty()) out += '\n';
-  out += errors_text(ops) + profiles_text(report);
+  if (!report.from.empty()) out += programs_text(report);
+  out += errors_text(ops);
+  if (report.from.empty()) out += profiles_text(report);
   out += road_text(report, ops);
   if (report.not_run == 0) out += silent_text(report);
   out += exports_text(report);
@@ -316,7 +319,10 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
     if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
   }
   if (report.not_run > 0) out += fmt::format(", {} not run", report.not_run);
-  return out + fmt::format(" in {:.1f} s: {}\n", report.seconds, report.conforms() ? "conforms" : "does not conform");
+  const std::string_view verdict = report.from.empty() ? (report.conforms() ? "conforms" : "does not conform")
+                                   : report.conforms() ? "runs these programs"
+                                                       : "does not run these programs";
+  return out + fmt::format(" in {:.1f} s: {}\n", report.seconds, verdict);
 }
 
 }  // namespace collet::conformance

@@ -126,6 +126,9 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
 std::string difference_html(const ReportDifference& difference);
 /// Returns a small SVG image with the opset and the claimed profiles that hold.
 std::string report_badge(const ConformReport& report);
+/// Returns the part of a report of programs (ConformReport::from) that is about these: for each what it consists of and
+/// how it ended, what the device does not take, and the times of the slowest ops beside those of the other backend.
+std::string programs_text(const ConformReport& report);
 /// Returns the report as text: failures with their command lines, largest errors, missing ops, verdict.
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
 

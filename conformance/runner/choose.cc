@@ -66,9 +66,11 @@ std::string description(const Case& one) {
 }  // namespace
 
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
-  std::vector<Case> cases = every_case(options.full, [&](const std::string& name) {
-    return with_programs && matches(options.filters, name) && (options.names.empty() || options.names.contains(name));
-  });
+  std::vector<Case> cases =
+      !options.cases.empty() ? options.cases : every_case(options.full, [&](const std::string& name) {
+        return with_programs && matches(options.filters, name) &&
+               (options.names.empty() || options.names.contains(name));
+      });
   std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
   // Random programs are chosen by their names alone.
   for (const std::string& filter : options.filters)
@@ -84,7 +86,7 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
 }
 
 std::vector<std::string> idle_filters(const ConformOptions& options) {
-  const std::vector<Case> cases = every_case(options.full);
+  const std::vector<Case> cases = options.cases.empty() ? every_case(options.full) : options.cases;
   std::vector<std::string> idle;
   for (const std::string& filter : options.filters) {
     if (random_case_seed(filter)) continue;

@@ -11,14 +11,21 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "conformance/cases/op_case.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/exports.h"
+#include "conformance/runner/case_file.h"
 #include "conformance/runner/journal.h"
+#include "conformance/runner/offered_program.h"
 #include "conformance/runner/profiles.h"
+#include "conformance/runner/program_case.h"
+#include "conformance/runner/program_files.h"
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/workers.h"
+#include "hlo/base/files.h"
 #include "hlo/base/sha256.h"
+#include "hlo/text/parser.h"
 
 namespace collet::conformance {
 namespace {
@@ -31,7 +38,11 @@ constexpr double kSecondsToEnd = 4;
 constexpr std::string_view kAfter = "after this case";
 // Prefix of a task's name that asks a worker to reduce the failing program of a case.
 constexpr std::string_view kReduce = "?reduce ";
+// How a task's name begins that asks a worker for the cases of a program; the fields `path` and `name` follow.
+constexpr std::string_view kOffer = "?offer ";
 constexpr double kSecondsToReduce = 2;
+// The share of a program's time in which its ops run one by one.
+constexpr double kShareOfOps = 0.5;
 // Limits of how many failures are reduced and how many crashes are run again, since both take long.
 constexpr size_t kMostReduced = 40, kMostCrashesAgain = 8;
 // The contract case that reports why the runtime does not accept a backend.
@@ -48,6 +59,12 @@ constexpr double kCrashShare = 0.25;
 // True for contract cases, which use the plugin's table directly; other cases run a program through the runtime.
 bool is_contract(std::string_view name) {
   return name.starts_with("contract/");
+}
+
+// True for the cases of whole programs.
+constexpr std::string_view kWhole = "program/";
+bool is_whole(std::string_view name) {
+  return name.starts_with(kWhole);
 }
 
 double number(const Fields& fields, std::string_view key) {
@@ -91,6 +108,8 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   result.ulp = number(fields, "ulp");
   result.share = number(fields, "share");
   result.evidence = find_field(fields, "evidence");
+  result.run_seconds = number(fields, "run_seconds");
+  result.beside_seconds = number(fields, "beside_seconds");
   result.is_independent = !find_field(fields, "independent").empty();
   read_errors(find_field(fields, "errors"), result.errors);
   result.device_ops = static_cast<int64_t>(number(fields, "device_ops"));
@@ -132,6 +151,8 @@ std::vector<std::string> arguments_of(const ConformOptions& options, const Backe
   arguments.insert(arguments.end(), {"--seed", std::to_string(options.seed)});
   if (options.full) arguments.emplace_back("--full");
   if (options.independent_only) arguments.emplace_back("--independent-only");
+  if (!options.case_file.empty()) arguments.insert(arguments.end(), {"--case-file", options.case_file});
+  if (!options.beside.empty()) arguments.insert(arguments.end(), {"--beside", options.beside});
   return arguments;
 }
 
@@ -308,7 +329,7 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
   for (CaseResult& one : report.cases) {
     if (!is_failure(one.outcome)) continue;
     failed.names.insert(one.name);
-    const bool is_program = !is_contract(one.name) && !random_case_seed(one.name);
+    const bool is_program = !is_contract(one.name) && !random_case_seed(one.name) && !is_whole(one.name);
     if (one.outcome == Outcome::Fail && is_program && !one.evidence.empty() && to_reduce.size() < kMostReduced &&
         seen.insert(one.name.substr(0, one.name.find('/'))).second)
       to_reduce.push_back(&one);
@@ -391,8 +412,9 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   ConformReport report;
   report.seed = options.seed;
   report.full = options.full;
+  report.beside = options.beside;
   report.of_all_names = options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0;
-  report.whole = report.of_all_names && options.profiles.empty() && options.shards == 1;
+  report.whole = report.of_all_names && options.cases.empty() && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(options.backend.name, pool, report);
   if (!opened.ok()) {
     if (opened.code() == Code::InvalidArgument || opened.code() == Code::DeadlineExceeded ||
@@ -419,7 +441,10 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   size_t done = 0;
   RepeatedFailures alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
-  pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
+  const auto seconds_for = [&](const Case& one) {
+    const double seconds = one.program.empty() ? options.timeout : options.program_timeout;
+    return hangs < kPatientHangs ? seconds : kLessTime * seconds;
+  };
   const std::chrono::duration<double> fuzz_time(options.fuzz_seconds);
   auto fuzz_start = start;
   size_t failures = 0;
@@ -449,6 +474,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
       ++failures;
       if (options.failed) options.failed(result);
     };
+    pool.timeout = [&](size_t i) { return seconds_for(cases[chosen[i]]); };
     return run_tasks(
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
         [&](size_t i, const TaskResult& task) {
@@ -503,11 +529,106 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   return report;
 }
 
+Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const std::vector<std::string>& paths) {
+  ProgramCases out;
+  COLLET_ASSIGN(const std::vector<ProgramFile> files, find_programs(paths));
+  PoolOptions pool = pool_of(options);
+  ConformReport backend;
+  COLLET_TRY(probe(options.backend.name, pool, backend));
+  pool.timeout = [&](size_t) { return options.program_timeout; };
+  struct Offered {
+    std::vector<Case> cases;
+    std::string note;
+  };
+  std::vector<Offered> offered(files.size());
+  Status status;
+  size_t done = 0;
+  COLLET_TRY(run_tasks(
+      files.size(), pool,
+      [&](size_t i) { return std::string(kOffer) + encode_fields({{"path", files[i].path}, {"name", files[i].name}}); },
+      [&](size_t i, const TaskResult& task) {
+        const Fields fields = fields_of(task);
+        auto cases = read_case_file(files[i].path, find_field(fields, "cases"));
+        if (cases.ok()) offered[i].cases = *std::move(cases);
+        if (!cases.ok() && status.ok()) status = cases.status();
+        offered[i].note =
+            fmt::format("{}: {}{}", files[i].name, find_field(fields, "note"), find_field(fields, "detail"));
+        // A program that cannot be offered is run as a whole, so that the report says why.
+        if (task.kind != TaskResult::Kind::Replied)
+          offered[i].cases = {
+              {.name = fmt::format("{}{}", kWhole, files[i].name), .op = Op::CALL, .program = files[i].path}};
+        if (options.progress) options.progress(++done, files.size(), files[i].name);
+      }));
+  COLLET_TRY(status);
+  std::unordered_set<std::string> names, texts;
+  for (Offered& one : offered) {
+    out.notes.push_back(std::move(one.note));
+    for (Case& each : one.cases) {
+      if (!names.insert(each.name).second) continue;
+      const std::string kind = each.name.substr(each.name.rfind('/') + 1);  // the values
+      if (!each.text.empty() && !texts.insert(kind + text_without_names(each.text)).second) continue;
+      out.cases.push_back(std::move(each));
+    }
+  }
+  if (out.cases.empty()) return invalid_argument("the programs have no ops for a device");
+  return out;
+}
+
+// Returns which ops of a wrong group are wrong alone, with inputs of their own.
+static std::string blame_in_group(const Case& one, const Session& session, uint64_t seed) {
+  constexpr size_t kMostNamed = 3;
+  const auto module = hlo::parse_module(one.text, one.name);
+  if (!module.ok()) return {};
+  const hlo::Instruction& root = (**module)[(*module)->entry_computation().root];
+  if (root.called.empty()) return {};
+  std::string names;
+  size_t named = 0, ran = 0;
+  for (const hlo::InstrId id : (**module)[root.called[0]].order) {
+    const hlo::Instruction& instr = (**module)[id];
+    if (hlo::op_info(instr.op).op_class == hlo::OpClass::EXECUTOR) continue;
+    for (const Case& alone : cases_of_op(**module, id, "group").cases) {
+      const Fields fields = run_case(alone, session, seed);
+      ++ran;
+      if (find_field(fields, "status") != "fail") continue;
+      names += fmt::format("{}{} '{}'", named ? ", " : "", hlo::op_info(instr.op).text, instr.name);
+      ++named;
+      break;
+    }
+    if (named == kMostNamed) break;
+  }
+  if (named > 0) return "; alone are wrong, too: " + names;
+  return ran > 0 ? "; each of its ops alone is right" : "";
+}
+
+// Answers a task that asks for the cases of a program: the field `cases` is a file of them, `note` describes the program.
+static Fields offer_cases(std::string_view task, const Session& session) {
+  const Fields asked = decode_fields(task);
+  const std::string path(find_field(asked, "path")), name(find_field(asked, "name"));
+  const Expected<std::string> bytes = read_file(path, uint64_t{4} << 30);
+  if (bytes.ok() && is_case_file(*bytes)) return {{"cases", *bytes}, {"note", "cases of an earlier run"}};
+  std::vector<Case> cases = {{.name = fmt::format("{}{}", kWhole, name), .op = Op::CALL, .program = path}};
+  const Expected<OfferedProgram> offered = offer_program(session, path);
+  if (!offered.ok()) return {{"cases", case_file_text(cases)}, {"note", offered.status().to_string()}};
+  ProgramOps ops = ops_of_program(*offered->module, name);
+  std::string note = fmt::format("{} ops, {} cases", ops.ops, ops.cases.size() + 1);
+  for (const std::string& line : ops.left_out) note += "; no case for " + line;
+  std::move(ops.cases.begin(), ops.cases.end(), std::back_inserter(cases));
+  return {{"cases", case_file_text(cases)}, {"note", note}};
+}
+
 int serve_conformance(const ConformOptions& options) {
-  const std::vector<Case> cases = all_cases(options.full);
+  std::vector<Case> cases;
+  if (options.case_file.empty()) {
+    cases = all_cases(options.full);
+  } else {
+    const Expected<std::string> text = read_file(options.case_file, UINT64_MAX);
+    Expected<std::vector<Case>> read = text.ok() ? read_case_file(options.case_file, *text) : text.status();
+    if (!read.ok()) return 1;
+    cases = *std::move(read);
+  }
   std::unordered_map<std::string_view, const Case*> by_name;
   for (const Case& one : cases) by_name.emplace(one.name, &one);
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Session> session, beside;
   ContractWorker contract(options.backend);
   return serve_tasks([&](std::string_view task) -> Fields {
     if (is_contract(task)) return contract.run(task);
@@ -515,8 +636,13 @@ int serve_conformance(const ConformOptions& options) {
       Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
       if (!opened.ok()) return describe_failure(opened.status());
       session = *std::move(opened);
+      if (!options.beside.empty() && task != kProbe) {
+        Expected<std::unique_ptr<Session>> other = Session::open({.name = options.beside});
+        if (other.ok()) beside = *std::move(other);
+      }
     }
     if (task == kProbe) return describe_backend(*session);
+    if (task.starts_with(kOffer)) return offer_cases(task.substr(kOffer.size()), *session);
     if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
     const bool reduces = task.starts_with(kReduce);
     if (reduces) task.remove_prefix(kReduce.size());
@@ -524,7 +650,11 @@ int serve_conformance(const ConformOptions& options) {
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
     if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
-    return run_case(one, *session, options.seed, options.independent_only);
+    if (!one.program.empty()) return run_program_case(one, *session, kShareOfOps * options.program_timeout);
+    Fields fields = run_case(one, *session, options.seed, options.independent_only, beside.get());
+    if (find_field(fields, "status") == "fail" && (one.op == Op::FUSION || one.op == Op::CALL) && !one.text.empty())
+      fields[1].second += blame_in_group(one, *session, options.seed);
+    return fields;
   });
 }
 

@@ -40,7 +40,12 @@ struct ConformOptions {
   bool full = false;                       ///< uses every shape for every type, and the generated grid of cases
   std::vector<std::string> profiles = {};  ///< only cases of one of these profiles; empty: all cases
   std::vector<std::string> claims = {};    ///< claimed profiles, in addition to those in its claims file
-  std::string resume = {};                 ///< a journal of results: a run continues from it and adds to it
+  /// Cases to run instead of the suite's: those of programs (cases_of_programs).
+  std::vector<Case> cases = {};
+  std::string case_file = {};    ///< for a worker: a file of `cases` (case_file.h)
+  std::string beside = {};       ///< another backend, whose times of `cases` are measured too; empty: none
+  double program_timeout = 120;  ///< seconds per case of a whole program
+  std::string resume = {};       ///< a journal of results: a run continues from it and adds to it
   unsigned jobs = 1;
   double timeout = 20;  ///< seconds per case
   uint64_t memory_bytes = uint64_t{4} << 30;
@@ -73,6 +78,8 @@ struct CaseResult {
   std::string reduced = {};   ///< for the first failure of each op: a smaller program that fails too
   int64_t device_ops = 0, fallback_ops = 0;
   double seconds = 0;
+  /// For a case of a program that passed: seconds of one execution on the device, and on the backend `beside`; 0: not measured.
+  double run_seconds = 0, beside_seconds = 0;
   bool is_independent = false;  ///< the expected results come from definitions and MPFR, not from the evaluator
 };
 
@@ -84,8 +91,11 @@ struct ConformReport {
   uint32_t opset = 0;         ///< opset of the backend
   uint64_t seed = 0;
   bool full = false;
-  bool whole = true;         ///< true if all cases ran, without filter or shard
-  bool of_all_names = true;  ///< true if there was no filter; there may be a shard
+  std::vector<std::string> programs = {};  ///< the notes of cases_of_programs; empty for a run of the suite
+  std::vector<std::string> from = {};      ///< the paths of these programs, as the user names them
+  std::string beside = {};                 ///< the backend of CaseResult::beside_seconds
+  bool whole = true;                       ///< true if all cases ran, without filter or shard
+  bool of_all_names = true;                ///< true if there was no filter; there may be a shard
   double seconds = 0;
   std::vector<CaseResult> cases;
   size_t not_run = 0;                    ///< number of cases that did not run because the run was ended
@@ -110,6 +120,16 @@ struct ConformReport {
 /// Returns the cases that the options select. `with_programs`: also the many cases of the grid have their programs and
 /// inputs.
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs);
+/// The cases of programs, made as the backend is offered these.
+struct ProgramCases {
+  std::vector<Case> cases;
+  /// A line for each program: what it consists of, and ops without a case.
+  std::vector<std::string> notes;
+};
+/// Makes the cases of programs (find_programs) in a worker: each distinct op, fused group and pattern with the suite's
+/// inputs and bounds, and each program as a whole. A program that cannot be read is a case that fails when it is run. A
+/// file of cases (case_file.h) stands for the cases in it. An error means that a path is wrong or no worker started.
+Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const std::vector<std::string>& paths);
 /// Returns the filters that no case matches.
 std::vector<std::string> idle_filters(const ConformOptions& options);
 /// Returns the SHA-256 of the selected cases: names, programs, kinds of inputs and bounds. It is equal in every build

@@ -224,4 +224,15 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   return program;
 }
 
+std::string Session::unpacked(std::string bytes) const {
+  collet_executable* loaded = nullptr;
+  if (collet_executable_load(client_.get(), bytes.data(), bytes.size(), nullptr, &loaded, nullptr) != COLLET_OK)
+    return bytes;
+  const ExecutableHandle executable(loaded);
+  collet_blob* program = nullptr;
+  if (collet_executable_program(loaded, COLLET_FORMAT_HLO_TEXT, &program, nullptr) != COLLET_OK) return bytes;
+  const BlobHandle owned(program);
+  return std::string(collet_blob_data(program), collet_blob_size(program));
+}
+
 }  // namespace collet::conformance

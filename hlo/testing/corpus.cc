@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/testing/corpus.h"
 
+#include <filesystem>
+
 #include <boost/json/src.hpp>
 #include <cstdio>
 #include <sstream>
@@ -201,6 +203,19 @@ std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as
     values.push_back(std::move(value));
   }
   return values;
+}
+
+Expected<std::vector<Literal>> inputs_of_program(const std::string& program, const std::vector<Shape>& parameters) {
+  namespace fs = std::filesystem;
+  const fs::path beside = fs::path(program).parent_path() / "case.json";
+  std::error_code error;
+  if (program == "-" || !fs::exists(beside, error)) return inputs_by_type(parameters);
+  COLLET_ASSIGN(const std::vector<ModelInput> inputs, read_model_inputs(beside.string()));
+  if (inputs.size() != parameters.size()) {
+    return invalid_argument(beside.string() + " has " + std::to_string(inputs.size()) + " inputs, the program " +
+                            std::to_string(parameters.size()) + " parameters");
+  }
+  return model_inputs(inputs, false);
 }
 
 }  // namespace collet::hlo::testing

@@ -24,7 +24,7 @@ namespace {
 struct Options {
   bench::Request request;
   conformance::BackendChoice backend;
-  std::vector<std::string> cases;
+  std::vector<std::string> cases, from;
   ElidedChoice elided;
   std::string json, compare;
   double slower = 1.2;
@@ -191,9 +191,13 @@ int run_bench(Options options) {
     auto cases = read_bench_cases(options.cases, options.elided);
     if (!cases.ok()) return tool::report(cases.status());
     options.request.cases = *std::move(cases);
+  } else if (!options.from.empty()) {
+    auto cases = bench_cases_of_programs(options.backend, options.from, options.elided);
+    if (!cases.ok()) return tool::report(cases.status());
+    options.request.cases = *std::move(cases);
   }
   if (options.list) {
-    for (const bench::Case& one : options.cases.empty() ? bench::cases() : options.request.cases)
+    for (const bench::Case& one : options.request.cases.empty() ? bench::cases() : options.request.cases)
       show("{:<20} {}\n", one.name, one.what);
     return kDone;
   }
@@ -204,7 +208,7 @@ int run_bench(Options options) {
   options.request.no_fallback = options.backend.no_fallback;
   options.request.options = options.backend.options;
   // The user's programs may be large, so their unfused execution is measured only on request.
-  options.request.unfused = options.cases.empty() || options.unfused;
+  options.request.unfused = options.request.cases.empty() || options.unfused;
   std::unique_ptr<Progress> bar;
   options.request.progress = [&](size_t done, size_t total, const std::string& what) {
     if (!bar) bar = std::make_unique<Progress>("measuring", total);
@@ -240,6 +244,7 @@ Examples:
   collet bench --backend ./libacme.so --against cpu
   collet bench --filter softmax --repeat 50 --json bench.json
   collet bench --cases programs --json now.json --compare before.json
+  collet bench --backend acme --against cpu --from customer.mlir
   collet bench --sweep convolution fft --json sweep.json)";
 
 }  // namespace
@@ -255,8 +260,13 @@ Action add_bench(CLI::App& verb) {
                   "Measure these programs: files, or folders of which every .hlo, .mlir and .mlirbc is taken")
       ->type_name("PATH")
       ->expected(1, -1);
+  verb.add_option("--from", options->from,
+                  "Measure each op, fused group and pattern of these programs alone, and the programs")
+      ->type_name("PROGRAM")
+      ->expected(1, -1)
+      ->excludes("--cases");
   add_elided_option(verb, options->elided);
-  verb.add_flag("--unfused", options->unfused, "With --cases: measure unfused execution too");
+  verb.add_flag("--unfused", options->unfused, "With --cases and --from: measure unfused execution too");
   verb.add_option("--compare", options->compare, "An earlier run's --json, to say what became faster or slower")
       ->type_name("FILE");
   verb.add_option("--slower", options->slower,

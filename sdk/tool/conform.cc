@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "conformance/mutants/kill.h"
 #include "conformance/report/bundle.h"
 #include "conformance/report/report.h"
+#include "conformance/runner/case_file.h"
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
 #include "hlo/base/files.h"
@@ -33,8 +36,9 @@ namespace suite = collet::conformance;
 
 struct Options {
   suite::BackendChoice backend;
-  std::vector<std::string> filters, profiles, claims, diff, earlier;
-  std::string revision, corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed;
+  std::vector<std::string> filters, profiles, claims, diff, earlier, from;
+  std::string revision, corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed, save_cases,
+      case_file, beside;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
@@ -162,6 +166,50 @@ int run_corpus(const Options& options) {
       [&] { return suite::corpus_text(*result, options.most_failures); }, result->passed());
 }
 
+// A file that is removed at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() = default;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  // Makes the file, which nobody else can read.
+  Status write(std::string_view text) {
+    std::error_code error;
+    path_ = (std::filesystem::temp_directory_path(error) / "collet_cases_XXXXXX").string();
+    const int file = error ? -1 : ::mkstemp(path_.data());
+    if (file < 0) return Status(Code::Unavailable, "cannot make a temporary file");
+    ::close(file);
+    return collet::write_file(path_, text);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Makes the cases of the programs of --from, and hands them to the workers by `file`.
+Status take_programs(const Options& options, suite::ConformOptions& run, TemporaryFile& file,
+                     std::vector<std::string>& notes) {
+  std::unique_ptr<Progress> bar;
+  run.progress = progress_on(bar, "programs");
+  Expected<suite::ProgramCases> made = suite::cases_of_programs(run, options.from);
+  bar.reset();
+  COLLET_TRY(made.status());
+  run.cases = std::move(made->cases);
+  notes = std::move(made->notes);
+  if (!options.save_cases.empty()) {
+    std::vector<suite::Case> ops = run.cases;
+    std::erase_if(ops, [](const suite::Case& one) { return !one.program.empty(); });
+    COLLET_TRY(write_file(options.save_cases, suite::case_file_text(ops)));
+  }
+  COLLET_TRY(file.write(suite::case_file_text(run.cases)));
+  run.case_file = file.path();
+  return ok_status();
+}
+
 int run_cases(const Options& options) {
   suite::ConformOptions run;
   run.backend = options.backend;
@@ -174,11 +222,20 @@ int run_cases(const Options& options) {
   run.independent_only = options.independent_only;
   run.fuzz_seconds = options.fuzz;
   run.jobs = options.jobs;
-  if (options.timeout > 0) run.timeout = options.timeout;
+  if (options.timeout > 0) run.timeout = run.program_timeout = options.timeout;
+  run.case_file = options.case_file;
+  run.beside = options.beside;
   run.memory_bytes = memory_share(options);
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
   if (const Status status = check_profiles(options); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
+  TemporaryFile case_file;
+  std::vector<std::string> notes;
+  if (!options.from.empty()) {
+    const Status status = take_programs(options, run, case_file, notes);
+    const bool is_usage = status.code() == Code::InvalidArgument || status.code() == Code::NotFound;
+    if (!status.ok()) return is_usage ? report(kUsage, status.message()) : report(status);
+  }
   if (options.list || options.show) {
     for (const suite::Case& one : suite::chosen_cases(run, options.show))
       show("{}{}\n", one.name, options.show ? "\n" + one.text : "");
@@ -205,7 +262,11 @@ int run_cases(const Options& options) {
   run.failed = failures_on(bar, options.most_failures);
   Expected<suite::ConformReport> result = suite::run_conformance(run);
   bar.reset();
-  if (result.ok()) result->revision = options.revision;
+  if (result.ok()) {
+    result->revision = options.revision;
+    result->programs = std::move(notes);
+    result->from = options.from;
+  }
   if (!result.ok()) {
     report(result.status());
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
@@ -291,7 +352,22 @@ int verify(const Options& options) {
       [&] { return suite::verification_text(*result, options.most_failures); }, result->holds());
 }
 
+// Returns what does not fit to --from; empty if all does.
+std::string_view beside_from(const Options& options) {
+  if (options.from.empty()) {
+    if (!options.save_cases.empty()) return "--save-cases is about --from";
+    return options.beside.empty() || options.worker ? "" : "--beside is about --from";
+  }
+  if (!options.corpus.empty() || options.fuzz > 0 || options.mutants || !options.verify.empty() ||
+      !options.diff.empty())
+    return "--from is a run of its own; not of --corpus, --fuzz, --mutants, --verify or --diff";
+  if (options.full || !options.profiles.empty() || !options.claims.empty() || !options.bundle.empty())
+    return "--from runs the cases of programs; --full, --profile, --claim and --bundle are about the suite's";
+  return "";
+}
+
 int conform(const Options& options) {
+  if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
   if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.mutants))
     return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz or --mutants");
@@ -313,7 +389,8 @@ Examples:
   collet conform --backend ./libacme.so --jobs 4 --html report.html
   collet conform --backend acme --no-fallback --filter 'dot/f32/*'
   collet conform --backend acme --filter reduce/f32/add_129_all/unit
-  collet conform --no-fallback --corpus models --jobs 2 --json out.json)";
+  collet conform --no-fallback --corpus models --jobs 2 --json out.json
+  collet conform --backend acme --from customer.mlir --beside cpu)";
 
 }  // namespace
 
@@ -358,6 +435,15 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--speed", options->speed, "Show what collet bench --json has written in the web page")
       ->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
+  verb.add_option(
+          "--from", options->from,
+          "Run the cases of these programs instead: files of any form, folders of them, or files of --save-cases")
+      ->type_name("PROGRAM");
+  verb.add_option("--save-cases", options->save_cases,
+                  "With --from: keep the cases of ops in this file, which --from takes in place of the programs")
+      ->type_name("FILE");
+  verb.add_option("--beside", options->beside, "With --from: another backend, to compare the time of each op with")
+      ->type_name("BACKEND");
   add_seconds_option(
       verb, "--fuzz", options->fuzz,
       "Run random programs for so many seconds instead, from --seed on: loops, branches and fusions among them");
@@ -382,6 +468,7 @@ Action add_conform(CLI::App& verb) {
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");
+  verb.add_option("--case-file", options->case_file)->group("");
   verb.add_flag("--independent-only", options->independent_only)->group("");
   verb.footer(kFooter);
   return [options, &verb] {

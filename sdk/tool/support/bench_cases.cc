@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "conformance/runner/conform.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/inputs.h"
 
@@ -72,6 +73,40 @@ Expected<std::vector<bench::Case>> read_bench_cases(const std::vector<std::strin
     }
     COLLET_ASSIGN(const std::vector<fs::path> files, programs_in(path));
     for (const fs::path& file : files) COLLET_TRY(add(file, file.lexically_relative(path).replace_extension()));
+  }
+  return cases;
+}
+
+Expected<std::vector<bench::Case>> bench_cases_of_programs(const conformance::BackendChoice& backend,
+                                                           const std::vector<std::string>& paths,
+                                                           const ElidedChoice& elided) {
+  conformance::ConformOptions options;
+  options.backend = backend;
+  COLLET_ASSIGN(conformance::ProgramCases made, conformance::cases_of_programs(options, paths));
+  std::vector<bench::Case> cases;
+  for (conformance::Case& one : made.cases) {
+    if (!one.program.empty()) {
+      COLLET_ASSIGN(bench::Case whole, read_case(one.program, one.name, elided));
+      cases.push_back(std::move(whole));
+      continue;
+    }
+    if (!one.name.ends_with("/unit")) continue;  // the same program with other values
+    bench::Case op;
+    op.name = one.name.substr(0, one.name.rfind('/'));
+    op.family = op.name.substr(0, op.name.find('/'));
+    op.what = "one " + op.family;
+    op.entry = {
+        .program = one.text,
+        .file = op.name,
+        .inputs = [specs = std::move(one.inputs),
+                   name = op.name](const std::vector<hlo::Shape>& parameters) -> Expected<std::vector<hlo::Literal>> {
+          std::vector<hlo::Literal> inputs;
+          const uint64_t seed = conformance::case_seed(name, 0);
+          for (size_t i = 0; i < parameters.size() && i < specs.size(); ++i)
+            inputs.push_back(conformance::make_input(specs[i], parameters[i], i, parameters.size(), seed, false));
+          return inputs;
+        }};
+    cases.push_back(std::move(op));
   }
   return cases;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/tool/support/inputs.h"
 
-#include <filesystem>
 #include <optional>
 
 #include "hlo/base/files.h"
@@ -17,19 +16,6 @@ using hlo::Shape;
 namespace rules = hlo::testing;
 
 constexpr std::string_view kRandom = "random:";
-
-Expected<std::vector<Literal>> by_rule(const std::string& program, const std::vector<Shape>& parameters) {
-  namespace fs = std::filesystem;
-  const fs::path beside = fs::path(program).parent_path() / "case.json";
-  std::error_code error;
-  if (program == "-" || !fs::exists(beside, error)) return rules::inputs_by_type(parameters);
-  COLLET_ASSIGN(const std::vector<rules::ModelInput> inputs, rules::read_model_inputs(beside.string()));
-  if (inputs.size() != parameters.size()) {
-    return invalid_argument(beside.string() + " has " + std::to_string(inputs.size()) + " inputs, the program " +
-                            std::to_string(parameters.size()) + " parameters");
-  }
-  return rules::model_inputs(inputs, false);
-}
 
 Expected<std::vector<Literal>> random(const std::string& text, const std::vector<Shape>& parameters) {
   const std::optional<uint64_t> seed = parse_whole_number(text);
@@ -72,7 +58,7 @@ std::string check_inputs_word(const std::string& word) {
 Expected<std::vector<Literal>> make_inputs(const std::vector<std::string>& how, const std::string& program,
                                            const std::vector<Shape>& parameters) {
   const std::string word = how.size() == 1 ? how[0] : "";
-  if (how.empty() || word == "rule") return by_rule(program, parameters);
+  if (how.empty() || word == "rule") return rules::inputs_of_program(program, parameters);
   if (word.starts_with(kRandom)) return random(word.substr(kRandom.size()), parameters);
   if (word != "zeros") return from_files(how, parameters);
   std::vector<Literal> inputs;

@@ -432,5 +432,52 @@ TEST(Conform, BackendThatEndsBadlyWhenClosed_DoesNotConform) {
   EXPECT_TRUE(contains(opening.err, "cannot be opened: no answer in time, 2 s, from '" + library)) << opening.err;
 }
 
+constexpr char kAdd[] = "sdk/tool/tests/data/add.hlo";
+
+TEST(ConformFrom, RunsTheOpsOfAProgramAndTheWhole) {
+  expect_outcome(0, std::string("conform --backend interpreter --beside cpu --from ") + kAdd,
+                 {"add: ", "as a whole: pass: ", "on the device: ", "runs these programs", "the slowest ops"});
+}
+
+TEST(ConformFrom, NamesTheOpThatIsWrong) {
+  const Folder folder;
+  const std::string lib = build_dir() + "/lib/collet/", program = folder / "subtracts.hlo";
+  const std::string wrong =
+      "conform --no-fallback --backend " + lib +
+      "test_backends/libcollet_backend_mutation.so --option mutant=last_is_first:subtract --option "
+      "backend=" +
+      lib + "backends/libcollet_backend_interpreter.so --from ";
+  write(program,
+        "HloModule s\nENTRY e {\n  x = f32[40] parameter(0)\n  y = f32[40] parameter(1)\n  d = f32[40] subtract(x, y)\n"
+        "  ROOT r = f32[] dot(d, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n}\n");
+  expect_outcome(
+      1, wrong + program,
+      {"subtract/f32/subtracts.", "wrong with this program's values: subtract", "does not run these programs"});
+  expect_outcome(0, wrong + kAdd, {"runs these programs"});
+}
+
+TEST(ConformFrom, KeepsTheCasesInAFile) {
+  const Folder folder;
+  const std::string file = folder / "cases", from = "conform --backend interpreter --from ";
+  const Ran first = collet(from + kAdd + " --save-cases " + file + " --list");
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(contains(first.out, "program/add\n")) << first.out;
+  EXPECT_EQ("program/add\n" + collet(from + file + " --list").out, first.out);
+  expect_outcome(0, from + file, {"runs these programs"});
+}
+
+TEST(ConformFrom, SaysWhatCannotBeRead) {
+  const auto expect_error = [](const std::string& arguments, const char* text) {
+    const Ran ran = collet(arguments);
+    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_TRUE(contains(ran.err, text)) << ran.err;
+  };
+  expect_error("conform --from /nowhere/model.hlo", "there is no such file");
+  expect_error("conform --save-cases x", "--save-cases is about --from");
+  expect_error(std::string("conform --full --from ") + kAdd, "about the suite's");
+  expect_outcome(1, "conform --backend interpreter --from sdk/tool/tests/data/broken.hlo",
+                 {"program/broken", "broken.hlo:"});
+}
+
 }  // namespace
 }  // namespace collet::tool::testing

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/offered_program.h"
+
+#include <collet/collet.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "conformance/cases/op_case.h"
+#include "hlo/base/files.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+
+namespace collet::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+
+// A folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  static Expected<TemporaryFolder> make() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "collet_offered_XXXXXX").string();
+    if (error || !::mkdtemp(path.data())) return Status(Code::Unavailable, "cannot make a folder for temporary files");
+    return TemporaryFolder(std::move(path));
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Returns the text of the dump's file with this ending; NOT_FOUND if there is none.
+Expected<std::string> read_dump(const std::string& folder, std::string_view ending) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().ends_with(ending)) return read_file(it->path().string(), kMostBytes);
+  return not_found("the program was not offered to a device");
+}
+
+// True for an op of which a device is asked, or a group of them.
+bool is_asked(const hlo::Instruction& instr) {
+  if (instr.op == Op::FUSION || instr.op == Op::CUSTOM_CALL) return true;
+  if (instr.op == Op::CALL) return instr.as<hlo::CallAttrs>().is_composite;
+  return hlo::op_info(instr.op).op_class != hlo::OpClass::EXECUTOR;
+}
+
+}  // namespace
+
+Expected<OfferedProgram> offer_program(const Session& session, const std::string& path) {
+  OfferedProgram out;
+  COLLET_ASSIGN(out.bytes, read_file(path, kMostBytes));
+  out.bytes = session.unpacked(std::move(out.bytes));
+  COLLET_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
+  const Expected<Program> program = session.compile(out.bytes, {.file = path,
+                                                                .elided = COLLET_ELIDED_COUNTER,
+                                                                .one_participant = true,
+                                                                .dump_to = folder.path(),
+                                                                .ignore_costs = true});
+  out.compiled = program.status();
+  const Expected<std::string> text = read_dump(folder.path(), ".offered.hlo");
+  if (!text.ok()) return out.compiled.ok() ? text.status() : out.compiled;
+  COLLET_ASSIGN(out.module, hlo::parse_module(*text, path));
+  return out;
+}
+
+std::string text_without_names(const std::string& text) {
+  const auto module = hlo::parse_module(text, "case");
+  if (!module.ok()) return text;
+  (*module)->set_name("case");
+  return hlo::print_module(**module, {.style = hlo::PrintStyle::Canonical});
+}
+
+ProgramOps ops_of_program(const hlo::Module& offered, std::string_view name) {
+  ProgramOps out;
+  std::unordered_set<std::string> seen;
+  std::set<std::string> left_out;
+  for (const hlo::CompId comp : hlo::flow_computations(offered)) {
+    for (const hlo::InstrId id : offered[comp].order) {
+      const hlo::Instruction& instr = offered[id];
+      if (!is_asked(instr)) continue;
+      ++out.ops;
+      OpCases cases = cases_of_op(offered, id, name);
+      if (cases.cases.empty()) {
+        const std::string what = instr.op == Op::CUSTOM_CALL
+                                     ? fmt::format("custom-call '{}'", instr.as<hlo::CustomCallAttrs>().target)
+                                     : std::string(hlo::op_info(instr.op).text);
+        left_out.insert(what + ": " + cases.why_not);
+        continue;
+      }
+      if (!seen.insert(text_without_names(cases.cases[0].text)).second) continue;
+      std::move(cases.cases.begin(), cases.cases.end(), std::back_inserter(out.cases));
+    }
+  }
+  out.left_out.assign(left_out.begin(), left_out.end());
+  return out;
+}
+
+}  // namespace collet::conformance

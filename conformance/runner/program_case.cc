@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/program_case.h"
+
+#include <collet/backend.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "conformance/cases/op_case.h"
+#include "conformance/runner/judge.h"
+#include "conformance/runner/offered_program.h"
+#include "hlo/eval/evaluator.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/testing/corpus.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::CompId;
+using hlo::InstrId;
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Module;
+using Clock = std::chrono::steady_clock;
+using Literals = std::vector<Literal>;
+
+// Results of a right device may differ from the evaluator's in f64 by so many times what the evaluator's own, in the
+// program's types, differ, or by so many units in the last place of the largest magnitude.
+constexpr double kNoise = 32, kLeastUlps = 256;
+// The share of integers that may differ where rounding errors decide them.
+constexpr double kMostIntegers = 0.02;
+// An op that a program has more often runs so many times.
+constexpr int kMostOfOneOp = 4;
+constexpr size_t kMostWrong = 16;                  // ops that are listed
+constexpr int kIterations = 2;                     // of each loop
+constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
+
+double largest(const Literal& value) {
+  double most = 0;
+  for (int64_t i = 0; i < value.element_count(); ++i)
+    for (const double part : {value.as_double(i), value.imaginary(i)})
+      if (std::isfinite(part)) most = std::max(most, std::fabs(part));
+  return most;
+}
+
+// Returns the largest distance of elements; infinite where only one of two is finite. `different`: the number of
+// elements that are not equal.
+double distance(const Literal& a, const Literal& b, int64_t& different) {
+  double most = 0;
+  different = 0;
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    for (const int part : {0, 1}) {
+      const double x = part ? a.imaginary(i) : a.as_double(i), y = part ? b.imaginary(i) : b.as_double(i);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      ++different;
+      const double d = std::fabs(x - y);
+      most = std::max(most, std::isfinite(d) ? d : std::numeric_limits<double>::infinity());
+    }
+  }
+  return most;
+}
+
+// The evaluator's results of one value: in the program's types, with the other choice wherever an op leaves one, and
+// with floats as f64.
+struct Expectation {
+  Literal plain, other, wide;
+};
+
+struct Growth {
+  bool agrees = true;
+  double error = 0, allowed = 0;
+};
+
+Growth compare(const Expectation& expected, const Literal& got) {
+  Growth out;
+  const Type type = expected.plain.type();
+  int64_t by_rounding = 0, by_choice = 0, different = 0;
+  const double rounding = distance(expected.plain, expected.wide, by_rounding);
+  const double choice = distance(expected.plain, expected.other, by_choice);
+  if (hlo::is_float(type) || hlo::is_complex(type)) {
+    out.error = distance(got, expected.wide, different);
+    out.allowed =
+        std::max(kNoise * std::max(rounding, choice),
+                 kLeastUlps * ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, largest(expected.plain)));
+    out.agrees = out.error <= out.allowed;
+    return out;
+  }
+  distance(got, expected.plain, different);
+  const auto count = static_cast<double>(std::max<int64_t>(got.element_count(), 1));
+  out.error = static_cast<double>(different) / count;
+  out.allowed = std::max(kMostIntegers, kNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count);
+  out.agrees = different == 0 || out.error <= out.allowed;
+  return out;
+}
+
+std::string name_of(const Instruction& instr) {
+  const std::string_view origin =
+      instr.extras && instr.extras->metadata ? instr.extras->metadata->op_name : std::string_view();
+  return fmt::format("{} '{}'{}", hlo::op_info(instr.op).text, instr.name,
+                     origin.empty() ? "" : fmt::format(" ({})", origin));
+}
+
+// Evaluates a module in three ways. Values of the entry are given to `each` where it is not empty.
+class Evaluations {
+ public:
+  static Expected<Evaluations> make(const Module& module) {
+    Evaluations out;
+    hlo::ParseOptions options;
+    options.floats_as_f64 = true;
+    COLLET_ASSIGN(out.wide_, hlo::parse_module(hlo::print_module(module), "wide", options));
+    return out;
+  }
+
+  using Each = std::function<void(const Instruction&, const Literal&)>;
+  static Expected<Literals> run(const Module& module, const Literals& inputs, bool other, const Each& each) {
+    hlo::EvalOptions options;
+    options.other_choices = other;
+    options.on_value = each;
+    COLLET_ASSIGN(const Literal result, hlo::Evaluator(module, options).run(inputs));
+    return hlo::flatten(result);
+  }
+  Expected<Literals> run_wide(const Literals& inputs, const Each& each) const {
+    Literals converted;
+    const auto& parameters = wide_->entry_computation().parameters;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const hlo::Shape& shape = (*wide_)[parameters[i]].shape;
+      converted.push_back(
+          shape.is_array() && shape.type() != inputs[i].type() ? hlo::testing::converted(inputs[i], shape) : inputs[i]);
+    }
+    return run(*wide_, converted, false, each);
+  }
+
+ private:
+  std::unique_ptr<Module> wide_;
+};
+
+// Runs single ops on the device with operands of the evaluator's run.
+class OpByOp {
+ public:
+  OpByOp(const Session& session, Clock::time_point end)
+      : session_(session), end_(end), flushes_((session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0) {}
+
+  // Checks the ops of a computation, and those of the computations that it calls.
+  Status check(const Module& module, CompId comp, const Literals& arguments) {
+    const std::unique_ptr<Module> alone = module.clone();
+    alone->set_entry(comp);
+    alone->header() = {};
+    std::unordered_map<std::string_view, Literal> values;  // by the name of the instruction
+    Status status;
+    const auto each = [&](const Instruction& value, const Literal& result) {
+      if (status.ok() && !late()) status = check_op(*alone, comp, value, values);
+      values[value.name] = result;
+    };
+    COLLET_TRY(Evaluations::run(*alone, arguments, false, each).status());
+    return status;
+  }
+
+  bool late() const { return Clock::now() >= end_; }
+  size_t ran() const { return ran_; }
+  size_t skipped() const { return skipped_; }
+  const std::vector<std::string>& wrong() const { return wrong_; }
+
+ private:
+  Status check_op(const Module& module, CompId comp, const Instruction& instr,
+                  const std::unordered_map<std::string_view, Literal>& values) {
+    const auto value_of = [&](InstrId id) -> const Literal* {
+      const auto found = values.find(module[id].name);
+      return found == values.end() ? nullptr : &found->second;
+    };
+    Literals operands;
+    for (const InstrId id : instr.operands) {
+      const Literal* value = value_of(id);
+      if (!value) return ok_status();
+      operands.push_back(*value);
+    }
+    if (hlo::is_flow(instr)) return check_flow(module, instr, std::move(operands));
+    const auto& order = module[comp].order;
+    const auto at = std::find_if(order.begin(), order.end(), [&](InstrId id) { return &module[id] == &instr; });
+    if (at == order.end() || hlo::op_info(instr.op).op_class == hlo::OpClass::EXECUTOR) {
+      const bool group = instr.op == Op::FUSION || (instr.op == Op::CALL && instr.as<hlo::CallAttrs>().is_composite);
+      if (at == order.end() || !group) return ok_status();
+    }
+    const OpCases cases = cases_of_op(module, *at, "program");
+    if (cases.cases.empty()) return ok_status();
+    const Case& one = cases.cases[0];
+    Compiled& compiled = programs_[one.text];
+    if (compiled.times++ >= kMostOfOneOp) return ok_status();
+    if (!compiled.program && compiled.times == 1) {
+      Expected<Program> program = session_.compile(one.text, {.file = std::string(instr.name), .ignore_costs = true});
+      if (program.ok()) compiled.program = std::make_unique<Program>(*std::move(program));
+      if (!program.ok() && program.status().code() != Code::Unimplemented)
+        note(instr, "does not compile alone: " + program.status().to_string());
+    }
+    if (!compiled.program) {
+      ++skipped_;
+      return ok_status();
+    }
+    Literals inputs;
+    for (const InstrId parameter : stand_alone(module, *at).parameters) inputs.push_back(*value_of(parameter));
+    const Expected<Answer> answer = answer_for(one, std::move(inputs), flushes_);
+    if (!answer.ok()) {
+      ++skipped_;
+      return ok_status();
+    }
+    ++ran_;
+    const Expected<Literals> got = compiled.program->run(answer->inputs);
+    if (!got.ok()) {
+      note(instr, "fails alone: " + got.status().to_string());
+      return got.status().code() == Code::Unavailable ? got.status() : ok_status();
+    }
+    const Judgement judgement = judge(one, *answer, *got, flushes_);
+    return judgement.pass ? ok_status() : note_wrong(module, instr, judgement.detail, operands);
+  }
+
+  // Notes a wrong op; of a group the op in it that is wrong alone, or that none is.
+  Status note_wrong(const Module& module, const Instruction& instr, const std::string& what, const Literals& operands) {
+    if (instr.op != Op::FUSION && instr.op != Op::CALL) {
+      note(instr, what);
+      return ok_status();
+    }
+    OpByOp inside(session_, end_);
+    COLLET_TRY(inside.check(module, instr.called[0], operands));
+    const bool is_found = !inside.wrong().empty();
+    note(instr,
+         is_found ? "in it " + inside.wrong()[0] : what + (inside.ran() > 0 ? "; each of its ops alone is right" : ""));
+    return ok_status();
+  }
+
+  Status check_flow(const Module& module, const Instruction& instr, Literals operands) {
+    if (instr.op == Op::CALL) return check(module, instr.called[0], operands);
+    if (instr.op == Op::CONDITIONAL) {
+      const bool by_pred = operands[0].type() == Type::PRED;
+      const int64_t index = operands[0].as_int(0), last = static_cast<int64_t>(instr.called.size()) - 1;
+      const int64_t branch = by_pred ? (index ? 0 : 1) : index < 0 || index > last ? last : index;
+      return check(module, instr.called[static_cast<size_t>(branch)], {operands[static_cast<size_t>(branch) + 1]});
+    }
+    if (instr.op != Op::WHILE) return ok_status();
+    const auto& attrs = instr.called;  // condition, body
+    const hlo::Evaluator evaluator(module);
+    Literal state = operands[0];
+    for (int i = 0; i < kIterations && !late(); ++i) {
+      COLLET_ASSIGN(const Literal goes_on, evaluator.run_computation(attrs[0], {state}));
+      if (goes_on.as_int(0) == 0) break;
+      COLLET_TRY(check(module, attrs[1], {state}));
+      COLLET_ASSIGN(state, evaluator.run_computation(attrs[1], {state}));
+    }
+    return ok_status();
+  }
+
+  void note(const Instruction& instr, const std::string& what) { wrong_.push_back(name_of(instr) + ": " + what); }
+
+  struct Compiled {
+    std::unique_ptr<Program> program;
+    int times = 0;
+  };
+  const Session& session_;
+  Clock::time_point end_;
+  bool flushes_;
+  std::map<std::string, Compiled> programs_;  // by text
+  size_t ran_ = 0, skipped_ = 0;
+  std::vector<std::string> wrong_;
+};
+
+// Returns the module with the values of some instructions of the entry as its results.
+std::string with_results(const Module& module, const std::vector<InstrId>& ids) {
+  const std::unique_ptr<Module> tapped = module.clone();
+  std::vector<Shape> shapes;
+  for (const InstrId id : ids) shapes.push_back((*tapped)[id].shape);
+  const InstrId root = tapped->append(tapped->entry(), Op::TUPLE, Shape::tuple(shapes), ids);
+  tapped->entry_computation().root = root;
+  tapped->header() = {};
+  return hlo::print_module(*tapped);
+}
+
+struct FirstGrowth {
+  std::string text;  // empty: no value's error is too large
+  size_t compared = 0;
+};
+
+// Runs the program so that it returns its values, and returns the first whose error is larger than it may be.
+Expected<FirstGrowth> first_growth(const Module& module, const Session& session, const Evaluations& evaluations,
+                                   const Literals& inputs) {
+  FirstGrowth out;
+  std::unordered_map<std::string_view, Expectation> values;
+  COLLET_TRY(Evaluations::run(module, inputs, false, [&](const Instruction& i, const Literal& v) {
+               values[i.name].plain = v;
+             }).status());
+  COLLET_TRY(Evaluations::run(module, inputs, true, [&](const Instruction& i, const Literal& v) {
+               values[i.name].other = v;
+             }).status());
+  std::unordered_map<std::string, Literal> wide;
+  COLLET_TRY(
+      evaluations.run_wide(inputs, [&](const Instruction& i, const Literal& v) { wide[std::string(i.name)] = v; })
+          .status());
+  std::vector<InstrId> batch;
+  int64_t bytes = 0;
+  const auto run_batch = [&]() -> Status {
+    if (batch.empty()) return ok_status();
+    COLLET_ASSIGN(const Program program,
+                  session.compile(with_results(module, batch), {.file = "values", .ignore_costs = true}));
+    COLLET_ASSIGN(const Literals got, program.run(inputs));
+    for (size_t i = 0; i < batch.size() && i < got.size() && out.text.empty(); ++i) {
+      const Instruction& instr = module[batch[i]];
+      Expectation& expected = values[instr.name];
+      const auto found = wide.find(std::string(instr.name));
+      if (found == wide.end() || !expected.other.valid()) continue;
+      expected.wide = found->second;
+      ++out.compared;
+      const Growth growth = compare(expected, got[i]);
+      if (!growth.agrees)
+        out.text = fmt::format("{} is the first value whose error is too large, {:.3g} where {:.3g} is allowed",
+                               name_of(instr), growth.error, growth.allowed);
+    }
+    batch.clear();
+    bytes = 0;
+    return ok_status();
+  };
+  for (const InstrId id : module.entry_computation().order) {
+    const Instruction& instr = module[id];
+    const bool has_value =
+        instr.op != Op::PARAMETER && instr.op != Op::CONSTANT && instr.shape.is_array() && values.contains(instr.name);
+    if (!has_value) continue;
+    batch.push_back(id);
+    bytes += instr.shape.byte_size();
+    if (bytes >= kMostTapped) COLLET_TRY(run_batch());
+    if (!out.text.empty()) return out;
+  }
+  COLLET_TRY(run_batch());
+  return out;
+}
+
+Fields with_status(std::string_view status, std::string detail) {
+  return {{"status", std::string(status)}, {"detail", std::move(detail)}};
+}
+
+Fields of_error(const Status& status) {
+  Fields fields = with_status(status.code() == Code::Unimplemented ? "unsupported" : "fail", status.to_string());
+  if (status.code() == Code::Unavailable) add_retires(fields);
+  return fields;
+}
+
+// Returns what is wrong with the results of the whole program; empty if nothing is.
+std::string compare_results(const Literals& plain, const Literals& other, const Literals& wide, const Literals& got) {
+  if (got.size() != plain.size()) return fmt::format("{} results, expected {}", got.size(), plain.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (!got[i].shape().is_array()) continue;
+    const Growth growth = compare({plain[i], other[i], wide[i]}, got[i]);
+    if (!growth.agrees)
+      return fmt::format("result {} of the program: the error is {:.3g} where {:.3g} is allowed", i, growth.error,
+                         growth.allowed);
+  }
+  return {};
+}
+
+}  // namespace
+
+Fields run_program_case(const Case& one, const Session& session, double seconds) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Expected<OfferedProgram> offered = offer_program(session, one.program);
+  if (!offered.ok()) return of_error(offered.status());
+  if (!offered->compiled.ok()) return of_error(offered->compiled);
+  const Module& module = *offered->module;
+  const Expected<Program> program = session.compile(
+      offered->bytes,
+      {.file = one.program, .elided = COLLET_ELIDED_COUNTER, .one_participant = true, .ignore_costs = true});
+  if (!program.ok()) return of_error(program.status());
+  const Expected<Literals> inputs = hlo::testing::inputs_of_program(one.program, program->arguments());
+  if (!inputs.ok()) return with_status("oracle", inputs.status().to_string());
+  const Expected<Literals> got = program->run(*inputs);
+  if (!got.ok()) return of_error(got.status());
+  Fields facts;
+  facts.emplace_back("uses", program->uses().text());
+  if (const Expected<collet_executable_facts> f = program->facts(); f.ok()) {
+    facts.emplace_back("device_ops", std::to_string(f->device_ops));
+    facts.emplace_back("fallback_ops", std::to_string(f->fallback_ops));
+  }
+  const auto finish = [&](Fields fields) {
+    fields.insert(fields.end(), facts.begin(), facts.end());
+    return fields;
+  };
+  if (module.entry_computation().parameters.size() != inputs->size())
+    return finish(
+        with_status("oracle", "the program has other parameters once it is compiled; its results were not compared"));
+  const Expected<Evaluations> evaluations = Evaluations::make(module);
+  if (!evaluations.ok()) return finish(with_status("oracle", evaluations.status().to_string()));
+  const Expected<Literals> plain = Evaluations::run(module, *inputs, false, {}),
+                           other = Evaluations::run(module, *inputs, true, {}),
+                           wide = evaluations->run_wide(*inputs, {});
+  for (const Expected<Literals>* result : {&plain, &other, &wide})
+    if (!result->ok())
+      return finish(with_status("unsupported", "the evaluator does not run it: " + result->status().to_string()));
+  std::string wrong = compare_results(*plain, *other, *wide, *got);
+  OpByOp ops(session, end);
+  const Status checked = ops.check(module, module.entry(), *inputs);
+  if (!checked.ok() && checked.code() == Code::Unavailable) return finish(of_error(checked));
+  std::string evidence;
+  for (size_t i = 0; i < std::min(ops.wrong().size(), kMostWrong); ++i) evidence += ops.wrong()[i] + "\n";
+  if (ops.wrong().size() > kMostWrong) evidence += fmt::format("and {} more\n", ops.wrong().size() - kMostWrong);
+  std::string detail = ops.wrong().empty() ? "" : "wrong with this program's values: " + ops.wrong()[0];
+  if (!wrong.empty() && ops.wrong().empty()) {
+    const Expected<FirstGrowth> growth = first_growth(module, session, *evaluations, *inputs);
+    if (!growth.ok()) {
+      wrong += "; " + growth.status().to_string();
+    } else if (growth->text.empty()) {
+      wrong += fmt::format(
+          "; each op alone and each of {} values is right: fusion, memory or aliasing of the whole is wrong",
+          growth->compared);
+    } else {
+      wrong += "; each op alone is right; " + growth->text;
+    }
+  }
+  if (!wrong.empty()) detail += (detail.empty() ? "" : "; ") + wrong;
+  const bool passed = detail.empty();
+  const std::string count = fmt::format("{} runs of single ops compared{}{}", ops.ran(),
+                                        ops.skipped() > 0 ? fmt::format(", {} not", ops.skipped()) : "",
+                                        ops.late() ? "; then the time was up" : "");
+  Fields fields = with_status(passed ? "pass" : "fail", passed ? count : detail + "; " + count);
+  if (!evidence.empty()) fields.emplace_back("evidence", evidence);
+  return finish(std::move(fields));
+}
+
+}  // namespace collet::conformance
