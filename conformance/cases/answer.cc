@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -286,6 +287,28 @@ void correct_by_bounds(const Module& module, bool flushes, Answer& answer) {
   answer.independent = true;
 }
 
+// True if the bits are a signalling NaN: one whose highest bit of the mantissa is 0 (IEEE 754-2019, 6.2.1).
+bool is_signalling(const Literal& value, int64_t i) {
+  const FloatFormat format = float_format(static_cast<uint32_t>(value.type()));
+  if (format.specials != FloatSpecials::IEEE || !std::isnan(value.as_double(i))) return false;
+  const auto width = static_cast<size_t>(format.bits() / 8);
+  uint64_t bits = 0;
+  std::memcpy(&bits, value.bytes() + static_cast<size_t>(i) * width, width);
+  return (bits >> (format.mantissa_bits - 1) & 1) == 0;
+}
+
+// Powers that have a value for a quiet NaN may be NaN for a signalling one.
+void open_signalling(const Module& module, Answer& answer) {
+  const hlo::Instruction& root = module[module.entry_computation().root];
+  const auto operands = root.op == Op::POWER ? operands_of(module, answer) : std::nullopt;
+  if (!operands || !hlo::is_float(root.shape.type())) return;
+  Literal open = Literal::zeros(Shape::array(Type::PRED, root.shape.dims()));
+  for (int64_t i = 0; i < root.shape.element_count(); ++i)
+    for (const Literal* operand : *operands)
+      if (is_signalling(*operand, i)) open.set_int(i, 1);
+  answer.outputs[0].nan_too = std::move(open);
+}
+
 Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Literal> inputs, bool flushes) {
   Answer answer;
   answer.inputs = std::move(inputs);
@@ -298,6 +321,7 @@ Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Li
     return answer;
   }
   correct_by_functions(module, one, answer);
+  open_signalling(module, answer);
   if (answer.independent) return answer;
   if (!is_rounded) {
     if (std::optional<std::vector<Literal>> plain = plain_answer(module, answer.inputs)) {

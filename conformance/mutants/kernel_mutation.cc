@@ -195,6 +195,12 @@ bool is_formula(KernelMutation mutation) {
          mutation == KernelMutation::saturates_early || mutation == KernelMutation::large_operands_are_nan;
 }
 
+bool is_signalling(const Element& x) {
+  const FloatFormat format = float_format(x.type);
+  return format.specials == FloatSpecials::IEEE && std::isnan(real(x)) &&
+         (x.bits >> (format.mantissa_bits - 1) & 1) == 0;
+}
+
 uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, const Element& a, const Element& b) {
   const double x = real(a), y = real(b), r = real(right);
   if (is_formula(mutation)) {
@@ -225,6 +231,9 @@ uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, c
       return (x == 1 && std::isnan(y)) || (std::isnan(x) && y == 0)
                  ? bits_of(right.type, std::numeric_limits<double>::quiet_NaN())
                  : right.bits;
+    case KernelMutation::signalling_is_nan:
+      return is_signalling(a) || is_signalling(b) ? bits_of(right.type, std::numeric_limits<double>::quiet_NaN())
+                                                  : right.bits;
     case KernelMutation::unordered_is_true:  // for compare
       return std::isnan(x) || std::isnan(y) ? right.bits ^ 1 : right.bits;
     case KernelMutation::zeros_differ:

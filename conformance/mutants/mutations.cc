@@ -139,6 +139,13 @@ std::vector<Mutant> make() {
 #define COLLET_CHOICE_MUTATION(OP, record, member, change) \
   COLLET_ATTRIBUTE_MUTATION(OP, record, member, change)    \
   all.back().other_choices = true;
+#define COLLET_LEGAL_KERNEL(variant, OP)                                             \
+  all.push_back({.name = std::string(#variant ":") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "legal",                                                   \
+                 .kind = Mutant::Kind::Kernel,                                       \
+                 .op = COLLET_OP_##OP,                                               \
+                 .kernel = KernelMutation::variant,                                  \
+                 .legal = true});
 #define COLLET_LEGAL_CHOICE(OP)                                                          \
   all.push_back({.name = std::string("other_choices:") + collet_op_name(COLLET_OP_##OP), \
                  .group = "legal",                                                       \

@@ -56,6 +56,9 @@ struct Reference {
   /// The allowed error of each element, or each part of one: f64 or c128. If it is valid, it replaces the bound for
   /// Sum, Scaled and Ulp.
   hlo::Literal allowed = {};
+  /// pred: the elements of which NaN is as right as `value`; may be invalid. IEEE 754 leaves open whether a function that has
+  /// a value for a quiet NaN, such as 1 to the power NaN, gives it or NaN for a signalling one.
+  hlo::Literal nan_too = {};
 };
 
 /// The number of elements by their error relative to the allowed error: none, up to 2^-9, ... up to 1/2, up to 1, and

@@ -44,6 +44,7 @@ std::string head_line(const ConformReport& report, const ConformOptions& options
   if (!report.ended.empty()) writer.field("ended", report.ended);
   write_texts(writer, "claims", report.claims);
   writer.key("suite").begin_object().field("sha256", suite_digest(options)).field("full", options.full);
+  writer.field("version", kSuiteVersion).field("terms", kTermsVersion);
   write_texts(writer, "filters", options.filters);
   write_texts(writer, "profiles", options.profiles);
   writer.field("shard", options.shard).field("shards", options.shards).field("seed", options.seed).end_object();
@@ -78,7 +79,8 @@ std::string case_line(const CaseResult& one, std::string_view key) {
   if (one.fallback_ops > 0) writer.field("fallback_ops", one.fallback_ops);
   if (one.ulp > 0) writer.field("ulp", one.ulp);
   if (one.share > 0) writer.field("share", one.share);
-  if (one.outcome != Outcome::Pass && !one.detail.empty()) writer.field("detail", one.detail);
+  if (!one.waiver.empty()) writer.field("waiver", one.waiver);
+  if ((one.outcome != Outcome::Pass || !one.waiver.empty()) && !one.detail.empty()) writer.field("detail", one.detail);
   writer.end_object();
   return with_sum(std::move(out), key);
 }
@@ -145,6 +147,8 @@ Expected<Bundle> read_head(std::string_view name, std::string_view line) {
   out.report.ended = text_of(*head, "ended");
   out.report.claims = texts_in(*head, "claims");
   out.suite = text_of(*suite, "sha256");
+  out.suite_version = text_of(*suite, "version");
+  out.terms = text_of(*suite, "terms");
   out.options.full = out.report.full = flag_in(*suite, "full");
   out.options.filters = texts_in(*suite, "filters");
   out.options.profiles = texts_in(*suite, "profiles");
@@ -215,7 +219,10 @@ Expected<Bundle> read_bundle(std::string_view name, std::string_view text) {
       out.altered.push_back(fmt::format("line {}: no result of a case", number));
       continue;
     }
-    CaseResult result{.name = text_of(*one, "name"), .outcome = *outcome, .detail = text_of(*one, "detail")};
+    CaseResult result{.name = text_of(*one, "name"),
+                      .outcome = *outcome,
+                      .detail = text_of(*one, "detail"),
+                      .waiver = text_of(*one, "waiver")};
     result.device_ops = static_cast<int64_t>(count_in(*one, "device_ops"));
     result.fallback_ops = static_cast<int64_t>(count_in(*one, "fallback_ops"));
     result.ulp = number_of(*one, "ulp");

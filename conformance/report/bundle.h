@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct Bundle {
   ConformReport report;
   std::string collet;                     ///< version of the SDK
   std::string suite, library;             ///< SHA-256 of the suite and of the library
+  std::string suite_version = {};         ///< version of the suite; empty for suites before 1.1
+  std::string terms = {};                 ///< version of the terms; likewise
   std::string machine;                    ///< SHA-256 of the description of the machine in the report
   std::string verdict;                    ///< "conforms" or "does not conform"
   size_t cases = 0;                       ///< number of cases according to the first line
@@ -45,6 +48,7 @@ struct VerifyOptions {
   double rerun = 0;  ///< share of the cases to run again
   /// Seed that selects these cases, and other inputs for them; if absent, the system provides a random one.
   std::optional<uint64_t> seed = {};
+  std::vector<Waiver> waivers = shipped_waivers();
   unsigned jobs = 1;
   uint64_t memory_bytes = 0;  ///< memory limit of a worker; 0: as in the run
   double timeout = 0;         ///< seconds per case; 0: as in the run
@@ -68,6 +72,12 @@ struct Verification {
   /// True if the bundle agrees with everything that it was compared with.
   bool holds() const;
 };
+
+/// Checks what a bundle says by itself, against this program's suite: the file, the suite, the cases, the verdict, the waivers,
+/// and the hash of the machine. Fills in ops and types of the cases.
+std::vector<Check> check_bundle(Bundle& bundle, std::span<const Waiver> waivers);
+/// Returns the statements that a bundle proves if all checks of it hold: Verification::sayings.
+std::vector<std::string> good_for(const Bundle& bundle);
 
 /// Checks hashes, the set of cases, and the verdict, and runs a sample again, with the bundle's inputs and with others.
 /// Returns an error if the file is not a bundle, or if cases are to be run and the backend cannot be opened.

@@ -21,6 +21,10 @@ std::string counts(const ConformReport& report) {
        {Outcome::Fail, Outcome::Crash, Outcome::Timeout, Outcome::Unsupported, Outcome::Oracle}) {
     if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
   }
+  std::string waived;
+  for (const CaseResult& one : report.cases)
+    if (!one.waiver.empty()) waived += fmt::format("{}{} ({})", waived.empty() ? "" : "; ", one.name, one.waiver);
+  if (!waived.empty()) out += fmt::format("; passed by a waiver: {}", escape_markup(waived));
   if (report.not_run > 0) out += fmt::format(", {} not run: {}", report.not_run, escape_markup(report.ended));
   return out + fmt::format(" in {:.1f} s; fallback: {}; seed {}; library <code>{}</code>.", report.seconds,
                            report.fallback.empty() ? "none" : escape_markup(report.fallback), report.seed,

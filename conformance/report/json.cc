@@ -13,6 +13,7 @@ void write_case(JsonWriter& json, const ConformReport& report, const BackendChoi
   if (!one.detail.empty()) json.field("detail", one.detail);
   json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);
   json.field("fallback_ops", one.fallback_ops).field("seconds", one.seconds);
+  if (!one.waiver.empty()) json.field("waiver", one.waiver);
   if (!report.from.empty() && one.run_seconds > 0) json.field("run_seconds", one.run_seconds);
   if (one.beside_seconds > 0) json.field("beside_seconds", one.beside_seconds);
   if (one.share > 0) {
@@ -47,6 +48,7 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   const std::vector<OpSummary> ops = summarize(report);
   json.begin_object().field("backend", report.backend).field("version", report.version).field("library", report.path);
   if (!report.revision.empty()) json.field("revision", report.revision);
+  if (report.from.empty()) json.field("suite", kSuiteVersion);
   json.field("opset", report.opset)
       .field("fallback", report.fallback)
       .field("seed", report.seed)

@@ -152,6 +152,19 @@ std::string exports_text(const ConformReport& report) {
   return out + "  (collet_add_backend hides them by a version script and the linker's --exclude-libs,ALL)\n";
 }
 
+// Lists the failures that count as passed.
+std::string waivers_text(const ConformReport& report) {
+  constexpr size_t kMost = 8;
+  std::string out;
+  size_t count = 0;
+  for (const CaseResult& one : report.cases) {
+    if (one.waiver.empty() || ++count > kMost) continue;
+    out += fmt::format("  {} {}: {}\n", one.waiver, one.name, one.detail);
+  }
+  if (count > kMost) out += fmt::format("  and {} more; --json has them all\n", count - kMost);
+  return out.empty() ? out : "failed, and passed by a waiver:\n" + out;
+}
+
 // Returns one line for each profile that has cases in the run.
 std::string profiles_text(const ConformReport& report) {
   std::string out;
@@ -309,7 +322,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (report.from.empty()) out += profiles_text(report);
   out += road_text(report, ops);
   if (report.not_run == 0) out += silent_text(report);
-  out += exports_text(report);
+  out += exports_text(report) + waivers_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
   if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
@@ -319,6 +332,9 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
     if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
   }
   if (report.not_run > 0) out += fmt::format(", {} not run", report.not_run);
+  const size_t waived = static_cast<size_t>(std::count_if(report.cases.begin(), report.cases.end(),
+                                                          [](const CaseResult& one) { return !one.waiver.empty(); }));
+  if (waived > 0) out += fmt::format(", {} of them by a waiver", waived);
   const std::string_view verdict = report.from.empty() ? (report.conforms() ? "conforms" : "does not conform")
                                    : report.conforms() ? "runs these programs"
                                                        : "does not run these programs";

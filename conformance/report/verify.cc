@@ -31,6 +31,9 @@ std::vector<std::string> check_suite(const Bundle& bundle) {
   std::vector<std::string> details;
   if (bundle.collet != collet_version())
     details.push_back(fmt::format("the bundle is of Collet {}, this is {}", bundle.collet, collet_version()));
+  if (bundle.suite_version != kSuiteVersion)
+    details.push_back(fmt::format("the bundle is of suite {}, this is {}",
+                                  bundle.suite_version.empty() ? "1.0" : bundle.suite_version, kSuiteVersion));
   if (const std::string digest = suite_digest(bundle.options); digest != bundle.suite)
     details.push_back(fmt::format("the suite that ran has SHA-256 {}, this one {}", bundle.suite, digest));
   return details;
@@ -84,6 +87,19 @@ std::vector<std::string> check_verdict(const Bundle& bundle) {
   const std::string_view verdict = bundle.report.conforms() ? "conforms" : "does not conform";
   if (verdict != bundle.verdict)
     details.push_back(fmt::format("the bundle says '{}'; by its results the backend {}", bundle.verdict, verdict));
+  return details;
+}
+
+// Checks that each case that counts as passed by a waiver has one.
+std::vector<std::string> check_waivers(const Bundle& bundle, std::span<const Waiver> waivers) {
+  std::vector<std::string> details;
+  for (const CaseResult& one : bundle.report.cases) {
+    if (one.waiver.empty()) continue;
+    const Waiver* waiver = find_waiver(waivers, one.name);
+    if (waiver == nullptr || waiver->number != one.waiver)
+      details.push_back(
+          fmt::format("{} counts as passed by {}, which is no waiver of this case", one.name, one.waiver));
+  }
   return details;
 }
 
@@ -144,7 +160,8 @@ Expected<std::vector<std::string>> run_again(const Bundle& bundle, const Conform
     const auto found = stated.find(one.name);
     if (found == stated.end()) continue;
     const CaseResult& was = *found->second;
-    const bool differs = same_inputs ? one.outcome != was.outcome : is_failure(one.outcome) && !is_failure(was.outcome);
+    const bool differs = same_inputs ? one.outcome != was.outcome || one.waiver != was.waiver
+                                     : is_failure(one.outcome) && !is_failure(was.outcome);
     if (differs)
       details.push_back(fmt::format(
           "{}: in the bundle {}, here {}{}{}{}", one.name, outcome_name(was.outcome), outcome_name(one.outcome),
@@ -154,23 +171,6 @@ Expected<std::vector<std::string>> run_again(const Bundle& bundle, const Conform
                                     one.fallback_ops));
   }
   return details;
-}
-
-// Returns what a valid bundle proves: each claimed profile, if every case of the full set in it passed on the device.
-std::vector<std::string> sayings(const Bundle& bundle) {
-  const ConformOptions& run = bundle.options;
-  const bool whole =
-      run.full && run.backend.no_fallback && run.backend.options.empty() && run.filters.empty() && run.shards == 1;
-  if (!whole || !bundle.report.conforms()) return {};
-  std::vector<std::string> out;
-  for (const std::string& claim : bundle.report.claims) {
-    if (!run.profiles.empty() && std::find(run.profiles.begin(), run.profiles.end(), claim) == run.profiles.end())
-      continue;
-    out.push_back(fmt::format("conforms to Collet opset {}, profile {}", bundle.report.opset, claim));
-  }
-  if (out.empty() && run.profiles.empty())
-    out.push_back(fmt::format("conforms to Collet opset {}", bundle.report.opset));
-  return out;
 }
 
 std::string_view state_name(Check::State state) {
@@ -193,6 +193,7 @@ Status add_sample(const Bundle& bundle, const VerifyOptions& options, ConformOpt
   if (options.timeout > 0) run.timeout = options.timeout;
   run.progress = options.progress;
   run.most_alike = 0;
+  run.waivers = options.waivers;
   COLLET_ASSIGN(std::vector<std::string> same, run_again(bundle, run, true));
   out.checks.push_back(
       check(fmt::format("sample of {} cases with the bundle's inputs", run.names.size()), std::move(same)));
@@ -204,6 +205,37 @@ Status add_sample(const Bundle& bundle, const VerifyOptions& options, ConformOpt
 
 }  // namespace
 
+// Returns what a valid bundle proves: each claimed profile, if every case of the full set in it passed on the device.
+std::vector<std::string> good_for(const Bundle& bundle) {
+  const ConformOptions& run = bundle.options;
+  const bool whole =
+      run.full && run.backend.no_fallback && run.backend.options.empty() && run.filters.empty() && run.shards == 1;
+  if (!whole || !bundle.report.conforms()) return {};
+  std::vector<std::string> out;
+  for (const std::string& claim : bundle.report.claims) {
+    if (!run.profiles.empty() && std::find(run.profiles.begin(), run.profiles.end(), claim) == run.profiles.end())
+      continue;
+    out.push_back(fmt::format("conforms to Collet opset {}, profile {}", bundle.report.opset, claim));
+  }
+  if (out.empty() && run.profiles.empty())
+    out.push_back(fmt::format("conforms to Collet opset {}", bundle.report.opset));
+  return out;
+}
+
+std::vector<Check> check_bundle(Bundle& bundle, std::span<const Waiver> waivers) {
+  bundle.report.of_all_names = bundle.options.filters.empty();
+  std::vector<Check> checks;
+  checks.push_back(check("file", bundle.altered));
+  checks.push_back(check("suite", check_suite(bundle)));
+  checks.push_back(check("cases", check_cases(bundle, chosen_cases(bundle.options, false))));
+  checks.push_back(check("verdict", check_verdict(bundle)));
+  if (std::vector<std::string> details = check_waivers(bundle, waivers); !details.empty())
+    checks.push_back(check("waivers", std::move(details)));
+  if (sha256(bundle.report.machine) != bundle.machine)
+    checks.push_back(check("machine", {"its description has another SHA-256 than the bundle states"}));
+  return checks;
+}
+
 bool Verification::holds() const {
   return std::none_of(checks.begin(), checks.end(),
                       [](const Check& one) { return one.state == Check::State::Differs; });
@@ -214,17 +246,11 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
   for (const std::string& profile : bundle.options.profiles)
     if (find_profile(profile) == nullptr)
       return invalid_argument(fmt::format("{}: there is no profile {}", options.name, profile));
-  bundle.report.of_all_names = bundle.options.filters.empty();
   Verification out;
   out.title = fmt::format("{} {}", bundle.report.backend, bundle.report.version);
   for (const auto& [key, value] : bundle.options.backend.options) out.title += fmt::format(", {}={}", key, value);
   out.title += fmt::format(", seed {}, {} cases", bundle.options.seed, bundle.report.cases.size());
-  out.checks.push_back(check("file", bundle.altered));
-  out.checks.push_back(check("suite", check_suite(bundle)));
-  out.checks.push_back(check("cases", check_cases(bundle, chosen_cases(bundle.options, false))));
-  out.checks.push_back(check("verdict", check_verdict(bundle)));
-  if (sha256(bundle.report.machine) != bundle.machine)
-    out.checks.push_back(check("machine", {"its description has another SHA-256 than the bundle states"}));
+  out.checks = check_bundle(bundle, options.waivers);
   // A bundle must not determine which programs and libraries on this machine a backend opens.
   for (const auto& option : bundle.options.backend.options) {
     const auto& known = options.backend_options;
@@ -256,7 +282,7 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
   }
   const bool all_checked = std::none_of(out.checks.begin(), out.checks.end(),
                                         [](const Check& one) { return one.state == Check::State::NotChecked; });
-  if (out.holds() && all_checked) out.sayings = sayings(bundle);
+  if (out.holds() && all_checked) out.sayings = good_for(bundle);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/contract/uses.h"
 #include "conformance/runner/session.h"
+#include "conformance/runner/waivers.h"
 
 /// \file
 /// A conformance run: the selection of cases, the backend, the number of processes, and the results.
@@ -42,6 +43,7 @@ struct ConformOptions {
   std::vector<std::string> claims = {};    ///< claimed profiles, in addition to those in its claims file
   /// Cases to run instead of the suite's: those of programs (cases_of_programs).
   std::vector<Case> cases = {};
+  std::vector<Waiver> waivers = shipped_waivers();
   std::string case_file = {};    ///< for a worker: a file of `cases` (case_file.h)
   std::string beside = {};       ///< another backend, whose times of `cases` are measured too; empty: none
   double program_timeout = 120;  ///< seconds per case of a whole program
@@ -70,8 +72,9 @@ struct CaseResult {
   std::string pattern = {};  ///< pattern that the SDK finds in the program
   Outcome outcome = Outcome::Pass;
   std::string detail = {};
-  double ulp = 0;    ///< largest error in ULP
-  double share = 0;  ///< largest error divided by the allowed error
+  std::string waiver = {};  ///< for a case that failed and counts as passed: the number of its waiver
+  double ulp = 0;           ///< largest error in ULP
+  double share = 0;         ///< largest error divided by the allowed error
   ErrorCounts errors = {};
   std::string evidence = {};  ///< for a wrong result: one line for each of a few elements, then the inputs
   std::string program = {};   ///< for a failure: its HLO text; for a contract case: its description

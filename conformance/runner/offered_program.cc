@@ -14,6 +14,7 @@
 
 #include "conformance/cases/op_case.h"
 #include "hlo/base/files.h"
+#include "hlo/ops/flops.h"
 #include "hlo/passes/rewriter.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -62,6 +63,29 @@ bool is_asked(const hlo::Instruction& instr) {
   return hlo::op_info(instr.op).op_class != hlo::OpClass::EXECUTOR;
 }
 
+double bytes_of(const hlo::Shape& shape) {
+  double bytes = shape.is_array() ? static_cast<double>(shape.byte_size()) : 0;
+  if (shape.is_tuple())
+    for (const hlo::Shape& element : shape.elements()) bytes += bytes_of(element);
+  return bytes;
+}
+
+// Returns why the expected results of an op would take too much memory or time; empty if they do not.
+std::string too_large(const hlo::Module& module, const hlo::Instruction& instr) {
+  constexpr double kMostArrays = 2e9;  // bytes of operands and results
+  // The evaluator does about 10^9 operations in a second, and fewer of types other than f32 and f64.
+  constexpr double kMostOperations = 4e10, kMostOfOthers = 1e9;
+  double bytes = bytes_of(instr.shape), operations = hlo::flops_of(module, instr);
+  for (const hlo::InstrId operand : instr.operands) bytes += bytes_of(module[operand].shape);
+  if (instr.op == Op::FUSION || instr.op == Op::CALL)
+    for (const hlo::InstrId id : module[instr.called[0]].order) operations += hlo::flops_of(module, module[id]);
+  if (bytes > kMostArrays) return fmt::format("its arrays take {:.1f} GB", bytes * 1e-9);
+  const Type type = instr.shape.is_array() ? instr.shape.type() : Type::Invalid;
+  if (operations > (type == Type::F32 || type == Type::F64 ? kMostOperations : kMostOfOthers))
+    return fmt::format("it has {:.0f} thousand million operations", operations * 1e-9);
+  return {};
+}
+
 }  // namespace
 
 Expected<OfferedProgram> offer_program(const Session& session, const std::string& path) {
@@ -97,7 +121,9 @@ ProgramOps ops_of_program(const hlo::Module& offered, std::string_view name) {
       const hlo::Instruction& instr = offered[id];
       if (!is_asked(instr)) continue;
       ++out.ops;
-      OpCases cases = cases_of_op(offered, id, name);
+      OpCases cases;
+      cases.why_not = too_large(offered, instr);
+      if (cases.why_not.empty()) cases = cases_of_op(offered, id, name);
       if (cases.cases.empty()) {
         const std::string what = instr.op == Op::CUSTOM_CALL
                                      ? fmt::format("custom-call '{}'", instr.as<hlo::CustomCallAttrs>().target)

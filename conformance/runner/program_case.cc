@@ -41,6 +41,7 @@ constexpr double kMostIntegers = 0.02;
 constexpr int kMostOfOneOp = 4;
 constexpr size_t kMostWrong = 16;                  // ops that are listed
 constexpr int kIterations = 2;                     // of each loop
+constexpr int64_t kMostBytes = int64_t{4} << 30;   // bytes of the inputs, and of a value of the evaluator's run
 constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
 
 double largest(const Literal& value) {
@@ -124,6 +125,7 @@ class Evaluations {
     hlo::EvalOptions options;
     options.other_choices = other;
     options.on_value = each;
+    options.limits.value_bytes = kMostBytes;
     COLLET_ASSIGN(const Literal result, hlo::Evaluator(module, options).run(inputs));
     return hlo::flatten(result);
   }
@@ -342,7 +344,8 @@ Fields with_status(std::string_view status, std::string detail) {
 }
 
 Fields of_error(const Status& status) {
-  Fields fields = with_status(status.code() == Code::Unimplemented ? "unsupported" : "fail", status.to_string());
+  const bool is_declined = status.code() == Code::Unimplemented || status.code() == Code::ResourceExhausted;
+  Fields fields = with_status(is_declined ? "unsupported" : "fail", status.to_string());
   if (status.code() == Code::Unavailable) add_retires(fields);
   return fields;
 }
@@ -372,6 +375,10 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
       offered->bytes,
       {.file = one.program, .elided = COLLET_ELIDED_COUNTER, .one_participant = true, .ignore_costs = true});
   if (!program.ok()) return of_error(program.status());
+  int64_t bytes = 0;
+  for (const hlo::Shape& shape : program->arguments()) bytes += shape.byte_size();
+  if (bytes > kMostBytes)
+    return with_status("unsupported", fmt::format("its arguments take {:.1f} GB", static_cast<double>(bytes) * 1e-9));
   const Expected<Literals> inputs = hlo::testing::inputs_of_program(one.program, program->arguments());
   if (!inputs.ok()) return with_status("oracle", inputs.status().to_string());
   const Expected<Literals> got = program->run(*inputs);

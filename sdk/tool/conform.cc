@@ -17,6 +17,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/kill.h"
 #include "conformance/report/bundle.h"
+#include "conformance/report/registry.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/case_file.h"
 #include "conformance/runner/conform.h"
@@ -38,7 +39,7 @@ struct Options {
   suite::BackendChoice backend;
   std::vector<std::string> filters, profiles, claims, diff, earlier, from;
   std::string revision, corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed, save_cases,
-      case_file, beside;
+      case_file, beside, registry, waivers;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
@@ -210,8 +211,9 @@ Status take_programs(const Options& options, suite::ConformOptions& run, Tempora
   return ok_status();
 }
 
-int run_cases(const Options& options) {
+int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   suite::ConformOptions run;
+  run.waivers = std::move(waivers);
   run.backend = options.backend;
   run.filters = options.filters;
   run.seed = options.seed;
@@ -325,8 +327,9 @@ std::optional<double> read_share(std::string_view text) {
   return percent / 100;
 }
 
-int verify(const Options& options) {
+int verify(const Options& options, std::vector<suite::Waiver> waivers) {
   suite::VerifyOptions run;
+  run.waivers = std::move(waivers);
   run.name = options.verify;
   if (options.has_backend) run.backend = options.backend.name;
   run.backend_options = options.backend.options;
@@ -366,19 +369,41 @@ std::string_view beside_from(const Options& options) {
   return "";
 }
 
+int list_products(const Options& options, const std::vector<suite::Waiver>& waivers) {
+  const Expected<suite::Registry> registry = suite::read_registry(options.registry, waivers);
+  if (!registry.ok()) return report(kUsage, registry.status().message());
+  if (!options.html.empty()) {
+    if (const Status status = write_file(options.html, suite::registry_html(*registry)); !status.ok())
+      return report(status);
+  }
+  return conclude(
+      options, [&] { return suite::registry_json(*registry); }, [&] { return suite::registry_text(*registry); },
+      registry->refused.empty());
+}
+
+// Reads the file of --waivers, or returns those that this program was shipped with.
+Expected<std::vector<suite::Waiver>> waivers_of(const Options& options) {
+  if (options.waivers.empty()) return suite::shipped_waivers();
+  COLLET_ASSIGN(const std::string text, read_file(options.waivers, uint64_t{1} << 24));
+  return suite::read_waivers(options.waivers, text);
+}
+
 int conform(const Options& options) {
   if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
   if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.mutants))
     return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz or --mutants");
-  if (!options.verify.empty()) return verify(options);
+  const auto waivers = waivers_of(options);
+  if (!waivers.ok()) return report(kUsage, waivers.status().message());
+  if (!options.registry.empty()) return list_products(options, *waivers);
+  if (!options.verify.empty()) return verify(options, *waivers);
   if (!options.diff.empty()) return diff_runs(options);
   if (options.mutants) return run_mutants(options);
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
     return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
   }
   if (const Status status = check_reports(options); !status.ok()) return report(status);
-  return options.corpus.empty() ? run_cases(options) : run_corpus(options);
+  return options.corpus.empty() ? run_cases(options, *waivers) : run_corpus(options);
 }
 
 constexpr char kFooter[] = R"(Each case runs in a child process: a crash or hang costs one case. Inputs follow
@@ -465,6 +490,12 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--rerun", options->rerun,
                   "With --verify: run this share of the cases again. They are drawn at random, or by --seed")
       ->type_name("SHARE");
+  verb.add_option("--waivers", options->waivers,
+                  "Use this list of known defects of the suite in place of the one that came with it")
+      ->type_name("FILE");
+  verb.add_option("--registry", options->registry,
+                  "Check the bundles in this folder, and list the products; with --html as a page")
+      ->type_name("FOLDER");
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");

@@ -222,5 +222,62 @@ TEST_F(Bundle, RefusesWhatIsNone) {
   EXPECT_EQ(collet("conform --fuzz 1 --bundle " + path_).code, 2);
 }
 
+// A failure that has a waiver counts as passed, everywhere under its number; without the waiver the bundle is refused.
+TEST_F(Bundle, AWaiverLetsAFailurePassAndIsChecked) {
+  const std::string wrong =
+      "conform --no-fallback --filter 'subtract/f32/17/unit' --filter 'negate/f32/17/unit' --backend " +
+      library("mutation") + " --option mutant=last_is_first:subtract --option backend=" + build_dir() +
+      "/lib/collet/backends/libcollet_backend_interpreter.so";
+  EXPECT_EQ(collet(wrong).code, 1);
+  const std::string waivers = folder_ / "waivers";
+  write(waivers, "W7 2026-11-28 1.1 subtract/* a test\n");
+  const Ran waived =
+      collet(wrong + " --waivers " + waivers + " --bundle " + path_ + " --html " + (folder_ / "page.html"));
+  EXPECT_EQ(waived.code, 0) << waived.out << waived.err;
+  for (const char* part :
+       {"failed, and passed by a waiver:", "W7 subtract/f32/17/unit: waived by W7 of 2026-11-28, a test: result 0",
+        "2 of 2 cases passed, 1 of them by a waiver"})
+    EXPECT_TRUE(contains(waived.out, part)) << part << " is not in\n" << waived.out;
+  EXPECT_TRUE(contains(contents(folder_ / "page.html"), "passed by a waiver: subtract/f32/17/unit (W7)"));
+  const std::string bundle = contents(path_);
+  EXPECT_TRUE(contains(bundle, "\"waiver\": \"W7\"")) << bundle;
+  const std::string same = " --backend " + library("mutation") + " --option backend=" + build_dir() +
+                           "/lib/collet/backends/libcollet_backend_interpreter.so";
+  EXPECT_EQ(verify(bundle, same + " --waivers " + waivers).code, 0);
+  expect_refused(verify(bundle, same), "subtract/f32/17/unit counts as passed by W7, which is no waiver of this case");
+  write(waivers, "W7 2026-11-28 1.0 subtract/* of another version of the suite\n");
+  EXPECT_EQ(collet(wrong + " --waivers " + waivers).code, 1);
+}
+
+TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
+  const std::string folder = folder_ / "registry", html = folder_ / "products.html";
+  std::filesystem::create_directory(folder);
+  const auto registry = [&] { return collet("conform --registry " + folder + " --html " + html); };
+  EXPECT_EQ(registry().code, 2);
+  make();
+  const std::string good = contents(path_);
+  write(folder + "/a-0.jsonl", good);
+  write(folder + "/a-0.json",
+        R"({"product": "Acme <A1>", "vendor": "Acme", "date": "2026-11-28", "report": "https://acme.example/a"})");
+  Ran ran = registry();
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "Acme <A1> (interpreter 0.1.0), ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "it lacks a bundle with another seed")) << ran.out;
+  make(" --seed 7");
+  write(folder + "/a-7.jsonl", contents(path_));
+  ran = registry();
+  EXPECT_TRUE(contains(ran.out, "it lacks a profile that all its bundles claim and prove")) << ran.out;
+  write(folder + "/b.jsonl", good.substr(0, good.size() / 2));
+  write(folder + "/c.jsonl", "nothing");
+  ran = registry();
+  EXPECT_EQ(ran.code, 1) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "refused b.jsonl: file: ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "refused c.jsonl: c.jsonl is no bundle")) << ran.out;
+  const std::string page = contents(html);
+  for (const char* part : {"Acme &lt;A1&gt;", "<a href=\"https://acme.example/a\">report</a>",
+                           "<a href=\"a-7.jsonl\">seed 7</a>", "<code>b.jsonl</code>", "0 of 1 products are listed"})
+    EXPECT_TRUE(contains(page, part)) << part << " is not in\n" << page;
+}
+
 }  // namespace
 }  // namespace collet::tool::testing

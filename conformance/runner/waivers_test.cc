@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/waivers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace collet::conformance {
+namespace {
+
+TEST(Waivers, OfThisSuiteAreFoundByTheNameOfACase) {
+  const auto waivers = read_waivers(
+      "f", fmt::format("# a comment\n\nW1 2026-01-02 0.9 add/* older\nW12 2026-01-02 {} dot/f32/* a reason of words\n",
+                       kSuiteVersion));
+  ASSERT_TRUE(waivers.ok()) << waivers.status().to_string();
+  ASSERT_EQ(waivers->size(), 2u);
+  EXPECT_EQ(find_waiver(*waivers, "add/f32/1/unit"), nullptr) << "of another version of the suite";
+  const Waiver* found = find_waiver(*waivers, "dot/f32/1/unit");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->number, "W12");
+  EXPECT_EQ(found->reason, "a reason of words");
+}
+
+TEST(Waivers, AWrongLineIsNamed) {
+  const auto error = [](std::string_view text) { return read_waivers("f", text).status().message(); };
+  EXPECT_EQ(error("W1 2026-01-02 1.0 a/* because\nX 2026-01-02 1.0 a/* because"),
+            "f:2: 'X' is no number of a waiver, such as W3");
+  EXPECT_EQ(error("W1 yesterday 1.0 a/* because"), "f:1: 'yesterday' is no date, such as 2026-11-28");
+  EXPECT_EQ(error("W1 2026-01-02 1.0 a/*"), "f:1: a waiver has number, date, version of the suite, cases and a reason");
+  EXPECT_EQ(error("W1 2026-01-02 1.0 a/* b\nW1 2026-01-02 1.0 a/* b"), "f:2: there are two waivers W1");
+}
+
+TEST(Waivers, TheShippedListIsRead) {
+  ASSERT_FALSE(shipped_waivers().empty());
+  EXPECT_EQ(shipped_waivers()[0].number, "W1");
+}
+
+}  // namespace
+}  // namespace collet::conformance
