@@ -7,7 +7,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "conformance/mutants/math_library.h"
 #include "hlo/base/float_format.h"
 
 namespace collet::mutants {
@@ -231,6 +233,11 @@ uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, c
       return (x == 1 && std::isnan(y)) || (std::isnan(x) && y == 0)
                  ? bits_of(right.type, std::numeric_limits<double>::quiet_NaN())
                  : right.bits;
+    case KernelMutation::by_library: {
+      const bool wide = right.type == COLLET_TYPE_F64, is_own = a.type == right.type;
+      const std::optional<double> result = is_own ? by_math_library(op, wide, x, y) : std::nullopt;
+      return result ? bits_of(right.type, *result) : right.bits;
+    }
     case KernelMutation::signalling_is_nan:
       return is_signalling(a) || is_signalling(b) ? bits_of(right.type, std::numeric_limits<double>::quiet_NaN())
                                                   : right.bits;

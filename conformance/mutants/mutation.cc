@@ -14,6 +14,7 @@
 
 #include "conformance/mutants/contraction.h"
 #include "conformance/mutants/kernel_mutation.h"
+#include "conformance/mutants/math_library.h"
 #include "conformance/mutants/mutations.h"
 #include "hlo/base/float_format.h"
 
@@ -71,6 +72,8 @@ collet_status open_instance(const collet_open_options* options, collet_backend_i
     const std::string_view key = options->keys[i];
     if (key == "backend") path = options->values[i];
     if (key == "mutant") mutant = find_mutant(options->values[i]);
+    if (key == "library" && !use_math_library(options->values[i]))
+      return fail(error, COLLET_NOT_FOUND, std::string("there is no library at '") + options->values[i] + "'");
   }
   if (mutant == nullptr) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such mutant");
   if (behind == nullptr) {

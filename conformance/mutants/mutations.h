@@ -59,6 +59,7 @@ enum class KernelMutation : uint8_t {
   true_is_not_one,
   by_double,
   lower_bound_last,
+  by_library,         ///< right: an elementary function of the C library, or of another one (math_library.h)
   signalling_is_nan,  ///< right: a function of a signalling NaN is NaN
   COUNT
 };

@@ -63,23 +63,23 @@ bool is_asked(const hlo::Instruction& instr) {
   return hlo::op_info(instr.op).op_class != hlo::OpClass::EXECUTOR;
 }
 
-double bytes_of(const hlo::Shape& shape) {
-  double bytes = shape.is_array() ? static_cast<double>(shape.byte_size()) : 0;
+double elements_of(const hlo::Shape& shape) {
+  double elements = shape.is_array() ? static_cast<double>(shape.element_count()) : 0;
   if (shape.is_tuple())
-    for (const hlo::Shape& element : shape.elements()) bytes += bytes_of(element);
-  return bytes;
+    for (const hlo::Shape& element : shape.elements()) elements += elements_of(element);
+  return elements;
 }
 
 // Returns why the expected results of an op would take too much memory or time; empty if they do not.
 std::string too_large(const hlo::Module& module, const hlo::Instruction& instr) {
-  constexpr double kMostArrays = 2e9;  // bytes of operands and results
+  constexpr double kMostElements = 3e7;  // of operands and results; each takes about 100 ns
   // The evaluator does about 10^9 operations in a second, and fewer of types other than f32 and f64.
   constexpr double kMostOperations = 4e10, kMostOfOthers = 1e9;
-  double bytes = bytes_of(instr.shape), operations = hlo::flops_of(module, instr);
-  for (const hlo::InstrId operand : instr.operands) bytes += bytes_of(module[operand].shape);
+  double elements = elements_of(instr.shape), operations = hlo::flops_of(module, instr);
+  for (const hlo::InstrId operand : instr.operands) elements += elements_of(module[operand].shape);
   if (instr.op == Op::FUSION || instr.op == Op::CALL)
     for (const hlo::InstrId id : module[instr.called[0]].order) operations += hlo::flops_of(module, module[id]);
-  if (bytes > kMostArrays) return fmt::format("its arrays take {:.1f} GB", bytes * 1e-9);
+  if (elements > kMostElements) return fmt::format("its arrays have {:.0f} million elements", elements * 1e-6);
   const Type type = instr.shape.is_array() ? instr.shape.type() : Type::Invalid;
   if (operations > (type == Type::F32 || type == Type::F64 ? kMostOperations : kMostOfOthers))
     return fmt::format("it has {:.0f} thousand million operations", operations * 1e-9);

@@ -41,7 +41,9 @@ constexpr double kMostIntegers = 0.02;
 constexpr int kMostOfOneOp = 4;
 constexpr size_t kMostWrong = 16;                  // ops that are listed
 constexpr int kIterations = 2;                     // of each loop
-constexpr int64_t kMostBytes = int64_t{4} << 30;   // bytes of the inputs, and of a value of the evaluator's run
+constexpr int64_t kMostBytes = int64_t{4} << 30;   // of a value of the evaluator's run
+constexpr double kMostElements = 2e8;              // of the arguments and results of a program
+constexpr double kMostEvaluation = 20;             // seconds of one run of the evaluator
 constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
 
 double largest(const Literal& value) {
@@ -126,6 +128,7 @@ class Evaluations {
     options.other_choices = other;
     options.on_value = each;
     options.limits.value_bytes = kMostBytes;
+    options.limits.seconds = kMostEvaluation;
     COLLET_ASSIGN(const Literal result, hlo::Evaluator(module, options).run(inputs));
     return hlo::flatten(result);
   }
@@ -375,10 +378,13 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
       offered->bytes,
       {.file = one.program, .elided = COLLET_ELIDED_COUNTER, .one_participant = true, .ignore_costs = true});
   if (!program.ok()) return of_error(program.status());
-  int64_t bytes = 0;
-  for (const hlo::Shape& shape : program->arguments()) bytes += shape.byte_size();
-  if (bytes > kMostBytes)
-    return with_status("unsupported", fmt::format("its arguments take {:.1f} GB", static_cast<double>(bytes) * 1e-9));
+  double elements = 0;
+  for (const std::vector<hlo::Shape>* shapes : {&program->arguments(), &program->results()})
+    for (const hlo::Shape& shape : *shapes)
+      elements += static_cast<double>(shape.is_array() ? shape.element_count() : 0);
+  if (elements > kMostElements)
+    return with_status("unsupported",
+                       fmt::format("its arguments and results have {:.0f} million elements", elements * 1e-6));
   const Expected<Literals> inputs = hlo::testing::inputs_of_program(one.program, program->arguments());
   if (!inputs.ok()) return with_status("oracle", inputs.status().to_string());
   const Expected<Literals> got = program->run(*inputs);
