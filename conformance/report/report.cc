@@ -10,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "conformance/runner/soak.h"
 #include "hlo/base/shell.h"
 
 namespace collet::conformance {
@@ -103,6 +104,7 @@ std::string errors_text(const std::vector<OpSummary>& ops) {
 }
 
 std::string road_text(const ConformReport& report, const std::vector<OpSummary>& ops) {
+  if (ops.empty()) return {};
   const std::vector<OpSummary> missing = road_map(ops);
   const size_t whole = static_cast<size_t>(std::count_if(
       ops.begin(), ops.end(), [](const OpSummary& s) { return s.declared > 0 && s.on_device == s.declared; }));
@@ -300,6 +302,8 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
   std::string line = fmt::format("{} conform --backend {}", command, shell_word(backend.name));
   if (backend.no_fallback) line += " --no-fallback";
   for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", shell_word(key + "=" + value));
+  if (const auto seed = soak_case_seed(one.name))
+    return line + fmt::format(" --soak {:.0f} --seed {}", report.seconds, *seed);
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
   if (report.full) line += " --full";
   if (one.pattern == "random") {
@@ -318,6 +322,8 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   std::string out = failures_text(report, backend, most_failures);
   if (!out.empty()) out += '\n';
   if (!report.from.empty()) out += programs_text(report);
+  for (const CaseResult& one : report.cases)
+    if (one.pattern == "soak") out += fmt::format("{}: {}\n{}", one.name, one.detail, one.evidence);
   out += errors_text(ops);
   if (report.from.empty()) out += profiles_text(report);
   out += road_text(report, ops);
@@ -335,6 +341,9 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   const size_t waived = static_cast<size_t>(std::count_if(report.cases.begin(), report.cases.end(),
                                                           [](const CaseResult& one) { return !one.waiver.empty(); }));
   if (waived > 0) out += fmt::format(", {} of them by a waiver", waived);
+  if (!report.cases.empty() && soak_case_seed(report.cases[0].name))
+    return out +
+           fmt::format(" in {:.1f} s: {} the soak test\n", report.seconds, report.conforms() ? "passes" : "fails");
   const std::string_view verdict = report.from.empty() ? (report.conforms() ? "conforms" : "does not conform")
                                    : report.conforms() ? "runs these programs"
                                                        : "does not run these programs";

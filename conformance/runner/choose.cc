@@ -9,6 +9,7 @@
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
 #include "conformance/runner/random_case.h"
+#include "conformance/runner/soak.h"
 #include "hlo/base/sha256.h"
 
 // Selects the cases of a run.
@@ -42,7 +43,7 @@ constexpr double kRandomPerSecond = 2000;
 constexpr uint64_t kMostRandom = 1000000;
 
 bool is_chosen(const ConformOptions& options, const Case& one) {
-  if (options.fuzz_seconds > 0) return false;
+  if (options.fuzz_seconds > 0 || options.soak_seconds > 0) return false;
   if (!options.names.empty() && !options.names.contains(one.name)) return false;
   if (!matches(options.filters, one.name)) return false;
   return options.profiles.empty() ||
@@ -80,6 +81,8 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
       std::min(kRandomPerSecond * options.fuzz_seconds * options.jobs, static_cast<double>(kMostRandom));
   for (uint64_t i = 0; i < static_cast<uint64_t>(random); ++i)
     cases.push_back({.name = random_case_name(options.seed + i), .pattern = "random"});
+  for (unsigned i = 0; options.soak_seconds > 0 && i < options.jobs; ++i)
+    cases.push_back({.name = soak_case_name(options.seed + i), .pattern = "soak"});
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
   return shard;

@@ -22,6 +22,7 @@
 #include "conformance/runner/program_files.h"
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
+#include "conformance/runner/soak.h"
 #include "conformance/runner/workers.h"
 #include "hlo/base/files.h"
 #include "hlo/base/sha256.h"
@@ -167,6 +168,7 @@ std::vector<std::string> arguments_of(const ConformOptions& options, const Backe
   if (options.independent_only) arguments.emplace_back("--independent-only");
   if (!options.case_file.empty()) arguments.insert(arguments.end(), {"--case-file", options.case_file});
   if (!options.beside.empty()) arguments.insert(arguments.end(), {"--beside", options.beside});
+  if (options.soak_seconds > 0) arguments.insert(arguments.end(), {"--soak", fmt::format("{}", options.soak_seconds)});
   return arguments;
 }
 
@@ -343,7 +345,8 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
   for (CaseResult& one : report.cases) {
     if (!is_failure(one.outcome)) continue;
     failed.names.insert(one.name);
-    const bool is_program = !is_contract(one.name) && !random_case_seed(one.name) && !is_whole(one.name);
+    const bool is_program =
+        !is_contract(one.name) && !random_case_seed(one.name) && !is_whole(one.name) && !soak_case_seed(one.name);
     if (one.outcome == Outcome::Fail && is_program && !one.evidence.empty() && to_reduce.size() < kMostReduced &&
         seen.insert(one.name.substr(0, one.name.find('/'))).second)
       to_reduce.push_back(&one);
@@ -427,7 +430,8 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.seed = options.seed;
   report.full = options.full;
   report.beside = options.beside;
-  report.of_all_names = options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0;
+  report.of_all_names =
+      options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0 && options.soak_seconds == 0;
   report.whole = report.of_all_names && options.cases.empty() && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(options.backend.name, pool, report);
   if (!opened.ok()) {
@@ -456,6 +460,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   RepeatedFailures alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   const auto seconds_for = [&](const Case& one) {
+    if (soak_case_seed(one.name)) return options.soak_seconds + options.program_timeout;
     const double seconds = one.program.empty() ? options.timeout : options.program_timeout;
     return hangs < kPatientHangs ? seconds : kLessTime * seconds;
   };
@@ -646,6 +651,7 @@ int serve_conformance(const ConformOptions& options) {
   ContractWorker contract(options.backend);
   return serve_tasks([&](std::string_view task) -> Fields {
     if (is_contract(task)) return contract.run(task);
+    if (const auto seed = soak_case_seed(task)) return run_soak(*seed, options.backend, options.soak_seconds);
     if (!session) {
       Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
       if (!opened.ok()) return describe_failure(opened.status());

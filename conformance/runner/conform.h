@@ -58,6 +58,8 @@ struct ConformOptions {
   size_t most_alike = 50;
   /// If greater than 0: runs random programs for this time, from `seed` on, and no other cases.
   double fuzz_seconds = 0;
+  /// If greater than 0: a soak test (soak.h) for this time in each worker, from `seed` on, and no other cases.
+  double soak_seconds = 0;
   bool stop_at_first = false;     ///< ends the run after the first failure
   bool independent_only = false;  ///< cases whose expected results come from the evaluator count as unsupported
   /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs

@@ -48,6 +48,22 @@ Shape shape_of(const collet_array_type& type) {
   return Shape::array(static_cast<Type>(type.element), std::span(type.dims, type.rank));
 }
 
+Expected<BufferHandle> copy_to_device(collet_client* client, const Literal& value, uint32_t device,
+                                      const std::string& what) {
+  collet_host_array array{};
+  array.struct_size = sizeof array;
+  array.element = static_cast<uint32_t>(value.type());
+  array.dims = value.shape().dims().data();
+  array.rank = static_cast<uint32_t>(value.shape().rank());
+  array.data = value.bytes();
+  array.semantics = COLLET_HOST_COPIED;
+  collet_buffer* buffer = nullptr;
+  collet_error error{};
+  const collet_status code = collet_buffer_from_host(client, device, COLLET_NONE, &array, &buffer, &error);
+  if (code != COLLET_OK) return from_c(code, error, what);
+  return BufferHandle(buffer);
+}
+
 Expected<Literal> fetch(collet_buffer* buffer) {
   Literal value = Literal::uninitialized(shape_of(collet_buffer_type(buffer)));
   collet_error error{};
@@ -90,20 +106,11 @@ Expected<std::vector<BufferHandle>> Program::upload(std::span<const Literal> arg
   COLLET_TRY(check_arguments(arguments, arguments_));
   std::vector<BufferHandle> buffers;
   for (size_t n = 0; n < arguments.size() * participants_; ++n) {
-    const Literal& argument = arguments[n % arguments.size()];
-    const auto device = static_cast<uint32_t>(n / arguments.size());
-    collet_host_array array{};
-    array.struct_size = sizeof array;
-    array.element = static_cast<uint32_t>(argument.type());
-    array.dims = argument.shape().dims().data();
-    array.rank = static_cast<uint32_t>(argument.shape().rank());
-    array.data = argument.bytes();
-    array.semantics = COLLET_HOST_COPIED;
-    collet_buffer* buffer = nullptr;
-    collet_error error{};
-    const collet_status code = collet_buffer_from_host(client_, device, COLLET_NONE, &array, &buffer, &error);
-    if (code != COLLET_OK) return from_c(code, error, "input " + std::to_string(n % arguments.size()));
-    buffers.emplace_back(buffer);
+    const size_t number = n % arguments.size();
+    COLLET_ASSIGN(BufferHandle buffer,
+                  copy_to_device(client_, arguments[number], static_cast<uint32_t>(n / arguments.size()),
+                                 "input " + std::to_string(number)));
+    buffers.push_back(std::move(buffer));
   }
   return buffers;
 }

@@ -58,6 +58,9 @@ struct ProgramOptions {
 };
 
 hlo::Shape shape_of(const collet_array_type& type);
+/// Copies a literal to a device of a client. Errors begin with `what`.
+Expected<BufferHandle> copy_to_device(collet_client* client, const hlo::Literal& value, uint32_t device = 0,
+                                      const std::string& what = "copy");
 /// Waits for a buffer and returns its data.
 Expected<hlo::Literal> fetch(collet_buffer* buffer);
 

@@ -42,7 +42,7 @@ struct Options {
       case_file, beside, registry, waivers;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
-  double timeout = 0, fuzz = 0;
+  double timeout = 0, fuzz = 0, soak = 0;
   size_t most_failures = 20;
   bool full = false, list = false, worker = false, show = false, mutants = false, independent_only = false;
   bool has_backend = false, has_seed = false;  ///< were given
@@ -223,6 +223,7 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   run.resume = options.resume;
   run.independent_only = options.independent_only;
   run.fuzz_seconds = options.fuzz;
+  run.soak_seconds = options.soak;
   run.jobs = options.jobs;
   if (options.timeout > 0) run.timeout = run.program_timeout = options.timeout;
   run.case_file = options.case_file;
@@ -361,9 +362,9 @@ std::string_view beside_from(const Options& options) {
     if (!options.save_cases.empty()) return "--save-cases is about --from";
     return options.beside.empty() || options.worker ? "" : "--beside is about --from";
   }
-  if (!options.corpus.empty() || options.fuzz > 0 || options.mutants || !options.verify.empty() ||
+  if (!options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants || !options.verify.empty() ||
       !options.diff.empty())
-    return "--from is a run of its own; not of --corpus, --fuzz, --mutants, --verify or --diff";
+    return "--from is a run of its own; not of --corpus, --fuzz, --soak, --mutants, --verify or --diff";
   if (options.full || !options.profiles.empty() || !options.claims.empty() || !options.bundle.empty())
     return "--from runs the cases of programs; --full, --profile, --claim and --bundle are about the suite's";
   return "";
@@ -391,8 +392,8 @@ Expected<std::vector<suite::Waiver>> waivers_of(const Options& options) {
 int conform(const Options& options) {
   if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
-  if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.mutants))
-    return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz or --mutants");
+  if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants))
+    return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz, --soak or --mutants");
   const auto waivers = waivers_of(options);
   if (!waivers.ok()) return report(kUsage, waivers.status().message());
   if (!options.registry.empty()) return list_products(options, *waivers);
@@ -472,6 +473,10 @@ Action add_conform(CLI::App& verb) {
   add_seconds_option(
       verb, "--fuzz", options->fuzz,
       "Run random programs for so many seconds instead, from --seed on: loops, branches and fusions among them");
+  add_seconds_option(
+      verb, "--soak", options->soak,
+      "For so many seconds open and close clients, compile, run, donate and drop at random instead, and report "
+      "what grows");
   verb.add_option("--diff", options->diff, "Compare two reports of --json: what fails now, and what no more")
       ->type_name("A B")
       ->expected(2);

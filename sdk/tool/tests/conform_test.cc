@@ -479,5 +479,17 @@ TEST(ConformFrom, SaysWhatCannotBeRead) {
                  {"program/broken", "broken.hlo:"});
 }
 
+TEST(Soak, PassesABackendThatKeepsNothingAndNamesWhatGrows) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  expect_outcome(0, "conform --backend interpreter --soak 2",
+                 {"soak/rounds/seed_0: ", "after round 1: ", "passes the soak test"});
+  expect_outcome(1,
+                 "conform --soak 4 --seed 5 --backend " + lib +
+                     "test_backends/libcollet_backend_faulty.so --option fault=files_leak "
+                     "--option backend=" +
+                     lib + "backends/libcollet_backend_interpreter.so",
+                 {"files stay open after a client was closed", "--soak 4 --seed 5", "fails the soak test"});
+}
+
 }  // namespace
 }  // namespace collet::tool::testing
