@@ -175,7 +175,8 @@ Status check_shape_operand(Importer& importer, const mlir::Op& op, size_t operan
 
 /// True if any operand or result of the op is quantized.
 bool has_quantized(const mlir::Op& op);
-/// Translates the op on expressed values: operands are dequantized, results quantized.
+/// Translates an op on quantized values: on their integers where the result is the same, else on expressed values, with
+/// operands dequantized and results quantized. NotFound: the op is to be translated like any other.
 Status translate_quantized(Importer& importer, ImportScope& scope, const mlir::Op& op);
 Expected<InstrId> dequantize(Importer& importer, ImportScope& scope, InstrId stored, mlir::TypeRef type);
 Expected<InstrId> quantize(Importer& importer, ImportScope& scope, InstrId expressed, mlir::TypeRef type);
