@@ -213,6 +213,50 @@ std::optional<Known> converted(const Instruction& instr, const Bounded& from, co
   return known(instr.shape, out);
 }
 
+// Computes an op that rounds to whole numbers, floats or integers, where no error changes which; nullopt for others.
+std::optional<Known> rounded_to_whole(const Instruction& instr, const Bounded& from) {
+  const Type type = instr.shape.type();
+  const bool integers = hlo::is_integer(type);
+  const int bits = hlo::type_info(type).bits;
+  if (integers && bits > 32) return std::nullopt;
+  const double low = hlo::is_signed(type) ? -std::ldexp(1, bits - 1) : 0;
+  const double high = std::ldexp(1, hlo::is_signed(type) ? bits - 1 : bits) - 1;
+  const auto whole = [&](double x) {
+    if (instr.op == Op::ROUND_NEAREST_EVEN) return std::nearbyint(x);
+    if (instr.op == Op::ROUND_NEAREST_AFZ) return std::round(x);
+    return std::clamp(std::trunc(x), low, high);  // a conversion
+  };
+  Literal out = Literal::zeros(instr.shape);
+  for (size_t i = 0; i < from.center.size(); ++i) {
+    const double reach = from.radius[i] * (1 + kCenterRoundoff);
+    const double first = whole(from.center[i] - reach), last = whole(from.center[i] + reach);
+    if (!(first == last)) return std::nullopt;
+    if (integers)
+      out.set_int(static_cast<int64_t>(i), static_cast<int64_t>(first));
+    else
+      out.set_double(static_cast<int64_t>(i), first);
+  }
+  return Known{.value = std::move(out)};
+}
+
+// Computes a clamp by exact bounds.
+std::optional<Known> clamped(const Instruction& instr, const Known& least, const Bounded& from, const Known& most) {
+  if (!least.is_exact() || !most.is_exact()) return std::nullopt;
+  Bounded out;
+  for (size_t i = 0; i < from.center.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const double low = least.value.as_double(at), high = most.value.as_double(at), center = from.center[i];
+    if (!(low <= high) || std::isnan(center)) return std::nullopt;
+    const auto inside = [&](double x) { return std::clamp(x, low, high); };
+    const double reach = from.radius[i] * (1 + kCenterRoundoff);
+    out.center.push_back(inside(center));
+    out.radius.push_back(from.radius[i] == 0 ? 0
+                                             : std::max(std::fabs(inside(center + reach) - inside(center)),
+                                                        std::fabs(inside(center - reach) - inside(center))));
+  }
+  return known(instr.shape, out);
+}
+
 // Returns the largest power of two of which all elements are multiples; 0 if one is not finite, infinity if all are
 // zero.
 double grain_of(const Literal& value) {
@@ -498,8 +542,16 @@ Results bounded_results(const PlainInterpreter& interpreter, const Instruction& 
   const Bounded a = bounded(*operands[0]), b = operands.size() == 2 ? bounded(*operands[1]) : Bounded{};
   if (instr.op == Op::COMPARE) return one(compared(instr, a, b));
   if (instr.shape.type() == Type::PRED) return one(combined(instr, operands));
+  const bool from_float = hlo::is_float(operands[0]->value.type());
+  if (instr.op == Op::CONVERT && from_float && hlo::is_integer(instr.shape.type()))
+    return one(rounded_to_whole(instr, a));
   if (!is_float) return std::nullopt;
   switch (instr.op) {
+    case Op::CLAMP:
+      return one(clamped(instr, *operands[0], bounded(*operands[1]), *operands[2]));
+    case Op::ROUND_NEAREST_EVEN:
+    case Op::ROUND_NEAREST_AFZ:
+      return one(rounded_to_whole(instr, a));
     case Op::CONVERT:
       return one(converted(instr, a, rounding));
     case Op::MAXIMUM:

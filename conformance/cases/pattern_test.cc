@@ -52,14 +52,20 @@ TEST(PatternCases, BeginWithThePattern) {
   }
 }
 
-TEST(PatternCases, AreThereForEachPatternAndFloatType) {
+TEST(PatternCases, AreThereForEachPatternAndType) {
   std::map<std::string, std::set<Type>, std::less<>> types;
   for (const Case& one : all_cases(false))
     if (!one.pattern.empty()) types[one.pattern].insert(one.type);
   const std::vector<std::string_view> known = hlo::pattern_names();
   ASSERT_FALSE(known.empty());
+  // The types of a quantized pattern's cases are those of the stored numbers.
+  const std::set<std::string, std::less<>> quantized = {"integer_dot",        "integer_convolution", "scaled_dot",
+                                                        "scaled_convolution", "dequantized_dot",     "requantize",
+                                                        "quantize",           "quantized_attention"};
   for (const std::string_view name : known) {
-    for (const Type type : {Type::F32, Type::BF16, Type::F16})
+    const std::set<Type> wanted =
+        quantized.contains(name) ? std::set<Type>{Type::S8} : std::set<Type>{Type::F32, Type::BF16, Type::F16};
+    for (const Type type : wanted)
       EXPECT_TRUE(types[std::string(name)].contains(type)) << name << " " << type_name(type);
   }
   EXPECT_EQ(types.size(), known.size());

@@ -2,7 +2,6 @@
 #include <collet/program.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "hlo/ops/rules.h"
 #include "hlo/passes/fuse_groups.h"
 #include "hlo/passes/passes.h"
+#include "hlo/passes/pattern_graph.h"
 #include "hlo/passes/rewriter.h"
 
 /// \file
@@ -24,121 +24,6 @@ namespace collet::hlo {
 namespace {
 
 constexpr size_t kLargestBody = 64;
-
-struct Match {
-  std::string_view name;
-  std::vector<InstrId> operands;
-  std::string attributes;
-};
-
-/// A view of a computation with the queries that matchers need.
-class Graph {
- public:
-  Graph(const Module& module, CompId computation) : m_(module), uses_(module.instruction_limit()) {
-    for (InstrId id : module[computation].order)
-      for (InstrId o : module[id].operands) ++uses_[index_of(o)];
-    ++uses_[index_of(module[computation].root)];
-  }
-
-  const Module& module() const { return m_; }
-  const Instruction& operator[](InstrId id) const { return m_[id]; }
-  bool is(InstrId id, Op op) const { return m_[id].op == op; }
-  uint32_t uses(InstrId id) const { return uses_[index_of(id)]; }
-  const Shape& shape(InstrId id) const { return m_[id].shape; }
-
-  /// Returns the value of all elements of a constant, if they are equal.
-  std::optional<double> splat(InstrId id) const {
-    const Literal* value = splat_value(m_, id);
-    if (!value || !is_float(value->shape().type())) return std::nullopt;
-    return value->as_double(0);
-  }
-
-  /// If `id` is a broadcast of an array with all dimensions of the result but `dim`, in order, returns that array.
-  /// Dimensions of size 1 may have been dropped before the broadcast.
-  std::optional<InstrId> broadcast_along(InstrId id, int64_t dim) const {
-    if (!is(id, Op::BROADCAST)) return std::nullopt;
-    std::vector<int64_t> kept, kept_dims;
-    for (int64_t d = 0; d < shape(id).rank(); ++d) {
-      if (d == dim) continue;
-      kept.push_back(d);
-      kept_dims.push_back(shape(id).dim(static_cast<int>(d)));
-    }
-    const InstrId from = m_[id].operand(0);
-    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
-    if (std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end())) return from;
-    // The operand may be a reshape that drops dimensions of size 1; then the array before it is used.
-    if (!is(from, Op::RESHAPE)) return std::nullopt;
-    const InstrId whole = m_[from].operand(0);
-    if (!std::equal(shape(whole).dims().begin(), shape(whole).dims().end(), kept_dims.begin(), kept_dims.end()))
-      return std::nullopt;
-    std::erase_if(kept, [&](int64_t d) { return shape(id).dim(static_cast<int>(d)) == 1; });
-    return std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end()) ? std::optional(whole) : std::nullopt;
-  }
-
-  /// If `id` is a vector along dimension `dim`, broadcast along all other dimensions, returns that vector. The vector's
-  /// array may have further dimensions of size 1.
-  std::optional<InstrId> broadcast_of_vector(InstrId id, int64_t dim) const {
-    const InstrId from = m_[id].operands.empty() ? InstrId::None : m_[id].operand(0);
-    if (is(id, Op::RESHAPE)) {
-      const bool is_row = shape(from).rank() == 1 && shape(id).element_count() == shape(id).dim(static_cast<int>(dim));
-      return is_row ? std::optional(from) : std::nullopt;
-    }
-    if (!is(id, Op::BROADCAST)) return std::nullopt;
-    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
-    if (mapping.size() != 1 || mapping[0] != dim) return std::nullopt;
-    return from;
-  }
-
-  /// If `id` is a reduction over the last dimension of one array by `combine` (COLLET_COMBINE_*) whose initial value is
-  /// the identity, returns the array.
-  std::optional<InstrId> row_reduction(InstrId id, uint32_t combine) const {
-    if (!is(id, Op::REDUCE) || m_[id].operands.size() != 2) return std::nullopt;
-    if (combine_kind(m_, m_[id].called[0]) != combine) return std::nullopt;
-    const InstrId x = m_[id].operand(0);
-    const Dims dims = m_[id].as<DimensionsAttrs>().dimensions;
-    if (dims.size() != 1 || dims[0] != shape(x).rank() - 1) return std::nullopt;
-    const std::optional<double> init = splat(m_[id].operand(1));
-    if (!init) return std::nullopt;
-    const bool identity = combine == COLLET_COMBINE_ADD ? *init == 0 : std::isinf(*init) && *init < 0;
-    return identity ? std::optional(x) : std::nullopt;
-  }
-
-  /// Returns the operand of a conversion to a float type with more bits; or `id` itself.
-  InstrId before_widening(InstrId id) const { return before_conversion(id, true); }
-  /// Returns the operand of a conversion to a float type with fewer bits; or `id` itself.
-  InstrId before_narrowing(InstrId id) const { return before_conversion(id, false); }
-
-  /// Matches an op on two operands in either order: for each operand that `first` matches, calls `then(match, other
-  /// operand)`, until that returns true.
-  template <typename First>
-  bool either(InstrId id, Op op, const First& matches) const {
-    if (!is(id, op)) return false;
-    const InstrId a = m_[id].operand(0), b = m_[id].operand(1);
-    return matches(a, b) || matches(b, a);
-  }
-
- private:
-  InstrId before_conversion(InstrId id, bool to_more_bits) const {
-    if (!is(id, Op::CONVERT)) return id;
-    const InstrId from = m_[id].operand(0);
-    const Type narrow = shape(to_more_bits ? from : id).type(), wide = shape(to_more_bits ? id : from).type();
-    const bool fits = is_float(narrow) && is_float(wide) && type_info(narrow).bits < type_info(wide).bits;
-    return fits ? from : id;
-  }
-
-  const Module& m_;
-  std::vector<uint32_t> uses_;
-};
-
-// Returns the shortest text that reads back as `value`; as an f32 where that has the same value, because most constants
-// were f32 or narrower.
-std::string number(double value) {
-  char text[40];
-  const auto narrow = static_cast<float>(value);
-  const auto end = static_cast<double>(narrow) == value ? std::to_chars(text, text + sizeof text, narrow)
-                                                        : std::to_chars(text, text + sizeof text, value);
-  return std::string(text, end.ptr);
-}
 
 int64_t last_dim(const Graph& g, InstrId id) {
   return g.shape(id).rank() - 1;
@@ -454,11 +339,34 @@ std::optional<Match> quantized_dot(const Graph& g, InstrId root) {
   return out;
 }
 
-using Matcher = std::optional<Match> (*)(const Graph&, InstrId);
+std::optional<Match> quantized_attention(const Graph& g, InstrId root) {
+  auto match = attention(g, root);
+  return match ? with_quantized_cache(g, *std::move(match)) : std::nullopt;
+}
+
+struct Row {
+  std::string_view name;
+  Matcher matcher;
+  /// True if the pattern may end at several places of one chain of ops. Then it ends at the last.
+  bool ends_late = false;
+};
 // Patterns that contain other patterns come first.
-constexpr std::pair<std::string_view, Matcher> kMatchers[] = {
-    {"attention", attention}, {"softmax", softmax}, {"layer_norm", layer_norm},       {"rms_norm", rms_norm},
-    {"silu_gate", silu_gate}, {"gelu", gelu},       {"quantized_dot", quantized_dot},
+constexpr Row kMatchers[] = {
+    {"quantized_attention", quantized_attention},
+    {"attention", attention},
+    {"softmax", softmax},
+    {"layer_norm", layer_norm},
+    {"rms_norm", rms_norm},
+    {"silu_gate", silu_gate},
+    {"gelu", gelu},
+    {"integer_dot", match_integer_dot, true},
+    {"integer_convolution", match_integer_convolution, true},
+    {"scaled_dot", match_scaled_dot, true},
+    {"scaled_convolution", match_scaled_convolution, true},
+    {"quantized_dot", quantized_dot},
+    {"dequantized_dot", match_dequantized_dot, true},
+    {"requantize", match_requantize, true},
+    {"quantize", match_quantize, true},
 };
 
 /// Returns the instructions between a root and the operands of its match, operands before users. Returns nullopt if one of
@@ -526,7 +434,7 @@ InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<
 
 std::vector<std::string_view> pattern_names() {
   std::vector<std::string_view> names;
-  for (const auto& [name, matcher] : kMatchers) names.push_back(name);
+  for (const Row& row : kMatchers) names.push_back(row.name);
   return names;
 }
 
@@ -536,9 +444,10 @@ Expected<bool> find_patterns(Module& module, PassContext& context) {
     const Graph graph(module, c);
     std::unordered_map<uint32_t, std::pair<Match, std::vector<InstrId>>> found;  // by root of the match
     std::unordered_set<uint32_t> taken;
-    for (const auto& [name, matcher] : kMatchers) {
+    std::vector<InstrId> order = module[c].order, reversed(order.rbegin(), order.rend());
+    for (const auto& [name, matcher, ends_late] : kMatchers) {
       if (context.wants_pattern && !context.wants_pattern(name)) continue;
-      for (InstrId id : module[c].order) {
+      for (InstrId id : ends_late ? reversed : order) {
         if (taken.contains(index_of(id)) || !module[id].shape.is_array()) continue;
         const auto match = matcher(graph, id);
         const auto body = match ? body_of(graph, id, *match) : std::nullopt;

@@ -400,14 +400,16 @@ InstrId zero_point_term(Importer& m, ImportScope& scope, InstrId rhs, const Inte
   const int64_t channels = shape.dim(static_cast<int>(kept));
   const Shape sums = Shape::array(Type::S32, {channels});
   Module& module = m.module();
-  if (module[rhs].op == Op::CONSTANT) {
-    // Weights are larger than what the passes fold.
+  // Weights are larger than what the passes fold. Constants of equal elements are broadcast scalars.
+  const bool equal = module[rhs].op == Op::BROADCAST && module[module[rhs].operand(0)].op == Op::CONSTANT &&
+                     module[module[rhs].operand(0)].shape.is_scalar();
+  if (equal || module[rhs].op == Op::CONSTANT) {
     std::vector<int64_t> total(static_cast<size_t>(channels), 0);
     int64_t inner = 1;
     for (int64_t d = kept + 1; d < shape.rank(); ++d) inner *= shape.dim(static_cast<int>(d));
-    const Literal& weights = module.literal(module[rhs]);
+    const Literal& weights = module.literal(module[equal ? module[rhs].operand(0) : rhs]);
     for (int64_t i = 0; i < shape.element_count(); ++i)
-      total[static_cast<size_t>(i / inner % channels)] += weights.as_int(i);
+      total[static_cast<size_t>(i / inner % channels)] += weights.as_int(equal ? 0 : i);
     Literal list = Literal::zeros(sums);
     for (int64_t c = 0; c < channels; ++c) list.set_int(c, -zero * total[static_cast<size_t>(c)]);
     return m.emit_constant(scope, std::move(list));

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "hlo/passes/pattern_graph.h"
+
+/// \file
+/// Finds the patterns of quantized models: products of integers and what follows them, products of dequantized values,
+/// quantization itself. docs/patterns.md says what each computes, and what its attributes mean.
+
+namespace collet::hlo {
+namespace {
+
+bool is_narrow(Type type) {
+  return type != Type::PRED && type_info(type).bits <= 8 && (is_integer(type) || is_float(type));
+}
+bool is_narrow_integer(Type type) {
+  return is_integer(type) && type_info(type).bits <= 8;
+}
+
+/// Returns the value of all elements of a constant of integers or floats, if they are equal.
+std::optional<double> splat_number(const Graph& g, InstrId id) {
+  const Literal* value = splat_value(g.module(), id);
+  if (!value) return std::nullopt;
+  const Type type = value->shape().type();
+  if (is_float(type)) return value->as_double(0);
+  if (is_integer(type) && type_info(type).bits <= 32) return static_cast<double>(value->as_int(0));
+  return std::nullopt;
+}
+
+/// A number, or an array that is broadcast.
+struct Parameter {
+  std::optional<double> number;
+  InstrId array = InstrId::None;  ///< if there is no number
+  std::vector<int64_t> dims;      ///< of the result, along which the array runs
+};
+
+std::optional<Parameter> parameter(const Graph& g, InstrId id) {
+  if (const auto number = splat_number(g, id)) return Parameter{number, InstrId::None, {}};
+  if (g.is(id, Op::BROADCAST)) {
+    const Dims dims = g[id].as<BroadcastAttrs>().dimensions;
+    return Parameter{std::nullopt, g[id].operand(0), {dims.begin(), dims.end()}};
+  }
+  // A vector is reshaped, not broadcast, where all other dimensions have the size 1.
+  if (g.is(id, Op::RESHAPE) && g.shape(g[id].operand(0)).rank() == 1)
+    for (int64_t d = 0; d < g.shape(id).rank(); ++d)
+      if (g.shape(id).dim(static_cast<int>(d)) == g.shape(id).element_count())
+        return Parameter{std::nullopt, g[id].operand(0), {d}};
+  return std::nullopt;
+}
+
+std::string integers(const std::vector<int64_t>& list) {
+  std::string out = list.empty() ? "array<i64" : "array<i64: ";
+  for (size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + std::to_string(list[i]);
+  return out + ">";
+}
+
+/// Operands and attributes of a match while it is made.
+class Group {
+ public:
+  void attribute(const std::string& name, std::string value) { attributes_[name] = std::move(value); }
+  void number(const std::string& name, double value) { attribute(name, hlo::number(value) + " : f64"); }
+  void integer(const std::string& name, int64_t value) { attribute(name, std::to_string(value) + " : i64"); }
+  void word(const std::string& name, const std::string& value) { attribute(name, "\"" + value + "\""); }
+  void operand(const std::string& name, InstrId id) {
+    operands_.push_back(id);
+    names_ += (names_.empty() ? "" : ",") + name;
+  }
+  /// Adds a number as an attribute, and an array as an operand, with an attribute for its dimensions.
+  void parameter(const std::string& name, const Parameter& value) {
+    if (value.number) {
+      number(name, *value.number);
+      return;
+    }
+    operand(name, value.array);
+    attribute(name + "_dims", integers(value.dims));
+  }
+
+  Match finish(std::string_view name) {
+    word("operands", names_);
+    std::string text;
+    for (const auto& [key, value] : attributes_) text += (text.empty() ? "{" : ", ") + key + " = " + value;
+    return {name, operands_, text + "}"};
+  }
+
+ private:
+  std::vector<InstrId> operands_;
+  std::string names_;
+  std::map<std::string, std::string> attributes_;
+};
+
+/// Bounds of a clamp, or of a maximum or minimum with a number.
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+};
+
+/// If `id` limits a value by numbers, returns the value and narrows `bounds`: those of what follows are applied later.
+std::optional<InstrId> limited(const Graph& g, InstrId id, Bounds& bounds) {
+  const auto narrow = [&](std::optional<double> low, std::optional<double> high) {
+    if (low) bounds.low = std::min(std::max(bounds.low, *low), bounds.high);
+    if (high) bounds.high = std::max(std::min(bounds.high, *high), bounds.low);
+  };
+  if (g.is(id, Op::CLAMP)) {
+    const auto low = splat_number(g, g[id].operand(0)), high = splat_number(g, g[id].operand(2));
+    if (!low || !high || *low > *high) return std::nullopt;
+    narrow(low, high);
+    return g[id].operand(1);
+  }
+  if (!g.is(id, Op::MAXIMUM) && !g.is(id, Op::MINIMUM)) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side) {
+    const auto bound = splat_number(g, g[id].operand(side));
+    if (!bound || std::isnan(*bound)) continue;
+    if (g.is(id, Op::MAXIMUM))
+      narrow(bound, std::nullopt);
+    else
+      narrow(std::nullopt, bound);
+    return g[id].operand(1 - side);
+  }
+  return std::nullopt;
+}
+
+/// The steps from real values to integers: rounding, zero point and clamp.
+struct Rounding {
+  Bounds bounds;  ///< of the result
+  double zero = 0;
+  bool zero_first = false;  ///< the zero point is added before rounding
+  bool away = false;        ///< ties are rounded away from zero
+};
+
+bool is_whole(double x) {
+  return std::isinf(x) || x == std::floor(x);
+}
+
+/// If `root` is integers of at most 8 bits that were rounded, returns the value before zero point, rounding and clamps.
+std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
+  const Type type = g.shape(root).type();
+  if (!is_narrow_integer(type)) return std::nullopt;
+  const int bits = type_info(type).bits;
+  out.bounds.low = is_signed(type) ? -std::ldexp(1.0, bits - 1) : 0;
+  out.bounds.high = std::ldexp(1.0, is_signed(type) ? bits - 1 : bits) - 1;
+  InstrId id = root;
+  while (const auto before = limited(g, id, out.bounds)) id = *before;
+  if (!g.is(id, Op::CONVERT)) return std::nullopt;
+  id = g[id].operand(0);
+  // Integers of a wider type may be clamped before they become narrow.
+  if (is_integer(g.shape(id).type())) {
+    while (const auto before = limited(g, id, out.bounds)) id = *before;
+    if (!g.is(id, Op::CONVERT)) return std::nullopt;
+    id = g[id].operand(0);
+  }
+  if (!is_float(g.shape(id).type())) return std::nullopt;
+  bool round = false, zero = false;
+  for (;;) {
+    if (!zero) {
+      // A clamp to whole numbers may come before or after rounding. Below the zero point it is another.
+      Bounds bounds = out.bounds;
+      if (const auto before = limited(g, id, bounds); before && is_whole(bounds.low) && is_whole(bounds.high)) {
+        out.bounds = bounds;
+        id = *before;
+        continue;
+      }
+    }
+    if (!round && (g.is(id, Op::ROUND_NEAREST_EVEN) || g.is(id, Op::ROUND_NEAREST_AFZ))) {
+      round = true;
+      out.away = g.is(id, Op::ROUND_NEAREST_AFZ);
+      id = g[id].operand(0);
+      continue;
+    }
+    const bool plus = g.is(id, Op::ADD), minus = g.is(id, Op::SUBTRACT);
+    if (!zero && (plus || minus)) {
+      const auto right = splat_number(g, g[id].operand(1)),
+                 left = plus ? splat_number(g, g[id].operand(0)) : std::nullopt;
+      const auto number = right ? right : left;
+      if (number && is_whole(*number) && std::isfinite(*number)) {
+        zero = true;
+        out.zero = plus ? *number : -*number;
+        out.zero_first = round;
+        id = g[id].operand(right ? 0 : 1);
+        continue;
+      }
+    }
+    break;
+  }
+  return round ? std::optional(id) : std::nullopt;
+}
+
+void add_rounding(Group& group, const Rounding& r) {
+  group.integer("low", static_cast<int64_t>(r.bounds.low));
+  group.integer("high", static_cast<int64_t>(r.bounds.high));
+  group.integer("zero_point", static_cast<int64_t>(r.zero));
+  if (r.zero != 0) group.word("zero_point_added", r.zero_first ? "before_rounding" : "after_rounding");
+  group.word("rounding", r.away ? "away" : "even");
+}
+
+/// The last scaling before rounding: a division by the result's scale, or a product with its inverse.
+struct ResultScale {
+  std::string name;  ///< "result_scale", a divisor, or "result_factor"; empty: none
+  Parameter value;
+};
+
+/// Returns the value before the scaling; nothing if `id` is none.
+std::optional<InstrId> result_scaled(const Graph& g, InstrId id, ResultScale& out) {
+  if (g.is(id, Op::DIVIDE)) {
+    const auto by = parameter(g, g[id].operand(1));
+    if (!by) return std::nullopt;
+    out = {"result_scale", *by};
+    return g[id].operand(0);
+  }
+  if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side)
+    if (const auto by = parameter(g, g[id].operand(side)); by && !parameter(g, g[id].operand(1 - side))) {
+      out = {"result_factor", *by};
+      return g[id].operand(1 - side);
+    }
+  return std::nullopt;
+}
+
+/// Matches products of parameters.
+bool factors_of(const Graph& g, InstrId id, std::vector<Parameter>& out) {
+  if (const auto one = parameter(g, id)) {
+    out.push_back(*one);
+    return true;
+  }
+  return g.is(id, Op::MULTIPLY) && factors_of(g, g[id].operand(0), out) && factors_of(g, g[id].operand(1), out);
+}
+
+/// If `id` is integers, converted to floats and multiplied by parameters, returns the integers.
+std::optional<InstrId> scaled_integers(const Graph& g, InstrId id, std::vector<Parameter>& factors) {
+  if (g.is(id, Op::CONVERT)) {
+    const InstrId from = g[id].operand(0);
+    if (is_float(g.shape(id).type()) && is_integer(g.shape(from).type())) return from;
+    return std::nullopt;
+  }
+  if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side) {
+    const size_t before = factors.size();
+    if (const auto x = scaled_integers(g, g[id].operand(side), factors))
+      if (factors_of(g, g[id].operand(1 - side), factors)) return x;
+    factors.resize(before);
+  }
+  return std::nullopt;
+}
+
+/// Adds the factors: one number and at most two arrays.
+bool add_factors(Group& group, const std::vector<Parameter>& factors) {
+  int numbers = 0, arrays = 0;
+  for (const Parameter& one : factors)
+    if (one.number && ++numbers == 1)
+      group.parameter("factor", one);
+    else if (!one.number && ++arrays <= 2)
+      group.parameter(arrays == 1 ? "scale" : "second_scale", one);
+    else
+      return false;
+  return true;
+}
+
+/// Returns the operand of a product before it was widened.
+InstrId before_integer_widening(const Graph& g, InstrId id) {
+  if (!g.is(id, Op::CONVERT)) return id;
+  const InstrId from = g[id].operand(0);
+  return is_narrow_integer(g.shape(from).type()) ? from : id;
+}
+
+/// The part of a product's group from the product to the root.
+struct Epilogue {
+  std::optional<Rounding> rounding;  ///< if the result is integers
+  ResultScale result_scale;
+  std::optional<Bounds> activation;
+  std::optional<Parameter> bias;  ///< added to the floats
+};
+
+void add_epilogue(Group& group, const Epilogue& e, bool integer_bias) {
+  if (e.bias) group.parameter("bias", *e.bias);
+  group.word("bias_type", integer_bias ? "integer" : e.bias ? "float" : "none");
+  if (e.activation) {
+    const bool relu = e.activation->low == 0 && std::isinf(e.activation->high);
+    group.word("activation", relu ? "relu" : "clamp");
+    if (!relu && std::isfinite(e.activation->low)) group.number("activation_low", e.activation->low);
+    if (!relu && std::isfinite(e.activation->high)) group.number("activation_high", e.activation->high);
+  } else {
+    group.word("activation", "none");
+  }
+  if (!e.result_scale.name.empty()) group.parameter(e.result_scale.name, e.result_scale.value);
+  if (e.rounding) add_rounding(group, *e.rounding);
+}
+
+/// Matches an epilogue from `root` upwards, and what `core` matches before it. `core` is called with the value before
+/// the epilogue, until it returns true.
+bool with_epilogue(const Graph& g, InstrId root, const std::function<bool(InstrId, const Epilogue&)>& core) {
+  Epilogue e;
+  InstrId id = root;
+  if (is_narrow_integer(g.shape(root).type())) {
+    Rounding rounding;
+    const auto before = rounded(g, root, rounding);
+    if (!before) return false;
+    e.rounding = rounding;
+    id = *before;
+  } else if (!is_float(g.shape(root).type())) {
+    return false;
+  } else {
+    id = g.before_narrowing(id);
+  }
+  const auto from_activation = [&](InstrId at) {
+    Bounds bounds;
+    e.activation.reset();
+    while (const auto before = limited(g, at, bounds)) {
+      at = *before;
+      e.activation = bounds;
+    }
+    e.bias.reset();
+    if (g.is(at, Op::ADD))
+      for (uint32_t side = 0; side < 2; ++side)
+        if (const auto bias = parameter(g, g[at].operand(side))) {
+          e.bias = bias;
+          if (core(g[at].operand(1 - side), e)) return true;
+        }
+    e.bias.reset();
+    return core(at, e);
+  };
+  if (e.rounding) {
+    ResultScale scale;
+    if (const auto before = result_scaled(g, id, scale)) {
+      e.result_scale = scale;
+      if (from_activation(*before)) return true;
+      e.result_scale = {};
+    }
+  }
+  return from_activation(id);
+}
+
+/// Matches (x w + bias) * scale with integers x and w, and what follows.
+std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::string_view name) {
+  std::optional<Match> out;
+  with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
+    std::vector<Parameter> factors;
+    auto sum = scaled_integers(g, id, factors);
+    if (!sum) return false;
+    Epilogue epilogue = e;
+    // A single factor is the scale of the product, not the inverse of the result's.
+    if (factors.empty() && e.result_scale.name == "result_factor" && !e.activation && !e.bias) {
+      factors.push_back(e.result_scale.value);
+      epilogue.result_scale = {};
+    }
+    if (factors.empty() && !e.rounding) return false;
+    bool integer_bias = false;
+    if (g.is(*sum, Op::ADD) && !e.bias)
+      for (uint32_t side = 0; side < 2 && !integer_bias; ++side)
+        if (const auto bias = parameter(g, g[*sum].operand(side)); bias && g.is(g[*sum].operand(1 - side), op)) {
+          epilogue.bias = bias;
+          integer_bias = true;
+          sum = g[*sum].operand(1 - side);
+        }
+    if (!g.is(*sum, op)) return false;
+    const InstrId lhs = before_integer_widening(g, g[*sum].operand(0)),
+                  rhs = before_integer_widening(g, g[*sum].operand(1));
+    if (!is_narrow_integer(g.shape(lhs).type()) || !is_narrow_integer(g.shape(rhs).type())) return false;
+    Group group;
+    group.operand("lhs", lhs);
+    group.operand("rhs", rhs);
+    if (!add_factors(group, factors)) return false;
+    add_epilogue(group, epilogue, integer_bias);
+    out = group.finish(name);
+    return true;
+  });
+  return out;
+}
+
+/// Integers or short floats with a scale, as a product reads them.
+struct Dequantized {
+  InstrId stored = InstrId::None;
+  Parameter scale;                ///< without dims: the region shows how its elements are spread
+  std::optional<Parameter> zero;  ///< subtracted before the scale
+  int64_t shared = 0;             ///< the number of elements of `stored` for each scale
+};
+
+/// Returns the number, or the array from which reshapes, broadcasts and conversions make `id`, if it has fewer elements.
+std::optional<Parameter> spread(const Graph& g, InstrId id) {
+  if (const auto number = splat_number(g, id)) return Parameter{number, InstrId::None, {}};
+  InstrId from = id;
+  while (g.is(from, Op::BROADCAST) || g.is(from, Op::RESHAPE) || g.is(from, Op::CONVERT) || g.is(from, Op::TRANSPOSE)) {
+    if (const auto number = splat_number(g, from)) return Parameter{number, InstrId::None, {}};
+    from = g[from].operand(0);
+  }
+  if (const auto number = splat_number(g, from)) return Parameter{number, InstrId::None, {}};
+  if (g.shape(from).element_count() >= g.shape(id).element_count()) return std::nullopt;
+  return Parameter{std::nullopt, from, {}};
+}
+
+/// Returns the narrow array from which reshapes, transposes, conversions and one subtraction make `id`.
+std::optional<InstrId> stored(const Graph& g, InstrId id, std::optional<Parameter>& zero) {
+  bool converted = false;
+  while (!is_narrow(g.shape(id).type())) {
+    if (g.is(id, Op::CONVERT)) {
+      id = g[id].operand(0);
+      converted = true;
+    } else if (g.is(id, Op::RESHAPE) || g.is(id, Op::TRANSPOSE)) {
+      id = g[id].operand(0);
+    } else if (g.is(id, Op::SUBTRACT) && !zero) {
+      zero = spread(g, g[id].operand(1));
+      if (!zero) return std::nullopt;
+      id = g[id].operand(0);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return converted ? std::optional(id) : std::nullopt;
+}
+
+std::optional<Dequantized> dequantized(const Graph& g, InstrId id) {
+  const auto moves = [&](InstrId x) { return g.is(x, Op::RESHAPE) || g.is(x, Op::TRANSPOSE) || g.is(x, Op::CONVERT); };
+  while (moves(id) && is_float(g.shape(g[id].operand(0)).type()) && !is_narrow(g.shape(g[id].operand(0)).type()))
+    id = g[id].operand(0);
+  if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side) {
+    Dequantized out;
+    const auto scale = spread(g, g[id].operand(1 - side));
+    const auto numbers = scale ? stored(g, g[id].operand(side), out.zero) : std::nullopt;
+    if (!numbers) continue;
+    out.stored = *numbers;
+    out.scale = *scale;
+    const int64_t scales = scale->number ? 1 : std::max<int64_t>(1, g.shape(scale->array).element_count());
+    out.shared = g.shape(id).element_count() / scales;
+    return out;
+  }
+  return std::nullopt;
+}
+
+/// Adds scale and zero point of an operand, and how many of its elements share them.
+void add_scale(Group& group, const std::string& side, const Dequantized& one) {
+  const auto add = [&](const std::string& name, const Parameter& value) {
+    if (value.number)
+      group.number(name, *value.number);
+    else
+      group.operand(name, value.array);
+  };
+  add(side + "_scale", one.scale);
+  if (one.zero) add(side + "_zero_point", *one.zero);
+  group.integer(side + "_group", one.shared);
+}
+
+std::optional<Match> scaled_product(const Graph& g, InstrId root, Op op, std::string_view name) {
+  std::optional<Match> out;
+  with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
+    if (!g.is(id, op)) return false;
+    const auto lhs = dequantized(g, g[id].operand(0)), rhs = dequantized(g, g[id].operand(1));
+    if (!lhs || !rhs) return false;
+    Group group;
+    group.operand("lhs", lhs->stored);
+    group.operand("rhs", rhs->stored);
+    add_scale(group, "lhs", *lhs);
+    add_scale(group, "rhs", *rhs);
+    add_epilogue(group, e, false);
+    out = group.finish(name);
+    return true;
+  });
+  return out;
+}
+
+}  // namespace
+
+std::optional<Match> match_integer_dot(const Graph& g, InstrId root) {
+  return integer_product(g, root, Op::DOT, "integer_dot");
+}
+
+std::optional<Match> match_integer_convolution(const Graph& g, InstrId root) {
+  return integer_product(g, root, Op::CONVOLUTION, "integer_convolution");
+}
+
+std::optional<Match> match_scaled_dot(const Graph& g, InstrId root) {
+  return scaled_product(g, root, Op::DOT, "scaled_dot");
+}
+
+std::optional<Match> match_scaled_convolution(const Graph& g, InstrId root) {
+  return scaled_product(g, root, Op::CONVOLUTION, "scaled_convolution");
+}
+
+std::optional<Match> match_dequantized_dot(const Graph& g, InstrId root) {
+  std::optional<Match> out;
+  if (!is_float(g.shape(root).type())) return out;
+  with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
+    if (!g.is(id, Op::DOT)) return false;
+    for (uint32_t side = 0; side < 2; ++side) {
+      const auto weights = dequantized(g, g[id].operand(side));
+      if (!weights) continue;
+      Group group;
+      group.operand("x", g[id].operand(1 - side));
+      group.operand("weights", weights->stored);
+      add_scale(group, "weights", *weights);
+      group.word("weights_side", side == 0 ? "lhs" : "rhs");
+      add_epilogue(group, e, false);
+      out = group.finish("dequantized_dot");
+      return true;
+    }
+    return false;
+  });
+  return out;
+}
+
+std::optional<Match> match_requantize(const Graph& g, InstrId root) {
+  Rounding rounding;
+  const auto real = rounded(g, root, rounding);
+  if (!real) return std::nullopt;
+  ResultScale scale;
+  std::vector<Parameter> factors;
+  auto x = scaled_integers(g, *real, factors);
+  if (!x) {
+    const auto before = result_scaled(g, *real, scale);
+    x = before ? scaled_integers(g, *before, factors) : std::nullopt;
+  }
+  if (!x || (factors.empty() && scale.name.empty())) return std::nullopt;
+  Group group;
+  group.operand("x", *x);
+  if (!add_factors(group, factors)) return std::nullopt;
+  if (!scale.name.empty()) group.parameter(scale.name, scale.value);
+  add_rounding(group, rounding);
+  return group.finish("requantize");
+}
+
+std::optional<Match> match_quantize(const Graph& g, InstrId root) {
+  Rounding rounding;
+  const auto real = rounded(g, root, rounding);
+  ResultScale scale;
+  const auto x = real ? result_scaled(g, *real, scale) : std::nullopt;
+  if (!x || parameter(g, *x)) return std::nullopt;
+  Group group;
+  group.operand("x", *x);
+  group.parameter(scale.name, scale.value);
+  add_rounding(group, rounding);
+  return group.finish("quantize");
+}
+
+std::optional<Match> with_quantized_cache(const Graph& g, Match attention) {
+  const auto keys = dequantized(g, attention.operands[1]), values = dequantized(g, attention.operands[2]);
+  if (!keys || !values || keys->zero || values->zero) return std::nullopt;
+  Group group;
+  group.operand("q", attention.operands[0]);
+  group.operand("k", keys->stored);
+  group.operand("v", values->stored);
+  add_scale(group, "k", *keys);
+  add_scale(group, "v", *values);
+  if (attention.operands.size() > 3) group.operand("mask", attention.operands[3]);
+  const std::string more = attention.attributes.substr(1);  // those of attention follow
+  Match out = group.finish("quantized_attention");
+  out.attributes = out.attributes.substr(0, out.attributes.size() - 1) + ", " + more;
+  return out;
+}
+
+}  // namespace collet::hlo
