@@ -124,6 +124,68 @@ uint32_t kept_operand(const collet_program* program, const collet_region* region
   return 2;
 }
 
+// What a fault of a quantized pattern changes in its region.
+enum class Change { RoundsAway, RoundsDown, NoZeroPoint, NoClamp, NoBias, NoScale, NoRelu };
+struct QuantizedFault {
+  Fault fault;
+  std::string_view pattern;
+  Change change;
+};
+constexpr QuantizedFault kQuantizedFaults[] = {
+    {Fault::quantize_rounds_away, "quantize", Change::RoundsAway},
+    {Fault::quantize_rounds_down, "quantize", Change::RoundsDown},
+    {Fault::quantize_without_zero_point, "quantize", Change::NoZeroPoint},
+    {Fault::quantize_without_clamp, "quantize", Change::NoClamp},
+    {Fault::requantize_rounds_away, "requantize", Change::RoundsAway},
+    {Fault::requantize_rounds_down, "requantize", Change::RoundsDown},
+    {Fault::requantize_without_zero_point, "requantize", Change::NoZeroPoint},
+    {Fault::requantize_without_clamp, "requantize", Change::NoClamp},
+    {Fault::integer_dot_rounds_away, "integer_dot", Change::RoundsAway},
+    {Fault::integer_dot_without_zero_point, "integer_dot", Change::NoZeroPoint},
+    {Fault::integer_dot_without_clamp, "integer_dot", Change::NoClamp},
+    {Fault::integer_dot_without_bias, "integer_dot", Change::NoBias},
+    {Fault::integer_dot_without_scale, "integer_dot", Change::NoScale},
+    {Fault::integer_dot_without_relu, "integer_dot", Change::NoRelu},
+    {Fault::integer_convolution_rounds_away, "integer_convolution", Change::RoundsAway},
+    {Fault::integer_convolution_without_zero_point, "integer_convolution", Change::NoZeroPoint},
+    {Fault::integer_convolution_without_clamp, "integer_convolution", Change::NoClamp},
+    {Fault::integer_convolution_without_bias, "integer_convolution", Change::NoBias},
+    {Fault::scaled_dot_rounds_away, "scaled_dot", Change::RoundsAway},
+    {Fault::scaled_dot_without_zero_point, "scaled_dot", Change::NoZeroPoint},
+    {Fault::scaled_dot_without_scale, "scaled_dot", Change::NoScale},
+    {Fault::scaled_convolution_without_zero_point, "scaled_convolution", Change::NoZeroPoint},
+    {Fault::dequantized_dot_without_zero_point, "dequantized_dot", Change::NoZeroPoint},
+    {Fault::dequantized_dot_without_scale, "dequantized_dot", Change::NoScale},
+    {Fault::quantized_attention_without_scale, "quantized_attention", Change::NoScale},
+};
+
+// True if the value is the same number everywhere.
+bool is_number(const collet_program* program, uint32_t value) {
+  if (is_made_by(program, value, COLLET_OP_CONSTANT)) return true;
+  if (!is_made_by(program, value, COLLET_OP_BROADCAST)) return false;
+  const collet_op* broadcast = collet_op_at(program, collet_value_at(program, value)->definition);
+  return is_made_by(program, collet_operand(program, broadcast, 0), COLLET_OP_CONSTANT);
+}
+
+// Makes the change in one op of a pattern's region.
+void change_quantized(collet_program* program, const collet_region* region, collet_op* op, Change change) {
+  const bool rounds = op->opcode == COLLET_OP_ROUND_NEAREST_EVEN;
+  if (change == Change::RoundsAway && rounds) op->opcode = COLLET_OP_ROUND_NEAREST_AFZ;
+  if (change == Change::RoundsDown && rounds) op->opcode = COLLET_OP_FLOOR;
+  if (change == Change::NoClamp && op->opcode == COLLET_OP_CLAMP) bypass(program, region, op, 1);
+  if (op->operands.count != 2) return;
+  const uint32_t a = collet_operand(program, op, 0), b = collet_operand(program, op, 1);
+  const uint32_t kept = is_spread(program, a) ? 1 : 0, other = kept ? a : b;
+  const bool sum = op->opcode == COLLET_OP_ADD || op->opcode == COLLET_OP_SUBTRACT;
+  // Weights of groups have zero points that differ, which are subtracted.
+  const bool zero = sum && (is_number(program, other) || op->opcode == COLLET_OP_SUBTRACT);
+  const bool bias = op->opcode == COLLET_OP_ADD && is_spread(program, other) && !is_number(program, other);
+  if ((change == Change::NoZeroPoint && zero) || (change == Change::NoBias && bias) ||
+      (change == Change::NoScale && op->opcode == COLLET_OP_MULTIPLY && is_spread(program, other)) ||
+      (change == Change::NoRelu && op->opcode == COLLET_OP_MAXIMUM && is_number(program, other)))
+    bypass(program, region, op, kept);
+}
+
 // Changes the regions of patterns, according to the fault.
 void change_patterns(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
@@ -135,6 +197,9 @@ void change_patterns(collet_program* program) {
       const collet_op* op = collet_op_at(program, region->ops.first + k);
       const uint32_t kept = kept_operand(program, region, op, name);
       if (kept < 2) bypass(program, region, op, kept);
+      for (const QuantizedFault& one : kQuantizedFaults)
+        if (one.pattern == name && is(one.fault))
+          change_quantized(program, region, at<collet_op>(program, program->ops, region->ops.first + k), one.change);
     }
   }
 }

@@ -81,8 +81,14 @@ bool in_low_precision(std::string_view name, Op op, Type type) {
          hlo::op_info(op).op_class == OpClass::CORE;
 }
 
-bool in_control_flow(std::string_view, Op op, Type) {
-  return is_control_flow(op);
+// Cases of the patterns of quantized models.
+bool in_quantized(std::string_view name, Op, Type) {
+  return is_one_of(name, {"integer_dot/", "integer_convolution/", "quantize/", "requantize/", "quantized_dot/",
+                          "dequantized_dot/", "scaled_dot/", "scaled_convolution/", "quantized_attention/"});
+}
+
+bool in_control_flow(std::string_view name, Op op, Type type) {
+  return is_control_flow(op) && !in_quantized(name, op, type);
 }
 
 bool in_collectives(std::string_view name, Op op, Type) {
@@ -130,6 +136,8 @@ const std::vector<Profile>& profiles() {
       {"inference", "what models use when they run, on f32, bf16, s32 and pred", in_inference},
       {"training", "inference, and what gradients and optimisers use", in_training},
       {"low-precision", "the core ops on types of at most 16 bits", in_low_precision},
+      {"quantized", "layers of quantized models: products of integers, and what is stored in 8 or 4 bits",
+       in_quantized},
       {"control-flow", "while, conditional and call", in_control_flow},
       {"collectives", "communication among devices", in_collectives},
       {"contract", "what the headers promise beyond the meaning of ops", in_contract},
