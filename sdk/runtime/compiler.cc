@@ -247,7 +247,9 @@ class Compiler {
   Status offer_patterns() {
     if (patterns_.empty()) return ok_status();
     hlo::PassContext context = this->context();
-    COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("find_patterns")}, observer()).status());
+    // What a group was made of is dead where nothing else reads it.
+    constexpr std::string_view kFind[] = {"find_patterns", "eliminate_dead"};
+    COLLET_TRY(hlo::run_passes(*module_, context, kFind, observer()).status());
     COLLET_TRY(ask());
     for (hlo::CompId c : module_->computations())
       for (hlo::InstrId id : (*module_)[c].order) {
