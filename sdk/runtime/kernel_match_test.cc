@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/kernel_match.hpp>
+#include <collet/kernel_quantized.hpp>
 
 #include <gtest/gtest.h>
 
@@ -133,6 +134,55 @@ TEST_F(Matching, QuantizedDot) {
   const Matched found = find(body, {"f32[4,8]", "s8[8,3]", "f32[3]"}, "f32[4,3]", match_quantized_dot);
   ASSERT_TRUE(found);
   EXPECT_EQ(found.operand(1), 1u);
+}
+
+// Calls `check` with the call of a composite with these attributes.
+void with_composite(const std::string& attributes, const std::function<void(const Op&)>& check) {
+  const auto module = hlo::parse_module(
+      "HloModule m\nf {\n x = s32[2,3] parameter(0)\n b = s32[3] parameter(1)\n ROOT y = s8[2,3] convert(x)\n}\nENTRY "
+      "e {\n"
+      " x = s32[2,3] parameter(0)\n b = s32[3] parameter(1)\n ROOT r = s8[2,3] call(x, b), is_composite=true, "
+      "to_apply=f, "
+      "frontend_attributes={composite.attributes={" +
+      attributes + "},composite.name=\"requantize\",composite.version=\"0\"}\n}\n");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const auto program = hlo::write_program(**module);
+  ASSERT_TRUE(program.ok()) << program.status().to_string();
+  const collet_program* p = program->get();
+  int calls = 0;
+  RegionGraph::for_each_op(p, [&](const collet_op* op) {
+    if (op->opcode != COLLET_OP_CALL) return;
+    ++calls;
+    const std::vector<Array> arrays = RegionGraph(p).arrays(op);
+    check(Op(p, op, arrays.data()));
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Quantized, GroupComputesWhatItsAttributesSay) {
+  const std::string common =
+      R"(operands = "x,bias", bias_dims = array<i64: 1>, bias_type = "integer", factor = 0.5 : f64, )"
+      R"(low = -100 : i64, high = 90 : i64, zero_point = 3 : i64, activation = "none", )";
+  const auto value = [](const Op& op, int32_t sum) {
+    return QuantizedGroup(op).result(op, sum, 5, [](const Array& array, uint64_t i) {
+      return array.rank == 1 ? static_cast<double>(10 * i) : 0.0;  // the bias of element 5 = [1, 2] is 20
+    });
+  };
+  // (sum + 20) / 2 = 2.5: with the zero point 5.5, whose even neighbour is 6; before the zero point 2.
+  with_composite(common + R"(zero_point_added = "before_rounding", rounding = "even")", [&](const Op& op) {
+    EXPECT_EQ(value(op, -15), 6);
+    EXPECT_EQ(value(op, 100000), 90);
+    EXPECT_EQ(value(op, -100000), -100);
+  });
+  with_composite(common + R"(zero_point_added = "after_rounding", rounding = "even")",
+                 [&](const Op& op) { EXPECT_EQ(value(op, -15), 5); });
+  with_composite(common + R"(zero_point_added = "after_rounding", rounding = "away")",
+                 [&](const Op& op) { EXPECT_EQ(value(op, -15), 6); });
+}
+
+TEST(Quantized, GroupThatDoesNotNameItsOperandsIsRefused) {
+  for (const std::string attributes : {"", R"(operands = "x")", R"(operands = "x,bias,scale")"})
+    with_composite(attributes, [&](const Op& op) { EXPECT_THROW(QuantizedGroup{op}, Error) << attributes; });
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ PRELUDE = """
 #include <collet/collet.hpp>
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_match.hpp>
+#include <collet/kernel_quantized.hpp>
 #include <collet/kernel_rows.hpp>
 using namespace collet::kernel;
 using namespace collet::kernel::shape;

@@ -254,6 +254,18 @@ TEST(Profiles, ClaimsAreHeld) {
   EXPECT_EQ(collet("conform --claim quick").code, 2);
 }
 
+// A device that has nothing but fused layers is judged by those.
+TEST(Profiles, QuantizedLayersRunAsOneOp) {
+  const std::string line = "conform --claim quantized --backend " + build_dir() +
+                           "/lib/collet/test_backends/libcollet_backend_npu.so --filter 'requantize/[su]8/*' --filter "
+                           "'quantize/[su]8/*' --filter ";
+  const Ran layers = collet(line + "'integer_dot/[su]8/*'");
+  EXPECT_EQ(layers.code, 0) << layers.out;
+  EXPECT_TRUE(contains(layers.out, " on the device, claimed\n")) << layers.out;
+  const Ran more = collet(line + "'integer_convolution/s8/relu_same/*'");
+  EXPECT_EQ(more.code, 1) << more.out;
+}
+
 TEST(Profiles, QuickIsAPartOfAll) {
   const auto count = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
   const auto quick = count(collet("conform --list --profile quick").out), all = count(collet("conform --list").out);

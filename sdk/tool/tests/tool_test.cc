@@ -39,6 +39,27 @@ TEST(Run, CompilesForATargetThatIsNotThere) {
   EXPECT_EQ(collet("run " + file + " --backend " + queued + " --target queued --compare interpreter").code, 2);
 }
 
+// A layer of quantized StableHLO is one op of a device that has kernels for such layers alone, and is as the interpreter
+// has it.
+TEST(Run, ExplainsAQuantizedLayer) {
+  const Folder folder;
+  const std::string file = folder / "layer.mlir";
+  write(file, R"(
+func.func @main(%x: tensor<2x3x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<2x2x!quant.uniform<i8:f32, 3.5:5>> {
+  %w = "stablehlo.constant"() <{value = dense<[[1,-2],[5,6],[9,10]]> : tensor<3x2xi8>}> : () -> tensor<3x2x!quant.uniform<i8:f32, 0.25>>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<2x3x!quant.uniform<i8:f32, 0.5:-3>>, tensor<3x2x!quant.uniform<i8:f32, 0.25>>) -> tensor<2x2x!quant.uniform<i8:f32, 3.5:5>>
+  return %0 : tensor<2x2x!quant.uniform<i8:f32, 3.5:5>>
+}
+)");
+  const std::string npu = build_dir() + "/lib/collet/test_backends/libcollet_backend_npu.so";
+  const Ran ran = collet("run " + file + " --backend " + npu + " --explain --compare interpreter");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_TRUE(contains(ran.out, "1 ops on the device, 0 on the fallback")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "call 'integer_dot'")) << ran.out;
+  EXPECT_TRUE(contains(ran.out + ran.err, "agrees with interpreter")) << ran.out << ran.err;
+}
+
 // The environment variables must produce the plan and the stages of every program that the process compiles.
 TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
   const Folder folder;

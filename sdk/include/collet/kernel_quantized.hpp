@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_KERNEL_QUANTIZED_HPP
+#define COLLET_KERNEL_QUANTIZED_HPP
+
+/** \file
+ * Reads what a call of one of the quantized patterns (docs/patterns.md) states: integer_dot, integer_convolution,
+ * scaled_dot, scaled_convolution, dequantized_dot, requantize and quantize. A row with Kernel::pattern uses it in `takes`
+ * to see whether the device can do all that the group asks for, in `prepare` to make a command of it, or in `run`:
+ *
+ *     const QuantizedGroup group(op);
+ *     const int32_t sum = 1000;
+ *     const float value = group.result(op, sum, 0, [](const Array&, uint64_t) { return 0.5; });
+ */
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernel_match.hpp"
+
+namespace collet {
+namespace kernel {
+
+/** A number of a group, or the operand that holds several. */
+struct GroupValue {
+  bool given = false;             /**< false: the group has none */
+  uint32_t operand = COLLET_NONE; /**< the operand that holds the values; COLLET_NONE: `number` is the only one */
+  double number = 0;
+  /** The dimensions of the result along which the operand runs, outermost first; none for one value. Not known of
+   * `lhs_scale` and its like, which the region of the group spreads. */
+  std::vector<int64_t> dims;
+};
+
+/** The attributes of a quantized pattern, in the order in which they act on a sum of products:
+ *
+ *     x = (sum + bias if it is integers) * factor * scale * second_scale + bias if it is floats
+ *     x = min(max(x, activation_low), activation_high)
+ *     x = x / result_scale or x * result_factor
+ *     q = round(x + zero_point) or round(x) + zero_point, and then min(max(q, low), high)
+ *
+ * Everything is computed in f32 but the sum with its bias, which is s32. */
+struct QuantizedGroup {
+  GroupValue factor, scale, second_scale, bias, result_scale, result_factor;
+  bool integer_bias = false; /**< the bias is added to the sum, before it is converted */
+  double activation_low = -std::numeric_limits<double>::infinity();
+  double activation_high = std::numeric_limits<double>::infinity();
+  bool quantizes = false;        /**< the result is integers: what follows holds */
+  bool zero_point_first = false; /**< the zero point is added before rounding */
+  bool rounds_away = false;      /**< ties are rounded away from zero; else to even */
+  double zero_point = 0, low = 0, high = 0;
+
+  /** Reads the attributes of a call. Throws Error where they are none of such a pattern. */
+  explicit QuantizedGroup(const Op& op) : entries_(op.dictionary()) {
+    const std::string operands = text("operands");
+    for (size_t at = 0; at < operands.size();) {
+      const size_t end = std::min(operands.find(',', at), operands.size());
+      names_.push_back(operands.substr(at, end - at));
+      at = end + 1;
+    }
+    if (names_.size() != op.operand_count()) {
+      throw Error(COLLET_INVALID_ARGUMENT, op.name() + " is no group whose attributes name its operands");
+    }
+    factor = value("factor");
+    scale = value("scale");
+    second_scale = value("second_scale");
+    bias = value("bias");
+    result_scale = value("result_scale");
+    result_factor = value("result_factor");
+    integer_bias = text("bias_type") == "integer";
+    if (text("activation") == "relu") activation_low = 0;
+    activation_low = number("activation_low", activation_low);
+    activation_high = number("activation_high", activation_high);
+    quantizes = find("low") != nullptr;
+    low = number("low", 0);
+    high = number("high", 0);
+    zero_point = number("zero_point", 0);
+    zero_point_first = text("zero_point_added") == "before_rounding";
+    rounds_away = text("rounding") == "away";
+  }
+
+  /** Returns the value of a name such as "lhs_scale" or "weights_zero_point". */
+  GroupValue value(const std::string& name) const {
+    GroupValue out;
+    for (uint32_t i = 0; i < names_.size(); ++i) {
+      if (names_[i] == name) out.given = true, out.operand = i;
+    }
+    if (const DictionaryEntry* entry = find(name)) out.given = true, out.number = entry->number();
+    if (const DictionaryEntry* dims = find(name + "_dims")) {
+      for (size_t i = 0; i < dims->count(); ++i) out.dims.push_back(dims->integer(i));
+    }
+    return out;
+  }
+  /** Returns an attribute as text; empty if there is none. */
+  std::string text(const std::string& name) const {
+    const DictionaryEntry* entry = find(name);
+    return entry ? entry->text : std::string();
+  }
+  /** Returns an attribute as a number. */
+  double number(const std::string& name, double otherwise) const {
+    const DictionaryEntry* entry = find(name);
+    return entry ? entry->number() : otherwise;
+  }
+
+  /** Returns the stored integer of a value, with zero point, rounding and clamp, but without the result's scale. The value
+   * must not be NaN. */
+  float quantized(float x) const {
+    const auto zero = static_cast<float>(zero_point);
+    if (zero_point_first) x += zero;
+    x = rounds_away ? std::round(x) : std::nearbyint(x);
+    if (!zero_point_first) x += zero;
+    return std::min(std::max(x, static_cast<float>(low)), static_cast<float>(high));
+  }
+
+  /** Returns result number `element` (row-major) of a product whose sum of products is `sum`: an integer if the group
+   * quantizes. `at(array, i)` returns element `i` of an operand as a double. */
+  template <class Sum, class At>
+  float result(const Op& op, Sum sum, uint64_t element, const At& at) const {
+    const auto read = [&](const GroupValue& one) {
+      if (one.operand == COLLET_NONE) return one.number;
+      return static_cast<double>(at(op.operand(one.operand), place(op.result(), element, one.dims)));
+    };
+    if (integer_bias) sum += static_cast<Sum>(read(bias));
+    auto x = static_cast<float>(sum);
+    for (const GroupValue* by : {&factor, &scale, &second_scale}) {
+      if (by->given) x *= static_cast<float>(read(*by));
+    }
+    if (bias.given && !integer_bias) x += static_cast<float>(read(bias));
+    x = std::min(std::max(x, static_cast<float>(activation_low)), static_cast<float>(activation_high));
+    if (result_scale.given) x /= static_cast<float>(read(result_scale));
+    if (result_factor.given) x *= static_cast<float>(read(result_factor));
+    return quantizes ? quantized(x) : x;
+  }
+
+  /** Returns the row-major place, in an array that runs along dimensions `dims` of `whole`, of what belongs to element
+   * `element` of `whole`. */
+  static uint64_t place(const Array& whole, uint64_t element, const std::vector<int64_t>& dims) {
+    const std::vector<int64_t> strides = strides_of(whole);
+    uint64_t out = 0;
+    for (const int64_t dim : dims) {
+      const auto d = static_cast<size_t>(dim);
+      const auto extent = static_cast<uint64_t>(whole.dims[d]);
+      out = out * extent + element / static_cast<uint64_t>(strides[d]) % extent;
+    }
+    return out;
+  }
+
+ private:
+  const DictionaryEntry* find(const std::string& name) const {
+    for (const DictionaryEntry& entry : entries_) {
+      if (entry.name == name) return &entry;
+    }
+    return nullptr;
+  }
+
+  std::vector<DictionaryEntry> entries_;
+  std::vector<std::string> names_;
+};
+
+/** Fills `out` with the product in the region of a group, its only dot; false where matrix_product_of says so, and if
+ * there is none. */
+inline bool product_of_group(const Op& op, MatrixProduct* out) {
+  if (op.region_count() == 0) return false;
+  const RegionGraph graph(op.program(), op.raw().regions.first);
+  for (uint32_t i = 0; i < graph.op_count(); ++i) {
+    if (graph.op(i)->opcode != COLLET_OP_DOT) continue;
+    const std::vector<Array> arrays = graph.arrays(graph.op(i));
+    return matrix_product_of(Op(op.program(), graph.op(i), arrays.data()), out);
+  }
+  return false;
+}
+
+}  // namespace kernel
+}  // namespace collet
+
+#endif
