@@ -317,6 +317,12 @@ Expected<std::optional<InstrId>> add_stored(Importer& m, ImportScope& scope, con
   return std::optional(add_integers(m, scope, a, b));
 }
 
+/// The padding of a convolution's input as that of a pad op.
+struct InputPadding {
+  std::vector<int64_t> low, high, interior, sizes;  ///< for each dimension; sizes: of the padded input
+  bool none = true;
+};
+
 /// What a product of quantized operands needs to be computed in integers.
 struct IntegerProduct {
   const Quantization* lhs = nullptr;
@@ -325,8 +331,43 @@ struct IntegerProduct {
   Dims reduced;           // dimensions of rhs that are summed over, ascending
   int64_t kept = -1;      // dimension of rhs that its scales run along; -1: there is one scale
   int64_t channels = -1;  // dimension of the result that the free elements of rhs run along
+  InputPadding padding;   // of the input of a convolution, if it has a zero point
   Range range;            // of the result
 };
+
+/// The largest padded input that takes memory.
+constexpr double kMostPadded = 0x1p30;
+
+/// Returns the padding and dilation of the input by a convolution's window; nothing if it is damaged, or too large.
+std::optional<InputPadding> input_padding(Importer& m, const mlir::Op& op, const Shape& shape) {
+  const auto rank = static_cast<size_t>(shape.rank());
+  const Dims spatial = m.ints_or_empty(op, "input_spatial_dimensions"), padding = m.ints_or_empty(op, "padding"),
+             dilation = m.ints_or_empty(op, "lhs_dilation");
+  InputPadding out;
+  out.low.resize(rank);
+  out.high.resize(rank);
+  out.interior.resize(rank);
+  out.sizes.assign(shape.dims().begin(), shape.dims().end());
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    if (spatial[i] < 0 || spatial[i] >= shape.rank()) return std::nullopt;
+    const auto d = static_cast<size_t>(spatial[i]);
+    if (2 * i + 1 < padding.size()) {
+      out.low[d] = padding[2 * i];
+      out.high[d] = padding[2 * i + 1];
+    }
+    if (i < dilation.size()) out.interior[d] = dilation[i] - 1;
+    constexpr int64_t kMost = int64_t{1} << 30;  // so that sizes do not overflow
+    if (out.interior[d] < 0 || out.interior[d] > kMost || std::abs(out.low[d]) > kMost ||
+        std::abs(out.high[d]) > kMost || out.sizes[d] > kMost)
+      return std::nullopt;
+    const int64_t dilated = out.sizes[d] == 0 ? 0 : (out.sizes[d] - 1) * (out.interior[d] + 1) + 1;
+    out.sizes[d] = std::max<int64_t>(0, dilated + out.low[d] + out.high[d]);
+    out.none &= out.low[d] == 0 && out.high[d] == 0 && out.interior[d] == 0;
+  }
+  double elements = 1;
+  for (const int64_t size : out.sizes) elements *= static_cast<double>(size);
+  return elements <= kMostPadded ? std::optional(out) : std::nullopt;
+}
 
 /// Returns the product if integers can compute it exactly: the operands have one storage type, the weights (rhs) have no
 /// zero point, as the specification demands, and no sum leaves s32.
@@ -376,7 +417,13 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
     if (free.size() != 1 || out.rhs->axis != free[0]) return std::nullopt;
     out.kept = out.rhs->axis;
   }
-  if (out.channels < 0 || out.channels >= std::max<int64_t>(result_rank, 1)) return std::nullopt;
+  const bool along_channels = out.lhs->zero_points[0] != 0 || out.kept >= 0;
+  if (along_channels && (out.channels < 0 || out.channels >= result_rank)) return std::nullopt;
+  if (out.convolves && out.lhs->zero_points[0] != 0) {
+    auto padding = input_padding(m, op, lhs);
+    if (!padding) return std::nullopt;
+    out.padding = *std::move(padding);
+  }
   out.reduced = m.module().dims(reduced);
   double count = 1;
   for (int64_t d : reduced) count *= static_cast<double>(rhs.dim(static_cast<int>(d)));
@@ -428,32 +475,13 @@ InstrId zero_point_term(Importer& m, ImportScope& scope, InstrId rhs, const Inte
 
 /// Pads the input of a convolution with its zero point where the window is padded or the input dilated: zero stands for
 /// the zero point, not for 0. Returns the input itself where neither is the case.
-InstrId padded_input(Importer& m, ImportScope& scope, InstrId input, const mlir::Op& op, int64_t zero) {
-  const Shape shape = m.shape_of(input);
-  const auto rank = static_cast<size_t>(shape.rank());
-  const Dims spatial = m.ints_or_empty(op, "input_spatial_dimensions"), padding = m.ints_or_empty(op, "padding"),
-             dilation = m.ints_or_empty(op, "lhs_dilation");
-  std::vector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
-  std::vector<int64_t> sizes(shape.dims().begin(), shape.dims().end());
-  for (size_t i = 0; i < spatial.size(); ++i) {
-    if (spatial[i] < 0 || spatial[i] >= shape.rank()) return input;  // translation complains
-    const auto d = static_cast<size_t>(spatial[i]);
-    if (2 * i + 1 < padding.size()) {
-      low[d] = padding[2 * i];
-      high[d] = padding[2 * i + 1];
-    }
-    if (i < dilation.size()) interior[d] = dilation[i] - 1;
-    const int64_t dilated = sizes[d] == 0 ? 0 : (sizes[d] - 1) * (interior[d] + 1) + 1;
-    sizes[d] = std::max<int64_t>(0, dilated + low[d] + high[d]);
-  }
-  const auto is_zero = [](int64_t x) { return x == 0; };
-  if (std::all_of(low.begin(), low.end(), is_zero) && std::all_of(high.begin(), high.end(), is_zero) &&
-      std::all_of(interior.begin(), interior.end(), is_zero))
-    return input;
+InstrId padded_input(Importer& m, ImportScope& scope, InstrId input, const InputPadding& padding, int64_t zero) {
+  if (padding.none) return input;
   auto* attrs = m.module().make<PadAttrs>();
-  attrs->padding = {m.module().dims(low), m.module().dims(high), m.module().dims(interior)};
-  const InstrId value = m.emit_constant(scope, Literal::scalar(shape.type(), static_cast<double>(zero)));
-  return m.emit(scope, Op::PAD, Shape::array(shape.type(), sizes), {input, value}, attrs);
+  attrs->padding = {m.module().dims(padding.low), m.module().dims(padding.high), m.module().dims(padding.interior)};
+  const Type type = m.shape_of(input).type();
+  const InstrId value = m.emit_constant(scope, Literal::scalar(type, static_cast<double>(zero)));
+  return m.emit(scope, Op::PAD, Shape::array(type, padding.sizes), {input, value}, attrs);
 }
 
 /// Emits the exact sum of products of stored values, less their zero points, as s32.
@@ -462,7 +490,7 @@ Expected<InstrId> accumulate(Importer& m, ImportScope& scope, const mlir::Op& op
   COLLET_ASSIGN(const InstrId lhs, m.value(scope, op, 0));
   COLLET_ASSIGN(const InstrId rhs, m.value(scope, op, 1));
   const int64_t zero = product.lhs->zero_points[0];
-  const InstrId input = product.convolves && zero != 0 ? padded_input(m, scope, lhs, op, zero) : lhs;
+  const InstrId input = padded_input(m, scope, lhs, product.padding, zero);
   ImportScope inner;
   inner.computation = scope.computation;
   inner.values[plain.op.operands[0]] = input;

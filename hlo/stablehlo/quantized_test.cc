@@ -292,6 +292,36 @@ TEST(Quantized, OtherProductsAreInFloats) {
   }
 }
 
+TEST(Quantized, PaddingThatTakesTooMuchMemoryStaysInTheWindow) {
+  for (const auto& [pad, integers] : {std::pair<int64_t, bool>{1000, true}, {int64_t{1} << 33, false}}) {
+    const auto module = import_text(fmt::format(
+        "func.func @main(%x: tensor<1x3x1x!quant.uniform<i8:f32, 0.5:3>>, %w: tensor<1x1x1x!quant.uniform<i8:f32, "
+        "0.5>>) -> "
+        "tensor<1x{1}x1x!quant.uniform<i8:f32, 0.5>> {{\n  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, "
+        "f]x[0, "
+        "i, o]->[b, 0, f], window = {{pad = [[{0}, 0]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : "
+        "i64}} : "
+        "(tensor<1x3x1x!quant.uniform<i8:f32, 0.5:3>>, tensor<1x1x1x!quant.uniform<i8:f32, 0.5>>) -> "
+        "tensor<1x{1}x1x!quant.uniform<i8:f32, 0.5>>\n  return %0 : tensor<1x{1}x1x!quant.uniform<i8:f32, 0.5>>\n}}",
+        pad, pad + 3));
+    ASSERT_TRUE(module);
+    EXPECT_EQ(count(*module, Op::PAD, Type::S8), integers ? 1 : 0);
+    EXPECT_EQ(count(*module, Op::CONVOLUTION, Type::S32), integers ? 1 : 0);
+  }
+}
+
+TEST(Quantized, ProductOfVectorsIsAnInteger) {
+  const auto module = import_text(R"(
+func.func @main(%x: tensor<3x!quant.uniform<i8:f32, 0.5>>, %w: tensor<3x!quant.uniform<i8:f32, 0.5>>) -> tensor<!quant.uniform<i32:f32, 0.25>> {
+  %0 = stablehlo.dot %x, %w : (tensor<3x!quant.uniform<i8:f32, 0.5>>, tensor<3x!quant.uniform<i8:f32, 0.5>>) -> tensor<!quant.uniform<i32:f32, 0.25>>
+  return %0 : tensor<!quant.uniform<i32:f32, 0.25>>
+})");
+  ASSERT_TRUE(module);
+  EXPECT_EQ(count(*module, Op::DOT, Type::S32), 1);
+  EXPECT_EQ(run(*module, {filled(Type::S8, {3}, {1, 2, 3}), filled(Type::S8, {3}, {-128, 127, 4})}),
+            std::vector<int64_t>{138});
+}
+
 TEST(Quantized, AccumulatorsOfAnotherScaleAreRequantized) {
   // 3 * 5 products of scale 1/4 are 7.5 units of 1/2, which is a tie; then 8.5, whose even neighbour is 8, too.
   const auto module = import_text(
