@@ -159,6 +159,24 @@ hlo::Type vhlo_scalar(uint64_t code) {
   }
 }
 
+/// Returns the unsigned type with as many bits; Invalid if there is none.
+hlo::Type unsigned_type(hlo::Type type) {
+  switch (type) {
+    case hlo::Type::S2:
+      return hlo::Type::U2;
+    case hlo::Type::S4:
+      return hlo::Type::U4;
+    case hlo::Type::S8:
+      return hlo::Type::U8;
+    case hlo::Type::S16:
+      return hlo::Type::U16;
+    case hlo::Type::S32:
+      return hlo::Type::U32;
+    default:
+      return hlo::Type::Invalid;
+  }
+}
+
 }  // namespace
 
 Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
@@ -167,9 +185,11 @@ Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
   if (const hlo::Type scalar = vhlo_scalar(code); scalar != hlo::Type::Invalid) return program_.scalar(scalar);
   const auto quantized = [&](bool per_axis) -> Expected<TypeRef> {
     Quantization q;
-    c.r.varint();  // flags: the signedness, which the storage type states as well
+    const bool is_signed_storage = (c.r.varint() & 1) != 0;
     TypeRef storage = c.type(), expressed = c.type();
     q.storage = storage ? element_type(storage) : hlo::Type::Invalid;
+    // MLIR's storage type has no sign of its own; the flag says whether its values have one.
+    if (!is_signed_storage && is_signed(q.storage)) q.storage = unsigned_type(q.storage);
     q.expressed = expressed ? element_type(expressed) : hlo::Type::Invalid;
     std::vector<double> scales;
     std::vector<int64_t> zero_points;

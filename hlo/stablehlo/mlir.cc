@@ -41,8 +41,8 @@ std::string number_text(double value) {
 }
 
 std::string quantized_text(const Quantization& q) {
-  std::string out = "!quant.uniform<" + scalar_text(q.storage);
-  if (is_unsigned(q.storage)) out = "!quant.uniform<u" + scalar_text(q.storage).substr(1);
+  const std::string storage = scalar_text(q.storage);  // ui8, which MLIR writes as u8 here
+  std::string out = "!quant.uniform<" + (is_unsigned(q.storage) ? "u" + storage.substr(2) : storage);
   out += "<" + std::to_string(q.storage_min) + ":" + std::to_string(q.storage_max) + ">";
   out += ":" + scalar_text(q.expressed);
   const auto entry = [&](size_t i) {

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "hlo/eval/evaluator.h"
+#include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
+#include "hlo/stablehlo/write.h"
 #include "hlo/verify/verify.h"
 
 namespace collet::hlo {
@@ -100,11 +102,20 @@ struct Drawn {
   bool powers_of_two = false;
 };
 
-std::string quantized(const std::string& dims, const std::vector<double>& scales, int64_t zero, int axis) {
+/// An integer type of stored values.
+struct Storage {
+  std::string name;
+  Type type;
+  int64_t low, high;
+};
+const Storage kStorages[] = {{"i8", Type::S8, -128, 127}, {"u8", Type::U8, 0, 255}, {"i4", Type::S4, -8, 7}};
+
+std::string quantized(const Storage& storage, const std::string& dims, const std::vector<double>& scales, int64_t zero,
+                      int axis) {
   std::string list;
   for (const double s : scales) list += fmt::format("{}{}:{}", list.empty() ? "" : ",", s, zero);
-  return axis < 0 ? fmt::format("tensor<{}x!quant.uniform<i8:f32, {}>>", dims, list)
-                  : fmt::format("tensor<{}x!quant.uniform<i8:f32:{}, {{{}}}>>", dims, axis, list);
+  return axis < 0 ? fmt::format("tensor<{}x!quant.uniform<{}:f32, {}>>", dims, storage.name, list)
+                  : fmt::format("tensor<{}x!quant.uniform<{}:f32:{}, {{{}}}>>", dims, storage.name, axis, list);
 }
 
 class Draw {
@@ -122,12 +133,13 @@ class Draw {
   std::vector<int64_t> stored(int64_t count) {
     std::vector<int64_t> out;
     for (int64_t i = 0; i < count; ++i)
-      out.push_back(between(0, 5) == 0 ? (between(0, 1) ? 127 : -128) : between(-128, 127));
+      out.push_back(between(0, 5) == 0 ? (between(0, 1) ? storage_.high : storage_.low)
+                                       : between(storage_.low, storage_.high));
     return out;
   }
 
   int64_t zero() {
-    const int64_t ends[] = {-128, 127, 0, between(-128, 127)};
+    const int64_t ends[] = {storage_.low, storage_.high, 0, between(storage_.low, storage_.high)};
     return ends[between(0, 3)];
   }
 
@@ -138,9 +150,10 @@ class Draw {
     start(per_axis ? n : 1);
     if (batch) x_zero_ = between(0, 1) ? 0 : x_zero_;  // with a zero point, batched weights take the float form
     const std::string front = batch ? fmt::format("{}x", batch) : "";
-    const std::string x = quantized(fmt::format("{}{}x{}", front, m, k), {x_scale_}, x_zero_, -1),
-                      w = quantized(fmt::format("{}{}x{}", front, k, n), w_scales_, 0, per_axis ? (batch ? 2 : 1) : -1),
-                      y = quantized(fmt::format("{}{}x{}", front, m, n), {y_scale_}, y_zero_, -1);
+    const std::string x = quantized(storage_, fmt::format("{}{}x{}", front, m, k), {x_scale_}, x_zero_, -1),
+                      w = quantized(storage_, fmt::format("{}{}x{}", front, k, n), w_scales_, 0,
+                                    per_axis ? (batch ? 2 : 1) : -1),
+                      y = quantized(storage_, fmt::format("{}{}x{}", front, m, n), {y_scale_}, y_zero_, -1);
     Drawn out = program(x, w, y,
                         batch ? "stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1]"
                               : "stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]");
@@ -149,7 +162,7 @@ class Draw {
     const auto dims = [&](int64_t a, int64_t b) {
       return batch ? std::vector<int64_t>{batch, a, b} : std::vector<int64_t>{a, b};
     };
-    out.arguments = {filled(Type::S8, dims(m, k), xs), filled(Type::S8, dims(k, n), ws)};
+    out.arguments = {filled(storage_.type, dims(m, k), xs), filled(storage_.type, dims(k, n), ws)};
     for (int64_t b = 0; b < batches; ++b)
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
@@ -161,26 +174,27 @@ class Draw {
     return out;
   }
 
-  /// x[1,h,c] * w[size,c,n] in one dimension, with padding, stride and dilations.
+  /// x[1,h,c] * w[size,c,n] in one dimension, with padding, stride, dilations and groups of features.
   Drawn convolution() {
-    const int64_t h = between(1, 7), c = between(1, 3), n = between(1, 3), size = between(1, 3), stride = between(1, 2),
-                  low = between(0, 2), high = between(0, 2), base = between(1, 2), window = between(1, 2);
+    const int64_t groups = between(1, 2), h = between(1, 7), c = between(1, 3), n = groups * between(1, 3),
+                  size = between(1, 3), stride = between(1, 2), low = between(0, 2), high = between(0, 2),
+                  base = between(1, 2), window = between(1, 2);
     const int64_t padded = (h - 1) * base + 1 + low + high, extent = (size - 1) * window + 1;
     if (padded < extent) return convolution();
     const int64_t rows = (padded - extent) / stride + 1;
     const bool per_axis = between(0, 1);
     start(per_axis ? n : 1);
-    const std::string x = quantized(fmt::format("1x{}x{}", h, c), {x_scale_}, x_zero_, -1),
-                      w = quantized(fmt::format("{}x{}x{}", size, c, n), w_scales_, 0, per_axis ? 2 : -1),
-                      y = quantized(fmt::format("1x{}x{}", rows, n), {y_scale_}, y_zero_, -1);
+    const std::string x = quantized(storage_, fmt::format("1x{}x{}", h, groups * c), {x_scale_}, x_zero_, -1),
+                      w = quantized(storage_, fmt::format("{}x{}x{}", size, c, n), w_scales_, 0, per_axis ? 2 : -1),
+                      y = quantized(storage_, fmt::format("1x{}x{}", rows, n), {y_scale_}, y_zero_, -1);
     Drawn out = program(
         x, w, y,
         fmt::format("stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{stride = "
                     "[{}], pad = [[{}, {}]], lhs_dilate = [{}], rhs_dilate = [{}]}} {{batch_group_count = 1 : i64, "
-                    "feature_group_count = 1 : i64}}",
-                    stride, low, high, base, window));
-    const auto xs = stored(h * c), ws = stored(size * c * n);
-    out.arguments = {filled(Type::S8, {1, h, c}, xs), filled(Type::S8, {size, c, n}, ws)};
+                    "feature_group_count = {} : i64}}",
+                    stride, low, high, base, window, groups));
+    const auto xs = stored(h * groups * c), ws = stored(size * c * n);
+    out.arguments = {filled(storage_.type, {1, h, groups * c}, xs), filled(storage_.type, {size, c, n}, ws)};
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
@@ -188,7 +202,8 @@ class Draw {
           const int64_t place = i * stride + s * window - low;
           if (place < 0 || place % base != 0 || place / base >= h) continue;  // padding is the value 0
           for (int64_t f = 0; f < c; ++f)
-            sum += less(xs, place / base * c + f) * static_cast<double>(ws[static_cast<size_t>((s * c + f) * n + j)]);
+            sum += less(xs, (place / base * groups + j / (n / groups)) * c + f) *
+                   static_cast<double>(ws[static_cast<size_t>((s * c + f) * n + j)]);
         }
         out.exact.push_back(real(sum, per_axis ? j : 0));
       }
@@ -197,9 +212,10 @@ class Draw {
 
  private:
   void start(int64_t channels) {
+    storage_ = kStorages[between(0, 2)];
     power_ = between(0, 1);
     x_scale_ = scale(power_);
-    y_scale_ = scale(power_) * 64;
+    y_scale_ = scale(power_) * (storage_.high > 100 ? 64 : 4);
     x_zero_ = zero();
     y_zero_ = zero();
     w_scales_.clear();
@@ -211,6 +227,8 @@ class Draw {
         "func.func @main(%x: {0}, %w: {1}) -> {2} {{\n  %0 = {3} : ({0}, {1}) -> {2}\n  return %0 : {2}\n}}", x, w, y,
         op);
     out.powers_of_two = power_;
+    out.low = storage_.low;
+    out.high = storage_.high;
     return out;
   }
   double less(const std::vector<int64_t>& xs, int64_t i) const {
@@ -221,6 +239,7 @@ class Draw {
   }
 
   std::mt19937 random_;
+  Storage storage_;
   bool power_ = false;
   double x_scale_ = 1, y_scale_ = 1;
   int64_t x_zero_ = 0, y_zero_ = 0;
@@ -354,6 +373,47 @@ TEST(Quantized, SumsOfUnknownAccumulatorsSaturate) {
   ASSERT_TRUE(module);
   EXPECT_EQ(run(*module, {filled(Type::S16, {2}, {32767, -32768}), filled(Type::S16, {2}, {1, -1})}),
             (std::vector<int64_t>{32767, -32768}));
+}
+
+TEST(Quantized, UnsignedStorageIsReadInEachForm) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x!quant.uniform<u8:f32, 0.5:100>>) -> tensor<2xf32> {
+  %0 = stablehlo.uniform_dequantize %x : (tensor<2x!quant.uniform<ui8<0:255>:f32, 0.5:100>>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+})";
+  const auto check = [](const Module& module) {
+    const Literal result = *Evaluator(module).run({filled(Type::U8, {2}, {0, 255})});
+    EXPECT_EQ(result.as_double(0), -50);
+    EXPECT_EQ(result.as_double(1), 77.5);
+  };
+  const auto module = import_text(text);
+  ASSERT_TRUE(module);
+  check(*module);
+  const auto program = mlir::read_text(text, "test");
+  ASSERT_TRUE(program.ok());
+  const std::string printed = mlir::print_program(**program);
+  EXPECT_NE(printed.find("!quant.uniform<u8<0:255>:f32, 0.5:100>"), std::string::npos) << printed;
+  check(*import_text(printed));
+  // In an artifact the storage type may be i8, with a flag that says that its values have no sign.
+  std::string signed_text = text;
+  for (size_t at; (at = signed_text.find("ui8<0:255>")) != std::string::npos;) signed_text.replace(at, 10, "i8<0:127>");
+  for (size_t at; (at = signed_text.find("u8:")) != std::string::npos;) signed_text.replace(at, 3, "i8<0:127>:");
+  const auto with_sign = mlir::read_text(signed_text, "test");
+  ASSERT_TRUE(with_sign.ok()) << with_sign.status().to_string();
+  const auto version = mlir::parse_vhlo_version(kDefaultArtifactVersion);
+  ASSERT_TRUE(version.ok());
+  auto artifact = mlir::write_bytecode(**with_sign, *version);
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  const std::string head = {0x31, 0x03};  // a quantized type (24), flags 1: two variable-length numbers
+  const size_t place = artifact->find(head);
+  ASSERT_NE(place, std::string::npos);
+  ASSERT_EQ(artifact->find(head, place + 1), std::string::npos);
+  (*artifact)[place + 1] = 0x01;
+  const auto unsigned_program = mlir::read_bytecode(*artifact);
+  ASSERT_TRUE(unsigned_program.ok()) << unsigned_program.status().to_string();
+  const auto unsigned_module = import_program(**unsigned_program);
+  ASSERT_TRUE(unsigned_module.ok()) << unsigned_module.status().to_string();
+  check(**unsigned_module);
 }
 
 TEST(Quantized, MovementAndChoiceKeepStoredValues) {

@@ -158,7 +158,15 @@ bool TextReader::read_quantized(TypeRef* out) {
   // After "!quant.uniform": <i8<-128:127>:f32:1, {0.1:2, 0.2}> or <i8:f32, 0.1:2>
   if (!expect('<')) return false;
   Quantization q;
-  if (!read_scalar_type(&q.storage)) return false;
+  // MLIR writes the unsigned type of 8 bits as u8 here; everywhere else, and here too, ui8 is read.
+  const std::string_view word = lexer_.peek().text;
+  if (const hlo::Type type = scalar_by_name("ui" + std::string(word.empty() ? word : word.substr(1)));
+      word.starts_with('u') && type != hlo::Type::Invalid) {
+    lexer_.take();
+    q.storage = type;
+  } else if (!read_scalar_type(&q.storage)) {
+    return false;
+  }
   if (!is_integer(q.storage)) return error("the storage type of a quantized type must be an integer");
   const int bits = type_info(q.storage).bits;
   if (is_unsigned(q.storage)) {
