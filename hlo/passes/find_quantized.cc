@@ -106,7 +106,7 @@ std::optional<InstrId> limited(const Graph& g, InstrId id, Bounds& bounds) {
   };
   if (g.is(id, Op::CLAMP)) {
     const auto low = splat_number(g, g[id].operand(0)), high = splat_number(g, g[id].operand(2));
-    if (!low || !high || *low > *high) return std::nullopt;
+    if (!low || !high || !(*low <= *high)) return std::nullopt;
     narrow(low, high);
     return g[id].operand(1);
   }
