@@ -199,9 +199,11 @@ void add_integer_convolutions(CaseList& list) {
   struct Form {
     std::string_view name, window;
     Dims input, kernel, output;
+    bool pads = false;  ///< the input is padded by its zero point, before the convolution
   };
   const Form forms[] = {{"same", "size=3x3 pad=1_1x1_1", {1, 6, 5, 3}, {3, 3, 3, 4}, {1, 6, 5, 4}},
-                        {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}}};
+                        {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
+                        {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
   for (const Type type : {Type::S8, Type::U8}) {
     for (const Form& form : forms) {
       for (const Tail& tail : kTails) {
@@ -209,8 +211,12 @@ void add_integer_convolutions(CaseList& list) {
         for (const auto& [name, values] : stored_values(type)) {
           if ((type != Type::S8 || form.name != "same") && name != "ends" && !list.full()) continue;
           Writer w;
-          const std::string x = w.parameter(Shape::array(type, form.input), values),
-                            y = w.parameter(Shape::array(type, form.kernel), values);
+          std::string x = w.parameter(Shape::array(type, form.input), values);
+          const std::string y = w.parameter(Shape::array(type, form.kernel), values);
+          if (form.pads) {
+            const std::string zero = w.line(Shape::scalar(type), "constant(5)");
+            x = w.line(Shape::array(type, {1, 6, 6, 2}), fmt::format("pad({}, {}), padding=0_0x1_1x2_1x0_0", x, zero));
+          }
           const Shape sums = Shape::array(Type::S32, form.output);
           const std::string product = w.line(
               sums, fmt::format("convolution({}, {}), window={{{}}}, dim_labels=b01f_01io->b01f", x, y, form.window));

@@ -140,15 +140,18 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
   const Type type = g.shape(root).type();
   if (!is_narrow_integer(type)) return std::nullopt;
   const int bits = type_info(type).bits;
-  out.bounds.low = is_signed(type) ? -std::ldexp(1.0, bits - 1) : 0;
-  out.bounds.high = std::ldexp(1.0, is_signed(type) ? bits - 1 : bits) - 1;
+  Bounds stored{is_signed(type) ? -std::ldexp(1.0, bits - 1) : 0,
+                std::ldexp(1.0, is_signed(type) ? bits - 1 : bits) - 1};
+  const Bounds whole_type = stored;
   InstrId id = root;
-  while (const auto before = limited(g, id, out.bounds)) id = *before;
+  while (const auto before = limited(g, id, stored)) id = *before;
   if (!g.is(id, Op::CONVERT)) return std::nullopt;
   id = g[id].operand(0);
-  // Integers of a wider type may be clamped before they become narrow.
-  if (is_integer(g.shape(id).type())) {
-    while (const auto before = limited(g, id, out.bounds)) id = *before;
+  // A conversion from floats saturates. One from integers of a wider type does not: then there must be a clamp.
+  Bounds before_narrowing;
+  const bool wraps = is_integer(g.shape(id).type());
+  if (wraps) {
+    while (const auto before = limited(g, id, before_narrowing)) id = *before;
     if (!g.is(id, Op::CONVERT)) return std::nullopt;
     id = g[id].operand(0);
   }
@@ -157,9 +160,9 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
   for (;;) {
     if (!zero) {
       // A clamp to whole numbers may come before or after rounding. Below the zero point it is another.
-      Bounds bounds = out.bounds;
+      Bounds bounds = before_narrowing;
       if (const auto before = limited(g, id, bounds); before && is_whole(bounds.low) && is_whole(bounds.high)) {
-        out.bounds = bounds;
+        before_narrowing = bounds;
         id = *before;
         continue;
       }
@@ -185,7 +188,11 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
     }
     break;
   }
-  return round ? std::optional(id) : std::nullopt;
+  if (!round) return std::nullopt;
+  if (wraps && (before_narrowing.low < whole_type.low || before_narrowing.high > whole_type.high)) return std::nullopt;
+  const auto inside = [&](double x) { return std::clamp(x, stored.low, stored.high); };
+  out.bounds = {inside(before_narrowing.low), inside(before_narrowing.high)};
+  return id;
 }
 
 void add_rounding(Group& group, const Rounding& r) {
@@ -354,11 +361,19 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
           integer_bias = true;
           sum = g[*sum].operand(1 - side);
         }
-    if (!g.is(*sum, op)) return false;
-    const InstrId lhs = before_integer_widening(g, g[*sum].operand(0)),
-                  rhs = before_integer_widening(g, g[*sum].operand(1));
+    if (!g.is(*sum, op) || g.shape(*sum).type() != Type::S32) return false;
+    InstrId lhs = before_integer_widening(g, g[*sum].operand(0)), rhs = before_integer_widening(g, g[*sum].operand(1));
     if (!is_narrow_integer(g.shape(lhs).type()) || !is_narrow_integer(g.shape(rhs).type())) return false;
     Group group;
+    if (op == Op::CONVOLUTION && g.is(lhs, Op::PAD))
+      if (const auto value = splat_number(g, g[lhs].operand(1))) {
+        const Padding& padding = g[lhs].as<PadAttrs>().padding;
+        group.integer("lhs_pad_value", static_cast<int64_t>(*value));
+        group.attribute("lhs_pad_low", integers({padding.low.begin(), padding.low.end()}));
+        group.attribute("lhs_pad_high", integers({padding.high.begin(), padding.high.end()}));
+        group.attribute("lhs_pad_interior", integers({padding.interior.begin(), padding.interior.end()}));
+        lhs = g[lhs].operand(0);
+      }
     group.operand("lhs", lhs);
     group.operand("rhs", rhs);
     if (!add_factors(group, factors)) return false;

@@ -230,7 +230,7 @@ func.func @main(%x: tensor<2x3x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<2x2x!q
 }
 
 TEST(FindQuantized, QuantizedConvolutionOfStableHlo) {
-  // The input's padding with its zero point is an op of its own, and so is the broadcast that makes equal weights.
+  // The broadcast that makes equal weights is an op of its own.
   expect_one(find(R"(
 func.func @main(%x: tensor<1x5x5x2x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<1x5x5x3x!quant.uniform<i8:f32, 3.5:5>> {
   %w = "stablehlo.constant"() <{value = dense<-7> : tensor<3x3x2x3xi8>}> : () -> tensor<3x3x2x3x!quant.uniform<i8:f32, 0.25>>
@@ -239,8 +239,10 @@ func.func @main(%x: tensor<1x5x5x2x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<1x
     tensor<3x3x2x3x!quant.uniform<i8:f32, 0.25>>) -> tensor<1x5x5x3x!quant.uniform<i8:f32, 3.5:5>>
   return %2 : tensor<1x5x5x3x!quant.uniform<i8:f32, 3.5:5>>
 })"),
-             "integer_convolution", {R"(bias_type = "integer")", "factor = 0.125 : f64", "result_scale = 3.5 : f64"},
-             2);
+             "integer_convolution",
+             {R"(bias_type = "integer")", "factor = 0.125 : f64", "lhs_pad_value = -3 : i64",
+              "lhs_pad_low = array<i64: 0, 1, 1, 0>", "result_scale = 3.5 : f64"},
+             1);
 }
 
 // jax.lax.scaled_dot's own computation, where the composite is not wanted: blocks of 32 with scales in f8e8m0fnu.
@@ -371,6 +373,41 @@ func.func private @body(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
   return %0 : tensor<4x3xi8>
 })");
   expect_one(found, "collet.requantize", {"factor = "});
+}
+
+TEST(FindQuantized, IntegersThatWrapAreNoSaturation) {
+  const auto text = [](const std::string& step) {
+    return R"(
+func.func @main(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
+  %0 = stablehlo.convert %x : (tensor<4x3xi32>) -> tensor<4x3xf32>
+  %f = stablehlo.constant dense<2.5> : tensor<4x3xf32>
+  %1 = stablehlo.multiply %0, %f : tensor<4x3xf32>
+  %2 = stablehlo.round_nearest_even %1 : tensor<4x3xf32>
+  %3 = stablehlo.convert %2 : (tensor<4x3xf32>) -> tensor<4x3xi32>
+  %low = stablehlo.constant dense<-100> : tensor<i32>
+  %high = stablehlo.constant dense<127> : tensor<i32>
+  %above = stablehlo.constant dense<128> : tensor<i32>
+)" + step + R"(  %5 = stablehlo.convert %4 : (tensor<4x3xi32>) -> tensor<4x3xi8>
+  return %5 : tensor<4x3xi8>
+})";
+  };
+  const std::string clamp = "%4 = stablehlo.clamp %low, %3, ",
+                    types = " : (tensor<i32>, tensor<4x3xi32>, tensor<i32>) -> tensor<4x3xi32>\n";
+  expect_one(find(text(clamp + "%high" + types)), "requantize", {"low = -100 : i64", "high = 127 : i64"});
+  EXPECT_TRUE(find(text(clamp + "%above" + types)).names.empty());
+  EXPECT_TRUE(find(text("%4 = stablehlo.abs %3 : tensor<4x3xi32>\n")).names.empty());
+}
+
+TEST(FindQuantized, SumsOfNarrowIntegersAreNoAccumulators) {
+  const Found found = find(R"(
+func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>) -> tensor<4x3xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6xi8>, tensor<6x3xi8>) -> tensor<4x3xi8>
+  %1 = stablehlo.convert %0 : (tensor<4x3xi8>) -> tensor<4x3xf32>
+  %s = stablehlo.constant dense<0.3> : tensor<4x3xf32>
+  %2 = stablehlo.multiply %1, %s : tensor<4x3xf32>
+  return %2 : tensor<4x3xf32>
+})");
+  EXPECT_TRUE(found.names.empty()) << found.names[0];
 }
 
 TEST(FindQuantized, SumsThatOthersReadStayOutside) {
