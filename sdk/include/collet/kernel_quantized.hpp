@@ -86,9 +86,7 @@ struct QuantizedGroup {
       if (names_[i] == name) out.given = true, out.operand = i;
     }
     if (const DictionaryEntry* entry = find(name)) out.given = true, out.number = entry->number();
-    if (const DictionaryEntry* dims = find(name + "_dims")) {
-      for (size_t i = 0; i < dims->count(); ++i) out.dims.push_back(dims->integer(i));
-    }
+    out.dims = integers(name + "_dims");
     return out;
   }
   /** Returns an attribute as text; empty if there is none. */
@@ -100,6 +98,14 @@ struct QuantizedGroup {
   double number(const std::string& name, double otherwise) const {
     const DictionaryEntry* entry = find(name);
     return entry ? entry->number() : otherwise;
+  }
+
+  /** Returns an attribute that is a list of integers, such as "lhs_pad_low"; empty if there is none. */
+  std::vector<int64_t> integers(const std::string& name) const {
+    std::vector<int64_t> out;
+    const DictionaryEntry* entry = find(name);
+    for (size_t i = 0; entry && i < entry->count(); ++i) out.push_back(entry->integer(i));
+    return out;
   }
 
   /** Returns the stored integer of a value, with zero point, rounding and clamp, but without the result's scale. The value

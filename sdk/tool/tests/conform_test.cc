@@ -258,11 +258,11 @@ TEST(Profiles, ClaimsAreHeld) {
 TEST(Profiles, QuantizedLayersRunAsOneOp) {
   const std::string line = "conform --claim quantized --backend " + build_dir() +
                            "/lib/collet/test_backends/libcollet_backend_npu.so --filter 'requantize/[su]8/*' --filter "
-                           "'quantize/[su]8/*' --filter ";
-  const Ran layers = collet(line + "'integer_dot/[su]8/*'");
+                           "'quantize/[su]8/*' --filter 'integer_dot/[su]8/*' --filter ";
+  const Ran layers = collet(line + "'integer_convolution/*'");
   EXPECT_EQ(layers.code, 0) << layers.out;
   EXPECT_TRUE(contains(layers.out, " on the device, claimed\n")) << layers.out;
-  const Ran more = collet(line + "'integer_convolution/s8/relu_same/*'");
+  const Ran more = collet(line + "'scaled_convolution/s8/relu_layer/*'");
   EXPECT_EQ(more.code, 1) << more.out;
 }
 
