@@ -44,6 +44,7 @@ struct Tail {
   bool zero_first = false;   ///< the zero point is added before rounding
   bool round_first = false;  ///< rounding comes before the clamp
   double low = -128, high = 127;
+  bool second = false;  ///< another integer bias is subtracted
 };
 
 constexpr Tail kTails[] = {
@@ -53,6 +54,7 @@ constexpr Tail kTails[] = {
     {.form = "relu", .bias = Tail::Float, .channels = true, .relu = true, .divisor = 3, .zero = 3},
     {.form = "bias", .bias = Tail::Integer, .channels = true, .divisor = 0.5, .zero = -7, .zero_first = true},
     {.form = "narrow", .bias = Tail::Integer, .zero = 5, .zero_first = true, .low = -127},
+    {.form = "two_biases", .bias = Tail::Integer, .zero = 3, .low = -128, .second = true},
     {.form = "zero_at_least", .zero = -128, .zero_first = true, .round_first = true},
     {.form = "zero_at_most", .zero = 127, .round_first = true, .low = -100, .high = 127},
     {.form = "unsigned", .channels = true, .out = Type::U8, .divisor = 5, .zero = 128, .low = 0, .high = 255},
@@ -108,6 +110,10 @@ class Writer {
       if (t.bias == Tail::Integer) {
         const std::string bias = parameter(channels.with_type(Type::S32), fixed({100, -2000, 0, 31, 4096, -1}));
         x = op(sums, "add", x, spread(sums, bias, {channel}));
+        if (t.second) {
+          const std::string more = parameter(channels.with_type(Type::S32), fixed({-64, 900, 7, 0, -2048}));
+          x = op(sums, "subtract", x, spread(sums, more, {channel}));
+        }
       }
       x = op(real, "convert", x);
       const std::string scale =

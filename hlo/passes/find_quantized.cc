@@ -280,9 +280,31 @@ struct Epilogue {
   std::optional<Parameter> bias;  ///< added to the floats
 };
 
-void add_epilogue(Group& group, const Epilogue& e, bool integer_bias) {
+/// Integers that are added to the sum of an integer product, or subtracted from it.
+struct IntegerTerm {
+  Parameter value;
+  bool subtracted = false;
+};
+
+/// If `id` is a sum or difference of a value and a parameter, returns the value and adds the parameter.
+std::optional<InstrId> without_term(const Graph& g, InstrId id, std::vector<IntegerTerm>& terms) {
+  if (g.is(id, Op::ADD) || g.is(id, Op::SUBTRACT))
+    for (uint32_t side = g.is(id, Op::ADD) ? 0 : 1; side < 2; ++side)
+      if (auto value = parameter(g, g[id].operand(side))) {
+        terms.push_back({*std::move(value), g.is(id, Op::SUBTRACT)});
+        return g[id].operand(1 - side);
+      }
+  return std::nullopt;
+}
+
+void add_epilogue(Group& group, const Epilogue& e, const std::vector<IntegerTerm>& terms = {}) {
   if (e.bias) group.parameter("bias", *e.bias);
-  group.word("bias_type", integer_bias ? "integer" : e.bias ? "float" : "none");
+  for (size_t i = terms.size(); i-- > 0;) {
+    const std::string name = i + 1 == terms.size() ? "bias" : "second_bias";  // in the order of the program
+    group.parameter(name, terms[i].value);
+    if (terms[i].subtracted) group.word(name + "_sign", "minus");
+  }
+  group.word("bias_type", !terms.empty() ? "integer" : e.bias ? "float" : "none");
   if (e.activation) {
     const bool relu = e.activation->low == 0 && std::isinf(e.activation->high);
     group.word("activation", relu ? "relu" : "clamp");
@@ -353,14 +375,12 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
       epilogue.result_scale = {};
     }
     if (factors.empty() && !e.rounding) return false;
-    bool integer_bias = false;
-    if (g.is(*sum, Op::ADD) && !e.bias)
-      for (uint32_t side = 0; side < 2 && !integer_bias; ++side)
-        if (const auto bias = parameter(g, g[*sum].operand(side)); bias && g.is(g[*sum].operand(1 - side), op)) {
-          epilogue.bias = bias;
-          integer_bias = true;
-          sum = g[*sum].operand(1 - side);
-        }
+    std::vector<IntegerTerm> terms;
+    while (terms.size() < 2 && !e.bias) {
+      const auto before = without_term(g, *sum, terms);
+      if (!before) break;
+      sum = before;
+    }
     if (!g.is(*sum, op) || g.shape(*sum).type() != Type::S32) return false;
     InstrId lhs = before_integer_widening(g, g[*sum].operand(0)), rhs = before_integer_widening(g, g[*sum].operand(1));
     if (!is_narrow_integer(g.shape(lhs).type()) || !is_narrow_integer(g.shape(rhs).type())) return false;
@@ -377,7 +397,7 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
     group.operand("lhs", lhs);
     group.operand("rhs", rhs);
     if (!add_factors(group, factors)) return false;
-    add_epilogue(group, epilogue, integer_bias);
+    add_epilogue(group, epilogue, terms);
     out = group.finish(name);
     return true;
   });
@@ -468,7 +488,7 @@ std::optional<Match> scaled_product(const Graph& g, InstrId root, Op op, std::st
     group.operand("rhs", rhs->stored);
     add_scale(group, "lhs", *lhs);
     add_scale(group, "rhs", *rhs);
-    add_epilogue(group, e, false);
+    add_epilogue(group, e);
     out = group.finish(name);
     return true;
   });
@@ -506,7 +526,7 @@ std::optional<Match> match_dequantized_dot(const Graph& g, InstrId root) {
       group.operand("weights", weights->stored);
       add_scale(group, "weights", *weights);
       group.word("weights_side", side == 0 ? "lhs" : "rhs");
-      add_epilogue(group, e, false);
+      add_epilogue(group, e);
       out = group.finish("dequantized_dot");
       return true;
     }

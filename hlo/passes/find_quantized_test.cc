@@ -398,6 +398,25 @@ func.func @main(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
   EXPECT_TRUE(find(text("%4 = stablehlo.abs %3 : tensor<4x3xi32>\n")).names.empty());
 }
 
+// An input with a zero point, as programs write it that have no quantized types: acc - zero * sums of w + bias.
+TEST(FindQuantized, TermsOfZeroPointAndBias) {
+  expect_one(find(R"(
+func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>, %z: tensor<3xi32>, %b: tensor<3xi32>) -> tensor<4x3xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6xi8>, tensor<6x3xi8>) -> tensor<4x3xi32>
+  %1 = stablehlo.broadcast_in_dim %z, dims = [1] : (tensor<3xi32>) -> tensor<4x3xi32>
+  %2 = stablehlo.subtract %0, %1 : tensor<4x3xi32>
+  %3 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<3xi32>) -> tensor<4x3xi32>
+  %4 = stablehlo.add %2, %3 : tensor<4x3xi32>
+  %5 = stablehlo.convert %4 : (tensor<4x3xi32>) -> tensor<4x3xf32>
+  %s = stablehlo.constant dense<0.3> : tensor<4x3xf32>
+  %6 = stablehlo.multiply %5, %s : tensor<4x3xf32>
+  return %6 : tensor<4x3xf32>
+})"),
+             "integer_dot",
+             {R"(operands = "lhs,rhs,bias,second_bias")", R"(bias_sign = "minus")", "second_bias_dims = array<i64: 1>",
+              "factor = 0.3 : f64"});
+}
+
 TEST(FindQuantized, SumsOfNarrowIntegersAreNoAccumulators) {
   const Found found = find(R"(
 func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>) -> tensor<4x3xf32> {

@@ -34,15 +34,16 @@ struct GroupValue {
 
 /** The attributes of a quantized pattern, in the order in which they act on a sum of products:
  *
- *     x = (sum + bias if it is integers) * factor * scale * second_scale + bias if it is floats
+ *     x = (sum + bias + second_bias, if these are integers) * factor * scale * second_scale + bias, if it is floats
  *     x = min(max(x, activation_low), activation_high)
  *     x = x / result_scale or x * result_factor
  *     q = round(x + zero_point) or round(x) + zero_point, and then min(max(q, low), high)
  *
  * Everything is computed in f32 but the sum with its bias, which is s32. */
 struct QuantizedGroup {
-  GroupValue factor, scale, second_scale, bias, result_scale, result_factor;
-  bool integer_bias = false; /**< the bias is added to the sum, before it is converted */
+  GroupValue factor, scale, second_scale, bias, second_bias, result_scale, result_factor;
+  bool integer_bias = false; /**< the biases are added to the sum, before it is converted; else there is one at most */
+  bool minus_bias = false, minus_second_bias = false; /**< that bias of integers is subtracted */
   double activation_low = -std::numeric_limits<double>::infinity();
   double activation_high = std::numeric_limits<double>::infinity();
   bool quantizes = false;        /**< the result is integers: what follows holds */
@@ -65,6 +66,9 @@ struct QuantizedGroup {
     scale = value("scale");
     second_scale = value("second_scale");
     bias = value("bias");
+    second_bias = value("second_bias");
+    minus_bias = text("bias_sign") == "minus";
+    minus_second_bias = text("second_bias_sign") == "minus";
     result_scale = value("result_scale");
     result_factor = value("result_factor");
     integer_bias = text("bias_type") == "integer";
@@ -126,7 +130,8 @@ struct QuantizedGroup {
       if (one.operand == COLLET_NONE) return one.number;
       return static_cast<double>(at(op.operand(one.operand), place(op.result(), element, one.dims)));
     };
-    if (integer_bias) sum += static_cast<Sum>(read(bias));
+    if (integer_bias) sum += static_cast<Sum>(minus_bias ? -read(bias) : read(bias));
+    if (second_bias.given) sum += static_cast<Sum>(minus_second_bias ? -read(second_bias) : read(second_bias));
     auto x = static_cast<float>(sum);
     for (const GroupValue* by : {&factor, &scale, &second_scale}) {
       if (by->given) x *= static_cast<float>(read(*by));
