@@ -112,9 +112,11 @@ double scale_of(const Quantization& q, size_t i) {
 }
 
 /// Returns the quantization that all quantized operands and results of the op share, but for the axis; null if they
-/// differ, or if a quantized array has none such.
+/// differ, and if a result has none.
 const Quantization* common_quantization(const mlir::Op& op) {
   const Quantization* common = nullptr;
+  for (const mlir::Value* value : op.results)
+    if (!quantization(value->type)) return nullptr;
   for (const auto* list : {&op.operands, &op.results})
     for (const mlir::Value* value : *list) {
       const Quantization* q = quantization(value->type);
@@ -157,6 +159,8 @@ struct Retyped {
   std::vector<mlir::Value> values;
   std::vector<mlir::Type> types, elements;
 
+  Retyped(const Retyped&) = delete;
+  Retyped& operator=(const Retyped&) = delete;
   /// `scalar_of(q, result)` gives the type in place of the quantization q of an operand or result.
   template <typename ScalarOf>
   Retyped(const mlir::Op& from, const ScalarOf& scalar_of)
@@ -195,7 +199,7 @@ Status translate_stored(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return {};
 }
 
-/// An interval of integers; empty where nothing is known.
+/// An interval of integers.
 struct Range {
   double low = 0, high = 0;  // doubles, so that sums of products cannot overflow
 };
@@ -212,7 +216,7 @@ Range product_range(const Range& a, const Range& b, double count) {
 
 /// Returns the bounds of the elements of an integer array, as far as its constants and products show them; else those of
 /// its type.
-Range range_of(const Module& m, InstrId id, int depth = 8) {
+Range range_of(const Module& m, InstrId id, int depth = 6) {
   const Instruction& instr = m[id];
   const TypeInfo& type = type_info(instr.shape.type());
   const bool negative = is_signed(instr.shape.type());
@@ -433,7 +437,7 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
   };
   const Range x = range(*out.lhs), w = range(*out.rhs);
   out.range = product_range({x.low - zero, x.high - zero}, w, count);
-  // Sums wrap around, so that only the result must be in range. The sums over weights times a zero point are, too.
+  // Integers wrap around, so that only the result must be in range, not the sum and the zero point's term.
   return fits(out.range, kLeastS32, kMostS32) ? std::optional(out) : std::nullopt;
 }
 
@@ -455,8 +459,9 @@ InstrId zero_point_term(Importer& m, ImportScope& scope, InstrId rhs, const Inte
     int64_t inner = 1;
     for (int64_t d = kept + 1; d < shape.rank(); ++d) inner *= shape.dim(static_cast<int>(d));
     const Literal& weights = module.literal(module[equal ? module[rhs].operand(0) : rhs]);
-    for (int64_t i = 0; i < shape.element_count(); ++i)
-      total[static_cast<size_t>(i / inner % channels)] += weights.as_int(equal ? 0 : i);
+    if (equal && channels > 0) total.assign(total.size(), shape.element_count() / channels * weights.as_int(0));
+    for (int64_t i = 0; !equal && i < shape.element_count(); ++i)
+      total[static_cast<size_t>(i / inner % channels)] += weights.as_int(i);
     Literal list = Literal::zeros(sums);
     for (int64_t c = 0; c < channels; ++c) list.set_int(c, -zero * total[static_cast<size_t>(c)]);
     return m.emit_constant(scope, std::move(list));
@@ -593,7 +598,14 @@ Status translate_quantized(Importer& m, ImportScope& scope, const mlir::Op& op) 
   }
   if (is_movement(op.name) || is_choice(op.name)) {
     const Quantization* q = common_quantization(op);
-    if (q && (q->axis < 0 || is_choice(op.name) || axis_moves_along(m, op))) return translate_stored(m, scope, op);
+    const auto fits_choice = [&](const mlir::Value* value) {
+      const Quantization* one = quantization(value->type);
+      return one && one->axis == q->axis;
+    };
+    const bool same = !is_choice(op.name) ? q && (q->axis < 0 || axis_moves_along(m, op))
+                                          : q && std::all_of(op.operands.begin(), op.operands.end(), fits_choice) &&
+                                                std::all_of(op.results.begin(), op.results.end(), fits_choice);
+    if (same) return translate_stored(m, scope, op);
   }
   if (op.name == "stablehlo.add") {
     COLLET_ASSIGN(const std::optional<InstrId> sum, add_stored(m, scope, op));

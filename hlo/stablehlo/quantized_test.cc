@@ -329,6 +329,19 @@ TEST(Quantized, PaddingThatTakesTooMuchMemoryStaysInTheWindow) {
   }
 }
 
+TEST(Quantized, HugeEqualWeightsAreNotWrittenOut) {
+  // The sums of 2^34 equal weights, of 2^20 channels, are known without a look at each.
+  const auto module = import_text(R"(
+func.func @main(%x: tensor<1x16384x!quant.uniform<i8:f32, 0.5:3>>) -> tensor<1x1048576x!quant.uniform<i8:f32, 0.5>> {
+  %w = "stablehlo.constant"() <{value = dense<2> : tensor<16384x1048576xi8>}> : () -> tensor<16384x1048576x!quant.uniform<i8:f32, 0.5>>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<1x16384x!quant.uniform<i8:f32, 0.5:3>>,
+    tensor<16384x1048576x!quant.uniform<i8:f32, 0.5>>) -> tensor<1x1048576x!quant.uniform<i8:f32, 0.5>>
+  return %0 : tensor<1x1048576x!quant.uniform<i8:f32, 0.5>>
+})");
+  ASSERT_TRUE(module);
+  EXPECT_EQ(count(*module, Op::DOT, Type::S32), 1);
+}
+
 TEST(Quantized, ProductOfVectorsIsAnInteger) {
   const auto module = import_text(R"(
 func.func @main(%x: tensor<3x!quant.uniform<i8:f32, 0.5>>, %w: tensor<3x!quant.uniform<i8:f32, 0.5>>) -> tensor<!quant.uniform<i32:f32, 0.25>> {
