@@ -15,6 +15,10 @@
 namespace collet::hlo {
 namespace {
 
+// Limits of what is looked at for one root, so that the time for a program grows with its size: ops in a row that clamp
+// or move, and products of factors inside each other.
+constexpr int kMostSteps = 16, kMostFactors = 4;
+
 bool is_narrow(Type type) {
   return type != Type::PRED && type_info(type).bits <= 8 && (is_integer(type) || is_float(type));
 }
@@ -39,8 +43,14 @@ struct Parameter {
   std::vector<int64_t> dims;      ///< of the result, along which the array runs
 };
 
+/// Returns the value of all elements of a constant, if it can stand in an attribute.
+std::optional<double> finite_number(const Graph& g, InstrId id) {
+  const auto number = splat_number(g, id);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
 std::optional<Parameter> parameter(const Graph& g, InstrId id) {
-  if (const auto number = splat_number(g, id)) return Parameter{number, InstrId::None, {}};
+  if (const auto number = finite_number(g, id)) return Parameter{number, InstrId::None, {}};
   if (g.is(id, Op::BROADCAST)) {
     const Dims dims = g[id].as<BroadcastAttrs>().dimensions;
     return Parameter{std::nullopt, g[id].operand(0), {dims.begin(), dims.end()}};
@@ -123,6 +133,16 @@ std::optional<InstrId> limited(const Graph& g, InstrId id, Bounds& bounds) {
   return std::nullopt;
 }
 
+/// Does the same with all limits in a row. Returns `id` if there is none.
+InstrId all_limited(const Graph& g, InstrId id, Bounds& bounds) {
+  for (int step = 0; step < kMostSteps; ++step) {
+    const auto before = limited(g, id, bounds);
+    if (!before) break;
+    id = *before;
+  }
+  return id;
+}
+
 /// The steps from real values to integers: rounding, zero point and clamp.
 struct Rounding {
   Bounds bounds;  ///< of the result
@@ -143,21 +163,21 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
   Bounds stored{is_signed(type) ? -std::ldexp(1.0, bits - 1) : 0,
                 std::ldexp(1.0, is_signed(type) ? bits - 1 : bits) - 1};
   const Bounds whole_type = stored;
-  InstrId id = root;
-  while (const auto before = limited(g, id, stored)) id = *before;
+  InstrId id = all_limited(g, root, stored);
   if (!g.is(id, Op::CONVERT)) return std::nullopt;
   id = g[id].operand(0);
   // A conversion from floats saturates. One from integers of a wider type does not: then there must be a clamp.
   Bounds before_narrowing;
   const bool wraps = is_integer(g.shape(id).type());
   if (wraps) {
-    while (const auto before = limited(g, id, before_narrowing)) id = *before;
+    id = all_limited(g, id, before_narrowing);
     if (!g.is(id, Op::CONVERT)) return std::nullopt;
     id = g[id].operand(0);
   }
-  if (!is_float(g.shape(id).type())) return std::nullopt;
+  // In a type with fewer digits the steps would have other integers than devices have that compute them in f32.
+  if (g.shape(id).type() != Type::F32) return std::nullopt;
   bool round = false, zero = false;
-  for (;;) {
+  for (int step = 0; step < kMostSteps; ++step) {
     if (!zero) {
       // A clamp to whole numbers may come before or after rounding. Below the zero point it is another.
       Bounds bounds = before_narrowing;
@@ -178,7 +198,7 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
       const auto right = splat_number(g, g[id].operand(1)),
                  left = plus ? splat_number(g, g[id].operand(0)) : std::nullopt;
       const auto number = right ? right : left;
-      if (number && is_whole(*number) && std::isfinite(*number)) {
+      if (number && is_whole(*number) && std::abs(*number) <= 0x1p31) {
         zero = true;
         out.zero = plus ? *number : -*number;
         out.zero_first = round;
@@ -227,26 +247,28 @@ std::optional<InstrId> result_scaled(const Graph& g, InstrId id, ResultScale& ou
 }
 
 /// Matches products of parameters.
-bool factors_of(const Graph& g, InstrId id, std::vector<Parameter>& out) {
+bool factors_of(const Graph& g, InstrId id, std::vector<Parameter>& out, int depth) {
   if (const auto one = parameter(g, id)) {
     out.push_back(*one);
     return true;
   }
-  return g.is(id, Op::MULTIPLY) && factors_of(g, g[id].operand(0), out) && factors_of(g, g[id].operand(1), out);
+  return depth > 0 && g.is(id, Op::MULTIPLY) && factors_of(g, g[id].operand(0), out, depth - 1) &&
+         factors_of(g, g[id].operand(1), out, depth - 1);
 }
 
-/// If `id` is integers, converted to floats and multiplied by parameters, returns the integers.
-std::optional<InstrId> scaled_integers(const Graph& g, InstrId id, std::vector<Parameter>& factors) {
+/// If `id` is integers, converted to f32 and multiplied by parameters, returns the integers.
+std::optional<InstrId> scaled_integers(const Graph& g, InstrId id, std::vector<Parameter>& factors,
+                                       int depth = kMostFactors) {
   if (g.is(id, Op::CONVERT)) {
     const InstrId from = g[id].operand(0);
-    if (is_float(g.shape(id).type()) && is_integer(g.shape(from).type())) return from;
+    if (g.shape(id).type() == Type::F32 && is_integer(g.shape(from).type())) return from;
     return std::nullopt;
   }
-  if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
+  if (depth == 0 || !g.is(id, Op::MULTIPLY)) return std::nullopt;
   for (uint32_t side = 0; side < 2; ++side) {
     const size_t before = factors.size();
-    if (const auto x = scaled_integers(g, g[id].operand(side), factors))
-      if (factors_of(g, g[id].operand(1 - side), factors)) return x;
+    if (const auto x = scaled_integers(g, g[id].operand(side), factors, depth - 1))
+      if (factors_of(g, g[id].operand(1 - side), factors, depth - 1)) return x;
     factors.resize(before);
   }
   return std::nullopt;
@@ -335,11 +357,9 @@ bool with_epilogue(const Graph& g, InstrId root, const std::function<bool(InstrI
   }
   const auto from_activation = [&](InstrId at) {
     Bounds bounds;
-    e.activation.reset();
-    while (const auto before = limited(g, at, bounds)) {
-      at = *before;
-      e.activation = bounds;
-    }
+    const InstrId before = all_limited(g, at, bounds);
+    e.activation = before == at ? std::nullopt : std::optional(bounds);
+    at = before;
     e.bias.reset();
     if (g.is(at, Op::ADD))
       for (uint32_t side = 0; side < 2; ++side)
@@ -414,13 +434,14 @@ struct Dequantized {
 
 /// Returns the number, or the array from which reshapes, broadcasts and conversions make `id`, if it has fewer elements.
 std::optional<Parameter> spread(const Graph& g, InstrId id) {
-  if (const auto number = splat_number(g, id)) return Parameter{number, InstrId::None, {}};
   InstrId from = id;
-  while (g.is(from, Op::BROADCAST) || g.is(from, Op::RESHAPE) || g.is(from, Op::CONVERT) || g.is(from, Op::TRANSPOSE)) {
-    if (const auto number = splat_number(g, from)) return Parameter{number, InstrId::None, {}};
+  for (int step = 0;; ++step) {
+    if (const auto number = finite_number(g, from)) return Parameter{number, InstrId::None, {}};
+    const bool spreads =
+        g.is(from, Op::BROADCAST) || g.is(from, Op::RESHAPE) || g.is(from, Op::CONVERT) || g.is(from, Op::TRANSPOSE);
+    if (!spreads || step == kMostSteps) break;
     from = g[from].operand(0);
   }
-  if (const auto number = splat_number(g, from)) return Parameter{number, InstrId::None, {}};
   if (g.shape(from).element_count() >= g.shape(id).element_count()) return std::nullopt;
   return Parameter{std::nullopt, from, {}};
 }
@@ -428,27 +449,27 @@ std::optional<Parameter> spread(const Graph& g, InstrId id) {
 /// Returns the narrow array from which reshapes, transposes, conversions and one subtraction make `id`.
 std::optional<InstrId> stored(const Graph& g, InstrId id, std::optional<Parameter>& zero) {
   bool converted = false;
-  while (!is_narrow(g.shape(id).type())) {
-    if (g.is(id, Op::CONVERT)) {
-      id = g[id].operand(0);
-      converted = true;
-    } else if (g.is(id, Op::RESHAPE) || g.is(id, Op::TRANSPOSE)) {
-      id = g[id].operand(0);
-    } else if (g.is(id, Op::SUBTRACT) && !zero) {
+  for (int step = 0; step < kMostSteps && !is_narrow(g.shape(id).type()); ++step) {
+    const bool moves = g.is(id, Op::RESHAPE) || g.is(id, Op::TRANSPOSE);
+    converted |= g.is(id, Op::CONVERT);
+    if (g.is(id, Op::SUBTRACT) && !zero) {
       zero = spread(g, g[id].operand(1));
       if (!zero) return std::nullopt;
-      id = g[id].operand(0);
-    } else {
+    } else if (!moves && !g.is(id, Op::CONVERT)) {
       return std::nullopt;
     }
+    id = g[id].operand(0);
   }
-  return converted ? std::optional(id) : std::nullopt;
+  return converted && is_narrow(g.shape(id).type()) ? std::optional(id) : std::nullopt;
 }
 
 std::optional<Dequantized> dequantized(const Graph& g, InstrId id) {
   const auto moves = [&](InstrId x) { return g.is(x, Op::RESHAPE) || g.is(x, Op::TRANSPOSE) || g.is(x, Op::CONVERT); };
-  while (moves(id) && is_float(g.shape(g[id].operand(0)).type()) && !is_narrow(g.shape(g[id].operand(0)).type()))
+  for (int step = 0; step < kMostSteps && moves(id); ++step) {
+    const Type from = g.shape(g[id].operand(0)).type();
+    if (!is_float(from) || is_narrow(from)) break;
     id = g[id].operand(0);
+  }
   if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
   for (uint32_t side = 0; side < 2; ++side) {
     Dequantized out;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -425,6 +426,36 @@ func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>) -> tensor<4x3xf32> {
   %s = stablehlo.constant dense<0.3> : tensor<4x3xf32>
   %2 = stablehlo.multiply %1, %s : tensor<4x3xf32>
   return %2 : tensor<4x3xf32>
+})");
+  EXPECT_TRUE(found.names.empty()) << found.names[0];
+}
+
+// Products of a value with itself have two ways to each operand, and so have clamps and conversions in a row many ops.
+TEST(FindQuantized, LongChainsTakeNoTime) {
+  std::string steps = "  %0 = stablehlo.convert %x : (tensor<4xi8>) -> tensor<4xf32>\n";
+  int last = 0;
+  for (int i = 0; i < 300; ++i, ++last)
+    steps += ("  %" + std::to_string(last + 1) + " = stablehlo.multiply %" + std::to_string(last) + ", %" +
+              std::to_string(last) + " : tensor<4xf32>\n");
+  for (int i = 0; i < 3000; ++i, ++last)
+    steps += ("  %" + std::to_string(last + 1) + " = stablehlo." + (i % 2 ? "maximum" : "minimum") + " %" +
+              std::to_string(last) + ", %c : tensor<4xf32>\n");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(find("func.func @main(%x: tensor<4xi8>, %c: tensor<4xf32>) -> tensor<4xf32> {\n" + steps + "  return %" +
+                   std::to_string(last) + " : tensor<4xf32>\n}")
+                  .names.empty());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(FindQuantized, StepsInBfloat16AreNoGroup) {
+  const Found found = find(R"(
+func.func @main(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
+  %0 = stablehlo.convert %x : (tensor<4x3xi32>) -> tensor<4x3xbf16>
+  %f = stablehlo.constant dense<0.3> : tensor<4x3xbf16>
+  %1 = stablehlo.multiply %0, %f : tensor<4x3xbf16>
+  %2 = stablehlo.round_nearest_even %1 : tensor<4x3xbf16>
+  %3 = stablehlo.convert %2 : (tensor<4x3xbf16>) -> tensor<4x3xi8>
+  return %3 : tensor<4x3xi8>
 })");
   EXPECT_TRUE(found.names.empty()) << found.names[0];
 }
