@@ -50,6 +50,18 @@ find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(COLLET_WITH_TESTS)
   find_package(GTest REQUIRED)
+  # Kernels of OpenCL C are tested where a driver is installed.
+  find_package(OpenCL QUIET)
+  set(COLLET_OPENCL_DEVICE OFF)
+  if(OpenCL_FOUND)
+    try_run(opencl_device opencl_compiled "${CMAKE_BINARY_DIR}/opencl" "${CMAKE_CURRENT_LIST_DIR}/opencl_device.c" LINK_LIBRARIES OpenCL::OpenCL)
+    if(opencl_compiled AND opencl_device EQUAL 0)
+      set(COLLET_OPENCL_DEVICE ON)
+    endif()
+  endif()
+  if(NOT COLLET_OPENCL_DEVICE)
+    message(STATUS "OpenCL: no device that computes with double (Debian: ocl-icd-opencl-dev pocl-opencl-icd); kernels of OpenCL C are not tested")
+  endif()
 endif()
 
 # collet::mpfr: for conformance/oracle. It brings no CMake package.

@@ -2,6 +2,7 @@
 #include <collet/codegen/target.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <iterator>
 
@@ -45,14 +46,14 @@ std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
   for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
   for (const int64_t number : {int64_t{vector_bits}, int64_t{vector_registers}, int64_t{scalable_bits},
-                               int64_t{threads}, first_cache, second_cache})
+                               int64_t{kernel_arrays}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
   for (const int64_t number :
        {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.block_shared_bytes,
-        grid.declared_bytes, int64_t{grid.warpgroups}, int64_t{grid.processors}, int64_t{grid.processor_threads},
-        grid.cache_bytes, int64_t{grid.tf32_by_default}, int64_t{grid.libraries.products},
-        int64_t{grid.libraries.convolutions}, grid.libraries.least_product, int64_t{grid.libraries.fft},
-        int64_t{grid.libraries.factorizations}, int64_t{grid.libraries.collectives}})
+        grid.declared_bytes, int64_t{grid.neutral}, int64_t{grid.warpgroups}, int64_t{grid.processors},
+        int64_t{grid.processor_threads}, grid.cache_bytes, int64_t{grid.tf32_by_default},
+        int64_t{grid.libraries.products}, int64_t{grid.libraries.convolutions}, grid.libraries.least_product,
+        int64_t{grid.libraries.fft}, int64_t{grid.libraries.factorizations}, int64_t{grid.libraries.collectives}})
     out += has_grid() ? ";" + std::to_string(number) : "";
   for (const int64_t number : {cache_line, cache_way, page}) out += ";" + std::to_string(number);
   out += changes_of(tuning);
@@ -85,6 +86,19 @@ Target vector_machine(int lanes, int registers) {
   target.vector_bits = std::max(lanes, 1) * kLaneBits;
   target.vector_registers = registers;
   target.routines = false;
+  return target;
+}
+
+Target grid_machine(int processors, int64_t local_bytes, int group) {
+  Target target = scalar_machine();
+  target.cpu = "grid of " + std::to_string(processors) + " processors";
+  target.kernel_arrays = kMostOpenClArrays;
+  target.grid.neutral = true;
+  target.grid.warp = 32;  // the least number of work-items that share a row
+  target.grid.block_threads = 1 << (std::bit_width(static_cast<unsigned>(std::max(group, 64))) - 1);
+  target.grid.shared_bytes = target.grid.block_shared_bytes = target.grid.declared_bytes = local_bytes;
+  target.grid.processors = std::max(processors, 1);
+  target.grid.processor_threads = 1024;
   return target;
 }
 

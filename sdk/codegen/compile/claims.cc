@@ -92,12 +92,16 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
   }
   if (is_structural(node.opcode)) return check_blocks(graph, node, target);
   if (target.has_grid() && is_host_value(graph, node)) return {};
+  if (target.grid.neutral && is_collective(node.opcode)) return name + ", for which there is no kernel";
   if (target.has_grid() && is_collective(node.opcode)) {
     const std::string why = collective_refusal(graph, node);
     return why.empty() ? why : name + why;
   }
   // An op with a body becomes one kernel that has all of the op's arrays as parameters.
-  if (target.has_grid() && !node.blocks.empty() && 2 * node.operands.size() + node.results.size() > kMostGridArrays)
+  const size_t most_arrays = target.kernel_arrays != 0 ? static_cast<size_t>(target.kernel_arrays)
+                             : target.has_grid()       ? kMostGridArrays
+                                                       : SIZE_MAX;
+  if (!node.blocks.empty() && 2 * node.operands.size() + node.results.size() > most_arrays)
     return name + " of more arrays than a kernel has parameters for";
   if (node.opcode == COLLET_OP_BITCAST_CONVERT) {
     // Elements narrower than a byte are stored one per byte, so a bitcast that changes their width must move bits
@@ -110,7 +114,8 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
   if (can_inline(graph, node) || has_node_kernel(graph, node)) return {};
   if (target.has_grid() && target.grid.libraries.factorizations && library_factorization(graph, node)) return {};
   if (has_routine(graph, node)) {
-    if (target.routines || (target.has_grid() && node.opcode == COLLET_OP_SORT)) return {};
+    const bool sorts = target.has_grid() && !target.grid.neutral;
+    if (target.routines || (sorts && node.opcode == COLLET_OP_SORT)) return {};
     if (target.grid.libraries.fft && node.opcode == COLLET_OP_FFT) return {};
     expand = true;
     return name + ", which is no loop nest";

@@ -100,7 +100,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
-  if (target_.has_grid() && options_.fuse) find_attentions(b, groups, readers, done);
+  if (target_.has_grid() && !target_.grid.neutral && options_.fuse) find_attentions(b, groups, readers, done);
   if (target_.has_grid()) find_unread_numbers(b, groups, readers, done);
   std::map<size_t, RowBlocks> row_blocks;
   if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);

@@ -286,7 +286,8 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
   move_as_integers(kernel);
   // Must come before collapse_loops: it needs the separate loops to see which of them never update the same element.
   UpdateSchedule updates;
-  if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
+  if (target_.has_grid() && !target_.grid.neutral && choose_updates(kernel, updates))
+    return add_grouped_updates(k, updates, drafts);
   if (!target_.has_grid()) split_loops(kernel, kShortestPart);
   if (!target_.has_grid() || !kernel.sequential) collapse_loops(kernel);
   KernelPlan parts;

@@ -73,7 +73,8 @@ uint32_t blocks_for(int64_t work, int64_t per_block, const GridLimits& limits) {
 
 /// Returns how many adjacent points of loop `last` a thread can load and store with aligned accesses of 16 bytes; 1 if it
 /// cannot. It is the last loop, or the last outer loop.
-int lanes_of(const Kernel& kernel, size_t last) {
+int lanes_of(const Kernel& kernel, size_t last, const GridLimits& limits) {
+  if (limits.neutral) return 1;  // compilers of source text make wide accesses themselves
   constexpr int kAccessBytes = 16;
   const uint64_t along = uint64_t{1} << last;
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
@@ -136,12 +137,12 @@ void set_lanes(Kernel& kernel, size_t loop, int lanes) {
 
 /// Returns the lanes of a kernel whose threads each reduce a column: along the last outer loop, if all loads and stores have
 /// neighbours there.
-int lanes_of_columns(const Kernel& kernel) {
+int lanes_of_columns(const Kernel& kernel, const GridLimits& limits) {
   const bool suits = kernel.outer > 0 && !kernel.reductions.empty() && !kernel.sequential && !kernel.scan &&
                      kernel.updates.empty() &&
                      std::all_of(kernel.reductions.begin(), kernel.reductions.end(),
                                  [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER; });
-  return suits ? lanes_of(kernel, kernel.outer - 1) : 1;
+  return suits ? lanes_of(kernel, kernel.outer - 1, limits) : 1;
 }
 
 GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
@@ -170,14 +171,17 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
     out.shared_bytes = given_bytes(out.tiles.shared_bytes(kernel.reductions[0].types[0]), limits);
     return out;
   }
-  if (choose_transpose(kernel, limits, out.transpose)) {
+  if (!limits.neutral && choose_transpose(kernel, limits, out.transpose)) {
     out.form = GridSchedule::Form::kTransposedTiles;
     out.parallel = outer;
     out.block_threads = TransposeSchedule::kThreads;
     out.blocks = blocks_for(count_tiles(kernel, out.transpose), 1, limits);
     return out;
   }
-  const bool shares = (combines_threads(kernel) || scans_in_groups(kernel)) && inner >= limits.warp;
+  const bool any_order = std::all_of(kernel.reductions.begin(), kernel.reductions.end(),
+                                     [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER; });
+  const bool combines = combines_threads(kernel) && (any_order || !limits.neutral);
+  const bool shares = (combines || (scans_in_groups(kernel) && !limits.neutral)) && inner >= limits.warp;
   if (shares && (reads_along_rows(kernel) || rows * limits.warp < threads)) {
     out.form = GridSchedule::Form::kRows;
     out.parallel = outer;
@@ -195,22 +199,24 @@ GridSchedule choose_schedule(Kernel& kernel, const GridLimits& limits) {
     const int64_t threads_of_row =
         is_short && !few ? limits.warp : std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads);
     out.group = static_cast<int>(threads_of_row);
-    int lanes = kernel.scan || out.in_order ? 1 : lanes_of(kernel, kernel.loops.size() - 1);
+    int lanes = kernel.scan || out.in_order ? 1 : lanes_of(kernel, kernel.loops.size() - 1, limits);
     while (lanes > 1 && (inner < lanes * threads_of_row || lanes > most_kept)) lanes /= 2;
     set_lanes(kernel, kernel.loops.size() - 1, lanes);
     const int64_t each = (inner / lanes + threads_of_row - 1) / threads_of_row * lanes;
     if (each <= most_kept && each * threads_of_row <= kKeptOfBlock) out.kept = static_cast<int>(each / lanes);
-    const int64_t block =
-        threads_of_row == limits.warp ? std::min<int64_t>(kRowThreads, rows * limits.warp) : threads_of_row;
+    const int64_t block = threads_of_row == limits.warp && !limits.neutral
+                              ? std::min<int64_t>(kRowThreads, rows * limits.warp)
+                              : threads_of_row;
     out.block_threads = static_cast<uint32_t>(block);
     out.blocks = blocks_for(rows, block / threads_of_row, limits);
     return out;
   }
-  set_lanes(kernel, kernel.outer - 1, lanes_of_columns(kernel));
+  set_lanes(kernel, kernel.outer - 1, lanes_of_columns(kernel, limits));
   out.parallel = kernel.sequential ? independent_loops(kernel) : outer;
   const int64_t work = points_of(kernel, out.parallel) / kernel.lanes;
-  out.block_threads = static_cast<uint32_t>(
-      std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp, kPointThreads));
+  out.block_threads =
+      static_cast<uint32_t>(std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp,
+                                                std::min(kPointThreads, limits.block_threads)));
   // With narrow accesses, all threads together have too little memory in flight. Each of them then makes several.
   constexpr int kTogether = 4;
   constexpr size_t kMostExpressions = 16;
@@ -250,7 +256,8 @@ SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
   }
   if (reads_along_rows(kernel)) return out;
   const int64_t wanted = threads / 2;  // so many keep the memory busy
-  const int64_t columns = std::max<int64_t>(points_of(kernel, outer_loops(kernel)) / lanes_of_columns(kernel), 1);
+  const int64_t columns =
+      std::max<int64_t>(points_of(kernel, outer_loops(kernel)) / lanes_of_columns(kernel, limits), 1);
   out.few_rows = 0;
   for (int64_t parts = std::min(kMostParts, wanted / columns); parts > 1 && out.parts == 0; --parts) {
     if (divides_inner_loop(kernel, parts) && inner_points(kernel) / parts >= kLeastOfPart) out.parts = parts;
@@ -259,7 +266,8 @@ SplitLimits split_limits(const Kernel& kernel, const GridLimits& limits) {
 }
 
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
-  if (is_plain(kernel) && kernel.outer != 0) set_lanes(kernel, kernel.outer - 1, lanes_of(kernel, kernel.outer - 1));
+  if (is_plain(kernel) && kernel.outer != 0)
+    set_lanes(kernel, kernel.outer - 1, lanes_of(kernel, kernel.outer - 1, limits));
   GridSchedule schedule = choose_schedule(kernel, limits);
   return {std::move(kernel), schedule};
 }

@@ -139,7 +139,8 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
     a = out.a.value;
     b = out.b.value;
   }
-  out.matrix_type = matrix_type_of(kernel.exprs[static_cast<size_t>(a)].type, sum_type, kernel.reductions[0].tf32);
+  if (!limits.neutral)
+    out.matrix_type = matrix_type_of(kernel.exprs[static_cast<size_t>(a)].type, sum_type, kernel.reductions[0].tf32);
   // With fewer rows or columns, most of a tile is empty. Matrix instructions take so little time that this matters less
   // than to read the other factor once.
   const int64_t least = out.matrix_type != 0 ? 4 : 16;

@@ -108,7 +108,7 @@ void KernelWriter::find_used() {
 }
 
 void KernelWriter::run() {
-  declare_buffers("buffers");
+  open("buffers");
   if (k_.buffers == 0) f_.statement("(void)buffers;");
   if (k_.outer == 0) {
     f_.statement("(void)begin;");
@@ -121,7 +121,7 @@ void KernelWriter::run() {
 void KernelWriter::compare(const ScalarBody& b, const std::vector<uint32_t>& types) {
   std::vector<Val> arguments;
   for (size_t k = 0; k < types.size(); ++k) {
-    const std::string n = std::to_string(k), pointee = "const " + memory_type(types[k]) + " *";
+    const std::string n = std::to_string(k), pointee = f_.unit.pointer("const " + memory_type(types[k]));
     const Id array = f_.named("b" + n, pointee, "(" + pointee + ")buffers[" + n + "]");
     for (const char* const side : {"i", "j"})
       arguments.push_back(element(types[k], array, f_.constant("int64_t", side), kNoId));
@@ -130,7 +130,7 @@ void KernelWriter::compare(const ScalarBody& b, const std::vector<uint32_t>& typ
 }
 
 void KernelWriter::open(const std::string& buffers) {
-  declare_buffers(buffers);
+  declare_buffers([&](uint32_t number) { return buffers + "[" + std::to_string(number) + "]"; });
 }
 
 Id KernelWriter::point(const std::vector<std::string>& loops, uint32_t product, Id value, ExprId wanted) {
@@ -358,7 +358,7 @@ Id KernelWriter::quotient(const Expr& e, const std::vector<Expr>& exprs, const s
 
 // Loops.
 
-void KernelWriter::declare_buffers(const std::string& table) {
+void KernelWriter::declare_buffers(const std::function<std::string(uint32_t)>& place) {
   std::map<uint32_t, std::set<std::string>> types;
   std::set<uint32_t> written;
   for (const Expr& e : k_.exprs) {
@@ -377,9 +377,8 @@ void KernelWriter::declare_buffers(const std::string& table) {
   for (const auto& [number, all] : types) {
     for (const std::string& type : all) {
       const std::string name = "b" + std::to_string(number) + (type == *all.begin() ? "" : "_" + type);
-      const std::string pointee = (written.contains(number) ? "" : "const ") + type + " *";
-      buffers_[{number, type}] =
-          f_.named(name, pointee, "(" + pointee + ")" + table + "[" + std::to_string(number) + "]");
+      const std::string pointee = f_.unit.pointer((written.contains(number) ? "" : "const ") + type);
+      buffers_[{number, type}] = f_.named(name, pointee, "(" + pointee + ")" + place(number));
     }
   }
 }
@@ -400,8 +399,13 @@ bool KernelWriter::is_independent() const {
 
 void KernelWriter::nest(size_t l) {
   if (l == k_.outer) return point();
-  const std::string from = l == 0 ? "begin" : "0", to = l == 0 ? "end" : text(k_.loops[l].size);
-  if (l > 0 && k_.loops[l].size == 1) {
+  const bool is_part = l == 0 && !in_grid_;
+  const std::string from = is_part ? "begin" : "0", to = is_part ? "end" : text(k_.loops[l].size);
+  if ((parallel_ >> l & 1) != 0) {
+    compute(l + 1, 0);
+    return nest(l + 1);
+  }
+  if (!is_part && k_.loops[l].size == 1) {
     loops_[l] = "0";
     compute(l + 1, 0);
     return nest(l + 1);
@@ -603,7 +607,8 @@ void KernelWriter::declare_accumulators(size_t r) {
   // Additions of floats to one accumulator, by loops from the innermost on.
   blocks_ = {};
   int64_t inside = 1;
-  for (size_t l = k_.loops.size(); l-- > k_.outer;) {
+  if (group_ != 0 && inner_points(k_) > kBlock * group_) blocks_ = {k_.outer, kBlock * group_};
+  for (size_t l = k_.loops.size(); group_ == 0 && l-- > k_.outer;) {
     const int64_t width = form_ == Form::kInnerStrips && l + 1 == k_.loops.size() ? kStrip : 1;
     const int64_t steps = (k_.loops[l].size + width - 1) / width;
     if (inside * steps > kBlock) {
@@ -651,8 +656,8 @@ Val KernelWriter::read(const Accumulator& a, bool total) {
       // The rounding errors of infinite sums are not numbers; without errors, the sign of a zero stays.
       const Id lost = f_.variable(type, place(a, "lost_" + name));
       const Id all = f_.binary(type, "+", part, lost);
-      part = f_.value(type, std::string(type == "double" ? "fabs" : "fabsf") + "($v0) > 0 ? $v1 : $v2",
-                      {lost, all, part}, Level::kConditional);
+      part = f_.value(type, f_.unit.math("fabs", type == "double") + "($v0) > 0 ? $v1 : $v2", {lost, all, part},
+                      Level::kConditional);
     }
     parts.push_back(part);
   }
@@ -666,14 +671,21 @@ void KernelWriter::write(const Accumulator& a, const Val& x) {
   f_.statement(place(a, a.names[1]) + " = $v0;", {x.im});
 }
 
-void KernelWriter::pass(int number) {
+void KernelWriter::find_reductions_of(int number) {
   reductions_.clear();
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     if (passes_.reduction_pass(r) == number && used_[r]) reductions_.push_back(r);
   }
-  const bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
-                                  [&](const Store& s) { return passes_.is_inner(s) && passes_.pass_of(s) == number; });
-  if (reductions_.empty() && !stores) return;
+}
+
+bool KernelWriter::stores_in(int number) const {
+  return std::any_of(k_.stores.begin(), k_.stores.end(),
+                     [&](const Store& s) { return passes_.is_inner(s) && passes_.pass_of(s) == number; });
+}
+
+void KernelWriter::pass(int number) {
+  find_reductions_of(number);
+  if (reductions_.empty() && !stores_in(number)) return;
   form_ = reductions_.empty() || k_.outer == k_.loops.size() ? Form::kPlain : form_of(reductions_, number);
   for (const size_t r : reductions_) declare_accumulators(r);
   inner_loops(k_.outer, number);
@@ -688,13 +700,13 @@ void KernelWriter::pass(int number) {
         a.blocks = false;
       }
     }
-    f_.open("for (int64_t half = " + text(kStrip / 2) + "; half > 0; half /= 2)");
-    f_.open("for (int64_t l = 0; l < half; ++l)");
+    f_.open("for (int64_t upper = " + text(kStrip / 2) + "; upper > 0; upper /= 2)");
+    f_.open("for (int64_t l = 0; l < upper; ++l)");
     for (const size_t r : reductions_) {
       Accumulator& a = accumulators_[r][0];
       Accumulator upper = a;
       upper.in_strip = false;
-      for (std::string& name : upper.names) name += "[l + half]";
+      for (std::string& name : upper.names) name += "[l + upper]";
       write(a, combine(f_, k_.reductions[r].combine, a.type, read(a), read(upper)));
     }
     f_.close();
@@ -840,11 +852,14 @@ void KernelWriter::finish(size_t r) {
     } else {
       reduced_[r].push_back(read(a));
     }
-    Val& x = reduced_[r].back();
-    if (red.combine == COLLET_COMBINE_OTHER) continue;
-    if (red.inits[0] != kNoExpr) x = combine(f_, red.combine, a.type, x, val(red.inits[0]));
-    x = rounded(f_, a.type, x);
+    reduced_[r].back() = finished(red, a.type, reduced_[r].back());
   }
+}
+
+Val KernelWriter::finished(const Reduction& r, uint32_t type, Val x) {
+  if (r.combine == COLLET_COMBINE_OTHER) return x;
+  if (r.inits[0] != kNoExpr) x = combine(f_, r.combine, type, x, val(r.inits[0]));
+  return rounded(f_, type, x);
 }
 
 void KernelWriter::scan() {
@@ -965,7 +980,8 @@ std::string comment(std::string text) {
 void write_kernel(Unit& unit, const Kernel& kernel, const std::string& name, const std::string& ops) {
   Function f(unit);
   KernelWriter(f, kernel).run();
-  const std::string head = "static void " + name + "(char *const *buffers, int64_t begin, int64_t end)";
+  const std::string head =
+      "static void " + unit.part(name) + "(" + unit.places("*buffers") + ", int64_t begin, int64_t end)";
   unit.add((ops.empty() ? "" : comment(ops)) + f.print(head));
 }
 

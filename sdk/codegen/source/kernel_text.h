@@ -9,6 +9,7 @@
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/kernel/passes.h"
+#include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/source/scalar_text.h"
 #include "sdk/codegen/source/text.h"
 
@@ -26,6 +27,9 @@ class KernelWriter {
 
   /// Writes the body of a KernelFunction whose parameters are `buffers`, `begin` and `end`.
   void run();
+
+  /// Writes the body of a function of OpenCL C that work-items run, with these places of buffers. The kernel has no lanes.
+  void run_grid(const GridSchedule& schedule, const std::vector<std::string>& places);
 
   /// Writes the body of a CompareFunction whose parameters are `buffers`, `i` and `j`. The kernel is empty.
   void compare(const ScalarBody& b, const std::vector<uint32_t>& types);
@@ -73,7 +77,8 @@ class KernelWriter {
   Id place_in_row();
 
   // Loops.
-  void declare_buffers(const std::string& buffers);
+  /// Declares the buffers. `place` returns the address of one as text.
+  void declare_buffers(const std::function<std::string(uint32_t)>& place);
   Id buffer(uint32_t number, uint32_t type) const;
   void open_loop(size_t l, const std::string& from, const std::string& to);
   void nest(size_t l);
@@ -92,7 +97,25 @@ class KernelWriter {
   void scan();
   std::vector<Val> scan_step(const Scan& s, const std::vector<Accumulator>& held, const std::string& begun);
 
+  // Grids, see grid_text.cc.
+  /// Writes a loop over the points of `loops` from number `first` on, by `step`, below `end`.
+  void each_point(uint64_t loops, const std::string& first, const std::string& end, const std::string& step,
+                  const std::function<void()>& body);
+  /// Sets the variables of `loops` from the number of their point.
+  void set_loops(uint64_t loops, const std::string& point);
+  void points(const GridSchedule& schedule);
+  void rows(const GridSchedule& schedule);
+  void row_pass(int number);
+  void tiles(const GridSchedule& schedule);
+  /// Loads a part of a factor of a tile to the array `name` in local memory.
+  void tile_operand(const TileOperand& o, const std::string& name, int64_t length, int64_t round, int64_t threads);
+  /// Computes what `wanted` depends on, for the loops' current variables.
+  Val value_at(ExprId wanted);
+  void barrier() { f_.statement("barrier(CLK_LOCAL_MEM_FENCE);"); }
+
   // Passes over the inner loops.
+  void find_reductions_of(int number);
+  bool stores_in(int number) const;
   void pass(int number);
   void inner_loops(size_t l, int number);
   void inner_point(int number);
@@ -102,6 +125,8 @@ class KernelWriter {
   void add_block(const Accumulator& a);
   void add_blocks();
   void finish(size_t r);
+  /// Returns the result of a reduction whose accumulator holds `x` at the end.
+  Val finished(const Reduction& r, uint32_t type, Val x);
   Val read(const Accumulator& a, bool total = false);
   void write(const Accumulator& a, const Val& x);
   std::string place(const Accumulator& a, const std::string& name) const { return a.in_strip ? name + "[l]" : name; }
@@ -122,6 +147,9 @@ class KernelWriter {
   std::vector<bool> used_;          ///< by reduction
   std::vector<size_t> reductions_;  ///< those of the current pass
   Form form_ = Form::kPlain;
+  bool in_grid_ = false;   ///< the function runs all of the kernel, not a part of its first loop
+  uint64_t parallel_ = 0;  ///< loops whose variables are set from the number of the work-item
+  int64_t group_ = 0;      ///< work-items that share the inner loops; 0 if one runs them
   Blocks blocks_;
 };
 

@@ -10,29 +10,17 @@ namespace {
 
 using C = elementary::Complex<F>;
 
-/// Returns `text` with $T for the type of floats, $U for their bits and $W for the width.
+/// Returns `text` with $T for the type of floats, $U for their bits, $O for the latter in OpenCL C, and $W for the width.
 std::string instance(std::string text, bool wide) {
-  const std::pair<const char*, const char*> kNames[] = {
-      {"$T", wide ? "double" : "float"}, {"$U", wide ? "uint64_t" : "uint32_t"}, {"$W", wide ? "64" : "32"}};
+  const std::pair<const char*, const char*> kNames[] = {{"$T", wide ? "double" : "float"},
+                                                        {"$U", wide ? "uint64_t" : "uint32_t"},
+                                                        {"$O", wide ? "ulong" : "uint"},
+                                                        {"$W", wide ? "64" : "32"}};
   for (const auto& [from, to] : kNames) {
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) text.replace(at, 2, to);
   }
   return text;
 }
-
-constexpr const char* kBitsOf = R"(static inline $U bits_of_f$W($T x) {
-  $U i;
-  memcpy(&i, &x, sizeof i);
-  return i;
-}
-)";
-
-constexpr const char* kOfBits = R"(static inline $T f$W_of_bits($U i) {
-  $T x;
-  memcpy(&x, &i, sizeof x);
-  return x;
-}
-)";
 
 constexpr const char* kQuarter =
     R"(/* A number modulo pi / 2: the remainder, its low part, and how many quarters were subtracted. */
@@ -245,10 +233,14 @@ C complex_function(const std::string& name, C x, const C* y) {
 }  // namespace
 
 const std::string& bits_of(Unit& unit, bool wide) {
-  return unit.helper(wide ? "bits_of_f64" : "bits_of_f32", [&] { return instance(kBitsOf, wide); });
+  return unit.helper(wide ? "bits_of_f64" : "bits_of_f32", [&] {
+    return instance("static inline $U bits_of_f$W($T x) {\n" + std::string(unit.language.bits_of) + "}\n", wide);
+  });
 }
 const std::string& of_bits(Unit& unit, bool wide) {
-  return unit.helper(wide ? "f64_of_bits" : "f32_of_bits", [&] { return instance(kOfBits, wide); });
+  return unit.helper(wide ? "f64_of_bits" : "f32_of_bits", [&] {
+    return instance("static inline $T f$W_of_bits($U i) {\n" + std::string(unit.language.of_bits) + "}\n", wide);
+  });
 }
 
 elementary::Quarter<F> reduce_quarter(F x) {

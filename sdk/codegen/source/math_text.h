@@ -91,7 +91,7 @@ struct F : elementary::Operators<F> {
   bool wide() const { return type() == "double"; }
   bool fuses() const { return f->unit.target.fma; }
   /// Returns the name of a function of <math.h> for this type.
-  std::string of_type(const std::string& function) const { return wide() ? function : function + "f"; }
+  std::string of_type(const std::string& function) const { return f->unit.math(function, wide()); }
   F call(const std::string& function) const { return {f, f->call(type(), of_type(function), {v})}; }
 };
 

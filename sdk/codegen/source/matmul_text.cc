@@ -10,27 +10,37 @@
 namespace collet::codegen::source {
 namespace {
 
+/// $G stands before types in memory of the program, $T before types in tables.
 constexpr const char* kTile =
     R"(/* The operands of a micro-kernel: c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements. */
 struct tile {
-  const char *a, *b;
-  char *c;
+  $Gconst char *a, *b;
+  $Gchar *c;
   int64_t depth, a_step, b_step, c_step, tail, accumulate;
-  const char *ahead;
+  $Gconst char *ahead;
   int64_t ahead_step;
-  const char *start;
+  $Gconst char *start;
   int64_t segments;
-  const int64_t *offsets;
+  $Tint64_t *offsets;
   int64_t checked_steps;
   int64_t rows;
-  char *d;
-  char *const *buffers;
-  const int64_t *position;
+  $Gchar *d;
+  $Gchar *const *buffers;
+  $Tint64_t *position;
   int64_t row, column;
-  char *total;
+  $Gchar *total;
   int64_t total_step, is_first, is_last;
 };
 )";
+
+std::string tile_of(const Language& language) {
+  std::string text = kTile;
+  for (const auto& [from, to] :
+       {std::pair<const char*, const char*>{"$G", language.memory}, {"$T", language.in_table}}) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) text.replace(at, 2, to);
+  }
+  return text;
+}
 
 /// Returns the name of a field of Tile, which is also that of `struct tile`.
 template <typename Field>
@@ -81,12 +91,14 @@ class MicroWriter {
     type_ = k_.type == COLLET_TYPE_F64 ? "double" : k_.type == COLLET_TYPE_S32 ? "int32_t" : "float";
     // Sums of integers wrap around.
     sum_ = k_.type == COLLET_TYPE_S32 ? "uint32_t" : type_;
+    source_ = f_.unit.pointer("const " + type_);
+    target_ = f_.unit.pointer(type_);
   }
 
   std::string run(const std::string& name) {
     if (k_.rows == 0 && !epilogue_) return run_fold(name);
     if (k_.rows > 0) {
-      f_.statement("const " + type_ + " *b = (const " + type_ + " *)t->b;");
+      f_.statement(source_ + "b = (" + source_ + ")t->b;");
       const bool has_steps = k_.rows > 1 || k_.by_depth;
       f_.statement(std::string("const int64_t depth = t->depth, ") + (has_steps ? "a_step = t->a_step, " : "") +
                    "b_step = t->b_step, c_step = t->c_step;");
@@ -94,9 +106,9 @@ class MicroWriter {
       first_sums();
       if (k_.segmented) {
         f_.open("for (int64_t s = 0; s < t->segments; ++s)");
-        f_.statement("const " + type_ + " *a = (const " + type_ + " *)t->a + t->offsets[s];");
+        f_.statement(source_ + "a = (" + source_ + ")t->a + t->offsets[s];");
       } else {
-        f_.statement("const " + type_ + " *a = (const " + type_ + " *)t->a;");
+        f_.statement(source_ + "a = (" + source_ + ")t->a;");
       }
       steps();
       if (k_.segmented) f_.close();
@@ -111,7 +123,7 @@ class MicroWriter {
   /// A function that adds the sums of a stored tile to its totals, see emit_fold.
   std::string run_fold(const std::string& name) {
     f_.statement("const int64_t c_step = t->c_step, total_step = t->total_step;");
-    f_.statement(type_ + " *const c = (" + type_ + " *)t->c, *const totals = (" + type_ + " *)t->total;");
+    f_.statement(target_ + "const c = (" + target_ + ")t->c, *const totals = (" + target_ + ")t->total;");
     f_.open("for (int64_t r = 0; r < t->rows; ++r)");
     columns();
     f_.statement("const " + type_ + " x = c[r * c_step + j];");
@@ -135,7 +147,7 @@ class MicroWriter {
     f_.close();
     if (k_.starts == Starts::kZero) return;
     f_.open("if (!t->accumulate)");
-    f_.statement("const " + type_ + " *const start = (const " + type_ + " *)t->start;");
+    f_.statement(source_ + "const start = (" + source_ + ")t->start;");
     columns();
     for (int r = 0; r < k_.rows; ++r) {
       const std::string from = k_.starts == Starts::kRows ? "start[" + std::to_string(r) + "]" : "start[j]";
@@ -180,7 +192,7 @@ class MicroWriter {
       } else if (k_.type == COLLET_TYPE_S32) {
         f_.statement(sum + " += (uint32_t)" + x + " * (uint32_t)y;");
       } else if (f_.unit.target.fma) {
-        f_.statement(sum + " = fma" + (type_ == "float" ? "f" : "") + "(" + x + ", y, " + sum + ");");
+        f_.statement(sum + " = " + f_.unit.math("fma", type_ == "double") + "(" + x + ", y, " + sum + ");");
       } else {
         f_.statement(sum + " += " + x + " * y;");
       }
@@ -190,8 +202,8 @@ class MicroWriter {
   }
 
   void finish() {
-    f_.statement((k_.rows == 0 ? "const " : "") + type_ + " *const c = (" + (k_.rows == 0 ? "const " : "") + type_ +
-                 " *)t->c;");
+    const std::string& of_c = k_.rows == 0 ? source_ : target_;
+    f_.statement(of_c + "const c = (" + of_c + ")t->c;");
     const std::string rows = k_.rows == 0 ? "t->rows" : std::to_string(k_.rows);
     if (k_.accumulates) {
       f_.open("if (t->accumulate)");
@@ -205,7 +217,7 @@ class MicroWriter {
     if (epilogue_) {
       points.emplace(f_, epilogue_->kernel);
       points->open("t->buffers");
-      f_.statement(type_ + " *const d = (" + type_ + " *)t->d;");
+      f_.statement(target_ + "const d = (" + target_ + ")t->d;");
       if (k_.rows > 0) f_.statement("(void)c;");
       target = "d";
     }
@@ -223,7 +235,7 @@ class MicroWriter {
       const uint32_t type = epilogue_->kernel.exprs[static_cast<size_t>(epilogue_->value)].type;
       value = to_memory(f_, value, type);
       if (memory_type(type) != type_) {  // an element of the same size
-        f_.statement("((" + memory_type(type) + " *)d)[r * c_step + j] = $a0;", {value});
+        f_.statement("((" + f_.unit.pointer(memory_type(type)) + ")d)[r * c_step + j] = $a0;", {value});
         f_.close();
         f_.close();
         return;
@@ -239,6 +251,7 @@ class MicroWriter {
   const Epilogue* epilogue_;
   int wide_;
   std::string columns_, type_, sum_;
+  std::string source_, target_;  ///< types of pointers to elements that are read, and to those that are written
 };
 
 /// A Machine for MatmulLoops that writes C.
@@ -280,7 +293,8 @@ class LoopsWriter {
     f_.statement("struct tile t;");
     if (c_.scratch_bytes() == 0) f_.statement("(void)worker;");
     MatmulLoops<LoopsWriter>(c_, *this).jobs(named("begin"), named("end"), named("worker"));
-    return f_.print("static void " + name + "(char *const *buffers, int64_t begin, int64_t end, int64_t worker)");
+    return f_.print("static void " + f_.unit.part(name) + "(" + f_.unit.places("*buffers") +
+                    ", int64_t begin, int64_t end, int64_t worker)");
   }
 
   Number number(int64_t x) { return {&f_, f_.integer(x)}; }
@@ -300,11 +314,12 @@ class LoopsWriter {
   Flag either(Flag x, Flag y) { return {&f_, f_.value("bool", "$s0 || $s1", {x.v, y.v}, Level::kConditional)}; }
   Number element(Table table, Number i) { return {&f_, f_.value("int64_t", table_of(table) + "[$a0]", {i.v})}; }
   Address elements(Table table, Number i) {
-    return {&f_, f_.value("const int64_t *", table_of(table) + " + $m0", {i.v}, Level::kSum)};
+    return {&f_, f_.value(f_.unit.language.in_table + std::string("int64_t *"), table_of(table) + " + $m0", {i.v},
+                          Level::kSum)};
   }
-  Address buffer(uint32_t i) { return {&f_, f_.value("char *", "buffers[" + std::to_string(i) + "]")}; }
+  Address buffer(uint32_t i) { return {&f_, f_.value(f_.unit.pointer("char"), "buffers[" + std::to_string(i) + "]")}; }
   Address buffers(uint32_t i) {
-    return {&f_, f_.value("char *const *", "buffers + " + std::to_string(i), {}, Level::kSum)};
+    return {&f_, f_.value(f_.unit.places("*"), "buffers + " + std::to_string(i), {}, Level::kSum)};
   }
   template <typename Field, typename What>
   void put(Field Tile::* field, What value) {
@@ -338,14 +353,14 @@ class LoopsWriter {
     f_.open("");
     std::string places;
     for (uint32_t i = 0; i < count; ++i) places += "buffers[" + std::to_string(from + i) + "], ";
-    f_.statement("char *const places[] = {" + places + "$a0};", {packed.v});
-    f_.statement(sources_[id].name + "(places, $a0, $a1);", {begin.v, end.v});
+    f_.statement(f_.unit.places("places[] = {") + places + "$a0};", {packed.v});
+    f_.statement(f_.unit.part(sources_[id].name) + "(places, $a0, $a1);", {begin.v, end.v});
     f_.close();
   }
   void copy(Address from, Address to, Number steps) {
     f_.open("");
-    f_.statement("char *const places[] = {$a0, $a1};", {from.v, to.v});
-    f_.statement(sources_[c_.copy_b].name + "(places, 0, $a0);", {steps.v});
+    f_.statement(f_.unit.places("places[] = {$a0, $a1};"), {from.v, to.v});
+    f_.statement(f_.unit.part(sources_[c_.copy_b].name) + "(places, 0, $a0);", {steps.v});
     f_.close();
   }
 
@@ -376,7 +391,7 @@ class LoopsWriter {
     if (!args.empty()) f_.open("if (" + condition + ")", args);
     const auto& source = std::get<MicroSource>(sources_[id].body);
     const std::string name = sources_[id].name + (source.kernel.masked ? "_tail_" + std::to_string(c_.tail) : "");
-    f_.unit.helper("struct tile", [] { return std::string(kTile); });
+    f_.unit.helper("struct tile", [&] { return tile_of(f_.unit.language); });
     f_.unit.helper(name, [&] { return MicroWriter(f_.unit, source, c_.tail).run(name); });
     f_.statement(name + "(&t);");
     if (!args.empty()) f_.close();

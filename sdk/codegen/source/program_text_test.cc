@@ -208,8 +208,7 @@ TEST(ProgramText, OfAnElementwiseProgram_IsThatOfItsFile) {
   compare_with_golden(text_of_division(), "division.c.txt");
 }
 
-TEST(ProgramText, OfASoftmax_IsThatOfItsFile) {
-  ProgramBuilder builder;
+void add_softmax(ProgramBuilder& builder) {
   RegionBuilder& e = builder.entry();
   const Handle x = e.argument(COLLET_TYPE_F32, {6, 200});
   const uint32_t low = 0xff800000;
@@ -218,9 +217,44 @@ TEST(ProgramText, OfASoftmax_IsThatOfItsFile) {
       e.unary(COLLET_OP_EXPONENTIAL, e.binary(COLLET_OP_SUBTRACT, x, e.broadcast(largest, {6, 200}, {0})));
   const Handle sum = e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, powers, e.scalar(COLLET_TYPE_F32, 0.0F), {1});
   e.results({e.binary(COLLET_OP_DIVIDE, powers, e.broadcast(sum, {6, 200}, {0}))});
+}
+
+TEST(ProgramText, OfASoftmax_IsThatOfItsFile) {
+  ProgramBuilder builder;
+  add_softmax(builder);
   CompiledProgram program;
   ASSERT_TRUE(compile_source(builder.finish(), vector_machine(8), CompileOptions(), program).ok());
   compare_with_golden(program.object, "softmax.c.txt");
+}
+
+TEST(ProgramText, InOpenClOfASoftmax_IsThatOfItsFileForThreadsAndForAGrid) {
+  CompileOptions options;
+  options.form = CodeForm::kOpenCl;
+  for (const bool grid : {false, true}) {
+    ProgramBuilder builder;
+    add_softmax(builder);
+    CompiledProgram program;
+    const Target target = grid ? grid_machine(8, 32768) : vector_machine(8);
+    ASSERT_TRUE(compile_source(builder.finish(), target, options, program).ok());
+    compare_with_golden(program.object, grid ? "softmax_grid.cl.txt" : "softmax.cl.txt");
+    ASSERT_EQ(program.plan.steps.size(), 1U);
+    EXPECT_EQ(program.plan.functions, std::vector<std::string>{"kernel0"});
+    EXPECT_EQ(program.plan.steps[0].kernel.block_threads, grid ? 32U : 1U);
+  }
+}
+
+TEST(ProgramText, InOpenCl_IsRefusedForOtherGridsAndForRoutines) {
+  CompileOptions options;
+  options.form = CodeForm::kOpenCl;
+  ProgramBuilder builder;
+  add_softmax(builder);
+  CompiledProgram program;
+  Target target = grid_machine(8, 32768);
+  target.grid.neutral = false;
+  EXPECT_EQ(compile_source(builder.finish(), target, options, program).code(), COLLET_UNIMPLEMENTED);
+  target = scalar_machine();
+  target.routines = true;
+  EXPECT_EQ(compile_source(builder.finish(), target, options, program).code(), COLLET_INVALID_ARGUMENT);
 }
 
 TEST(ProgramText, OfAProduct_IsThatOfItsFile) {

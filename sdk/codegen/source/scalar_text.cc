@@ -394,6 +394,8 @@ Id unsigned_compare(Bits i, const char* op, uint64_t c) {
 
 /// Writes the function that rounds an f32 to the bits of a narrow float type: to nearest, ties to even.
 std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
+  if (type == COLLET_TYPE_F16 && unit.target.half_conversion && unit.language.bits_of_half)
+    return "static inline uint16_t " + name + "(float x) {\n" + unit.language.bits_of_half + "}\n";
   const FloatFormat format = float_format(type);
   Function f(unit);
   const F x(&f, f.constant("float", "x"));
@@ -452,6 +454,8 @@ std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
 
 /// Writes the function that converts the bits of a narrow float to an f32.
 std::string make_decode(Unit& unit, uint32_t type, const std::string& name) {
+  if (type == COLLET_TYPE_F16 && unit.target.half_conversion && unit.language.of_half_bits)
+    return "static inline float " + name + "(uint32_t i) {\n" + unit.language.of_half_bits + "}\n";
   const FloatFormat format = float_format(type);
   Function f(unit);
   const int m = format.mantissa_bits, sign_shift = format.exponent_bits + m;

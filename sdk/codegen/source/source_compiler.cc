@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -136,18 +137,31 @@ Status run(const std::vector<std::string>& words, double seconds, std::string& s
           "the compiler '" + words[0] + "' was stopped after " + std::to_string(static_cast<int64_t>(seconds)) + " s"};
 }
 
+/// Returns the line in the first message that names a line of `in`; 0 if there is none. With `in` empty, the compiler has a name of its own
+/// for the text: a message has ":LINE:COLUMN:" then.
+uint64_t line_of(const std::string& messages, const std::string& in) {
+  for (size_t at = messages.find(in + ":"); at != std::string::npos; at = messages.find(in + ":", at + 1)) {
+    const char* const number = messages.c_str() + at + in.size() + 1;
+    char* end = nullptr;
+    const uint64_t line = std::strtoull(number, &end, 10);
+    const bool is_place =
+        !in.empty() || (end != number && *end == ':' && std::isdigit(static_cast<unsigned char>(end[1])));
+    if (line != 0 && is_place) return line;
+  }
+  return 0;
+}
+
 /// Returns what the first message that names a line of `in` is about: the function of the text, and the ops that it computes.
 std::string place_of(const std::string& messages, const std::string& in, const std::string& text) {
-  uint64_t line = 0;
-  for (size_t at = messages.find(in + ":"); line == 0; at = messages.find(in + ":", at + 1)) {
-    if (at == std::string::npos) return {};
-    line = std::strtoull(messages.c_str() + at + in.size() + 1, nullptr, 10);
-  }
+  const uint64_t line = line_of(messages, in);
+  if (line == 0) return {};
   std::istringstream lines(text);
   std::string ops, function, found, last;
   for (uint64_t n = 1; n <= line && std::getline(lines, last); ++n) {
     if (last.rfind("/* ", 0) == 0) ops = last.substr(3, last.size() - 6);
-    if (last.rfind("static ", 0) == 0 && last.find(") {") != std::string::npos) {
+    const bool begins =
+        last.rfind("static ", 0) == 0 || last.rfind("void ", 0) == 0;  // those of OpenCL C are not static
+    if (begins && last.find(") {") != std::string::npos) {
       const size_t open = last.find('('), begin = last.rfind(' ', open) + 1;
       function = last.substr(begin, open - begin);
       found = ops;
@@ -209,7 +223,7 @@ Status CompilerCache::State::call(const std::string& text, std::string& code) co
   } catch (const std::bad_alloc&) {
     return {COLLET_RESOURCE_EXHAUSTED, "no memory is left for the compiler"};
   } catch (const std::exception& e) {
-    return {COLLET_INTERNAL, std::string("the compiler failed: ") + e.what()};
+    return {COLLET_INTERNAL, "the compiler failed: " + place_of(e.what(), "", text) + e.what()};
   }
   return {};
 }

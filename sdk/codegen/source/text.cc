@@ -52,7 +52,7 @@ bool has_word(const std::string& text, const std::string& name) {
   return false;
 }
 
-constexpr const char* kPreamble = R"c(#include <math.h>
+constexpr const char* kC99Preamble = R"c(#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -71,7 +71,60 @@ constexpr const char* kPreamble = R"c(#include <math.h>
 
 )c";
 
+constexpr const char* kOpenClPreamble = R"c(#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef uchar uint8_t;
+typedef ushort uint16_t;
+typedef uint uint32_t;
+typedef ulong uint64_t;
+
+/* Iterations of the loop that follows do not depend on each other. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLL _Pragma("unroll")
+#pragma clang diagnostic ignored "-Wpass-failed"
+#else
+#define INDEPENDENT
+#define UNROLL
+#endif
+
+)c";
+
 }  // namespace
+
+const Language kC99 = {
+    .preamble = kC99Preamble,
+    .memory = "",
+    .table = "static const ",
+    .in_table = "const ",
+    .has_suffixes = true,
+    .bits_of = "  $U i;\n  memcpy(&i, &x, sizeof i);\n  return i;\n",
+    .of_bits = "  $T x;\n  memcpy(&x, &i, sizeof x);\n  return x;\n",
+    .bits_of_half = nullptr,
+    .of_half_bits = nullptr,
+    .part = "",
+};
+
+const Language kOpenCl = {
+    .preamble = kOpenClPreamble,
+    .memory = "__global ",
+    .table = "__constant ",
+    .in_table = "__constant ",
+    .has_suffixes = false,
+    .bits_of = "  return as_$O(x);\n",
+    .of_bits = "  return as_$T(i);\n",
+    .bits_of_half = "  return as_ushort(convert_half_rte(x));\n",
+    .of_half_bits = "  return (float)as_half((ushort)i);\n",
+    .part = "_part",
+};
 
 const std::string& Unit::helper(const std::string& name, const std::function<std::string()>& make) {
   const auto [at, fresh] = names_.insert(name);
@@ -85,7 +138,7 @@ const std::string& Unit::helper(const std::string& name, const std::function<std
 std::string Unit::table(const std::string& type, const std::string& elements) {
   const auto [at, fresh] = tables_.try_emplace(type + "{" + elements, "table" + std::to_string(tables_.size()));
   if (fresh)
-    helpers_.emplace_back(at->second, "static const " + type + " " + at->second + "[] = {" + elements + "};\n\n");
+    helpers_.emplace_back(at->second, language.table + type + " " + at->second + "[] = {" + elements + "};\n\n");
   return at->second;
 }
 
@@ -94,7 +147,7 @@ std::string Unit::text() const {
   for (auto helper = helpers_.rbegin(); helper != helpers_.rend(); ++helper) {
     if (has_word(out, helper->first)) out = helper->second + out;
   }
-  return kPreamble + out;
+  return language.preamble + out;
 }
 
 std::string text_of_number(double x, const std::string& type) {

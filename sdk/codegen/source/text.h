@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Writes functions of C99. A function is first a list of values and statements; when it is printed, values that are used once
+/// Writes functions of C99 or OpenCL C. A function is first a list of values and statements; when it is printed, values that are used once
 /// become part of the expression that uses them, values that nothing uses are left out, and others get a name.
 
 #include <collet/codegen/target.h>
@@ -25,12 +25,44 @@ inline constexpr Id kNoId = -1;
 /// put into parentheses.
 enum class Level : uint8_t { kAny, kConditional, kBits, kCompare, kSum, kProduct, kUnary, kPrimary };
 
+/// What differs between the languages in which text is written.
+struct Language {
+  const char* preamble;
+  const char*
+      memory;  ///< stands before the type of what a pointer to the memory of a program points to: "" or "__global "
+  const char* table;     ///< stands before the type of a constant table
+  const char* in_table;  ///< stands before the type of what a pointer to a constant table points to
+  bool has_suffixes;     ///< functions of float have names of their own: sqrtf
+  /// The bodies of functions that return the bits of a float x, and the float with the bits i. $T is the float, $U the integer.
+  const char* bits_of;
+  const char* of_bits;
+  /// The same for the bits of an f16, of a float; null if the language has no such type.
+  const char* bits_of_half;
+  const char* of_half_bits;
+  const char* part;  ///< ends the name of a function that runs a part of a kernel, if the kernel has the name itself
+};
+extern const Language kC99;
+/// OpenCL C 1.2, with double.
+extern const Language kOpenCl;
+
 /// A translation unit: helper functions and tables that its functions use, in the order in which they are first needed.
 class Unit {
  public:
-  explicit Unit(const Target& machine) : target(machine) {}
+  explicit Unit(const Target& machine, const Language& of = kC99) : target(machine), language(of) {}
 
   const Target& target;
+  const Language& language;
+
+  /// Returns the type of a pointer to memory of a program, such as "const float *".
+  std::string pointer(const std::string& pointee) const { return language.memory + pointee + " *"; }
+  /// Returns the declaration of `name` as an array of places in that memory, which is a parameter where `name` has a "*".
+  std::string places(const std::string& name) const { return language.memory + std::string("char *const ") + name; }
+  /// Returns the name of the function that runs a part of kernel `name`.
+  std::string part(const std::string& name) const { return name + language.part; }
+  /// Returns the name of a function of <math.h>, such as "sqrt", for float or double.
+  std::string math(const std::string& function, bool is_double) const {
+    return is_double || !language.has_suffixes ? function : function + "f";
+  }
 
   /// Adds the definition that `make` returns, unless there is one of that name, and returns the name. `make` may ask for
   /// other helpers, which come first.

@@ -56,7 +56,14 @@ enum class CodeForm {
   /// (-ffp-contract=off, no -ffast-math), and best for those that assume that floating-point operations set no errno and do not trap.
   /// Above each kernel stands a comment with the ops that it computes. For a target with `routines`, the slot behind that of the
   /// constants, which is there in any case, is HostRoutines::table.
-  kSource
+  kSource,
+  /// The kernels of the launch plan as text: a program of OpenCL C 1.2 for a device with double. Only compile_source makes it, for a
+  /// neutral grid, see grid_machine, or for the threads of a processor, of which each is a group of one work-item. The steps of the plan are
+  /// kernels, copies, loops and branches, and values of the host for a grid; KernelCall::blocks is the number of groups, and
+  /// block_threads the number of work-items in each. A kernel has two parameters for each of its places, `__global char *`, the memory,
+  /// and `long`, the offset in bytes. The program is right for compilers that do not reorder operations on floats, and whose divisions and
+  /// roots of float are rounded correctly. The target has no `routines`.
+  kOpenCl
 };
 
 /// Threads that run parts of a loop at the same time, for a program that is one function. The layout is that of C.
@@ -103,7 +110,8 @@ const char* schedule_rule_name(uint32_t index);
 /// Object code and how to launch it.
 struct CompiledProgram {
   LaunchPlan plan;
-  /// An ELF object file, position-independent; for a target with grids, PTX; for CodeForm::kSource, C99.
+  /// An ELF object file, position-independent; for a target with grids, PTX; for CodeForm::kSource, C99; for
+  /// kOpenCl, OpenCL C.
   std::string object;
   /// The stages of compilation: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
   Artifacts artifacts;
@@ -113,8 +121,8 @@ struct CompiledProgram {
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out);
 
-/// Compiles a program that check_program accepts to source text, in `out.object`, without LLVM. `options.form` is ignored. The
-/// target is a neutral one: it has no grids, and one thread.
+/// Compiles a program that check_program accepts to source text, in `out.object`, without LLVM: OpenCL C if `options.form` is kOpenCl, else
+/// C99, for which the target has no grids and one thread.
 Status compile_source(const collet_program* program, const Target& target, const CompileOptions& options,
                       CompiledProgram& out);
 

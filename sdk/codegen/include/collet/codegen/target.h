@@ -33,7 +33,7 @@ struct GridLibraries {
 /// other; those of a warp, which run one instruction at a time, read each other's registers.
 struct GridLimits {
   int warp = 0;              ///< threads per warp: 32, or 0 if the machine runs no grids
-  int block_threads = 1024;  ///< most threads of a block, at least 512
+  int block_threads = 1024;  ///< most threads of a block, at least 512, or 64 if `neutral`
   /// Bytes of shared memory that a block may use. With half of the memory that a processor has, two blocks can run on
   /// it at a time.
   int64_t shared_bytes = int64_t{48} << 10;
@@ -45,6 +45,10 @@ struct GridLimits {
   /// Whether four warps together multiply matrices in shared memory, and the device copies boxes of arrays there by
   /// itself: NVIDIA's compute capability 9.0 has both (wgmma, cp.async.bulk.tensor).
   bool warpgroups = false;
+  /// Whether no more is known of the machine than these limits: a group of threads shares memory, and waits for each other, and that is
+  /// all. Then sorts and grouped updates are not kernels, devices do not exchange arrays, and there are no matrix instructions. See
+  /// grid_machine.
+  bool neutral = false;
   int processors = 100;                     ///< number of processors, each of which runs several blocks at a time
   int processor_threads = 2048;             ///< threads that one processor runs at a time
   int64_t cache_bytes = int64_t{32} << 20;  ///< bytes of the last cache before the device's memory
@@ -59,6 +63,9 @@ struct Tuning {
 #define COLLET_TUNING(type, name, value, unit, text) type name = value; /* in unit: text */
 #include <collet/codegen/tuning.def>
 };
+
+/// Most arrays of a kernel of OpenCL C: every device takes 1,024 bytes of parameters, and an array is an address and an offset.
+inline constexpr int kMostOpenClArrays = 64;
 
 /// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows
 /// of a processor, and then set the fields that LLVM does not know: caches, speeds, threads.
@@ -80,6 +87,8 @@ struct Target {
   bool bf16_dot = false;         ///< one instruction adds two products of bf16 to an f32, in full vectors (AVX512-BF16)
   /// One instruction adds four products of u8 by s8 to an s32, in full vectors (AVX-VNNI, AVX512-VNNI).
   bool int8_dot = false;
+  /// Most arrays that a kernel can have as parameters; 0 if there is no limit, or that of PTX.
+  int kernel_arrays = 0;
   bool routines = true;                     ///< whether the program that runs the launch plan implements RoutineCall
   int threads = 1;                          ///< number of threads that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes of one core's first-level cache
@@ -124,6 +133,10 @@ Status set_tuning(Tuning& tuning, const std::string& name, int64_t value);
 /// speeds; and `routines` if the code runs in this process, see host_routines.h.
 Target scalar_machine();
 Target vector_machine(int lanes, int registers = 16);
+
+/// Returns a grid of which no more is said than the number of its processors, the bytes of memory that the work-items of a group share,
+/// and how many work-items a group may have, at least 64. For CodeForm::kOpenCl.
+Target grid_machine(int processors, int64_t local_bytes, int group = 256);
 
 /// Describes such a machine by a name: "c" for scalar_machine, "c:8" for vector_machine(8). Returns NOT_FOUND for other names.
 Status source_target(const std::string& name, Target& out);
