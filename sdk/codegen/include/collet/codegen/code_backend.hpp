@@ -165,7 +165,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
   explicit CodeCompiler(Target target, CompileOptions options = {})
       : target_(std::move(target)), options_(std::move(options)) {
     if (form != CodeForm::kSource) target_.routines = false;
-    target_.threads = 1;
+    if (form != CodeForm::kOpenCl) target_.threads = 1;
   }
 
   void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
@@ -189,7 +189,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     options.form = form;
     options.keep_artifacts = keep_artifacts;
     CompiledProgram made;
-    if constexpr (form == CodeForm::kSource) {
+    if constexpr (form == CodeForm::kSource || form == CodeForm::kOpenCl) {
       options.embed_constants = false;
       throw_unless_ok(compile_source(program, target_, options, made));
     } else {

@@ -112,13 +112,17 @@ class LoadedGrid final : public kernel::DeviceProgram {
     }
     void append_arguments(const Step& step, std::vector<uint64_t>* to) const {
       if (step.kind == StepKind::kCopy) {
-        for (const uint32_t i : {1, 0}) to->push_back(address(piece(place(step, i))));
+        for (const uint32_t i : {1, 0}) append_place(piece(place(step, i)), to);
         return to->push_back(step.bytes);
       }
-      for (uint32_t i = 0; i < step.places; ++i) to->push_back(address(piece(place(step, i))));
+      for (uint32_t i = 0; i < step.places; ++i) append_place(piece(place(step, i)), to);
       GridCode::append_numbers(step, to);
     }
-    static uint64_t address(const kernel::Piece& piece) { return piece.memory + piece.offset; }
+    void append_place(const kernel::Piece& piece, std::vector<uint64_t>* to) const {
+      if (!program.device_.is_opaque()) return to->push_back(piece.memory + piece.offset);
+      to->push_back(piece.memory);
+      to->push_back(piece.offset);
+    }
 
     const Place& place(const Step& step, uint32_t i) const {
       return program.code_->plan().places[step.first_place + i];
@@ -308,7 +312,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
 };
 
 /// A program that has been compiled to kernels for grids.
-class GridProgram final : public kernel::WholeProgram {
+class GridProgram : public kernel::WholeProgram {
  public:
   GridProgram(CompiledProgram program, const std::string&, std::string name)
       : program_(std::move(program)), name_(std::move(name)) {
@@ -343,8 +347,10 @@ class GridProgram final : public kernel::WholeProgram {
     return std::make_unique<LoadedGrid>(grid, std::move(code));
   }
 
- private:
+ protected:
   CompiledProgram program_;
+
+ private:
   std::string name_;
   std::vector<uint32_t> choices_;
   std::unique_ptr<GridCode> tuned_;  ///< code that was tuned for device tuned_on_, until it is loaded there

@@ -14,14 +14,19 @@
 
 namespace collet::codegen {
 
-/// A device that runs grids. A kernel::Memory that it returns is the address at which its kernels find that memory. Its
-/// functions throw kernel::Error or std::bad_alloc, and may be called from any thread.
+/// A device that runs grids. A kernel::Memory that it returns is the address at which its kernels find that memory, unless the memory
+/// is_opaque. Its functions throw kernel::Error or std::bad_alloc, and may be called from any thread.
 class GridDevice : public kernel::Device {
  public:
   /// An identifier that the device chooses for a loaded module, a kernel, a sequence or a way of a library. Never 0.
   using Handle = uint64_t;
 
-  /// Loads the text of a module, such as PTX. `name` is used in error messages.
+  /// True if a kernel::Memory is no address, but a handle such as a cl_mem. Then each place of a step is two arguments of its kernel, the
+  /// Memory and the offset of the place in bytes, and a copy in a sequence has the arguments destination, its offset, source, its offset, number
+  /// of bytes. Only for targets whose grid is neutral.
+  virtual bool is_opaque() const { return false; }
+
+  /// Loads the text of a module, such as PTX, or what a SourceCompiler made of text. `name` is used in error messages.
   virtual Handle load_module(const std::string& text, const std::string& name) = 0;
   /// Unloads a module. The device no longer runs any kernel of it.
   virtual void unload_module(Handle module) noexcept = 0;
@@ -34,7 +39,8 @@ class GridDevice : public kernel::Device {
     uint32_t block_threads = 1;  ///< threads of each block
     /// Bytes of shared memory for each block, in addition to what the kernel declares.
     uint32_t shared_bytes = 0;
-    const uint64_t* arguments = nullptr;  ///< one value for each parameter: an address, or a 64-bit integer
+    /// One value for each parameter: an address, or a 64-bit integer; see is_opaque for other values.
+    const uint64_t* arguments = nullptr;
     uint32_t argument_count = 0;
     /// Arrays whose descriptors are further parameters behind these; null if there are none. An array lies
     /// TensorMap::offset bytes behind argument number TensorMap::place. Only for a target with GridLimits::warpgroups.

@@ -2,7 +2,9 @@
 #pragma once
 
 /// \file
-/// A backend for a device whose compiler takes C. The vendor writes a SourceDevice: memory, copies, and a way to load and to start what
+/// A backend for a device whose compiler takes text: C99, or OpenCL C.
+///
+/// For C99 the vendor writes a SourceDevice: memory, copies, and a way to load and to start what
 /// the compiler makes; and says how the compiler is called. This header and kernel_backend.hpp implement all of backend.h with them.
 /// A program becomes one translation unit with one function, see CodeForm::kSource.
 ///
@@ -17,11 +19,17 @@
 ///     }
 ///     COLLET_KERNEL_BACKEND(describe)
 ///
+/// For OpenCL C the vendor writes a GridDevice, whose kernels start one by one, and whose memory may be opaque to the host:
+///
+///     compiler.compile = [](const std::string& text) { return binary_that_the_driver_makes_of(text); };
+///     collet::codegen::set_grid_source(&backend, collet::codegen::grid_machine(processors, local_bytes), compiler);
+///
 /// Link with Collet::codegen_core, which needs no LLVM, or with Collet::codegen. C++17.
 
 #include <collet/codegen/host_routines.h>
 #include <collet/codegen/source_compiler.h>
 #include <collet/codegen/code_backend.hpp>
+#include <collet/codegen/grid_backend.hpp>
 
 #include <memory>
 #include <string>
@@ -125,6 +133,25 @@ class SourceProgram final : public kernel::WholeProgram {
   std::shared_ptr<const std::string> code_;
 };
 
+/// A program of OpenCL C as text, then as code.
+class GridSourceProgram final : public GridProgram {
+ public:
+  using GridProgram::GridProgram;
+  /// Compiles the text.
+  void compile(const CompilerCache& compiler, bool keep_artifacts) {
+    if (program_.plan.functions.empty()) return;  // copies alone
+    std::string messages;
+    std::shared_ptr<const std::string> code;
+    throw_unless_ok(compiler.compile(program_.object, code, messages));
+    if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
+    program_.object = *code;
+    code_bytes = program_.object.size();
+    resident_bytes = code_bytes + program_.plan.constants.size();
+  }
+};
+
+/// Generates text, and compiles it.
+template <class Program, CodeForm form>
 class SourceProgramCompiler final : public kernel::ProgramCompiler {
  public:
   SourceProgramCompiler(const Target& target, SourceCompiler compiler, const CompileOptions& options)
@@ -137,13 +164,13 @@ class SourceProgramCompiler final : public kernel::ProgramCompiler {
   std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
                                                 std::vector<uint32_t>* rejected) const override {
     std::unique_ptr<kernel::WholeProgram> made = generator_.compile(program, keep_artifacts, rejected);
-    if (made) static_cast<SourceProgram&>(*made).compile(compiler_, keep_artifacts);
+    if (made) static_cast<Program&>(*made).compile(compiler_, keep_artifacts);
     return made;
   }
   const char* pattern(uint32_t index) const override { return generator_.pattern(index); }
 
  private:
-  CodeCompiler<SourceProgram, CodeForm::kSource> generator_;
+  CodeCompiler<Program, form> generator_;
   CompilerCache compiler_;
 };
 
@@ -159,7 +186,23 @@ inline void set_source(kernel::Backend* backend, const Target& target, const Sou
   backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
   detail::describe_generator(backend, target);
   detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {
-    return std::make_shared<detail::SourceProgramCompiler>(target, compiler, chosen);
+    return std::make_shared<detail::SourceProgramCompiler<detail::SourceProgram, CodeForm::kSource>>(target, compiler,
+                                                                                                     chosen);
+  });
+}
+
+/// The same for programs of OpenCL C and devices that are all GridDevices: see CodeForm::kOpenCl, which says what targets there are.
+/// GridDevice::load_module gets the bytes that `compiler` made of the text. No op is a routine of this library: the SDK expands sorts, FFT,
+/// random bits and factorizations to ops that are kernels.
+inline void set_grid_source(kernel::Backend* backend, Target target, const SourceCompiler& compiler,
+                            const CompileOptions& options = {}) {
+  target.routines = false;
+  target.kernel_arrays = kMostOpenClArrays;
+  backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
+  detail::describe_generator(backend, target);
+  detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {
+    using Compiler = detail::SourceProgramCompiler<detail::GridSourceProgram, CodeForm::kOpenCl>;
+    return std::make_shared<Compiler>(target, compiler, chosen);
   });
 }
 
