@@ -30,6 +30,26 @@ struct quarter_f$W {
 };
 )";
 
+/// The remainder by long division of the significands. $D is the number of bits of a significand in memory.
+constexpr const char* kRemainder = R"(static $T fmod_f$W($T x, $T y) {
+  const $U one = 1, hidden = one << $D, top = one << ($W - 1), infinity = (top - 1) ^ (hidden - 1);
+  const $U sign = bits_of_f$W(x) & top, a = bits_of_f$W(x) & ~top, b = bits_of_f$W(y) & ~top;
+  if (a >= infinity || b > infinity || b == 0) return x * y / (x * y);
+  if (a < b) return x;
+  int e = (int)(a >> $D), of_b = (int)(b >> $D);
+  $U r = e == 0 ? a : (a & (hidden - 1)) | hidden, divisor = of_b == 0 ? b : (b & (hidden - 1)) | hidden;
+  for (e += e == 0; r < hidden; --e) r <<= 1;
+  for (of_b += of_b == 0; divisor < hidden; --of_b) divisor <<= 1;
+  for (;; --e, r <<= 1) {
+    if (r >= divisor) r -= divisor;
+    if (e == of_b) break;
+  }
+  if (r == 0) return f$W_of_bits(sign);
+  for (; r < hidden; --e) r <<= 1;
+  return f$W_of_bits(sign | (e < 1 ? r >> (1 - e) : r - hidden + (($U)e << $D)));
+}
+)";
+
 /// Reduces with 192 bits of 2 / pi. Numbers below 0.75 and those that are not finite are returned as they are.
 constexpr const char* kReduceLarge =
     R"(/* Returns 64 bits of 2 / pi, beginning `bit` bits after the binary point. Bits before the point are zero. */
@@ -251,6 +271,21 @@ elementary::Quarter<F> reduce_quarter(F x) {
   return {{f, f->value(x.type(), "$v0.r", {y})},
           {f, f->value(x.type(), "$v0.low", {y})},
           {f, f->value("uint" + width + "_t", "$v0.quarter", {y})}};
+}
+
+F remainder_of(F x, F y) {
+  Function* const f = x.f;
+  if (f->unit.language.has_fmod) return {f, f->call(x.type(), x.of_type("fmod"), {x.v, y.v})};
+  const bool wide = x.wide();
+  const std::string& name = f->unit.helper(wide ? "fmod_f64" : "fmod_f32", [&] {
+    bits_of(f->unit, wide);
+    of_bits(f->unit, wide);
+    std::string text = instance(kRemainder, wide);
+    for (size_t at = text.find("$D"); at != std::string::npos; at = text.find("$D", at))
+      text.replace(at, 2, wide ? "52" : "23");
+    return text;
+  });
+  return {f, f->call(x.type(), name, {x.v, y.v})};
 }
 
 F call_function(const std::string& name, F x) {

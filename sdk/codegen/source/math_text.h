@@ -198,6 +198,9 @@ elementary::SineAndCosine<F> sine_and_cosine_of(F x);
 F length(F x, F y);
 F angle(F y, F x);
 
+/// Returns x - n * y, for the integer n toward zero that makes it smaller than y, with the sign of x.
+F remainder_of(F x, F y);
+
 /// Returns the result of a helper function that computes an elementary function, such as "exp".
 F call_function(const std::string& name, F x);
 F call_function(const std::string& name, F x, F y);

@@ -288,8 +288,7 @@ Val float_round_away(Function& f, const Op& op) {
   return val(real(f, op).call("round"));
 }
 Val float_remainder(Function& f, const Op& op) {
-  const F x = real(f, op);
-  return {f.call(x.type(), x.of_type("fmod"), {x.v, op.args[1].v})};
+  return val(remainder_of(real(f, op), real(f, op, 1)));
 }
 Val float_finite(Function& f, const Op& op) {
   return val(magnitude(real(f, op)) < elementary::kInfinity);

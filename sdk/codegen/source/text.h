@@ -33,6 +33,7 @@ struct Language {
   const char* table;     ///< stands before the type of a constant table
   const char* in_table;  ///< stands before the type of what a pointer to a constant table points to
   bool has_suffixes;     ///< functions of float have names of their own: sqrtf
+  bool has_fmod;         ///< fmod is exact everywhere: drivers of OpenCL compute it from a quotient
   /// The bodies of functions that return the bits of a float x, and the float with the bits i. $T is the float, $U the integer.
   const char* bits_of;
   const char* of_bits;

@@ -44,7 +44,8 @@ class LoadedGrid final : public kernel::DeviceProgram {
     const std::vector<char>& constants = code_->plan().constants;
     try {
       if (!constants.empty()) {
-        constants_ = device.allocate(constants.size(), 256);
+        // Wide accesses need 16 bytes, and boxes 128; memory that is no address has the alignment of its kind.
+        constants_ = device.allocate(constants.size(), device.is_opaque() ? 64 : 256);
         device.write(constants_, 0, constants.data(), constants.size());
         device.finish();
       }
