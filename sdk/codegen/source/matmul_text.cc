@@ -79,7 +79,7 @@ const char* field_name(Field Tile::* field) {
 }
 
 /// Writes a micro-kernel. The sums are an array; the rows of a tile are written out, and the loop over its columns is what compilers make
-/// vectors of.
+/// vectors of. Where the language has vectors, the sums are vectors, which become the array at the end.
 class MicroWriter {
  public:
   MicroWriter(Unit& unit, const MicroSource& source, int64_t tail)
@@ -91,6 +91,10 @@ class MicroWriter {
     type_ = k_.type == COLLET_TYPE_F64 ? "double" : k_.type == COLLET_TYPE_S32 ? "int32_t" : "float";
     // Sums of integers wrap around.
     sum_ = k_.type == COLLET_TYPE_S32 ? "uint32_t" : type_;
+    in_vectors_ = f_.unit.language.has_vectors && k_.rows > 0 && k_.lanes > 1 && k_.lanes <= 16 && k_.packs != 2 &&
+                  k_.starts == Starts::kZero;
+    lanes_ = std::to_string(k_.lanes);
+    vector_ = (k_.type == COLLET_TYPE_S32 ? "uint" : type_) + lanes_;
     source_ = f_.unit.pointer("const " + type_);
     target_ = f_.unit.pointer(type_);
   }
@@ -102,8 +106,12 @@ class MicroWriter {
       const bool has_steps = k_.rows > 1 || k_.by_depth;
       f_.statement(std::string("const int64_t depth = t->depth, ") + (has_steps ? "a_step = t->a_step, " : "") +
                    "b_step = t->b_step, c_step = t->c_step;");
-      f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + std::to_string(wide_) + "];");
-      first_sums();
+      if (in_vectors_) {
+        each_vector([&](const std::string& sum, int, int) { f_.statement(vector_ + " " + sum + " = 0;"); });
+      } else {
+        declare_sums();
+        first_sums();
+      }
       if (k_.segmented) {
         f_.open("for (int64_t s = 0; s < t->segments; ++s)");
         f_.statement(source_ + "a = (" + source_ + ")t->a + t->offsets[s];");
@@ -112,6 +120,13 @@ class MicroWriter {
       }
       steps();
       if (k_.segmented) f_.close();
+      if (in_vectors_) {
+        declare_sums();
+        each_vector([&](const std::string& sum, int r, int v) {
+          f_.statement("vstore" + lanes_ + "(" + sum + ", 0, sum[" + std::to_string(r) + "] + " +
+                       std::to_string(v * k_.lanes) + ");");
+        });
+      }
     } else {
       f_.statement("const int64_t c_step = t->c_step;");
     }
@@ -140,6 +155,41 @@ class MicroWriter {
 
   void columns() { columns(columns_); }
   void columns(const std::string& count) { f_.open("for (int64_t j = 0; j < " + count + "; ++j)"); }
+
+  void declare_sums() { f_.statement(sum_ + " sum[" + std::to_string(k_.rows) + "][" + std::to_string(wide_) + "];"); }
+
+  /// Calls body(name, row, number) for each vector of sums.
+  template <typename Body>
+  void each_vector(const Body& body) {
+    for (int r = 0; r < k_.rows; ++r) {
+      for (int v = 0; v < k_.vectors; ++v) body("s" + std::to_string(r) + "_" + std::to_string(v), r, v);
+    }
+  }
+
+  /// A step of the depth with vectors. `count`: the number of valid columns.
+  void vector_step(int count) {
+    const bool is_integer = k_.type == COLLET_TYPE_S32;
+    for (int v = 0; v < k_.vectors; ++v) {
+      const std::string n = std::to_string(v), at = std::to_string(v * k_.lanes);
+      const int rest = count - v * k_.lanes;
+      std::string from = "b + " + at;
+      if (rest < k_.lanes) {
+        from = "last";
+        f_.statement(type_ + " last[" + lanes_ + "] = {0};");
+        f_.statement("for (int j = 0; j < " + std::to_string(rest) + "; ++j) last[j] = b[" + at + " + j];");
+      }
+      const std::string loaded = "vload" + lanes_ + "(0, " + from + ")";
+      f_.statement("const " + vector_ + " y" + n + " = " +
+                   (is_integer ? "as_" + vector_ + "(" + loaded + ")" : loaded) + ";");
+    }
+    each_vector([&](const std::string& sum, int r, int v) {
+      const std::string x = (is_integer ? "(uint32_t)x" : "x") + std::to_string(r), y = "y" + std::to_string(v);
+      const bool fuses = f_.unit.target.fma && !is_integer;
+      f_.statement(fuses ? sum + " = fma((" + vector_ + ")" + x + ", " + y + ", " + sum + ");"
+                         : sum + " += " + x + " * " + y + ";");
+    });
+    f_.close();
+  }
 
   void first_sums() {
     columns(std::to_string(wide_));
@@ -181,6 +231,7 @@ class MicroWriter {
       const std::string row = r == 0 ? "" : r == 1 ? "a_step + " : n + " * a_step + ";
       f_.statement("const " + type_ + " x" + n + " = a[" + (k_.by_depth ? "k * a_step + " + n : row + "k") + "];");
     }
+    if (in_vectors_) return vector_step(std::stoi(count));
     columns(count);
     f_.statement("const " + type_ + " y = b[j];");
     for (int r = 0; r < k_.rows; ++r) {
@@ -251,6 +302,8 @@ class MicroWriter {
   const Epilogue* epilogue_;
   int wide_;
   std::string columns_, type_, sum_;
+  bool in_vectors_ = false;
+  std::string lanes_, vector_;
   std::string source_, target_;  ///< types of pointers to elements that are read, and to those that are written
 };
 

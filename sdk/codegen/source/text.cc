@@ -111,6 +111,7 @@ const Language kC99 = {
     .of_bits = "  $T x;\n  memcpy(&x, &i, sizeof x);\n  return x;\n",
     .bits_of_half = nullptr,
     .of_half_bits = nullptr,
+    .has_vectors = false,
     .part = "",
 };
 
@@ -125,6 +126,7 @@ const Language kOpenCl = {
     .of_bits = "  return as_$T(i);\n",
     .bits_of_half = "  return as_ushort(convert_half_rte(x));\n",
     .of_half_bits = "  return (float)as_half((ushort)i);\n",
+    .has_vectors = true,
     .part = "_part",
 };
 

@@ -40,6 +40,7 @@ struct Language {
   /// The same for the bits of an f16, of a float; null if the language has no such type.
   const char* bits_of_half;
   const char* of_half_bits;
+  bool has_vectors;  ///< floatN and its like, which vloadN loads, are vectors of 2, 4, 8 or 16
   const char* part;  ///< ends the name of a function that runs a part of a kernel, if the kernel has the name itself
 };
 extern const Language kC99;

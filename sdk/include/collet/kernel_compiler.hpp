@@ -62,7 +62,8 @@ class WholeProgram {
   /** Measures on `device` which of several ways to compute the same is the fastest, and selects it. Called by compile,
    * once, before `load`, unless the devices are virtual; other work may run on the device at the same time. Returns the
    * result of the measurements as text, which is stored with the executable in caches. When the executable comes from a
-   * cache, `known` is that text, and nothing is measured if it is sufficient. Empty if nothing was measured. */
+   * cache, `known` is that text, and nothing is measured if it is sufficient. Empty if nothing was measured. Where code takes long to make,
+   * it may be made here, and be part of the text, which may have any bytes. */
   virtual std::string tune(Device& device, const std::string& known) {
     static_cast<void>(device), static_cast<void>(known);
     return {};

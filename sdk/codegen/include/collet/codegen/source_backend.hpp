@@ -133,21 +133,47 @@ class SourceProgram final : public kernel::WholeProgram {
   std::shared_ptr<const std::string> code_;
 };
 
-/// A program of OpenCL C as text, then as code.
+/// A program of OpenCL C as text, then as code. The code is kept with the executable in caches and in files.
 class GridSourceProgram final : public GridProgram {
  public:
-  using GridProgram::GridProgram;
-  /// Compiles the text.
+  GridSourceProgram(CompiledProgram program, const std::string& symbol, const std::string& name)
+      : GridProgram(std::move(program), symbol, name),
+        has_code_(program_.plan.functions.empty()),
+        key_(std::to_string(collet_hash_bytes(0, program_.object.data(), program_.object.size())) + "\n") {}
+  /// Says by what the text is compiled, before the program is loaded. `compiler` must outlive this object.
   void compile(const CompilerCache& compiler, bool keep_artifacts) {
-    if (program_.plan.functions.empty()) return;  // copies alone
+    compiler_ = &compiler;
+    keep_artifacts_ = keep_artifacts;
+  }
+  std::string tune(kernel::Device&, const std::string& known) override {
+    if (!has_code_ && known.compare(0, key_.size(), key_) == 0) set_code(known.substr(key_.size()));
+    make_code();
+    return key_ + program_.object;
+  }
+  std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
+    make_code();
+    return GridProgram::load(device);
+  }
+
+ private:
+  void make_code() {
+    if (has_code_) return;
     std::string messages;
     std::shared_ptr<const std::string> code;
-    throw_unless_ok(compiler.compile(program_.object, code, messages));
-    if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
-    program_.object = *code;
-    code_bytes = program_.object.size();
-    resident_bytes = code_bytes + program_.plan.constants.size();
+    throw_unless_ok(compiler_->compile(program_.object, code, messages));
+    if (keep_artifacts_ && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
+    set_code(*code);
   }
+  void set_code(std::string code) {
+    program_.object = std::move(code);
+    code_bytes = program_.object.size();
+    has_code_ = true;
+  }
+
+  bool has_code_;
+  std::string key_;  ///< of the text
+  const CompilerCache* compiler_ = nullptr;
+  bool keep_artifacts_ = false;
 };
 
 /// Generates text, and compiles it.
