@@ -44,7 +44,8 @@ Status set_tuning(Tuning& tuning, const std::string& name, int64_t value) {
 
 std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
-  for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
+  for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines, sort_kernels})
+    out += flag ? "1" : "0";
   for (const int64_t number : {int64_t{vector_bits}, int64_t{vector_registers}, int64_t{scalable_bits},
                                int64_t{kernel_arrays}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
@@ -93,6 +94,7 @@ Target grid_machine(int processors, int64_t local_bytes, int group) {
   Target target = scalar_machine();
   target.cpu = "grid of " + std::to_string(processors) + " processors";
   target.kernel_arrays = kMostOpenClArrays;
+  target.sort_kernels = true;
   target.grid.neutral = true;
   target.grid.warp = 32;  // the least number of work-items that share a row
   target.grid.block_threads = 1 << (std::bit_width(static_cast<unsigned>(std::max(group, 64))) - 1);

@@ -114,7 +114,7 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
   if (can_inline(graph, node) || has_node_kernel(graph, node)) return {};
   if (target.has_grid() && target.grid.libraries.factorizations && library_factorization(graph, node)) return {};
   if (has_routine(graph, node)) {
-    const bool sorts = target.has_grid() && !target.grid.neutral;
+    const bool sorts = target.sort_kernels || (target.has_grid() && !target.grid.neutral);
     if (target.routines || (sorts && node.opcode == COLLET_OP_SORT)) return {};
     if (target.grid.libraries.fft && node.opcode == COLLET_OP_FFT) return {};
     expand = true;

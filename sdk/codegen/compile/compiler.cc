@@ -101,7 +101,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
   if (target_.has_grid() && !target_.grid.neutral && options_.fuse) find_attentions(b, groups, readers, done);
-  if (target_.has_grid()) find_unread_numbers(b, groups, readers, done);
+  if (target_.has_grid() && !target_.grid.neutral) find_unread_numbers(b, groups, readers, done);
   std::map<size_t, RowBlocks> row_blocks;
   if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -366,7 +366,7 @@ RangeId Compiler::copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& 
 }
 
 void Compiler::routine(const Node& n, Drafts& drafts) {
-  if (target_.has_grid()) {
+  if (target_.has_grid() && !target_.sort_kernels) {
     if (n.opcode == COLLET_OP_SORT) return add_sort(n, drafts);
     if (n.opcode == COLLET_OP_FFT) return add_fft(n, drafts);
     return add_factorization(n, *library_factorization(graph_, n), drafts);
@@ -376,6 +376,7 @@ void Compiler::routine(const Node& n, Drafts& drafts) {
   d.step.kind = StepKind::kRoutine;
   Comparator comparator;
   RoutineCall call = routine_call(graph_, n, comparator);
+  if (target_.sort_kernels) comparator = comparator_of(graph_, n);
   if (!comparator.types.empty()) {
     call.compare = add_function({"compare" + std::to_string(sources_.size()), std::move(comparator), false});
   }
@@ -383,7 +384,9 @@ void Compiler::routine(const Node& n, Drafts& drafts) {
     d.ranges.push_back(read(n.operands[i]));
   }
   for (ValueId v : n.results) d.ranges.push_back(write(v));
-  d.ranges.push_back(buffers_.add(std::max<uint64_t>(make_routine(call)->scratch_bytes(), 64), time_));
+  const uint64_t numbers = 2 * sizeof(int32_t) * static_cast<uint64_t>(call.operands[0].elements);
+  const uint64_t scratch = target_.sort_kernels ? numbers : make_routine(call)->scratch_bytes();
+  d.ranges.push_back(buffers_.add(std::max<uint64_t>(scratch, 64), time_));
   for (ValueId v : n.operands) plan_->traffic_bytes += bytes_of(v);
   for (ValueId v : n.results) plan_->traffic_bytes += bytes_of(v);
   d.step.call = static_cast<uint32_t>(plan_->routines.size());

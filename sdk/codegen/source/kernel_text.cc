@@ -964,7 +964,7 @@ std::vector<Val> KernelWriter::scan_step(const Scan& s, const std::vector<Accumu
 void write_comparator(Unit& unit, const ScalarBody& body, const std::vector<uint32_t>& types, const std::string& name) {
   Function f(unit);
   KernelWriter(f, Kernel()).compare(body, types);
-  unit.add(f.print("static uint8_t " + name + "(char *const *buffers, int64_t i, int64_t j)"));
+  unit.add(f.print("static uint8_t " + name + "(" + unit.places("*buffers") + ", int64_t i, int64_t j)"));
 }
 
 std::string comment(std::string text) {

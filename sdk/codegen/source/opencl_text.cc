@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/source/opencl_text.h"
 
+#include <collet/types.h>
+
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <string_view>
 
 #include "sdk/codegen/source/kernel_text.h"
 #include "sdk/codegen/source/matmul_text.h"
@@ -67,6 +71,50 @@ void write_parts(Unit& unit, const std::string& name, const KernelCall& call, co
   unit.add(f.print(head));
 }
 
+/// The body of a kernel that sorts rows; each group sorts some. Numbers of elements are merged from one array to another: by each work-item
+/// some pairs of runs or, where there are fewer pairs than work-items, by finding the place of each element in the other run of its pair.
+/// Equal elements keep their order.
+constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = get_local_size(0);
+  for (int64_t row = get_group_id(0); row < $ROWS; row += get_num_groups(0)) {
+    const int64_t first = row / $BELOW * ($BELOW * $LENGTH) + row % $BELOW;
+    __global int32_t *from = (__global int32_t *)$SCRATCH + row * $LENGTH, *to = from + (int64_t)$ROWS * $LENGTH;
+    for (int64_t i = own; i < $LENGTH; i += items) from[i] = (int32_t)i;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (int64_t width = 1; width < $LENGTH; width *= 2) {
+      if (2 * width * items <= $LENGTH || items == 1) {
+        for (int64_t begin = 2 * width * own; begin < $LENGTH; begin += 2 * width * items) {
+          const int64_t middle = min(begin + width, (int64_t)$LENGTH), end = min(begin + 2 * width, (int64_t)$LENGTH);
+          int64_t i = begin, j = middle;
+          for (int64_t at = begin; at < end; ++at) {
+            const bool is_right = i == middle || (j < end && $COMPARE(places, first + from[j] * $BELOW, first + from[i] * $BELOW));
+            to[at] = is_right ? from[j] : from[i];
+            i += !is_right;
+            j += is_right;
+          }
+        }
+      } else {
+        for (int64_t i = own; i < $LENGTH; i += items) {
+          const int64_t begin = i / (2 * width) * (2 * width), middle = min(begin + width, (int64_t)$LENGTH);
+          const bool is_left = i < middle;
+          const int64_t other = is_left ? middle : begin;
+          int64_t low = other, high = is_left ? min(begin + 2 * width, (int64_t)$LENGTH) : middle;
+          while (low < high) {
+            const int64_t between = (low + high) / 2;
+            const int64_t x = first + from[between] * $BELOW, y = first + from[i] * $BELOW;
+            const bool comes_before = is_left ? $COMPARE(places, x, y) : !$COMPARE(places, y, x);
+            low = comes_before ? between + 1 : low;
+            high = comes_before ? high : between;
+          }
+          to[i - (is_left ? 0 : width) + (low - other)] = from[i];
+        }
+      }
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      __global int32_t *const sorted = to;
+      to = from;
+      from = sorted;
+    }
+)";
+
 /// Writes the kernels that the steps of a plan start, and lets the steps start them.
 class ProgramWriter {
  public:
@@ -77,12 +125,15 @@ class ProgramWriter {
     // Parts of kernels, which kernels, products and blocks of rows call.
     for (const FunctionSource& s : program_.sources) {
       if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name, s.ops);
+      if (const auto* const order = std::get_if<Comparator>(&s.body))
+        write_comparator(unit_, order->body, order->types, s.name);
     }
     for (size_t i = 0; i < plan_.matmuls.size(); ++i)
       write_matmul(unit_, plan_.matmuls[i], program_.sources, product_name(static_cast<uint32_t>(i)));
     StepList all = std::move(plan_.steps);
     plan_.steps = steps(all);
     plan_.functions = std::move(names_);
+    plan_.routines.clear();
     out = unit_.text();
     return status_;
   }
@@ -123,6 +174,8 @@ class ProgramWriter {
         return product(step, out);
       case StepKind::kBlocks:
         return blocks(step, out);
+      case StepKind::kRoutine:
+        return sort(step, out);
       default: {
         Step copy = step;
         for (StepList& children : copy.children) children = steps(children);
@@ -213,6 +266,63 @@ class ProgramWriter {
     unit_.add(f.print(head_of(name, arrays.count, 1)));
     made.kernel.function = add(name);
     out.push_back(std::move(made));
+  }
+
+  /// Sorts rows by merging: see kSort.
+  void sort(const Step& step, StepList& out) {
+    const RoutineCall& call = plan_.routines[step.call];
+    const std::vector<int64_t>& dims = call.operands[0].dims;
+    const auto dimension = static_cast<size_t>(call.numbers[0]);
+    int64_t rows = 1, below = 1;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (d != dimension) rows *= dims[d];
+      if (d > dimension) below *= dims[d];
+    }
+    const int64_t length = dims[dimension];
+    if (rows == 0 || length == 0) return;
+    constexpr int64_t kGroupsOfProcessor = 32;
+    constexpr double kNsOfStep = 5;  // for an element in one round of merges
+    const double ns =
+        kNsOfStep * static_cast<double>(rows * length * (std::bit_width(static_cast<uint64_t>(length)) - 1));
+    const int64_t threads = ns > target_.awake_ns ? kPartsOfThread * target_.threads : 1;
+    const int64_t most = target_.has_grid() ? kGroupsOfProcessor * target_.grid.processors : threads;
+    Step made = as_kernel(step, std::min(rows, most));
+    if (target_.has_grid()) {
+      const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
+      made.kernel.block_threads =
+          static_cast<uint32_t>(std::clamp<int64_t>(wanted, target_.grid.warp, target_.grid.block_threads));
+    }
+    const std::string name = unique("sort"), compare = program_.sources[call.compare].name;
+    const Arrays arrays = by_slot(made, program_.sources[call.compare].ops);
+    const std::vector<std::pair<const char*, std::string>> names = {
+        {"$ROWS", text(rows)},
+        {"$LENGTH", text(length)},
+        {"$BELOW", text(below)},
+        {"$COMPARE", compare},
+        {"$SCRATCH", arrays.addresses[2 * call.operands.size()]}};
+    std::string body = kSort;
+    for (const auto& [from, to] : names) {
+      for (size_t at = body.find(from); at != std::string::npos; at = body.find(from, at + to.size()))
+        body.replace(at, std::string_view(from).size(), to);
+    }
+    std::string all, moves;
+    for (size_t i = 0; i < call.operands.size(); ++i) {
+      all += (i == 0 ? "" : ", ") + arrays.addresses[i];
+      const std::string type = moved_type(collet_type_bytes(call.operands[i].element));
+      moves += "    for (int64_t i = own; i < " + text(length) + "; i += items)\n      ((__global " + type + " *)" +
+               arrays.addresses[call.operands.size() + i] + ")[first + i * " + text(below) + "] = ((__global const " +
+               type + " *)" + arrays.addresses[i] + ")[first + from[i] * " + text(below) + "];\n";
+    }
+    unit_.add(source::comment(program_.sources[call.compare].ops) +
+              head_of(name, arrays.count, made.kernel.block_threads) + " {\n  __global char *const places[] = {" + all +
+              "};\n" + body + moves + "  }\n}\n");
+    made.kernel.function = add(name);
+    out.push_back(std::move(made));
+  }
+
+  /// Returns a type of elements of so many bytes, for copies.
+  static std::string moved_type(size_t bytes) {
+    return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "ulong2";
   }
 
   static Step as_kernel(const Step& step, int64_t workers) {

@@ -62,7 +62,7 @@ enum class CodeForm {
   /// kernels, copies, loops and branches, and values of the host for a grid; KernelCall::blocks is the number of groups, and
   /// block_threads the number of work-items in each. A kernel has two parameters for each of its places, `__global char *`, the memory,
   /// and `long`, the offset in bytes. The program is right for compilers that do not reorder operations on floats, and whose divisions and
-  /// roots of float are rounded correctly. The target has no `routines`.
+  /// roots of float are rounded correctly. The target has no `routines`; with `sort_kernels`, sorts are kernels.
   kOpenCl
 };
 

@@ -218,12 +218,13 @@ inline void set_source(kernel::Backend* backend, const Target& target, const Sou
 }
 
 /// The same for programs of OpenCL C and devices that are all GridDevices: see CodeForm::kOpenCl, which says what targets there are.
-/// GridDevice::load_module gets the bytes that `compiler` made of the text. No op is a routine of this library: the SDK expands sorts, FFT,
-/// random bits and factorizations to ops that are kernels.
+/// GridDevice::load_module gets the bytes that `compiler` made of the text. Sorts are kernels; the SDK expands FFT, random
+/// bits and factorizations to ops that are.
 inline void set_grid_source(kernel::Backend* backend, Target target, const SourceCompiler& compiler,
                             const CompileOptions& options = {}) {
   target.routines = false;
   target.kernel_arrays = kMostOpenClArrays;
+  target.sort_kernels = true;
   backend->fingerprint += ";" + compiler.command + ";" + compiler.version;
   detail::describe_generator(backend, target);
   detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {

@@ -46,8 +46,7 @@ struct GridLimits {
   /// itself: NVIDIA's compute capability 9.0 has both (wgmma, cp.async.bulk.tensor).
   bool warpgroups = false;
   /// Whether no more is known of the machine than these limits: a group of threads shares memory, and waits for each other, and that is
-  /// all. Then sorts and grouped updates are not kernels, devices do not exchange arrays, and there are no matrix instructions. See
-  /// grid_machine.
+  /// all. Then grouped updates are not kernels, devices do not exchange arrays, and there are no matrix instructions. See grid_machine.
   bool neutral = false;
   int processors = 100;                     ///< number of processors, each of which runs several blocks at a time
   int processor_threads = 2048;             ///< threads that one processor runs at a time
@@ -89,6 +88,8 @@ struct Target {
   bool int8_dot = false;
   /// Most arrays that a kernel can have as parameters; 0 if there is no limit, or that of PTX.
   int kernel_arrays = 0;
+  /// Whether sorts are kernels that are written with the program, although other ops of RoutineCall are not: see CodeForm::kOpenCl.
+  bool sort_kernels = false;
   bool routines = true;                     ///< whether the program that runs the launch plan implements RoutineCall
   int threads = 1;                          ///< number of threads that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes of one core's first-level cache
