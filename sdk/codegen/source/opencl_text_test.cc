@@ -167,15 +167,15 @@ INSTANTIATE_TEST_SUITE_P(Machines, OpenClText, ::testing::Values("threads", "gri
                          [](const auto& test) { return test.param; });
 
 TEST_P(OpenClText, ExactOpsOfAnyBits_GiveTheBitsOfTheEvaluator) {
-  compare_opencl(some(exact_op_cases(), 61), machine(GetParam()));
+  compare_opencl(some(exact_op_cases(), 121), machine(GetParam()));
 }
 
 TEST_P(OpenClText, ElementaryFunctions_AreNearTheEvaluator) {
-  compare_opencl(some(function_cases(), 41), machine(GetParam()));
+  compare_opencl(some(function_cases(), 83), machine(GetParam()));
 }
 
 TEST_P(OpenClText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
-  compare_opencl(some(file_cases(), 6), machine(GetParam()));
+  compare_opencl(some(file_cases(), 8), machine(GetParam()));
 }
 
 TEST_P(OpenClText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
@@ -187,7 +187,7 @@ TEST_P(OpenClText, RandomKernels_LeaveWhatTheEvaluatorDoes) {
     if (i % 3 != 0 && GetParam() == "threads") choose_lanes(kernel, machine("threads"));
     cases.push_back({"random " + std::to_string(i), std::move(kernel), Fill::kSmall, {}});
   }
-  compare_opencl(some(cases, 20), machine(GetParam()));
+  compare_opencl(some(cases, 30), machine(GetParam()));
 }
 
 /// Rows and products that the work-items of a group share.
