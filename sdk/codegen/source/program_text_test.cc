@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -241,6 +242,28 @@ TEST(ProgramText, InOpenClOfASoftmax_IsThatOfItsFileForThreadsAndForAGrid) {
     EXPECT_EQ(program.plan.functions, std::vector<std::string>{"kernel0"});
     EXPECT_EQ(program.plan.steps[0].kernel.block_threads, grid ? 32U : 1U);
   }
+}
+
+/// A driver has a name of its own for the text.
+TEST(SourceCompilers, OfADriverThatFails_NameTheOpsOfTheKernel) {
+  CompileOptions options;
+  options.form = CodeForm::kOpenCl;
+  ProgramBuilder builder;
+  add_softmax(builder);
+  CompiledProgram program;
+  ASSERT_TRUE(compile_source(builder.finish(), grid_machine(8, 32768), options, program).ok());
+  const std::string before = program.object.substr(0, program.object.find("get_local_id"));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  SourceCompiler driver;
+  driver.compile = [line](const std::string&) -> std::string {
+    throw std::runtime_error("log: <kernel>:" + std::to_string(line) + ":3: error: unknown word");
+  };
+  std::shared_ptr<const std::string> code;
+  std::string messages;
+  const Status status = CompilerCache(driver).compile(program.object, code, messages);
+  EXPECT_EQ(status.code(), COLLET_INTERNAL);
+  EXPECT_THAT(status.message(), HasSubstr("in kernel0, which computes reduce, broadcast, subtract"));
+  EXPECT_THAT(status.message(), HasSubstr("unknown word"));
 }
 
 TEST(ProgramText, InOpenCl_IsRefusedForOtherGridsAndForRoutines) {
