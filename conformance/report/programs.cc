@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "conformance/report/report.h"
+#include "conformance/runner/program_tasks.h"
 
 namespace collet::conformance {
 namespace {
 
 bool is_whole(const CaseResult& one) {
-  return one.name.starts_with("program/");
+  return one.name.starts_with(kWholeProgram);
 }
 
 // The cases of one kind of op and element type.
@@ -78,8 +79,9 @@ std::string programs_text(const ConformReport& report) {
   std::string out;
   for (const std::string& note : report.programs) {
     const std::string name = note.substr(0, note.find(": "));
-    const auto found = std::find_if(report.cases.begin(), report.cases.end(),
-                                    [&](const CaseResult& one) { return one.name == "program/" + name; });
+    const auto found = std::find_if(report.cases.begin(), report.cases.end(), [&](const CaseResult& one) {
+      return one.name == std::string(kWholeProgram) + name;
+    });
     out += fmt::format("{}\n", note);
     if (found == report.cases.end()) continue;
     out += fmt::format("  as a whole: {}{}{}, {} ops on the device, {} on the fallback\n", outcome_name(found->outcome),

@@ -11,7 +11,6 @@
 #include <iterator>
 #include <unordered_map>
 
-#include "conformance/cases/op_case.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/exports.h"
 #include "conformance/runner/case_file.h"
@@ -20,13 +19,13 @@
 #include "conformance/runner/profiles.h"
 #include "conformance/runner/program_case.h"
 #include "conformance/runner/program_files.h"
+#include "conformance/runner/program_tasks.h"
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/soak.h"
 #include "conformance/runner/workers.h"
 #include "hlo/base/files.h"
 #include "hlo/base/sha256.h"
-#include "hlo/text/parser.h"
 
 namespace collet::conformance {
 namespace {
@@ -63,9 +62,8 @@ bool is_contract(std::string_view name) {
 }
 
 // True for the cases of whole programs.
-constexpr std::string_view kWhole = "program/";
 bool is_whole(std::string_view name) {
-  return name.starts_with(kWhole);
+  return name.starts_with(kWholeProgram);
 }
 
 double number(const Fields& fields, std::string_view key) {
@@ -575,7 +573,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
         // A program that cannot be offered is run as a whole, so that the report says why.
         if (task.kind != TaskResult::Kind::Replied)
           offered[i].cases = {
-              {.name = fmt::format("{}{}", kWhole, files[i].name), .op = Op::CALL, .program = files[i].path}};
+              {.name = fmt::format("{}{}", kWholeProgram, files[i].name), .op = Op::CALL, .program = files[i].path}};
         if (options.progress) options.progress(++done, files.size(), files[i].name);
       }));
   COLLET_TRY(status);
@@ -591,48 +589,6 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
   }
   if (out.cases.empty()) return invalid_argument("the programs have no ops for a device");
   return out;
-}
-
-// Returns which ops of a wrong group are wrong alone, with inputs of their own.
-static std::string blame_in_group(const Case& one, const Session& session, uint64_t seed) {
-  constexpr size_t kMostNamed = 3;
-  const auto module = hlo::parse_module(one.text, one.name);
-  if (!module.ok()) return {};
-  const hlo::Instruction& root = (**module)[(*module)->entry_computation().root];
-  if (root.called.empty()) return {};
-  std::string names;
-  size_t named = 0, ran = 0;
-  for (const hlo::InstrId id : (**module)[root.called[0]].order) {
-    const hlo::Instruction& instr = (**module)[id];
-    if (hlo::op_info(instr.op).op_class == hlo::OpClass::EXECUTOR) continue;
-    for (const Case& alone : cases_of_op(**module, id, "group").cases) {
-      const Fields fields = run_case(alone, session, seed);
-      ++ran;
-      if (find_field(fields, "status") != "fail") continue;
-      names += fmt::format("{}{} '{}'", named ? ", " : "", hlo::op_info(instr.op).text, instr.name);
-      ++named;
-      break;
-    }
-    if (named == kMostNamed) break;
-  }
-  if (named > 0) return "; alone are wrong, too: " + names;
-  return ran > 0 ? "; each of its ops alone is right" : "";
-}
-
-// Answers a task that asks for the cases of a program: the field `cases` is a file of them, `note` describes the program.
-static Fields offer_cases(std::string_view task, const Session& session) {
-  const Fields asked = decode_fields(task);
-  const std::string path(find_field(asked, "path")), name(find_field(asked, "name"));
-  const Expected<std::string> bytes = read_file(path, uint64_t{4} << 30);
-  if (bytes.ok() && is_case_file(*bytes)) return {{"cases", *bytes}, {"note", "cases of an earlier run"}};
-  std::vector<Case> cases = {{.name = fmt::format("{}{}", kWhole, name), .op = Op::CALL, .program = path}};
-  const Expected<OfferedProgram> offered = offer_program(session, path);
-  if (!offered.ok()) return {{"cases", case_file_text(cases)}, {"note", offered.status().to_string()}};
-  ProgramOps ops = ops_of_program(*offered->module, name);
-  std::string note = fmt::format("{} ops, {} cases", ops.ops, ops.cases.size() + 1);
-  for (const std::string& line : ops.left_out) note += "; no case for " + line;
-  std::move(ops.cases.begin(), ops.cases.end(), std::back_inserter(cases));
-  return {{"cases", case_file_text(cases)}, {"note", note}};
 }
 
 int serve_conformance(const ConformOptions& options) {
