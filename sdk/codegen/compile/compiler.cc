@@ -384,8 +384,9 @@ void Compiler::routine(const Node& n, Drafts& drafts) {
     d.ranges.push_back(read(n.operands[i]));
   }
   for (ValueId v : n.results) d.ranges.push_back(write(v));
-  const uint64_t numbers = 2 * sizeof(int32_t) * static_cast<uint64_t>(call.operands[0].elements);
-  const uint64_t scratch = target_.sort_kernels ? numbers : make_routine(call)->scratch_bytes();
+  // A sort as a kernel keeps the places of its elements twice; other routines need not have operands.
+  const uint64_t scratch = target_.sort_kernels ? 2 * sizeof(int32_t) * static_cast<uint64_t>(call.operands[0].elements)
+                                                : make_routine(call)->scratch_bytes();
   d.ranges.push_back(buffers_.add(std::max<uint64_t>(scratch, 64), time_));
   for (ValueId v : n.operands) plan_->traffic_bytes += bytes_of(v);
   for (ValueId v : n.results) plan_->traffic_bytes += bytes_of(v);
