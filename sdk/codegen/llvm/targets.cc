@@ -78,6 +78,14 @@ double clock_per_ns() {
   return file >> khz && khz > 0 ? khz / 1e6 : 2.5;
 }
 
+/// True if products of bf16 are faster by the instruction for two of them than by f32 after a conversion. Intel's processors
+/// start it half as often as an f32 multiply-add, and the test for denormals comes on top: a product of 1024 x 1024 x 1024 took
+/// 27 ms by it and 14 ms without on a Xeon of 2023 (sapphirerapids).
+bool has_fast_bf16_dot(const std::string& cpu, bool has_instruction) {
+  const bool is_of_intel = cpu == "cooperlake" || cpu.ends_with("rapids") || cpu.ends_with("rapids-d");
+  return has_instruction && !is_of_intel;
+}
+
 /// Returns the Target that follows from a list of features.
 Target make_target(std::string cpu, std::map<std::string, bool> on) {
   Target target;
@@ -96,7 +104,7 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.vector_registers = wide || target.triple.rfind("x86_64", 0) != 0 ? 32 : 16;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;
-  target.bf16_dot = wide && on["avx512bf16"];
+  target.bf16_dot = has_fast_bf16_dot(target.cpu, wide && on["avx512bf16"]);
   target.int8_dot = wide ? on["avx512vnni"] : target.vector_bits == 256 && on["avxvnni"];
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) target.first_cache = bytes;
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) target.second_cache = bytes;
@@ -255,7 +263,7 @@ Status cross_target(const std::string& name, Target& out) {
     out.masks = out.scales = wide;
     out.fma = wide || has("fma");
     out.half_conversion = wide || has("f16c");
-    out.bf16_dot = wide && has("avx512bf16");
+    out.bf16_dot = has_fast_bf16_dot(cpu, wide && has("avx512bf16"));
     out.int8_dot = wide ? has("avx512vnni") : out.vector_bits == 256 && has("avxvnni");
   } else {
     out.fma = true;
