@@ -75,7 +75,6 @@ Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
 // changed in the evaluator's own runs, `value` and `other`. Where ops magnify errors, a device that is right may be off
 // by as much as these are.
 void allow_noise(double ulps, const Literal& other, Reference& reference) {
-  constexpr double kNoise = 32;
   const Type type = reference.value.type();
   if (!hlo::is_float(type) && !hlo::is_complex(type)) return;
   double most = 0, noise = 0;
@@ -91,7 +90,7 @@ void allow_noise(double ulps, const Literal& other, Reference& reference) {
     }
   }
   const double ulp = ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, most);
-  const double allowed = std::max(ulps * ulp, kNoise * noise);
+  const double allowed = std::max(ulps * ulp, kEvaluatorNoise * noise);
   reference.allowed = Literal::zeros(reference.exact.shape());
   for (int64_t i = 0; i < reference.allowed.element_count(); ++i) reference.allowed.set_double(i, allowed, allowed);
 }

@@ -9,7 +9,8 @@
 
 namespace collet::mutants {
 
-/// Takes the functions of this shared library from now on; null or empty: those of the process. False if it cannot be opened.
+/// Selects the shared library at `path`, from which by_math_library takes functions. Before the first call, and for a null or
+/// empty path, these are the functions of the process. Returns false if the library cannot be opened.
 bool use_math_library(const char* path);
 
 /// Returns op(x, y) by the library's function for f32 or, with `wide`, f64; `y` is ignored by functions of one operand.

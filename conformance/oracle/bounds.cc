@@ -163,6 +163,8 @@ size_t error_bin(bool good, double share) {
   return static_cast<size_t>(std::clamp(kLast + static_cast<int>(std::ceil(std::log2(share))), 1, kLast));
 }
 
+}  // namespace
+
 double largest_magnitude(const Literal& value) {
   double largest = 0;
   for (int64_t i = 0; i < value.element_count(); ++i) {
@@ -172,8 +174,6 @@ double largest_magnitude(const Literal& value) {
   }
   return largest;
 }
-
-}  // namespace
 
 double gamma_of(double n, double u) {
   return n * u < 0.5 ? n * u / (1 - n * u) : kInfinity;

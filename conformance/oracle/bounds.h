@@ -86,6 +86,11 @@ double ulp_error(hlo::Type type, double expected, double got);
 double ulp_at(hlo::Type type, double value);
 /// Returns the largest finite value of a float type.
 double largest_finite(hlo::Type type);
+/// Returns the largest finite magnitude of the elements, of the parts of complex ones; 0 if there is none.
+double largest_magnitude(const hlo::Literal& value);
+/// Where no bound of an error is known, a device may be off by this many times what rounding changes in the evaluator's own
+/// results. The number is chosen, not derived.
+inline constexpr double kEvaluatorNoise = 32;
 /// Returns n u / (1 - n u), a bound on the relative error of n roundings of at most u each. Infinite if n u >= 1, where
 /// there is no bound.
 double gamma_of(double n, double u);

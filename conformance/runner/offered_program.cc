@@ -90,15 +90,16 @@ std::string too_large(const hlo::Module& module, const hlo::Instruction& instr) 
 
 Expected<OfferedProgram> offer_program(const Session& session, const std::string& path) {
   OfferedProgram out;
-  COLLET_ASSIGN(out.bytes, read_file(path, kMostBytes));
-  out.bytes = session.unpacked(std::move(out.bytes));
+  COLLET_ASSIGN(std::string bytes, read_file(path, kMostBytes));
+  bytes = session.unpacked(std::move(bytes));
   COLLET_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
-  const Expected<Program> program = session.compile(out.bytes, {.file = path,
-                                                                .elided = COLLET_ELIDED_COUNTER,
-                                                                .one_participant = true,
-                                                                .dump_to = folder.path(),
-                                                                .ignore_costs = true});
+  Expected<Program> program = session.compile(bytes, {.file = path,
+                                                      .elided = COLLET_ELIDED_COUNTER,
+                                                      .one_participant = true,
+                                                      .dump_to = folder.path(),
+                                                      .ignore_costs = true});
   out.compiled = program.status();
+  if (program.ok()) out.program = *std::move(program);
   const Expected<std::string> text = read_dump(folder.path(), ".offered.hlo");
   if (!text.ok()) return out.compiled.ok() ? text.status() : out.compiled;
   COLLET_ASSIGN(out.module, hlo::parse_module(*text, path));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@
 namespace collet::conformance {
 
 struct OfferedProgram {
-  std::string bytes;                    ///< the program as it was read; of a serialized executable the program in it
   std::unique_ptr<hlo::Module> module;  ///< as it is offered
+  std::optional<Program> program;       ///< compiled; nothing where `compiled` is an error
   /// Why the device and its fallback do not run the program; OK where they do.
   Status compiled;
 };

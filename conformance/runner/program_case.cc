@@ -32,9 +32,9 @@ using hlo::Module;
 using Clock = std::chrono::steady_clock;
 using Literals = std::vector<Literal>;
 
-// Results of a right device may differ from the evaluator's in f64 by so many times what the evaluator's own, in the
-// program's types, differ, or by so many units in the last place of the largest magnitude.
-constexpr double kNoise = 32, kLeastUlps = 256;
+// Results of a right device may differ from the evaluator's in f64 by so many units in the last place of the largest
+// magnitude, or by kEvaluatorNoise times what the evaluator's own results in the program's types do.
+constexpr double kLeastUlps = 256;
 // The share of integers that may differ where rounding errors decide them.
 constexpr double kMostIntegers = 0.02;
 // An op that a program has more often runs so many times.
@@ -45,14 +45,6 @@ constexpr int64_t kMostBytes = int64_t{4} << 30;   // of a value of the evaluato
 constexpr double kMostElements = 2e8;              // of the arguments and results of a program
 constexpr double kMostEvaluation = 20;             // seconds of one run of the evaluator
 constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
-
-double largest(const Literal& value) {
-  double most = 0;
-  for (int64_t i = 0; i < value.element_count(); ++i)
-    for (const double part : {value.as_double(i), value.imaginary(i)})
-      if (std::isfinite(part)) most = std::max(most, std::fabs(part));
-  return most;
-}
 
 // Returns the largest distance of elements; infinite where only one of two is finite. `different`: the number of
 // elements that are not equal.
@@ -90,16 +82,17 @@ Growth compare(const Expectation& expected, const Literal& got) {
   const double choice = distance(expected.plain, expected.other, by_choice);
   if (hlo::is_float(type) || hlo::is_complex(type)) {
     out.error = distance(got, expected.wide, different);
-    out.allowed =
-        std::max(kNoise * std::max(rounding, choice),
-                 kLeastUlps * ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, largest(expected.plain)));
+    out.allowed = std::max(
+        kEvaluatorNoise * std::max(rounding, choice),
+        kLeastUlps * ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, largest_magnitude(expected.plain)));
     out.agrees = out.error <= out.allowed;
     return out;
   }
   distance(got, expected.plain, different);
   const auto count = static_cast<double>(std::max<int64_t>(got.element_count(), 1));
   out.error = static_cast<double>(different) / count;
-  out.allowed = std::max(kMostIntegers, kNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count);
+  out.allowed =
+      std::max(kMostIntegers, kEvaluatorNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count);
   out.agrees = different == 0 || out.error <= out.allowed;
   return out;
 }
@@ -374,10 +367,7 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
   if (!offered.ok()) return of_error(offered.status());
   if (!offered->compiled.ok()) return of_error(offered->compiled);
   const Module& module = *offered->module;
-  const Expected<Program> program = session.compile(
-      offered->bytes,
-      {.file = one.program, .elided = COLLET_ELIDED_COUNTER, .one_participant = true, .ignore_costs = true});
-  if (!program.ok()) return of_error(program.status());
+  const Program* program = &*offered->program;
   double elements = 0;
   for (const std::vector<hlo::Shape>* shapes : {&program->arguments(), &program->results()})
     for (const hlo::Shape& shape : *shapes)

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "hlo/eval/evaluator.h"
-#include "hlo/testing/equivalence.h"
 #include "hlo/testing/random_module.h"
 #include "hlo/text/parser.h"
 #include "hlo/verify/verify.h"
@@ -17,8 +16,6 @@ namespace {
 using hlo::Literal;
 
 constexpr std::string_view kStart = "random/program/seed_";
-// The random programs are well conditioned, so other implementations of functions and sums do not differ by more than this.
-constexpr hlo::testing::Tolerance kTolerance = {1e-9, 1e-4};
 
 Fields with_status(std::string_view status, std::string detail) {
   return {{"status", std::string(status)}, {"detail", std::move(detail)}};
@@ -40,17 +37,21 @@ Expected<Expectation> evaluate(const std::string& text) {
 
 }  // namespace
 
+std::optional<uint64_t> seed_after(std::string_view start, std::string_view name) {
+  if (!name.starts_with(start)) return std::nullopt;
+  name.remove_prefix(start.size());
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), seed);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return seed;
+}
+
 std::string random_case_name(uint64_t seed) {
   return fmt::format("{}{}", kStart, seed);
 }
 
 std::optional<uint64_t> random_case_seed(std::string_view name) {
-  if (!name.starts_with(kStart)) return std::nullopt;
-  name.remove_prefix(kStart.size());
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), seed);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return seed;
+  return seed_after(kStart, name);
 }
 
 std::string random_case_text(uint64_t seed) {
@@ -76,7 +77,7 @@ Fields run_random_case(uint64_t seed, const Session& session) {
   if (!got.ok()) return of_error(got.status());
   if (got->size() != expected->outputs.size()) return with_status("fail", "another number of results");
   for (size_t i = 0; i < got->size(); ++i) {
-    const std::string difference = hlo::testing::difference(expected->outputs[i], (*got)[i], kTolerance);
+    const std::string difference = hlo::testing::difference(expected->outputs[i], (*got)[i], kRandomTolerance);
     if (!difference.empty()) return with_status("fail", fmt::format("result {}: {}", i, difference));
   }
   Fields fields = with_status("pass", {});

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -31,12 +30,11 @@ constexpr int kSteps = 60;            // of a round
 constexpr size_t kMostPrograms = 12;  // that a round keeps at a time
 constexpr size_t kMostBuffers = 24;
 constexpr int64_t kMostElements = 1 << 18;  // of a buffer that is kept
-// As for random programs.
-constexpr hlo::testing::Tolerance kTolerance = {1e-9, 1e-4};
 // What may grow while caches fill: the first rounds do not count, and neither does this much in all later ones.
 constexpr size_t kWarmUp = 4;
 constexpr double kMostGrowth = 16 << 20;  // bytes
-// Growth that does not slow down is found earlier: by so much a round, in each third of the later rounds.
+// A backend also fails if memory grows by this much a round from the first to the second and from the second to the last
+// third of the rounds that count.
 constexpr double kSteadyGrowth = 48 << 10;  // bytes
 
 struct Sample {
@@ -146,7 +144,7 @@ class Round {
     if (!got.ok()) return kept.name + ": " + got.status().to_string();
     if (got->size() != kept.outputs.size()) return kept.name + ": another number of results";
     for (size_t i = 0; i < got->size(); ++i) {
-      const std::string difference = hlo::testing::difference(kept.outputs[i], (*got)[i], kTolerance);
+      const std::string difference = hlo::testing::difference(kept.outputs[i], (*got)[i], kRandomTolerance);
       if (!difference.empty()) return fmt::format("{}: result {}: {}", kept.name, i, difference);
     }
     return {};
@@ -251,12 +249,7 @@ std::string soak_case_name(uint64_t seed) {
 }
 
 std::optional<uint64_t> soak_case_seed(std::string_view name) {
-  if (!name.starts_with(kStart)) return std::nullopt;
-  name.remove_prefix(kStart.size());
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), seed);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return seed;
+  return seed_after(kStart, name);
 }
 
 Fields run_soak(uint64_t seed, const BackendChoice& backend, double seconds) {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -167,32 +165,8 @@ int run_corpus(const Options& options) {
       [&] { return suite::corpus_text(*result, options.most_failures); }, result->passed());
 }
 
-// A file that is removed at the end.
-class TemporaryFile {
- public:
-  TemporaryFile() = default;
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  // Makes the file, which nobody else can read.
-  Status write(std::string_view text) {
-    std::error_code error;
-    path_ = (std::filesystem::temp_directory_path(error) / "collet_cases_XXXXXX").string();
-    const int file = error ? -1 : ::mkstemp(path_.data());
-    if (file < 0) return Status(Code::Unavailable, "cannot make a temporary file");
-    ::close(file);
-    return collet::write_file(path_, text);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// Makes the cases of the programs of --from, and hands them to the workers by `file`.
-Status take_programs(const Options& options, suite::ConformOptions& run, TemporaryFile& file,
+// Makes the cases of the programs of --from, and hands them to the workers in a file in `folder`.
+Status take_programs(const Options& options, suite::ConformOptions& run, const TemporaryFolder& folder,
                      std::vector<std::string>& notes) {
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "programs");
@@ -206,9 +180,8 @@ Status take_programs(const Options& options, suite::ConformOptions& run, Tempora
     std::erase_if(ops, [](const suite::Case& one) { return !one.program.empty(); });
     COLLET_TRY(write_file(options.save_cases, suite::case_file_text(ops)));
   }
-  COLLET_TRY(file.write(suite::case_file_text(run.cases)));
-  run.case_file = file.path();
-  return ok_status();
+  run.case_file = folder.path() + "/cases";
+  return write_file(run.case_file, suite::case_file_text(run.cases));
 }
 
 int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
@@ -232,10 +205,10 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
   if (const Status status = check_profiles(options); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
-  TemporaryFile case_file;
+  const TemporaryFolder folder;  // of the file of cases
   std::vector<std::string> notes;
   if (!options.from.empty()) {
-    const Status status = take_programs(options, run, case_file, notes);
+    const Status status = take_programs(options, run, folder, notes);
     const bool is_usage = status.code() == Code::InvalidArgument || status.code() == Code::NotFound;
     if (!status.ok()) return is_usage ? report(kUsage, status.message()) : report(status);
   }
