@@ -343,8 +343,44 @@ class ComplexTest : public ::testing::TestWithParam<const char*> {
     }
   }
 
+  /// Compares e^x of real numbers as complex ones with the real function, bit by bit.
+  template <typename T>
+  void check_real_exponentials() {
+    const uint32_t complex = sizeof(T) == 4 ? COLLET_TYPE_C64 : COLLET_TYPE_C128;
+    const uint32_t real = sizeof(T) == 4 ? COLLET_TYPE_F32 : COLLET_TYPE_F64;
+    const int lanes = jit_->target().vector_bits / 8 / static_cast<int>(sizeof(T));
+    const auto emit = [&](llvm::Module& m) {
+      emit_test_loop(m, jit_->target(), 4, lanes, [&](Ir& ir, llvm::Function& f, llvm::Value* i) {
+        auto& b = ir.b;
+        llvm::Type* t = ir.scalar(real);
+        const llvm::Align align(sizeof(T));
+        auto at = [&](unsigned k) { return b.CreateGEP(t, f.getArg(k), i); };
+        auto load = [&](unsigned k) { return b.CreateAlignedLoad(ir.wide(t, lanes), at(k), align); };
+        const Val z{load(0), load(1)};
+        const Val x{load(0)};
+        b.CreateAlignedStore(emit_scalar(ir, {COLLET_OP_EXPONENTIAL, complex, {&complex, 1}, {&z, 1}}).v, at(2), align);
+        b.CreateAlignedStore(emit_scalar(ir, {COLLET_OP_EXPONENTIAL, real, {&real, 1}, {&x, 1}}).v, at(3), align);
+      });
+    };
+    std::unique_ptr<LoadedCode> code;
+    ASSERT_TRUE(jit_->compile({emit}, false, code).ok());
+    std::vector<T> re{static_cast<T>(-0.69314718055994531)};
+    while (re.size() < 1024) re.push_back(static_cast<T>(re.size()) / 8 - 64);
+    const std::vector<T> im(re.size());
+    std::vector<T> as_complex(re.size());
+    std::vector<T> as_real(re.size());
+    reinterpret_cast<Loop>(code->find("loop"))(re.data(), im.data(), as_complex.data(), as_real.data(),
+                                               static_cast<int64_t>(re.size()));
+    EXPECT_EQ(as_complex, as_real);
+  }
+
   std::unique_ptr<Jit> jit_;
 };
+
+TEST_P(ComplexTest, ExponentialsOfRealNumbers_AreThoseOfTheRealFunction) {
+  check_real_exponentials<float>();
+  check_real_exponentials<double>();
+}
 
 TEST_P(ComplexTest, StaysWithinItsBoundsNearZerosAndPoles) {
   for (const Case& c : cases()) {

@@ -136,13 +136,16 @@ namespace detail {
 /** Returns e^z, given sine and cosine of the imaginary part. */
 template <class V>
 Complex<V> turned_exponential(Complex<V> z, SineAndCosine<V> turn) {
-  // Multiplies by e^(x / 2) twice, because e^x may overflow although the product does not.
-  const V e = compute(Function::kExp, z.re * 0.5);
+  // Far from 0, multiplies by e^(x / 2) twice, because e^x may overflow although the product does not. Elsewhere one
+  // multiplication rounds less, so that e^x is that of the real function where the angle is 0.
+  const auto is_far = magnitude(z.re) > 64;
+  const V e = compute(Function::kExp, select(is_far, z.re * 0.5, z.re));
+  const V again = select(is_far, e, z.re.like(1));
   const auto aimless = !detail::is_finite(z.im);
   const auto down = aimless && z.re == -kInfinity;
-  V re = (e * turn.cosine) * e;
+  V re = (e * turn.cosine) * again;
   re = select_number(aimless && z.re == kInfinity, kInfinity, re);
-  const V im = select(z.im == 0, z.im, (e * turn.sine) * e);
+  const V im = select(z.im == 0, z.im, (e * turn.sine) * again);
   return {select_number(down, 0, re), select(down, with_sign_of(z.re.like(0), z.im), im)};
 }
 
