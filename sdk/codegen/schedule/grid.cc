@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 
 namespace collet::codegen {
 namespace {

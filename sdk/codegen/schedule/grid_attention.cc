@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/kernel/loop_sets.h"
+#include "sdk/codegen/kernel/contraction.h"
 #include "sdk/codegen/kernel/used_range.h"
-#include "sdk/codegen/schedule/grid_loops.h"
 
 namespace collet::codegen {
 namespace {

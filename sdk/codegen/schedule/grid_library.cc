@@ -4,9 +4,10 @@
 #include <bit>
 #include <vector>
 
+#include "sdk/codegen/kernel/contraction.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/convolution.h"
-#include "sdk/codegen/schedule/grid_loops.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 
 namespace collet::codegen {
@@ -44,48 +45,27 @@ LibraryMatrix matrix_of(uint32_t type, const Index& index, int batch, int row, i
   return {type, index.constant, distance(batch), distance(row), distance(column)};
 }
 
-/// Returns `e` if it is an unconditional load; else null.
-const Expr* plain_load(const Kernel& kernel, ExprId e) {
-  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
-  return expr.op == ExprOp::kLoad && expr.mask == kNoExpr && expr.index.terms.empty() ? &expr : nullptr;
-}
-
-/// True if the initial value of the sum is zero.
-bool begins_with_zero(const Kernel& kernel, const Reduction& r) {
-  if (r.inits[0] == kNoExpr) return true;
-  const Expr& init = kernel.exprs[static_cast<size_t>(r.inits[0])];
-  return init.op == ExprOp::kConstant && init.bits[0] == 0 && init.bits[1] == 0;
-}
-
 }  // namespace
 
 bool match_product(const Kernel& original, ProductMatch& out) {
-  if (!summed_product(original) || original.stores.size() != 1 || original.loops.size() > 64) return false;
+  if (!find_contraction(original) || original.stores.size() != 1) return false;
   Kernel kernel = original;
   collapse_loops(kernel);
-  const Reduction& r = kernel.reductions[0];
-  if (!begins_with_zero(kernel, r)) return false;
-  const uint32_t sum_type = r.types[0];
-  const Expr& multiply = *summed_product(kernel);
-  const Expr* a = plain_load(kernel, before_conversion(kernel, multiply.args[0], sum_type));
-  const Expr* b = plain_load(kernel, before_conversion(kernel, multiply.args[1], sum_type));
+  const Contraction found = *find_contraction(kernel);
+  if (!found.from_zero || !stores_sum(kernel)) return false;
+  const uint32_t sum_type = found.type();
+  const Expr* a = plain_load(kernel, before_conversion(kernel, found.a, sum_type));
+  const Expr* b = plain_load(kernel, before_conversion(kernel, found.b, sum_type));
   if (!a || !b) return false;
   const Store& store = kernel.stores[0];
-  if (store.mask != kNoExpr || !store.index.terms.empty() || store.buffer == a->buffer || store.buffer == b->buffer)
-    return false;
-  const Expr* result = &kernel.exprs[static_cast<size_t>(store.value)];
-  const uint32_t result_type = result->type;
-  if (result->op == ExprOp::kOp && result->opcode == COLLET_OP_CONVERT)
-    result = &kernel.exprs[static_cast<size_t>(result->args[0])];
-  if (result->op != ExprOp::kReduced || result->type != sum_type) return false;
+  if (store.buffer == a->buffer || store.buffer == b->buffer) return false;
 
-  const uint64_t outer = outer_loops(kernel), inner = inner_loops(kernel);
-  const uint64_t of_a = loops_of(kernel, a->index), of_b = loops_of(kernel, b->index);
   ProductLoops loops;
-  const bool is_product = loops_of(kernel, store.index) == outer && (of_a & of_b & inner) == inner &&
-                          (outer & ~(of_a | of_b)) == 0 && only_loop(outer & of_a & ~of_b, loops.rows) &&
-                          only_loop(outer & of_b & ~of_a, loops.columns) &&
-                          only_loop(outer & of_a & of_b, loops.batch) && only_loop(inner, loops.depth);
+  const uint64_t both = found.of_a & found.of_b;
+  const bool is_product = loops_of(kernel, store.index) == outer_loops(kernel) && (both & found.depth) == found.depth &&
+                          (found.batch & ~both) == 0 && only_loop(found.rows, loops.rows) &&
+                          only_loop(found.columns, loops.columns) && only_loop(found.batch, loops.batch) &&
+                          only_loop(found.depth, loops.depth);
   if (!is_product) return false;
   // Libraries write results row by row, so the loop that is contiguous in the result must be the columns.
   if (loops.rows >= 0 && loops.columns >= 0 && store.index.coefficient(static_cast<size_t>(loops.rows)) == 1) {
@@ -100,9 +80,10 @@ bool match_product(const Kernel& original, ProductMatch& out) {
   p.depth = size_of(kernel, loops.depth);
   p.a = matrix_of(a->type, a->index, loops.batch, loops.rows, loops.depth);
   p.b = matrix_of(b->type, b->index, loops.batch, loops.depth, loops.columns);
-  p.c = matrix_of(result_type, store.index, loops.batch, loops.rows, loops.columns);
+  p.c = matrix_of(kernel.exprs[static_cast<size_t>(store.value)].type, store.index, loops.batch, loops.rows,
+                  loops.columns);
   p.sum_type = sum_type;
-  p.tf32 = r.tf32;
+  p.tf32 = found.sum->tf32;
   out.a = a->buffer;
   out.b = b->buffer;
   out.c = store.buffer;

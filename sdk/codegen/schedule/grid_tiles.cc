@@ -5,9 +5,11 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/contraction.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 
 namespace collet::codegen {
 namespace {
@@ -33,13 +35,12 @@ size_t last_loop(uint64_t loops) {
 /// Finds the loops that are rows, columns and depth.
 bool find_product(const Kernel& kernel, TileSchedule& out) {
   constexpr int64_t kLeastDepth = 8;
-  const Expr* const product = summed_product(kernel);
-  if (!product) return false;
-  const uint32_t kind = collet_type_kind(product->type);
+  const std::optional<Contraction> found = find_contraction(kernel);
+  if (!found || found->a == found->b) return false;
+  const uint32_t kind = collet_type_kind(found->type());
   const bool is_number = kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
-  if (!is_number || compute_bytes(product->type) < 4 || is_narrow_float(product->type)) return false;
+  if (!is_number || compute_bytes(found->type()) < 4 || is_narrow_float(found->type())) return false;
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
-  const uint64_t outer = outer_loops(kernel);
   for (const Store& s : kernel.stores) {
     uint64_t d = deps[static_cast<size_t>(s.value)] | term_dependencies(s.index, deps);
     if (s.mask != kNoExpr) d |= deps[static_cast<size_t>(s.mask)];
@@ -47,19 +48,16 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
       if ((d >> l & 1) != 0 || s.index.coefficient(l) != 0) return false;
     }
   }
-  out.a.value = product->args[0];
-  out.b.value = product->args[1];
-  if (out.a.value == out.b.value) return false;
-  const uint64_t of_a = deps[static_cast<size_t>(out.a.value)];
-  const uint64_t of_b = deps[static_cast<size_t>(out.b.value)];
-  out.a.loops = outer & of_a & ~of_b;
-  out.b.loops = outer & of_b & ~of_a;
-  out.batch = outer & ~out.a.loops & ~out.b.loops;
+  out.a.value = found->a;
+  out.b.value = found->b;
+  out.a.loops = found->rows;
+  out.b.loops = found->columns;
+  out.batch = found->batch;
   out.batch_count = points_of(kernel, out.batch);
   out.depth = inner_points(kernel);
   for (TileOperand* o : {&out.a, &out.b}) {
     o->count = points_of(kernel, o->loops);
-    o->depth_loops = inner_loops(kernel);
+    o->depth_loops = found->depth;
     o->depth = out.depth;
     find_direction(kernel, *o);
   }
@@ -67,21 +65,6 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
 }
 
 }  // namespace
-
-const Expr* summed_product(const Kernel& kernel) {
-  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return nullptr;
-  const Reduction& r = kernel.reductions[0];
-  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || r.inputs.size() != 1) return nullptr;
-  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
-  const bool is_product = product.op == ExprOp::kOp && product.opcode == COLLET_OP_MULTIPLY;
-  return is_product && product.type == r.types[0] ? &product : nullptr;
-}
-
-ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type) {
-  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
-  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == sum_type;
-  return converts ? expr.args[0] : e;
-}
 
 uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32) {
   const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;

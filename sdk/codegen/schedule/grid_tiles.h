@@ -98,13 +98,6 @@ struct TileSchedule {
 /// there is none.
 uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32);
 
-/// Returns the product that a kernel sums: its only reduction adds a multiplication in the type of the sum over all
-/// points of the inner loops. Returns null for any other kernel.
-const Expr* summed_product(const Kernel& kernel);
-
-/// Returns the argument if `e` is a conversion to the type of the sum, else `e`.
-ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type);
-
 /// Sets `by_depth` of an operand whose loops are set.
 void find_direction(const Kernel& kernel, TileOperand& o);
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 
 namespace collet::codegen {
 namespace {

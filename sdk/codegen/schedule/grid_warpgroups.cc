@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 
 namespace collet::codegen {
 namespace {

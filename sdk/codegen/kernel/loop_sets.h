@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Functions on sets of a kernel's loops, for schedules of grids.
+/// Functions on sets of a kernel's loops.
 
 #include <algorithm>
 #include <cstddef>
