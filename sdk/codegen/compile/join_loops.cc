@@ -37,6 +37,7 @@ void fit_lanes(Kernel& kernel) {
   scalar.lanes = 1;
   scalar.lane_loop = kernel.loops.size();
   if (!costly && is_tiny(scalar)) {
+    clear_schedule(scalar);
     kernel = std::move(scalar);
     return;
   }

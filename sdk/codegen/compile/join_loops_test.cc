@@ -7,6 +7,8 @@
 #include <set>
 
 #include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/testing/program_builder.h"
 
@@ -108,6 +110,58 @@ TEST(JoinLoops, KernelsOfShortArrays_HaveVectorsOfTheirLength) {
     }
     EXPECT_EQ(widest, c.lanes) << c.size;
   }
+}
+
+/// Writes a loop over arrays of 2 x `columns` and `columns` x 2 elements. Each iteration negates and transposes both.
+void write_transposing_loop(ProgramBuilder& b, int64_t columns) {
+  const Dims wide{2, columns};
+  const Dims high{columns, 2};
+  RegionBuilder& e = b.entry();
+  const std::vector<Handle> state{e.argument(COLLET_TYPE_S32), e.argument(COLLET_TYPE_S32, wide),
+                                  e.argument(COLLET_TYPE_S32, high)};
+  RegionBuilder& condition = b.region();
+  Handle left = condition.argument(COLLET_TYPE_S32);
+  condition.argument(COLLET_TYPE_S32, wide);
+  condition.argument(COLLET_TYPE_S32, high);
+  Handle zero = condition.scalar(COLLET_TYPE_S32, 0);
+  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {left, zero},
+                                  collet_compare_attrs{COLLET_DIRECTION_GT, COLLET_COMPARE_SIGNED})});
+  RegionBuilder& body = b.region();
+  Handle n = body.argument(COLLET_TYPE_S32);
+  Handle x = body.argument(COLLET_TYPE_S32, wide);
+  Handle y = body.argument(COLLET_TYPE_S32, high);
+  const auto turned = [&](Handle from, const Dims& dims) {
+    return body.unary(COLLET_OP_NEGATE, body.op(COLLET_OP_TRANSPOSE, COLLET_TYPE_S32, dims, {from},
+                                                collet_dimensions_attrs{b.list({1, 0})}));
+  };
+  body.results({body.binary(COLLET_OP_SUBTRACT, n, body.scalar(COLLET_TYPE_S32, 1)), turned(y, wide), turned(x, high)});
+  const auto out = e.ops(COLLET_OP_WHILE, state, state, collet_while_attrs{}, {&condition, &body});
+  e.results({out[1], out[2]});
+}
+
+TEST(JoinLoops, SquaresOfFewLanes_AreValidKernels) {
+  bool squares = false;
+  std::string kernels;
+  for (const int64_t columns : {1, 2, 3, 10, 20, 40, 100}) {
+    ProgramBuilder b;
+    write_transposing_loop(b, columns);
+    Target target;
+    target.vector_bits = 512;
+    PlannedProgram program;
+    ASSERT_TRUE(plan_program(b.finish(), target, CompileOptions(), program).ok());
+    join_loops(program);
+    for (const FunctionSource& f : program.sources) {
+      const auto* loop = std::get_if<LoopSource>(&f.body);
+      if (!loop) continue;
+      for (const auto& [id, kernel] : loop->functions) {
+        const Status verified = verify_kernel(kernel);
+        EXPECT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(kernel);
+        kernels += "\n" + print_kernel(kernel);
+        squares = squares || (kernel.lanes == 2 && kernel.loops.back().kind == LoopKind::kTranspose);
+      }
+    }
+  }
+  EXPECT_TRUE(squares) << "no kernel has squares of 2 x 2:" << kernels;
 }
 
 TEST(JoinLoops, OfLongTurnsOrProducts_AreLeft) {

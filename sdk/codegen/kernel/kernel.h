@@ -154,7 +154,7 @@ enum class LoopKind : uint8_t {
   kSerial,      ///< one after the other; in lanes, if it is the kernel's lane_loop
   kUnroll,      ///< an inner loop of which each iteration is emitted by itself
   kInterleave,  ///< `factor` iterations at a time, so that they share loads and fill each other's latency
-  /// `factor` iterations at a time, as many as there are lanes: loads that are contiguous along this loop and not along
+  /// As many iterations at a time as there are lanes: loads that are contiguous along this loop and not along
   /// the lanes are read by rows of such a square, and transposed in registers.
   kTranspose,
 };
@@ -162,7 +162,7 @@ enum class LoopKind : uint8_t {
 struct Loop {
   int64_t size = 0;
   LoopKind kind = LoopKind::kSerial;
-  int factor = 1;  ///< of kInterleave and kTranspose
+  int factor = 1;  ///< of kInterleave
   /// If not 0, the loop in lanes is run in strips of so many iterations. All iterations of the loop inside run for one
   /// strip before the next, and the accumulators of a strip are in memory.
   int64_t strip = 0;

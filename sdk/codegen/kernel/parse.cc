@@ -574,9 +574,10 @@ bool Parser::loops(Kernel& k) {
 bool Parser::how_loop_runs(Loop& l) {
   if (take("unroll")) {
     l.kind = LoopKind::kUnroll;
-  } else if (is("interleave") || is("transpose")) {
-    l.kind = is("interleave") ? LoopKind::kInterleave : LoopKind::kTranspose;
-    advance();
+  } else if (take("transpose")) {
+    l.kind = LoopKind::kTranspose;
+  } else if (take("interleave")) {
+    l.kind = LoopKind::kInterleave;
     if (!count(l.factor, "iterations at a time")) return false;
   }
   return !take("strip") || (integer(l.strip) && (l.strip > 0 || complain(last_, "a strip has at least 1 iteration")));

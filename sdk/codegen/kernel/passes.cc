@@ -17,7 +17,7 @@ KernelPasses::KernelPasses(const Kernel& kernel) : k_(kernel) {
     const Loop& loop = k_.loops[l];
     if (loop.kind != LoopKind::kInterleave && loop.kind != LoopKind::kTranspose) continue;
     (side_unroll_ == 1 ? side_loop_ : row_loop_) = l;
-    (side_unroll_ == 1 ? side_unroll_ : row_unroll_) = loop.factor;
+    (side_unroll_ == 1 ? side_unroll_ : row_unroll_) = loop.kind == LoopKind::kTranspose ? k_.lanes : loop.factor;
   }
   if (!is_transposing()) return;
   for (size_t k = 0; k < k_.exprs.size(); ++k)

@@ -52,7 +52,7 @@ class KernelPasses {
   bool is_straight() const;
 
   // The loops of which several iterations are computed at a time.
-  /// Return the innermost outer loop of kind kInterleave or kTranspose, and its factor; 1 if there is none.
+  /// Return the innermost outer loop of kind kInterleave or kTranspose, and its iterations at a time; 1 if there is none.
   size_t side_loop() const { return side_loop_; }
   int side_unroll() const { return side_unroll_; }
   /// Return the loop of kind kInterleave outside of the side loop, and its factor; 1 if there is none.

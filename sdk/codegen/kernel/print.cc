@@ -215,7 +215,7 @@ std::string how_loop_runs(const Loop& l) {
   std::string out;
   if (l.kind == LoopKind::kUnroll) out = " unroll";
   if (l.kind == LoopKind::kInterleave) out = " interleave " + number(l.factor);
-  if (l.kind == LoopKind::kTranspose) out = " transpose " + number(l.factor);
+  if (l.kind == LoopKind::kTranspose) out = " transpose";
   return out + (l.strip != 0 ? " strip " + number(l.strip) : "");
 }
 

@@ -200,7 +200,7 @@ TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
        "kernel: loop i0: its iterations have an order, or are in lanes"},
       {"outer i0: 4 interleave 2\ninner i1: 4\n%0 = load f32 b0[i0 + i1]\nr0 = reduce add f32 %0 init identity",
        "kernel: loop i0: with lanes outside, inner loops within an interleaved one are unrolled"},
-      {"outer i0: 4 transpose 4\n%0 = load f32 b0[i0]",
+      {"outer i0: 4 transpose\n%0 = load f32 b0[i0]",
        "kernel: loop i0: only the last loop of a plain kernel is transposed"},
       {"outer i0: 4 lanes 4 strip 6\n%0 = load f32 b0[i0]",
        "kernel: loop i0: strips are of whole vectors of the last outer loop, which is in lanes"},

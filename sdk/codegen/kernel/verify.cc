@@ -570,8 +570,9 @@ bool Verifier::kinds_of_loops() {
         if (!check(is_plain(k_) && l + 1 == k_.loops.size() && l != 0 && l != k_.lane_loop,
                    "only the last loop of a plain kernel is transposed"))
           return false;
-        if (!check(loop.factor == k_.lanes && k_.lanes > 1, "a square has as many iterations as lanes")) return false;
-        if (!check(loop.factor <= kMostAtATime, "a square has more than 64 rows")) return false;
+        if (!check(loop.factor == 1, "a factor of a transposed loop")) return false;
+        if (!check(k_.lanes > 1, "a loop is transposed, and none is in lanes")) return false;
+        if (!check(k_.lanes <= kMostAtATime, "a square has more than 64 rows")) return false;
         break;
     }
   }

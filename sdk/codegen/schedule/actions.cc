@@ -58,13 +58,7 @@ class Actions {
     return "it is no action, or has another number of words";
   }
 
-  /// Transposes after the lanes are known, whatever their order.
-  void finish() {
-    for (Loop& l : k_.loops) {
-      if (l.kind == LoopKind::kTranspose) l.factor = k_.lanes;
-    }
-    std::sort(k_.kept.begin(), k_.kept.end());
-  }
+  void finish() { std::sort(k_.kept.begin(), k_.kept.end()); }
 
  private:
   static constexpr int64_t kMost = INT32_MAX;

@@ -56,7 +56,7 @@ TEST(Actions, OfOtherForms_AreThoseOfTheText) {
       "kernel (2 buffers) {\nouter i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\n"
       "store b1[i0 + 64*i1], %0\n}");
   ASSERT_TRUE(apply_actions("transpose i1\n lanes i0 8 ; past_caches b1", square).ok());
-  EXPECT_EQ(square.loops[1].factor, 8);
+  EXPECT_EQ(square.loops[1].kind, LoopKind::kTranspose);
   EXPECT_EQ(print_actions(square), "lanes i0 8; transpose i1; past_caches b1");
   Kernel columns = kernel_of(
       "kernel (2 buffers) {\nouter i0: 10000\ninner i1: 500\n%0 = load f32 b0[i0 + 10000*i1]\n"

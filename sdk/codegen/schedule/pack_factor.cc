@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 #include "sdk/codegen/schedule/grid_warpgroups.h"
 #include "sdk/codegen/schedule/pack_value.h"

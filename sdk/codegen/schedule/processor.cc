@@ -361,7 +361,6 @@ const char* Scheduler::transpose_in_squares() {
   const size_t loop = transposing_loop(k_);
   if (loop == k_.loops.size()) return "no load is contiguous along the last loop and not along the lanes";
   k_.loops[loop].kind = LoopKind::kTranspose;
-  k_.loops[loop].factor = k_.lanes;
   return nullptr;
 }
 

@@ -91,7 +91,7 @@ TEST(ProcessorSchedule, ShortWindows_AreUnrolledAndShareLoads) {
 TEST(ProcessorSchedule, Transposes_AreMadeInSquares) {
   EXPECT_EQ(schedule_of("outer i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\nstore b1[i0 + 64*i1], %0\n",
                         machine(256)),
-            "kernel (4 buffers) {\n  outer i0: 16\n  outer i1: 64 lanes 8\n  outer i2: 8 transpose 8\n");
+            "kernel (4 buffers) {\n  outer i0: 16\n  outer i1: 64 lanes 8\n  outer i2: 8 transpose\n");
 }
 
 TEST(ProcessorSchedule, LargeResults_GoPastTheCaches) {
@@ -121,7 +121,7 @@ TEST(ProcessorSchedule, ScalableVectors_AreNotUsedForSquares) {
             "kernel (4 buffers) scalable {\n  outer i0: 1000 lanes 4\n");
   EXPECT_EQ(
       schedule_of("outer i0: 64\nouter i1: 128\n%0 = load f32 b0[128*i0 + i1]\nstore b1[i0 + 64*i1], %0\n", target),
-      "kernel (4 buffers) {\n  outer i0: 32\n  outer i1: 64 lanes 4\n  outer i2: 4 transpose 4\n");
+      "kernel (4 buffers) {\n  outer i0: 32\n  outer i1: 64 lanes 4\n  outer i2: 4 transpose\n");
 }
 
 TEST(ProcessorSchedule, RuleThatIsOff_DoesNothing) {

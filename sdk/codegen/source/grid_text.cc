@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sdk/codegen/kernel/transform.h"
-#include "sdk/codegen/schedule/grid_loops.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/source/kernel_text.h"
 
 namespace collet::codegen::source {
