@@ -49,6 +49,7 @@ class Judge:
     plugins: list = dataclasses.field(default_factory=list)
     variables: dict = dataclasses.field(default_factory=dict)
     platforms: str = "collet,cpu"
+    devices: int = 1
     known: str = ""
 
     @property
@@ -169,8 +170,10 @@ def runs_of(judge, options):
     fallback = {"on": ("with fallback", {}), "off": ("without fallback", {"COLLET_FALLBACK": "none"})}
     chosen = fallback.values() if options.fallback == "both" else [fallback[options.fallback]]
     backend = pathlib.Path(os.environ.get("COLLET_BACKEND", "cpu")).stem.removeprefix("libcollet_backend_")
-    return Run("jax-cpu", {"JAX_PLATFORMS": "cpu"}), [
-        Run(f"{backend} {words}", {"JAX_PLATFORMS": judge.platforms, **variables}) for words, variables in chosen]
+    ours = {"JAX_PLATFORMS": judge.platforms}
+    if judge.devices > 1:
+        ours["COLLET_DEVICES"] = str(judge.devices)
+    return Run("jax-cpu", {"JAX_PLATFORMS": "cpu"}), [Run(f"{backend} {words}", {**ours, **variables}) for words, variables in chosen]
 
 
 def stop(process):
@@ -302,10 +305,10 @@ def compare(judge, run, baseline, found, known):
 
 def table(results):
     """Returns the lines of the table for people."""
-    lines = [f"{'suite':<11}{'version':<13}{'run':<26}{'baseline':>9}{'passed':>8}{'failed':>8}{'skipped':>9}{'missing':>9}{'known':>7}{'share':>9}"]
+    lines = [f"{'suite':<11}{'version':<13}{'run':<30}{'baseline':>9}{'passed':>8}{'failed':>8}{'skipped':>9}{'missing':>9}{'known':>7}{'share':>9}"]
     for r in results:
         share = 100 * r.count("passed") / r.baseline if r.baseline else 0
-        lines.append(f"{r.judge:<11}{r.version:<13}{r.run:<26}{r.baseline:>9}{r.count('passed'):>8}{r.count('failed'):>8}"
+        lines.append(f"{r.judge:<11}{r.version:<13}{r.run:<30}{r.baseline:>9}{r.count('passed'):>8}{r.count('failed'):>8}"
                      f"{r.count('skipped'):>9}{r.count('missing'):>9}{r.known:>7}{share:>8.2f}%")
     return lines
 
