@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
+#include <random>
 
 #include "conformance/contract/program.h"
 #include "conformance/contract/samples.h"
@@ -235,6 +237,57 @@ void interleaved(Contract& c) {
   all[0].second.executable.reset();
   for (size_t i = 1; i < all.size(); ++i)
     if (!guarded_launches[i]->run(7, "after another was released: " + all[i].first)) return;
+}
+
+// Keeps many executables of one op with different shapes, and runs them in another order than that of their compilation. The
+// number depends on how long the compiler takes.
+void thousand_executables(Contract& c) {
+  constexpr int64_t kFewest = 48;
+  constexpr int64_t kMost = 1000;
+  constexpr std::chrono::seconds kTime{1};
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  const std::string sum = accepted_sum(*instance);
+  if (sum.empty()) return;
+  const auto body_of = [&](int64_t elements) {
+    std::string body = sum;
+    const std::string from = "[300]";
+    const std::string to = "[" + std::to_string(elements) + "]";
+    for (size_t at = body.find(from); at != std::string::npos; at = body.find(from, at + to.size()))
+      body.replace(at, from.size(), to);
+    return body;
+  };
+  std::vector<PreparedProgram> all;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < kMost && (i < kFewest || std::chrono::steady_clock::now() - begin < kTime); ++i) {
+    auto program = TestProgram::make(body_of(i + 1));
+    if (!program.ok() || !accepts(*instance, (*program)->get())) continue;
+    CompileResult made = compile(*instance, (*program)->get());
+    if (made.status == COLLET_RESOURCE_EXHAUSTED && i >= kFewest) break;
+    if (!c.check(made.status == COLLET_OK, Promise::COMPILE, "with {} executables open, compile gave status {}: {}",
+                 all.size(), made.status, made.message))
+      return;
+    all.push_back({std::move(*program), std::move(made.executable)});
+  }
+  if (all.size() < 2) return c.skip("the backend takes the op for one shape only");
+  const auto run = [&](const PreparedProgram& one, uint64_t seed, const char* when) {
+    return GuardedLaunch(*instance, *one.program, one.executable, {})
+        .run(seed, fmt::format("{} of {} executables, {}", &one - all.data(), all.size(), when));
+  };
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
+  for (const size_t i : order)
+    if (!run(all[i], i + 1, "all of them open")) return;
+  for (size_t at = 0; at < order.size(); at += 2) all[order[at]].executable.reset();
+  for (size_t at = 1; at < order.size(); at += 2)
+    if (!run(all[order[at]], at, "after every second one was released")) return;
+  CompileResult again = compile(*instance, all[order[0]].program->get());
+  if (!c.check(again.status == COLLET_OK, Promise::COMPILE, "compile after many releases gave status {}: {}",
+               again.status, again.message))
+    return;
+  all[order[0]].executable = std::move(again.executable);
+  run(all[order[0]], 1, "compiled again");
 }
 
 void same_program_twice(Contract& c) {
@@ -548,6 +601,7 @@ void add_execute_contracts(std::vector<ContractCase>& list) {
   list.push_back({"execute/hundred_runs", hundred_runs});
   list.push_back({"execute/other_buffers", other_buffers});
   list.push_back({"execute/interleaved", interleaved});
+  list.push_back({"execute/thousand_executables", thousand_executables});
   list.push_back({"execute/same_program_twice", same_program_twice});
   list.push_back({"execute/two_instances", two_instances});
   list.push_back({"execute/several_devices", several_devices});

@@ -72,6 +72,7 @@ struct Executable {
   uint32_t assigned_device = 0;
   std::atomic<int> runs{0};
   std::atomic<bool> is_idle{false};  // its next run writes nothing
+  bool is_late = false;              // many others were open when it was compiled
   std::thread::id thread;            // thread that compiled it
   std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
   std::vector<collet_argument> first_arguments;

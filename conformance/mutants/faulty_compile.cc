@@ -17,6 +17,8 @@ std::atomic<int> released{0};
 namespace {
 
 std::atomic<int> compiles{0};
+std::atomic<int> open_executables{0};
+constexpr int kFewExecutables = 40;
 
 // Executables by program, for the fault that returns the same handle for equal programs.
 std::map<std::string, Executable*> by_program;
@@ -455,6 +457,10 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     if (is(Fault::older_out_executable_on_error)) *out = reinterpret_cast<collet_backend_executable*>(self);
     return code;
   }
+  if (is(Fault::late_executables_refused) && open_executables >= kFewExecutables) {
+    behind->release(made->inner);
+    return fail(error, COLLET_INTERNAL, "no place for an executable");
+  }
   if (is(Fault::compile_after_refusal_wrong)) made->is_idle = was_refused.load();
   was_refused = false;
   made->inner_workspace = (inner.workspace_bytes + 63) / 64 * 64;
@@ -471,12 +477,14 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   if (is(Fault::compile_info_reserved_set)) info->reserved = 1;
   if (is(Fault::compile_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
   if (is(Fault::one_executable_for_all)) by_program[made->key] = made.get();
+  made->is_late = ++open_executables > kFewExecutables;
   *out = reinterpret_cast<collet_backend_executable*>(made.release());
   return COLLET_OK;
 }
 
 void release(collet_backend_executable* p) {
   ++released;
+  --open_executables;
   if (is(Fault::executables_leak)) return;
   if (is(Fault::executables_leak_little)) leave();
   by_program.erase(of(p)->key);
