@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/fusion/print.h"
 #include "sdk/codegen/graph/print.h"
 #include "sdk/codegen/kernel/print.h"
@@ -22,18 +23,20 @@ namespace collet::codegen {
 
 namespace {
 
-/// The scans that are cut into blocks on a grid, where a block of threads scans a row, or a part of it.
-constexpr LongScans kScansOfGrids{.most_rows = 256,
-                                  .least_length = 16384,
-                                  .least_block = 2048,
-                                  .fewest_blocks = 4,
-                                  .most_blocks = 1024,
-                                  .contiguous_rows_only = true};
-
 /// Most values that are searched between a product and a kernel that could be fused with it.
 constexpr size_t kMostInlined = 64;
 
 }  // namespace
+
+Compiler::Compiler(const collet_program* program, const Target& target, const CompileOptions& options,
+                   PlannedProgram& out)
+    : program_(program),
+      target_(target),
+      pipeline_(pipeline_for(target)),
+      options_(options),
+      plan_(&out.plan),
+      sources_(out.sources),
+      stages_(out.stages) {}
 
 Status Compiler::run() {
   if (const Status read = read_schedules(options_.schedules, schedule_target(target_), schedules_); !read.ok())
@@ -44,7 +47,7 @@ Status Compiler::run() {
     if (is_schedule_key(at->first)) tuned_[at->first] = std::move(schedules_.extract(at).mapped());
   }
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
-  graph_.tf32_by_default = target_.has_grid() && target_.grid.tf32_by_default;
+  graph_.tf32_by_default = target_.grid.tf32_by_default;
   range_.assign(graph_.values.size(), kNone);
   const Block& entry = graph_.blocks[0];
   plan_->arguments = static_cast<uint32_t>(entry.arguments.size());
@@ -94,20 +97,20 @@ RangeId Compiler::write(ValueId v) {
 
 Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
-  fuse_block(graph_, b, {options_.fuse, !target_.has_grid(), near_points()}, fusion_);
+  fuse_block(graph_, b, {options_.fuse, pipeline_.splits_edges, near_points()}, fusion_);
   // A copy, because bodies of control flow replace fusion_ while they are compiled.
   const std::vector<FusionGroup> groups = fusion_.groups;
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
-  if (target_.has_grid() && !target_.grid.neutral && options_.fuse) find_attentions(b, groups, readers, done);
-  if (target_.has_grid() && !target_.grid.neutral) find_unread_numbers(b, groups, readers, done);
-  std::map<size_t, RowBlocks> row_blocks;
-  if (!target_.has_grid() && options_.fuse) row_blocks = find_row_blocks(b, groups, readers, done);
+  Groups all{b, groups, readers, done, {}};
+  for (const Pipeline::GroupStep& step : pipeline_.group_steps) {
+    if (options_.fuse || !step.if_fusing) (this->*step.run)(all);
+  }
   for (size_t i = 0; i < groups.size(); ++i) {
     if (done[i]) continue;
     ops_ = names_of(groups[i].nodes);
-    if (const auto found = row_blocks.find(i); found != row_blocks.end()) {
+    if (const auto found = all.row_blocks.find(i); found != all.row_blocks.end()) {
       add_row_blocks(found->second, drafts);
       continue;
     }
@@ -247,12 +250,32 @@ Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
   kernel.has_edges = std::any_of(u.nodes.begin(), u.nodes.end(), [&](NodeId id) { return fusion_.has_edges[id]; });
   Product product;
   const std::string key = key_of(kernel.kernel);
-  if (u.nodes.size() == 1 && !target_.has_grid() && find_scheduled_product(kernel, key, product)) {
+  if (u.nodes.size() == 1 && pipeline_.has_micro_kernels && find_scheduled_product(kernel, key, product)) {
     add_product(product, key, drafts);
   } else {
     add_kernel(kernel, drafts);
   }
+  why_no_product_ = nullptr;
   return {};
+}
+
+bool Compiler::take_host_value(const Node& n, Drafts& drafts) {
+  if (!is_host_value(graph_, n)) return false;
+  add_host_value(n, drafts);
+  return true;
+}
+
+bool Compiler::take_collective(const Node& n, Drafts& drafts) {
+  if (!is_collective(n.opcode)) return false;
+  add_collective(n, drafts);
+  return true;
+}
+
+bool Compiler::take_scalar_loop(const Node& n, Drafts& drafts) {
+  if (n.opcode != COLLET_OP_WHILE || !is_scalar_loop(graph_, n)) return false;
+  KernelPlan kernel = scalar_loop_kernel(graph_, n, [this](ValueId v) { return is_input(v); });
+  add_kernel(kernel, drafts);
+  return true;
 }
 
 Status Compiler::node(const Node& n, Drafts& drafts) {
@@ -260,24 +283,14 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     range_[n.results[0]] = range(n.operands[0]);
     return {};
   }
-  if (target_.has_grid() && is_host_value(graph_, n)) {
-    add_host_value(n, drafts);
-    return {};
-  }
-  if (target_.has_grid() && is_collective(n.opcode)) {
-    add_collective(n, drafts);
-    return {};
+  for (const Pipeline::NodeStep& step : pipeline_.node_steps) {
+    if ((this->*step.take)(n, drafts)) return {};
   }
   switch (n.opcode) {
     case COLLET_OP_AFTER_ALL:
       range_[n.results[0]] = buffers_.add(0, time_);
       return {};
     case COLLET_OP_WHILE:
-      if (target_.has_grid() && is_scalar_loop(graph_, n)) {
-        KernelPlan kernel = scalar_loop_kernel(graph_, n, [this](ValueId v) { return is_input(v); });
-        add_kernel(kernel, drafts);
-        return {};
-      }
       return while_loop(n, drafts);
     case COLLET_OP_CONDITIONAL:
       return conditional(n, drafts);
@@ -297,10 +310,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, inputs));
     kernels.back().has_edges = fusion_.has_edges[static_cast<NodeId>(&n - graph_.nodes.data())];
   } else {
-    auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-    const NodeLimits limits =
-        target_.has_grid() ? NodeLimits{false, false, kScansOfGrids} : NodeLimits{target_.masks, true, {}};
-    if (!node_kernels(graph_, n, inputs, make, limits, kernels)) {
+    if (!node_kernels(graph_, n, inputs, maker(), pipeline_.node_limits(target_), kernels)) {
       routine(n, drafts);
       return {};
     }
@@ -320,7 +330,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return {};
     }
   }
-  if (!target_.has_grid() && n.opcode == COLLET_OP_CONCATENATE) {
+  if (pipeline_.has_blocks_of_rows && n.opcode == COLLET_OP_CONCATENATE) {
     const auto dim = static_cast<size_t>(attributes<collet_dimension_attrs>(graph_, n).dimension);
     if (add_in_blocks(kernels, result, dim, drafts)) return {};
   }
@@ -328,7 +338,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   for (KernelPlan& k : kernels) {
     Product product;
     const std::string key = key_of(k.kernel);
-    if (!target_.has_grid() && find_scheduled_product(k, key, product)) {
+    if (pipeline_.has_micro_kernels && find_scheduled_product(k, key, product)) {
       add_product(product, key, drafts);
       continue;
     }
@@ -341,6 +351,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     } else {
       add_kernel(k, drafts);
     }
+    why_no_product_ = nullptr;
   }
   if (writers > 1) epilogue_ = epilogue;
   return {};
@@ -366,7 +377,7 @@ RangeId Compiler::copy_ranges(RangeId from, RangeId to, uint64_t bytes, Drafts& 
 }
 
 void Compiler::routine(const Node& n, Drafts& drafts) {
-  if (target_.has_grid() && !target_.sort_kernels) {
+  if (!pipeline_.has_routines && !target_.sort_kernels) {
     if (n.opcode == COLLET_OP_SORT) return add_sort(n, drafts);
     if (n.opcode == COLLET_OP_FFT) return add_fft(n, drafts);
     return add_factorization(n, *library_factorization(graph_, n), drafts);
@@ -436,6 +447,18 @@ Status Compiler::store_constants() {
   return {};
 }
 
+std::string Compiler::steps_of(const std::string& name) const {
+  const auto found = histories_.find(name);
+  if (found == histories_.end()) return {};
+  std::string steps;
+  for (const std::string_view step : found->second.steps) {
+    if (step != "launch") steps += (steps.empty() ? "" : ", ") + std::string(step);
+  }
+  const char* const why = found->second.why_no_product;
+  return (why ? std::string("//   no micro-kernel: ") + why + "\n" : "") +
+         (steps.empty() ? "" : "//   steps: " + steps + "\n");
+}
+
 std::string Compiler::what_rules_did(Kernel kernel) const {
   ScheduleLog log;
   schedule_for(kernel, target_, options_.rules_off, &log);
@@ -448,14 +471,15 @@ std::string Compiler::what_rules_did(Kernel kernel) const {
 void Compiler::keep_stages() {
   stages_.emplace_back("graph.txt", print_graph(graph_));
   stages_.emplace_back("fusion_groups.txt", groups_text_);
-  std::string kernels;
+  std::string kernels = std::string("// pipeline: ") + pipeline_.machine + "\n";
   for (const FunctionSource& source : sources_) {
     if (const auto* kernel = std::get_if<Kernel>(&source.body)) {
-      kernels += "// " + source.name + "\n";
+      kernels += "// " + source.name + "\n" + steps_of(source.name);
       kernels += by_hand_.contains(source.name) ? "//   scheduled by hand\n" : what_rules_did(*kernel);
       kernels += "//   schedule: " + print_actions(*kernel) + "\n" + print_kernel(*kernel) + "\n";
     } else if (const auto* grid = std::get_if<GridKernel>(&source.body)) {
-      kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + print_kernel(grid->kernel) + "\n";
+      kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + steps_of(source.name) +
+                 print_kernel(grid->kernel) + "\n";
     }
   }
   stages_.emplace_back("kernels.txt", kernels);

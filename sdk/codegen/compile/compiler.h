@@ -21,21 +21,23 @@
 
 namespace collet::codegen {
 
+struct Pipeline;
+struct PipelineWork;
+enum class PipelineOutcome : uint8_t;
+
 /// Makes the launch plan of a program. Steps first refer to live ranges that have no address; when all steps are known,
 /// the buffer planner assigns each live range an offset in memory.
 class Compiler {
  public:
-  Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out)
-      : program_(program),
-        target_(target),
-        options_(options),
-        plan_(&out.plan),
-        sources_(out.sources),
-        stages_(out.stages) {}
+  Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out);
 
   Status run();
 
  private:
+  friend struct Pipeline;
+  friend struct PipelineWork;
+  friend struct Pipelines;
+
   /// A step before memory is assigned.
   struct Draft {
     Step step;
@@ -61,6 +63,7 @@ class Compiler {
   bool is_input(ValueId v) const { return fusion_.in_memory[v] || graph_.value(v).constant != nullptr; }
   /// Adds a value in memory that is not a value of the program, for intermediate results.
   ValueId temporary(uint32_t element, Dims dims);
+  MakeValue maker();  ///< makes such values
 
   /// The readers of each value of a block, and the group of each node.
   struct Readers {
@@ -68,10 +71,43 @@ class Compiler {
     std::map<NodeId, size_t> group_of;
   };
 
+  /// A product, kernels of rows that read its result, and a product that reads theirs, as a softmax of scores between
+  /// the two products of an attention. They run for one block of rows after the other.
+  struct RowBlocks {
+    Product first;
+    Product second;
+    std::vector<KernelPlan> between;
+    std::vector<KernelPlan> after;  ///< conversions of the second product's result
+    int64_t blocks = 0;
+    /// The kernel that reads the first product's result, before it was cut into blocks, and its number of that buffer.
+    /// Without loops if nothing is known of which columns it uses.
+    Kernel reader;
+    uint32_t read = 0;
+    std::vector<std::optional<Sequence>> sequences;  ///< what is known of the buffers of `reader`
+    /// Returns the columns of the first product's result that are used in the given rows, at least one.
+    LoopRange used_columns(int64_t row, int64_t rows) const;
+    /// Leaves out scores that are not used, and what is multiplied by weights of such scores if they are zero.
+    void set_parts(MatmulCall& scores, MatmulCall& result) const;
+    /// The values that the steps write for each other, and the bytes of each in a block.
+    std::vector<std::pair<ValueId, uint64_t>> passed;
+  };
+  /// The groups of a block.
+  struct Groups {
+    const Block& block;
+    const std::vector<FusionGroup>& groups;
+    const Readers& readers;
+    std::vector<bool>& done;                 ///< groups that are compiled with another one, or not at all
+    std::map<size_t, RowBlocks> row_blocks;  ///< by the group that computes the result
+  };
+
   // Compilation of blocks and groups.
   Status block(BlockId id, Drafts& drafts);
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
+  // Steps of pipelines: nodes of grids.
+  bool take_host_value(const Node& n, Drafts& drafts);
+  bool take_collective(const Node& n, Drafts& drafts);
+  bool take_scalar_loop(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
   /// The shape of an array of three dimensions, [above, length, below], whose rows run along the middle dimension.
   struct RowShape {
@@ -116,8 +152,7 @@ class Compiler {
   };
   SortForm form_of_sort(const Node& n);
   /// Marks the groups as done that make arrays of numbers that only sorts of the form kNumbers read.
-  void find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
-                           std::vector<bool>& done);
+  void find_unread_numbers(Groups& groups);
   /// True if an operand of a sort has the number of each element in its row.
   bool has_numbers(const Node& n, size_t operand) const;
   /// Returns the keys of a sort, without those that only keep the order of equal elements.
@@ -195,33 +230,11 @@ class Compiler {
   };
   /// Finds the attentions whose scores and weights no other node reads. All groups of an attention except the last one
   /// are marked as done.
-  void find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
-                       std::vector<bool>& done);
+  void find_attentions(Groups& groups);
   void add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts);
-  /// A product, kernels of rows that read its result, and a product that reads theirs, as a softmax of scores between
-  /// the two products of an attention. They run for one block of rows after the other.
-  struct RowBlocks {
-    Product first;
-    Product second;
-    std::vector<KernelPlan> between;
-    std::vector<KernelPlan> after;  ///< conversions of the second product's result
-    int64_t blocks = 0;
-    /// The kernel that reads the first product's result, before it was cut into blocks, and its number of that buffer.
-    /// Without loops if nothing is known of which columns it uses.
-    Kernel reader;
-    uint32_t read = 0;
-    std::vector<std::optional<Sequence>> sequences;  ///< what is known of the buffers of `reader`
-    /// Returns the columns of the first product's result that are used in the given rows, at least one.
-    LoopRange used_columns(int64_t row, int64_t rows) const;
-    /// Leaves out scores that are not used, and what is multiplied by weights of such scores if they are zero.
-    void set_parts(MatmulCall& scores, MatmulCall& result) const;
-    /// The values that the steps write for each other, and the bytes of each in a block.
-    std::vector<std::pair<ValueId, uint64_t>> passed;
-  };
   class RowBlocksFinder;
   /// Finds what can run in blocks of rows, by the group of the second product. The other groups are marked as done.
-  std::map<size_t, RowBlocks> find_row_blocks(const Block& block, const std::vector<FusionGroup>& groups,
-                                              const Readers& readers, std::vector<bool>& done);
+  void find_row_blocks(Groups& groups);
   void add_row_blocks(RowBlocks& r, Drafts& drafts);
   /// Adds kernels, which compute a block in each iteration of their first loop, to the steps of a kBlocks.
   void add_block_kernels(std::vector<KernelPlan>& kernels, Draft& blocks);
@@ -260,13 +273,32 @@ class Compiler {
   /// True if a kernel may write its result over an operand, where `pair` is an entry of k.in_place. No other buffer of
   /// the kernel may share that memory.
   bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
-  /// Leaves the iterations of `k` that make whole squares, see uneven_squares; `rest` becomes the kernel for the
-  /// others, if any.
-  void split_squares(KernelPlan& k, KernelPlan& rest) const;
+  // Steps of pipelines: kernels, see pipeline.cc.
+  PipelineOutcome split_at_edges_step(PipelineWork& work);
+  PipelineOutcome split_at_periods_step(PipelineWork& work);
+  PipelineOutcome move_as_integers_step(PipelineWork& work);
+  PipelineOutcome group_updates_step(PipelineWork& work);
+  PipelineOutcome split_quotients_step(PipelineWork& work);
+  PipelineOutcome collapse_loops_step(PipelineWork& work);
+  PipelineOutcome unroll_and_jam_step(PipelineWork& work);
+  PipelineOutcome pack_strided_step(PipelineWork& work);
+  PipelineOutcome pack_factor_step(PipelineWork& work);
+  PipelineOutcome split_reduction_step(PipelineWork& work);
+  PipelineOutcome split_grid_reduction_step(PipelineWork& work);
+  PipelineOutcome merge_rows_step(PipelineWork& work);
+  /// Leaves the iterations that make whole squares, see uneven_squares; the others become the rest.
+  PipelineOutcome split_squares_step(PipelineWork& work);
+  PipelineOutcome compare_as_integers_step(PipelineWork& work);
+  PipelineOutcome choose_lanes_step(PipelineWork& work);
+  PipelineOutcome schedule_step(PipelineWork& work);
+  PipelineOutcome launch_step(PipelineWork& work);
   /// Adds a reduction that threads share: `parts` computes partial results, and `rest`, which is in the same step,
   /// combines them.
   void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
+  /// Describes the call of a kernel's function in a step of the launch plan.
   void describe(const Kernel& kernel, Step& step) const;
+  void describe_call(const Kernel& kernel, Step& step) const;
+  void describe_grid(const Kernel& kernel, Step& step) const;
   void add_buffers(const KernelPlan& k, Draft& d);
   /// True if the kernel is invariant in the loop that is being compiled: it gives the same result in all iterations.
   bool is_fixed(const KernelPlan& k) const;
@@ -311,6 +343,8 @@ class Compiler {
                      const std::vector<std::string>& neighbours);
   /// Returns, as comments, which rules of schedules were applied to a kernel, and why the others were not.
   std::string what_rules_did(Kernel kernel) const;
+  /// Returns, as a comment, which steps of the pipeline changed a kernel or made it of another one.
+  std::string steps_of(const std::string& name) const;
   FunctionId add_function(FunctionSource source);
   /// Returns the names of ops for messages: "add 'sum.1', tanh".
   std::string names_of(const std::vector<NodeId>& nodes) const;
@@ -336,6 +370,7 @@ class Compiler {
 
   const collet_program* program_;
   const Target& target_;
+  const Pipeline& pipeline_;
   CompileOptions options_;
   LaunchPlan* plan_;
   std::vector<FunctionSource>& sources_;
@@ -358,12 +393,21 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
-  Schedules schedules_;            ///< by hand; those that were applied by the name of a kernel are removed
-  Schedules tuned_;                ///< CompileOptions::tuning
-  std::set<std::string> by_hand_;  ///< kernels to which a schedule by hand was applied
-  std::set<std::string> listed_;   ///< keys whose neighbours are in list_
-  std::string list_;               ///< the artifact schedules.txt
-  Status defect_;                  ///< the first error that `verify` or a schedule by hand found
+  Schedules schedules_;  ///< by hand; those that were applied by the name of a kernel are removed
+  Schedules tuned_;      ///< CompileOptions::tuning
+  std::vector<std::string_view>
+      history_;                           ///< steps that changed the kernel that is being added, or replaced its origin
+  const char* why_no_product_ = nullptr;  ///< why micro-kernels do not compute the last kernel that sums products
+  /// What the artifact kernels.txt says of how a function was made.
+  struct History {
+    std::vector<std::string_view> steps;
+    const char* why_no_product = nullptr;
+  };
+  std::map<std::string, History> histories_;  ///< by function, if artifacts are kept
+  std::set<std::string> by_hand_;             ///< kernels to which a schedule by hand was applied
+  std::set<std::string> listed_;              ///< keys whose neighbours are in list_
+  std::string list_;                          ///< the artifact schedules.txt
+  Status defect_;                             ///< the first error that `verify` or a schedule by hand found
   /// The epilogue offered to the product that is being added; set to null when the product uses it.
   KernelPlan* epilogue_ = nullptr;
 };

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "sdk/codegen/compile/compiler.h"
+#include "sdk/codegen/compile/pipeline.h"
 
 namespace collet::codegen {
 
@@ -35,10 +35,8 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   d.step.kind = StepKind::kWhile;
   d.children.resize(2);
   for (size_t i = 0; i < count; ++i) range_[condition.arguments[i]] = range_[body.arguments[i]] = state[i];
-  // A condition computed on the device would make the host wait for it in each iteration, so a loop with a known trip
-  // count counts on the host.
   const int64_t trips = attributes<collet_while_attrs>(graph_, n).trip_count_plus_one - 1;
-  const bool is_counted = target_.has_grid() && trips >= 0;
+  const bool is_counted = pipeline_.counts_on_host && trips >= 0;
   std::vector<RangeId> go_on;
   if (is_counted) {
     d.step.trips = trips;

@@ -165,8 +165,10 @@ void Compiler::add_fft(const Node& n, Drafts& drafts) {
   add_kernel(scale, drafts);
 }
 
-void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
-                               std::vector<bool>& done) {
+void Compiler::find_attentions(Groups& all) {
+  const std::vector<FusionGroup>& groups = all.groups;
+  const Readers& readers = all.readers;
+  std::vector<bool>& done = all.done;
   // Values that are computed inside a group and not stored; another group may compute them again.
   std::set<ValueId> inside;
   for (const FusionGroup& g : groups) {
@@ -184,14 +186,14 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
     if (!is_attention) continue;
     const ValueId scores = graph_.nodes[found.kernel.scores].results[0];
     std::vector<size_t> names;
-    const size_t softmax = only_reader(block, readers, scores, &names);
+    const size_t softmax = only_reader(all.block, readers, scores, &names);
     if (softmax >= i || !groups[softmax].fused || done[softmax] || groups[softmax].values.roots.size() != 1) continue;
     const auto first = readers.group_of.find(found.kernel.scores);
     if (first == readers.group_of.end() || groups[first->second].nodes.size() != 1 || done[first->second]) continue;
     const ValueId result = groups[softmax].values.roots[0];
     const std::vector<ValueId>& weights = found.kernel.weights;
     if (std::find(weights.begin(), weights.end(), result) == weights.end()) continue;
-    if (only_reader(block, readers, result, &names) != i) continue;
+    if (only_reader(all.block, readers, result, &names) != i) continue;
     // The attention is not formed if its other inputs, such as the values, are computed from its own scores or weights.
     std::set<size_t> replaced(names.begin(), names.end());
     replaced.insert({softmax, first->second});

@@ -252,14 +252,13 @@ Compiler::SortForm Compiler::form_of_sort(const Node& n) {
   return makes_numbers ? SortForm::kNumbers : SortForm::kRadix;
 }
 
-void Compiler::find_unread_numbers(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
-                                   std::vector<bool>& done) {
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const Node& n = graph_.nodes[groups[i].nodes[0]];
+void Compiler::find_unread_numbers(Groups& g) {
+  for (size_t i = 0; i < g.groups.size(); ++i) {
+    const Node& n = graph_.nodes[g.groups[i].nodes[0]];
     if (n.opcode != COLLET_OP_SORT || form_of_sort(n) != SortForm::kNumbers) continue;
-    const auto maker = readers.group_of.find(graph_.value(n.operands[1]).def);
-    const bool alone = maker != readers.group_of.end() && groups[maker->second].nodes.size() == 1;
-    if (alone && only_reader(block, readers, n.operands[1]) == i) done[maker->second] = true;
+    const auto maker = g.readers.group_of.find(graph_.value(n.operands[1]).def);
+    const bool alone = maker != g.readers.group_of.end() && g.groups[maker->second].nodes.size() == 1;
+    if (alone && only_reader(g.block, g.readers, n.operands[1]) == i) g.done[maker->second] = true;
   }
 }
 

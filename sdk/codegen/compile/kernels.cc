@@ -3,30 +3,20 @@
 #include <functional>
 #include <utility>
 
-#include "sdk/codegen/compile/compiler.h"
+#include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
-#include "sdk/codegen/lower/change_loops.h"
-#include "sdk/codegen/lower/merge_rows.h"
-#include "sdk/codegen/lower/split_edges.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/matmul/product_schedule.h"
 #include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/neighbours.h"
-#include "sdk/codegen/schedule/pack_factor.h"
-#include "sdk/codegen/schedule/pack_value.h"
 #include "sdk/codegen/schedule/processor.h"
-#include "sdk/codegen/schedule/split_reduction.h"
-#include "sdk/codegen/schedule/unroll_and_jam.h"
 
 namespace collet::codegen {
 namespace {
-
-/// Smallest size of a loop that is the result of splitting a loop to remove divisions: shorter ones vectorise badly.
-constexpr int64_t kShortestPart = 8;
 
 /// True for ops that take several times as long as an addition.
 bool is_slow(const Expr& e) {
@@ -243,7 +233,7 @@ void Compiler::add_product(Product& p, const std::string& key, Drafts& drafts) {
 }
 
 bool Compiler::is_better_apart(const KernelPlan& reduction, const KernelPlan& epilogue) const {
-  if (target_.has_grid() || reduction.kernel.reductions.empty() ||
+  if (!pipeline_.has_lanes || reduction.kernel.reductions.empty() ||
       inner_points(reduction.kernel) > target_.tuning.fused_epilogue_row)
     return false;
   const auto& exprs = epilogue.kernel.exprs;
@@ -278,77 +268,15 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts, bool again) {
     return;
   }
   verify(kernel, "lowering");
-  if (std::vector<KernelPlan> at_edges; k.has_edges && split_at_edges(graph_, k, near_points(), at_edges)) {
-    for (size_t i = 0; i < at_edges.size(); ++i) add_kernel(at_edges[i], drafts, i > 0);
-    return;
+  PipelineWork work{k, drafts, at_once || again};
+  const size_t depth = history_.size();
+  for (const Pipeline::KernelStep& step : pipeline_.kernel_steps) {
+    history_.emplace_back(step.name);
+    const PipelineOutcome outcome = (this->*step.run)(work);
+    if (outcome == PipelineOutcome::kReplaced) break;
+    if (outcome == PipelineOutcome::kUnchanged) history_.pop_back();
   }
-  while (!target_.has_grid() && split_at_periods(graph_, k, kShortestPart)) continue;
-  move_as_integers(kernel);
-  // Must come before collapse_loops: it needs the separate loops to see which of them never update the same element.
-  UpdateSchedule updates;
-  if (target_.has_grid() && !target_.grid.neutral && choose_updates(kernel, updates))
-    return add_grouped_updates(k, updates, drafts);
-  if (!target_.has_grid()) split_loops(kernel, kShortestPart);
-  if (!target_.has_grid() || !kernel.sequential) collapse_loops(kernel);
-  KernelPlan parts;
-  KernelPlan rest;
-  auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-  KernelPlan pack;
-  std::vector<KernelPlan> jammed;
-  if (!target_.has_grid() && unroll_and_jam(k, target_, make, pack, jammed)) {
-    if (!pack.writes.empty()) add_kernel(pack, drafts);
-    for (KernelPlan& one : jammed) add_kernel(one, drafts);
-    return;
-  }
-  if (!target_.has_grid() && pack_strided(k, target_, make, pack)) {
-    add_preparation(pack, drafts);
-    return add_kernel(k, drafts);
-  }
-  if (target_.has_grid() && pack_factor(k, target_.grid, make, pack)) {
-    add_kernel(pack, drafts);
-    return add_kernel(k, drafts);
-  }
-  SplitLimits limits{!target_.has_grid()};
-  if (target_.has_grid()) limits = split_limits(kernel, target_.grid);
-  if (split_reduction(k, target_, limits, make, parts, rest)) {
-    if (!target_.has_grid()) return add_parts(parts, rest, drafts);
-    add_kernel(parts, drafts);
-    return add_kernel(rest, drafts);
-  }
-  KernelPlan rows_left;
-  if (!target_.has_grid()) {
-    const bool merged = merge_rows(graph_, k, target_, rows_left);
-    if (!merged && k.copies.empty()) split_squares(k, rows_left);
-    compare_as_integers(kernel);
-    choose_lanes(kernel, target_);
-    schedule(kernel);
-  }
-  if (!at_once && !again) ++time_;
-  Draft d;
-  d.step.kernel.function = function_of(kernel);
-  add_buffers(k, d);
-  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
-  for (const auto& pair : k.in_place) {
-    if (reads_in_place(k, pair)) buffers_.allow(range(pair.first), range(pair.second), time_);
-  }
-  describe(kernel, d.step);
-  ++plan_->kernels;
-  drafts.push_back(std::move(d));
-  if (!rows_left.kernel.loops.empty()) add_kernel(rows_left, drafts, true);
-}
-
-void Compiler::split_squares(KernelPlan& k, KernelPlan& rest) const {
-  const std::optional<LoopPart> whole = uneven_squares(k.kernel, target_);
-  if (!whole) return;
-  Dims begin(k.kernel.loops.size(), 0);
-  Dims sizes;
-  for (const Loop& l : k.kernel.loops) sizes.push_back(l.size);
-  begin[whole->loop] = whole->size;
-  sizes[whole->loop] -= whole->size;
-  rest = part_of(graph_, k, begin, sizes);
-  begin[whole->loop] = 0;
-  sizes[whole->loop] = whole->size;
-  k = part_of(graph_, k, begin, sizes);
+  history_.resize(depth);
 }
 
 void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
@@ -383,15 +311,20 @@ void Compiler::add_buffers(const KernelPlan& k, Draft& d) {
 
 void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.kind = StepKind::kKernel;
+  (this->*pipeline_.describe)(kernel, step);
+}
+
+void Compiler::describe_grid(const Kernel&, Step& step) const {
   KernelCall& call = step.kernel;
-  if (target_.has_grid()) {
-    const GridSchedule& schedule = std::get<GridKernel>(sources_[call.function].body).schedule;
-    call.blocks = schedule.blocks;
-    call.block_threads = schedule.block_threads;
-    call.shared_bytes = schedule.shared_bytes;
-    call.maps = schedule.maps;
-    return;
-  }
+  const GridSchedule& schedule = std::get<GridKernel>(sources_[call.function].body).schedule;
+  call.blocks = schedule.blocks;
+  call.block_threads = schedule.block_threads;
+  call.shared_bytes = schedule.shared_bytes;
+  call.maps = schedule.maps;
+}
+
+void Compiler::describe_call(const Kernel& kernel, Step& step) const {
+  KernelCall& call = step.kernel;
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
   call.grain = grain_of(std::get<Kernel>(sources_[call.function].body));
   call.cost_ns = estimate_ns(kernel);
@@ -422,7 +355,7 @@ void Compiler::schedule_by_hand(const std::string& name, Kernel& kernel) {
 }
 
 bool Compiler::find_scheduled_product(const KernelPlan& plan, const std::string& key, Product& out) {
-  if (!find_product(plan, graph_, target_, out)) return false;
+  if (!find_product(plan, graph_, target_, out, 0, {}, &why_no_product_)) return false;
   const std::string name = "product" + std::to_string(plan_->matmuls.size());
   const std::optional<std::string> given = given_schedule(name, key);
   if (!given) return true;
@@ -457,16 +390,17 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
   const auto [it, fresh] = kernels_.try_emplace(kernel, kNoFunction);
   if (!fresh) return it->second;
   const std::string name = "kernel" + std::to_string(sources_.size());
-  if (target_.has_grid()) {
-    GridKernel grid = schedule_grid(kernel, target_.grid);
-    schedule(grid.kernel);
-    it->second = add_function({name, std::move(grid), false});
-  } else {
+  if (options_.keep_artifacts) histories_[name] = {history_, why_no_product_};
+  if (pipeline_.has_lanes) {
     Kernel scheduled = kernel;
     schedule_by_hand(name, scheduled);
     if (options_.list_schedules)
       list_schedule(name, key_of(scheduled), print_actions(scheduled), neighbour_schedules(scheduled, target_));
     it->second = add_function({name, std::move(scheduled), false});
+  } else {
+    GridKernel grid = schedule_grid(kernel, target_.grid);
+    schedule(grid.kernel);
+    it->second = add_function({name, std::move(grid), false});
   }
   return it->second;
 }

@@ -378,20 +378,17 @@ class Compiler::RowBlocksFinder {
   std::set<size_t> replaced_;
 };
 
-std::map<size_t, Compiler::RowBlocks> Compiler::find_row_blocks(const Block& block,
-                                                                const std::vector<FusionGroup>& groups,
-                                                                const Readers& readers, std::vector<bool>& done) {
-  std::map<size_t, RowBlocks> found;
-  RowBlocksFinder finder(*this, block, groups, readers, done);
-  for (size_t i = 0; i < groups.size(); ++i) {
+void Compiler::find_row_blocks(Groups& g) {
+  std::map<size_t, RowBlocks>& found = g.row_blocks;
+  RowBlocksFinder finder(*this, g.block, g.groups, g.readers, g.done);
+  for (size_t i = 0; i < g.groups.size(); ++i) {
     RowBlocks blocks;
     std::set<size_t> replaced;
-    if (done[i] || !finder.run(i, blocks, replaced)) continue;
-    if (std::any_of(replaced.begin(), replaced.end(), [&](size_t g) { return found.contains(g); })) continue;
-    for (size_t g : replaced) done[g] = true;
+    if (g.done[i] || !finder.run(i, blocks, replaced)) continue;
+    if (std::any_of(replaced.begin(), replaced.end(), [&](size_t r) { return found.contains(r); })) continue;
+    for (size_t r : replaced) g.done[r] = true;
     found.emplace(i, std::move(blocks));
   }
-  return found;
 }
 
 LoopRange Compiler::RowBlocks::used_columns(int64_t row, int64_t rows) const {

@@ -54,6 +54,46 @@ TEST(Stages, OfASoftmax_AreAsTheGuideShowsThem) {
   }
 }
 
+std::string kernels_of(ProgramBuilder& program) {
+  Target target;
+  target.vector_bits = 256;
+  CompileOptions options;
+  options.keep_artifacts = true;
+  PlannedProgram planned;
+  EXPECT_TRUE(plan_program(program.finish(), target, options, planned).ok());
+  for (const auto& [name, text] : planned.stages) {
+    if (name == "kernels.txt") return text;
+  }
+  return {};
+}
+
+TEST(Stages, OfAKernel_NameTheStepsThatChangedIt) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {64, 3});
+  entry.results({entry.unary(COLLET_OP_NEGATE, x)});
+  const std::string text = kernels_of(program);
+  EXPECT_TRUE(text.starts_with("// pipeline: processor\n")) << text;
+  EXPECT_NE(text.find("//   steps: collapse_loops, choose_lanes\n"), std::string::npos) << text;
+}
+
+TEST(Stages, OfASumOfProducts_SayWhyNoMicroKernelComputesIt) {
+  const auto text_of = [](int64_t rows, int64_t depth, int64_t columns) {
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const Handle a = entry.argument(COLLET_TYPE_F32, {rows, depth});
+    const Handle b = entry.argument(COLLET_TYPE_F32, {depth, columns});
+    collet_dot_attrs dot{};
+    dot.lhs_contracting = program.list({1});
+    dot.rhs_contracting = program.list({0});
+    entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {rows, columns}, {a, b}, dot)});
+    return kernels_of(program);
+  };
+  EXPECT_NE(text_of(40, 40, 2).find("//   no micro-kernel: it has few columns\n"), std::string::npos);
+  EXPECT_NE(text_of(40, 2, 40).find("//   no micro-kernel: its depth is small\n"), std::string::npos);
+  EXPECT_EQ(text_of(128, 128, 128).find("no micro-kernel"), std::string::npos);
+}
+
 TEST(Stages, AreNotKeptUnlessAskedFor) {
   ProgramBuilder program;
   RegionBuilder& entry = program.entry();

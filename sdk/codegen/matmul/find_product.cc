@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/kernel/contraction.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/matmul/matmul.h"
@@ -27,12 +28,13 @@ class ProductPlanner {
   ProductPlanner(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out)
       : l_(plan), graph_(graph), target_(target), out_(out) {}
 
-  /// Returns false if the kernel is no product, or if a plain kernel is faster.
-  bool run(size_t batch_loops) {
-    if (!l_.find(batch_loops)) return false;
+  /// Returns null if micro-kernels compute the product, else why they do not.
+  const char* run(size_t batch_loops) {
+    if (!l_.find(batch_loops)) return "its factors, its sum or its result are not those of a product of matrices";
     set_sizes();
     split_columns();
-    if (!pack_neighbours() || !worthwhile()) return false;
+    if (!pack_neighbours()) return "no instruction multiplies its elements, or its depth does not suit the instruction";
+    if (const char* const why = why_not_worthwhile()) return why;
     split_rows();
     if (!both_signed() && out_.batches() == 1) zeros_.find();
     split_depth();
@@ -45,7 +47,8 @@ class ProductPlanner {
     operand_b();
     if (raised_ == &l_.b) packer().start_rows(out_.a);
     set_parts();
-    return true;
+    const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
+    return fits(out_.a) && fits(out_.b) ? nullptr : "a factor is computed from too many arrays";
   }
 
  private:
@@ -178,15 +181,17 @@ class ProductPlanner {
     }
   }
 
-  bool worthwhile() const {
-    if (out_.batches() > kMostBatches) return false;
+  const char* why_not_worthwhile() const {
     const Tuning& t = target_.tuning;
-    if (out_.columns < t.product_columns || out_.depth < t.product_depth) return false;
-    if (out_.rows == 1 && !l_.reads_b_in_place())
-      return false;  // each element of b is used once: packing it costs more
-    if (out_.rows < t.packing_rows && !l_.reads_b_in_place() && out_.depth * out_.columns > t.packed_b_elements)
-      return false;
-    return out_.rows * out_.columns * out_.depth * out_.batches() >= t.product_points;
+    if (out_.batches() > kMostBatches) return "it has too many batches";
+    if (out_.columns < t.product_columns) return "it has few columns";
+    if (out_.depth < t.product_depth) return "its depth is small";
+    const bool in_place = l_.reads_b_in_place();
+    // Each element of b would be used once: packing it costs more.
+    if (out_.rows == 1 && !in_place) return "it has one row, and its other factor would be packed";
+    if (out_.rows < t.packing_rows && !in_place && out_.depth * out_.columns > t.packed_b_elements)
+      return "it has few rows, and its other factor, which is large, would be packed";
+    return out_.rows * out_.columns * out_.depth * out_.batches() >= t.product_points ? nullptr : "it is small";
   }
 
   void choose_tile() {
@@ -459,14 +464,20 @@ std::vector<int64_t> offsets_of(const std::vector<std::pair<int64_t, int64_t>>& 
 }
 
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out, size_t batch_loops,
-                  const ProductSchedule& by_hand) {
-  const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
-  if (plan.kernel.reductions.size() != 1) return false;
+                  const ProductSchedule& by_hand, const char** why_not) {
+  const auto refuse = [&](const char* why) {
+    if (why_not) *why_not = why;
+    return why == nullptr;
+  };
+  if (!find_contraction(plan.kernel)) {
+    refuse(nullptr);
+    return false;
+  }
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
-  if (can_unroll_and_jam(collapsed, target)) return false;
+  if (can_unroll_and_jam(collapsed, target)) return refuse("its few rows are unrolled and jammed");
   out.by_hand = by_hand;
-  return ProductPlanner(plan, graph, target, out).run(batch_loops) && fits(out.a) && fits(out.b);
+  return refuse(ProductPlanner(plan, graph, target, out).run(batch_loops));
 }
 
 bool takes_depth_block(const Product& p) {

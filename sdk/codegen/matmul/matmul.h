@@ -164,9 +164,10 @@ struct Product {
 Kernel panel_copy(const Product& product);
 
 /// Finds the product in a kernel whose loops have not been collapsed. The first `batch_loops` loops become loops of the
-/// batch even if they could be rows. Returns false if there is none, or if a plain kernel is faster.
+/// batch even if they could be rows. Returns false if there is none, or if a plain kernel is faster; `why_not`, unless it is null,
+/// gets the reason if the kernel is a sum of products, and null if it is none.
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out,
-                  size_t batch_loops = 0, const ProductSchedule& by_hand = {});
+                  size_t batch_loops = 0, const ProductSchedule& by_hand = {}, const char** why_not = nullptr);
 
 /// True if the blocks of the depth are not those in which an operand is packed, or in which it comes from memory.
 bool takes_depth_block(const Product& product);
