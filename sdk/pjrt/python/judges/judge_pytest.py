@@ -20,6 +20,7 @@ class Journal:
     def __init__(self, path):
         self.judged = sorted(judge_journal.read(path)[0])
         self.out = judge_journal.append_to(path)
+        self.wrote = False  # whether a test has ended
         self.open = {}  # what is known of tests that have not been torn down yet
 
     def write(self, **entry):
@@ -40,12 +41,14 @@ class Journal:
         self.open[report.nodeid] = state, message, seconds + report.duration
         # The report of a worker's death has the phase "???", and no other follows it.
         if report.when in ("teardown", "???"):
+            self.wrote = True
             self.write(test=report.nodeid, state=state, message=message, seconds=round(seconds + report.duration, 3))
             del self.open[report.nodeid]
 
     def pytest_sessionfinish(self, exitstatus):
-        # 0: all passed, 1: some failed, 5: no test was left to run. After another status the run is not at its end.
-        if exitstatus in (0, 1, 5):
+        # 0: all passed, 1: some failed, 5: no test was left to run. After another status the run is not at its end, nor is
+        # it if nothing but errors of the collection was reported.
+        if exitstatus == 5 or (exitstatus in (0, 1) and (self.wrote or self.judged)):
             self.write(done=True)
 
 

@@ -221,7 +221,8 @@ def run_pytest(judge, run, source, python, folder, options):
     found, done = judge_journal.read(journal)
     if done:
         return found
-    environment = dict(os.environ, COLLET_JUDGE_JOURNAL=str(journal), COLLET_JUDGE_SAMPLE=f"{options.sample} {options.seed}")
+    # Names of tests that are made from sets have to be the same in all workers: hence the hash seed.
+    environment = dict(os.environ, PYTHONHASHSEED="0", COLLET_JUDGE_JOURNAL=str(journal), COLLET_JUDGE_SAMPLE=f"{options.sample} {options.seed}")
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent / "frontends"), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment.update(judge.variables)
     environment.update(run.variables)
@@ -241,8 +242,9 @@ def run_pytest(judge, run, source, python, folder, options):
     if not done:
         tail = "\n  ".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         print(f"{judge.name}: {run.name}: pytest did not come to its end: {why or f'exit code {process.returncode}'}; {log} ends with\n  {tail}", flush=True)
-        if not found:
-            raise Unusable(f"{judge.name}: {run.name}: no test ran")
+    if not found:
+        journal.unlink(missing_ok=True)
+        raise Unusable(f"{judge.name}: {run.name}: no test ran; see {log}")
     return found
 
 

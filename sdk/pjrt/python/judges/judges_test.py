@@ -146,6 +146,13 @@ class JudgesTest(unittest.TestCase):
         self.assertEqual(code, 2, text)
         self.assertIn("one: cannot be run: one: jax-cpu: no test ran", text)
 
+    def test_a_suite_without_tests_cannot_be_run(self):
+        self.suite({"cpu": {"tests": {}}, "collet": CPU})
+        for _ in range(2):
+            code, text, _ = self.run_judges("one")
+            self.assertEqual(code, 2, text)
+            self.assertIn("no test ran; see", text)
+
     def test_a_sample_depends_on_the_seed_alone(self):
         names = [f"a.py::test{i}" for i in range(1000)]
         drawn = [name for name in names if judge_journal.is_drawn(name, 10, "7")]
