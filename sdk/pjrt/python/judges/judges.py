@@ -121,7 +121,10 @@ def fetch(judge, folder, python):
     print(f"{judge.name}: fetching the source", flush=True)
     if "git" in judge.source:
         run_quietly(["git", "-C", part, "init", "-q"])
-        run_quietly(["git", "-C", part, "fetch", "-q", "--depth", "1", judge.source["git"], judge.source["tag"]])
+        try:
+            run_quietly(["git", "-C", part, "fetch", "-q", "--depth", "1", judge.source["git"], judge.source["tag"]])
+        except Unusable as error:
+            raise Unusable(f"{error}\n  --source {judge.name}=DIR takes a copy of the repository at {judge.version}") from None
         run_quietly(["git", "-C", part, "checkout", "-q", "FETCH_HEAD"])
         if judge.source.get("modules"):
             run_quietly(["git", "-C", part, "submodule", "update", "-q", "--init", "--depth", "1"])
