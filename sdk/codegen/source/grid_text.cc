@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/loop_sets.h"
+#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/source/kernel_text.h"
 
 namespace collet::codegen::source {
