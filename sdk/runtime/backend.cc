@@ -25,6 +25,15 @@ constexpr uint32_t kMostPatterns = 4096;
 constexpr uint32_t kProfileRecords = 256;        ///< number of records read by one call
 constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< limit of such calls in one reading
 
+// Size of a table up to a function: what it had when it was introduced. Tables grow at their ends, so older backends have
+// shorter ones.
+#define COLLET_THROUGH(Table, function) static_cast<uint32_t>(offsetof(Table, function) + sizeof(Table::function))
+
+// False for a type of a newer opset, which no program here has.
+bool is_known_type(uint32_t type) {
+  return type < COLLET_TYPE_LIMIT && std::string_view(collet_type_name(type)) != "?";
+}
+
 Status bad_answer(const std::string& where, const std::string& what) {
   return internal_error(where + ": " + what);
 }
@@ -52,6 +61,21 @@ Status virtual_device_error(const DeviceFacts& device) {
 
 std::unique_lock<std::mutex> Backend::lock_all() {
   return serial_ ? std::unique_lock(all_) : std::unique_lock<std::mutex>();
+}
+
+template <typename Table>
+std::optional<Table> Backend::query(const char* name, uint32_t least) {
+  if (!library_->table.query) return std::nullopt;
+  const auto lock = lock_all();
+  const Calling calling("query", library_->path);
+  const void* table = library_->table.query(instance_, name, 1);
+  if (!table) return std::nullopt;
+  uint32_t size;
+  std::memcpy(&size, table, sizeof size);
+  if (size < least) return std::nullopt;
+  Table out{};
+  std::memcpy(&out, table, std::min<size_t>(size, sizeof out));
+  return out;
 }
 
 std::unique_lock<std::mutex> Backend::lock_compile() {
@@ -117,23 +141,21 @@ Status Backend::describe_tables() {
   const auto lacks = [&](const char* name) {
     return bad_answer(where("query"), std::string("the table \"") + name + "\" lacks a function");
   };
-  queues_ = static_cast<const collet_queue_table*>(query("queue", 1, sizeof(collet_queue_table)));
+  queues_ = query<collet_queue_table>("queue", COLLET_THROUGH(collet_queue_table, abort));
   if (queues_ && (!queues_->create || !queues_->destroy || !queues_->wait || !queues_->abort)) return lacks("queue");
-  layouts_ = static_cast<const collet_layout_table*>(query("layout", 1, sizeof(collet_layout_table)));
+  layouts_ = query<collet_layout_table>("layout", COLLET_THROUGH(collet_layout_table, convert));
   if (layouts_ && !layouts_->of) return lacks("layout");
-  residency_ = static_cast<const collet_residency_table*>(query("residency", 1, sizeof(collet_residency_table)));
+  residency_ = query<collet_residency_table>("residency", COLLET_THROUGH(collet_residency_table, prepare));
   if (residency_ && (!residency_->wants || !residency_->prepare)) return lacks("residency");
-  memory_stats_ =
-      static_cast<const collet_memory_stats_table*>(query("memory_stats", 1, sizeof(collet_memory_stats_table)));
+  memory_stats_ = query<collet_memory_stats_table>("memory_stats", COLLET_THROUGH(collet_memory_stats_table, get));
   if (memory_stats_ && !memory_stats_->get) return lacks("memory_stats");
-  patterns_ = static_cast<const collet_patterns_table*>(query("patterns", 1, sizeof(collet_patterns_table)));
+  patterns_ = query<collet_patterns_table>("patterns", COLLET_THROUGH(collet_patterns_table, name));
   if (patterns_ && !patterns_->name) return lacks("patterns");
-  profile_ = static_cast<const collet_profile_table*>(query("profile", 1, sizeof(collet_profile_table)));
+  profile_ = query<collet_profile_table>("profile", COLLET_THROUGH(collet_profile_table, read));
   if (profile_ && (!profile_->enable || !profile_->read)) return lacks("profile");
-  host_memory_ =
-      static_cast<const collet_host_memory_table*>(query("host_memory", 1, sizeof(collet_host_memory_table)));
+  host_memory_ = query<collet_host_memory_table>("host_memory", COLLET_THROUGH(collet_host_memory_table, remove));
   if (host_memory_ && (!host_memory_->add || !host_memory_->remove)) return lacks("host_memory");
-  links_ = static_cast<const collet_links_table*>(query("links", 1, sizeof(collet_links_table)));
+  links_ = query<collet_links_table>("links", COLLET_THROUGH(collet_links_table, join));
   if (links_ && !links_->between) return lacks("links");
   return ok_status();
 }
@@ -169,7 +191,7 @@ Status Backend::describe_device(uint32_t index) {
   if (info.type_count > kMostTypes || (info.type_count && !info.types))
     return bad_answer(where, std::to_string(info.type_count) + " element types cannot be");
   for (uint32_t i = 0; i < info.type_count; ++i)
-    if (info.types[i].type < COLLET_TYPE_LIMIT) d.type_flags[info.types[i].type] |= info.types[i].flags;
+    if (is_known_type(info.types[i].type)) d.type_flags[info.types[i].type] |= info.types[i].flags;
   if (info.peer_count > kMostDevices || (info.peer_count && !info.peers))
     return bad_answer(where, std::to_string(info.peer_count) + " peers cannot be");
   if (info.peer_count) d.peers.assign(info.peers, info.peers + info.peer_count);
@@ -537,7 +559,7 @@ void Backend::release(collet_backend_executable* executable) {
 }
 
 std::string Backend::serialize(collet_backend_executable* executable) {
-  const auto* table = static_cast<const collet_aot_table*>(query("aot", 1, sizeof(collet_aot_table)));
+  const auto table = query<collet_aot_table>("aot", COLLET_THROUGH(collet_aot_table, load));
   if (!table || !table->serialize || !table->load) return {};
   collet_error error{};
   uint64_t size = 0;
@@ -553,7 +575,7 @@ std::string Backend::serialize(collet_backend_executable* executable) {
 
 Expected<collet_backend_executable*> Backend::load(std::string_view bytes, const collet_program* program,
                                                    const collet_compile_options& options, CompiledFacts& facts) {
-  const auto* table = static_cast<const collet_aot_table*>(query("aot", 1, sizeof(collet_aot_table)));
+  const auto table = query<collet_aot_table>("aot", COLLET_THROUGH(collet_aot_table, load));
   if (!table || !table->load) return unimplemented(where("load") + ": there is no aot table");
   std::vector<uint32_t> absorbed(program->constants.count, COLLET_NONE);
   collet_executable_info info{};
@@ -573,20 +595,9 @@ Expected<collet_backend_executable*> Backend::load(std::string_view bytes, const
   return accept(program, executable, info, std::move(absorbed), facts, "load");
 }
 
-const void* Backend::query(const char* name, uint32_t version, uint32_t bytes) {
-  if (!library_->table.query) return nullptr;
-  const auto lock = lock_all();
-  const Calling calling("query", library_->path);
-  const void* table = library_->table.query(instance_, name, version);
-  if (!table) return nullptr;
-  uint32_t size;
-  std::memcpy(&size, table, sizeof size);
-  return size >= bytes ? table : nullptr;
-}
-
 std::vector<Backend::Artifact> Backend::artifacts(collet_backend_executable* executable) {
   std::vector<Artifact> out;
-  const auto* table = static_cast<const collet_artifacts_table*>(query("artifacts", 1, sizeof(collet_artifacts_table)));
+  const auto table = query<collet_artifacts_table>("artifacts", COLLET_THROUGH(collet_artifacts_table, get));
   if (!table || !table->get) return out;
   const auto lock = lock_all();
   for (uint32_t i = 0; i < kMostArtifacts; ++i) {

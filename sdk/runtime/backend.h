@@ -108,22 +108,24 @@ class Backend {
   /// backend cannot.
   Expected<collet_backend_executable*> load(std::string_view bytes, const collet_program* program,
                                             const collet_compile_options& options, CompiledFacts& facts);
-  /// Returns an optional table of at least `bytes` bytes, or null.
-  const void* query(const char* name, uint32_t version, uint32_t bytes);
+  /// Returns version 1 of an optional table as this library knows it: members that the backend's version of the table lacks are zero.
+  /// nullopt if there is none, or one of less than `least` bytes, the size with which the table was introduced.
+  template <typename Table>
+  std::optional<Table> query(const char* name, uint32_t least);
   /// Returns the table "queue"; null if the backend has none.
-  const collet_queue_table* queue_table() const { return queues_; }
+  const collet_queue_table* queue_table() const { return queues_ ? &*queues_ : nullptr; }
   Expected<collet_backend_queue*> create_queue(uint32_t device, uint32_t kind);
   /// Destroys a queue. No work may be pending on it.
   void destroy_queue(collet_backend_queue* queue);
   /// True if arrays in device memory may have other layouts than dense.
-  bool has_layouts() const { return layouts_ != nullptr; }
+  bool has_layouts() const { return layouts_.has_value(); }
   /// True if the device may convert arrays from one layout to another.
   bool converts() const { return layouts_ && layouts_->convert; }
   /// See tables.h. UNIMPLEMENTED if the host must convert.
   Status convert(uint32_t device, const ArrayType& type, const collet_place& from, const Layout* from_layout,
                  const collet_place& to, const Layout* to_layout, const collet_sync* sync);
   /// True if executables may request that arguments are prepared.
-  bool has_residency() const { return residency_ != nullptr; }
+  bool has_residency() const { return residency_.has_value(); }
   /// Returns the prepared form of an argument whose contents are complete.
   Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
                                            const collet_argument& value);
@@ -132,7 +134,7 @@ class Backend {
   /// Returns the backend's statistics of a device's memory; nullopt if it has none.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
   /// True if devices can record a profile of their work.
-  bool profiles() const { return profile_ != nullptr; }
+  bool profiles() const { return profile_.has_value(); }
   /// Starts or stops recording on all devices.
   void record_profile(bool on);
   /// Passes the records of a device to `each`, oldest first.
@@ -175,14 +177,14 @@ class Backend {
   std::vector<DeviceFacts> devices_;
   bool serial_ = false, serial_compile_ = false;
   // Optional tables; null if the backend does not have them.
-  const collet_queue_table* queues_ = nullptr;
-  const collet_layout_table* layouts_ = nullptr;
-  const collet_residency_table* residency_ = nullptr;
-  const collet_memory_stats_table* memory_stats_ = nullptr;
-  const collet_patterns_table* patterns_ = nullptr;
-  const collet_profile_table* profile_ = nullptr;
-  const collet_host_memory_table* host_memory_ = nullptr;
-  const collet_links_table* links_ = nullptr;
+  std::optional<collet_queue_table> queues_;
+  std::optional<collet_layout_table> layouts_;
+  std::optional<collet_residency_table> residency_;
+  std::optional<collet_memory_stats_table> memory_stats_;
+  std::optional<collet_patterns_table> patterns_;
+  std::optional<collet_profile_table> profile_;
+  std::optional<collet_host_memory_table> host_memory_;
+  std::optional<collet_links_table> links_;
   std::mutex all_, compile_;
 };
 

@@ -119,6 +119,10 @@ Expected<std::string> find(std::string_view name) {
   return not_found("there is no backend '" + std::string(name) + "'; looked for " + search_places(name));
 }
 
+std::string abi_version() {
+  return std::to_string(COLLET_ABI_MAJOR) + "." + std::to_string(COLLET_ABI_MINOR);
+}
+
 // Returns an error if the table cannot be used.
 Status check_table(const collet_backend& table) {
   if (table.abi_major != COLLET_ABI_MAJOR)
@@ -171,7 +175,8 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
   collet_error error{};
   const Calling calling("collet_backend_entry", path);
   const collet_status code = entry(&host(), &table, &error);
-  if (code != COLLET_OK) return from_c(code, error, who + "collet_backend_entry");
+  if (code != COLLET_OK)
+    return from_c(code, error, who + "collet_backend_entry, called by an SDK of ABI " + abi_version());
   if (!table) return failed_precondition(who + "handed out no table");
   constexpr uint32_t kHead = offsetof(collet_backend, open);
   if (table->struct_size < kHead || table->struct_size > (1u << 16) ||

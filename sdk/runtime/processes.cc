@@ -97,7 +97,8 @@ Expected<const collet_transport*> load_transport(const std::string& name) {
   const auto entry = reinterpret_cast<collet_transport_entry_fn>(dlsym(library, COLLET_TRANSPORT_ENTRY));
   const collet_transport* table = entry ? entry() : nullptr;
   if (!table) return failed_precondition("'" + path + "' is no transport: it lacks " COLLET_TRANSPORT_ENTRY);
-  if (table->version != 1 || table->struct_size < sizeof *table || !table->open || !table->close || !table->exchange ||
+  constexpr size_t kFirst = offsetof(collet_transport, post) + sizeof table->post;  // it grows at its end
+  if (table->version != 1 || table->struct_size < kFirst || !table->open || !table->close || !table->exchange ||
       !table->post)
     return failed_precondition("the transport '" + path + "' has version " + std::to_string(table->version) +
                                " or lacks functions; version 1 is needed");
