@@ -289,6 +289,7 @@ void sizes_of_compile(Contract& c) {
   const PreparedProgram ready = prepare(*instance, body);
   if (!ready) return;
   for (const uint32_t extra : {0u, 64u}) {
+    if (extra && c.is_newer()) continue;
     alignas(16) uint8_t info_bytes[sizeof(collet_executable_info) + 128],
         option_bytes[sizeof(collet_compile_options) + 128], rejection_bytes[sizeof(collet_rejection) + 128];
     std::memset(info_bytes, kGuard, sizeof info_bytes);

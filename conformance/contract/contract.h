@@ -47,6 +47,9 @@ class Contract {
     if (!good && holds(promise)) note(promise, fmt::format(text, std::forward<Arguments>(arguments)...));
     return good;
   }
+  /// True if the backend states a newer minor version than the suite knows. Its structs may have members where those of a newer
+  /// SDK are simulated.
+  bool is_newer() const { return plugin_.table().abi_minor > COLLET_ABI_MINOR; }
   /// True if the backend must keep the promise.
   bool holds(Promise promise) const;
   /// Returns the promise by which a check of bad input is judged. It is `promise` if the backend's version of the ABI has it.
