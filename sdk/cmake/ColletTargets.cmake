@@ -2,7 +2,7 @@
 #
 #   collet_add_folders(FOLDER...)
 #   collet_library(NAME hlo_ir [SOURCES ...] [DEPS ...] [PUBLIC_DEPS ...])
-#   collet_plugin(NAME cpu SOURCES ... [DEPS ...] [TEST_ONLY])
+#   collet_plugin(NAME cpu SOURCES ... [DEPS ...] [TEST_ONLY] [HEADERS folder])
 #   collet_test(NAME hlo_ir_shape_test SOURCES ... [DEPS ...] [LABELS unit] [TIMEOUT 60] [ARGS ...] [NO_MAIN])
 #   collet_fuzzer(NAME hlo_text_fuzz SOURCES ... [DEPS ...] [SEEDS folder or file ...] [RUNS 2000] [MAX_LEN 4096])
 #   collet_check(NAME tidy_names COMMAND ... [LABELS unit] [TIMEOUT 60])     any command as a test
@@ -109,15 +109,20 @@ endfunction()
 add_custom_target(kit)
 
 # A backend: libcollet_backend_NAME.so with one exported symbol, collet_backend_entry. TEST_ONLY ones lie in
-# lib/collet/test_backends and are not installed.
+# lib/collet/test_backends and are not installed. HEADERS: the folder of the public headers, in place of sdk/include.
 function(collet_plugin)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TEST_ONLY" "NAME" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TEST_ONLY" "NAME;HEADERS" "SOURCES;DEPS")
   collet_resolve(deps ${arg_DEPS})
   collet_views(views ${arg_SOURCES})
   set(target collet_backend_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})
-  target_include_directories(${target} PRIVATE ${views})
-  target_link_libraries(${target} PRIVATE collet::abi ${deps})
+  if(arg_HEADERS)
+    target_include_directories(${target} SYSTEM PRIVATE "${arg_HEADERS}")
+    target_link_libraries(${target} PRIVATE ${deps})
+  else()
+    target_include_directories(${target} PRIVATE ${views})
+    target_link_libraries(${target} PRIVATE collet::abi ${deps})
+  endif()
   set(exports "${PROJECT_SOURCE_DIR}/sdk/cmake/plugin_exports.map")
   set_target_properties(${target} PROPERTIES PREFIX lib C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${exports}")
