@@ -135,9 +135,9 @@ Expected<CacheFolder> CacheFolder::open(const std::string& path, bool create) {
   if (fd.get() < 0 || fstat(fd.get(), &facts) != 0) return system_error(path + " cannot be opened", errno);
   if (facts.st_uid != geteuid() && facts.st_uid != 0)
     return Status(Code::PermissionDenied, path + " belongs to another user, so it is not used as a cache");
-  if ((facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0)
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return Status(Code::PermissionDenied,
-                  path + " is writable for all users, so it is not used as a cache (chmod o-w makes it one)");
+                  path + " is writable for other users, so it is not used as a cache (chmod go-w makes it one)");
   return CacheFolder(fd.release());
 }
 

@@ -45,7 +45,7 @@ class CacheFolder {
   static uint64_t limit_of_environment();
 
   /// Opens a folder; `create`: makes it first, with mode 0700, if it does not exist. Returns PERMISSION_DENIED for a folder of
-  /// another user than this one and root, or where all users may remove the files of others (mode o+w without the sticky bit), and
+  /// another user than this one and root, or that other users may write (mode g+w or o+w), and
   /// NOT_FOUND or FAILED_PRECONDITION if it cannot be opened.
   static Expected<CacheFolder> open(const std::string& path, bool create);
   CacheFolder(CacheFolder&& other) noexcept;

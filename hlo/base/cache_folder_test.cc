@@ -63,11 +63,11 @@ TEST_F(CacheFolderTest, KeepsEntriesForThisUserAlone) {
 
 TEST_F(CacheFolderTest, RefusesFoldersOfOthers) {
   open();
-  ASSERT_EQ(chmod(path.c_str(), 0777), 0);
-  EXPECT_EQ(CacheFolder::open(path, true).status().code(), Code::PermissionDenied);
-  ASSERT_EQ(chmod(path.c_str(), 01777), 0);
-  EXPECT_TRUE(CacheFolder::open(path, true).ok());
-  ASSERT_EQ(chmod(path.c_str(), 0775), 0);
+  for (const mode_t mode : {0777, 01777, 0775, 0770}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_EQ(CacheFolder::open(path, true).status().code(), Code::PermissionDenied) << std::oct << mode;
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
   EXPECT_TRUE(CacheFolder::open(path, true).ok());
   if (geteuid() != 0) return;
   ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);

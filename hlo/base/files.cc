@@ -122,9 +122,11 @@ Status system_error(const std::string& what, int error) {
   return Status(code, what + ": " + std::strerror(error));
 }
 
-Status write_file(const std::string& path, std::string_view bytes, const std::string& name) {
-  const std::string what = (name.empty() ? path : name) + " cannot be written";
-  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+namespace {
+
+// Writes and closes `opened`; negative: what open returned.
+Status write_opened(int opened, std::string_view bytes, const std::string& what) {
+  Descriptor fd(opened);
   if (fd.get() < 0) return system_error(what, errno);
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
@@ -133,6 +135,19 @@ Status write_file(const std::string& path, std::string_view bytes, const std::st
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return close(fd.release()) == 0 ? ok_status() : system_error(what, errno);
+}
+
+}  // namespace
+
+Status write_file(const std::string& path, std::string_view bytes, const std::string& name) {
+  return write_opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666), bytes,
+                      (name.empty() ? path : name) + " cannot be written");
+}
+
+Status write_new_file(const std::string& path, std::string_view bytes) {
+  const std::string what = path + " cannot be written";
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(what, errno);
+  return write_opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), bytes, what);
 }
 
 }  // namespace collet

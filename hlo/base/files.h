@@ -60,4 +60,7 @@ Status system_error(const std::string& what, int error);
 /// call it `name`, or by its path if `name` is empty.
 Status write_file(const std::string& path, std::string_view bytes, const std::string& name = {});
 
+/// Writes a file of a folder of results. What is there under its name, a link for instance, is removed, and never written through.
+Status write_new_file(const std::string& path, std::string_view bytes);
+
 }  // namespace collet

@@ -52,6 +52,18 @@ TEST_F(FilesTest, PartsOfAFile) {
   EXPECT_FALSE(file->read(1, UINT64_MAX).ok());
 }
 
+// What stands in the place of a new file is removed: a link is not followed.
+TEST_F(FilesTest, NewFile_ReplacesALink) {
+  fs::create_symlink(path("text"), path("link"));
+  EXPECT_TRUE(write_new_file(path("link"), "new").ok());
+  EXPECT_EQ(*read_file(path("link"), 10), "new");
+  EXPECT_EQ(*read_file(path("text"), 10), "0123456789");
+  EXPECT_TRUE(write_new_file(path("link"), "").ok());
+  EXPECT_EQ(*read_file(path("link"), 10), "");
+  fs::create_directory(path("folder"));
+  EXPECT_FALSE(write_new_file(path("folder"), "new").ok());
+}
+
 // A sparse file costs no disk, but its contents would cost memory.
 TEST_F(FilesTest, LargeFile_IsRefusedBeforeItIsRead) {
   std::ofstream(path("large")).close();

@@ -159,4 +159,23 @@ std::string sha256(std::string_view bytes) {
   return Sha256().add(bytes).finish();
 }
 
+Sha256::Digest hmac_sha256(std::string_view key, std::string_view bytes) {
+  std::array<char, kBlock> inner{}, outer{};
+  const auto text = [](const Sha256::Digest& digest) {
+    return std::string_view(reinterpret_cast<const char*>(digest.data()), digest.size());
+  };
+  Sha256::Digest short_key{};
+  if (key.size() > kBlock) {
+    short_key = Sha256().add(key).digest();
+    key = text(short_key);
+  }
+  for (size_t i = 0; i < kBlock; ++i) {
+    const char c = i < key.size() ? key[i] : '\0';
+    inner[i] = static_cast<char>(c ^ 0x36);
+    outer[i] = static_cast<char>(c ^ 0x5c);
+  }
+  const Sha256::Digest digest = Sha256().add({inner.data(), kBlock}).add(bytes).digest();
+  return Sha256().add({outer.data(), kBlock}).add(text(digest)).digest();
+}
+
 }  // namespace collet

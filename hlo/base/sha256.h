@@ -43,4 +43,7 @@ class Sha256 {
 /// Returns the hash of all of `bytes`, as 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
 
+/// Returns the HMAC (RFC 2104) of `bytes` with SHA-256 under a key of any length.
+Sha256::Digest hmac_sha256(std::string_view key, std::string_view bytes);
+
 }  // namespace collet

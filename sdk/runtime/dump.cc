@@ -58,7 +58,7 @@ void Dump::text(std::string_view name, std::string_view contents) {
   char number[16];
   std::snprintf(number, sizeof number, "%03d.", number_++);
   const std::filesystem::path path = std::filesystem::path(folder_) / (number + as_file_name(name));
-  Status written = write_file(path.string(), contents);
+  Status written = write_new_file(path.string(), contents);
   if (status_.ok()) status_ = std::move(written);
 }
 

@@ -2,6 +2,8 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -395,18 +397,120 @@ TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
   fs::remove_all(folder);
 }
 
-// The first file of a dump is on a full disk.
+// Entries are used if they are signed with the key, and no others.
+TEST_F(Runtime, CacheOnDisk_WithAKey_RunsWhatIsSignedWithIt) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
+  const std::string keys[] = {folder + ".key0", folder + ".key1"};
+  for (const std::string& key : keys) {
+    std::ofstream(key) << key;
+    fs::permissions(key, fs::perms(0600));
+  }
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  const auto from_cache = [&](const char* key) {
+    if (key)
+      setenv("COLLET_KEY_FILE", key, 1);
+    else
+      unsetenv("COLLET_KEY_FILE");
+    const ExecutablePtr e = compile(open("interpreter").get(), kAddMultiply);
+    return e ? facts(e.get()).from_cache : 99u;
+  };
+  EXPECT_EQ(from_cache(nullptr), 0u);
+  EXPECT_EQ(from_cache(nullptr), 1u);
+  EXPECT_EQ(from_cache(keys[0].c_str()), 0u) << "it is not signed";
+  EXPECT_EQ(from_cache(keys[0].c_str()), 1u);
+  EXPECT_EQ(from_cache(nullptr), 1u) << "who has no key asks for no signature";
+  EXPECT_EQ(from_cache(keys[1].c_str()), 0u) << "it is signed with another key";
+  EXPECT_EQ(from_cache(keys[1].c_str()), 1u);
+  // A key that others may read is not used, and nothing is kept.
+  fs::permissions(keys[1], fs::perms(0644));
+  EXPECT_EQ(from_cache(keys[1].c_str()), 0u);
+  EXPECT_EQ(from_cache(keys[1].c_str()), 0u);
+  unsetenv("COLLET_KEY_FILE");
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(folder);
+  for (const std::string& key : keys) fs::remove(key);
+}
+
+// A cache that is not used for the mode of its folder is told once, with what to do.
+TEST_F(Runtime, CacheFolderThatOthersMayWrite_IsToldOnce) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_open_cache_" + std::to_string(getpid());
+  fs::create_directory(folder);
+  fs::permissions(folder, fs::perms(0770));
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  std::vector<std::string> told;
+  collet_client_options options{};
+  options.struct_size = sizeof options;
+  options.backend = "interpreter";
+  options.log_user = &told;
+  options.log = [](void* user, int32_t severity, const char* message) {
+    if (severity >= COLLET_LOG_WARNING) static_cast<std::vector<std::string>*>(user)->emplace_back(message);
+  };
+  for (int round = 0; round < 2; ++round) {
+    collet_client* opened = nullptr;
+    ASSERT_EQ(collet_client_open(&options, &opened, nullptr), COLLET_OK);
+    const ClientPtr client(opened);
+    EXPECT_TRUE(compile(client.get(), kAddMultiply)) << failure.message;
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], HasSubstr("chmod go-w"));
+  EXPECT_TRUE(fs::is_empty(folder));
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(folder);
+}
+
+// A link in the place of a file of the dump is replaced; what it leads to stays as it is.
+TEST_F(Runtime, Dump_WritesThroughNoLinkAndNotOutsideItsFolder) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
+  fs::create_directories(folder + "/in");
+  const std::string victim = folder + "/victim";
+  std::ofstream(victim) << "precious";
+  fs::create_symlink(victim, folder + "/in/000.read.hlo");
+  collet_compile_request request{};
+  request.dump_to = nullptr;
+  setenv("COLLET_DUMP", (folder + "/in").c_str(), 1);
+  const ClientPtr client = open("interpreter");
+  const ModulePtr named = read(R"(module @"../../../up/../x" {
+  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+})");
+  ASSERT_TRUE(named) << failure.message;
+  EXPECT_TRUE(compile(client.get(), named.get(), request)) << failure.message;
+  unsetenv("COLLET_DUMP");
+  const std::string in = folder + "/in";
+  request.dump_to = in.c_str();
+  const ModulePtr module = read(kAddMultiply);
+  EXPECT_TRUE(compile(client.get(), module.get(), request)) << failure.message;
+  std::string kept;
+  std::getline(std::ifstream(victim), kept);
+  EXPECT_EQ(kept, "precious");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder + "/in/000.read.hlo")));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2) << "written beside the folder";
+  fs::remove_all(folder);
+}
+
+// The first file of a dump cannot be written whole.
 TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
   const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
-  std::filesystem::create_symlink("/dev/full", folder + "/000.read.hlo");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none = {0, before.rlim_max};  // no file may have a byte
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
   collet_compile_request request{};
   request.dump_to = folder.c_str();
   const ClientPtr client = open("interpreter");
   const ModulePtr module = read(kAddMultiply);
-  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_FALSE(e);
   EXPECT_EQ(failure.code, COLLET_RESOURCE_EXHAUSTED);
-  EXPECT_THAT(failure.message, HasSubstr("No space left on device"));
+  EXPECT_THAT(failure.message, HasSubstr("File too large"));
   std::filesystem::remove_all(folder);
 }
 

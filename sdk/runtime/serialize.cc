@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "hlo/base/secret_key.h"
 #include "hlo/text/printer.h"
 #include "sdk/runtime/compiler.h"
 #include "sdk/runtime/module.h"
@@ -15,7 +16,7 @@ namespace collet::runtime {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'L', 'T', 'E', 'X', 'E', 'C', '\n'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kMostDevices = 1 << 16;
 
 struct Head {
@@ -35,6 +36,7 @@ class Writer {
     out_.append(reinterpret_cast<const char*>(&size), sizeof size);
     out_ += s;
   }
+  void raw(std::string_view s) { out_ += s; }
   void id(const hlo::ContentId& id) { out_.append(reinterpret_cast<const char*>(&id), sizeof id); }
   const std::string& bytes() const { return out_; }
 
@@ -70,6 +72,7 @@ class Reader {
   }
   bool ok() const { return ok_; }
   bool at_end() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
 
  private:
   void take(void* out, size_t n) {
@@ -118,6 +121,21 @@ Expected<std::string_view> body_of(std::string_view bytes) {
   if (head.reserved || head.size != bytes.size() || !(hlo::content_id(bytes) == head.content))
     return damaged("the checksum is wrong");
   return bytes;
+}
+
+constexpr std::string_view kPurpose = "executable";
+
+// Takes the signature from the begin of a body, and checks it.
+Status check_signature(std::string_view& body) {
+  COLLET_ASSIGN(const SecretKey key, SecretKey::of_environment());
+  Reader in(body);
+  const std::string_view signature = in.text();
+  if (!in.ok()) return damaged("they end too early");
+  body = in.rest();
+  if (key.accepts(kPurpose, body, signature)) return ok_status();
+  return Status(Code::PermissionDenied, signature.empty()
+                                            ? "the executable is not signed, and COLLET_KEY_FILE asks for it"
+                                            : "the executable is signed with another key than that of COLLET_KEY_FILE");
 }
 
 struct Stored {
@@ -173,6 +191,7 @@ Expected<std::string> serialize(const Executable& executable) {
   const ExecutableCore& core = executable.core();
   if (core.across)
     return failed_precondition("the program runs in several processes; each of them compiles it when it starts");
+  COLLET_ASSIGN(const SecretKey key, SecretKey::of_environment());
   Writer body;
   body.text(executable.client().backend().name());
   body.number(core.replicas);
@@ -184,16 +203,20 @@ Expected<std::string> serialize(const Executable& executable) {
   for (uint32_t device : core.devices) body.number(device);
   body.text(hlo::print_module(executable.source().module()));
   write_parts(executable, body);
+  Writer out;
+  out.text(key.sign(kPurpose, body.bytes()));
+  out.raw(body.bytes());
   Head head{};
   std::memcpy(head.magic, kMagic, sizeof kMagic);
   head.version = kVersion;
-  head.size = body.bytes().size();
-  head.content = hlo::content_id(body.bytes());
-  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + body.bytes();
+  head.size = out.bytes().size();
+  head.content = hlo::content_id(out.bytes());
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + out.bytes();
 }
 
 Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request) {
-  COLLET_ASSIGN(const std::string_view body, body_of(bytes));
+  COLLET_ASSIGN(std::string_view body, body_of(bytes));
+  COLLET_TRY(check_signature(body));
   Stored stored;
   COLLET_TRY(read_body(body, stored));
   if (stored.backend != client.backend().name())

@@ -10,7 +10,7 @@
 #include "sdk/runtime/executable.h"
 
 /// \file
-/// Serializes executables: a header with a checksum, the program as HLO text, the options of compilation, and the
+/// Serializes executables: a header with the hash of what follows, a signature if there is a key (SecretKey), the program as HLO text, the options of compilation, and the
 /// compiled parts that backends provide, each under a hash of everything on which it depends.
 
 namespace collet::runtime {

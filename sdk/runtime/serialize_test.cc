@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "hlo/program/block.h"
@@ -150,10 +152,10 @@ TEST_F(Serialize, RefusesAnotherBackend) {
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
   EXPECT_THAT(failure.message, HasSubstr("'interpreter'"));
   std::string newer = bytes;
-  newer[8] = 3;
+  newer[8] = 4;
   EXPECT_FALSE(load(client.get(), newer));
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
-  EXPECT_THAT(failure.message, HasSubstr("form 3"));
+  EXPECT_THAT(failure.message, HasSubstr("form 4"));
 }
 
 TEST_F(Serialize, DamageIsToldOfEveryBit) {
@@ -171,6 +173,42 @@ TEST_F(Serialize, DamageIsToldOfEveryBit) {
     EXPECT_FALSE(load(client.get(), bytes)) << "byte " << i;
     EXPECT_TRUE(failure.code == COLLET_DATA_LOSS || (failure.code == COLLET_FAILED_PRECONDITION && i < 12)) << i;
   }
+}
+
+// With a key only what is signed with it is loaded; without one anything.
+TEST_F(Serialize, WithAKey_LoadsWhatIsSignedWithIt) {
+  namespace fs = std::filesystem;
+  const std::string key = ::testing::TempDir() + "collet_key_" + std::to_string(getpid());
+  const auto write_key = [&](const std::string& text) {
+    std::ofstream(key) << text;
+    fs::permissions(key, fs::perms(0600));
+  };
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kProgram);
+  const std::string unsigned_bytes = bytes_of(e.get());
+  write_key("the first key of this test");
+  setenv("COLLET_KEY_FILE", key.c_str(), 1);
+  const std::string bytes = bytes_of(e.get());
+  EXPECT_EQ(bytes.size(), unsigned_bytes.size() + 32);
+  EXPECT_TRUE(load(client.get(), bytes)) << failure.message;
+  EXPECT_FALSE(load(client.get(), unsigned_bytes));
+  EXPECT_EQ(failure.code, COLLET_PERMISSION_DENIED);
+  EXPECT_THAT(failure.message, HasSubstr("not signed"));
+  // Whoever changes the bytes can compute the hash again, but not the signature.
+  std::string forged = bytes;
+  forged.back() = static_cast<char>(forged.back() ^ 1);
+  sign(forged);
+  EXPECT_FALSE(load(client.get(), forged));
+  EXPECT_EQ(failure.code, COLLET_PERMISSION_DENIED);
+  write_key("the second key of this test");
+  EXPECT_FALSE(load(client.get(), bytes));
+  EXPECT_THAT(failure.message, HasSubstr("another key"));
+  fs::permissions(key, fs::perms(0640));
+  EXPECT_EQ(bytes_of(e.get()), "");
+  EXPECT_EQ(failure.code, COLLET_PERMISSION_DENIED);
+  unsetenv("COLLET_KEY_FILE");
+  EXPECT_TRUE(load(client.get(), bytes)) << failure.message;
+  fs::remove(key);
 }
 
 // Changed bytes with a correct checksum are refused, or the program is compiled again from its intact part.

@@ -199,11 +199,11 @@ Status write_outputs(const std::string& folder, const std::vector<Literal>& outp
     const std::string name = fmt::format("output_{}.bin", i);
     const std::string_view bytes(reinterpret_cast<const char*>(outputs[i].bytes()),
                                  static_cast<size_t>(outputs[i].byte_size()));
-    COLLET_TRY(write_file(folder + "/" + name, bytes));
+    COLLET_TRY(write_new_file(folder + "/" + name, bytes));
     json.begin_object().field("file", name).field("shape", outputs[i].shape().to_string()).end_object();
   }
   json.end_array().end_object();
-  return write_file(folder + "/manifest.json", manifest + "\n");
+  return write_new_file(folder + "/manifest.json", manifest + "\n");
 }
 
 std::string as_json(const Options& options, const Outcome& outcome) {

@@ -334,14 +334,15 @@ COLLET_API void collet_executable_release(collet_executable* executable);
 
 /** Writes an executable as bytes: its program, how it was compiled, and what its backends hand out of compiled code
  * ("aot" of tables.h; cpu and the interpreter have it). For keeping on disk, not for wires that strangers write to: code
- * in them is run as it is. */
+ * in them is run as it is. If the environment's COLLET_KEY_FILE names a key, they are signed with it, and INVALID_ARGUMENT or
+ * PERMISSION_DENIED says that the key cannot be used. */
 COLLET_API collet_status collet_executable_serialize(collet_executable* executable, collet_blob** out_bytes,
                                                      struct collet_error* error);
 /** Makes an executable from such bytes, on a client of the same backend. Compiled code is used where it was made by the
  * same version of the backend for the same kind of device; whatever else is compiled again from the program. `facts`
  * tells: from_cache is 1 where nothing was. `request`: null, or what is to be otherwise than when it was compiled.
- * DATA_LOSS for bytes that are damaged or no executable, FAILED_PRECONDITION for another backend's or a newer library's.
- */
+ * DATA_LOSS for bytes that are damaged or no executable, FAILED_PRECONDITION for another backend's or another library's.
+ * PERMISSION_DENIED if COLLET_KEY_FILE names a key with which the bytes are not signed. */
 COLLET_API collet_status collet_executable_load(collet_client* client, const void* bytes, uint64_t size,
                                                 const struct collet_compile_request* request,
                                                 collet_executable** out_executable, struct collet_error* error);

@@ -298,11 +298,43 @@ TEST(Command, ShowsNothingThatControlsTheTerminal) {
   expect_plain(collet("run '" + file + "' --backend interpreter"));
   EXPECT_TRUE(contains(collet("run '" + file + "' --backend interpreter").err, "\\x1b")) << "it is shown escaped";
   // Folders of dumps have plain names.
-  write(file, "HloModule \"a\\033[31m\\233b\"\nENTRY e {\n  ROOT x = f32[8] parameter(0)\n}\n");
+  write(file,
+        "module @\"a\\1B[31m\\9B/../b\" {\n  func.func public @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
+        "    return %x : tensor<8xf32>\n  }\n}\n");
   collet("run '" + file + "' --backend interpreter", "COLLET_DUMP='" + (folder / "dump") + "'");
+  int files = 0;
   std::error_code ignored;
-  for (const auto& one : std::filesystem::recursive_directory_iterator(folder / "dump", ignored))
+  for (const auto& one : std::filesystem::recursive_directory_iterator(folder / "dump", ignored)) {
+    ++files;
     for (const char c : one.path().filename().string()) EXPECT_TRUE(c >= ' ' && c < 0x7F) << int{c};
+  }
+  EXPECT_GT(files, 1);
+}
+
+// Names and texts from outside are no markup in pages, pictures and XML.
+TEST(Command, ShowsNothingThatRunsInABrowser) {
+  const Folder folder;
+  const std::string odd = "\"><script>alert(1)</script><x y='", page = folder / "page.html",
+                    xml = folder / "report.xml", badge = folder / "badge.svg", json = folder / "report.json";
+  write(folder / "revision", odd);
+  const std::string command =
+      "conform --backend interpreter --no-fallback --filter negate/f32/17/unit --revision \"$(cat " +
+      (folder / "revision") + ")\" --html " + page + " --junit " + xml + " --badge " + badge + " --json " + json;
+  ASSERT_EQ(collet(command).code, 0);
+  ASSERT_TRUE(contains(contents(page), "&lt;script&gt;alert(1)"));
+  // A report comes from someone else, and so do the names of its cases.
+  std::string other = contents(json);
+  for (size_t at = 0; (at = other.find("negate/f32/17/unit", at)) != std::string::npos; at += 1)
+    other.replace(at, 18, "negate/<script>alert(2)</script>");
+  for (size_t at = 0; (at = other.find("\"pass\"", at)) != std::string::npos; at += 1) other.replace(at, 6, "\"fail\"");
+  write(folder / "other.json", other);
+  collet("conform --diff " + json + " " + (folder / "other.json") + " --html " + (folder / "diff.html"));
+  EXPECT_TRUE(contains(contents(folder / "diff.html"), "&lt;script&gt;alert(2)"));
+  for (const std::string& file : {page, xml, badge, folder / "diff.html"}) {
+    EXPECT_NE(contents(file), "") << file;
+    EXPECT_FALSE(contains(contents(file), "<script>alert")) << file;
+    EXPECT_FALSE(contains(contents(file), "\"><x y=")) << file;
+  }
 }
 
 // The name becomes a namespace, so it must be no keyword, macro, type or function that the headers know.
