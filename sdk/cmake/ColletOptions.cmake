@@ -28,6 +28,8 @@ endif()
 option(COLLET_WITH_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLET_WERROR "Treat warnings as errors" OFF)
 option(COLLET_LIBFUZZER "Build fuzz targets with libFuzzer (needs clang)" OFF)
+set(COLLET_FUZZING_ENGINE "-fsanitize=fuzzer" CACHE STRING "What links a driver to fuzz targets, with COLLET_LIBFUZZER")
+mark_as_advanced(COLLET_FUZZING_ENGINE)
 option(COLLET_COVERAGE "Count which lines run, by LLVM's source-based coverage (needs clang)" OFF)
 set(COLLET_SANITIZE "" CACHE STRING "Sanitizers for all of our code, such as address,undefined or thread")
 

@@ -228,6 +228,11 @@ function(collet_check)
   endif()
 endfunction()
 
+# The target that builds all fuzzers. BUILD/fuzz/fuzzers.txt lists them for ./dev fuzz and .ci/oss-fuzz, one in a line: name, largest
+# input in bytes, then files and folders of seeds.
+add_custom_target(fuzzers)
+file(WRITE "${PROJECT_BINARY_DIR}/fuzz/fuzzers.txt" "")
+
 # SOURCES define LLVMFuzzerTestOneInput. Under the fuzz preset libFuzzer drives it; elsewhere fuzz_main.cc does, with
 # the same options. As a test it makes RUNS runs from a fixed seed.
 function(collet_fuzzer)
@@ -242,7 +247,7 @@ function(collet_fuzzer)
   target_link_libraries(${arg_NAME} PRIVATE collet::abi ${deps})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
   if(COLLET_LIBFUZZER)
-    target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${arg_NAME} PRIVATE "${COLLET_FUZZING_ENGINE}")
   else()
     target_sources(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/sdk/cmake/fuzz_main.cc")
   endif()
@@ -255,6 +260,9 @@ function(collet_fuzzer)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  add_dependencies(fuzzers ${arg_NAME})
+  list(JOIN arg_SEEDS " " seeds)
+  file(APPEND "${PROJECT_BINARY_DIR}/fuzz/fuzzers.txt" "${arg_NAME} ${arg_MAX_LEN} ${seeds}\n")
   set(found "${PROJECT_BINARY_DIR}/fuzz/${arg_NAME}.found")  # libFuzzer writes new inputs to the first folder
   file(MAKE_DIRECTORY "${found}")
   collet_check(NAME ${arg_NAME} LABELS fuzz TIMEOUT ${arg_TIMEOUT}
