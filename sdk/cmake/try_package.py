@@ -107,6 +107,10 @@ def main():
         prefix, cmake_dir = (pathlib.Path(run(tool, option).rstrip("\n")) for option in ("--prefix", "--cmake-dir"))
         if not prefix.is_relative_to(folder):
             sys.exit(f"{tool} says that it is installed in {prefix}")
+        for verb in ("", "-conform"):
+            page = prefix / f"share/man/man1/collet{verb}.1"
+            if not page.is_file() or not page.read_text().startswith(".TH COLLET"):
+                sys.exit(f"there is no manual page {page}")
         cases = check_backend(tool, folder, cmake_dir)
         programs = check_embedding(prefix, folder, cmake_dir)
         run(python, "-c", PYTHON, prefix, **environment)

@@ -62,12 +62,16 @@ std::string description(const CLI::Option& option) {
 
 }  // namespace
 
+HelpRow help_row(const CLI::Option& option, bool is_positional) {
+  HelpRow row{names(option, is_positional), description(option)};
+  const std::string value = option.get_type_size() == 0 ? "" : value_name(option);
+  if (!is_positional && !value.empty()) row.left += " " + value;
+  if (is_positional && value.find('|') != std::string::npos) row.text += ": " + value;
+  return row;
+}
+
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string left = names(*option, is_positional);
-  const std::string value = option->get_type_size() == 0 ? "" : value_name(*option);
-  if (!is_positional && !value.empty()) left += " " + value;
-  std::string text = description(*option);
-  if (is_positional && value.find('|') != std::string::npos) text += ": " + value;
+  const auto [left, text] = help_row(*option, is_positional);
   return row(left, text, kOptionColumn);
 }
 

@@ -6,6 +6,12 @@
 
 namespace collet::tool {
 
+/// An option as help texts show it: its names and its value, such as "-j, --jobs N", and what it does, with its default.
+struct HelpRow {
+  std::string left, text;
+};
+HelpRow help_row(const CLI::Option& option, bool is_positional);
+
 /// Formats help texts: options on the left, their descriptions on the right, no line wider than 80 columns.
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -131,8 +131,8 @@ TEST(Run, ExplainsFusionsAndPatterns) {
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
-  for (const std::string verb :
-       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
+  for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new",
+                                 "completion", "manual"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -146,8 +146,8 @@ TEST(Command, HelpSaysWhatThereIs) {
 }
 
 TEST(Command, HelpFitsAPlainTerminal) {
-  for (const std::string verb :
-       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new", "completion"}) {
+  for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache",
+                                 "new", "completion", "manual"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }
@@ -563,6 +563,46 @@ TEST(Completion, IsWellFormed) {
     if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) continue;
     EXPECT_EQ(std::system((shell + " -n '" + (folder / "script") + "'").c_str()), 0) << shell;
   }
+}
+
+// Manual pages are made from the tables from which --help is made, so each option of the help is in the page.
+TEST(Manual, HasAPageForEachVerbWithAllItsOptions) {
+  const Folder folder;
+  ASSERT_EQ(collet("manual --output '" + (folder / "man") + "'").code, 0);
+  int pages = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder / "man")) {
+    ++pages;
+    const std::string name = file.path().stem().string(), page = contents(file.path().string());
+    EXPECT_TRUE(page.starts_with(".TH COLLET")) << name;
+    for (const char* part : {".SH NAME\n", ".SH SYNOPSIS\n", ".SH OPTIONS\n"})
+      EXPECT_TRUE(contains(page, part)) << name;
+    const std::string verb = name == "collet" ? "" : name.substr(7);
+    std::istringstream help(collet(verb + " --help").out);
+    int options = 0;
+    for (std::string line; std::getline(help, line);) {
+      const size_t start = line.find("--");
+      if (!line.starts_with("  -") || start > 6) continue;
+      std::string option = line.substr(start, line.find_first_of(" ,", start) - start);
+      for (size_t at = 0; (at = option.find('-', at)) != std::string::npos; at += 2) option.insert(at, "\\");
+      EXPECT_TRUE(contains(page, option)) << name << " lacks " << option;
+      ++options;
+    }
+    EXPECT_GT(options, 0) << name;
+    if (std::system("command -v man >/dev/null && command -v groff >/dev/null") != 0) continue;
+    const std::string warnings = folder / "warnings";
+    EXPECT_EQ(std::system(("MANWIDTH=80 man --warnings -l '" + file.path().string() + "' >'" + (folder / "page") +
+                           "' 2>'" + warnings + "'")
+                              .c_str()),
+              0);
+    EXPECT_EQ(contents(warnings), "") << name;
+    EXPECT_TRUE(contains(contents(folder / "page"), "SYNOPSIS")) << name;
+  }
+  EXPECT_GE(pages, 14);
+  EXPECT_EQ(collet("manual run").out, contents(folder / "man/collet-run.1"));
+  EXPECT_TRUE(contains(collet("manual --format md").out, "\n## collet run\n"));
+  EXPECT_EQ(collet("manual nothing").code, 2);
+  EXPECT_EQ(collet("manual run --output '" + (folder / "man") + "'").code, 2);
+  EXPECT_EQ(collet("manual run --format md").code, 2);
 }
 
 TEST(Cache, IsShownTrimmedAndCleaned) {
