@@ -13,8 +13,22 @@ LEFTOVER = re.compile(r"\b(FIX" r"ME|X" r"XX|TO" r"DO)\b|not implemented" r" yet
 CONFLICT = re.compile(r"^(<{7}|>{7})( |$)")
 
 
-def check(name, text):
+def project_version(root):
+    with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
+        return re.search(r"^project\(Collet VERSION ([0-9.]+)", file.read(), re.M)[1]
+
+
+def states_version(name, line, version):
+    """A version of Collet in quotes, outside of CMakeLists.txt. Projects of vendors and backends for tests have versions of their own."""
+    ours = name.startswith(("sdk/", "reference_backends/", "hlo/", "conformance/")) or name == "dev"
+    tests = re.search(r"(_test\.\w+$|/tests/|/testing/|^sdk/include/collet/kernel_)", name)
+    return ours and not tests and f'"{version}"' in line
+
+
+def check(name, text, version):
     for number, line in enumerate(text.splitlines(), 1):
+        if states_version(name, line, version):
+            yield number, "the version, which stands in CMakeLists.txt alone"
         if MACHINE.search(line):
             yield number, "a path of one machine"
         if CONFLICT.match(line):
@@ -27,6 +41,7 @@ def main():
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     names = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=root, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\0")
+    version = project_version(root)
     bad = count = 0
     for name in names:
         path = os.path.join(root, name)
@@ -38,7 +53,7 @@ def main():
             continue
         count += 1
         text = data.decode("utf-8", "replace")
-        for number, message in check(name, text):
+        for number, message in check(name, text, version):
             print(f"{name}:{number}: {message}")
             bad += 1
         lines = text.count("\n")

@@ -91,7 +91,7 @@ collet_status guarded(collet_error* error, Body body) {
   }
 }
 
-constexpr char kVersion[] = "0.1.0";
+constexpr char kVersion[] = COLLET_VERSION_TEXT;
 constexpr uint32_t kMostDevices = 1024;  ///< all of them are the same processor
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,

@@ -159,7 +159,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
 kernel::Backend describe() {
   kernel::Backend backend;
   backend.name = "gpu";
-  backend.version = "0.1.0";
+  backend.version = COLLET_VERSION_TEXT;
   backend.opset = 1;
   backend.device_kind = "GPU";
   backend.alignment = 256;

@@ -84,7 +84,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   info->opset = COLLET_OPSET;
   info->device_count = instance->devices;
   info->name = "interpreter";
-  info->version = "0.1.0";
+  info->version = COLLET_VERSION_TEXT;
   *out = reinterpret_cast<collet_backend_instance*>(instance);
   return COLLET_OK;
 }

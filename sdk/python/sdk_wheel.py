@@ -83,13 +83,6 @@ def contents(installed):
             yield f"collet/sdk/{name}", path.read_bytes(), name.startswith("bin/")
 
 
-def version_of(installed):
-    """Returns the version that CMake's package states."""
-    path = installed / "lib/cmake/Collet/ColletConfigVersion.cmake"
-    found = path.is_file() and re.search(r'set\(PACKAGE_VERSION "([^"]+)"\)', path.read_text())
-    return found[1] if found else wheel.fail(f"there is no installation of Collet in {installed}: {path} is missing or names no version")
-
-
 def descriptions(version, tag):
     """Yields (name in dist-info, text)."""
     yield "METADATA", (f"Metadata-Version: 2.1\nName: collet\nVersion: {version}\n"
@@ -106,7 +99,7 @@ def main():
     parser.add_argument("--installed", type=pathlib.Path, required=True, help="where Collet is installed")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a folder")
     options = parser.parse_args()
-    version = version_of(options.installed)
+    version = wheel.version_of(options.installed)
     if not (options.installed / "share/doc/collet/licenses").is_dir():
         wheel.fail(f"{options.installed} has no licences of what is linked in: was Collet built with COLLET_PORTABLE?")
     binaries = [path for path in sorted(options.installed.rglob("*")) if path.is_file() and not path.is_symlink() and is_elf(path)]

@@ -43,7 +43,7 @@ struct collet_processes;
 /** A text or block of bytes that the library made. */
 typedef struct collet_blob collet_blob;
 
-/** Version of the library: "0.1.0". */
+/** Version of the library, such as "1.2.3". */
 COLLET_API const char* collet_version(void);
 
 /** @name Blobs */

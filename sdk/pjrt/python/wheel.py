@@ -56,6 +56,15 @@ def fail(message):
     sys.exit(f"wheel.py: {message}")
 
 
+def version_of(root):
+    """Returns Collet's version, which the CMake package of an installation or of a build folder states."""
+    for path in (root / "lib/cmake/Collet/ColletConfigVersion.cmake", root / "ColletConfigVersion.cmake"):
+        found = path.is_file() and re.search(r'set\(PACKAGE_VERSION "([^"]+)"\)', path.read_text())
+        if found:
+            return found[1]
+    fail(f"there is no installation of Collet in {root}: lib/cmake/Collet/ColletConfigVersion.cmake is missing or names no version")
+
+
 def library(root, name, optional=False):
     """Returns a library of a build or an installation; None if it is optional and was not built."""
     for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu*"))):
@@ -243,7 +252,7 @@ def read_options():
     parser.add_argument("--frontend", choices=FRONTENDS, default="jax", help="whose plugin it is (%(default)s)")
     parser.add_argument("--name", default="collet", help="the frontend's name of the platform")
     parser.add_argument("--distribution", help="the wheel's name; NAME-FRONTEND unless told")
-    parser.add_argument("--version", default="0.1.0")
+    parser.add_argument("--version", help="the wheel's version; Collet's unless told")
     parser.add_argument("--tag", help="py3-none-linux_MACHINE unless told, MACHINE read from the libraries")
     parser.add_argument("--backend", action="append", dest="backends",
                         help="path or name, the vendor's first; cpu and interpreter unless told")
@@ -257,6 +266,7 @@ def read_options():
         parser.error("--name needs --backend")
     options.distribution = options.distribution or f"{options.name}-{options.frontend}"
     options.tag = options.tag or f"py3-none-linux_{machine(library(options.build, 'libcollet_pjrt.so'))}"
+    options.version = options.version or version_of(options.build)
     return options
 
 

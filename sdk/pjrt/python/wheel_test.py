@@ -39,7 +39,7 @@ class WheelTest(unittest.TestCase):
             with zipfile.ZipFile(path) as archive:
                 files = {name: archive.read(name) for name in archive.namelist()}
             package = {"jax": "jax_plugins", "torch": "torch_xla_plugins"}[frontend] + "/collet/"
-            info = f"collet_{frontend}-0.1.0.dist-info/"
+            info = f"collet_{frontend}-{wheel.version_of(BUILD)}.dist-info/"
             self.assertEqual(files[info + "entry_points.txt"].decode(), point)
             self.assertIn("OPTIONS = {'a': 'b=c'}", files[package + "settings.py"].decode())
             self.assertIn(package + "lib/collet/backends/libcollet_backend_interpreter.so", files)

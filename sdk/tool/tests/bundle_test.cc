@@ -261,7 +261,7 @@ TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
         R"({"product": "Acme <A1>", "vendor": "Acme", "date": "2026-11-28", "report": "https://acme.example/a"})");
   Ran ran = registry();
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "Acme <A1> (interpreter 0.1.0), ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "Acme <A1> (interpreter ")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "it lacks a bundle with another seed")) << ran.out;
   make(" --seed 7");
   write(folder + "/a-7.jsonl", contents(path_));
