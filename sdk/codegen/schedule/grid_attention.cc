@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/kernel/contraction.h"
+#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/kernel/used_range.h"
 
 namespace collet::codegen {
