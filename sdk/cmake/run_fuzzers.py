@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_fuzzers.py [--seconds N] [--jobs N] [--json FILE] [--list] BUILD [NAME...]
+"""run_fuzzers.py [--seconds N] [--seed N] [--jobs N] [--json FILE] [--list] BUILD [NAME...]
 
 Runs the fuzzers of a build folder (fuzz/fuzzers.txt lists them), or those named, for some seconds each, from the stored seeds and
 from what earlier runs have found. Exit code 1: one of them found something; 2: wrong usage."""
@@ -21,13 +21,13 @@ def listed(build):
         sys.exit(f"run_fuzzers: {error}")
 
 
-def run(build, name, longest, seeds, seconds):
+def run(build, name, longest, seeds, seconds, seed):
     folder = os.path.join(build, "fuzz")
     found = os.path.join(folder, name + ".found")
     os.makedirs(found, exist_ok=True)
     begin = time.monotonic()
     # A single input that takes ten seconds counts as a hang.
-    command = [os.path.join(folder, name), f"-max_total_time={seconds}", f"-max_len={longest}", "-timeout=10", "-rss_limit_mb=3072",
+    command = [os.path.join(folder, name), f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={longest}", "-timeout=10", "-rss_limit_mb=3072",
                f"-artifact_prefix={folder}/{name}-", found, *seeds]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True)
     log = os.path.join(folder, name + ".log")
@@ -45,6 +45,7 @@ def run(build, name, longest, seeds, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="seconds for each (60)")
+    parser.add_argument("--seed", type=int, default=0, help="of what they draw; 0: another one each time (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="fuzzers at a time")
     parser.add_argument("--json", help="write the results to this file; - is stdout")
     parser.add_argument("--list", action="store_true", help="print the names, and do nothing else")
@@ -65,7 +66,7 @@ def main():
     names = args.names or list(fuzzers)
     results = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        started = [pool.submit(run, args.build, name, fuzzers[name][0], fuzzers[name][1:], args.seconds) for name in names]
+        started = [pool.submit(run, args.build, name, fuzzers[name][0], fuzzers[name][1:], args.seconds, args.seed) for name in names]
         for future in concurrent.futures.as_completed(started):
             one = future.result()
             # A fuzzer that did not run its seeds has tested nothing.
