@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/passes/plan_buffers.h"
 
+#include <collet/memory_planner.hpp>
+
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -12,106 +13,7 @@
 namespace collet::hlo {
 namespace {
 
-uint64_t round_up(uint64_t bytes, uint32_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-// Places the largest intervals first, each at the lowest gap between intervals of overlapping times. The result is
-// compact, but the time is quadratic.
-uint64_t place_by_size(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
-  std::vector<uint32_t> order(intervals.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return intervals[a].bytes > intervals[b].bytes; });
-  std::vector<uint32_t> placed;  // by offset
-  uint64_t height = 0;
-  for (uint32_t i : order) {
-    PlacedInterval& item = intervals[i];
-    uint64_t at = 0;
-    for (uint32_t p : placed) {
-      const PlacedInterval& other = intervals[p];
-      if (other.last < item.first || item.last < other.first) continue;
-      if (other.offset >= at + item.bytes) break;
-      at = std::max(at, round_up(other.offset + other.bytes, alignment));
-    }
-    item.offset = at;
-    height = std::max(height, at + item.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](uint32_t a, uint32_t b) { return intervals[a].offset < intervals[b].offset; }),
-                  i);
-  }
-  return round_up(height, alignment);
-}
-
-// Places intervals in order of time by best fit from a list of free ranges. Used for many intervals, because it is
-// faster than place_by_size.
-uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
-  std::vector<uint32_t> order(intervals.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
-  std::map<uint64_t, uint64_t> free;          // offset -> bytes
-  std::multimap<uint64_t, uint64_t> by_size;  // bytes -> offset
-  std::multimap<int64_t, uint32_t> active;    // by the time of the last use
-  uint64_t height = 0;
-  const auto drop_size = [&](uint64_t offset, uint64_t bytes) {
-    for (auto [it, end] = by_size.equal_range(bytes); it != end; ++it)
-      if (it->second == offset) {
-        by_size.erase(it);
-        return;
-      }
-  };
-  const auto give_back = [&](uint64_t offset, uint64_t bytes) {
-    auto next = free.lower_bound(offset);
-    if (next != free.end() && next->first == offset + bytes) {
-      bytes += next->second;
-      drop_size(next->first, next->second);
-      next = free.erase(next);
-    }
-    if (next != free.begin()) {
-      auto previous = std::prev(next);
-      if (previous->first + previous->second == offset) {
-        offset = previous->first;
-        bytes += previous->second;
-        drop_size(previous->first, previous->second);
-        free.erase(previous);
-      }
-    }
-    free[offset] = bytes;
-    by_size.emplace(bytes, offset);
-  };
-  for (uint32_t i : order) {
-    PlacedInterval& item = intervals[i];
-    while (!active.empty() && active.begin()->first < item.first) {
-      const PlacedInterval& done = intervals[active.begin()->second];
-      give_back(done.offset, round_up(done.bytes, alignment));
-      active.erase(active.begin());
-    }
-    const uint64_t want = round_up(item.bytes, alignment);
-    auto fit = by_size.lower_bound(want);
-    if (fit != by_size.end()) {
-      const auto [bytes, offset] = *fit;
-      by_size.erase(fit);
-      free.erase(offset);
-      item.offset = offset;
-      if (bytes > want) give_back(offset + want, bytes - want);
-    } else {
-      // Extends the last free range if it touches the end of the arena.
-      item.offset = height;
-      if (!free.empty() && free.rbegin()->first + free.rbegin()->second == height) {
-        const auto [offset, bytes] = *free.rbegin();
-        drop_size(offset, bytes);
-        free.erase(offset);
-        item.offset = offset;
-      }
-      height = item.offset + want;
-    }
-    active.emplace(item.last, i);
-  }
-  return height;
-}
-
-constexpr size_t kMostForQuadratic = 4000;
+using memory::PlacedInterval;
 
 /// The offset of a value, relative to the memory of its own computation.
 struct Place {
@@ -207,7 +109,7 @@ class Planner {
         region.places[arguments_[i]] = {Place::Argument, i};
     }
     for (size_t t = 0; t < order.size(); ++t) define(region, order[t], static_cast<int64_t>(t));
-    region.height = place_intervals(region.slots, plan_.alignment);
+    region.height = memory::place_intervals(region.slots, plan_.alignment);
   }
 
   uint64_t bytes_of(Leaf leaf) const {
@@ -372,16 +274,6 @@ class Planner {
 };
 
 }  // namespace
-
-uint64_t place_intervals(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
-  const uint64_t swept = place_by_time(intervals, alignment);
-  if (intervals.size() > kMostForQuadratic) return swept;
-  std::vector<PlacedInterval> other = intervals;
-  const uint64_t sorted = place_by_size(other, alignment);
-  if (sorted > swept) return swept;
-  intervals = std::move(other);
-  return sorted;
-}
 
 Expected<BufferPlan> plan_buffers(const Module& module, uint32_t alignment) {
   return Planner(module, alignment).run();

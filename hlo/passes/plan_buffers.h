@@ -39,14 +39,4 @@ struct BufferPlan {
 /// Plans the buffers of a verified module in the form that flatten_tuples produces.
 Expected<BufferPlan> plan_buffers(const Module& module, uint32_t alignment = 64);
 
-/// An interval of time, `first` to `last` inclusive, during which `bytes` are needed. The function below sets `offset`
-/// so that intervals with overlapping times do not overlap in memory, and returns the height of the arena. Exposed for
-/// tests.
-struct PlacedInterval {
-  int64_t first = 0, last = 0;
-  uint64_t bytes = 0;
-  uint64_t offset = 0;
-};
-uint64_t place_intervals(std::vector<PlacedInterval>& intervals, uint32_t alignment);
-
 }  // namespace collet::hlo

@@ -93,30 +93,6 @@ TEST(Plan, ElementwiseChainsShareOnePlace) {
   EXPECT_EQ(plan->bytes, 4096u);
 }
 
-TEST(Plan, IntervalsOfOneTimeDoNotOverlap) {
-  for (size_t count : {10u, 300u, 5000u}) {  // 5000 intervals are placed by place_by_time
-    std::vector<PlacedInterval> intervals;
-    uint64_t state = count;
-    const auto draw = [&](uint64_t n) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull;
-      return (state >> 33) % n;
-    };
-    for (size_t i = 0; i < count; ++i) {
-      const auto first = static_cast<int64_t>(draw(count));
-      intervals.push_back({first, first + static_cast<int64_t>(draw(20)), 1 + draw(5000), 0});
-    }
-    const uint64_t height = place_intervals(intervals, 64);
-    std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t i = 0; i < count; ++i) {
-      EXPECT_EQ(intervals[i].offset % 64, 0u);
-      EXPECT_LE(intervals[i].offset + intervals[i].bytes, height);
-      for (size_t k = i + 1; k < count && intervals[k].first <= intervals[i].last; ++k)
-        EXPECT_TRUE(intervals[i].offset + intervals[i].bytes <= intervals[k].offset ||
-                    intervals[k].offset + intervals[k].bytes <= intervals[i].offset);
-    }
-  }
-}
-
 // Compares the arena size of each program of the corpus in its original order with that after the pass schedule.
 TEST(Schedule, LowersThePeakOfTheModels) {
   const char* folder = std::getenv("COLLET_CORPUS_DIR");

@@ -13,6 +13,7 @@
  */
 
 #include "kernel_plan.hpp"
+#include "memory_planner.hpp"
 
 namespace collet {
 namespace kernel {
@@ -563,24 +564,19 @@ class Planner {
     return true;
   }
 
-  /** Assigns offsets after the used part of the workspace: first fit, in the order of definition. */
+  /** Assigns offsets after the used part of the workspace. */
   void place_by_lives(const std::vector<uint32_t>& values) {
     const uint64_t base = aligned(plan_.workspace_bytes, alignment_);
-    std::multimap<size_t, std::pair<uint64_t, uint64_t>> busy;  // by last step: begin and end of the memory
-    for (uint32_t value : values) {
-      busy.erase(busy.begin(), busy.lower_bound(live_ranges_[value].first));
-      std::vector<std::pair<uint64_t, uint64_t>> taken;
-      for (const auto& entry : busy) taken.push_back(entry.second);
-      std::sort(taken.begin(), taken.end());
-      const uint64_t bytes = bytes_of(value);
-      uint64_t begin = base;
-      for (const auto& piece : taken) {
-        if (begin + bytes <= piece.first) break;
-        begin = std::max(begin, aligned(piece.second, alignment_));
-      }
-      plan_.places[value] = {Place::kWorkspace, 0, begin};
-      plan_.workspace_bytes = std::max(plan_.workspace_bytes, begin + bytes);
-      busy.emplace(live_ranges_[value].last, std::make_pair(begin, begin + bytes));
+    std::vector<memory::PlacedInterval> intervals;
+    for (const uint32_t value : values) {
+      const LiveRange& life = live_ranges_[value];
+      intervals.push_back({static_cast<int64_t>(life.first), static_cast<int64_t>(life.last), bytes_of(value), 0});
+    }
+    memory::place_intervals(intervals, static_cast<uint32_t>(alignment_));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t begin = base + intervals[i].offset;
+      plan_.places[values[i]] = {Place::kWorkspace, 0, begin};
+      plan_.workspace_bytes = std::max(plan_.workspace_bytes, begin + intervals[i].bytes);
     }
   }
 

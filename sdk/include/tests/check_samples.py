@@ -20,6 +20,7 @@ PRELUDE = """
 #include <collet/kernel_match.hpp>
 #include <collet/kernel_quantized.hpp>
 #include <collet/kernel_rows.hpp>
+#include <collet/memory_planner.hpp>
 #include <collet/tiling.hpp>
 using namespace collet::kernel;
 using namespace collet::kernel::shape;
