@@ -16,6 +16,7 @@ GUIDES = ["docs/writing_a_backend.md", "docs/programs.md", "docs/interface.md", 
 PRELUDE = """
 #include <cmath>
 #include <collet/collet.hpp>
+#include <collet/command_list.hpp>
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_match.hpp>
 #include <collet/kernel_quantized.hpp>
