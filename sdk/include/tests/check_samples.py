@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-GUIDES = ["docs/writing_a_backend.md", "docs/programs.md", "docs/interface.md", "docs/patterns.md", "docs/adding_an_op.md"]
+GUIDES = ["docs/writing_a_backend.md", "docs/programs.md", "docs/interface.md", "docs/patterns.md", "docs/adding_an_op.md",
+          "docs/npu.md"]
 
 PRELUDE = """
 #include <cmath>
