@@ -177,19 +177,27 @@ TEST(Command, FilesThatAreNone_AreRefusedAtOnce) {
   EXPECT_EQ(piped.code, 0) << piped.err;
 }
 
-// Nobody reads the pipe to which an output is written: the time limit also includes what follows the run.
+// Nobody reads the pipe to which the JSON is written: the time limit also includes what follows the run.
 TEST(Run, TimeoutHoldsForTheWholeCommand) {
   const Folder folder;
-  std::filesystem::create_directory(folder / "results");
-  ASSERT_EQ(mkfifo((folder / "results/output_0.bin").c_str(), 0600), 0);
   const std::string line = "run sdk/tool/tests/data/add.hlo --backend interpreter --timeout 1 ";
-  const Ran ran = collet(line + "--output " + (folder / "results"), "timeout 60");
-  EXPECT_EQ(ran.code, 5) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "no answer within 1 s: showing the results of")) << ran.err;
-  // Printing the message may block, too.
   ASSERT_EQ(mkfifo((folder / "stuck").c_str(), 0600), 0);
   const Ran stuck = collet(line + "--json " + (folder / "stuck"), "timeout 60");
   EXPECT_EQ(stuck.code, 5) << stuck.err;
+  EXPECT_TRUE(contains(stuck.err, "no answer within 1 s: showing the results of")) << stuck.err;
+}
+
+// What stands in the folder of the outputs, under their names, is replaced and not written to.
+TEST(Run, OutputsReplaceWhatHasTheirNames) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "results");
+  const std::string output = folder / "results/output_0.bin";
+  ASSERT_EQ(mkfifo(output.c_str(), 0600), 0);
+  const Ran ran =
+      collet("run sdk/tool/tests/data/add.hlo --backend interpreter --timeout 30 --output " + (folder / "results"),
+             "timeout 60");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(std::filesystem::is_regular_file(output));
 }
 
 TEST(Run, OptionsThatTheCpuBackendRefuses_AreWrongUsage) {
