@@ -14,7 +14,7 @@ STAND_INS = {
     "id": 'echo "$FAKE_ID"',
     "apt-get": 'echo "apt-get $*" >>"$FAKE_LOG"; [ -z "$FAKE_FAIL" ] || { echo "E: no network"; exit 100; }',
     "sudo": 'echo "sudo" >>"$FAKE_LOG"; [ "$1" = -n ] && shift; "$@"',
-    "doxygen": "echo doxygen",
+    "python3": "echo made",
 }
 
 
@@ -31,12 +31,12 @@ def make_folder(folder, with_sudo):
 
 
 def docs(user, with_sudo, fail=""):
-    """Runs ./dev docs on a system without doxygen. Returns the exit code, the output, and the calls of the package
+    """Runs ./dev docs --without-tool on a system without doxygen. Returns the exit code, the output, and the calls of the package
     manager."""
     with tempfile.TemporaryDirectory() as folder:
         make_folder(folder, with_sudo)
         log = os.path.join(folder, "log")
-        done = subprocess.run(["./dev", "docs"], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(["./dev", "docs", "--without-tool"], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT,
                               env={"PATH": folder, "FAKE_ID": user, "FAKE_LOG": log, "FAKE_FAIL": fail})
         calls = open(log, encoding="utf-8").read() if os.path.exists(log) else ""
