@@ -21,9 +21,17 @@ namespace {
 /// Smallest size of a loop that is the result of splitting a loop to remove divisions: shorter ones vectorise badly.
 constexpr int64_t kShortestPart = 8;
 
-/// Returns kChanged if a kernel is not equal to what it was.
-PipelineOutcome changed_from(const Kernel& before, const Kernel& now) {
-  return before == now ? PipelineOutcome::kUnchanged : PipelineOutcome::kChanged;
+/// Changes a kernel. Returns kChanged if it differs then; the kernels are compared only if `records` is true, because only the
+/// artifacts tell the difference.
+template <typename Change>
+PipelineOutcome change(Kernel& kernel, bool records, const Change& apply) {
+  if (!records) {
+    apply(kernel);
+    return PipelineOutcome::kUnchanged;
+  }
+  const Kernel before = kernel;
+  apply(kernel);
+  return before == kernel ? PipelineOutcome::kUnchanged : PipelineOutcome::kChanged;
 }
 
 }  // namespace
@@ -49,9 +57,7 @@ Outcome Compiler::split_at_periods_step(Work& w) {
 }
 
 Outcome Compiler::move_as_integers_step(Work& w) {
-  const Kernel before = w.plan.kernel;
-  move_as_integers(w.plan.kernel);
-  return changed_from(before, w.plan.kernel);
+  return change(w.plan.kernel, options_.keep_artifacts, [](Kernel& k) { move_as_integers(k); });
 }
 
 Outcome Compiler::group_updates_step(Work& w) {
@@ -62,17 +68,13 @@ Outcome Compiler::group_updates_step(Work& w) {
 }
 
 Outcome Compiler::split_quotients_step(Work& w) {
-  const Kernel before = w.plan.kernel;
-  split_loops(w.plan.kernel, kShortestPart);
-  return changed_from(before, w.plan.kernel);
+  return change(w.plan.kernel, options_.keep_artifacts, [](Kernel& k) { split_loops(k, kShortestPart); });
 }
 
 Outcome Compiler::collapse_loops_step(Work& w) {
   // The iterations of a sequential kernel of a grid are not distributed, and its loops count updates.
   if (!pipeline_.has_lanes && w.plan.kernel.sequential) return Outcome::kUnchanged;
-  const Kernel before = w.plan.kernel;
-  collapse_loops(w.plan.kernel);
-  return changed_from(before, w.plan.kernel);
+  return change(w.plan.kernel, options_.keep_artifacts, [](Kernel& k) { collapse_loops(k); });
 }
 
 Outcome Compiler::unroll_and_jam_step(Work& w) {

@@ -12,10 +12,6 @@ const Expr& at(const Kernel& kernel, ExprId e) {
   return kernel.exprs[static_cast<size_t>(e)];
 }
 
-bool is_zero(const Expr& e) {
-  return e.op == ExprOp::kConstant && e.bits[0] == 0 && e.bits[1] == 0;
-}
-
 }  // namespace
 
 std::optional<Contraction> find_contraction(const Kernel& kernel) {
@@ -38,8 +34,12 @@ std::optional<Contraction> find_contraction(const Kernel& kernel) {
   out.columns = outer & out.of_b & ~out.of_a;
   out.batch = outer & ~out.rows & ~out.columns;
   out.depth = inner_loops(kernel);
-  out.from_zero = sum.inits[0] == kNoExpr || is_zero(at(kernel, sum.inits[0]));
+  out.from_zero = sum.inits[0] == kNoExpr || is_zero_constant(at(kernel, sum.inits[0]));
   return out;
+}
+
+bool is_zero_constant(const Expr& e) {
+  return e.op == ExprOp::kConstant && e.bits[0] == 0 && e.bits[1] == 0;
 }
 
 ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t type) {

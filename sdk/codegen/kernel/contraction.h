@@ -31,13 +31,16 @@ struct Contraction {
 /// updates. Nullopt for any other kernel. Pointers lead into `kernel`.
 std::optional<Contraction> find_contraction(const Kernel& kernel);
 
+/// True if `e` is a constant of which all bits are zero.
+bool is_zero_constant(const Expr& e);
+
 /// Returns the argument if `e` is a conversion to `type`, else `e`.
 ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t type);
 
 /// Returns `e` if it is a load that no mask guards and whose address is affine in the loops; else null.
 const Expr* plain_load(const Kernel& kernel, ExprId e);
 
-/// True if the kernel's one store writes `contraction`'s sum, converted or not, at an affine address without a mask.
+/// True if the kernel has one store, which writes the result of a reduction, converted or not, at an affine address and without a mask.
 bool stores_sum(const Kernel& kernel);
 
 }  // namespace collet::codegen

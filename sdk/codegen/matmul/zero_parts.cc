@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/kernel/contraction.h"
+
 namespace collet::codegen {
 
 void ZeroConditions::find() {
@@ -17,8 +19,7 @@ ExprId ZeroConditions::zero_unless(ExprId t) const {
   if (e.op == ExprOp::kLoad) return e.mask;
   if (e.op != ExprOp::kOp) return kNoExpr;
   if (e.opcode == COLLET_OP_CONVERT) return zero_unless(e.args[0]);
-  const auto is_zero = [](const Expr& x) { return x.op == ExprOp::kConstant && x.bits[0] == 0 && x.bits[1] == 0; };
-  return e.opcode == COLLET_OP_SELECT && is_zero(l_.at(e.args[2])) ? e.args[0] : kNoExpr;
+  return e.opcode == COLLET_OP_SELECT && is_zero_constant(l_.at(e.args[2])) ? e.args[0] : kNoExpr;
 }
 
 void ZeroConditions::add(ExprId t) {

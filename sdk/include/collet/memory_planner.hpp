@@ -221,7 +221,7 @@ struct MemoryPlan {
   std::vector<Copy> copies; /**< by `end`, those from level 0 first */
   std::vector<LevelUse> levels;
   uint64_t loaded_bytes = 0;  /**< bytes copied to level 0 */
-  uint64_t spilled_bytes = 0; /**< bytes copied from level 0 because there was no room, not to be outputs */
+  uint64_t spilled_bytes = 0; /**< bytes copied from level 0 because it was full; results are not counted */
   /** Returns the residence of a tensor in level 0 at node `node`; UINT32_MAX if it has none. */
   uint32_t at(uint32_t tensor, int64_t node) const {
     for (uint32_t i = 0; i < residences.size(); ++i) {
@@ -243,8 +243,12 @@ namespace detail {
 /** Makes a plan for one capacity of level 0. An object is used once. */
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Graph& graph, const std::vector<Level>& levels, const Options& options, uint64_t room)
-      : graph_(graph), levels_(levels), options_(options), room_(room), here_(graph.tensors.size(), UINT32_MAX) {
+  MemoryPlanner(const Graph& graph, const std::vector<Level>& levels, const Options& options, uint64_t capacity)
+      : graph_(graph),
+        levels_(levels),
+        options_(options),
+        capacity_(capacity),
+        here_(graph.tensors.size(), UINT32_MAX) {
     uses_.resize(graph.tensors.size());
     stored_.resize(graph.tensors.size(), UINT32_MAX);
     ready_.resize(graph.tensors.size(), 0);
@@ -295,10 +299,10 @@ class MemoryPlanner {
     return static_cast<uint32_t>(plan_.residences.size() - 1);
   }
 
-  /** Makes room in level 0 for `t` from node `first` on. */
+  /** Frees memory in level 0 for `t` from node `first` on. */
   bool begin(uint32_t t, int64_t first, const std::set<uint32_t>& needed) {
     const uint64_t bytes = size(t, 0);
-    while (used_ + bytes > room_) {
+    while (used_ + bytes > capacity_) {
       uint32_t victim = UINT32_MAX;
       int64_t farthest = -1;
       for (uint32_t other = 0; other < here_.size(); ++other) {
@@ -314,10 +318,10 @@ class MemoryPlanner {
         return false;
       }
       spill(victim);
-      first = now_;  // the room was another's until the node before
+      first = now_;  // another tensor had these bytes until the node before
     }
-    // Earlier than now, there must have been room, too.
-    const bool early = first < now_ && used_before_ + bytes <= room_;
+    // Earlier than now, the bytes must have been free, too.
+    const bool early = first < now_ && used_before_ + bytes <= capacity_;
     here_[t] = add_residence(t, 0, early ? first : now_);
     if (early) used_before_ += bytes;
     used_ += bytes;
@@ -359,7 +363,7 @@ class MemoryPlanner {
   /** Takes the place in level 0 from `t`, which is read again later. */
   void spill(uint32_t t) {
     if (!saved_[t]) {
-      // The copy ends before the node starts that gets the room.
+      // The copy ends before the node starts that gets these bytes.
       const int64_t start = plan_.residences[here_[t]].last + 1;
       stored_[t] = add_residence(t, 1, start);
       plan_.residences[stored_[t]].last = now_;
@@ -382,7 +386,7 @@ class MemoryPlanner {
 
   /** Gives each residence a level and an offset. */
   void place() {
-    // What was spilled goes to level 1 if that has room for all of it; else each array to the first level with room.
+    // What was spilled goes to level 1 if all of it fits there; else each array to the first level where it fits.
     std::vector<std::vector<uint32_t>> by_level(levels_.size());
     for (uint32_t i = 0; i < plan_.residences.size(); ++i) {
       if (plan_.residences[i].level == 1) by_level[1].push_back(i);
@@ -410,7 +414,7 @@ class MemoryPlanner {
       plan_.levels[level].height = place_level(by_level[level], level);
       plan_.levels[level].peak_live = peak_;
     }
-    // What leaves level 0 before a node goes first: it makes the room for what comes.
+    // What leaves level 0 before a node goes first: it frees the bytes for what comes.
     std::vector<std::tuple<int64_t, bool, int64_t, size_t>> order;
     for (size_t i = 0; i < plan_.copies.size(); ++i) {
       const Copy& copy = plan_.copies[i];
@@ -457,7 +461,7 @@ class MemoryPlanner {
   const Graph& graph_;
   const std::vector<Level>& levels_;
   Options options_;
-  uint64_t room_, used_ = 0, used_before_ = 0, peak_ = 0;
+  uint64_t capacity_, used_ = 0, used_before_ = 0, peak_ = 0;
   int64_t now_ = 0;
   std::vector<std::vector<int64_t>> uses_;
   std::vector<uint32_t> here_;    // residence in level 0 of each tensor
@@ -508,7 +512,7 @@ inline std::string graph_complaint(const Graph& graph, const std::vector<Level>&
 }  // namespace detail
 
 /** Plans the memory of a graph: places in level 0 for what nodes read and write, copies from and to farther levels where
- * level 0 has no room for all (what is read last goes first), in-place results, and offsets.
+ * level 0 does not hold all (what is read last goes first), in-place results, and offsets.
  *
  * `levels` has at least two entries, the nearest one first. Two tensors that have a place in a level at the same node do not
  * overlap there, unless one is written over the other. The time is quadratic in the number of nodes at worst. */
@@ -517,9 +521,9 @@ inline MemoryPlan plan_memory(const Graph& graph, const std::vector<Level>& leve
   plan.complaint = detail::graph_complaint(graph, levels);
   if (!plan.complaint.empty()) return plan;
   // Places leave gaps. If the height exceeds the capacity, less is kept at a time.
-  uint64_t room = levels[0].bytes, least = UINT64_MAX;
+  uint64_t capacity = levels[0].bytes, least = UINT64_MAX;
   for (int attempt = 0; attempt < 32; ++attempt) {
-    plan = detail::MemoryPlanner(graph, levels, options, room).make();
+    plan = detail::MemoryPlanner(graph, levels, options, capacity).make();
     if (!plan.complaint.empty()) {
       if (attempt == 0) return plan;
       break;
@@ -527,7 +531,7 @@ inline MemoryPlan plan_memory(const Graph& graph, const std::vector<Level>& leve
     const uint64_t height = plan.levels[0].height;
     if (height <= levels[0].bytes) return plan;
     least = std::min(least, height);
-    room -= std::min(room, std::max<uint64_t>((height - levels[0].bytes) / 2, levels[0].alignment));
+    capacity -= std::min(capacity, std::max<uint64_t>((height - levels[0].bytes) / 2, levels[0].alignment));
   }
   plan = MemoryPlan();
   plan.complaint = "the places in " + levels[0].name + " leave gaps: " + std::to_string(least) +
