@@ -369,9 +369,9 @@ constexpr Row kMatchers[] = {
     {"quantize", match_quantize, true},
 };
 
-/// Returns the instructions between a root and the operands of its match, operands before users. Returns nullopt if one of
-/// them has other users, or if they are too many.
-std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const Match& match) {
+/// Returns the instructions between the results and the operands of a match, operands before users. Returns nullopt if one
+/// of them that is no result has other users, or if they are too many.
+std::optional<std::vector<InstrId>> body_of(const Graph& g, const Match& match) {
   std::vector<InstrId> body;
   std::unordered_map<uint32_t, uint32_t> used;  // number of uses of each instruction by the body
   std::unordered_set<uint32_t> seen;
@@ -386,23 +386,28 @@ std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const 
     body.push_back(id);
     return true;
   };
-  if (!visit(root)) return std::nullopt;
+  for (InstrId result : match.results)
+    if (!visit(result)) return std::nullopt;
   for (InstrId id : body) {
-    if (id == root || is_repeatable(g.module(), id)) continue;
+    const bool is_result = std::find(match.results.begin(), match.results.end(), id) != match.results.end();
+    if (is_result || is_repeatable(g.module(), id)) continue;
     if (g.uses(id) != used[index_of(id)]) return std::nullopt;
   }
   return body;
 }
 
-/// Returns a call of a new computation that computes `body` from the operands of the match.
-InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<const InstrId> body) {
+/// Returns a call of a new computation that computes `body` from the operands of the match; `now` has what stands in their
+/// place by now.
+InstrId make_call(Builder& builder, const Match& match, std::span<const InstrId> now, std::span<const InstrId> body) {
   Module& m = builder.module();
   const CompId callee = m.add_computation(fresh_computation_name(m, match.name));
   std::unordered_map<uint32_t, InstrId> inside;
   for (size_t i = 0; i < match.operands.size(); ++i) {
     const InstrId o = match.operands[i];
     const InstrId p = m.append_parameter(callee, static_cast<int64_t>(i), m[o].shape);
+    // Instructions behind the call still have the operands that were there before.
     inside.try_emplace(index_of(o), p);
+    inside.try_emplace(index_of(now[i]), p);
   }
   for (InstrId id : body) {
     std::vector<InstrId> operands;
@@ -411,14 +416,21 @@ InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<
     m[copy].extras = without_predecessors(m, m[id].extras);
     inside[index_of(id)] = copy;
   }
-  m[callee].root = inside.at(index_of(root));
+  std::vector<InstrId> results;
+  std::vector<Shape> shapes;
+  for (InstrId id : match.results) {
+    results.push_back(inside.at(index_of(id)));
+    shapes.push_back(m[id].shape);
+  }
+  const Shape shape = results.size() == 1 ? shapes[0] : Shape::tuple(shapes);
+  m[callee].root = results.size() == 1 ? results[0] : m.append(callee, Op::TUPLE, shape, results);
   Arena& arena = m.arena();
   auto* attrs = m.make<CallAttrs>();
   attrs->is_composite = true;
   attrs->name = arena.string(std::string(match.name));
   attrs->attributes = arena.string(match.attributes.empty() ? "{}" : match.attributes);
   const CompId called[] = {callee};
-  const InstrId call = builder.op(Op::CALL, m[root].shape, match.operands, attrs, called);
+  const InstrId call = builder.op(Op::CALL, shape, now, attrs, called);
   if (call == InstrId::None) return call;
   // HLO text keeps the name and attributes of a composite in these frontend attributes.
   std::vector<FrontendAttribute> frontend{{"composite.attributes", attrs->attributes, true},
@@ -428,6 +440,75 @@ InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<
   extras.frontend_attributes = arena.list(frontend);
   m[call].extras = arena.make<Extras>(extras);
   return call;
+}
+
+/// The matches of one computation. No instruction is in two of them, but for those that may be repeated.
+class PatternGroups {
+ public:
+  struct Group {
+    Match match;
+    std::vector<InstrId> body;
+    uint32_t place = 0;  ///< the call comes behind the instruction at this place of the order
+  };
+
+  PatternGroups(const Module& module, CompId computation)
+      : module_(module), graph_(module, computation), order_(module[computation].order) {
+    for (uint32_t i = 0; i < order_.size(); ++i) place_[index_of(order_[i])] = i;
+  }
+
+  /// Looks for groups with `matcher`, from the last instruction to the first if `backwards`.
+  template <typename Find>
+  void find(const Find& matcher, bool backwards) {
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const InstrId id = order_[backwards ? order_.size() - 1 - i : i];
+      if (taken_.contains(index_of(id)) || !module_[id].shape.is_array()) continue;
+      if (std::optional<Match> match = matcher(graph_, id)) take(id, *std::move(match));
+    }
+  }
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  void take(InstrId root, Match match) {
+    if (match.results.empty()) match.results = {root};
+    std::optional<std::vector<InstrId>> body = body_of(graph_, match);
+    if (!body) return;
+    const auto is_taken = [&](InstrId id) { return taken_.contains(index_of(id)); };
+    if (std::any_of(body->begin(), body->end(), is_taken)) return;
+    Group group{std::move(match), *std::move(body)};
+    // One result: nothing that uses it comes before it. Several: the call takes the earliest place, behind its operands,
+    // and all users of its results must come behind that.
+    if (group.match.results.size() == 1) {
+      group.place = place_.at(index_of(root));
+    } else {
+      for (InstrId o : group.match.operands) group.place = std::max(group.place, place_.at(index_of(o)));
+      const std::unordered_set<InstrId> members(group.body.begin(), group.body.end());
+      for (InstrId result : group.match.results)
+        for (InstrId user : graph_.users(result))
+          if (!members.contains(user) && place_.at(index_of(user)) <= group.place) return;
+    }
+    for (InstrId member : group.body)
+      if (!is_repeatable(module_, member)) taken_.insert(index_of(member));
+    groups_.push_back(std::move(group));
+  }
+
+  const Module& module_;
+  const Graph graph_;
+  const std::vector<InstrId> order_;
+  std::unordered_map<uint32_t, uint32_t> place_;
+  std::unordered_set<uint32_t> taken_;
+  std::vector<Group> groups_;
+};
+
+/// Replaces the results of a group by those of a call.
+void replace_group(Rewriter& rewriter, const PatternGroups::Group& group) {
+  const std::vector<InstrId>& results = group.match.results;
+  std::vector<InstrId> operands;
+  for (InstrId o : group.match.operands) operands.push_back(rewriter.now(o));
+  Builder& builder = rewriter.builder();
+  const InstrId call = make_call(builder, group.match, operands, group.body);
+  if (call == InstrId::None) return;
+  for (size_t i = 0; i < results.size(); ++i)
+    rewriter.replace(results[i], results.size() == 1 ? call : builder.get(call, static_cast<int64_t>(i)));
 }
 
 }  // namespace
@@ -441,36 +522,25 @@ std::vector<std::string_view> pattern_names() {
 Expected<bool> find_patterns(Module& module, PassContext& context) {
   bool changed = false;
   for (CompId c : flow_computations(module)) {
-    const Graph graph(module, c);
-    std::unordered_map<uint32_t, std::pair<Match, std::vector<InstrId>>> found;  // by root of the match
-    std::unordered_set<uint32_t> taken;
-    std::vector<InstrId> order = module[c].order, reversed(order.rbegin(), order.rend());
-    for (const auto& [name, matcher, ends_late] : kMatchers) {
-      if (context.wants_pattern && !context.wants_pattern(name)) continue;
-      for (InstrId id : ends_late ? reversed : order) {
-        if (taken.contains(index_of(id)) || !module[id].shape.is_array()) continue;
-        const auto match = matcher(graph, id);
-        const auto body = match ? body_of(graph, id, *match) : std::nullopt;
-        if (!body) continue;
-        const bool overlaps =
-            std::any_of(body->begin(), body->end(), [&](InstrId member) { return taken.contains(index_of(member)); });
-        if (overlaps) continue;
-        for (InstrId member : *body)
-          if (!is_repeatable(module, member)) taken.insert(index_of(member));
-        found.try_emplace(index_of(id), *match, *body);
-      }
+    PatternGroups found(module, c);
+    for (const auto& pattern : context.declared_patterns)
+      found.find([&](const Graph& graph, InstrId id) { return pattern->match(graph, id); }, false);
+    for (const auto& [name, matcher, ends_late] : kMatchers)
+      if (!context.wants_pattern || context.wants_pattern(name)) found.find(matcher, ends_late);
+    if (found.groups().empty()) continue;
+    std::unordered_multimap<uint32_t, const PatternGroups::Group*> at;
+    std::unordered_set<uint32_t> results;
+    for (const PatternGroups::Group& group : found.groups()) {
+      at.emplace(group.place, &group);
+      for (InstrId id : group.match.results) results.insert(index_of(id));
     }
-    if (found.empty()) continue;
     Rewriter rewriter(module, c);
-    for (InstrId id : rewriter.instructions()) {
+    for (uint32_t i = 0; i < rewriter.instructions().size(); ++i) {
+      const InstrId id = rewriter.instructions()[i];
       rewriter.enter(id);
-      const auto it = found.find(index_of(id));
-      if (it == found.end()) {
-        rewriter.keep(id);
-        continue;
-      }
-      for (InstrId& o : it->second.first.operands) o = rewriter.now(o);
-      rewriter.replace(id, make_call(rewriter.builder(), id, it->second.first, it->second.second));
+      if (!results.contains(index_of(id))) rewriter.keep(id);
+      const auto [begin, end] = at.equal_range(i);
+      for (auto it = begin; it != end; ++it) replace_group(rewriter, *it->second);
     }
     changed |= rewriter.finish();
     COLLET_TRY(rewriter.builder().status());

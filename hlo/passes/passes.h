@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 /// are unspecified.
 
 namespace collet::hlo {
+
+class PatternMatcher;
 
 /// Says how an instruction of the entry or of the body of a control-flow op is compiled; the caller, which knows the
 /// device, decides this.
@@ -46,6 +49,8 @@ struct PassContext {
   std::function<bool(const Module&, InstrId)> keep_composite;
   /// True if the device may support the pattern `name` of find_patterns. Null: all patterns are offered.
   std::function<bool(std::string_view name)> wants_pattern;
+  /// Patterns that the device declares itself. They are looked for before those that find_patterns knows, in this order.
+  std::vector<std::shared_ptr<const PatternMatcher>> declared_patterns = {};
   /// True if the device supports while, conditional and call.
   bool control_flow = true;
   /// Largest constant, in bytes, that constant folding may create.

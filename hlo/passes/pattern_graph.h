@@ -21,14 +21,17 @@ namespace collet::hlo {
 /// A group that is offered to devices as a call: its root, which the matcher was asked about, and this.
 struct Match {
   std::string_view name;          ///< of the pattern
-  std::vector<InstrId> operands;  ///< of the call; what lies between them and the root is the group
+  std::vector<InstrId> operands;  ///< of the call; what lies between them and the results is the group
   std::string attributes;         ///< a dictionary as StableHLO writes it; empty: none
+  /// The results of the call, of which the root is the first; empty: the root alone.
+  std::vector<InstrId> results = {};
 };
 
 /// A view of a computation with the queries that matchers need.
 class Graph {
  public:
-  Graph(const Module& module, CompId computation) : m_(module), uses_(module.instruction_limit()) {
+  Graph(const Module& module, CompId computation)
+      : m_(module), users_(module, computation), uses_(module.instruction_limit()) {
     for (InstrId id : module[computation].order)
       for (InstrId o : module[id].operands) ++uses_[index_of(o)];
     ++uses_[index_of(module[computation].root)];
@@ -38,6 +41,8 @@ class Graph {
   const Instruction& operator[](InstrId id) const { return m_[id]; }
   bool is(InstrId id, Op op) const { return m_[id].op == op; }
   uint32_t uses(InstrId id) const { return uses_[index_of(id)]; }
+  /// Returns the users; a user occurs once per operand that is `id`.
+  std::span<const InstrId> users(InstrId id) const { return users_.users(id); }
   const Shape& shape(InstrId id) const { return m_[id].shape; }
 
   /// Returns the value of all elements of a constant, if they are equal.
@@ -121,7 +126,20 @@ class Graph {
   }
 
   const Module& m_;
+  UserMap users_;
   std::vector<uint32_t> uses_;
+};
+
+/// A pattern that find_patterns does not know itself: one that a device declares.
+class PatternMatcher {
+ public:
+  virtual ~PatternMatcher() = default;
+  /// Returns the name under which groups are offered.
+  virtual std::string_view name() const = 0;
+  /// Returns the text that defines the pattern.
+  virtual std::string_view text() const = 0;
+  /// Looks for a group whose first result is `root`. Any thread.
+  virtual std::optional<Match> match(const Graph& graph, InstrId root) const = 0;
 };
 
 /// Returns the shortest text that reads back as `value`; as an f32 where that has the same value, because most constants
