@@ -83,6 +83,9 @@ void summarise(Measurement& measurement) {
   measurement.timing->fallback_ops = facts.fallback_ops;
   measurement.timing->kernels = facts.kernels;
   measurement.timing->traffic_bytes = facts.traffic_bytes;
+  measurement.timing->estimated_ns = facts.estimated_ns;
+  measurement.timing->energy_nj = facts.energy_nj;
+  measurement.timing->cycles = facts.cycles;
   measurement.timing->compile_ns = facts.compile_ns;
 }
 

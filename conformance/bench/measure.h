@@ -52,6 +52,9 @@ struct Timing {
   double low_ns = 0, high_ns = 0;  ///< the quartiles
   uint32_t device_ops = 0, fallback_ops = 0, kernels = 0;
   uint64_t traffic_bytes = 0;  ///< bytes of memory traffic, as the backend counts them; 0: unknown
+  double estimated_ns = 0;     ///< of one execution, as the backend's compiler estimates it; 0: unknown
+  double energy_nj = 0;        ///< likewise
+  uint64_t cycles = 0;         ///< likewise
   uint64_t compile_ns = 0;
   std::string error;  ///< if not empty, the program did not run, and the other fields are zero
   bool ran() const { return error.empty(); }

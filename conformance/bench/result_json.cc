@@ -16,6 +16,9 @@ void write_timing(JsonWriter& out, const char* name, const Timing& timing) {
   out.field("median_ns", timing.median_ns).field("low_ns", timing.low_ns).field("high_ns", timing.high_ns);
   out.field("device_ops", timing.device_ops).field("fallback_ops", timing.fallback_ops);
   out.field("kernels", timing.kernels).field("traffic_bytes", timing.traffic_bytes);
+  if (timing.estimated_ns > 0) out.field("estimated_ns", timing.estimated_ns);
+  if (timing.energy_nj > 0) out.field("energy_nj", timing.energy_nj);
+  if (timing.cycles > 0) out.field("cycles", timing.cycles);
   out.field("compile_ns", timing.compile_ns).end_object();
 }
 

@@ -194,7 +194,7 @@ Bytes Instance::read(const Buffer& from) {
   return out;
 }
 
-const void* Instance::query(const char* name, uint32_t bytes) const {
+const void* Instance::find_table(const char* name, uint32_t bytes) const {
   if (table().query == nullptr) return nullptr;
   const void* found = table().query(handle_, name, 1);
   uint32_t size = 0;

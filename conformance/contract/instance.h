@@ -120,16 +120,17 @@ class Instance {
   bool write(const Buffer& to, const Bytes& from) { return write(to, 0, from.data(), from.size()); }
   bool read(const Buffer& from, uint64_t offset, void* to, uint64_t bytes);
   Bytes read(const Buffer& from);
-  /// Returns an optional table of at least `bytes` bytes; null if there is none.
+  /// Returns an optional table of at least `bytes` bytes; null if there is none. Less than the size of a table today is
+  /// what it had when it was introduced.
   template <typename Table>
-  const Table* query(const char* name) const {
-    return static_cast<const Table*>(query(name, sizeof(Table)));
+  const Table* query(const char* name, uint32_t bytes = sizeof(Table)) const {
+    return static_cast<const Table*>(find_table(name, bytes));
   }
 
  private:
   explicit Instance(Contract& c) : c_(c) {}
   bool describe(uint32_t number);
-  const void* query(const char* name, uint32_t bytes) const;
+  const void* find_table(const char* name, uint32_t bytes) const;
 
   Contract& c_;
   collet_backend_instance* handle_ = nullptr;

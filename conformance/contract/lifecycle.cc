@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "conformance/contract/instance.h"
 
@@ -208,12 +210,29 @@ collet_status ask(Contract& c, Instance& instance, uint32_t device, collet_devic
   });
 }
 
+// Peaks are positive, and name each kind of work on a type once.
+void check_peaks(Contract& c, const collet_device_info& info, uint32_t device) {
+  if (!c.check(info.peak_count == 0 || info.peaks, Promise::PEAKS, "device {} has {} peaks and no array of them",
+               device, info.peak_count))
+    return;
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  for (uint32_t i = 0; i < info.peak_count; ++i) {
+    const collet_peak& one = info.peaks[i];
+    c.check(std::isfinite(one.per_ns) && one.per_ns > 0, Promise::PEAKS, "peak {} of device {} is {}", i, device,
+            one.per_ns);
+    c.check(one.reserved == 0, Promise::PEAKS, "a reserved field of peak {} of device {} is not zero", i, device);
+    c.check(seen.emplace(one.work, one.type).second, Promise::PEAKS, "device {} states two peaks of work {} on type {}",
+            device, one.work, one.type);
+  }
+}
+
 void device_answers(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     collet_device_info first, later;
     if (ask(c, *instance, d, first) != COLLET_OK) return;
+    check_peaks(c, first, d);
     Buffer buffer = instance->alloc(4096, d);
     for (int i = 0; i < 5; ++i) {
       if (ask(c, *instance, d, later) != COLLET_OK) return;
@@ -226,7 +245,7 @@ void device_answers(Contract& c) {
               Promise::DEVICE_SAME, "device_info of device {} gave another answer the second time", d);
       c.check(first.link_latency_ns == later.link_latency_ns && first.link_bytes_per_ns == later.link_bytes_per_ns &&
                   first.launch_ns == later.launch_ns && first.memory_bytes_per_ns == later.memory_bytes_per_ns &&
-                  first.flops_per_ns == later.flops_per_ns,
+                  first.flops_per_ns == later.flops_per_ns && first.peak_count == later.peak_count,
               Promise::DEVICE_SAME, "device_info of device {} gave other speeds the second time", d);
       for (uint32_t s = 0; s < std::min(first.space_count, later.space_count); ++s)
         c.check(same_bytes(first.spaces[s], later.spaces[s]), Promise::DEVICE_SAME,

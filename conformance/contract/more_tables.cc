@@ -3,23 +3,39 @@
 #include <cmath>
 
 #include "conformance/contract/program.h"
+#include "hlo/patterns/declared_pattern.h"
 
 namespace collet::conformance {
 namespace {
 
 template <typename Table>
-const Table* table_of(Contract& c, const Instance& instance, const char* name) {
-  const auto* table = instance.query<Table>(name);
+const Table* table_of(Contract& c, const Instance& instance, const char* name, uint32_t bytes = sizeof(Table)) {
+  const auto* table = instance.query<Table>(name, bytes);
   if (!table) c.skip(fmt::format("the backend has no table \"{}\"", name));
   return table;
+}
+
+// The text that defines a pattern of the backend's own can be read, is that of the pattern, and stays.
+void check_text(Contract& c, const collet_patterns_table& table, collet_backend_instance* handle, uint32_t device,
+                uint32_t index, const std::string& name) {
+  const char* text = table.text(handle, device, index);
+  if (!text) return;
+  const std::string before = text;
+  const auto read = hlo::patterns::DeclaredPattern::read(before);
+  c.check(read.ok(), Promise::PATTERNS_TEXT, "the text of pattern '{}': {}", name, read.status().message());
+  c.check(!read.ok() || (*read)->name() == name, Promise::PATTERNS_TEXT, "the text of pattern '{}' has another name",
+          name);
+  const char* again = table.text(handle, device, index);
+  c.check(again && again == before, Promise::PATTERNS_TEXT, "the text of pattern '{}' did not stay the same", name);
 }
 
 void patterns(Contract& c) {
   constexpr uint32_t kMost = 1000;
   const auto instance = Instance::open(c);
   if (!instance) return;
-  const auto* table = table_of<collet_patterns_table>(c, *instance, "patterns");
+  const auto* table = table_of<collet_patterns_table>(c, *instance, "patterns", offsetof(collet_patterns_table, text));
   if (!table) return;
+  const bool has_texts = table->struct_size >= sizeof(collet_patterns_table) && table->text;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     std::vector<const char*> names;
     std::vector<std::string> texts;
@@ -40,6 +56,7 @@ void patterns(Contract& c) {
       c.check(again && again == texts[i] && names[i] == texts[i], Promise::PATTERNS_NAME,
               "the name of pattern {} of device {} did not stay '{}'", i, d, texts[i]);
     }
+    for (uint32_t i = 0; has_texts && i < names.size(); ++i) check_text(c, *table, instance->handle(), d, i, texts[i]);
   }
 }
 

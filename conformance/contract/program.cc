@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "conformance/contract/samples.h"
 #include "hlo/base/hash.h"
@@ -283,6 +284,9 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
   c.check(info.reserved == 0, Promise::RESERVED, "compile wrote to a reserved field of its info");
   c.check(info.workspace_alignment == 0 || std::has_single_bit(info.workspace_alignment), Promise::WORKSPACE_ALIGNMENT,
           "compile asks for a workspace aligned to {}", info.workspace_alignment);
+  for (const double estimate : {info.estimated_ns, info.energy_nj})
+    c.check(std::isfinite(estimate) && estimate >= 0, Promise::ESTIMATES, "compile estimated {} for an execution",
+            estimate);
   c.check(info.workspace_bytes < uint64_t{1} << 40, Promise::WORKSPACE, "compile asks for a workspace of {} bytes",
           info.workspace_bytes);
   const bool written = program->constants.count > 0 && absorbed[0] != kGuard;

@@ -175,6 +175,13 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   static collet_memory_space spaces[1];
   info->traits |= COLLET_TRAIT_SCALARS;
   if (is(Fault::large_constant_cut)) info->traits |= COLLET_TRAIT_INLINE_CONSTANTS;
+  static constexpr collet_peak kNegative[] = {{COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, -1, 0}};
+  static constexpr collet_peak kTwice[] = {{COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, 10, 0},
+                                           {COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, 20, 0}};
+  if (is(Fault::peak_is_negative) || is(Fault::peak_stands_twice)) {
+    info->peaks = is(Fault::peak_is_negative) ? kNegative : kTwice;
+    info->peak_count = is(Fault::peak_is_negative) ? 1 : 2;
+  }
   static constexpr uint32_t kNobody = 99;
   if (is(Fault::peer_missing)) {
     info->peers = &kNobody;

@@ -475,6 +475,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     info->absorbed[0] = 0;
   }
   if (is(Fault::compile_info_reserved_set)) info->reserved = 1;
+  if (is(Fault::estimate_is_negative)) info->estimated_ns = -1;
   if (is(Fault::compile_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
   if (is(Fault::one_executable_for_all)) by_program[made->key] = made.get();
   made->is_late = ++open_executables > kFewExecutables;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 namespace collet::mutants {
@@ -22,6 +23,18 @@ const char* pattern_name(collet_backend_instance*, uint32_t, uint32_t index) {
   if (!is(Fault::pattern_names_change)) return kNames[index];
   std::snprintf(changing, sizeof changing, "pattern%d", questions++);
   return changing;
+}
+
+const char* pattern_text(collet_backend_instance*, uint32_t, uint32_t index) {
+  static std::string changing;
+  if (index != 1) return nullptr;
+  if (is(Fault::pattern_text_unreadable)) return "HloModule softmax\nENTRY e {\n";
+  if (!is(Fault::pattern_text_changes) && !is(Fault::pattern_text_of_another)) return nullptr;
+  changing += " ";
+  static const char kText[] = "ENTRY e {\n  x = f32[$N] parameter(0)\n  ROOT y = f32[$N] negate(x)\n}\n";
+  changing = std::string("HloModule ") + (is(Fault::pattern_text_of_another) ? "hard" : "soft") + "max" +
+             (is(Fault::pattern_text_changes) ? std::string(changing.size() % 7 + 1, '\n') : "\n") + kText;
+  return changing.c_str();
 }
 
 struct Registered {
@@ -117,7 +130,7 @@ void note_copy() {
 }
 
 const void* further_table(std::string_view name) {
-  static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name};
+  static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name, pattern_text};
   static const collet_host_memory_table host_memory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                        remove_host_memory};
   static const collet_links_table links = {sizeof(collet_links_table), 0, between, nullptr};

@@ -62,8 +62,17 @@ std::vector<std::string> check_cases(Bundle& bundle, const std::vector<Case>& wa
     next = found->second;
     at.erase(found);
   }
-  for (const CaseResult& one : bundle.report.cases)
-    if (at.contains(one.name)) details.push_back(one.name + " is no case of this choice");
+  // Cases of the backend's own patterns are known to the backend alone.
+  const Profile* own = find_profile("own-patterns");
+  for (CaseResult& one : bundle.report.cases) {
+    if (!at.contains(one.name)) continue;
+    if (own->holds(one.name, Op::CALL, Type::Invalid)) {
+      one.op = Op::CALL;
+      one.pattern = one.name.substr(0, one.name.find('/'));
+    } else {
+      details.push_back(one.name + " is no case of this choice");
+    }
+  }
   if (!in_order) details.emplace_back("the cases are not in the order of the suite");
   if (bundle.cases != bundle.report.cases.size())
     details.push_back(fmt::format("{} cases are stated, {} stand there", bundle.cases, bundle.report.cases.size()));
@@ -276,6 +285,7 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
   if (options.rerun > 0 && (bundle.report.cases.empty() || other_cases)) {
     out.checks.push_back({"sample", Check::State::NotChecked, {"what is above does not hold, or there are no cases"}});
   } else if (options.rerun > 0) {
+    COLLET_ASSIGN(run.declared, cases_of_backend(run));
     COLLET_TRY(add_sample(bundle, options, std::move(run), out));
   } else {
     out.checks.push_back({"sample", Check::State::NotChecked, {"--rerun 1% runs a part of the cases again"}});

@@ -72,6 +72,7 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
         return with_programs && matches(options.filters, name) &&
                (options.names.empty() || options.names.contains(name));
       });
+  if (options.cases.empty()) cases.insert(cases.end(), options.declared.begin(), options.declared.end());
   std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
   // Random programs are chosen by their names alone.
   for (const std::string& filter : options.filters)
@@ -89,7 +90,8 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
 }
 
 std::vector<std::string> idle_filters(const ConformOptions& options) {
-  const std::vector<Case> cases = options.cases.empty() ? every_case(options.full) : options.cases;
+  std::vector<Case> cases = options.cases.empty() ? every_case(options.full) : options.cases;
+  if (options.cases.empty()) cases.insert(cases.end(), options.declared.begin(), options.declared.end());
   std::vector<std::string> idle;
   for (const std::string& filter : options.filters) {
     if (random_case_seed(filter)) continue;

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "conformance/cases/declared.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/exports.h"
 #include "conformance/runner/case_file.h"
@@ -37,6 +38,7 @@ constexpr double kSecondsToEnd = 4;
 // How the detail of a case begins after which the worker did not end well.
 constexpr std::string_view kAfter = "after this case";
 // Prefix of a task's name that asks a worker to reduce the failing program of a case.
+constexpr std::string_view kDeclared = "?declared";
 constexpr std::string_view kReduce = "?reduce ";
 // How a task's name begins that asks a worker for the cases of a program; the fields `path` and `name` follow.
 constexpr std::string_view kOffer = "?offer ";
@@ -187,6 +189,20 @@ Fields describe_backend(const Session& session) {
   return {{"name", info->backend},      {"version", info->backend_version},     {"path", info->backend_path},
           {"fallback", info->fallback}, {"opset", std::to_string(info->opset)}, {"machine", *machine},
           {"declared", declared}};
+}
+
+// Returns the cases of the patterns that the backend declares for its first device.
+Expected<std::vector<Case>> declared_cases(const Session& session, bool full) {
+  constexpr size_t kInstances = 12, kInstancesOfFull = 64;
+  std::vector<Case> out;
+  const char* text = nullptr;
+  for (uint32_t i = 0; const char* name = collet_client_pattern(session.client(), 0, i, &text); ++i) {
+    if (!text) continue;
+    Expected<std::vector<Case>> cases = cases_of_pattern(text, full ? kInstancesOfFull : kInstances);
+    if (!cases.ok()) return cases.status().with_prefix(fmt::format("pattern '{}' of the backend: ", name));
+    std::move(cases->begin(), cases->end(), std::back_inserter(out));
+  }
+  return out;
 }
 
 // Returns the options of the worker pool. `options` must outlive the result.
@@ -546,6 +562,18 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   return report;
 }
 
+Expected<std::vector<Case>> cases_of_backend(const ConformOptions& options) {
+  const PoolOptions pool = pool_of(options);
+  TaskResult answer;
+  COLLET_TRY(run_tasks(
+      1, pool, [](size_t) { return std::string(kDeclared); },
+      [&](size_t, const TaskResult& result) { answer = result; }));
+  const std::string_view text = find_field(answer.reply, "cases"), note = find_field(answer.reply, "note");
+  if (!note.empty()) return invalid_argument(std::string(note));
+  if (answer.kind != TaskResult::Kind::Replied || text.empty()) return std::vector<Case>();
+  return read_case_file(options.backend.name, text);
+}
+
 Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const std::vector<std::string>& paths) {
   ProgramCases out;
   COLLET_ASSIGN(const std::vector<ProgramFile> files, find_programs(paths));
@@ -604,6 +632,7 @@ int serve_conformance(const ConformOptions& options) {
   std::unordered_map<std::string_view, const Case*> by_name;
   for (const Case& one : cases) by_name.emplace(one.name, &one);
   std::unique_ptr<Session> session, beside;
+  std::vector<Case> declared;
   ContractWorker contract(options.backend);
   return serve_tasks([&](std::string_view task) -> Fields {
     if (is_contract(task)) return contract.run(task);
@@ -612,12 +641,22 @@ int serve_conformance(const ConformOptions& options) {
       Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
       if (!opened.ok()) return describe_failure(opened.status());
       session = *std::move(opened);
+      // A text that cannot be read is reported by kDeclared.
+      if (options.case_file.empty())
+        if (Expected<std::vector<Case>> found = declared_cases(*session, options.full); found.ok())
+          declared = *std::move(found);
+      for (const Case& one : declared) by_name.emplace(one.name, &one);
       if (!options.beside.empty() && task != kProbe) {
         Expected<std::unique_ptr<Session>> other = Session::open({.name = options.beside});
         if (other.ok()) beside = *std::move(other);
       }
     }
     if (task == kProbe) return describe_backend(*session);
+    if (task == kDeclared) {
+      const Expected<std::vector<Case>> found = declared_cases(*session, options.full);
+      if (!found.ok()) return {{"note", found.status().message()}};
+      return {{"cases", found->empty() ? "" : case_file_text(*found)}};
+    }
     if (task.starts_with(kOffer)) return offer_cases(task.substr(kOffer.size()), *session);
     if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
     const bool reduces = task.starts_with(kReduce);

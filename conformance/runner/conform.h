@@ -43,6 +43,8 @@ struct ConformOptions {
   std::vector<std::string> claims = {};    ///< claimed profiles, in addition to those in its claims file
   /// Cases to run instead of the suite's: those of programs (cases_of_programs).
   std::vector<Case> cases = {};
+  /// Cases in addition to the suite's: those of the patterns that the backend declares (cases_of_backend).
+  std::vector<Case> declared = {};
   std::vector<Waiver> waivers = shipped_waivers();
   std::string case_file = {};    ///< for a worker: a file of `cases` (case_file.h)
   std::string beside = {};       ///< another backend, whose times of `cases` are measured too; empty: none
@@ -125,6 +127,9 @@ struct ConformReport {
 /// Returns the cases that the options select. `with_programs`: also the many cases of the grid have their programs and
 /// inputs.
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs);
+/// Returns the cases of the patterns that the backend declares. It is opened in a worker; a backend that cannot be opened has
+/// none. An error names the pattern.
+Expected<std::vector<Case>> cases_of_backend(const ConformOptions& options);
 /// The cases of programs, made as the backend is offered these.
 struct ProgramCases {
   std::vector<Case> cases;

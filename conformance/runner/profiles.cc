@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "hlo/passes/passes.h"
+
 namespace collet::conformance {
 namespace {
 
@@ -87,8 +89,16 @@ bool in_quantized(std::string_view name, Op, Type) {
                           "dequantized_dot/", "scaled_dot/", "scaled_convolution/", "quantized_attention/"});
 }
 
-bool in_control_flow(std::string_view name, Op op, Type type) {
-  return is_control_flow(op) && !in_quantized(name, op, type);
+bool in_control_flow(std::string_view name, Op, Type) {
+  return is_one_of(name, {"while/", "conditional/", "call/"});
+}
+
+// Cases of the patterns that a backend declares itself.
+bool in_own_patterns(std::string_view name, Op op, Type) {
+  const std::string_view first = name.substr(0, name.find('/'));
+  const std::vector<std::string_view> known = hlo::pattern_names();
+  return op == Op::CALL && !is_contract(name) && first != "call" &&
+         std::find(known.begin(), known.end(), first) == known.end();
 }
 
 bool in_collectives(std::string_view name, Op op, Type) {
@@ -138,6 +148,7 @@ const std::vector<Profile>& profiles() {
       {"low-precision", "the core ops on types of at most 16 bits", in_low_precision},
       {"quantized", "layers of quantized models: products of integers, and what is stored in 8 or 4 bits",
        in_quantized},
+      {"own-patterns", "the patterns that the backend declares itself", in_own_patterns},
       {"control-flow", "while, conditional and call", in_control_flow},
       {"collectives", "communication among devices", in_collectives},
       {"contract", "what the headers promise beyond the meaning of ops", in_contract},

@@ -84,7 +84,8 @@ class Choice {
 
   Expected<Bindings> find() {
     if (const std::string_view wrong = text_.violated(values_); !wrong.empty() || !from(0))
-      return invalid_argument("line " + std::to_string(text_.line()) + ": no values were found that meet the conditions" +
+      return invalid_argument("line " + std::to_string(text_.line()) +
+                              ": no values were found that meet the conditions" +
                               (closest_.empty() ? "" : "; the last one that failed is '" + closest_ + "'"));
     return values_;
   }
@@ -203,7 +204,8 @@ Expected<std::vector<Bindings>> combinations(const PatternText& text) {
                               std::to_string(kMostCombinations) + " combinations of types, choices and ranks");
   }
   if (out.empty())
-    return invalid_argument("line " + std::to_string(text.line()) + ": no types, choices and ranks meet the conditions");
+    return invalid_argument("line " + std::to_string(text.line()) +
+                            ": no types, choices and ranks meet the conditions");
   return out;
 }
 

@@ -26,7 +26,8 @@ Expected<std::unique_ptr<Module>> simplify_text(const std::string& text) {
 }
 
 bool is_splat(const Literal& value) {
-  return value.shape().is_array() && (is_float(value.type()) || is_integer(value.type()) || value.type() == Type::PRED) &&
+  return value.shape().is_array() &&
+         (is_float(value.type()) || is_integer(value.type()) || value.type() == Type::PRED) &&
          value.element_count() > 0;
 }
 
@@ -63,8 +64,8 @@ Expected<std::shared_ptr<const DeclaredPattern>> DeclaredPattern::read(std::stri
   return std::shared_ptr<const DeclaredPattern>(std::move(out));
 }
 
-Expected<DeclaredPattern::Skeleton> DeclaredPattern::make_skeleton(const PatternText& text,
-                                                                   const Bindings& combination, const Units& units) {
+Expected<DeclaredPattern::Skeleton> DeclaredPattern::make_skeleton(const PatternText& text, const Bindings& combination,
+                                                                   const Units& units) {
   Skeleton out;
   out.text = &text;
   out.combination = combination;

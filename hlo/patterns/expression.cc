@@ -75,7 +75,8 @@ class ExpressionReader {
     if (bare_ && at_ < text_.size() && begins_name(text_[at_])) return name('$');
     double number = 0;
     const auto end = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (end.ec != std::errc()) return fails("a number or variable is missing at '" + std::string(text_.substr(at_)) + "'");
+    if (end.ec != std::errc())
+      return fails("a number or variable is missing at '" + std::string(text_.substr(at_)) + "'");
     at_ = static_cast<size_t>(end.ptr - text_.data());
     out_.steps_.push_back({'0', number});
     return true;
@@ -83,7 +84,8 @@ class ExpressionReader {
   bool name(char kind) {
     if (kind == '#' && at_ < text_.size() && text_[at_] == '$') ++at_;
     const size_t begin = at_;
-    while (at_ < text_.size() && (begins_name(text_[at_]) || std::isdigit(static_cast<unsigned char>(text_[at_])) != 0)) ++at_;
+    while (at_ < text_.size() && (begins_name(text_[at_]) || std::isdigit(static_cast<unsigned char>(text_[at_])) != 0))
+      ++at_;
     if (begin == at_) return fails("the name of a variable is missing");
     out_.steps_.push_back({kind, 0, std::string(text_.substr(begin, at_ - begin))});
     return true;

@@ -154,9 +154,9 @@ class FormMatch {
     if (!miss_ || state.matched == 0 || state.matched <= miss_->matched) return false;
     miss_->matched = state.matched;
     const Instruction &form = form_[f], &instr = graph_[p];
-    miss_->why = std::string(op_info(instr.op).text) + " '" + std::string(instr.name) + "', " + instr.shape.to_string() +
-                 ", " + why + ": the pattern has " + std::string(op_info(form.op).text) + " '" + std::string(form.name) +
-                 "', " + form.shape.to_string();
+    miss_->why = std::string(op_info(instr.op).text) + " '" + std::string(instr.name) + "', " +
+                 instr.shape.to_string() + ", " + why + ": the pattern has " + std::string(op_info(form.op).text) +
+                 " '" + std::string(form.name) + "', " + form.shape.to_string();
     return false;
   }
 

@@ -77,7 +77,8 @@ Expected<std::vector<std::pair<std::string_view, uint32_t>>> split_modules(std::
     }
     at = end;
   }
-  if (begin == std::string_view::npos) return invalid_argument("there is no 'HloModule NAME' in the text of the pattern");
+  if (begin == std::string_view::npos)
+    return invalid_argument("there is no 'HloModule NAME' in the text of the pattern");
   out.emplace_back(text.substr(begin), begin_line);
   return out;
 }
@@ -228,7 +229,8 @@ class PatternTextReader {
       if (!list.starts_with('{') || !list.ends_with('}')) return at_line(line, "a list is written {a, b, c}");
       Variable& one = out_.variables_[known->second];
       if (!one.choices.empty()) return at_line(line, "$" + name + " has a list already");
-      for (const std::string_view choice : split_list(list.substr(1, list.size() - 2))) one.choices.emplace_back(choice);
+      for (const std::string_view choice : split_list(list.substr(1, list.size() - 2)))
+        one.choices.emplace_back(choice);
       if (one.choices.empty()) return at_line(line, "an empty list");
       return ok_status();
     }
@@ -237,8 +239,8 @@ class PatternTextReader {
       const size_t at = clause.find(op);
       if (at == std::string_view::npos) continue;
       Condition one{{}, {}, std::string(op), std::string(clause), line};
-      for (const auto& [part, side] : {std::pair(clause.substr(0, at), &one.left),
-                                       std::pair(clause.substr(at + op.size()), &one.right)}) {
+      for (const auto& [part, side] :
+           {std::pair(clause.substr(0, at), &one.left), std::pair(clause.substr(at + op.size()), &one.right)}) {
         Expected<Expression> read = Expression::read(part, false);
         if (!read.ok()) return at_line(line, "'" + one.text + "': " + read.status().message());
         *side = *std::move(read);
@@ -249,14 +251,16 @@ class PatternTextReader {
       out_.conditions_.push_back(std::move(one));
       return ok_status();
     }
-    return at_line(line, "'" + std::string(clause) + "' is no condition: write $T in {f32, bf16}, $N % 16 == 0, $x < 1");
+    return at_line(line,
+                   "'" + std::string(clause) + "' is no condition: write $T in {f32, bf16}, $N % 16 == 0, $x < 1");
   }
 
   // Finds `SHAPE parameter(N)` and `ROOT NAME = SHAPE` in the entry.
   Status take_parameters() {
     const size_t entry = body_.find("ENTRY");
     if (entry == std::string::npos) return at_line(out_.line_, "the module has no ENTRY");
-    auto line = out_.line_ + static_cast<uint32_t>(std::count(body_.begin(), body_.begin() + static_cast<int64_t>(entry), '\n'));
+    auto line = out_.line_ +
+                static_cast<uint32_t>(std::count(body_.begin(), body_.begin() + static_cast<int64_t>(entry), '\n'));
     std::map<size_t, Extents> found;
     bool has_root = false;
     for (size_t at = entry; at < body_.size(); ++line) {
@@ -275,7 +279,8 @@ class PatternTextReader {
       size_t number = 0;
       const std::string_view digits = here.substr(parameter + 11);
       if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec != std::errc()) continue;
-      COLLET_ASSIGN(found[number], extents_of(trimmed(here.substr(equals + 1, parameter - equals - 1)), line, "parameters"));
+      COLLET_ASSIGN(found[number],
+                    extents_of(trimmed(here.substr(equals + 1, parameter - equals - 1)), line, "parameters"));
     }
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found.contains(i)) return at_line(out_.line_, "there is no parameter(" + std::to_string(i) + ")");
@@ -372,8 +377,8 @@ Expected<std::string> PatternText::with(const Bindings& bindings) const {
       for (size_t i = 0; i < sizes.size(); ++i)
         text += (i ? "," : "") + std::to_string(piece.kind == Piece::Kind::Sizes ? sizes[i] : static_cast<int64_t>(i));
     } else if (piece.kind == Piece::Kind::Expression) {
-      const auto value = piece.expression.value(
-          [&](std::string_view name, bool rank) { return number_of(bindings, name, rank); });
+      const auto value =
+          piece.expression.value([&](std::string_view name, bool rank) { return number_of(bindings, name, rank); });
       if (!value || *value != std::floor(*value) || std::abs(*value) >= 0x1p53)
         return at_line(piece.line, "an expression has no whole value");
       text = std::to_string(static_cast<int64_t>(*value));

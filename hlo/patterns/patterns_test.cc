@@ -135,8 +135,8 @@ Found find(const std::string& text, const std::vector<Pattern>& patterns) {
 }
 
 std::string module_of(const std::string& entry, const std::string& type = "f32") {
-  return "HloModule m\nadd {\n  a = " + type + "[] parameter(0)\n  b = " + type + "[] parameter(1)\n  ROOT c = " + type +
-         "[] add(a, b)\n}\nENTRY main {\n" + entry + "}\n";
+  return "HloModule m\nadd {\n  a = " + type + "[] parameter(0)\n  b = " + type +
+         "[] parameter(1)\n  ROOT c = " + type + "[] add(a, b)\n}\nENTRY main {\n" + entry + "}\n";
 }
 
 constexpr const char* kScaleOps = R"(
@@ -209,13 +209,14 @@ TEST(DeclaredPatterns, what_differs_is_no_group) {
 )";
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = module_of(kScaleOps + rest);
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
     return find(text, {pattern}).names.size();
   };
   EXPECT_EQ(with("1e-5", "1e-4"), 1u);
   EXPECT_EQ(with("1e-5", "1"), 0u) << "eps < 0.01";
   EXPECT_EQ(with("constant(0)", "constant(2)"), 0u) << "the initial value";
-  
+
   EXPECT_EQ(with("f32", "f64"), 0u) << "T";
   EXPECT_EQ(with("f32", "bf16"), 1u);
   EXPECT_EQ(with("rsqrt", "sqrt"), 0u);
@@ -263,9 +264,11 @@ TEST(DeclaredPatterns, several_forms) {
 
 TEST(DeclaredPatterns, earlier_patterns_come_first) {
   const Pattern square = pattern_of(
-      "HloModule square\nwhere $T in {f32}\nENTRY e {\n  x = $T[$N] parameter(0)\n  ROOT y = $T[$N] multiply(x, x)\n}\n");
+      "HloModule square\nwhere $T in {f32}\nENTRY e {\n  x = $T[$N] parameter(0)\n  ROOT y = $T[$N] multiply(x, "
+      "x)\n}\n");
   const std::string text = module_of(
-      "  x = f32[9] parameter(0)\n  y = f32[9] parameter(1)\n  d = f32[9] subtract(x, y)\n  ROOT r = f32[9] multiply(d, d)\n");
+      "  x = f32[9] parameter(0)\n  y = f32[9] parameter(1)\n  d = f32[9] subtract(x, y)\n  ROOT r = f32[9] "
+      "multiply(d, d)\n");
   EXPECT_EQ(find(text, {square, pattern_of(kForms)}).names, std::vector<std::string>{"square"});
   EXPECT_EQ(find(text, {pattern_of(kForms), square}).names, std::vector<std::string>{"acme.difference"});
 }
@@ -287,8 +290,9 @@ TEST(DeclaredPatterns, instances_are_found) {
 }
 
 TEST(DeclaredPatterns, a_near_miss_says_what_differs) {
-  const auto module = parse_module(module_of(
-      "  x = f32[9] parameter(0)\n  y = f32[9] parameter(1)\n  d = f32[9] add(x, y)\n  ROOT r = f32[9] multiply(d, d)\n"));
+  const auto module =
+      parse_module(module_of("  x = f32[9] parameter(0)\n  y = f32[9] parameter(1)\n  d = f32[9] add(x, y)\n  ROOT r = "
+                             "f32[9] multiply(d, d)\n"));
   ASSERT_TRUE(module.ok());
   NearestMiss miss;
   const Graph graph(**module, (*module)->entry());
@@ -297,7 +301,8 @@ TEST(DeclaredPatterns, a_near_miss_says_what_differs) {
 }
 
 TEST(DeclaredPatterns, bad_texts_are_refused_with_the_line) {
-  const std::string head = "HloModule p\n", entry = "ENTRY e {\n  x = f32[$N] parameter(0)\n  ROOT y = f32[$N] negate(x)\n}\n";
+  const std::string head = "HloModule p\n",
+                    entry = "ENTRY e {\n  x = f32[$N] parameter(0)\n  ROOT y = f32[$N] negate(x)\n}\n";
   const auto error = [](const std::string& text) {
     const auto pattern = DeclaredPattern::read(text);
     return pattern.ok() ? std::string("no error") : pattern.status().message();
@@ -327,12 +332,16 @@ TEST(DeclaredPatterns, bad_texts_are_refused_with_the_line) {
   holds(head + "ENTRY e {\n  x = f32[$N] parameter(0)\n  ROOT y = f32[$N] nogate(x)\n}\n", "4:");
   holds(head + "ENTRY e {\n  x = f32[$N] parameter(0)\n  y = f32[$N] parameter(1)\n  ROOT z = f32[$N] negate(x)\n}\n",
         "parameter 'y' is not used");
-  holds(head + "ENTRY e {\n  x = f32[$N] parameter(0)\n  c = f32[] constant($c)\n  d = f32[] constant(2)\n  s = f32[] multiply(c, d)\n"
-               "  b = f32[$N] broadcast(s), dimensions={}\n  ROOT z = f32[$N] multiply(x, b)\n}\n",
+  holds(head +
+            "ENTRY e {\n  x = f32[$N] parameter(0)\n  c = f32[] constant($c)\n  d = f32[] constant(2)\n  s = f32[] "
+            "multiply(c, d)\n"
+            "  b = f32[$N] broadcast(s), dimensions={}\n  ROOT z = f32[$N] multiply(x, b)\n}\n",
         "the constant $c is not there once the module is simplified");
   holds(head + "ENTRY e {\n  ROOT x = f32[$N] parameter(0)\n}\n", "a result is a parameter");
-  holds(head + entry + "HloModule q\nENTRY e {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n",
-        "line 6: all forms of a pattern have the same number of parameters");
+  holds(
+      head + entry +
+          "HloModule q\nENTRY e {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n",
+      "line 6: all forms of a pattern have the same number of parameters");
 }
 
 }  // namespace

@@ -175,6 +175,7 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
   c.code_bytes = facts.code_bytes;
   c.costs.push_back(cost("flops", static_cast<double>(facts.flops)));
   if (facts.traffic_bytes) c.costs.push_back(cost("bytes accessed", static_cast<double>(facts.traffic_bytes)));
+  if (facts.estimated_ns > 0) c.costs.push_back(cost("optimal_seconds", facts.estimated_ns * 1e-9));
   c.fingerprint = fingerprint_of(c, code);
   return nullptr;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "hlo/patterns/declared_pattern.h"
 #include "sdk/runtime/calling.h"
 #include "sdk/runtime/trace.h"
 
@@ -22,6 +23,8 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 constexpr uint32_t kMostPatterns = 4096;
+constexpr size_t kLongestPattern = size_t{1} << 20;
+constexpr uint32_t kMostPeaks = 1024;
 constexpr uint32_t kProfileRecords = 256;        ///< number of records read by one call
 constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< limit of such calls in one reading
 
@@ -205,6 +208,13 @@ Status Backend::describe_device(uint32_t index) {
   d.memory_bytes_per_ns = info.memory_bytes_per_ns;
   d.flops_per_ns = info.flops_per_ns;
   d.smallest_cluster = info.smallest_cluster;
+  if (info.peak_count > kMostPeaks || (info.peak_count && !info.peaks))
+    return bad_answer(where, std::to_string(info.peak_count) + " peaks cannot be");
+  for (uint32_t i = 0; i < info.peak_count; ++i) {
+    if (!sane(info.peaks[i].per_ns) || info.peaks[i].per_ns == 0)
+      return bad_answer(where, "a peak that is no positive number");
+    d.peaks.push_back(info.peaks[i]);
+  }
   devices_.push_back(std::move(d));
   return ok_status();
 }
@@ -310,6 +320,11 @@ Expected<CompiledFacts> Backend::check_compiled(const collet_program* program, c
   facts.resident_bytes = info.resident_bytes;
   facts.code_bytes = info.code_bytes;
   facts.traffic_bytes = info.traffic_bytes;
+  if (!sane(info.estimated_ns) || !sane(info.energy_nj))
+    return bad_answer(where, "an estimate of time or energy that is no positive number");
+  facts.estimated_ns = std::min(info.estimated_ns, kMostNs);
+  facts.energy_nj = info.energy_nj;
+  facts.cycles = info.cycles;
   facts.kernels = info.kernels;
   facts.absorbed = std::move(absorbed);
   return facts;
@@ -439,15 +454,34 @@ Expected<collet_backend_buffer*> Backend::prepare(collet_backend_executable* exe
   return out;
 }
 
-std::vector<std::string> Backend::patterns(uint32_t device) {
-  std::vector<std::string> out;
-  if (!patterns_) return out;
-  const auto lock = lock_all();
-  for (uint32_t i = 0; i < kMostPatterns; ++i) {
-    const Calling calling("patterns.name", library_->path);
-    const char* name = patterns_->name(instance_, device, i);
-    if (!name) break;
-    out.emplace_back(name, strnlen(name, kLongestString));
+const std::vector<Backend::Pattern>& Backend::patterns(uint32_t device) {
+  const std::lock_guard asked(asked_);
+  const auto [known, is_new] = patterns_of_.try_emplace(device);
+  std::vector<Pattern>& out = known->second;
+  if (!is_new || !patterns_) return out;
+  {
+    const auto lock = lock_all();
+    for (uint32_t i = 0; i < kMostPatterns; ++i) {
+      const Calling calling("patterns.name", library_->path);
+      const char* name = patterns_->name(instance_, device, i);
+      if (!name) break;
+      out.push_back({std::string(name, strnlen(name, kLongestString)), "", nullptr});
+      const Calling calling_text("patterns.text", library_->path);
+      const char* text = patterns_->text ? patterns_->text(instance_, device, i) : nullptr;
+      if (text) out.back().text.assign(text, strnlen(text, kLongestPattern));
+    }
+  }
+  for (Pattern& one : out) {
+    if (one.text.empty()) continue;
+    auto read = hlo::patterns::DeclaredPattern::read(one.text);
+    Status status = read.status();
+    if (status.ok() && (*read)->name() != one.name)
+      status = invalid_argument("the text is that of '" + std::string((*read)->name()) + "'");
+    if (status.ok())
+      one.matcher = *std::move(read);
+    else
+      log_message(COLLET_LOG_WARNING,
+                  where("patterns.text") + ", pattern '" + one.name + "', which is left out: " + status.message());
   }
   return out;
 }

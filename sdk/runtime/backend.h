@@ -5,6 +5,7 @@
 #include <collet/tables.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,10 @@
 #include "sdk/runtime/array_type.h"
 #include "sdk/runtime/layout.h"
 #include "sdk/runtime/loader.h"
+
+namespace collet::hlo {
+class PatternMatcher;
+}
 
 namespace collet::runtime {
 
@@ -30,6 +35,7 @@ struct DeviceFacts {
   std::vector<uint32_t> peers;
   uint32_t compute_units = 0;
   double link_latency_ns = 0, link_bytes_per_ns = 0, launch_ns = 0, memory_bytes_per_ns = 0, flops_per_ns = 0;
+  std::vector<collet_peak> peaks;
   uint32_t smallest_cluster = 0;
   bool has(uint32_t trait) const { return traits & trait; }
 };
@@ -58,6 +64,8 @@ struct CompiledFacts {
   uint64_t resident_bytes = 0;
   uint64_t code_bytes = 0;
   uint64_t traffic_bytes = 0;
+  double estimated_ns = 0, energy_nj = 0;  ///< as the backend's compiler estimates them; 0: unknown
+  uint64_t cycles = 0;
   uint32_t kernels = 0;
   std::vector<uint32_t> absorbed;  ///< indices of absorbed constants
   /// Layouts of entry arguments and results; empty if all are dense, else null for one that is dense.
@@ -129,8 +137,14 @@ class Backend {
   /// Returns the prepared form of an argument whose contents are complete.
   Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
                                            const collet_argument& value);
-  /// Returns the names of the patterns about which a device wants to be asked.
-  std::vector<std::string> patterns(uint32_t device);
+  /// A pattern about which a device wants to be asked.
+  struct Pattern {
+    std::string name;
+    std::string text;                                    ///< empty, or what defines a pattern of the backend's own
+    std::shared_ptr<const hlo::PatternMatcher> matcher;  ///< of the text; null if there is none, or it cannot be read
+  };
+  /// Returns the patterns of a device. The backend is asked once.
+  const std::vector<Pattern>& patterns(uint32_t device);
   /// Returns the backend's statistics of a device's memory; nullopt if it has none.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
   /// True if devices can record a profile of their work.
@@ -186,6 +200,8 @@ class Backend {
   std::optional<collet_host_memory_table> host_memory_;
   std::optional<collet_links_table> links_;
   std::mutex all_, compile_;
+  std::mutex asked_;                                      // for patterns_of_
+  std::map<uint32_t, std::vector<Pattern>> patterns_of_;  // by device
 };
 
 }  // namespace collet::runtime

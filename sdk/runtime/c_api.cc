@@ -211,6 +211,15 @@ collet_status collet_client_device_info_get(collet_client* client, uint32_t devi
   });
 }
 
+const char* collet_client_pattern(collet_client* client, uint32_t device, uint32_t index, const char** text) {
+  if (text) *text = nullptr;
+  if (device >= of(client)->backend().devices().size()) return nullptr;
+  const std::vector<Backend::Pattern>& patterns = of(client)->backend().patterns(device);
+  if (index >= patterns.size()) return nullptr;
+  if (text && !patterns[index].text.empty()) *text = patterns[index].text.c_str();
+  return patterns[index].name.c_str();
+}
+
 const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space) {
   const auto& devices = of(client)->backend().devices();
   if (device >= devices.size() || space >= devices[device].spaces.size()) return nullptr;

@@ -229,6 +229,8 @@ class Compiler {
     context.replica_count = core_->replicas;
     context.partition_count = core_->partitions;
     context.wants_pattern = [this](std::string_view name) { return wants_pattern(name, 0); };
+    for (const Backend::Pattern& one : patterns_)
+      if (one.matcher) context.declared_patterns.push_back(one.matcher);
     context.keep_composite = [this](const hlo::Module& m, hlo::InstrId id) {
       const auto& call = m[id].as<hlo::CallAttrs>();
       return wants_pattern(call.name, call.version) && !declined_.contains(id);
@@ -240,7 +242,7 @@ class Compiler {
   bool wants_pattern(std::string_view name, int64_t version) const {
     const std::string exact = std::string(name) + "@" + std::to_string(version);
     return std::any_of(patterns_.begin(), patterns_.end(),
-                       [&](const std::string& wanted) { return wanted == name || wanted == exact; });
+                       [&](const Backend::Pattern& wanted) { return wanted.name == name || wanted.name == exact; });
   }
 
   // Offers patterns to the device; those that it declines are expanded into single ops again.
@@ -298,7 +300,10 @@ class Compiler {
       mix(key, client_.fallback()->devices()[0].fingerprint);
     }
     mix_count(patterns_.size());
-    for (const std::string& name : patterns_) mix(key, name);
+    for (const Backend::Pattern& one : patterns_) {
+      mix(key, one.name);
+      mix(key, one.text);
+    }
     mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F") + (request_.ignore_costs ? "i" : ""));
     mix(key, key_of_calls(host_functions(), *module_));
     for (const auto* types : {&core_->arguments, &core_->results}) {
@@ -363,7 +368,8 @@ class Compiler {
       for (hlo::InstrId id : lowered_.sources[u].cluster->members)
         if (Question* one = question_about(id)) ++one->placed;
     }
-    for (const std::string& name : patterns_) {
+    for (const Backend::Pattern& pattern : patterns_) {
+      const std::string& name = pattern.name;
       const std::string bare = name.substr(0, name.find('@'));
       const bool known = std::any_of(questions_.begin(), questions_.end(), [&](const auto& entry) {
         return entry.second.kind == COLLET_QUESTION_PATTERN && entry.second.name == bare;
@@ -636,7 +642,7 @@ class Compiler {
   std::unique_ptr<hlo::Module> module_;
   Verdicts device_, fallback_;
   // Patterns about which the device wants to be asked.
-  std::vector<std::string> patterns_;
+  std::vector<Backend::Pattern> patterns_;
   std::map<std::tuple<uint32_t, uint32_t, std::string>, Question> questions_;  // by kind, element type and name
   std::set<hlo::InstrId> declined_;                                            // calls that were offered and declined
   std::optional<hlo::BufferPlan> buffers_;

@@ -13,8 +13,6 @@ using hlo::Instruction;
 using hlo::Module;
 using hlo::Op;
 
-constexpr double kMathFlops = 15;  // operations per element of exp, tanh and similar functions
-
 Work work_of_computation(const Module& m, hlo::CompId c, int depth);
 
 double contracted(const Module& m, const Instruction& instr) {
@@ -26,7 +24,14 @@ double contracted(const Module& m, const Instruction& instr) {
   return n;
 }
 
-double flops_of(const Module& m, const Instruction& instr, int depth) {
+uint32_t kind_of(const Instruction& instr) {
+  if (instr.op == Op::DOT || instr.op == Op::SCALED_DOT || instr.op == Op::RAGGED_DOT || instr.op == Op::CONVOLUTION)
+    return COLLET_PEAK_PRODUCT;
+  return op_info(instr.op).op_class == hlo::OpClass::MATH ? COLLET_PEAK_FUNCTION : COLLET_PEAK_ARITHMETIC;
+}
+
+// The operations of an op that calls no program.
+double operations_of(const Module& m, const Instruction& instr) {
   const double out = static_cast<double>(instr.shape.is_tuple() && !instr.shape.elements().empty()
                                              ? instr.shape.element(0).element_count()
                                              : instr.shape.element_count());
@@ -62,14 +67,14 @@ double flops_of(const Module& m, const Instruction& instr, int depth) {
       const hlo::Shape& a = m[instr.operand(0)].shape;
       return out * static_cast<double>(a.rank() ? a.dim(a.rank() - 1) : 1);
     }
-    case Op::FUSION:
-    case Op::CALL: {
-      if (depth > 16 || instr.called.empty()) return out;
-      return work_of_computation(m, instr.called[0], depth + 1).flops;
-    }
     default:
-      return op_info(instr.op).op_class == hlo::OpClass::MATH ? kMathFlops * out : out;
+      return kind_of(instr) == COLLET_PEAK_FUNCTION ? kFlopsOfFunction * out : out;
   }
+}
+
+uint32_t type_of(const Module& m, const Instruction& instr) {
+  const hlo::Shape& shape = instr.operands.empty() ? instr.shape : m[instr.operand(0)].shape;
+  return static_cast<uint32_t>(shape.is_array() ? shape.type() : hlo::Type::Invalid);
 }
 
 Work control_flow(const Module& m, const Instruction& instr, int depth) {
@@ -78,12 +83,15 @@ Work control_flow(const Module& m, const Instruction& instr, int depth) {
   if (instr.op == Op::WHILE) {
     for (hlo::CompId c : instr.called) out += work_of_computation(m, c, depth + 1);
     const double trips = trips_of(instr);
-    return {out.flops * trips, out.bytes * trips};
+    for (Work::Part& part : out.parts) part.flops *= trips;
+    out.bytes *= trips;
+    return out;
   }
   for (hlo::CompId c : instr.called) {
-    const Work branch = work_of_computation(m, c, depth + 1);
-    out.flops = std::max(out.flops, branch.flops);
-    out.bytes = std::max(out.bytes, branch.bytes);
+    Work branch = work_of_computation(m, c, depth + 1);
+    const double bytes = std::max(out.bytes, branch.bytes);
+    if (branch.flops() > out.flops()) out.parts = std::move(branch.parts);
+    out.bytes = bytes;
   }
   return out;
 }
@@ -93,13 +101,16 @@ Work work_of(const Module& m, const Instruction& instr, int depth) {
   if (instr.op == Op::WHILE || instr.op == Op::CONDITIONAL || instr.op == Op::CALL)
     return control_flow(m, instr, depth);
   Work out;
-  out.flops = flops_of(m, instr, depth);
+  if (instr.op == Op::FUSION && depth <= 16 && !instr.called.empty())
+    out.parts = work_of_computation(m, instr.called[0], depth + 1).parts;
+  else
+    out.add({kind_of(instr), type_of(m, instr), operations_of(m, instr)});
   const auto result = static_cast<double>(instr.shape.byte_size());
   out.bytes = result;
   switch (instr.op) {
     case Op::RESHAPE:
     case Op::BITCAST:
-      return {0, 0};
+      return {};
     case Op::SLICE:
     case Op::DYNAMIC_SLICE:
     case Op::GATHER:
@@ -153,6 +164,7 @@ Speed speed_of(const DeviceFacts& facts, const Speed& otherwise) {
   if (facts.memory_bytes_per_ns > 0) s.bytes_per_ns = facts.memory_bytes_per_ns;
   if (facts.flops_per_ns > 0) s.flops_per_ns = facts.flops_per_ns;
   s.launch_ns = facts.launch_ns;
+  s.peaks = facts.peaks;
   return s;
 }
 
@@ -169,8 +181,37 @@ double arithmetic_of(const Module& module) {
   return arithmetic_of(module, module.entry(), 0);
 }
 
+double Work::flops() const {
+  double all = 0;
+  for (const Part& part : parts) all += part.flops;
+  return all;
+}
+
+void Work::add(const Part& part) {
+  for (Part& known : parts) {
+    if (known.work != part.work || known.type != part.type) continue;
+    known.flops += part.flops;
+    return;
+  }
+  parts.push_back(part);
+}
+
+Work& Work::operator+=(const Work& o) {
+  for (const Part& part : o.parts) add(part);
+  bytes += o.bytes;
+  return *this;
+}
+
 double time_ns(const Work& work, const Speed& speed) {
-  return std::max(work.flops / speed.flops_per_ns, work.bytes / speed.bytes_per_ns);
+  double computing = 0;
+  for (const Work::Part& part : work.parts) {
+    const auto known = std::find_if(speed.peaks.begin(), speed.peaks.end(), [&](const collet_peak& one) {
+      return one.work == part.work && one.type == part.type;
+    });
+    const double unit = part.work == COLLET_PEAK_FUNCTION ? kFlopsOfFunction : 1;
+    computing += known != speed.peaks.end() ? part.flops / unit / known->per_ns : part.flops / speed.flops_per_ns;
+  }
+  return std::max(computing, work.bytes / speed.bytes_per_ns);
 }
 
 uint64_t leaf_bytes(const Module& module, hlo::Leaf leaf) {

@@ -112,6 +112,25 @@ std::string times_text(uint64_t n) {
   return n == 1 ? "once" : std::to_string(n) + " times";
 }
 
+// What the backends' compilers estimate; empty where they do not.
+std::string estimates(double ns, uint64_t cycles, double nj) {
+  std::string out;
+  if (ns > 0) out += ", estimated " + time_text(ns);
+  if (cycles > 0) out += ", " + std::to_string(cycles) + " cycles";
+  if (nj <= 0) return out;
+  char energy[40];
+  std::snprintf(energy, sizeof energy,
+                nj < 1e3   ? ", %.3g nJ"
+                : nj < 1e6 ? ", %.3g uJ"
+                : nj < 1e9 ? ", %.3g mJ"
+                           : ", %.4g J",
+                nj < 1e3   ? nj
+                : nj < 1e6 ? nj * 1e-3
+                : nj < 1e9 ? nj * 1e-6
+                           : nj * 1e-9);
+  return out + energy;
+}
+
 // Writes the sequences as an indented list.
 class Text {
  public:
@@ -126,7 +145,7 @@ class Text {
                 " on the fallback, " + std::to_string(f.host_ops) + " by the runtime; " + std::to_string(f.clusters) +
                 " programs, " + (f.kernels ? std::to_string(f.kernels) : std::string("?")) + " kernels, " +
                 bytes_text(f.traffic_bytes) + " traffic, " + bytes_text(f.workspace_bytes) + " workspace, " +
-                bytes_text(f.crossing_bytes) + " cross");
+                bytes_text(f.crossing_bytes) + " cross" + estimates(f.estimated_ns, f.cycles, f.energy_nj));
     char share[80];
     std::snprintf(share, sizeof share, "%.1f %% of the estimated computing time on the device",
                   100 * device_time_share(in_));
@@ -230,6 +249,7 @@ class Text {
     if (facts.kernels) head += ", " + std::to_string(facts.kernels) + " kernels";
     if (facts.traffic_bytes) head += ", traffic " + bytes_text(facts.traffic_bytes);
     if (facts.workspace_bytes) head += ", workspace " + bytes_text(facts.workspace_bytes);
+    head += estimates(facts.estimated_ns, facts.cycles, facts.energy_nj);
     if (unit.shared) head += ", same program as one above";
     line(indent, head);
     for (InstrId id : in_.lowered.sources[step.unit].cluster->members) {
@@ -275,6 +295,7 @@ void json_launch(const ExplainInput& in, const Step& step, JsonWriter& json) {
   json.field("argument_bytes", sum(unit.argument_bytes)).field("result_bytes", sum(unit.result_bytes));
   json.field("kernels", facts.kernels).field("traffic_bytes", facts.traffic_bytes);
   json.field("workspace_bytes", facts.workspace_bytes).field("code_bytes", facts.code_bytes);
+  json.field("estimated_ns", facts.estimated_ns).field("cycles", facts.cycles).field("energy_nj", facts.energy_nj);
   json.field("shared", unit.shared);
   json.key("instructions").begin_array();
   for (InstrId id : in.lowered.sources[step.unit].cluster->members) {
@@ -342,6 +363,7 @@ std::string explain_json(const ExplainInput& input) {
   json.field("device_ops", f.device_ops).field("fallback_ops", f.fallback_ops).field("host_ops", f.host_ops);
   json.field("clusters", f.clusters).field("kernels", f.kernels).field("traffic_bytes", f.traffic_bytes);
   json.field("workspace_bytes", f.workspace_bytes).field("crossing_bytes", f.crossing_bytes);
+  json.field("estimated_ns", f.estimated_ns).field("cycles", f.cycles).field("energy_nj", f.energy_nj);
   json.field("device_time_share", device_time_share(input));
   json.field("participants", input.core.total()).field("cost_ns", input.core.plan.cost_ns);
   json.key("steps");
@@ -370,6 +392,9 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
         facts.clusters += !unit.shared;
         facts.kernels += compiled.kernels;
         facts.traffic_bytes += compiled.traffic_bytes;
+        facts.estimated_ns += compiled.estimated_ns;
+        facts.energy_nj += compiled.energy_nj;
+        facts.cycles += compiled.cycles;
         workspace = std::max(workspace, compiled.workspace_bytes);
       }
       if (!step.sequence.empty() || step.kind == Step::Kind::ReplicaId || step.kind == Step::Kind::PartitionId ||

@@ -212,6 +212,11 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
     const bool is_usage = status.code() == Code::InvalidArgument || status.code() == Code::NotFound;
     if (!status.ok()) return is_usage ? report(kUsage, status.message()) : report(status);
   }
+  if (options.from.empty() && options.fuzz == 0 && options.soak == 0) {
+    Expected<std::vector<suite::Case>> declared = suite::cases_of_backend(run);
+    if (!declared.ok()) return report(declared.status());
+    run.declared = *std::move(declared);
+  }
   if (options.list || options.show) {
     for (const suite::Case& one : suite::chosen_cases(run, options.show))
       show("{}{}\n", one.name, options.show ? "\n" + one.text : "");

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,9 +11,13 @@
 
 #include "conformance/runner/session.h"
 #include "hlo/base/diagnostics.h"
+#include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "hlo/base/shell.h"
+#include "hlo/passes/pattern_graph.h"
 #include "hlo/passes/pipeline.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/patterns/declared_pattern.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 #include "sdk/tool/support/emit.h"
@@ -27,7 +32,7 @@ namespace {
 
 struct Options {
   std::string file, pipeline, output = "-", emit = "hlo", json;
-  std::vector<std::string> passes, before, after;
+  std::vector<std::string> passes, before, after, patterns;
   ElidedChoice elided{COLLET_ELIDED_COUNTER};
   conformance::BackendChoice backend{.name = {}};
   bool list = false;
@@ -86,11 +91,53 @@ hlo::PassObserver observer_of(const Options& options) {
   return observer;
 }
 
+// Reads the patterns of --pattern, for find_patterns.
+Status take_patterns(const Options& options, hlo::PassContext& context) {
+  for (const std::string& path : options.patterns) {
+    COLLET_ASSIGN(const std::string text, read_file(path, uint64_t{1} << 30));
+    auto pattern = hlo::patterns::DeclaredPattern::read(text);
+    if (!pattern.ok()) return pattern.status().with_prefix("'" + path + "', ");
+    context.declared_patterns.push_back(*std::move(pattern));
+  }
+  if (options.patterns.empty()) return ok_status();
+  context.wants_pattern = [](std::string_view) { return false; };
+  context.keep_composite = [](const hlo::Module&, hlo::InstrId) { return true; };
+  return ok_status();
+}
+
+// Says how often each pattern of --pattern was found, and of one that was not, what came nearest to it.
+void report_patterns(const hlo::PassContext& context, const hlo::Module& module) {
+  for (const auto& pattern : context.declared_patterns) {
+    size_t found = 0;
+    hlo::patterns::NearestMiss miss;
+    const auto& declared = static_cast<const hlo::patterns::DeclaredPattern&>(*pattern);
+    for (const hlo::CompId c : hlo::flow_computations(module)) {
+      const hlo::Graph graph(module, c);
+      for (const hlo::InstrId id : module[c].order) {
+        const hlo::Instruction& instr = module[id];
+        if (instr.op == hlo::Op::CALL && instr.as<hlo::CallAttrs>().name == pattern->name()) ++found;
+        if (instr.shape.is_array()) declared.match(graph, id, &miss);
+      }
+    }
+    std::string line = fmt::format("pattern '{}': {} group{}", pattern->name(), found, found == 1 ? "" : "s");
+    if (found == 0 && !miss.why.empty())
+      line += fmt::format("; the nearest one has {} ops: {}", miss.matched, miss.why);
+    show(stderr, "collet: {}\n", line);
+  }
+}
+
 Status run(const Options& options, hlo::Module& module) {
   hlo::PassContext context;
+  COLLET_TRY(take_patterns(options, context));
   context.replica_count = module.header().replica_count;
   context.partition_count = module.header().num_partitions;
   const hlo::PassObserver observer = observer_of(options);
+  if (!options.patterns.empty()) {
+    COLLET_TRY(hlo::prepare_patterns(module, context, observer).status());
+    COLLET_TRY(hlo::run_passes(module, context, std::array{std::string_view("eliminate_dead")}, observer).status());
+    report_patterns(context, module);
+    return ok_status();
+  }
   if (!options.pipeline.empty()) return hlo::find_pipeline(options.pipeline)->run(module, context, observer).status();
   const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());
   return hlo::run_passes(module, context, names, observer).status();
@@ -171,6 +218,7 @@ Examples:
   collet opt model.mlirbc --emit hlo-proto -o model.pb
   collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc
   collet opt model.hlo --backend ./libacme.so
+  collet opt model.hlo --pattern fused_mlp.hlo
   collet opt --list-passes)";
 
 }  // namespace
@@ -183,6 +231,12 @@ Action add_opt(CLI::App& verb) {
                      ->allow_extra_args(false)
                      ->type_name("A,B,C");
   verb.add_option("--pipeline", options->pipeline, "A list of passes by name")->excludes(passes)->type_name("NAME");
+  verb.add_option("--pattern", options->patterns,
+                  "Look for the pattern of this file, HLO with variables, after the pipeline prepare")
+      ->allow_extra_args(false)
+      ->excludes("--passes")
+      ->excludes("--pipeline")
+      ->type_name("FILE");
   verb.add_flag("--list-passes", options->list, "Show all passes and pipelines");
   verb.add_option("--print-before", options->before, "Show the program on stderr before this pass, or all")
       ->delimiter(',')

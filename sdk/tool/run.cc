@@ -227,6 +227,7 @@ std::string as_json(const Options& options, const Outcome& outcome) {
       .field("host_ops", facts.host_ops);
   json.field("clusters", facts.clusters).field("kernels", facts.kernels).field("traffic_bytes", facts.traffic_bytes);
   json.field("workspace_bytes", facts.workspace_bytes).field("crossing_bytes", facts.crossing_bytes);
+  json.field("estimated_ns", facts.estimated_ns).field("energy_nj", facts.energy_nj).field("cycles", facts.cycles);
   if (!options.compare.empty()) {
     json.key("compare")
         .begin_object()

@@ -126,6 +126,22 @@ enum {
                limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
 };
 
+/** Kinds of work whose peak a device may state. */
+enum {
+  COLLET_PEAK_PRODUCT = 1, /**< multiply-add of dot and convolution, counted as two operations */
+  COLLET_PEAK_ARITHMETIC =
+      2,                   /**< an operation for each element: add, compare, select, convert, the terms of a reduce */
+  COLLET_PEAK_FUNCTION = 3 /**< a value of exp, tanh, rsqrt and other ops that are not exact */
+};
+
+/** A peak of a device. Never changes size. */
+struct collet_peak {
+  uint32_t work;     /**< COLLET_PEAK_* */
+  uint32_t type;     /**< COLLET_TYPE_* of the first operand */
+  double per_ns;     /**< operations per nanosecond; more than 0 */
+  uint64_t reserved; /**< zero */
+};
+
 /** The result of device_info: immutable. Arrays and strings live as long as the instance. */
 struct collet_device_info {
   uint32_t struct_size;
@@ -148,6 +164,11 @@ struct collet_device_info {
   double flops_per_ns;        /**< peak of f32 multiply-add, counted as two; 0: unknown */
   uint32_t smallest_cluster;  /**< ops; a smaller cluster is not worth a launch; 0: no opinion */
   uint32_t reserved;          /**< zero */
+  const struct collet_peak*
+      peaks; /**< where the peak is not flops_per_ns; each pair of work and type at most once. What
+                                        is not listed is taken to run at flops_per_ns. */
+  uint32_t peak_count;
+  uint32_t reserved_2; /**< zero */
 };
 
 /** One end of a copy: a buffer, or host memory where buffer is null. */
@@ -224,6 +245,10 @@ struct collet_executable_info {
   uint32_t reserved;            /**< zero */
   uint64_t traffic_bytes;       /**< bytes that its kernels read and write in one execution; 0: unknown */
   uint32_t* absorbed;           /**< filled with indices of constants: the SDK stops passing data for those arguments */
+  double estimated_ns;          /**< time of one execution, as the compiler estimates it; 0: unknown. Loops of unknown
+                                     length count as the compiler chooses. */
+  double energy_nj;             /**< energy of one execution in nanojoule, estimated likewise; 0: unknown */
+  uint64_t cycles;              /**< of the device's clock, estimated likewise; 0: unknown */
 };
 
 /** Ops that compile could not take together. */

@@ -170,6 +170,10 @@ COLLET_API collet_status collet_client_device_info_get(collet_client* client, ui
 COLLET_API const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space);
 /** Returns what a device can do with an element type: COLLET_MAY_* of backend.h; 0 past the last device or type. */
 COLLET_API uint32_t collet_client_type_flags(collet_client* client, uint32_t device, uint32_t element);
+/** Returns the name of pattern number `index` for which a device is asked (table "patterns" of tables.h); null past the last. Where
+ * `text` is not null, it receives the text that defines a pattern of the backend's own; null for any other. Both live as long
+ * as the client. */
+COLLET_API const char* collet_client_pattern(collet_client* client, uint32_t device, uint32_t index, const char** text);
 /** Gives pooled memory that nothing uses back to the backend. */
 COLLET_API void collet_client_trim(collet_client* client);
 /** Prepares `bytes` bytes of the caller's memory at `host` for copies from and to devices, which are then faster. The memory
@@ -368,6 +372,10 @@ struct collet_executable_facts {
   uint64_t resident_bytes; /**< device memory that the executable itself holds, as far as the backends report it */
   uint32_t local_participants; /**< participants of this process: all, unless the client has joined others */
   uint32_t reserved;
+  /* What the backends' compilers estimate for one execution, as far as they do; each loop body counts once. 0: unknown. */
+  double estimated_ns;
+  double energy_nj;
+  uint64_t cycles;
 };
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,

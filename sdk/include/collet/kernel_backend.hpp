@@ -90,6 +90,8 @@ struct Table {
       said.launch_ns = mine.launch_ns;
       said.memory_bytes_per_ns = mine.memory_bytes_per_ns;
       said.flops_per_ns = mine.flops_per_ns;
+      said.peaks = mine.peaks.data();
+      said.peak_count = static_cast<uint32_t>(mine.peaks.size());
       said.smallest_cluster = mine.smallest_cluster;
       write_sized(info, said);
     });

@@ -106,6 +106,9 @@ struct Kernel {
   /** For COLLET_OP_CUSTOM_CALL: the target that the row implements, such as the name in `jax.ffi.ffi_call`. Empty: all.
    * Op::dictionary() has the attributes of a typed call. */
   std::string target = {};
+  /** For `pattern`, where it is one of the backend's own: the text that defines it, HLO with variables (docs/patterns.md).
+   * Rows of one pattern have the same text, or one of them has it. */
+  std::string pattern_text = {};
 };
 
 /** Returns a row for ops that the SDK should rewrite into simpler ones: Verdict::expand(). */
@@ -151,7 +154,8 @@ struct Backend {
   double link_bytes_per_ns = 0;
   double launch_ns = 0;
   double memory_bytes_per_ns = 0;
-  double flops_per_ns = 0;
+  double flops_per_ns = 0;        /**< peak of f32 multiply-add, counted as two */
+  std::vector<collet_peak> peaks; /**< of other kinds of work and types: see collet_device_info */
   uint32_t smallest_cluster = 0;
   bool fusions = false; /**< accept a fusion whose ops all have kernels, and run them one by one */
   /** Accept while, conditional and call whose ops all have kernels. The helper interprets them itself, so that no data

@@ -60,21 +60,29 @@ class WholeParticipant final : public Participants {
 /** A planned program with its constants on each device on which it may run. */
 class Executable {
  public:
-  /** `tuning` is what WholeProgram::tune returned when this program was compiled before; empty for a new program. */
+  /** `tuning` and `code` are what WholeProgram::tune and serialize returned when this program was compiled before; empty for a
+   * new program. */
   Executable(Instance* instance, const collet_program* program, const collet_compile_options& options,
-             std::vector<uint32_t>* rejected, const std::string& tuning = {})
+             std::vector<uint32_t>* rejected, const std::string& tuning = {}, const std::string& code = {})
       : instance_(instance), block_((program->total_bytes + 7) / 8) {
     std::memcpy(block_.data(), program, program->total_bytes);
     name_.assign(collet_string(program, program->name), program->name.count);
     const bool keep_artifacts = options.intermediate_check != 0;
     if (backend().compiler) {
-      whole_ = backend().compiler->compile(this->program(), keep_artifacts, rejected);
+      if (!code.empty() && !keep_artifacts) whole_ = backend().compiler->restore(this->program(), code);
+      if (!whole_) whole_ = backend().compiler->compile(this->program(), keep_artifacts, rejected);
       if (!rejected->empty()) return;
       if (!whole_) throw Error(COLLET_INTERNAL, "the compiler made no program");
       plan_.workspace_bytes = whole_->workspace_bytes;
       plan_.resident_bytes = whole_->resident_bytes;
       plan_.kernels = whole_->kernels;
       plan_.traffic_bytes = whole_->traffic_bytes;
+      plan_.estimated_ns = whole_->estimated_ns;
+      plan_.energy_nj = whole_->energy_nj;
+      plan_.cycles = whole_->cycles;
+      plan_.argument_layouts = whole_->argument_layouts;
+      plan_.result_layouts = whole_->result_layouts;
+      for (const PackedArgument& one : whole_->packed_arguments) plan_.packed.push_back({0, one.argument, one.bytes});
     } else {
       const KernelSelector selector(instance->backend, instance->known);
       plan_ = Planner(this->program(), selector, instance->backend.alignment).make(rejected);
@@ -115,6 +123,10 @@ class Executable {
   }
   /** Returns the result of measurements, see WholeProgram::tune. */
   const std::string& tuning() const { return tuning_; }
+  /** Returns the compiled program as bytes, see WholeProgram::serialize. */
+  std::string code() const { return whole_ ? whole_->serialize() : std::string(); }
+  /** Numbers of the constants that the program holds itself. */
+  std::vector<uint32_t> absorbed() const { return whole_ ? whole_->absorbed : std::vector<uint32_t>(); }
   /** Bytes of machine code; 0: unknown. */
   uint64_t code_bytes() const { return whole_ ? whole_->code_bytes : 0; }
 
@@ -164,6 +176,12 @@ class Executable {
     Device* device = instance_->device(number);
     check_array(value, collet_region_at(program(), 0)->arguments.first + index, layout_of(false, index), number);
     const Buffer* buffer = unwrap(value.buffer);
+    if (whole_) {
+      OwnedMemory out(device, one->bytes, backend().alignment);
+      whole_->pack(*device, index, {buffer->memory, value.offset, false, value.layout != 0}, {out.memory(), 0});
+      complete(device);
+      return out;
+    }
     return pack(device, *one, buffer->memory, value.offset, value.layout ? layout_of(false, index) : nullptr);
   }
 
@@ -344,7 +362,7 @@ class Executable {
       const Packed* one = find_packed(i);
       if (!one) throw Error(COLLET_INVALID_ARGUMENT, "a prepared argument that was not asked for");
       check_range(argument, one->bytes, launch.device);
-    } else {
+    } else if ((argument.flags & COLLET_ARG_ABSENT) == 0 || absorbed().empty()) {
       check_array(argument, value, layout_of(false, i), launch.device);
     }
   }
@@ -472,7 +490,8 @@ class Executable {
     pieces.reserve(launch.argument_count + launch.result_count + 1);
     const auto add = [&](const collet_argument& one) {
       const Buffer* buffer = unwrap(one.buffer);
-      pieces.push_back(buffer ? Piece{buffer->memory, one.offset} : Piece{});
+      const bool is_packed = (one.flags & COLLET_ARG_PREPARED) != 0;
+      pieces.push_back(buffer ? Piece{buffer->memory, one.offset, is_packed, one.layout != 0} : Piece{});
     };
     for (uint32_t i = 0; i < launch.argument_count; ++i) {
       add(launch.arguments[i]);

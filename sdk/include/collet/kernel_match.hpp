@@ -9,6 +9,14 @@
  *     using namespace collet::kernel::shape;
  *     const Shape gate = multiply(input(0), logistic(input(1)));
  *     if (Matched found = match(op, gate)) use(op.operand(found.operand(0)), op.operand(found.operand(1)));
+ *
+ * A compiler that looks for groups in a program of its own matches parts of it:
+ *
+ *     const Matcher matcher(program, 0);
+ *     for (uint32_t i = 0; i < matcher.graph().op_count(); ++i) {
+ *       const Matched found = matcher.match_part(gate, matcher.graph().op(i)->results.first);
+ *       if (found && !matcher.is_used_elsewhere(found)) take(found.ops(), found.operand(0), found.operand(1));
+ *     }
  */
 
 #include <cmath>
@@ -105,16 +113,19 @@ class Matched {
  public:
   /** True if the shape matched. */
   explicit operator bool() const { return matched_; }
-  /** Returns the number of the operand that matched input number `i` of the shape. */
+  /** Returns the number of the operand that matched input number `i` of the shape; of a part, the id of the value. */
   uint32_t operand(uint32_t i) const { return i < operands_.size() ? operands_[i] : COLLET_NONE; }
   /** Returns the value of the constant that matched number `i` of the shape. */
   double number(uint32_t i) const { return i < numbers_.size() ? numbers_[i] : std::nan(""); }
+  /** Returns the ids of the ops that are part of the match, in ascending order. */
+  const std::vector<uint32_t>& ops() const { return ops_; }
 
  private:
   friend class Matcher;
   bool matched_ = false;
   std::vector<uint32_t> operands_;
   std::vector<double> numbers_;
+  std::vector<uint32_t> ops_;
 };
 
 /** Expressions that are matched with regions. */
@@ -203,26 +214,62 @@ class Matcher {
     Matched out;
     if (graph_.result_count() != 1) return out;
     State state;
-    const bool found = visit(what, graph_.result(), &state, [&](State* last) {
-      std::vector<uint32_t> ops = last->ops;
-      std::sort(ops.begin(), ops.end());
-      ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
-      if (ops.size() != graph_.op_count()) return false;
-      out.operands_ = last->operands;
-      out.numbers_ = last->numbers;
+    out.matched_ = visit(what, graph_.result(), &state, [&](State* last) {
+      note(*last, &out);
+      return out.ops_.size() == graph_.op_count();
+    });
+    return out.matched_ ? out : Matched();
+  }
+
+  /** Matches a value of the region with a shape, wherever it stands there. Inputs match any value: Matched::operand returns
+   * its id. Other ops of the region may use what the match computes: see is_used_elsewhere. */
+  Matched match_part(const shape::Shape& what, uint32_t value) const {
+    Matched out;
+    State state;
+    state.is_part = true;
+    out.matched_ = visit(what, value, &state, [&](State* last) {
+      note(*last, &out);
       return true;
     });
-    out.matched_ = found;
     return out;
   }
+
+  /** True if a value that an op of a match computes, other than the last one, is used by an op that is not part of it, or is a
+   * result of the region. Constants are not counted: they can be repeated. */
+  bool is_used_elsewhere(const Matched& match) const {
+    for (const uint32_t id : match.ops()) {
+      const collet_op* op = collet_op_at(program(), id);
+      if (id == match.ops().back() || op->opcode == COLLET_OP_CONSTANT) continue;
+      const uint32_t value = op->results.first;
+      for (const uint32_t user : graph_.users(value)) {
+        if (!std::binary_search(match.ops().begin(), match.ops().end(), user)) return true;
+      }
+      for (uint32_t r = 0; r < graph_.result_count(); ++r) {
+        if (graph_.result(r) == value) return true;
+      }
+    }
+    return false;
+  }
+
+  /** The definitions and users of the region's values. */
+  const RegionGraph& graph() const { return graph_; }
 
  private:
   struct State {
     std::vector<uint32_t> operands;
     std::vector<double> numbers;
     std::vector<uint32_t> ops;  // ids of the ops that are part of the match
+    bool is_part = false;       // inputs may be any values
   };
   using Next = std::function<bool(State*)>;
+
+  static void note(const State& state, Matched* out) {
+    out->operands_ = state.operands;
+    out->numbers_ = state.numbers;
+    out->ops_ = state.ops;
+    std::sort(out->ops_.begin(), out->ops_.end());
+    out->ops_.erase(std::unique(out->ops_.begin(), out->ops_.end()), out->ops_.end());
+  }
 
   const collet_program* program() const { return graph_.program(); }
   Array array(uint32_t value) const { return graph_.array(value); }
@@ -259,7 +306,7 @@ class Matcher {
   }
 
   bool visit_input(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
-    const uint32_t argument = graph_.argument(value);
+    const uint32_t argument = state->is_part ? value : graph_.argument(value);
     if (argument == COLLET_NONE) return false;
     State now = *state;
     if (now.operands.size() <= what.index) now.operands.resize(what.index + 1, COLLET_NONE);

@@ -115,6 +115,9 @@ struct Plan {
   uint64_t scratch_offset = 0;
   uint64_t scratch_bytes = 0;
   uint64_t traffic_bytes = 0;
+  double estimated_ns = 0; /**< sum of the rows' cost_ns; 0: no row has one */
+  double energy_nj = 0;    /**< of a compiler of whole programs; 0: unknown */
+  uint64_t cycles = 0;     /**< of a compiler of whole programs; 0: unknown */
   uint32_t kernels = 0;
 
   /** Returns the layout of an argument or result; null if it is dense. */

@@ -127,6 +127,7 @@ class Planner {
     }
     if (kind == Step::kCollective) add_collective(op, arrays, kernel);
     for (const Array& array : arrays) plan_.traffic_bytes += array.bytes;
+    if (kernel && kernel->cost_ns) plan_.estimated_ns += kernel->cost_ns(Op(p_, op, arrays.data()));
     if (kind != Step::kScalar) ++plan_.kernels;
     plan_.steps.push_back(std::move(step));
   }

@@ -37,13 +37,19 @@ inline const Executable* unwrap(collet_backend_executable* executable) {
 /** Writes the facts that compile returns about an executable. */
 inline void write_info(const Executable& executable, collet_executable_info* info) {
   collet_executable_info said = read_sized(info);
-  said.absorbed_count = 0;
+  const std::vector<uint32_t> absorbed = executable.absorbed();
+  const auto count = static_cast<uint32_t>(std::min<size_t>(absorbed.size(), said.absorbed ? said.absorbed_count : 0));
+  std::copy(absorbed.begin(), absorbed.begin() + count, said.absorbed);
+  said.absorbed_count = count;
   said.workspace_bytes = executable.plan().workspace_bytes;
   said.workspace_alignment = executable.backend().alignment;
   said.resident_bytes = executable.plan().resident_bytes;
   said.code_bytes = executable.code_bytes();
   said.kernels = executable.plan().kernels;
   said.traffic_bytes = executable.plan().traffic_bytes;
+  said.estimated_ns = executable.plan().estimated_ns;
+  said.energy_nj = executable.plan().energy_nj;
+  said.cycles = executable.plan().cycles;
   write_sized(info, said);
 }
 
@@ -112,17 +118,19 @@ struct ArtifactFunctions {
   }
 };
 
-/** "aot": stores the program, which is planned again when it is loaded, and the results of measurements. */
+/** "aot": stores the program, which is planned again when it is loaded, or what a compiler of whole programs made of it, and the
+ * results of measurements. */
 struct AotFunctions {
   struct Head {
     char magic[8];
     uint64_t checksum;  // checksum of all bytes after it
     uint64_t maker_bytes;
     uint64_t tuning_bytes;
+    uint64_t code_bytes;
     uint64_t block_bytes;
   };
   static constexpr size_t checked_from = 16;  // magic and checksum stand before
-  static constexpr char magic[8] = {'C', 'L', 'T', 'K', 'R', 'N', 'L', '2'};
+  static constexpr char magic[8] = {'C', 'L', 'T', 'K', 'R', 'N', 'L', '3'};
 
   static collet_status serialize(collet_backend_executable* handle, void* out, uint64_t capacity, uint64_t* out_bytes,
                                  collet_error* error) {
@@ -130,12 +138,13 @@ struct AotFunctions {
       const Executable& executable = *unwrap(handle);
       const std::string maker = maker_of(executable.backend());
       const uint64_t block_bytes = executable.block().size() * sizeof(uint64_t);
-      const std::string& tuning = executable.tuning();
+      const std::string &tuning = executable.tuning(), code = executable.code();
       std::string bytes(sizeof(Head), '\0');
       bytes += maker;
       bytes += tuning;
+      bytes += code;
       bytes.append(reinterpret_cast<const char*>(executable.block().data()), block_bytes);
-      Head head{{}, 0, maker.size(), tuning.size(), block_bytes};
+      Head head{{}, 0, maker.size(), tuning.size(), code.size(), block_bytes};
       std::memcpy(head.magic, magic, sizeof magic);
       std::memcpy(&bytes[0], &head, sizeof head);
       head.checksum = checksum_of(bytes);
@@ -155,7 +164,8 @@ struct AotFunctions {
       const uint64_t rest = size - std::min<uint64_t>(size, sizeof head);
       const bool whole = std::memcmp(head.magic, magic, sizeof magic) == 0 && head.maker_bytes <= rest &&
                          head.tuning_bytes <= rest - head.maker_bytes &&
-                         head.block_bytes == rest - head.maker_bytes - head.tuning_bytes &&
+                         head.code_bytes <= rest - head.maker_bytes - head.tuning_bytes &&
+                         head.block_bytes == rest - head.maker_bytes - head.tuning_bytes - head.code_bytes &&
                          head.block_bytes >= sizeof(collet_program) && head.checksum == checksum_of(bytes);
       if (!whole) throw Error(COLLET_DATA_LOSS, "these bytes are no executable, or were damaged");
       Instance* instance = unwrap(handle);
@@ -165,13 +175,14 @@ struct AotFunctions {
       std::vector<uint64_t> block((head.block_bytes + 7) / 8);
       const size_t tuning_at = sizeof head + head.maker_bytes;
       const std::string tuning = bytes.substr(tuning_at, head.tuning_bytes);
-      std::memcpy(block.data(), bytes.data() + tuning_at + head.tuning_bytes, head.block_bytes);
+      const std::string code = bytes.substr(tuning_at + head.tuning_bytes, head.code_bytes);
+      std::memcpy(block.data(), bytes.data() + tuning_at + head.tuning_bytes + head.code_bytes, head.block_bytes);
       const auto* program = reinterpret_cast<const collet_program*>(block.data());
       const std::string complaint = program_complaint(program);
       if (!complaint.empty()) throw Error(COLLET_DATA_LOSS, complaint);
       const auto serial_lock = instance->lock_serial();
       std::vector<uint32_t> rejected;
-      auto executable = std::make_unique<Executable>(instance, program, read_sized(options), &rejected, tuning);
+      auto executable = std::make_unique<Executable>(instance, program, read_sized(options), &rejected, tuning, code);
       if (!rejected.empty()) throw Error(COLLET_FAILED_PRECONDITION, "an executable of another table of kernels");
       write_info(*executable, info);
       *out = reinterpret_cast<collet_backend_executable*>(executable.release());
@@ -247,8 +258,18 @@ struct PatternFunctions {
     }
     return nullptr;
   }
+  static const char* text(collet_backend_instance* handle, uint32_t device, uint32_t index) {
+    const Backend& backend = unwrap(handle)->backend;
+    if (backend.compiler) return backend.compiler->pattern_text(index);
+    const char* const pattern = name(handle, device, index);
+    if (!pattern) return nullptr;
+    for (const Kernel& kernel : backend.kernels) {
+      if (kernel.pattern == pattern && !kernel.pattern_text.empty()) return kernel.pattern_text.c_str();
+    }
+    return nullptr;
+  }
   static const void* table() {
-    static const collet_patterns_table functions = {sizeof functions, 0, name};
+    static const collet_patterns_table functions = {sizeof functions, 0, name, text};
     return &functions;
   }
 };
@@ -346,12 +367,17 @@ inline const void* find_table(const Backend& backend, const char* name, uint32_t
   if (wanted == "profile") return backend.profile ? ProfileFunctions::table() : nullptr;
   if (wanted == "host_memory") return backend.host_memory ? HostMemoryFunctions::table() : nullptr;
   if (wanted == "links") return backend.link ? LinkFunctions::table() : nullptr;
-  if (wanted == "layout") return any([](const Kernel& k) { return !!k.layout; }) ? LayoutFunctions::table() : nullptr;
+  const ProgramCompiler* compiler = backend.compiler.get();
+  if (wanted == "layout") {
+    const bool has = compiler ? compiler->has_layouts() : any([](const Kernel& k) { return !!k.layout; });
+    return has ? LayoutFunctions::table() : nullptr;
+  }
   if (wanted == "residency") {
-    return any([](const Kernel& k) { return !!k.packing.bytes; }) ? ResidencyFunctions::table() : nullptr;
+    const bool has = compiler ? compiler->packs_arguments() : any([](const Kernel& k) { return !!k.packing.bytes; });
+    return has ? ResidencyFunctions::table() : nullptr;
   }
   if (wanted == "patterns") {
-    const bool compiles = backend.compiler && backend.compiler->pattern(0);
+    const bool compiles = compiler && compiler->pattern(0);
     return compiles || any([](const Kernel& k) { return !k.pattern.empty(); }) ? PatternFunctions::table() : nullptr;
   }
   return nullptr;

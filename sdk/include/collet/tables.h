@@ -169,6 +169,11 @@ struct collet_patterns_table {
   /** Name number `index` of the patterns that a device wants to be asked for: one of docs/patterns.md, or that of a StableHLO
    * composite, and then perhaps "@" and its version. Null past the last. Lives as long as the instance. */
   const char* (*name)(collet_backend_instance* instance, uint32_t device, uint32_t index);
+  /** Null, or gives the text that defines pattern number `index`, one of the backend's own: HLO with variables, as
+   * docs/patterns.md describes, zero-ended. The name after its first HloModule is that of the pattern. Null for a pattern of
+   * docs/patterns.md, and for a composite. Always the same answer. Lives as long as the instance. A text that the SDK cannot
+   * read is left out, with a warning. */
+  const char* (*text)(collet_backend_instance* instance, uint32_t device, uint32_t index);
 };
 
 /** Something that a device did. Never changes size. */

@@ -457,6 +457,142 @@ TEST_F(KernelBackend, WhatWasMeasuredIsKeptWithTheExecutable) {
   table->release(made);
 }
 
+/// x + w of two elements. w is packed as its negative, x may come with its elements exchanged, and the code can be kept.
+class PackingProgram final : public WholeProgram {
+ public:
+  struct Loaded final : DeviceProgram {
+    void launch(Device& device, const std::vector<Piece>& pieces, uint64_t) override {
+      auto& test = static_cast<TestDevice&>(device);
+      const auto at = [&](const Piece& piece, int i) {
+        return reinterpret_cast<float*>(test.find(piece.memory, piece.offset, 8))[piece.has_layout ? 1 - i : i];
+      };
+      for (int i = 0; i < 2; ++i) {
+        reinterpret_cast<float*>(test.find(pieces[2].memory, pieces[2].offset, 8))[i] =
+            at(pieces[0], i) + (pieces[1].is_packed ? -1 : 1) * at(pieces[1], i);
+      }
+    }
+  };
+  explicit PackingProgram(std::string code) : code_(std::move(code)) {
+    packed_arguments = {{1, 8}};
+    argument_layouts.resize(1);
+    argument_layouts[0].bytes = 8;
+    argument_layouts[0].rank = 1;
+    estimated_ns = 120;
+    energy_nj = 7;
+    cycles = 99;
+  }
+  std::unique_ptr<DeviceProgram> load(Device&) override { return std::make_unique<Loaded>(); }
+  std::string serialize() const override { return code_; }
+  void pack(Device& device, uint32_t argument, const Piece& from, const Piece& to) override {
+    EXPECT_EQ(argument, 1u);
+    auto& test = static_cast<TestDevice&>(device);
+    for (uint64_t i = 0; i < 2; ++i) {
+      *reinterpret_cast<float*>(test.find(to.memory, to.offset + 4 * i, 4)) =
+          -*reinterpret_cast<float*>(test.find(from.memory, from.offset + 4 * i, 4));
+    }
+  }
+
+ private:
+  std::string code_;
+};
+
+class PackingCompiler final : public ProgramCompiler {
+ public:
+  void answer(const collet_program*, const uint32_t*, uint32_t count, collet_verdict* verdicts) const override {
+    for (uint32_t i = 0; i < count; ++i) verdicts[i].answer = COLLET_ACCEPT;
+  }
+  std::unique_ptr<WholeProgram> compile(const collet_program*, bool, std::vector<uint32_t>* rejected) const override {
+    rejected->clear();
+    ++compiled;
+    return std::make_unique<PackingProgram>("code of x + w");
+  }
+  std::unique_ptr<WholeProgram> restore(const collet_program*, const std::string& bytes) const override {
+    restored.push_back(bytes);
+    return bytes == "code of x + w" ? std::make_unique<PackingProgram>(bytes) : nullptr;
+  }
+  bool has_layouts() const override { return true; }
+  bool packs_arguments() const override { return true; }
+  const char* pattern(uint32_t index) const override { return index == 0 ? "acme.sum" : nullptr; }
+  const char* pattern_text(uint32_t index) const override { return index == 0 ? "HloModule acme.sum" : nullptr; }
+
+  static inline int compiled = 0;
+  static inline std::vector<std::string> restored;
+};
+
+Backend describe_packing() {
+  Backend backend = describe();
+  backend.kernels.clear();
+  backend.compiler = std::make_shared<PackingCompiler>();
+  backend.peaks = {{COLLET_PEAK_PRODUCT, COLLET_TYPE_S8, 512, 0}};
+  return backend;
+}
+
+TEST_F(KernelBackend, AWholeProgramHasPackedArgumentsLayoutsAndCode) {
+  table->close(instance);
+  ASSERT_NO_FATAL_FAILURE(open_instance(detail::enter<describe_packing>));
+  collet_device_info device{};
+  device.struct_size = sizeof device;
+  ASSERT_EQ(table->device_info(instance, 0, &device, &error), COLLET_OK);
+  ASSERT_EQ(device.peak_count, 1u);
+  EXPECT_EQ(device.peaks[0].per_ns, 512);
+  const auto* aot = static_cast<const collet_aot_table*>(table->query(instance, "aot", 1));
+  const auto* layouts = static_cast<const collet_layout_table*>(table->query(instance, "layout", 1));
+  const auto* residency = static_cast<const collet_residency_table*>(table->query(instance, "residency", 1));
+  const auto* patterns = static_cast<const collet_patterns_table*>(table->query(instance, "patterns", 1));
+  ASSERT_TRUE(aot && layouts && residency && patterns);
+  EXPECT_STREQ(patterns->text(instance, 0, 0), "HloModule acme.sum");
+  EXPECT_EQ(patterns->text(instance, 0, 1), nullptr);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  collet_backend_executable* made = compile(w.finish(2, {w.op(COLLET_OP_ADD, t, {x, y})}));
+  ASSERT_NE(made, nullptr) << error.message;
+  EXPECT_EQ(facts.estimated_ns, 120);
+  EXPECT_EQ(facts.energy_nj, 7);
+  EXPECT_EQ(facts.cycles, 99u);
+  std::string bytes(100000, '\0');
+  uint64_t size = 0;
+  ASSERT_EQ(aot->serialize(made, &bytes[0], bytes.size(), &size, &error), COLLET_OK);
+  const int compiled = PackingCompiler::compiled;
+  collet_compile_options options{};
+  options.struct_size = sizeof options;
+  collet_backend_executable* loaded = nullptr;
+  ASSERT_EQ(aot->load(instance, bytes.data(), size, &options, &loaded, &facts, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(PackingCompiler::compiled, compiled);
+  EXPECT_EQ(PackingCompiler::restored.back(), "code of x + w");
+  EXPECT_EQ(facts.cycles, 99u);
+  EXPECT_EQ(residency->wants(loaded, 0), 0u);
+  EXPECT_EQ(residency->wants(loaded, 1), 1u);
+  collet_layout layout{};
+  ASSERT_EQ(layouts->of(loaded, 0, 0, &layout, &error), COLLET_OK);
+  EXPECT_EQ(layout.bytes, 8u);
+  float xs[2] = {1, 2}, exchanged[2] = {2, 1}, ys[2] = {10, 20};
+  collet_backend_buffer *bx = buffer(8), *by = buffer(8), *br = buffer(8), *packed = nullptr;
+  transfer(by, ys, 8, true);
+  collet_argument arguments[2] = {}, result{};
+  arguments[0].buffer = bx, arguments[1].buffer = by, result.buffer = br;
+  arguments[0].bytes = arguments[1].bytes = result.bytes = 8;
+  ASSERT_EQ(residency->prepare(loaded, 0, 1, &arguments[1], &packed, &error), COLLET_OK) << error.message;
+  collet_launch launch{};
+  launch.arguments = arguments, launch.argument_count = 2;
+  launch.results = &result, launch.result_count = 1;
+  for (const bool has_layout : {false, true}) {
+    for (const bool is_packed : {false, true}) {
+      transfer(bx, has_layout ? exchanged : xs, 8, true);
+      arguments[0].layout = has_layout;
+      arguments[1].flags = is_packed ? COLLET_ARG_PREPARED : 0;
+      arguments[1].buffer = is_packed ? packed : by;
+      ASSERT_EQ(table->execute(loaded, &launch, 1, 1, &error), COLLET_OK) << error.message;
+      float out[2] = {};
+      transfer(br, out, 8, false);
+      EXPECT_EQ(out[0], 11);
+      EXPECT_EQ(out[1], 22);
+    }
+  }
+  for (collet_backend_buffer* one : {bx, by, br, packed}) table->free(instance, one);
+  table->release(loaded);
+  table->release(made);
+}
+
 TEST_F(KernelBackend, RefusesWhatItCannotRead) {
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);

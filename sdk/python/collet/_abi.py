@@ -94,7 +94,8 @@ class FactsStruct(Struct):
                 ("device_ops", c.c_uint32), ("fallback_ops", c.c_uint32), ("host_ops", c.c_uint32), ("clusters", c.c_uint32),
                 ("kernels", c.c_uint32), ("from_cache", c.c_uint32), ("traffic_bytes", c.c_uint64), ("workspace_bytes", c.c_uint64),
                 ("crossing_bytes", c.c_uint64), ("compile_ns", c.c_uint64), ("flops", c.c_uint64), ("code_bytes", c.c_uint64),
-                ("resident_bytes", c.c_uint64), ("local_participants", c.c_uint32), ("reserved", c.c_uint32)]
+                ("resident_bytes", c.c_uint64), ("local_participants", c.c_uint32), ("reserved", c.c_uint32),
+                ("estimated_ns", c.c_double), ("energy_nj", c.c_double), ("cycles", c.c_uint64)]
 
 
 class QuestionStruct(Struct):
@@ -141,6 +142,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "collet_client_info_get": (c.c_int32, _P, c.POINTER(ClientInfo), _ERROR),
     "collet_client_device_info_get": (c.c_int32, _P, _U32, c.POINTER(DeviceInfo), _ERROR),
     "collet_client_space_kind": (_S, _P, _U32, _U32),
+    "collet_client_pattern": (_S, _P, _U32, _U32, c.POINTER(c.c_char_p)),
     "collet_client_trim": (None, _P),
     "collet_module_read": (c.c_int32, _P, _U64, c.POINTER(ReadOptions), _OUT, _OUT, _ERROR),
     "collet_module_release": (None, _P),

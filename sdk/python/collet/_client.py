@@ -153,6 +153,9 @@ class Facts(NamedTuple):
     code_bytes: int
     resident_bytes: int
     local_participants: int
+    estimated_ns: float
+    energy_nj: float
+    cycles: int
 
 
 class Question(NamedTuple):

@@ -103,11 +103,16 @@ class LoadedSource final : public kernel::DeviceProgram {
   kernel::Memory constants_ = kernel::no_memory;
 };
 
+/// What precedes the code in bytes of a program: the hash of its text.
+inline std::string key_of(const std::string& text) {
+  return std::to_string(collet_hash_bytes(0, text.data(), text.size())) + "\n";
+}
+
 /// A program as text, then as code.
 class SourceProgram final : public kernel::WholeProgram {
  public:
   SourceProgram(CompiledProgram program, std::string symbol, std::string name)
-      : text_(std::move(program.object)), symbol_(std::move(symbol)), name_(std::move(name)) {
+      : text_(std::move(program.object)), key_(key_of(text_)), symbol_(std::move(symbol)), name_(std::move(name)) {
     workspace_bytes = program.plan.workspace_bytes;
     traffic_bytes = program.plan.traffic_bytes;
     kernels = program.plan.kernels;
@@ -116,19 +121,32 @@ class SourceProgram final : public kernel::WholeProgram {
   }
   /// Compiles the text.
   void compile(const CompilerCache& compiler, bool keep_artifacts) {
+    if (code_) return;
     std::string messages;
-    throw_unless_ok(compiler.compile(text_, code_, messages));
+    std::shared_ptr<const std::string> code;
+    throw_unless_ok(compiler.compile(text_, code, messages));
     if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
-    code_bytes = code_->size();
-    resident_bytes = code_bytes + plan_->constants.size();
-    text_ = {};
+    set_code(std::move(code));
+  }
+  std::string serialize() const override { return key_ + *code_; }
+  /// Takes the code of bytes that `serialize` returned, if they are of the same text.
+  void take_code(const std::string& bytes) {
+    if (bytes.compare(0, key_.size(), key_) == 0)
+      set_code(std::make_shared<const std::string>(bytes.substr(key_.size())));
   }
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
     return std::make_unique<LoadedSource>(static_cast<SourceDevice&>(device), *code_, symbol_, plan_, name_);
   }
 
  private:
-  std::string text_, symbol_, name_;
+  void set_code(std::shared_ptr<const std::string> code) {
+    code_ = std::move(code);
+    code_bytes = code_->size();
+    resident_bytes = code_bytes + plan_->constants.size();
+    text_ = {};
+  }
+
+  std::string text_, key_, symbol_, name_;
   std::shared_ptr<const LaunchPlan> plan_;
   std::shared_ptr<const std::string> code_;
 };
@@ -139,31 +157,25 @@ class GridSourceProgram final : public GridProgram {
   GridSourceProgram(CompiledProgram program, const std::string& symbol, const std::string& name)
       : GridProgram(std::move(program), symbol, name),
         has_code_(program_.plan.functions.empty()),
-        key_(std::to_string(collet_hash_bytes(0, program_.object.data(), program_.object.size())) + "\n") {}
-  /// Says by what the text is compiled, before the program is loaded. `compiler` must outlive this object.
+        key_(key_of(program_.object)) {}
+  /// Compiles the text, unless there is code already.
   void compile(const CompilerCache& compiler, bool keep_artifacts) {
-    compiler_ = &compiler;
-    keep_artifacts_ = keep_artifacts;
-  }
-  std::string tune(kernel::Device&, const std::string& known) override {
-    if (!has_code_ && known.compare(0, key_.size(), key_) == 0) set_code(known.substr(key_.size()));
-    make_code();
-    return key_ + program_.object;
-  }
-  std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
-    make_code();
-    return GridProgram::load(device);
-  }
-
- private:
-  void make_code() {
     if (has_code_) return;
     std::string messages;
     std::shared_ptr<const std::string> code;
-    throw_unless_ok(compiler_->compile(program_.object, code, messages));
-    if (keep_artifacts_ && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
+    throw_unless_ok(compiler.compile(program_.object, code, messages));
+    if (keep_artifacts && !messages.empty()) artifacts.emplace_back("compiler.txt", messages);
     set_code(*code);
   }
+  /// The text has one way to compute each op.
+  std::string tune(kernel::Device&, const std::string&) override { return {}; }
+  std::string serialize() const override { return key_ + program_.object; }
+  /// Takes the code of bytes that `serialize` returned, if they are of the same text.
+  void take_code(const std::string& bytes) {
+    if (!has_code_ && bytes.compare(0, key_.size(), key_) == 0) set_code(bytes.substr(key_.size()));
+  }
+
+ private:
   void set_code(std::string code) {
     program_.object = std::move(code);
     code_bytes = program_.object.size();
@@ -172,8 +184,6 @@ class GridSourceProgram final : public GridProgram {
 
   bool has_code_;
   std::string key_;  ///< of the text
-  const CompilerCache* compiler_ = nullptr;
-  bool keep_artifacts_ = false;
 };
 
 /// Generates text, and compiles it.
@@ -191,6 +201,15 @@ class SourceProgramCompiler final : public kernel::ProgramCompiler {
                                                 std::vector<uint32_t>* rejected) const override {
     std::unique_ptr<kernel::WholeProgram> made = generator_.compile(program, keep_artifacts, rejected);
     if (made) static_cast<Program&>(*made).compile(compiler_, keep_artifacts);
+    return made;
+  }
+  std::unique_ptr<kernel::WholeProgram> restore(const collet_program* program,
+                                                const std::string& bytes) const override {
+    std::vector<uint32_t> rejected;
+    std::unique_ptr<kernel::WholeProgram> made = generator_.compile(program, false, &rejected);
+    if (!made) return nullptr;
+    static_cast<Program&>(*made).take_code(bytes);
+    static_cast<Program&>(*made).compile(compiler_, false);
     return made;
   }
   const char* pattern(uint32_t index) const override { return generator_.pattern(index); }
