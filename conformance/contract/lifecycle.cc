@@ -38,6 +38,30 @@ class Sized {
   alignas(16) uint8_t bytes_[sizeof(T) + 2 * kNewerBytes];
 };
 
+collet_status ask(Contract& c, Instance& instance, uint32_t device, collet_device_info& info) {
+  info = {};
+  info.struct_size = sizeof info;
+  return checked_call(c, "device_info", [&](collet_error* error) {
+    return instance.table().device_info(instance.handle(), device, &info, error);
+  });
+}
+
+// Peaks are positive, and name each kind of work on a type once.
+void check_peaks(Contract& c, const collet_device_info& info, uint32_t device) {
+  if (!c.check(info.peak_count == 0 || info.peaks, Promise::PEAKS, "device {} has {} peaks and no array of them",
+               device, info.peak_count))
+    return;
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  for (uint32_t i = 0; i < info.peak_count; ++i) {
+    const collet_peak& one = info.peaks[i];
+    c.check(std::isfinite(one.per_ns) && one.per_ns > 0, Promise::PEAKS, "peak {} of device {} is {}", i, device,
+            one.per_ns);
+    c.check(one.reserved == 0, Promise::PEAKS, "a reserved field of peak {} of device {} is not zero", i, device);
+    c.check(seen.emplace(one.work, one.type).second, Promise::PEAKS, "device {} states two peaks of work {} on type {}",
+            device, one.work, one.type);
+  }
+}
+
 // Checks what the runtime checks when it opens a backend: its info, its devices, their memory spaces and peers.
 void describes_itself(Contract& c) {
   {
@@ -59,6 +83,8 @@ void describes_itself(Contract& c) {
     for (const uint32_t peer : device.peers)
       c.check(peer < instance->devices().size(), Promise::DEVICE_NUMBER,
               "device {} has the peer {}, which is not there", d, peer);
+    collet_device_info info;
+    if (ask(c, *instance, d, info) == COLLET_OK) check_peaks(c, info, d);
   }
 }
 
@@ -202,37 +228,12 @@ bool same_device(const Device& a, const Device& b) {
                     [](const auto& x, const auto& y) { return x.type == y.type && x.flags == y.flags; });
 }
 
-collet_status ask(Contract& c, Instance& instance, uint32_t device, collet_device_info& info) {
-  info = {};
-  info.struct_size = sizeof info;
-  return checked_call(c, "device_info", [&](collet_error* error) {
-    return instance.table().device_info(instance.handle(), device, &info, error);
-  });
-}
-
-// Peaks are positive, and name each kind of work on a type once.
-void check_peaks(Contract& c, const collet_device_info& info, uint32_t device) {
-  if (!c.check(info.peak_count == 0 || info.peaks, Promise::PEAKS, "device {} has {} peaks and no array of them",
-               device, info.peak_count))
-    return;
-  std::set<std::pair<uint32_t, uint32_t>> seen;
-  for (uint32_t i = 0; i < info.peak_count; ++i) {
-    const collet_peak& one = info.peaks[i];
-    c.check(std::isfinite(one.per_ns) && one.per_ns > 0, Promise::PEAKS, "peak {} of device {} is {}", i, device,
-            one.per_ns);
-    c.check(one.reserved == 0, Promise::PEAKS, "a reserved field of peak {} of device {} is not zero", i, device);
-    c.check(seen.emplace(one.work, one.type).second, Promise::PEAKS, "device {} states two peaks of work {} on type {}",
-            device, one.work, one.type);
-  }
-}
-
 void device_answers(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     collet_device_info first, later;
     if (ask(c, *instance, d, first) != COLLET_OK) return;
-    check_peaks(c, first, d);
     Buffer buffer = instance->alloc(4096, d);
     for (int i = 0; i < 5; ++i) {
       if (ask(c, *instance, d, later) != COLLET_OK) return;

@@ -97,8 +97,8 @@ bool in_control_flow(std::string_view name, Op, Type) {
 bool in_own_patterns(std::string_view name, Op op, Type) {
   const std::string_view first = name.substr(0, name.find('/'));
   const std::vector<std::string_view> known = hlo::pattern_names();
-  return op == Op::CALL && !is_contract(name) && first != "call" &&
-         std::find(known.begin(), known.end(), first) == known.end();
+  const bool is_op = hlo::op_from_text(first).has_value() || first.starts_with("compare-");
+  return op == Op::CALL && !is_contract(name) && !is_op && std::find(known.begin(), known.end(), first) == known.end();
 }
 
 bool in_collectives(std::string_view name, Op op, Type) {
