@@ -20,7 +20,8 @@ IR = BASE + ["hlo/ir"]
 OPS = IR + ["hlo/ops"]
 WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval", "hlo/formats"]
 PASSES = OPS + WAYS + ["hlo/passes"]
-HLO = PASSES + ["hlo/testing"]
+EVERY = PASSES + ["hlo/patterns", "hlo/estimate"]
+HLO = EVERY + ["hlo/testing"]
 # The folders of code generation; each stage may include those before it.
 GEN = "sdk/codegen/"
 CODEGEN = {
@@ -46,7 +47,7 @@ ARROWS = {
     "sdk/include": [],
     "sdk/cmake": [],
     **CODEGEN,
-    "sdk/runtime": PASSES,
+    "sdk/runtime": EVERY,
     "sdk/pjrt": PASSES + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],
     "hlo/base": [],
@@ -57,7 +58,9 @@ ARROWS = {
     "hlo/stablehlo": OPS + ["hlo/text"],
     "hlo/formats": OPS + ["hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify"],
     "hlo/passes": OPS + WAYS,
-    "hlo/testing": PASSES,
+    "hlo/patterns": PASSES,
+    "hlo/estimate": PASSES,
+    "hlo/testing": EVERY,
     "reference_backends": [],
     "reference_backends/interpreter": PASSES,
     "templates": [],

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 #include <cstdio>
 #include <sstream>
 

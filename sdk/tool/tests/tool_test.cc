@@ -131,8 +131,8 @@ TEST(Run, ExplainsFusionsAndPatterns) {
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
-  for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache", "new",
-                                 "completion", "manual"}) {
+  for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "estimate", "accuracy",
+                                 "cache", "new", "completion", "manual"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -146,8 +146,8 @@ TEST(Command, HelpSaysWhatThereIs) {
 }
 
 TEST(Command, HelpFitsAPlainTerminal) {
-  for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "cache",
-                                 "new", "completion", "manual"}) {
+  for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "estimate", "accuracy",
+                                 "cache", "new", "completion", "manual"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }
