@@ -39,6 +39,10 @@ struct Exchange::Incoming {
 
 namespace {
 
+// Sums of less data are exchanged whole: another round costs more than the bytes that it saves.
+constexpr uint64_t kSlicedBytes = uint64_t{1} << 15;
+constexpr uint32_t kSum = UINT32_MAX - 1;  // in place of the number of an operand
+
 bool contains(std::span<const uint32_t> sorted, uint32_t number) {
   return std::binary_search(sorted.begin(), sorted.end(), number);
 }
@@ -53,6 +57,15 @@ void copy_name(char (&to)[64], std::string_view name) {
   collet_copy_text(to, sizeof to, std::string(name).c_str());
 }
 
+// True if sum_across can compute the collective.
+bool is_sum(const hlo::Module& module, const Instruction& instr, const std::vector<Literal>& operands) {
+  if (instr.op != hlo::Op::ALL_REDUCE && instr.op != hlo::Op::ALL_REDUCE_START) return false;
+  return std::all_of(operands.begin(), operands.end(), [&](const Literal& value) {
+    return value.shape().is_array() && value.dynamic_sizes().empty() &&
+           combine_function(module, instr.called[0], value.type()) != nullptr;
+  });
+}
+
 std::string text_of(const char* text, size_t capacity) {
   return {text, strnlen(text, capacity)};
 }
@@ -64,6 +77,13 @@ uint64_t Exchange::tag(uint32_t participant, uint32_t process, uint32_t sequence
   for (const uint64_t number : {launch_, uint64_t{participant}, uint64_t{process}, uint64_t{sequence}, uint64_t{part}})
     hash = collet_hash_number(hash, number);
   return hash;
+}
+
+uint64_t Exchange::data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
+                            uint32_t operand) const {
+  uint64_t hash = tag(participant, process, sequence, operand + 1);
+  for (const uint64_t word : header.content) hash = collet_hash_number(hash, word);
+  return collet_hash_number(collet_hash_number(hash, header.op), header.bytes);
 }
 
 Expected<const Across::Needs*> Exchange::needs_of(const hlo::Module& module, const Instruction& instr, hlo::InstrId id,
@@ -93,7 +113,8 @@ Status Exchange::check(const Header& header, const Header& own, uint32_t process
 
 Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& module, const Instruction& instr,
                                                           hlo::InstrId id, std::span<const uint32_t> present,
-                                                          std::vector<std::vector<Literal>> operands) {
+                                                          std::vector<std::vector<Literal>> operands,
+                                                          std::span<const std::vector<void*>> targets) {
   COLLET_ASSIGN(const Across::Needs* const needs, needs_of(module, instr, id, operands[0]));
   const uint32_t rank = across_.processes->rank();
   const std::string what = "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
@@ -106,6 +127,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   copy_name(own.program, across_.name);
   copy_name(own.instr, instr.name);
   const bool fits = own.bytes <= sizeof own.data;
+  const bool sums = own.bytes >= kSlicedBytes && is_sum(module, instr, operands[0]);
 
   // Who sends to whom follows from the groups of the collective, so both sides know it.
   std::vector<Header> headers(present.size(), own);
@@ -126,9 +148,9 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
       if (!wanted) continue;
       const uint32_t sequence = sent_[{present[k], process}]++;
       sends.push_back({process, 0, tag(present[k], process, sequence, 0), &headers[k], sizeof(Header)});
-      for (size_t i = 0; !fits && i < operands[k].size(); ++i)
+      for (size_t i = 0; !fits && !sums && i < operands[k].size(); ++i)
         if (const auto bytes = static_cast<uint64_t>(operands[k][i].byte_size()))
-          sends_of_data.push_back({process, 0, tag(present[k], process, sequence, static_cast<uint32_t>(i) + 1),
+          sends_of_data.push_back({process, 0, data_tag(own, present[k], process, sequence, static_cast<uint32_t>(i)),
                                    const_cast<uint8_t*>(operands[k][i].bytes()), bytes});  // only read
     }
   }
@@ -142,21 +164,29 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     const uint32_t process = across_.place[one.participant];
     const uint32_t sequence = sent_[{one.participant, rank}]++;
     receives.push_back({process, 0, tag(one.participant, rank, sequence, 0), &one.header, sizeof(Header)});
-    for (size_t i = 0; i < operands[0].size(); ++i) {
+    for (size_t i = 0; !sums && i < operands[0].size(); ++i) {
       Literal& value = one.operands.emplace_back(Literal::uninitialized(operands[0][i].shape()));
       const auto bytes = static_cast<uint64_t>(value.byte_size());
       if (!fits && bytes)
-        receives_of_data.push_back({process, 0, tag(one.participant, rank, sequence, static_cast<uint32_t>(i) + 1),
+        receives_of_data.push_back({process, 0, data_tag(own, one.participant, rank, sequence, static_cast<uint32_t>(i)),
                                     value.mutable_bytes(), bytes});
     }
   }
   Processes& processes = *across_.processes;
   const auto check_header = [&](uint32_t i) {
-    return check(incoming[i].header, own, across_.place[incoming[i].participant], what);
+    return this->check(incoming[i].header, own, across_.place[incoming[i].participant], what);
   };
-  if (!sends.empty() || !receives.empty()) COLLET_TRY(processes.exchange(sends, receives, check_header, what));
-  if (!sends_of_data.empty() || !receives_of_data.empty())
-    COLLET_TRY(processes.exchange(sends_of_data, receives_of_data, [](uint32_t) { return ok_status(); }, what));
+  // The data are on their way while the headers are checked: their tags say what they are, so that those of another program are
+  // never taken for them.
+  if (sums) {
+    const Heads heads{sends, receives, check_header};
+    return sum(module, instr, own, *needs, present, operands, targets, heads, what);
+  }
+  const size_t checked = receives.size();
+  sends.insert(sends.end(), sends_of_data.begin(), sends_of_data.end());
+  receives.insert(receives.end(), receives_of_data.begin(), receives_of_data.end());
+  const auto check = [&](uint32_t i) { return i < checked ? check_header(i) : ok_status(); };
+  if (!sends.empty() || !receives.empty()) COLLET_TRY(processes.exchange(sends, receives, check, what));
 
   // All operands that are here, in the order of their participants.
   std::vector<std::pair<uint32_t, std::vector<Literal>>> all;
@@ -179,6 +209,61 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   }
   return run_collective(module, instr, {across_.replicas, across_.partitions, known, present, needs},
                         std::move(values));
+}
+
+Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& module, const Instruction& instr,
+                                                          const Header& own, const Across::Needs& needs,
+                                                          std::span<const uint32_t> present,
+                                                          const std::vector<std::vector<Literal>>& operands,
+                                                          std::span<const std::vector<void*>> targets,
+                                                          const Heads& heads, const std::string& what) {
+  std::vector<std::vector<Literal>> results(present.size());
+  std::vector<SumGroup> groups;
+  std::vector<std::vector<size_t>> members;  // of each group: places in `present`
+  std::vector<bool> done(present.size());
+  for (size_t k = 0; k < present.size(); ++k) {
+    if (done[k]) continue;
+    std::vector<uint32_t> all = needs[present[k]];
+    all.insert(std::lower_bound(all.begin(), all.end(), present[k]), present[k]);
+    SumGroup& group = groups.emplace_back();
+    for (const uint32_t number : all) group.processes.push_back(across_.place[number]);
+    std::sort(group.processes.begin(), group.processes.end());
+    group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
+    std::vector<size_t>& mine = members.emplace_back();
+    for (size_t j = k; j < present.size(); ++j)
+      if (contains(all, present[j])) {
+        mine.push_back(j);
+        done[j] = true;
+      }
+    for (size_t i = 0; i < operands[k].size(); ++i) {
+      const Literal& value = operands[k][i];
+      void* const target = targets.empty() ? nullptr : targets[k][i];
+      Literal& result = results[k].emplace_back(target ? Literal::borrow(value.shape(), target)
+                                                       : Literal::uninitialized(value.shape()));
+      SummedArray& array = group.arrays.emplace_back();
+      for (const size_t j : mine) array.mine.push_back(operands[j][i].bytes());
+      array.result = target ? target : result.mutable_bytes();
+      array.count = static_cast<uint64_t>(value.element_count());
+      array.element_bytes = array.count ? static_cast<uint64_t>(value.byte_size()) / array.count : 1;
+      array.combine = combine_function(module, instr.called[0], value.type());
+    }
+    const uint64_t start = data_tag(own, all.front(), 0, sums_[all.front()]++, kSum);
+    group.tag = [start](std::span<const uint64_t> parts) {
+      uint64_t hash = start;
+      for (const uint64_t part : parts) hash = collet_hash_number(hash, part);
+      return hash;
+    };
+  }
+  COLLET_TRY(sum_across(*across_.processes, across_.scratch, groups, heads, what));
+  for (const std::vector<size_t>& mine : members)
+    for (size_t j = 1; j < mine.size(); ++j)
+      for (size_t i = 0; i < results[mine[0]].size(); ++i) {
+        const Literal& from = results[mine[0]][i];
+        void* const target = targets.empty() ? nullptr : targets[mine[j]][i];
+        if (target) std::memcpy(target, from.bytes(), static_cast<size_t>(from.byte_size()));
+        results[mine[j]].push_back(target ? Literal::borrow(from.shape(), target) : from);
+      }
+  return results;
 }
 
 void Exchange::abandon(const Status& failure) {

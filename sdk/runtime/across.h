@@ -12,10 +12,12 @@
 #include "hlo/ir/module.h"
 #include "hlo/program/block.h"
 #include "sdk/runtime/processes.h"
+#include "sdk/runtime/sum_across.h"
 
 /// \file
-/// Collectives whose participants are in several processes: the operands that the participants of this process need are
-/// fetched from the others, then the runtime computes the results on the host.
+/// Collectives whose participants are in several processes. Sums of large arrays are made slice by slice, see sum_across.h. For
+/// others the operands that the participants of this process need are fetched from the others, then the runtime computes the
+/// results on the host.
 
 namespace collet::runtime {
 
@@ -33,6 +35,7 @@ struct Across {
   using Needs = std::vector<std::vector<uint32_t>>;
   std::mutex mutex;
   std::map<hlo::InstrId, Needs> needs;  ///< by collective; under `mutex`
+  ScratchPool scratch;
 };
 
 /// The exchange of one run with the other processes. Used by one thread.
@@ -41,10 +44,13 @@ class Exchange {
   /// `launch`: see Processes::next_launch.
   Exchange(Across& across, uint64_t launch) : across_(across), launch_(launch) {}
 
-  /// Runs a collective for the participants `present` of this process (numbers, ascending); see run_collective.
+  /// Runs a collective for the participants `present` of this process (numbers, ascending); see run_collective. `targets` is
+  /// empty, or has the place of each result of each of them, null where it is not in host memory. Results may be views of
+  /// these places.
   Expected<std::vector<std::vector<hlo::Literal>>> run(const hlo::Module& module, const hlo::Instruction& instr,
                                                        hlo::InstrId id, std::span<const uint32_t> present,
-                                                       std::vector<std::vector<hlo::Literal>> operands);
+                                                       std::vector<std::vector<hlo::Literal>> operands,
+                                                       std::span<const std::vector<void*>> targets);
   /// Tells the other processes that the run has failed here, so that they do not wait for it.
   void abandon(const Status& failure);
 
@@ -53,14 +59,24 @@ class Exchange {
   struct Incoming;
 
   uint64_t tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const;
+  /// The tag of an operand. Messages of other programs, or of another size, have another one.
+  uint64_t data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
+                    uint32_t operand) const;
   Expected<const Across::Needs*> needs_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
                                           const std::vector<hlo::Literal>& operands);
+  Expected<std::vector<std::vector<hlo::Literal>>> sum(const hlo::Module& module, const hlo::Instruction& instr,
+                                                       const Header& own, const Across::Needs& needs,
+                                                       std::span<const uint32_t> present,
+                                                       const std::vector<std::vector<hlo::Literal>>& operands,
+                                                       std::span<const std::vector<void*>> targets, const Heads& heads,
+                                                       const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
 
   Across& across_;
   const uint64_t launch_;
   /// How many times the operands of a participant have been sent to a process.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;
+  std::map<uint32_t, uint32_t> sums_;  ///< how many sums of a group there were, by its first member
 };
 
 }  // namespace collet::runtime

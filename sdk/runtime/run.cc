@@ -242,12 +242,15 @@ class Runner {
   }
 
   // Runs a collective or a host function. Returns results per participant, with tuples flattened.
+  // `targets`: see Exchange::run.
   Expected<std::vector<std::vector<hlo::Literal>>> results_of(const Step& step, const hlo::Instruction& instr, Who who,
-                                                              std::vector<std::vector<hlo::Literal>> operands) {
+                                                              std::vector<std::vector<hlo::Literal>> operands,
+                                                              std::span<const std::vector<void*>> targets) {
     if (step.kind == Step::Kind::Collective && exchange_) {
       Small<uint32_t, 16> numbers;
       for (const uint32_t p : who) numbers.push_back(core_.number(p));
-      return exchange_->run(*core_.module, instr, step.instr, {numbers.data(), numbers.size()}, std::move(operands));
+      return exchange_->run(*core_.module, instr, step.instr, {numbers.data(), numbers.size()}, std::move(operands),
+                            targets);
     }
     if (step.kind == Step::Kind::Collective)
       return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who, {}, nullptr},
@@ -274,9 +277,19 @@ class Runner {
         COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
         operands[k].push_back(std::move(value));
       }
+    std::vector<std::vector<void*>> targets(who.size());
+    for (size_t k = 0; k < who.size(); ++k)
+      for (const uint32_t slot : step.out) {
+        const uint64_t bytes = sequence.slots[slot].bytes;
+        if (bytes) {
+          COLLET_TRY(run_.allocate(frame, who[k], slot, Side::Device, bytes, nullptr));
+          frame.at(who[k], slot)->uses.wait();
+        }
+        targets[k].push_back(bytes ? frame.at(who[k], slot)->host : nullptr);
+      }
     Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
     span.facts().run_id = run_.run_id;
-    COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands)));
+    COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands), targets));
     for (size_t k = 0; k < who.size(); ++k) {
       Small<collet_copy_region, 4> regions;
       for (size_t i = 0; i < step.out.size(); ++i) {
@@ -284,8 +297,7 @@ class Runner {
         if (bytes == 0) continue;
         if (i >= results[k].size() || static_cast<uint64_t>(results[k][i].byte_size()) != bytes)
           return internal_error("'" + std::string(instr.name) + "' gives another shape than it states");
-        COLLET_TRY(run_.allocate(frame, who[k], step.out[i], Side::Device, bytes, nullptr));
-        frame.at(who[k], step.out[i])->uses.wait();
+        if (targets[k][i] && results[k][i].bytes() == targets[k][i]) continue;
         collet_copy_region region{};
         region.from.host = const_cast<uint8_t*>(results[k][i].bytes());  // only read
         region.to.buffer = frame.at(who[k], step.out[i])->handle;
