@@ -168,7 +168,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
       Literal& value = one.operands.emplace_back(Literal::uninitialized(operands[0][i].shape()));
       const auto bytes = static_cast<uint64_t>(value.byte_size());
       if (!fits && bytes)
-        receives_of_data.push_back({process, 0, data_tag(own, one.participant, rank, sequence, static_cast<uint32_t>(i)),
+        receives_of_data.push_back({process, 0,
+                                    data_tag(own, one.participant, rank, sequence, static_cast<uint32_t>(i)),
                                     value.mutable_bytes(), bytes});
     }
   }

@@ -162,11 +162,14 @@ struct Case {
 // A program that all-reduces an array of many elements, which depend on those of x, and gives sums over all of its results.
 std::string large_sum(const std::string& groups, const char* elements = "30007") {
   const std::string n = std::string("s32[") + elements + "]";
-  return program("zero = s32[] constant(0)\n  i = " + n + " iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n" +
-                 "  one = s32[] reshape(first)\n  b = " + n + " broadcast(one), dimensions={}\n  v = " + n + " multiply(b, i)\n  r = " +
-                 n + " all-reduce(v), replica_groups=" + groups + ", to_apply=sum\n  w = " + n + " multiply(r, i)\n" +
-                 "  t = s32[] reduce(w, zero), dimensions={0}, to_apply=sum\n  u = s32[] reduce(r, zero), dimensions={0}, to_apply=sum\n" +
-                 "  tu = s32[] multiply(t, u)\n  all = s32[8] broadcast(tu), dimensions={}\n  ROOT y = s32[8] add(all, x)");
+  return program(
+      "zero = s32[] constant(0)\n  i = " + n + " iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n" +
+      "  one = s32[] reshape(first)\n  b = " + n + " broadcast(one), dimensions={}\n  v = " + n +
+      " multiply(b, i)\n  r = " + n + " all-reduce(v), replica_groups=" + groups + ", to_apply=sum\n  w = " + n +
+      " multiply(r, i)\n" +
+      "  t = s32[] reduce(w, zero), dimensions={0}, to_apply=sum\n  u = s32[] reduce(r, zero), dimensions={0}, "
+      "to_apply=sum\n" +
+      "  tu = s32[] multiply(t, u)\n  all = s32[8] broadcast(tu), dimensions={}\n  ROOT y = s32[8] add(all, x)");
 }
 
 class EachCollective : public ProcessesTest, public ::testing::WithParamInterface<Case> {
@@ -206,11 +209,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LargeAllReduceOfUnequalGroups", large_sum("{{0,2,3},{1}}")},
         Case{"LargeAllReduceInPieces", large_sum("{}", "700001")},
         Case{"LargeAllReduceOfTwoArrays",
-             program("i = s32[20000] iota(), iota_dimension=0\n  j = s32[5001] iota(), iota_dimension=0\n"
-                     "  r = (s32[20000], s32[5001]) all-reduce(i, j), replica_groups={}, to_apply=sum\n"
-                     "  a = s32[20000] get-tuple-element(r), index=0\n  c = s32[5001] get-tuple-element(r), index=1\n"
-                     "  d = s32[8] slice(c), slice={[4993:5001]}\n"
-                     "  e = s32[8] slice(a), slice={[9996:10004]}\n  f = s32[8] add(d, e)\n  ROOT y = s32[8] add(f, x)")},
+             program(
+                 "i = s32[20000] iota(), iota_dimension=0\n  j = s32[5001] iota(), iota_dimension=0\n"
+                 "  r = (s32[20000], s32[5001]) all-reduce(i, j), replica_groups={}, to_apply=sum\n"
+                 "  a = s32[20000] get-tuple-element(r), index=0\n  c = s32[5001] get-tuple-element(r), index=1\n"
+                 "  d = s32[8] slice(c), slice={[4993:5001]}\n"
+                 "  e = s32[8] slice(a), slice={[9996:10004]}\n  f = s32[8] add(d, e)\n  ROOT y = s32[8] add(f, x)")},
         Case{"AllGather", program("g = s32[32] all-gather(x), replica_groups={}, dimensions={0}\n"
                                   "  ROOT y = s32[32] add(g, g)")},
         Case{"ReduceScatter",

@@ -25,15 +25,11 @@ struct Product {
 };
 template <typename T>
 struct Least {
-  static T of(T a, T b) {
-    return kernel::minimum(a, b);
-  }
+  static T of(T a, T b) { return kernel::minimum(a, b); }
 };
 template <typename T>
 struct Most {
-  static T of(T a, T b) {
-    return kernel::maximum(a, b);
-  }
+  static T of(T a, T b) { return kernel::maximum(a, b); }
 };
 template <typename T>
 struct And {
@@ -53,7 +49,8 @@ template <typename Stored, typename T, template <typename> class Op>
 void combine(void* to, const void* first, const void* from, uint64_t count) {
   auto* out = static_cast<Stored*>(to);
   const auto *a = static_cast<const Stored*>(first), *b = static_cast<const Stored*>(from);
-  for (uint64_t i = 0; i < count; ++i) out[i] = static_cast<Stored>(Op<T>::of(static_cast<T>(a[i]), static_cast<T>(b[i])));
+  for (uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<Stored>(Op<T>::of(static_cast<T>(a[i]), static_cast<T>(b[i])));
 }
 
 template <typename Stored, typename T>
@@ -109,7 +106,8 @@ template <typename Each>
 void for_each_piece(const SummedArray& array, Slice slice, const Each& each) {
   const uint64_t most = std::max<uint64_t>(kPieceBytes / array.element_bytes, 1);
   uint64_t number = 0;
-  for (uint64_t at = slice.begin; at < slice.end; at += most, ++number) each(number, at, std::min(most, slice.end - at));
+  for (uint64_t at = slice.begin; at < slice.end; at += most, ++number)
+    each(number, at, std::min(most, slice.end - at));
 }
 
 char* element(void* data, const SummedArray& array, uint64_t i) {
@@ -189,7 +187,8 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
                   const std::string& what) {
   const uint32_t rank = processes.rank();
   const auto own_place = [&](const SumGroup& group) {
-    return static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), rank) - group.processes.begin());
+    return static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), rank) -
+                               group.processes.begin());
   };
   // The participants here are summed first, unless there is one.
   uint64_t bytes = 0;

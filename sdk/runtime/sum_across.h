@@ -60,7 +60,8 @@ struct SumGroup {
 /// Messages that are exchanged before others, in one call.
 struct Heads {
   std::span<const collet_message> sends, receives;
-  std::function<Status(uint32_t)> received;  ///< gets the index of each that has been received; an error ends the exchange
+  std::function<Status(uint32_t)>
+      received;  ///< gets the index of each that has been received; an error ends the exchange
 };
 
 /// Fills the results of all groups. The processes call it with the same groups, as far as they are members of them. `what` is for

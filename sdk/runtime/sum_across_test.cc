@@ -39,10 +39,12 @@ TEST(SumAcross, CombinesAsTheEvaluatorDoes) {
       const std::string name(hlo::type_info(type).text), array = name + "[257]";
       const bool bits = op == std::string("and") || op == std::string("or") || op == std::string("xor");
       if (bits && hlo::is_float(type)) continue;
-      const auto module = hlo::parse_module(
-          "HloModule m\nc {\n  a = " + name + "[] parameter(0)\n  b = " + name + "[] parameter(1)\n  ROOT r = " + name + "[] " + op +
-          "(a, b)\n}\nENTRY e {\n  a = " + array + " parameter(0)\n  b = " + array + " parameter(1)\n  ROOT r = " + array + " map(a, b), "
-          "dimensions={0}, to_apply=c\n}\n");
+      const auto module = hlo::parse_module("HloModule m\nc {\n  a = " + name + "[] parameter(0)\n  b = " + name +
+                                            "[] parameter(1)\n  ROOT r = " + name + "[] " + op +
+                                            "(a, b)\n}\nENTRY e {\n  a = " + array + " parameter(0)\n  b = " + array +
+                                            " parameter(1)\n  ROOT r = " + array +
+                                            " map(a, b), "
+                                            "dimensions={0}, to_apply=c\n}\n");
       ASSERT_TRUE(module.ok()) << module.status().to_string();
       const hlo::Instruction& root = (**module)[(*module)->entry_computation().root];
       const CombineFunction combine = combine_function(**module, root.called[0], type);
@@ -62,7 +64,8 @@ TEST(SumAcross, CombinesAsTheEvaluatorDoes) {
           EXPECT_TRUE(std::isnan(out.as_double(i))) << op << " of " << name << ", element " << i;
         } else {
           EXPECT_EQ(out.as_double(i), expected->as_double(i)) << op << " of " << name << ", element " << i;
-          EXPECT_EQ(std::signbit(out.as_double(i)), std::signbit(expected->as_double(i))) << op << " of " << name << ", element " << i;
+          EXPECT_EQ(std::signbit(out.as_double(i)), std::signbit(expected->as_double(i)))
+              << op << " of " << name << ", element " << i;
         }
       }
       ++compared;
