@@ -59,11 +59,33 @@ void copy_name(char (&to)[64], std::string_view name) {
 
 // True if sum_across can compute the collective.
 bool is_sum(const hlo::Module& module, const Instruction& instr, const std::vector<Literal>& operands) {
-  if (instr.op != hlo::Op::ALL_REDUCE && instr.op != hlo::Op::ALL_REDUCE_START) return false;
+  if (instr.op != hlo::Op::ALL_REDUCE && instr.op != hlo::Op::ALL_REDUCE_START && instr.op != hlo::Op::REDUCE_SCATTER)
+    return false;
   return std::all_of(operands.begin(), operands.end(), [&](const Literal& value) {
     return value.shape().is_array() && value.dynamic_sizes().empty() &&
            combine_function(module, instr.called[0], value.type()) != nullptr;
   });
+}
+
+/// How a reduce-scatter divides an array: `parts` along one dimension, each of them `outer` pieces of `piece` bytes.
+struct Division {
+  uint64_t outer = 1, parts = 1, piece = 0;
+
+  uint64_t part() const { return outer * piece; }
+};
+Division division_of(const hlo::Shape& shape, int64_t dimension, size_t parts) {
+  Division out;
+  out.parts = parts;
+  for (int64_t d = 0; d < dimension; ++d) out.outer *= static_cast<uint64_t>(shape.dim(static_cast<int>(d)));
+  out.piece = static_cast<uint64_t>(shape.byte_size()) / std::max<uint64_t>(out.outer * parts, 1);
+  return out;
+}
+
+// Puts the parts of an array behind each other, in this order.
+void pack(const void* from, const Division& d, const std::vector<size_t>& order, char* to) {
+  for (const size_t part : order)
+    for (uint64_t o = 0; o < d.outer; ++o, to += d.piece)
+      std::memcpy(to, static_cast<const char*>(from) + (o * d.parts + part) * d.piece, d.piece);
 }
 
 std::string text_of(const char* text, size_t capacity) {
@@ -86,13 +108,15 @@ uint64_t Exchange::data_tag(const Header& header, uint32_t participant, uint32_t
   return collet_hash_number(collet_hash_number(hash, header.op), header.bytes);
 }
 
-Expected<const Across::Needs*> Exchange::needs_of(const hlo::Module& module, const Instruction& instr, hlo::InstrId id,
-                                                  const std::vector<Literal>& operands) {
+Expected<const Across::Partners*> Exchange::partners_of(const hlo::Module& module, const Instruction& instr,
+                                                        hlo::InstrId id, const std::vector<Literal>& operands) {
   const std::lock_guard lock(across_.mutex);
-  const auto known = across_.needs.find(id);
-  if (known != across_.needs.end()) return &known->second;
-  COLLET_ASSIGN(Across::Needs needs, dependencies(module, instr, across_.replicas, across_.partitions, operands));
-  return &across_.needs.emplace(id, std::move(needs)).first->second;
+  const auto known = across_.partners.find(id);
+  if (known != across_.partners.end()) return &known->second;
+  Across::Partners partners;
+  COLLET_ASSIGN(partners.groups, ordered_groups(module, instr, across_.replicas, across_.partitions, operands));
+  partners.needs = dependencies(instr, partners.groups);
+  return &across_.partners.emplace(id, std::move(partners)).first->second;
 }
 
 Status Exchange::check(const Header& header, const Header& own, uint32_t process, const std::string& what) const {
@@ -115,7 +139,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
                                                           hlo::InstrId id, std::span<const uint32_t> present,
                                                           std::vector<std::vector<Literal>> operands,
                                                           std::span<const std::vector<void*>> targets) {
-  COLLET_ASSIGN(const Across::Needs* const needs, needs_of(module, instr, id, operands[0]));
+  COLLET_ASSIGN(const Across::Partners* const partners, partners_of(module, instr, id, operands[0]));
+  const std::vector<std::vector<uint32_t>>* const needs = &partners->needs;
   const uint32_t rank = across_.processes->rank();
   const std::string what = "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
                            ") of program '" + across_.name + "', launch " + std::to_string(launch_);
@@ -181,7 +206,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   // never taken for them.
   if (sums) {
     const Heads heads{sends, receives, check_header};
-    return sum(module, instr, own, *needs, present, operands, targets, heads, what);
+    return sum(module, instr, own, *partners, present, operands, targets, heads, what);
   }
   const size_t checked = receives.size();
   sends.insert(sends.end(), sends_of_data.begin(), sends_of_data.end());
@@ -213,42 +238,101 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
 }
 
 Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& module, const Instruction& instr,
-                                                          const Header& own, const Across::Needs& needs,
+                                                          const Header& own, const Across::Partners& partners,
                                                           std::span<const uint32_t> present,
                                                           const std::vector<std::vector<Literal>>& operands,
                                                           std::span<const std::vector<void*>> targets,
                                                           const Heads& heads, const std::string& what) {
+  const bool scatters = instr.op == hlo::Op::REDUCE_SCATTER;
   std::vector<std::vector<Literal>> results(present.size());
   std::vector<SumGroup> groups;
-  std::vector<std::vector<size_t>> members;  // of each group: places in `present`
+  /// A place of results that no participant has: the data of several ones.
+  struct Shared {
+    size_t participant, operand;
+    const void* from;
+  };
+  std::vector<Shared> copies;
+  std::vector<std::unique_ptr<char[]>> storage;
+  const auto allocate = [&](uint64_t bytes) {
+    storage.emplace_back(new char[std::max<uint64_t>(bytes, 1)]);
+    return storage.back().get();
+  };
+  // The memory of a result: the caller's, or that of a new array.
+  const auto place = [&](size_t k, size_t i) -> void* {
+    const hlo::Shape shape = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
+    void* const target = targets.empty() ? nullptr : targets[k][i];
+    Literal& result = results[k][i];
+    result = target ? Literal::borrow(shape, target) : Literal::uninitialized(shape);
+    return target ? target : result.mutable_bytes();
+  };
   std::vector<bool> done(present.size());
   for (size_t k = 0; k < present.size(); ++k) {
+    results[k].resize(operands[k].size());
     if (done[k]) continue;
-    std::vector<uint32_t> all = needs[present[k]];
-    all.insert(std::lower_bound(all.begin(), all.end(), present[k]), present[k]);
+    const std::vector<uint32_t>& ordered = partners.groups[present[k]];
     SumGroup& group = groups.emplace_back();
-    for (const uint32_t number : all) group.processes.push_back(across_.place[number]);
+    for (const uint32_t number : ordered) group.processes.push_back(across_.place[number]);
     std::sort(group.processes.begin(), group.processes.end());
     group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
-    std::vector<size_t>& mine = members.emplace_back();
+    // The members by process, and within one by their place in the group; those here in the order of `present`.
+    std::vector<size_t> by_process, here;
+    std::vector<uint64_t> first{0};
+    size_t before = 0;
+    for (const uint32_t process : group.processes) {
+      if (process == across_.processes->rank()) before = by_process.size();
+      for (size_t m = 0; m < ordered.size(); ++m)
+        if (across_.place[ordered[m]] == process) by_process.push_back(m);
+      first.push_back(by_process.size());
+    }
     for (size_t j = k; j < present.size(); ++j)
-      if (contains(all, present[j])) {
-        mine.push_back(j);
+      if (std::find(ordered.begin(), ordered.end(), present[j]) != ordered.end()) {
+        here.push_back(j);
         done[j] = true;
+        results[j].resize(operands[j].size());
       }
     for (size_t i = 0; i < operands[k].size(); ++i) {
       const Literal& value = operands[k][i];
-      void* const target = targets.empty() ? nullptr : targets[k][i];
-      Literal& result = results[k].emplace_back(target ? Literal::borrow(value.shape(), target)
-                                                       : Literal::uninitialized(value.shape()));
+      const auto bytes = static_cast<uint64_t>(value.byte_size()), count = static_cast<uint64_t>(value.element_count());
       SummedArray& array = group.arrays.emplace_back();
-      for (const size_t j : mine) array.mine.push_back(operands[j][i].bytes());
-      array.result = target ? target : result.mutable_bytes();
-      array.count = static_cast<uint64_t>(value.element_count());
-      array.element_bytes = array.count ? static_cast<uint64_t>(value.byte_size()) / array.count : 1;
+      array.element_bytes = count ? bytes / count : 1;
       array.combine = combine_function(module, instr.called[0], value.type());
+      for (const size_t j : here) array.mine.push_back(operands[j][i].bytes());
+      if (!scatters) {
+        array.bounds = equal_bounds(count, group.processes.size());
+        array.result = array.total = place(k, i);
+        const size_t at =
+            static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), across_.processes->rank()) -
+                                group.processes.begin());
+        array.own = static_cast<char*>(array.result) + array.bounds[at] * array.element_bytes;
+        for (size_t j = 1; j < here.size(); ++j) copies.push_back({here[j], i, array.result});
+        continue;
+      }
+      const Division division =
+          division_of(value.shape(), instr.as<hlo::CollectiveDimAttrs>().dimension, ordered.size());
+      for (const uint64_t members : first) array.bounds.push_back(members * (count / ordered.size()));
+      if (division.outer > 1 || !std::is_sorted(by_process.begin(), by_process.end())) {
+        for (const void*& one : array.mine) {
+          char* const packed = allocate(bytes);
+          pack(one, division, by_process, packed);
+          one = packed;
+        }
+      }
+      if (here.size() == 1) {
+        array.own = place(k, i);
+        continue;
+      }
+      array.total = allocate(bytes);
+      array.own = allocate(here.size() * division.part());
+      for (const size_t j : here) {
+        const size_t member =
+            static_cast<size_t>(std::find(ordered.begin(), ordered.end(), present[j]) - ordered.begin());
+        const size_t at =
+            static_cast<size_t>(std::find(by_process.begin(), by_process.end(), member) - by_process.begin());
+        copies.push_back({j, i, static_cast<char*>(array.own) + (at - before) * division.part()});
+      }
     }
-    const uint64_t start = data_tag(own, all.front(), 0, sums_[all.front()]++, kSum);
+    const uint64_t start =
+        data_tag(own, *std::min_element(ordered.begin(), ordered.end()), 0, sums_[ordered.front()]++, kSum);
     group.tag = [start](std::span<const uint64_t> parts) {
       uint64_t hash = start;
       for (const uint64_t part : parts) hash = collet_hash_number(hash, part);
@@ -256,14 +340,10 @@ Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& mod
     };
   }
   COLLET_TRY(sum_across(*across_.processes, across_.scratch, groups, heads, what));
-  for (const std::vector<size_t>& mine : members)
-    for (size_t j = 1; j < mine.size(); ++j)
-      for (size_t i = 0; i < results[mine[0]].size(); ++i) {
-        const Literal& from = results[mine[0]][i];
-        void* const target = targets.empty() ? nullptr : targets[mine[j]][i];
-        if (target) std::memcpy(target, from.bytes(), static_cast<size_t>(from.byte_size()));
-        results[mine[j]].push_back(target ? Literal::borrow(from.shape(), target) : from);
-      }
+  for (const Shared& one : copies) {
+    void* const to = place(one.participant, one.operand);
+    std::memcpy(to, one.from, static_cast<size_t>(results[one.participant][one.operand].byte_size()));
+  }
   return results;
 }
 

@@ -31,10 +31,12 @@ struct Across {
   std::vector<uint32_t> members;  ///< the processes that take part, ascending
   hlo::ContentId content;         ///< equal in processes that run the same program
 
-  /// For each of all participants: those whose operands its results depend on. See dependencies().
-  using Needs = std::vector<std::vector<uint32_t>>;
+  /// What belongs to each of all participants in a collective: see ordered_groups() and dependencies().
+  struct Partners {
+    std::vector<std::vector<uint32_t>> groups, needs;
+  };
   std::mutex mutex;
-  std::map<hlo::InstrId, Needs> needs;  ///< by collective; under `mutex`
+  std::map<hlo::InstrId, Partners> partners;  ///< by collective; under `mutex`
   ScratchPool scratch;
 };
 
@@ -62,10 +64,10 @@ class Exchange {
   /// The tag of an operand. Messages of other programs, or of another size, have another one.
   uint64_t data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                     uint32_t operand) const;
-  Expected<const Across::Needs*> needs_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
-                                          const std::vector<hlo::Literal>& operands);
+  Expected<const Across::Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr,
+                                                hlo::InstrId id, const std::vector<hlo::Literal>& operands);
   Expected<std::vector<std::vector<hlo::Literal>>> sum(const hlo::Module& module, const hlo::Instruction& instr,
-                                                       const Header& own, const Across::Needs& needs,
+                                                       const Header& own, const Across::Partners& partners,
                                                        std::span<const uint32_t> present,
                                                        const std::vector<std::vector<hlo::Literal>>& operands,
                                                        std::span<const std::vector<void*>> targets, const Heads& heads,

@@ -129,16 +129,26 @@ std::vector<Literal> assembled(const hlo::Module& module, const Instruction& ins
 
 }  // namespace
 
-Expected<std::vector<std::vector<uint32_t>>> dependencies(const hlo::Module& module, const Instruction& instr,
-                                                          uint32_t replicas, uint32_t partitions,
-                                                          const std::vector<Literal>& operands) {
+Expected<std::vector<std::vector<uint32_t>>> ordered_groups(const hlo::Module& module, const Instruction& instr,
+                                                            uint32_t replicas, uint32_t partitions,
+                                                            const std::vector<Literal>& operands) {
   std::vector<std::vector<uint32_t>> out(size_t{replicas} * partitions);
   for (uint32_t number = 0; number < out.size(); ++number) {
     GroupFinder finder(replicas, partitions, number);
     std::vector<Literal> mine = assembled(module, instr, operands);
     auto value = hlo::evaluate({module, instr, mine, finder});
     if (!value.ok() && value.status().code() != Code::Cancelled) return value.status();
-    std::vector<int64_t> group = finder.group();
+    for (const int64_t id : finder.group()) out[number].push_back(static_cast<uint32_t>(id));
+    if (out[number].empty()) out[number].push_back(number);
+  }
+  return out;
+}
+
+std::vector<std::vector<uint32_t>> dependencies(const Instruction& instr,
+                                                const std::vector<std::vector<uint32_t>>& groups) {
+  std::vector<std::vector<uint32_t>> out(groups.size());
+  for (uint32_t number = 0; number < out.size(); ++number) {
+    std::vector<int64_t> group(groups[number].begin(), groups[number].end());
     keep_sources(instr, number, group);
     for (const int64_t id : group)
       if (id != number) out[number].push_back(static_cast<uint32_t>(id));

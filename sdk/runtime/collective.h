@@ -25,11 +25,15 @@ struct PresentParticipants {
   const std::vector<std::vector<uint32_t>>* needs = nullptr;
 };
 
-/// Returns, for each of all participants, the numbers of the others whose operands its results depend on, ascending.
+/// Returns the group of each of all participants, in the order of its attributes; a participant alone where it has none.
 /// `operands` holds the operands of one participant, with tuples flattened; only their shapes matter.
-Expected<std::vector<std::vector<uint32_t>>> dependencies(const hlo::Module& module, const hlo::Instruction& instr,
-                                                          uint32_t replicas, uint32_t partitions,
-                                                          const std::vector<hlo::Literal>& operands);
+Expected<std::vector<std::vector<uint32_t>>> ordered_groups(const hlo::Module& module, const hlo::Instruction& instr,
+                                                            uint32_t replicas, uint32_t partitions,
+                                                            const std::vector<hlo::Literal>& operands);
+
+/// Returns, for each of all participants, the numbers of the others whose operands its results depend on, ascending.
+std::vector<std::vector<uint32_t>> dependencies(const hlo::Instruction& instr,
+                                                const std::vector<std::vector<uint32_t>>& groups);
 
 /// Returns the results of `instr` for each wanted participant, with tuples flattened. `operands` holds the operands of
 /// each present one, one participant after another, with tuples flattened. FAILED_PRECONDITION if a participant needs data

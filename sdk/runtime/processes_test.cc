@@ -159,6 +159,24 @@ struct Case {
   std::string text;
 };
 
+// A program that scatters the sum of an array along a dimension, and gives sums over each participant's part.
+std::string large_scatter(const std::string& groups, const char* dimension, const char* part) {
+  return program(
+      std::string("zero = s32[] constant(0)\n  i = s32[12,60,40] iota(), iota_dimension=") + dimension +
+      "\n  h = s32[12,60,40] iota(), iota_dimension=2\n  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] "
+      "reshape(first)\n"
+      "  b = s32[12,60,40] broadcast(one), dimensions={}\n  m = s32[12,60,40] multiply(b, i)\n  v = s32[12,60,40] "
+      "add(m, h)\n"
+      "  r = s32[" +
+      part + "] reduce-scatter(v), replica_groups=" + groups + ", dimensions={" + dimension +
+      "}, to_apply=sum\n"
+      "  w = s32[" +
+      part + "] iota(), iota_dimension=1\n  p = s32[" + part +
+      "] multiply(r, w)\n"
+      "  t = s32[] reduce(p, zero), dimensions={0,1,2}, to_apply=sum\n  all = s32[8] broadcast(t), dimensions={}\n"
+      "  ROOT y = s32[8] add(all, x)");
+}
+
 // A program that all-reduces an array of many elements, which depend on those of x, and gives sums over all of its results.
 std::string large_sum(const std::string& groups, const char* elements = "30007") {
   const std::string n = std::string("s32[") + elements + "]";
@@ -215,6 +233,11 @@ INSTANTIATE_TEST_SUITE_P(
                  "  a = s32[20000] get-tuple-element(r), index=0\n  c = s32[5001] get-tuple-element(r), index=1\n"
                  "  d = s32[8] slice(c), slice={[4993:5001]}\n"
                  "  e = s32[8] slice(a), slice={[9996:10004]}\n  f = s32[8] add(d, e)\n  ROOT y = s32[8] add(f, x)")},
+        Case{"LargeReduceScatter", large_scatter("{}", "0", "3,60,40")},
+        Case{"LargeReduceScatterOfAnInnerDimension", large_scatter("{}", "1", "12,15,40")},
+        Case{"LargeReduceScatterInAnotherOrder", large_scatter("{{3,0,2,1}}", "1", "12,15,40")},
+        Case{"LargeReduceScatterOfGroupsAcross", large_scatter("{{3,0},{1,2}}", "2", "12,60,20")},
+        Case{"LargeReduceScatterWithinAProcess", large_scatter("{{1,0},{2,3}}", "0", "6,60,40")},
         Case{"AllGather", program("g = s32[32] all-gather(x), replica_groups={}, dimensions={0}\n"
                                   "  ROOT y = s32[32] add(g, g)")},
         Case{"ReduceScatter",

@@ -96,9 +96,8 @@ CombineFunction whole(uint32_t kind) {
 struct Slice {
   uint64_t begin = 0, end = 0;
 };
-Slice slice_of(const SummedArray& array, size_t member, size_t members) {
-  const auto at = [&](size_t i) { return array.count / members * i + array.count % members * i / members; };
-  return {at(member), at(member + 1)};
+Slice slice_of(const SummedArray& array, size_t process) {
+  return {array.bounds[process], array.bounds[process + 1]};
 }
 
 // Calls `each` for the pieces of a slice: number, first element, elements.
@@ -117,10 +116,11 @@ const char* element(const void* data, const SummedArray& array, uint64_t i) {
   return static_cast<const char*>(data) + i * array.element_bytes;
 }
 
-/// A piece of an array that came from another process, and its place in the result.
+/// A piece of an array that came from another process.
 struct Arrival {
   const SummedArray* array;
-  uint64_t begin, count;
+  uint64_t begin, place;  ///< its first element in the operands, and among those that this process sums
+  uint64_t count;
   const char* data;
   bool is_first;  ///< nothing has been added to this process's own elements there
 };
@@ -164,6 +164,12 @@ CombineFunction combine_function(const hlo::Module& module, hlo::CompId computat
   }
 }
 
+std::vector<uint64_t> equal_bounds(uint64_t count, size_t processes) {
+  std::vector<uint64_t> out;
+  for (size_t i = 0; i <= processes; ++i) out.push_back(count / processes * i + count % processes * i / processes);
+  return out;
+}
+
 ScratchPool::Piece ScratchPool::take(uint64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
@@ -194,12 +200,13 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
   uint64_t bytes = 0;
   for (const SumGroup& group : groups) {
     for (const SummedArray& array : group.arrays) {
-      const Slice own = slice_of(array, own_place(group), group.processes.size());
+      const Slice own = slice_of(array, own_place(group));
       bytes += (own.end - own.begin) * array.element_bytes * (group.processes.size() - 1);
       for (size_t i = 1; i < array.mine.size(); ++i)
-        array.combine(array.result, i == 1 ? array.mine[0] : array.result, array.mine[i], array.count);
-      if (group.processes.size() == 1 && array.mine.size() == 1 && array.result != array.mine[0])
-        std::memcpy(array.result, array.mine[0], array.count * array.element_bytes);
+        array.combine(array.total, i == 1 ? array.mine[0] : array.total, array.mine[i], array.count());
+      const char* from = element(array.mine.size() > 1 ? array.total : array.mine[0], array, own.begin);
+      if (group.processes.size() == 1 && array.own != from)
+        std::memmove(array.own, from, (own.end - own.begin) * array.element_bytes);
     }
   }
   ScratchPool::Piece memory = scratch.take(std::max<uint64_t>(bytes, 1));
@@ -214,22 +221,22 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
     const size_t own = own_place(group), members = group.processes.size();
     for (size_t a = 0; a < group.arrays.size(); ++a) {
       const SummedArray& array = group.arrays[a];
-      const void* sum = array.mine.size() > 1 ? array.result : array.mine[0];
+      const void* sum = array.mine.size() > 1 ? array.total : array.mine[0];
       for (size_t k = 0; k < members; ++k) {
         if (k == own) continue;
-        for_each_piece(array, slice_of(array, k, members), [&](uint64_t number, uint64_t at, uint64_t count) {
+        for_each_piece(array, slice_of(array, k), [&](uint64_t number, uint64_t at, uint64_t count) {
           const uint64_t parts[] = {1, a, number, own, k};
           sends.push_back({group.processes[k], 0, group.tag(parts), const_cast<char*>(element(sum, array, at)),
                            count * array.element_bytes});
         });
       }
-      for_each_piece(array, slice_of(array, own, members), [&](uint64_t number, uint64_t at, uint64_t count) {
+      for_each_piece(array, slice_of(array, own), [&](uint64_t number, uint64_t at, uint64_t count) {
         bool is_first = true;
         for (size_t k = 0; k < members; ++k) {
           if (k == own) continue;
           const uint64_t parts[] = {1, a, number, k, own};
           receives.push_back({group.processes[k], 0, group.tag(parts), next, count * array.element_bytes});
-          arrivals.push_back({&array, at, count, next, is_first});
+          arrivals.push_back({&array, at, at - array.bounds[own], count, next, is_first});
           is_first = false;
           next += count * array.element_bytes;
         }
@@ -239,9 +246,10 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
   const auto add = [&](uint32_t i) {
     if (i < heads.receives.size()) return heads.received(i);
     const Arrival& one = arrivals[i - heads.receives.size()];
-    const bool is_own = one.is_first && one.array->mine.size() == 1;
-    char* to = element(one.array->result, *one.array, one.begin);
-    one.array->combine(to, is_own ? element(one.array->mine[0], *one.array, one.begin) : to, one.data, one.count);
+    const SummedArray& array = *one.array;
+    char* to = element(array.own, array, one.place);
+    const void* sum = array.mine.size() > 1 ? array.total : array.mine[0];
+    array.combine(to, one.is_first ? element(sum, array, one.begin) : to, one.data, one.count);
     return ok_status();
   };
   Status status = sends.empty() && receives.empty() ? ok_status() : processes.exchange(sends, receives, add, what);
@@ -255,9 +263,9 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
     const size_t own = own_place(group), members = group.processes.size();
     for (size_t a = 0; a < group.arrays.size(); ++a) {
       const SummedArray& array = group.arrays[a];
-      for (size_t k = 0; k < members; ++k) {
+      for (size_t k = 0; k < members && array.result; ++k) {
         if (k == own) continue;
-        const Slice mine = slice_of(array, own, members), other = slice_of(array, k, members);
+        const Slice mine = slice_of(array, own), other = slice_of(array, k);
         const uint64_t out[] = {2, a, 0, own, k}, in[] = {2, a, 0, k, own};
         if (mine.end > mine.begin)
           sends.push_back({group.processes[k], 0, group.tag(out), element(array.result, array, mine.begin),

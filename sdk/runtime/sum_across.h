@@ -15,8 +15,9 @@
 #include "sdk/runtime/processes.h"
 
 /// \file
-/// All-reduces of large arrays over several processes: each process sums one slice of the arrays and sends it to the others,
-/// so that every process sends and receives 2 (n - 1) / n of the array. Participants of one process are summed first.
+/// Sums of large arrays over several processes: each process sums one slice of the arrays. For a reduce-scatter that is the
+/// result; for an all-reduce it sends the slice to the others, so that every process sends and receives 2 (n - 1) / n of the
+/// array. Participants of one process are summed first.
 
 namespace collet::runtime {
 
@@ -40,16 +41,23 @@ class ScratchPool {
   std::vector<Piece> kept_;
 };
 
-/// One array of a group of participants, as one process sees it.
+/// One array of a group of participants, as one process sees it. Process k of the group sums elements bounds[k] to bounds[k + 1].
 struct SummedArray {
   std::vector<const void*> mine;  ///< the operands of this process's participants of the group
-  void* result = nullptr;         ///< may be the first of `mine`
-  uint64_t count = 0;             ///< elements
+  void* total = nullptr;          ///< place for the sum of `mine` if there are several; may be the first of them
+  void* own = nullptr;  ///< place for the elements that this process sums; not in `mine`, unless in the first of them
+  void* result = nullptr;        ///< place for all sums, `own` among them; null: each process needs its own ones only
+  std::vector<uint64_t> bounds;  ///< one more than the group has processes
   uint64_t element_bytes = 1;
   CombineFunction combine = nullptr;
+
+  uint64_t count() const { return bounds.back(); }
 };
 
-/// A group of participants that get the same sums.
+/// Returns the bounds of nearly equal parts.
+std::vector<uint64_t> equal_bounds(uint64_t count, size_t processes);
+
+/// A group of participants whose operands are summed.
 struct SumGroup {
   std::vector<uint32_t> processes;  ///< of its members, ascending; this process is among them
   std::vector<SummedArray> arrays;  ///< the same in all processes
