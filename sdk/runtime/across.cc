@@ -81,11 +81,44 @@ Division division_of(const hlo::Shape& shape, int64_t dimension, size_t parts) {
   return out;
 }
 
+// Puts an array into a larger one, as part number `part` along a dimension, unless it is there already.
+void unpack(const Literal& from, int64_t dimension, size_t parts, size_t part, uint8_t* to) {
+  const Division d = division_of(from.shape(), dimension, 1);
+  if (d.outer == 1 && from.bytes() == to + part * d.piece) return;
+  for (uint64_t o = 0; o < d.outer; ++o)
+    std::memcpy(to + (o * parts + part) * d.piece, from.bytes() + o * d.piece, d.piece);
+}
+
 // Puts the parts of an array behind each other, in this order.
 void pack(const void* from, const Division& d, const std::vector<size_t>& order, char* to) {
   for (const size_t part : order)
     for (uint64_t o = 0; o < d.outer; ++o, to += d.piece)
       std::memcpy(to, static_cast<const char*>(from) + (o * d.parts + part) * d.piece, d.piece);
+}
+
+// Returns result `i` of participant `k` of those here, and its memory: the caller's, or that of a new array.
+std::pair<Literal, uint8_t*> place_of(const Instruction& instr, size_t i, std::span<const std::vector<void*>> targets,
+                                      size_t k) {
+  const hlo::Shape shape = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
+  if (void* const target = targets.empty() ? nullptr : targets[k][i])
+    return {Literal::borrow(shape, target), static_cast<uint8_t*>(target)};
+  Literal made = Literal::uninitialized(shape);
+  uint8_t* const memory = made.mutable_bytes();
+  return {std::move(made), memory};
+}
+
+// Returns where an operand of `participant` stands in a result of one of those here; null if it is not in one piece there.
+uint8_t* gathered_at(const Instruction& instr, const Across::Partners& partners, std::span<const uint32_t> present,
+                     const std::vector<std::vector<Literal>>& results, const Literal& operand, uint32_t participant,
+                     size_t i) {
+  for (size_t k = 0; k < present.size(); ++k) {
+    const std::vector<uint32_t>& group = partners.groups[present[k]];
+    const auto member = std::find(group.begin(), group.end(), participant);
+    if (member == group.end()) continue;
+    if (division_of(operand.shape(), instr.as<hlo::CollectiveDimAttrs>().dimension, 1).outer > 1) return nullptr;
+    return const_cast<uint8_t*>(results[k][i].bytes()) + (member - group.begin()) * operand.byte_size();
+  }
+  return nullptr;
 }
 
 std::string text_of(const char* text, size_t capacity) {
@@ -179,6 +212,10 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
                                    const_cast<uint8_t*>(operands[k][i].bytes()), bytes});  // only read
     }
   }
+  const bool gathers = !fits && instr.op == hlo::Op::ALL_GATHER;
+  std::vector<std::vector<Literal>> results(present.size());
+  for (size_t k = 0; gathers && k < present.size(); ++k)
+    for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(place_of(instr, i, targets, k).first);
   std::vector<Incoming> incoming;
   for (uint32_t q = 0; q < across_.place.size(); ++q) {
     if (across_.place[q] == rank) continue;
@@ -190,12 +227,16 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     const uint32_t sequence = sent_[{one.participant, rank}]++;
     receives.push_back({process, 0, tag(one.participant, rank, sequence, 0), &one.header, sizeof(Header)});
     for (size_t i = 0; !sums && i < operands[0].size(); ++i) {
-      Literal& value = one.operands.emplace_back(Literal::uninitialized(operands[0][i].shape()));
+      // A part of an array that is gathered goes to its place, if it is in one piece there.
+      uint8_t* to =
+          gathers ? gathered_at(instr, *partners, present, results, operands[0][i], one.participant, i) : nullptr;
+      Literal& value = one.operands.emplace_back(to ? Literal::borrow(operands[0][i].shape(), to)
+                                                    : Literal::uninitialized(operands[0][i].shape()));
       const auto bytes = static_cast<uint64_t>(value.byte_size());
       if (!fits && bytes)
         receives_of_data.push_back({process, 0,
                                     data_tag(own, one.participant, rank, sequence, static_cast<uint32_t>(i)),
-                                    value.mutable_bytes(), bytes});
+                                    to ? to : value.mutable_bytes(), bytes});
     }
   }
   Processes& processes = *across_.processes;
@@ -213,6 +254,25 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   receives.insert(receives.end(), receives_of_data.begin(), receives_of_data.end());
   const auto check = [&](uint32_t i) { return i < checked ? check_header(i) : ok_status(); };
   if (!sends.empty() || !receives.empty()) COLLET_TRY(processes.exchange(sends, receives, check, what));
+
+  if (gathers) {
+    std::map<uint32_t, const std::vector<Literal>*> from;
+    for (size_t k = 0; k < present.size(); ++k) from[present[k]] = &operands[k];
+    for (const Incoming& one : incoming) from[one.participant] = &one.operands;
+    for (size_t k = 0; k < present.size(); ++k) {
+      const std::vector<uint32_t>& group = partners->groups[present[k]];
+      for (size_t i = 0; i < results[k].size(); ++i)
+        for (size_t member = 0; member < group.size(); ++member) {
+          const auto source = from.find(group[member]);
+          if (source == from.end())
+            return failed_precondition(what + ": participant " + std::to_string(group[member]) +
+                                       " takes another way through control flow");
+          unpack((*source->second)[i], instr.as<hlo::CollectiveDimAttrs>().dimension, group.size(), member,
+                 const_cast<uint8_t*>(results[k][i].bytes()));
+        }
+    }
+    return results;
+  }
 
   // All operands that are here, in the order of their participants.
   std::vector<std::pair<uint32_t, std::vector<Literal>>> all;
@@ -257,13 +317,10 @@ Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& mod
     storage.emplace_back(new char[std::max<uint64_t>(bytes, 1)]);
     return storage.back().get();
   };
-  // The memory of a result: the caller's, or that of a new array.
   const auto place = [&](size_t k, size_t i) -> void* {
-    const hlo::Shape shape = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
-    void* const target = targets.empty() ? nullptr : targets[k][i];
-    Literal& result = results[k][i];
-    result = target ? Literal::borrow(shape, target) : Literal::uninitialized(shape);
-    return target ? target : result.mutable_bytes();
+    auto [result, memory] = place_of(instr, i, targets, k);
+    results[k][i] = std::move(result);
+    return memory;
   };
   std::vector<bool> done(present.size());
   for (size_t k = 0; k < present.size(); ++k) {

@@ -177,6 +177,24 @@ std::string large_scatter(const std::string& groups, const char* dimension, cons
       "  ROOT y = s32[8] add(all, x)");
 }
 
+// A program that gathers arrays along a dimension, and gives sums over all of it.
+std::string large_gather(const std::string& groups, const char* dimension, const std::string& whole) {
+  return program(
+      "zero = s32[] constant(0)\n  i = s32[6000,5] iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n"
+      "  one = s32[] reshape(first)\n  b = s32[6000,5] broadcast(one), dimensions={}\n  v = s32[6000,5] add(b, i)\n"
+      "  r = s32[" +
+      whole + "] all-gather(v), replica_groups=" + groups + ", dimensions={" + dimension +
+      "}\n"
+      "  w = s32[" +
+      whole + "] iota(), iota_dimension=0\n  h = s32[" + whole +
+      "] iota(), iota_dimension=1\n"
+      "  wh = s32[" +
+      whole + "] add(w, h)\n  p = s32[" + whole +
+      "] multiply(r, wh)\n"
+      "  t = s32[] reduce(p, zero), dimensions={0,1}, to_apply=sum\n  all = s32[8] broadcast(t), dimensions={}\n"
+      "  ROOT y = s32[8] add(all, x)");
+}
+
 // A program that all-reduces an array of many elements, which depend on those of x, and gives sums over all of its results.
 std::string large_sum(const std::string& groups, const char* elements = "30007") {
   const std::string n = std::string("s32[") + elements + "]";
@@ -240,6 +258,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LargeReduceScatterWithinAProcess", large_scatter("{{1,0},{2,3}}", "0", "6,60,40")},
         Case{"AllGather", program("g = s32[32] all-gather(x), replica_groups={}, dimensions={0}\n"
                                   "  ROOT y = s32[32] add(g, g)")},
+        Case{"LargeAllGather", large_gather("{}", "0", "24000,5")},
+        Case{"LargeAllGatherOfAnInnerDimension", large_gather("{}", "1", "6000,20")},
+        Case{"LargeAllGatherInAnotherOrder", large_gather("{{3,0,2,1}}", "0", "24000,5")},
+        Case{"LargeAllGatherOfGroupsAcross", large_gather("{{3,0},{1,2}}", "1", "6000,10")},
+        Case{"LargeAllGatherWithinAProcess", large_gather("{{1,0},{2,3}}", "0", "12000,5")},
         Case{"ReduceScatter",
              program("ROOT y = s32[2] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=sum")},
         Case{"AllToAll", program("ROOT y = s32[8] all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={0}")},
