@@ -7,9 +7,11 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -82,9 +84,35 @@ bool is_interface(const std::string& name) {
   return found;
 }
 
+// While it lives, writing to a connection that the other process has closed is an error and no signal, which would end this
+// process. Threads that are started meanwhile keep that: Gloo's does.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    sigpending(&waiting);
+    was_waiting_ = sigismember(&waiting, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoPipeSignal() {
+    const timespec now{};
+    if (!was_waiting_) sigtimedwait(&pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_waiting_ = false;
+};
+
 // Runs `body`, and turns its exceptions into errors.
 template <typename Body>
 collet_status guarded(collet_error* error, const Body& body) {
+  const NoPipeSignal no_pipe_signal;
   try {
     return body();
   } catch (const StoreError& e) {
