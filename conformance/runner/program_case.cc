@@ -267,17 +267,6 @@ class OpByOp {
   std::vector<std::string> wrong_;
 };
 
-// Returns the module with the values of some instructions of the entry as its results.
-std::string with_results(const Module& module, const std::vector<InstrId>& ids) {
-  const std::unique_ptr<Module> tapped = module.clone();
-  std::vector<Shape> shapes;
-  for (const InstrId id : ids) shapes.push_back((*tapped)[id].shape);
-  const InstrId root = tapped->append(tapped->entry(), Op::TUPLE, Shape::tuple(shapes), ids);
-  tapped->entry_computation().root = root;
-  tapped->header() = {};
-  return hlo::print_module(*tapped);
-}
-
 struct FirstGrowth {
   std::string text;  // empty: no value's error is too large
   size_t compared = 0;
@@ -302,8 +291,8 @@ Expected<FirstGrowth> first_growth(const Module& module, const Session& session,
   int64_t bytes = 0;
   const auto run_batch = [&]() -> Status {
     if (batch.empty()) return ok_status();
-    COLLET_ASSIGN(const Program program,
-                  session.compile(with_results(module, batch), {.file = "values", .ignore_costs = true}));
+    COLLET_ASSIGN(const Program program, session.compile(hlo::print_module(*hlo::with_results(module, batch)),
+                                                         {.file = "values", .ignore_costs = true}));
     COLLET_ASSIGN(const Literals got, program.run(inputs));
     for (size_t i = 0; i < batch.size() && i < got.size() && out.text.empty(); ++i) {
       const Instruction& instr = module[batch[i]];

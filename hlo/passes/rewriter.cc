@@ -255,4 +255,21 @@ Expected<bool> repeat_until_stable(Module& module, PassContext& context, int mos
   return changed;
 }
 
+std::unique_ptr<Module> with_results(const Module& module, std::span<const InstrId> values) {
+  std::unique_ptr<Module> out = module.clone();
+  // Instructions of the copy have other ids, in the same order.
+  std::unordered_map<uint32_t, InstrId> copies;
+  const std::vector<InstrId>& order = module.entry_computation().order;
+  for (size_t i = 0; i < order.size(); ++i) copies[index_of(order[i])] = out->entry_computation().order[i];
+  std::vector<InstrId> results;
+  std::vector<Shape> shapes;
+  for (const InstrId id : values) {
+    results.push_back(copies.at(index_of(id)));
+    shapes.push_back(module[id].shape);
+  }
+  out->entry_computation().root = out->append(out->entry(), Op::TUPLE, Shape::tuple(shapes), results);
+  out->header() = {};
+  return out;
+}
+
 }  // namespace collet::hlo

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -108,6 +110,10 @@ size_t position_of_starts(const Module& module, const Instruction& instr);
 /// are equal; then element 0 of the literal is their value.
 const Literal* constant_value(const Module& module, InstrId id);
 const Literal* splat_value(const Module& module, InstrId id);
+
+/// Returns a copy of the module whose results are the values of these instructions of the entry, without the header's facts
+/// about the old results.
+std::unique_ptr<Module> with_results(const Module& module, std::span<const InstrId> values);
 
 /// Returns the numbers of the computation's instructions that others need, with its root.
 std::unordered_set<uint32_t> used_in(const Module& module, CompId computation);
