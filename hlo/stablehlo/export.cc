@@ -254,6 +254,9 @@ Expected<mlir::Op*> Exporter::build_function(CompId computation, std::string_vie
   const InstrId root = module_[computation].root;
   COLLET_TRY(add_returns(scope, module_[root].shape, scope.nodes.at(root), op, function_type));
   if (entry) add_entry_attributes(op);
+  if (entry && entry_values_)
+    for (const auto& [id, node] : scope.nodes)
+      if (node.value) entry_values_->emplace(id, node.value);
   return op;
 }
 
@@ -337,7 +340,8 @@ void Exporter::add_module_attributes() {
   if (header.replica_count != 1) set_int(op, "mhlo.num_replicas", header.replica_count, Type::S32);
 }
 
-Status Exporter::run() {
+Status Exporter::run(ExportedValues* values) {
+  entry_values_ = values;
   if (module_.entry() == CompId::None) return invalid_argument("the module has no entry computation");
   program_.module = program_.make_op("builtin.module");
   mlir::Region* region = program_.make_region();
@@ -351,9 +355,9 @@ Status Exporter::run() {
   return {};
 }
 
-Expected<std::unique_ptr<mlir::Program>> export_program(const Module& module) {
+Expected<std::unique_ptr<mlir::Program>> export_program(const Module& module, ExportedValues* values) {
   auto program = std::make_unique<mlir::Program>();
-  COLLET_TRY(Exporter(module, *program).run());
+  COLLET_TRY(Exporter(module, *program).run(values));
   return program;
 }
 

@@ -36,7 +36,8 @@ class Exporter {
  public:
   Exporter(const Module& module, mlir::Program& program) : module_(module), program_(program) {}
 
-  Status run();
+  /// Exports the module. Stores the entry's values in `values` unless it is null.
+  Status run(std::unordered_map<InstrId, mlir::Value*>* values = nullptr);
 
   const Module& module() const { return module_; }
   mlir::Program& program() { return program_; }
@@ -139,6 +140,7 @@ class Exporter {
   std::unordered_map<std::string, int> numbers_;  // last number appended to make a name unique
   mlir::Op* last_ = nullptr;                      ///< the op that gets the attributes of the current instruction
   int depth_ = 0;
+  std::unordered_map<InstrId, mlir::Value*>* entry_values_ = nullptr;
 };
 
 /// Error text for a value that contains an unfinished transfer or asynchronous op: StableHLO cannot pass it between

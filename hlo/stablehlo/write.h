@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
@@ -22,9 +23,13 @@ Expected<std::string> write_stablehlo_text(const Module& module);
 Expected<std::string> write_stablehlo_artifact(const Module& module,
                                                std::string_view version = kDefaultArtifactVersion);
 
+/// The values of the exported program that stand for instructions of the entry which are one value.
+using ExportedValues = std::unordered_map<InstrId, mlir::Value*>;
+
 /// Converts a module to the program that both functions above write. Layouts, schedules and metadata are dropped;
-/// fusions are replaced by the ops inside of them, asynchronous pairs by their synchronous op.
-Expected<std::unique_ptr<mlir::Program>> export_program(const Module& module);
+/// fusions are replaced by the ops inside of them, asynchronous pairs by their synchronous op. Stores the entry's values in
+/// `values` unless it is null.
+Expected<std::unique_ptr<mlir::Program>> export_program(const Module& module, ExportedValues* values = nullptr);
 
 namespace mlir {
 
