@@ -10,6 +10,7 @@ namespace collet::hlo {
 namespace {
 
 constexpr int64_t kMostCalls = 1 << 20;
+constexpr int64_t kSmall = 1024;  // bytes of a constant that costs nothing
 
 /// The evaluation context for folding: runs combiners and comparators, has no device, queues or random numbers, and
 /// stops after a limited amount of work.
@@ -110,8 +111,13 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
     bytes += module[o].shape.byte_size();
   }
   const int64_t out = instr.shape.byte_size();
+  // Weights that are stored as small integers stay so: devices have products that dequantize them.
+  if (instr.op == Op::CONVERT && out > kSmall) {
+    const Type from = module[instr.operand(0)].shape.type();
+    if (is_integer(from) && type_info(from).bits <= 8 && is_float(instr.shape.type())) return false;
+  }
   if (out > context.largest_folded_bytes || work(module, instr) > context.largest_folded_work) return false;
-  return out <= 1024 || out <= 4 * bytes;  // a constant that is much larger than its operands is no gain
+  return out <= kSmall || out <= 4 * bytes;  // a constant that is much larger than its operands is no gain
 }
 
 }  // namespace
