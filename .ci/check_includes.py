@@ -21,7 +21,7 @@ OPS = IR + ["hlo/ops"]
 WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval", "hlo/formats"]
 PASSES = OPS + WAYS + ["hlo/passes"]
 EVERY = PASSES + ["hlo/patterns", "hlo/estimate"]
-HLO = EVERY + ["hlo/testing"]
+HLO = EVERY + ["hlo/quantize", "hlo/testing"]
 # The folders of code generation; each stage may include those before it.
 GEN = "sdk/codegen/"
 CODEGEN = {
@@ -60,6 +60,7 @@ ARROWS = {
     "hlo/passes": OPS + WAYS,
     "hlo/patterns": PASSES,
     "hlo/estimate": PASSES,
+    "hlo/quantize": PASSES,
     "hlo/testing": EVERY,
     "reference_backends": [],
     "reference_backends/interpreter": PASSES,
