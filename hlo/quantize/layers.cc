@@ -128,8 +128,8 @@ LayerGraph::Role LayerGraph::role_of(InstrId id) const {
       const auto cuts = [](Dims edges) {
         return std::any_of(edges.begin(), edges.end(), [](int64_t e) { return e < 0; });
       };
-      const bool known = is_same_number(1) && (std::isfinite(splat_value(m, instr.operand(1))->as_double(0)) ||
-                                               pads_with_infinity(id));
+      const bool known = is_same_number(1) &&
+                         (std::isfinite(splat_value(m, instr.operand(1))->as_double(0)) || pads_with_infinity(id));
       return known && !cuts(padding.low) && !cuts(padding.high) ? Role::Same : Role::Float;
     }
     case Op::MAXIMUM:

@@ -17,6 +17,7 @@
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/support/backend_choice.h"
+#include "sdk/tool/support/compare_float.h"
 #include "sdk/tool/support/elided.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/inputs.h"
@@ -40,7 +41,7 @@ using hlo::Literal;
 using hlo::Shape;
 
 struct Options {
-  std::string file, output, dump_to, compare, json, trace, schedule;
+  std::string file, output, dump_to, compare, compare_float, json, trace, schedule;
   std::vector<std::string> inputs;
   BackendChoice backend;
   ElidedChoice elided;
@@ -63,6 +64,7 @@ struct Outcome {
   std::string explanation;  // readable text, or JSON
   std::string backend;
   conformance::Agreement agreement;
+  std::optional<FloatComparison> with_float;
   uint32_t first_participant = 0;  ///< of this process
   bool only_compiled = false;      ///< true if the target's hardware is not present
 
@@ -181,13 +183,20 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   outcome.only_compiled = (session.traits() & COLLET_TRAIT_VIRTUAL) != 0;
   if (outcome.only_compiled) return outcome;
   begin_task(fmt::format("making the inputs of '{}'", options.file));
-  COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
+  if (!options.compare_float.empty()) {
+    COLLET_ASSIGN(outcome.with_float,
+                  FloatComparison::prepare(text, options.file, options.compare_float, options.inputs, options.elided));
+  }
+  COLLET_ASSIGN(const std::vector<Literal> inputs,
+                outcome.with_float ? outcome.with_float->inputs(program.arguments())
+                                   : make_inputs(options.inputs, options.file, program.arguments()));
   begin_task("running " + where);
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
   if (!options.compare.empty()) {
     begin_task("running it on " + options.compare);
     COLLET_TRY(compare_with(options, text, inputs, outcome));
   }
+  if (outcome.with_float) COLLET_TRY(outcome.with_float->run(session));
   return outcome;
 }
 
@@ -235,6 +244,7 @@ std::string as_json(const Options& options, const Outcome& outcome) {
         .field("agrees", outcome.agreement.wrong.empty());
     json.field("share", outcome.agreement.share).field("detail", outcome.agreement.wrong).end_object();
   }
+  if (outcome.with_float) outcome.with_float->write(json.key("compare_float"));
   if (options.explain) json.key("plan").raw(outcome.explanation);
   json.end_object();
   return out + "\n";
@@ -258,6 +268,7 @@ void print_outcome(const Options& options, const Outcome& outcome) {
   } else {
     show("run in {}\n", human_seconds(outcome.median()));
   }
+  if (outcome.with_float) show("{}", outcome.with_float->text());
   if (options.compare.empty()) return;
   const bool agrees = outcome.agreement.wrong.empty();
   show("{}{}{} {}{}\n", agrees ? style.green : style.red, agrees ? "agrees with" : "differs from", style.reset,
@@ -284,10 +295,14 @@ int run(Options options) {
     options.inputs.pop_back();
   }
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
-  if (!options.backend.target.empty() && !(options.output.empty() && options.compare.empty()))
-    return report(kUsage, "run: with --target nothing runs, so there is nothing for --output or --compare");
+  const bool has_results_use = !(options.output.empty() && options.compare.empty() && options.compare_float.empty());
+  if (!options.backend.target.empty() && has_results_use)
+    return report(kUsage,
+                  "run: with --target nothing runs, so there is nothing for --output, --compare or --compare-float");
   if (const Status status = check_processes(options.processes); !status.ok())
     return report(kUsage, "run: " + status.message());
+  if (!options.compare_float.empty() && (options.processes.starts_others() || options.processes.is_member()))
+    return report(kUsage, "run: --compare-float compares programs of one participant");
   if (options.processes.starts_others()) {
     if (options.file == "-") return report(kUsage, "run: several processes cannot read the program from stdin");
     return start_processes(options.processes);
@@ -332,14 +347,15 @@ int run(Options options) {
   return outcome->agreement.wrong.empty() ? kDone : kFailed;
 }
 
-constexpr char kFooter[] = R"(Exit code 1: --compare found a difference. Files of --inputs and --output are
-row-major and little-endian.
+constexpr char kFooter[] = R"(Exit code 1: --compare found a difference. Raw files are row-major and
+little-endian; names of numpy's files end in .npy and .npz.
 
 Examples:
   collet run model.hlo
   collet run model.hlo --backend ./libacme.so --explain
   collet run model.hlo --inputs x.bin y.bin --output results
   collet run model.hlo --inputs random:7 --repeat 100 --compare interpreter
+  collet run model.int8.mlir --compare-float model.mlir --inputs x.npy
   collet run replicas.hlo --processes 2 --devices 2 --compare interpreter
   collet opt model.hlo --pipeline prepare | collet run -)";
 
@@ -357,8 +373,8 @@ Action add_run(CLI::App& verb) {
       ->type_name("NAME");
   verb.add_option(
           "--inputs", options->inputs,
-          "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each "
-          "parameter")
+          "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, a file for each parameter "
+          "(.npy, else raw), or one .npz")
       ->check(CLI::Validator(check_inputs_word, ""))
       ->type_name("WHAT")
       ->expected(1, -1);
@@ -380,6 +396,9 @@ Action add_run(CLI::App& verb) {
   add_process_options(verb, options->processes);
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
       ->type_name("BACKEND");
+  verb.add_option("--compare-float", options->compare_float,
+                  "Compare FILE, which is quantized, layer by layer with this float program, whose inputs are --inputs")
+      ->type_name("FLOAT");
   verb.add_option("--trace", options->trace,
                   "Write what took how long, compilation, launches and copies, as a trace for Perfetto or "
                   "chrome://tracing; - is stdout")

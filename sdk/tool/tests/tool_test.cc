@@ -132,7 +132,7 @@ TEST(Run, ExplainsFusionsAndPatterns) {
 
 TEST(Command, HelpSaysWhatThereIs) {
   for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "estimate", "accuracy",
-                                 "cache", "new", "completion", "manual"}) {
+                                 "cache", "new", "quantize", "completion", "manual"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -147,7 +147,7 @@ TEST(Command, HelpSaysWhatThereIs) {
 
 TEST(Command, HelpFitsAPlainTerminal) {
   for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "estimate", "accuracy",
-                                 "cache", "new", "completion", "manual"}) {
+                                 "cache", "new", "quantize", "completion", "manual"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }
