@@ -12,8 +12,9 @@
 namespace collet::hlo {
 namespace {
 
-// Weights are moved and scaled when the program is quantized, however large they are.
-constexpr int64_t kLargestWeights = int64_t{1} << 34;
+// Weights are moved and scaled when the program is quantized, also those that are larger than constants which are folded
+// for each compilation.
+constexpr int64_t kLargestWeights = int64_t{1} << 32, kMostWork = int64_t{1} << 30;
 
 bool contains(Dims dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
@@ -212,8 +213,9 @@ Status prepare_for_quantization(Module& module) {
   context.replica_count = module.header().replica_count;
   context.partition_count = module.header().num_partitions;
   if (context.replica_count * context.partition_count > 1)
-    return unimplemented("a program of several participants cannot be quantized");
-  context.largest_folded_bytes = context.largest_folded_work = kLargestWeights;
+    return invalid_argument("a program of several participants cannot be quantized");
+  context.largest_folded_bytes = kLargestWeights;
+  context.largest_folded_work = kMostWork;
   COLLET_TRY(prepare(module, context).status());
   PassContext norms = context;
   norms.claim = [](const Module& m, InstrId id) {

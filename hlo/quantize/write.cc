@@ -125,11 +125,11 @@ class Writer {
         for (mlir::Op* inner : block->ops) use_floats(inner);
   }
 
-  // Names the layer whose value an op gives.
-  void mark(Value* value, InstrId id) {
+  // Names the layer whose value the last op gives.
+  void mark(InstrId id) {
     const auto found = marks_.find(id);
     if (found == marks_.end()) return;
-    auto* op = const_cast<mlir::Op*>(value->op);
+    mlir::Op* op = scope_.block->ops.back();
     const FrontendAttribute attributes[] = {{kLayerAttribute, m_[found->second].name}, {kValueAttribute, m_[id].name}};
     std::erase_if(op->attrs, [](const mlir::NamedAttr& a) { return a.name == "mhlo.frontend_attributes"; });
     out_.set_frontend_attributes(op, attributes);
@@ -158,7 +158,7 @@ class Writer {
     use_floats(op);
     scope_.block->ops.push_back(op);
     if (op->results.size() != 1) return {};
-    if (const auto id = ids_.find(op->results[0]); id != ids_.end()) mark(op->results[0], id->second);
+    if (const auto id = ids_.find(op->results[0]); id != ids_.end()) mark(id->second);
     return {};
   }
 
@@ -198,7 +198,7 @@ class Writer {
     use_floats(op);
     op->operands[w] = convert("stablehlo.uniform_dequantize", weights_constant(layer), type);
     scope_.block->ops.push_back(op);
-    mark(op->results[0], graph_.layers()[layer].product);
+    mark(graph_.layers()[layer].product);
     return {};
   }
 
@@ -259,12 +259,12 @@ class Writer {
     Value* sum = sums_.at(number).first;
     if (form_.placement.stored[index_of(id)]) {
       stored_[id] = convert("stablehlo.uniform_quantize", sum, tensor_of(id));
-      mark(stored_[id], id);
+      mark(id);
       return {};
     }
     Value*& real = floats_[values_.at(id)];
     real = convert("stablehlo.uniform_dequantize", sum, float_of(m_[id].shape.dims()));
-    mark(real, id);
+    mark(id);
     return {};
   }
 
@@ -280,9 +280,9 @@ class Writer {
                                 : this->number(splat_value(m_, o)->as_double(0), m_[o].shape.dims(), uniform));
     }
     Value* result = emit_like(op, operands, tensor_of(id));
-    if (!op->regions.empty()) add_maximum(const_cast<mlir::Op*>(result->op), tensor_of(stored_type(uniform), {}));
+    if (!op->regions.empty()) add_maximum(scope_.block->ops.back(), tensor_of(stored_type(uniform), {}));
     stored_[id] = result;
-    mark(result, id);
+    mark(id);
     return {};
   }
 

@@ -119,7 +119,7 @@ Expected<Prepared> prepare(const Options& options) {
   for (const hlo::InstrId id : out.module->entry_computation().parameters) {
     const hlo::Instruction& instr = (*out.module)[id];
     if (!instr.shape.is_array() || instr.shape.has_dynamic())
-      return unimplemented(
+      return invalid_argument(
           fmt::format("parameter {} is {}; arrays of known size are quantized", instr.name, instr.shape.to_string()));
     parameters.push_back({std::string(instr.name), instr.shape.without_layout()});
   }
