@@ -18,8 +18,12 @@ bool is_product(const Instruction& instr) {
   return instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
 }
 
+/// True for floats that numbers of f32 represent.
+bool is_real(Type type) {
+  return type == Type::F32 || type == Type::BF16 || type == Type::F16;
+}
 bool is_real(const Shape& shape) {
-  return shape.is_array() && shape.type() == Type::F32 && !shape.has_dynamic();
+  return shape.is_array() && is_real(shape.type()) && !shape.has_dynamic();
 }
 
 // True if a computation is the maximum of its two parameters.
@@ -65,8 +69,9 @@ Layer LayerGraph::layer_of(InstrId id) const {
   const Shape &lhs = m[instr.operand(0)].shape, &rhs = m[instr.operand(1)].shape;
   const bool both_constant = m[instr.operand(0)].op == Op::CONSTANT && m[instr.operand(1)].op == Op::CONSTANT;
   out.weights_only = out.form.weights >= 0;
-  if (instr.shape.type() != Type::F32 || lhs.type() != Type::F32 || rhs.type() != Type::F32) {
-    out.why_float = "it is a product of " + std::string(type_info(lhs.type()).text) + ", not of f32";
+  if (!is_real(instr.shape.type()) || !is_real(lhs.type()) || !is_real(rhs.type())) {
+    const Type other = is_real(lhs.type()) ? is_real(rhs.type()) ? instr.shape.type() : rhs.type() : lhs.type();
+    out.why_float = "it is a product of " + std::string(type_info(other).text) + ", not of f32, bf16 or f16";
     out.weights_only = false;
   } else if (instr.shape.has_dynamic() || lhs.has_dynamic() || rhs.has_dynamic() || instr.shape.element_count() == 0) {
     out.why_float = "its shape is dynamic, or has no elements";
@@ -99,7 +104,7 @@ Layer LayerGraph::layer_of(InstrId id) const {
 
 bool LayerGraph::pads_with_infinity(InstrId id) const {
   const Module& m = *module_;
-  if (m[id].op != Op::PAD || m[id].shape.type() != Type::F32 || id == m.entry_computation().root) return false;
+  if (m[id].op != Op::PAD || !is_real(m[id].shape) || id == m.entry_computation().root) return false;
   const Literal* edge = splat_value(m, m[id].operand(1));
   const auto users = users_.users(id);
   return edge && edge->as_double(0) == -std::numeric_limits<double>::infinity() &&
@@ -120,6 +125,7 @@ LayerGraph::Role LayerGraph::role_of(InstrId id) const {
     case Op::REVERSE:
     case Op::SLICE:
     case Op::BROADCAST:
+    case Op::CONVERT:
       return is_real_operand(0) ? Role::Same : Role::Float;
     case Op::CONCATENATE:
       return Role::Same;

@@ -46,7 +46,7 @@ class LayerGraph {
 
   const Module& module() const { return *module_; }
   const std::vector<Layer>& layers() const { return layers_; }
-  /// Products of floats that stand in loops, branches or other computations, which stay float: by name.
+  /// Products that stand in loops, branches or other computations, which stay float: by name.
   const std::vector<std::string>& inner_products() const { return inner_; }
   /// Returns the placement if the layers with true in `chosen` are computed on integers.
   Placement place(const std::vector<bool>& chosen) const;

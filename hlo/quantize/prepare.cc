@@ -134,7 +134,10 @@ Expected<bool> fold_channels(Module& module) {
   std::map<InstrId, std::pair<InstrId, Affine>> chains;  // by their ends
   for (InstrId id : module.entry_computation().order) {
     const Instruction& instr = module[id];
-    if ((instr.op != Op::DOT && instr.op != Op::CONVOLUTION) || instr.shape.type() != Type::F32) continue;
+    if (instr.op != Op::DOT && instr.op != Op::CONVOLUTION) continue;
+    const auto is_f32 = [&](const Shape& shape) { return shape.type() == Type::F32; };
+    if (!is_f32(instr.shape) || !is_f32(module[instr.operand(0)].shape) || !is_f32(module[instr.operand(1)].shape))
+      continue;
     const ProductForm form = product_form(module, instr);
     if (form.weights < 0 || form.axis < 0 || form.channel < 0) continue;
     Affine chain = chain_behind(module, users, id, form.channel);

@@ -324,7 +324,7 @@ class Quantizer {
       for (size_t low = count; low < enough;) {
         const size_t middle = low + (enough - low) / 2;
         COLLET_ASSIGN(const ValueError error, error_with(without(middle)));
-        tell("looking for layers that stay float", ++tried, 0);
+        tell("looking for layers that stay float", ++tried, order.size());
         if (error.relative <= *options_.max_error)
           enough = middle;
         else

@@ -425,6 +425,39 @@ func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   EXPECT_EQ(made.report.layers[0].output->uniform.zero_point, -128);
 }
 
+// Integers stand for numbers of f32 also where the program has bf16 between its layers; conversions between floats vanish.
+TEST(Quantize, LayersOfNarrowFloats_BecomeIntegers) {
+  const std::string text = R"(
+func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xbf16> {
+  %w = stablehlo.constant dense<[[0.5, -1.0], [1.0, 0.25], [-0.75, 2.0]]> : tensor<3x2xbf16>
+  %v = stablehlo.constant dense<[[1.0, -0.5], [0.25, 1.5]]> : tensor<2x2xbf16>
+  %b = stablehlo.constant dense<[0.5, -0.25]> : tensor<2xbf16>
+  %z = stablehlo.constant dense<0.0> : tensor<4x2xf32>
+  %h = stablehlo.convert %x : (tensor<4x3xf32>) -> tensor<4x3xbf16>
+  %0 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<4x3xbf16>, tensor<3x2xbf16>) -> tensor<4x2xbf16>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<2xbf16>) -> tensor<4x2xbf16>
+  %2 = stablehlo.add %0, %1 : tensor<4x2xbf16>
+  %3 = stablehlo.convert %2 : (tensor<4x2xbf16>) -> tensor<4x2xf32>
+  %4 = stablehlo.maximum %3, %z : tensor<4x2xf32>
+  %5 = stablehlo.convert %4 : (tensor<4x2xf32>) -> tensor<4x2xbf16>
+  %6 = stablehlo.dot_general %5, %v, contracting_dims = [1] x [0] : (tensor<4x2xbf16>, tensor<2x2xbf16>) -> tensor<4x2xbf16>
+  return %6 : tensor<4x2xbf16>
+})";
+  const Literal x = drawn({4, 3});
+  const Made made = quantized(*prepared(text), {{x}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 2) << made.text;
+  EXPECT_EQ(count(*import(made.text), Op::MAXIMUM, Type::S8), 1) << made.text;
+  EXPECT_GT(made.report.error->decibels(), 30);
+  const Made weights = quantized(*prepared(text), {{x}}, with_scheme("w8"));
+  ASSERT_EQ(weights.error, "");
+  EXPECT_GT(weights.report.error->decibels(), 30);
+  const auto program = program_of(made.text);
+  const auto compared = compare_layers(*program, *import(text), {x}, evaluate_module);
+  ASSERT_TRUE(compared.ok()) << compared.status().to_string();
+  EXPECT_EQ(compared->layers.size(), 2u);
+}
+
 // As torch writes a pooling with padding.
 TEST(Quantize, PadWithInfinityBeforeAPooling_StaysInIntegers) {
   const std::string text = R"(
@@ -541,13 +574,13 @@ TEST(Quantize, SaysWhatCannotBeDone) {
   };
   EXPECT_EQ(error("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }", {drawn({2})}),
             "nothing to quantize: the program has no dot and no convolution");
-  const std::string half = R"(
-func.func @main(%x: tensor<2x2xbf16>) -> tensor<2x2xbf16> {
-  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<2x2xbf16>, tensor<2x2xbf16>) -> tensor<2x2xbf16>
-  return %0 : tensor<2x2xbf16>
+  const std::string wide = R"(
+func.func @main(%x: tensor<2x2xf64>) -> tensor<2x2xf64> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  return %0 : tensor<2x2xf64>
 })";
-  EXPECT_EQ(error(half, {Literal::zeros(Shape::array(Type::BF16, {2, 2}))}),
-            "nothing to quantize: no product can be quantized; dot: it is a product of bf16, not of f32");
+  EXPECT_EQ(error(wide, {Literal::zeros(Shape::array(Type::F64, {2, 2}))}),
+            "nothing to quantize: no product can be quantized; dot: it is a product of f64, not of f32, bf16 or f16");
   std::string weights = kLayer;
   weights.replace(weights.find("2.54"), 4, "0x7FC00000");
   EXPECT_EQ(error(weights, {drawn({2, 2})}), "weights of dot: element 0 is NaN or infinite");

@@ -104,18 +104,24 @@ class Writer {
     return out_.emit(scope_, name, {&value, 1}, {type})->results[0];
   }
 
-  // The two forms of a value.
+  // The two forms of a value. Integers stand for numbers of f32; values of fewer bits are converted.
+
+  Value* dequantize(Value* stored, Type type) {
+    Value* real = convert("stablehlo.uniform_dequantize", stored, float_of(stored->type->dims));
+    return out_.emit_convert(scope_, real, type);
+  }
 
   Value* float_form(Value* value) {
     if (const auto found = floats_.find(value); found != floats_.end()) return found->second;
     const auto id = ids_.find(value);
     const auto stored = id == ids_.end() ? stored_.end() : stored_.find(id->second);
     if (stored == stored_.end()) return value;
-    return floats_[value] = convert("stablehlo.uniform_dequantize", stored->second, float_of(value->type->dims));
+    return floats_[value] = dequantize(stored->second, mlir::element_type(value->type->element));
   }
   Value* stored_form(InstrId id) {
     if (const auto found = stored_.find(id); found != stored_.end()) return found->second;
-    return stored_[id] = convert("stablehlo.uniform_quantize", float_form(values_.at(id)), tensor_of(id));
+    Value* real = out_.emit_convert(scope_, float_form(values_.at(id)), Type::F32);
+    return stored_[id] = convert("stablehlo.uniform_quantize", real, tensor_of(id));
   }
 
   void use_floats(mlir::Op* op) {
@@ -194,9 +200,9 @@ class Writer {
   Status weights_product(mlir::Op* op, size_t layer) {
     COLLET_TRY(check(op, graph_.layers()[layer].product));
     const auto w = static_cast<size_t>(graph_.layers()[layer].form.weights);
-    const TypeRef type = float_of(op->operands[w]->type->dims);
+    const Type type = mlir::element_type(op->operands[w]->type->element);
     use_floats(op);
-    op->operands[w] = convert("stablehlo.uniform_dequantize", weights_constant(layer), type);
+    op->operands[w] = dequantize(weights_constant(layer), type);
     scope_.block->ops.push_back(op);
     mark(graph_.layers()[layer].product);
     return {};
@@ -262,8 +268,7 @@ class Writer {
       mark(id);
       return {};
     }
-    Value*& real = floats_[values_.at(id)];
-    real = convert("stablehlo.uniform_dequantize", sum, float_of(m_[id].shape.dims()));
+    floats_[values_.at(id)] = dequantize(sum, m_[id].shape.type());
     mark(id);
     return {};
   }
@@ -271,6 +276,10 @@ class Writer {
   Status integer_op(mlir::Op* op, InstrId id) {
     COLLET_TRY(check(op, id));
     const Instruction& instr = m_[id];
+    if (instr.op == Op::CONVERT) {  // of floats to other floats
+      stored_[id] = stored_form(instr.operand(0));
+      return {};
+    }
     const std::vector<InstrId> data = graph_.data_operands(id);
     const Uniform& uniform = uniform_of(id);
     std::vector<Value*> operands;

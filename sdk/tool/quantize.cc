@@ -347,10 +347,11 @@ int quantize(Options options) {
 
 constexpr char kFooter[] = R"(Post-training quantization: runs the float program on the data, chooses ranges,
 and writes StableHLO with quantized types. Layers are dots and convolutions of
-f32 with the bias behind them. DATA is .npz or .npy files, folders of these or
-of folders with a file for each parameter, or random:SEED for a trial; an array
-of several times a parameter's shape is as many batches. Names of --keep-float
-are those of instructions, of ops, or the frontend's, with * and ?.
+f32, bf16 or f16 with the bias behind them. DATA is .npz or .npy files, folders
+of these or of folders with a file for each parameter, or random:SEED for a
+trial; an array of several times a parameter's shape is as many batches. Names
+of --keep-float are those of instructions, of ops, or the frontend's, with * and
+?.
 
 Examples:
   collet quantize model.mlir --calibrate images.npy -o model.int8.mlir
