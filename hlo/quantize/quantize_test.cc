@@ -286,6 +286,7 @@ TEST(Quantize, LayerByHand) {
   const Made made = quantized(*prepared(kLayer), {{x}});
   ASSERT_EQ(made.error, "");
   EXPECT_NE(made.text.find("dense<[[127, -40], [-50, 127]]>"), std::string::npos) << made.text;
+  EXPECT_NE(made.text.find("!quant.uniform<i8<-127:127>:f32:1, {"), std::string::npos) << made.text;
   EXPECT_NE(made.text.find("dense<[500, -3000]> : tensor<2xi32>"), std::string::npos) << made.text;
   ASSERT_EQ(made.report.layers.size(), 1u);
   const LayerReport& layer = made.report.layers[0];
@@ -350,6 +351,21 @@ func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<2x4x5xf32>) -> tensor<2x3x5xf3
   for (const ValueReport& input : made.report.layers[0].inputs) EXPECT_EQ(input.uniform.zero_point, 0);
   EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1);
   EXPECT_GT(made.report.error->decibels(), 35);
+}
+
+// Without a batch the left operand may have a zero point, but never the right one.
+TEST(Quantize, RightOperand_HasNoZeroPoint) {
+  const std::string text = R"(
+func.func @main(%x: tensor<3x4xf32>, %y: tensor<4x5xf32>) -> tensor<3x5xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+})";
+  const Made made = quantized(*prepared(text), {{array({3, 4}, {0, 1, 2, 3}), array({4, 5}, {0, 0.5, 1})}});
+  ASSERT_EQ(made.error, "");
+  ASSERT_EQ(made.report.layers[0].inputs.size(), 2u);
+  EXPECT_EQ(made.report.layers[0].inputs[0].uniform.zero_point, -128);
+  EXPECT_EQ(made.report.layers[0].inputs[1].uniform.zero_point, 0);
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1);
 }
 
 // Movement, pooling, clamps, concatenations and sums between two layers are computed on integers, with results that are
@@ -480,7 +496,7 @@ func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   EXPECT_GT(made.report.error->decibels(), 35);
 }
 
-// (x w) * s - m, then a quotient: one product of scaled weights and one sum, with the values that it had.
+// (x w) * s - m, then a quotient and a factor: one product of scaled weights and one sum, with the values that it had.
 TEST(Quantize, FactorsOfChannels_BecomePartOfTheWeights) {
   const std::string text = R"(
 func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {
@@ -498,7 +514,8 @@ func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {
   %1 = stablehlo.multiply %0, %sb : tensor<4x2xf32>
   %2 = stablehlo.subtract %1, %mb : tensor<4x2xf32>
   %3 = stablehlo.divide %2, %db : tensor<4x2xf32>
-  return %3 : tensor<4x2xf32>
+  %4 = stablehlo.multiply %3, %sb : tensor<4x2xf32>
+  return %4 : tensor<4x2xf32>
 })";
   const Literal x = drawn({4, 3});
   const auto module = prepared(text);
