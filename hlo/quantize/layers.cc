@@ -88,7 +88,6 @@ Layer LayerGraph::layer_of(InstrId id) const {
     const auto free = static_cast<size_t>(rhs.rank()) - attrs.rhs_batch.size() - attrs.rhs_contracting.size();
     out.symmetric = free != 1 || !attrs.rhs_batch.empty();
   }
-  out.symmetric |= out.form.weights == 0;
   if (!out.why_float.empty() || out.form.channel < 0) return out;
   const auto users = users_.users(id);
   if (users.size() != 1 || id == m.entry_computation().root || m[users[0]].op != Op::ADD) return out;

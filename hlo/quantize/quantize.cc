@@ -199,11 +199,6 @@ class Quantizer {
         group.high = std::max(group.high, own.high);
         group.clipped = std::max(group.clipped, own.clipped);
       }
-      if (placement.integer[at] && m_[id].op == Op::PAD && !graph_.pads_with_infinity(id)) {
-        const double edge = splat_value(m_, m_[id].operand(1))->as_double(0);
-        group.low = std::min(group.low, edge);
-        group.high = std::max(group.high, edge);
-      }
     }
     return out;
   }

@@ -368,6 +368,52 @@ func.func @main(%x: tensor<3x4xf32>, %y: tensor<4x5xf32>) -> tensor<3x5xf32> {
   EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1);
 }
 
+TEST(Quantize, WeightsOnTheLeft_HaveOneScale) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %w = stablehlo.constant dense<[[0.5, -1.27], [1.0, 0.25]]> : tensor<2x2xf32>
+  %b = stablehlo.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %0 = stablehlo.dot_general %w, %x, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+})";
+  const Made made = quantized(*prepared(text), {{array({2, 3}, {0, 1, 2, 0.5})}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(made.report.layers[0].weight_bits, 8);
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1) << made.text;
+  EXPECT_GT(made.report.error->decibels(), 35);
+}
+
+TEST(Quantize, ValueOfAPad_IsInTheRange) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x2xf32>) -> tensor<3x2xf32> {
+  %w = stablehlo.constant dense<[[1.0, -1.0], [-2.0, 0.5]]> : tensor<2x2xf32>
+  %edge = stablehlo.constant dense<10.0> : tensor<f32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.pad %0, %edge, low = [1, 0], high = [0, 0], interior = [0, 0] : (tensor<2x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  %2 = stablehlo.slice %1 [0:2, 0:2] : (tensor<3x2xf32>) -> tensor<2x2xf32>
+  %3 = stablehlo.concatenate %2, %0, dim = 0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %4 = stablehlo.slice %3 [0:3, 0:2] : (tensor<4x2xf32>) -> tensor<3x2xf32>
+  %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0] : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %5 : tensor<3x2xf32>
+})";
+  const Made made = quantized(*prepared(text), {{array({2, 2}, {1, 1, 0.5, 0.25})}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(made.report.layers[0].output->high, 10);
+  EXPECT_GT(made.report.error->decibels(), 35);
+}
+
+TEST(Quantize, SumThatMayLeaveS32_StaysFloat) {
+  const std::string text = R"(
+func.func @main(%x: tensor<1x70000xf32>, %y: tensor<70000x1xf32>) -> tensor<1x1xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<1x70000xf32>, tensor<70000x1xf32>) -> tensor<1x1xf32>
+  return %0 : tensor<1x1xf32>
+})";
+  EXPECT_EQ(quantized(*prepared(text), {{drawn({1, 70000}), drawn({70000, 1})}}).error,
+            "nothing to quantize: no product can be quantized; dot: a sum of 70000 products may leave s32");
+}
+
 // Movement, pooling, clamps, concatenations and sums between two layers are computed on integers, with results that are
 // those of the float program within the steps of 8 bits.
 TEST(Quantize, OpsBetweenLayers_StayInIntegers) {
