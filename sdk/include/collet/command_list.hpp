@@ -173,6 +173,22 @@ inline std::string text_of(const Operand& operand) {
   return out + "]";
 }
 
+/** Returns a string of JSON. */
+inline std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    if (byte >= 0x20) {
+      out += c;
+    } else {
+      const char* const digits = "0123456789abcdef";
+      out += std::string("\\u00") + digits[byte >> 4] + digits[byte & 15];
+    }
+  }
+  return out + "\"";
+}
+
 }  // namespace detail
 
 /** A list of commands in the order in which engines take them. */
@@ -233,6 +249,31 @@ class List {
       out += "\n";
     }
     return out;
+  }
+
+  /** Returns the list as JSON: {"engines": [names], "commands": [{"name", "engine", "reads", "writes", "values", "after"}]}. An
+   * operand is {"array", "offset", "bytes", "rows", "pitch"}; "array" is null for the scratchpad. */
+  std::string json() const {
+    const auto list = [](const auto& items, const auto& text) {
+      std::string all;
+      for (const auto& item : items) all += (all.empty() ? "" : ", ") + text(item);
+      return "[" + all + "]";
+    };
+    const auto number = [](auto value) { return std::to_string(value); };
+    const auto operand = [](const Operand& one) {
+      return "{\"array\": " + (one.base == scratchpad ? "null" : std::to_string(one.base)) +
+             ", \"offset\": " + std::to_string(one.offset) + ", \"bytes\": " + std::to_string(one.bytes) +
+             ", \"rows\": " + std::to_string(one.rows) + ", \"pitch\": " + std::to_string(one.pitch) + "}";
+    };
+    std::string out = "{\"engines\": " + list(engines_, detail::quoted) + ",\n \"commands\": [";
+    for (size_t i = 0; i < commands_.size(); ++i) {
+      const Command& one = commands_[i];
+      out += (i == 0 ? "\n  {\"name\": " : ",\n  {\"name\": ") + detail::quoted(one.name) +
+             ", \"engine\": " + std::to_string(one.engine) + ", \"reads\": " + list(one.reads, operand) +
+             ", \"writes\": " + list(one.writes, operand) + ", \"values\": " + list(one.values, number) +
+             ", \"after\": " + list(one.after, number) + "}";
+    }
+    return out + "]}\n";
   }
 
  private:
@@ -319,6 +360,25 @@ struct Simulated {
   std::vector<Activity> activities; /**< one for each command, in the order of the list */
 };
 
+/** Returns when each command of a list runs on a machine, as `simulate` does, without its work and without a check: each engine
+ * starts its next command as soon as that may start. */
+inline Simulated timing_of(const Machine& machine, const List& list) {
+  Simulated out;
+  std::vector<uint64_t> free(list.engines().size(), 0);
+  out.busy.assign(list.engines().size(), 0);
+  for (uint32_t i = 0; i < list.commands().size(); ++i) {
+    const Command& one = list.commands()[i];
+    Activity activity{i, free[one.engine], 0};
+    for (const uint32_t other : one.after) activity.start = std::max(activity.start, out.activities[other].end);
+    const uint64_t cycles = std::max<uint64_t>(machine.cycles(one), 1);
+    activity.end = free[one.engine] = activity.start + cycles;
+    out.busy[one.engine] += cycles;
+    out.cycles = std::max(out.cycles, activity.end);
+    out.activities.push_back(activity);
+  }
+  return out;
+}
+
 /** Runs a list on a machine: checks it (complaint_of), lets each engine start its next command as soon as that may start, and does
  * the work in the order of the list, which has the same result. `scratch` is the scratchpad; `arrays` has the address of each
  * array, by number. What Machine::run throws is passed on. */
@@ -336,22 +396,11 @@ inline Simulated simulate(Machine& machine, const List& list, std::vector<char>&
     }
   }
   if (!out.complaint.empty()) return out;
+  out = timing_of(machine, list);
   const auto at = [&](const Operand& operand) {
     return (operand.base == scratchpad ? scratch.data() : arrays[operand.base]) + operand.offset;
   };
-  std::vector<uint64_t> free(list.engines().size(), 0);
-  out.busy.assign(list.engines().size(), 0);
-  for (uint32_t i = 0; i < list.commands().size(); ++i) {
-    const Command& one = list.commands()[i];
-    Activity activity{i, free[one.engine], 0};
-    for (const uint32_t other : one.after) activity.start = std::max(activity.start, out.activities[other].end);
-    const uint64_t cycles = std::max<uint64_t>(machine.cycles(one), 1);
-    activity.end = free[one.engine] = activity.start + cycles;
-    out.busy[one.engine] += cycles;
-    out.cycles = std::max(out.cycles, activity.end);
-    out.activities.push_back(activity);
-    machine.run(one, at);
-  }
+  for (const Command& one : list.commands()) machine.run(one, at);
   return out;
 }
 
