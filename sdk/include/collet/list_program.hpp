@@ -30,6 +30,7 @@
 #include "kernel_later.hpp"
 #include "kernel_loops.hpp"
 #include "kernel_match.hpp"
+#include "kernel_plan.hpp"
 #include "memory_planner.hpp"
 #include "tiling.hpp"
 
@@ -72,10 +73,11 @@ class Units {
 struct ListOptions {
   /** The scratchpad, and the sizes that the units like. `keeps_intermediates` is set in any case. */
   tiling::Limits limits;
-  std::vector<std::string> engines; /**< names, for List */
-  uint32_t load = 0, store = 1;     /**< numbers of the engines that copy to and from the scratchpad; may be one */
-  uint32_t alignment = 64;          /**< of arrays in the workspace and of constants, in bytes */
-  size_t most_ops = 24;             /**< of a group */
+  std::vector<std::string> engines;      /**< names, for List */
+  uint32_t load = 0, store = 1;          /**< numbers of the engines that copy to and from the scratchpad; may be one */
+  uint32_t alignment = 64;               /**< of arrays in the workspace and of constants, in bytes */
+  size_t most_ops = 24;                  /**< of a group */
+  uint32_t opset = kernel::header_opset; /**< that of the backend: newer ops are refused */
 };
 
 namespace detail {
@@ -309,7 +311,7 @@ class Cut {
    * of the call. */
   void add_end(const tiling::Piece& piece, const Spot& sums, const std::set<uint32_t>& unread) {
     const collet_op* call = collet_op_at(p_, group_.op);
-    std::vector<kernel::Array> arrays = kernel::RegionGraph(p_).arrays(call);
+    std::vector<kernel::Array> arrays = kernel::detail::arrays_of(p_, call);
     const auto dims = std::make_shared<std::vector<std::vector<int64_t>>>();
     dims->reserve(arrays.size());
     Step step;
@@ -352,7 +354,15 @@ class ProgramList {
  public:
   /** Writes the list. The program must stay alive as long as the commands of `units` are used. */
   ProgramList(const collet_program* program, const ListOptions& options, Units& units)
-      : p_(program), entry_(collet_region_at(program, 0)), options_(options), units_(units), list_(options.engines) {
+      : p_(program),
+        entry_(collet_region_at(program, 0)),
+        graph_(program),
+        is_result_(program->values.count, false),
+        options_(options),
+        units_(units),
+        list_(options.engines) {
+    for (uint32_t r = 0; r < entry_->results.count; ++r)
+      is_result_[collet_ref_at(p_, entry_->results.first + r)] = true;
     form_groups();
     if (!rejected_.empty()) return;
     place_arrays();
@@ -366,7 +376,10 @@ class ProgramList {
   static std::string refusal(const collet_program* program, uint32_t id, const ListOptions& options,
                              const Units& units) {
     const collet_op* op = collet_op_at(program, id);
-    const std::vector<kernel::Array> arrays = kernel::RegionGraph(program).arrays(op);
+    if (op->flags != 0 || op->reserved != 0 || op->since > options.opset) {
+      return "an op of opset " + std::to_string(op->since) + ", or with a field that is not zero";
+    }
+    const std::vector<kernel::Array> arrays = kernel::detail::arrays_of(program, op);
     const std::string said = units.refusal(kernel::Op(program, op, arrays.data()));
     if (!said.empty() || op->opcode == COLLET_OP_CONSTANT) return said;
     return detail::Cut(tiling::group_of_op(program, id), options, units).complaint();
@@ -473,11 +486,28 @@ class ProgramList {
     return {out.begin(), out.end()};
   }
 
+  /** As tiling::group_of_ops does, but spreads are no outputs. */
   tiling::Group group_of(const std::vector<uint32_t>& ops) const {
     if (ops.size() == 1) return tiling::group_of_op(p_, ops[0]);
-    tiling::Group out = tiling::group_of_ops(p_, ops);
-    const auto spread = [&](uint32_t value) { return spreads_.count(value) != 0; };
-    out.outputs.erase(std::remove_if(out.outputs.begin(), out.outputs.end(), spread), out.outputs.end());
+    tiling::Group out;
+    out.program = p_;
+    out.ops = ops;
+    std::set<uint32_t> made, seen;
+    for (const uint32_t id : ops) {
+      const collet_op* op = collet_op_at(p_, id);
+      for (uint32_t k = 0; k < op->operands.count; ++k) {
+        const uint32_t value = collet_operand(p_, op, k);
+        if (made.count(value) == 0 && seen.insert(value).second) out.inputs.push_back(value);
+      }
+      for (uint32_t k = 0; k < op->results.count; ++k) made.insert(op->results.first + k);
+    }
+    for (const uint32_t value : made) {
+      const std::vector<uint32_t>& users = graph_.users(value);
+      const auto outside = [&](uint32_t id) { return !std::binary_search(ops.begin(), ops.end(), id); };
+      const bool is_read = is_result_[value] || std::any_of(users.begin(), users.end(), outside);
+      if (is_read && spreads_.count(value) == 0) out.outputs.push_back(value);
+    }
+    out.sources = out.inputs;
     return out;
   }
 
@@ -724,6 +754,8 @@ class ProgramList {
 
   const collet_program* p_;
   const collet_region* entry_;
+  kernel::RegionGraph graph_;
+  std::vector<bool> is_result_;
   ListOptions options_;
   Units& units_;
   List list_;
