@@ -80,6 +80,12 @@ class CaseList {
   std::vector<Case> cases_;
 };
 
+/// Marks the cases from number `first` on as those of arrays that a device has to cut: `op/type/tiled.shape/values`. Of those that differ
+/// by their values only, the default set keeps one.
+void mark_tiled(CaseList& list, size_t first);
+/// True for the name of such a case.
+bool is_tiled(std::string_view name);
+
 /// Returns all cases, in the order of families.def.
 std::vector<Case> all_cases(bool full);
 

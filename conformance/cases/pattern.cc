@@ -293,6 +293,14 @@ void add_pattern_cases(CaseList& list) {
       add_quantized_dot(list, type, weights, 5, 8, 2);
     }
   }
+  // Larger than a scratchpad of 16 KiB.
+  const size_t first = list.cases().size();
+  add_softmax(list, Type::F32, {213, 130});
+  add_norms(list, Type::F32, {213, 130});
+  add_gelu(list, Type::F32, {213, 130});
+  const InputSpec whole = fixed({7, -12, 0, 20, -3, 11, 1, -18, 5, 2, -9});
+  add_attention(list, Type::F32, {"none", "unit", 2, 75, 70, 16, 24, 0.25, Attention::None, whole, whole, {}, 32});
+  mark_tiled(list, first);
 }
 
 }  // namespace collet::conformance

@@ -176,14 +176,17 @@ class Writer {
   bool float_product_ = false;
 };
 
-void add_integer_dots(CaseList& list) {
-  struct Sizes {
-    int64_t m, k, n;
-  };
+struct Sizes {
+  int64_t m, k, n;
+};
+
+void add_integer_dots(CaseList& list, const std::vector<Sizes>& sizes, bool tiled) {
+  const size_t first = list.cases().size();
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
-    for (const Sizes& s : {Sizes{4, 16, 5}, Sizes{1, 33, 8}, Sizes{3, 128, 2}}) {
+    for (const Sizes& s : sizes) {
+      if (tiled && type != Type::S8) continue;
       for (const Tail& tail : kTails) {
-        if (s.k != 16 && !list.full() && tail.form != "relu" && tail.form != "bias") continue;
+        if ((s.k != 16 || tiled) && !list.full() && tail.form != "relu" && tail.form != "bias") continue;
         if (tail.rows && s.m == 1) continue;  // a scale of one row becomes a scalar, and its reshape an op of its own
         for (const auto& [name, values] : stored_values(type)) {
           if (type != Type::S8 && name != "ends" && !list.full()) continue;
@@ -199,29 +202,38 @@ void add_integer_dots(CaseList& list) {
       }
     }
   }
+  if (tiled) mark_tiled(list, first);
 }
 
-void add_integer_convolutions(CaseList& list) {
-  struct Form {
-    std::string_view name, window;
-    Dims input, kernel, output;
-    bool pads = false;  ///< the input is padded by its zero point, before the convolution
-  };
-  const Form forms[] = {{"same", "size=3x3 pad=1_1x1_1", {1, 6, 5, 3}, {3, 3, 3, 4}, {1, 6, 5, 4}},
-                        {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
-                        {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
+struct Form {
+  std::string_view name, window;
+  Dims input, kernel, output;
+  bool pads = false;  ///< the input is padded by its zero point, before the convolution: one below, two above
+};
+
+void add_integer_convolutions(CaseList& list, bool tiled) {
+  const size_t first = list.cases().size();
+  std::vector<Form> forms = {{"same", "size=3x3 pad=1_1x1_1", {1, 6, 5, 3}, {3, 3, 3, 4}, {1, 6, 5, 4}},
+                             {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
+                             {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
+  if (tiled) {
+    forms = {{"same_31x29", "size=3x3 pad=1_1x1_1", {1, 31, 29, 20}, {3, 3, 20, 18}, {1, 31, 29, 18}},
+             {"padded_31x29", "size=3x2", {1, 31, 29, 20}, {3, 2, 20, 18}, {1, 31, 31, 18}, true}};
+  }
   for (const Type type : {Type::S8, Type::U8}) {
     for (const Form& form : forms) {
+      if (tiled && type != Type::S8) continue;
       for (const Tail& tail : kTails) {
-        if (tail.rows) continue;
+        if (tail.rows || (tiled && !list.full() && tail.form != "relu" && tail.form != "bias")) continue;
         for (const auto& [name, values] : stored_values(type)) {
-          if ((type != Type::S8 || form.name != "same") && name != "ends" && !list.full()) continue;
+          if ((type != Type::S8 || form.name != "same") && !tiled && name != "ends" && !list.full()) continue;
           Writer w;
           std::string x = w.parameter(Shape::array(type, form.input), values);
           const std::string y = w.parameter(Shape::array(type, form.kernel), values);
           if (form.pads) {
             const std::string zero = w.line(Shape::scalar(type), "constant(5)");
-            x = w.line(Shape::array(type, {1, 6, 6, 2}), fmt::format("pad({}, {}), padding=0_0x1_1x2_1x0_0", x, zero));
+            const Shape padded = Shape::array(type, {1, form.input[1] + 2, form.input[2] + 3, form.input[3]});
+            x = w.line(padded, fmt::format("pad({}, {}), padding=0_0x1_1x2_1x0_0", x, zero));
           }
           const Shape sums = Shape::array(Type::S32, form.output);
           const std::string product = w.line(
@@ -232,6 +244,7 @@ void add_integer_convolutions(CaseList& list) {
       }
     }
   }
+  if (tiled) mark_tiled(list, first);
 }
 
 /// Sums whose halves, thirds and fifths are ties, in both directions, and numbers far beyond the result's range.
@@ -439,8 +452,9 @@ void add_quantized_attention(CaseList& list) {
 }  // namespace
 
 void add_quantized_cases(CaseList& list) {
-  add_integer_dots(list);
-  add_integer_convolutions(list);
+  add_integer_dots(list, {{4, 16, 5}, {1, 33, 8}, {3, 128, 2}}, false);
+  add_integer_dots(list, {{150, 130, 70}, {17, 600, 45}}, true);
+  for (const bool tiled : {false, true}) add_integer_convolutions(list, tiled);
   add_requantize(list);
   add_quantize(list);
   add_scaled_products(list);

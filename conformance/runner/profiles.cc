@@ -85,12 +85,23 @@ bool in_low_precision(std::string_view name, Op op, Type type) {
 
 // Cases of the patterns of quantized models.
 bool in_quantized(std::string_view name, Op, Type) {
-  return is_one_of(name, {"integer_dot/", "integer_convolution/", "quantize/", "requantize/", "quantized_dot/",
+  return !is_tiled(name) &&
+         is_one_of(name, {"integer_dot/", "integer_convolution/", "quantize/", "requantize/", "quantized_dot/",
                           "dequantized_dot/", "scaled_dot/", "scaled_convolution/", "quantized_attention/"});
 }
 
 bool in_control_flow(std::string_view name, Op, Type) {
   return is_one_of(name, {"while/", "conditional/", "call/"});
+}
+
+// Cases of arrays that are larger than scratchpads.
+bool in_tiled(std::string_view name, Op, Type) {
+  return is_tiled(name);
+}
+
+// Those of them that are groups: for devices that have no single ops.
+bool in_tiled_layers(std::string_view name, Op op, Type) {
+  return is_tiled(name) && op == Op::CALL;
 }
 
 // Cases of the patterns that a backend declares itself.
@@ -129,6 +140,7 @@ bool in_quick(std::string_view name, Op op, Type type) {
     return !is_one_of(name, {"contract/fusion/", "contract/repeat/"}) || case_seed(name, 0) % 8 == 0;
   }
   if (name.find("/grid_") != std::string_view::npos) return false;
+  if (is_tiled(name)) return case_seed(name, 0) % 4 == 0;
   const bool sweeps = name.ends_with("/unit") && is_usual(type) && op != Op::INVALID &&
                       hlo::op_info(op).family == hlo::Family::elementwise;
   const bool rare = hlo::type_info(type).bits > 32 || hlo::type_info(type).bits < 8;
@@ -148,6 +160,8 @@ const std::vector<Profile>& profiles() {
       {"low-precision", "the core ops on types of at most 16 bits", in_low_precision},
       {"quantized", "layers of quantized models: products of integers, and what is stored in 8 or 4 bits",
        in_quantized},
+      {"tiled", "arrays that are larger than scratchpads of 16 KiB to 4 MiB, in ops and in groups", in_tiled},
+      {"tiled-layers", "the groups of tiled, for devices that have no single ops", in_tiled_layers},
       {"own-patterns", "the patterns that the backend declares itself", in_own_patterns},
       {"control-flow", "while, conditional and call", in_control_flow},
       {"collectives", "communication among devices", in_collectives},

@@ -236,6 +236,10 @@ TEST(CommandList, Add_WaitsForWhatItNeedsOnly) {
             "1: dma load b reads array0[64 + 64] writes scratchpad[64 + 64]\n"
             "2: matrix add reads scratchpad[0 + 64], scratchpad[64 + 64] writes scratchpad[128 + 64] with 7 after 1\n"
             "3: vector scale reads scratchpad[128 + 64], scratchpad[0 + 64] writes scratchpad[0 + 64] after 2\n");
+  EXPECT_EQ(List({"a"}, {{"x \"1\"\n", 0, {in_array(3, 4, 5, 6, 7)}, {in_scratchpad(8, 9)}, {-1, 2}, {}}}).json(),
+            "{\"engines\": [\"a\"],\n \"commands\": [\n  {\"name\": \"x \\\"1\\\"\\u000a\", \"engine\": 0, \"reads\": "
+            "[{\"array\": 3, \"offset\": 4, \"bytes\": 5, \"rows\": 6, \"pitch\": 7}], \"writes\": [{\"array\": null, "
+            "\"offset\": 8, \"bytes\": 9, \"rows\": 1, \"pitch\": 0}], \"values\": [-1, 2], \"after\": []}]}\n");
   list.add({"bad", 9, {}, {}});
   EXPECT_EQ(complaint_of(list, 1024), "command 4 (bad) is for engine 9, which does not exist");
 }

@@ -11,9 +11,8 @@
  *     collet::commands::ListOptions options;
  *     options.limits.scratchpad_bytes = 1 << 20;
  *     options.engines = {"dma in", "dma out", "matrix", "alu"};
- *     const collet::commands::ProgramList made(program, options, units);  // units derives from collet::commands::Units
- *     if (!made.rejected().empty()) refuse(made.rejected());
- *     run(made.list(), made.resident());
+ *     const collet::commands::ProgramList made(p, options, units);  // units derives from collet::commands::Units
+ *     if (made.rejected().empty()) use(made.list(), made.resident());
  *
  * Header only; nothing is global. An object is used by one thread at a time.
  */

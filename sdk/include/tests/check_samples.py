@@ -22,6 +22,7 @@ PRELUDE = """
 #include <collet/kernel_match.hpp>
 #include <collet/kernel_quantized.hpp>
 #include <collet/kernel_rows.hpp>
+#include <collet/list_program.hpp>
 #include <collet/memory_planner.hpp>
 #include <collet/tiling.hpp>
 using namespace collet::kernel;
@@ -46,6 +47,7 @@ struct Mine : AcmeDevice {
   void* at(const Array&) { return nullptr; }
   void submit(std::function<void()>) {}
 };
+extern collet::commands::Units& units;
 const char* text = "";
 const float* data = nullptr;
 template <class T> void report(const T&) {}

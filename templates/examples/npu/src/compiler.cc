@@ -198,8 +198,10 @@ std::unique_ptr<kernel::WholeProgram> Compiler::compile(const collet_program* pr
   out->resident_bytes = made.resident().size();
   out->traffic_bytes = made.traffic_bytes();
   out->kernels = 1;
-  if (!keep_artifacts) return out;
   const commands::Simulated timing = commands::timing_of(Machine(out->units.works, nullptr, fault_), out->list);
+  out->cycles = timing.cycles;
+  out->estimated_ns = static_cast<double>(timing.cycles) / kCyclesPerNs;
+  if (!keep_artifacts) return out;
   std::string text = out->list.text() + std::to_string(out->list.commands().size()) + " commands of " +
                      std::to_string(made.group_count()) + " groups, " + std::to_string(timing.cycles) +
                      " cycles; busy:";
