@@ -217,8 +217,8 @@ void add_integer_convolutions(CaseList& list, bool tiled) {
                              {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
                              {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
   if (tiled) {
-    forms = {{"same_31x29", "size=3x3 pad=1_1x1_1", {1, 31, 29, 20}, {3, 3, 20, 18}, {1, 31, 29, 18}},
-             {"padded_31x29", "size=3x2", {1, 31, 29, 20}, {3, 2, 20, 18}, {1, 31, 31, 18}, true}};
+    forms = {{"same_45x41", "size=3x3 pad=1_1x1_1", {1, 45, 41, 10}, {3, 3, 10, 5}, {1, 45, 41, 5}},
+             {"padded_45x41", "size=3x2", {1, 45, 41, 10}, {3, 2, 10, 5}, {1, 45, 43, 5}, true}};
   }
   for (const Type type : {Type::S8, Type::U8}) {
     for (const Form& form : forms) {

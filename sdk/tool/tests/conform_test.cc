@@ -264,6 +264,11 @@ TEST(Profiles, QuantizedLayersRunAsOneOp) {
   EXPECT_TRUE(contains(layers.out, " on the device, claimed\n")) << layers.out;
   const Ran more = collet(line + "'scaled_convolution/s8/relu_layer/*'");
   EXPECT_EQ(more.code, 1) << more.out;
+  // The device has no single ops, and is judged by layers of arrays that a scratchpad does not hold.
+  const Ran tiled = collet("conform --no-fallback --claim tiled-layers --backend " + build_dir() +
+                           "/lib/collet/test_backends/libcollet_backend_npu.so --filter 'integer_*/s8/tiled.*'");
+  EXPECT_EQ(tiled.code, 0) << tiled.out;
+  EXPECT_TRUE(contains(tiled.out, "  tiled-layers        8 of      8 on the device, claimed\n")) << tiled.out;
 }
 
 TEST(Profiles, QuickIsAPartOfAll) {
