@@ -12,10 +12,11 @@
  *
  * A compiler that looks for groups in a program of its own matches parts of it:
  *
- *     const Matcher matcher(program, 0);
+ *     const collet::kernel::Matcher matcher(p, 0);
+ *     const Shape product = multiply(input(0), logistic(input(1)));
  *     for (uint32_t i = 0; i < matcher.graph().op_count(); ++i) {
- *       const Matched found = matcher.match_part(gate, matcher.graph().op(i)->results.first);
- *       if (found && !matcher.is_used_elsewhere(found)) take(found.ops(), found.operand(0), found.operand(1));
+ *       const Matched found = matcher.match_part(product, matcher.graph().op(i)->results.first);
+ *       if (found && !matcher.is_used_elsewhere(found)) use(found.ops(), found.operand(0), found.operand(1));
  *     }
  */
 
