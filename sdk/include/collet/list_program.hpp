@@ -82,7 +82,7 @@ struct ListOptions {
 namespace detail {
 
 /** Memory in the scratchpad for an array of the pieces: one place if it never changes, else two that take turns. */
-struct Room {
+struct ArraySpace {
   uint64_t offset = 0, bytes = 0;
   bool changes = false, filled = false;
   uint32_t slot = 0;
@@ -151,8 +151,8 @@ class Cut {
   const tiling::Group& group() const { return group_; }
   const tiling::Tiling& tiles() const { return *tiles_; }
 
-  std::vector<Room> inputs, outputs;
-  Room accumulator;
+  std::vector<ArraySpace> inputs, outputs;
+  ArraySpace accumulator;
   uint64_t temporaries = 0;              /**< where temporaries begin */
   std::vector<std::vector<Step>> bodies; /**< for each shape of piece */
   std::vector<std::string> constants;    /**< data of constants inside of the group */
@@ -179,13 +179,13 @@ class Cut {
       if (bodies[piece.shape].empty()) most = std::max(most, write_body(piece));
       if (!complaint_.empty()) return false;
     }
-    const auto place = [&](Room* room) {
-      room->offset = end;
-      room->filled = false;
-      end = room->end();
+    const auto place = [&](ArraySpace* space) {
+      space->offset = end;
+      space->filled = false;
+      end = space->end();
     };
-    for (Room& room : inputs) place(&room);
-    for (Room& room : outputs) place(&room);
+    for (ArraySpace& space : inputs) place(&space);
+    for (ArraySpace& space : outputs) place(&space);
     place(&accumulator);
     temporaries = end;
     return end + most <= scratchpad_bytes;
@@ -527,7 +527,7 @@ class ProgramList {
       std::vector<uint32_t> mine = joined({}, id);
       auto alone = std::make_unique<detail::Cut>(group_of(mine), options_, units_);
       if (!alone->complaint().empty()) {
-        // There is no room for its spreads: they are stored.
+        // Its spreads do not fit: they are stored.
         for (const uint32_t other : mine) {
           if (other == id) continue;
           spreads_.erase(collet_op_at(p_, other)->results.first);
@@ -685,19 +685,19 @@ class ProgramList {
     std::map<std::pair<const detail::Step*, bool>, Command> commands;
     for (const tiling::Piece& piece : cut->tiles().pieces()) {
       for (const tiling::Place& place : piece.operands) {
-        detail::Room& room = cut->inputs[place.index];
-        if (place.bytes == 0 || (room.filled && room.holds(place))) continue;
-        room.turn();
-        room.set(place);
+        detail::ArraySpace& space = cut->inputs[place.index];
+        if (place.bytes == 0 || (space.filled && space.holds(place))) continue;
+        space.turn();
+        space.set(place);
         const uint32_t value = group.sources[place.index];
         if (const collet_op* constant = constant_of(value)) {
           const Home home = packed(constant, place);
           list_.add({"load " + name_of(value),
                      options_.load,
                      {in_array(home.array, home.offset, place.bytes)},
-                     {in_scratchpad(room.at(), place.bytes)}});
+                     {in_scratchpad(space.at(), place.bytes)}});
         } else {
-          transfer("load " + name_of(value), true, homes_.at(value), place, width_of(value), room.at());
+          transfer("load " + name_of(value), true, homes_.at(value), place, width_of(value), space.at());
         }
       }
       const bool partial = piece.stage == tiling::Stage::kPartial;
