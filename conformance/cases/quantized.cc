@@ -205,7 +205,7 @@ void add_integer_dots(CaseList& list, const std::vector<Sizes>& sizes, bool tile
   if (tiled) mark_tiled(list, first);
 }
 
-struct Form {
+struct ConvolutionForm {
   std::string_view name, window;
   Dims input, kernel, output;
   bool pads = false;  ///< the input is padded by its zero point, before the convolution: one below, two above
@@ -213,15 +213,15 @@ struct Form {
 
 void add_integer_convolutions(CaseList& list, bool tiled) {
   const size_t first = list.cases().size();
-  std::vector<Form> forms = {{"same", "size=3x3 pad=1_1x1_1", {1, 6, 5, 3}, {3, 3, 3, 4}, {1, 6, 5, 4}},
-                             {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
-                             {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
+  std::vector<ConvolutionForm> forms = {{"same", "size=3x3 pad=1_1x1_1", {1, 6, 5, 3}, {3, 3, 3, 4}, {1, 6, 5, 4}},
+                                        {"strided", "size=2x2 stride=2x2", {2, 6, 4, 2}, {2, 2, 2, 3}, {2, 3, 2, 3}},
+                                        {"padded", "size=3x2", {1, 4, 3, 2}, {3, 2, 2, 3}, {1, 4, 5, 3}, true}};
   if (tiled) {
     forms = {{"same_45x41", "size=3x3 pad=1_1x1_1", {1, 45, 41, 10}, {3, 3, 10, 5}, {1, 45, 41, 5}},
              {"padded_45x41", "size=3x2", {1, 45, 41, 10}, {3, 2, 10, 5}, {1, 45, 43, 5}, true}};
   }
   for (const Type type : {Type::S8, Type::U8}) {
-    for (const Form& form : forms) {
+    for (const ConvolutionForm& form : forms) {
       if (tiled && type != Type::S8) continue;
       for (const Tail& tail : kTails) {
         if (tail.rows || (tiled && !list.full() && tail.form != "relu" && tail.form != "bias")) continue;
