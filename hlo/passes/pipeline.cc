@@ -120,14 +120,15 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
-  // swap_dots comes after simplify, which joins consecutive transposes, and so does split_phases, since simplify makes
+  // refine_functions comes once constants are folded, which tells it what is added to what. swap_dots comes after simplify, which joins consecutive transposes, and so does split_phases, since simplify makes
   // dilation of padding. Loop passes run once the loop bodies are
   // simplified: short loops are unrolled, and unneeded state is dropped. They leave constants and dead code, so
   // clean-up follows. Hoisting may leave state that the body no longer reads, and simpler bodies may show more
   // invariants, so shrink_loops comes after it. Trips are counted last, because unrolling and shrinking change the
   // loops.
-  static constexpr std::string_view kSimplified[] = {"swap_dots",           "split_phases",     "unroll_loops",
-                                                     "shrink_conditionals", "hoist_invariants", "shrink_loops"};
+  static constexpr std::string_view kSimplified[] = {"refine_functions", "swap_dots",           "split_phases",
+                                                     "unroll_loops",     "shrink_conditionals", "hoist_invariants",
+                                                     "shrink_loops"};
   bool loops = false;
   for (int round = 0; round < kMostLoopRounds; ++round) {
     COLLET_ASSIGN(const bool again, run_list(module, context, kSimplified, observer, number));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "hlo/ops/lanczos.h"
 #include "hlo/stablehlo/importer.h"
 
 // Expands CHLO's special functions into plain ops. Types narrower than f32 are computed in f32 and rounded once.
@@ -303,53 +304,19 @@ Ex bessel_i1e(Ex x) {
   return x.apply(Op::SIGN) * select(compare(Direction::LE, z, z.like(8)), near, far);
 }
 
-// The gamma family: Lanczos' approximation with g = 7 and nine terms, Euler's reflection below 1/2.
-
-constexpr double kLanczosG = 7;
-constexpr double kLanczosBase = 0.99999999999980993227684700473478;
-constexpr std::array<double, 8> kLanczos = {676.520368121885098567009190444019, -1259.13921672240287047156078755283,
-                                            771.3234287776530788486528258894,   -176.61502916214059906584551354,
-                                            12.507343278686904814458936853,     -0.13857109526572011689554707,
-                                            9.984369578019570859563e-6,         1.50563273514931155834e-7};
-
-/// Coefficients of lgamma(2 + z) / z as a power series in z: 1 - gamma, then (-1)^k (zeta(k) - 1) / k for k = 2, 3, ... (Abramowitz and
-/// Stegun, 6.1.33).
-constexpr double kNearTwo[] = {
-    0.42278433509846713939,     0.32246703342411321824,     -0.067352301053198095133,   0.020580808427784547879,
-    -0.0073855510286739852663,  0.0028905103307415232858,   -0.0011927539117032609771,  0.00050966952474304242234,
-    -0.00022315475845357937976, 0.000099457512781808533715, -0.0000449262367381331417,  0.000020507212775670691553,
-    -9.439488275268395904e-6,   4.3748667899074878042e-6,   -2.0392157538013662368e-6,  9.5514121304074198329e-7,
-    -4.4924691987645660433e-7,  2.1207184805554665869e-7,   -1.0043224823968099609e-7,  4.7698101693639805658e-8,
-    -2.271109460894316491e-8,   1.0838659214896954091e-8,   -5.1834750419700466551e-9,  2.4836745438024783172e-9,
-    -1.1921401405860912074e-9,  5.7313672416788620133e-10,  -2.7595228851242331452e-10, 1.3304764374244489481e-10};
-
-/// Returns lgamma(1 + z) for z from -1/2 to 5/2, to within a few units in the last place also near the zeros at 0 and 1. Below 1/2 and
-/// above 3/2 by lgamma(1 + z) = lgamma(2 + z) - log(1 + z).
-Ex lgamma_near_zeros(Ex z) {
-  constexpr size_t kOfF32 = 14;  // |w| <= 1/2, and terms fall by 4
-  const size_t terms = z.shape().type() == Type::F64 ? std::size(kNearTwo) : kOfF32;
-  const Ex below = less(z, 0.5), between = less(z, 1.5);
-  const Ex w = select(below, z, select(between, z - 1, z - 2));
-  Ex sum = w.like(kNearTwo[terms - 1]);
-  for (size_t k = terms - 1; k-- > 0;) sum = sum * w + kNearTwo[k];
-  const Ex near_two = w * sum;
-  const Ex step = log1p(select(below, z, z - 1));
-  return select(below, near_two - step, select(between, near_two, near_two + step));
-}
+// The gamma family: Lanczos' approximation, Euler's reflection below 1/2. The pass refine_functions adds what holds near the zeros.
 
 Ex lgamma(Ex x) {
   const Ex reflects = less(x, 0.5);
   const Ex z = select(reflects, -x, x - 1);
-  Ex a = x.like(kLanczosBase);
-  for (size_t i = 0; i < kLanczos.size(); ++i) a = a + kLanczos[i] / (z + static_cast<double>(i + 1));
-  const double shift = kLanczosG + 0.5;
+  Ex a = x.like(lanczos::kBase);
+  for (size_t i = 0; i < lanczos::kTerms.size(); ++i) a = a + lanczos::kTerms[i] / (z + static_cast<double>(i + 1));
+  const double shift = lanczos::kG + 0.5;
   const Ex t = z.like(shift) + z;
   const Ex log_t = z.like(std::log(shift)) + log1p(z / shift);
   // Computes (z + 1/2) log t - t in an order in which a large t does not overflow.
   const Ex r = (z + 0.5 - t / log_t) * log_t;
-  const Ex lanczos = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
-  // Lanczos' terms cancel near the zeros.
-  const Ex above = select(less(z, 2.5), lgamma_near_zeros(z), lanczos);
+  const Ex above = z.like((std::log(2.0) + std::log(std::numbers::pi)) / 2) + r + log(a);
 
   // Reflection: log(pi) - lgamma(1 - x) - log|sin(pi x)|. The sine is computed from the distance to the nearest
   // integer, which is exact.
@@ -366,16 +333,16 @@ Ex lgamma(Ex x) {
 Ex digamma(Ex x) {
   const Ex reflects = less(x, 0.5);
   const Ex z = select(reflects, -x, x - 1);
-  Ex a = x.like(kLanczosBase), slope = x.like(0);
-  for (size_t i = 0; i < kLanczos.size(); ++i) {
+  Ex a = x.like(lanczos::kBase), slope = x.like(0);
+  for (size_t i = 0; i < lanczos::kTerms.size(); ++i) {
     const Ex term = z + static_cast<double>(i + 1);
-    slope = slope - kLanczos[i] / (term * term);
-    a = a + kLanczos[i] / term;
+    slope = slope - lanczos::kTerms[i] / (term * term);
+    a = a + lanczos::kTerms[i] / term;
   }
-  const double shift = kLanczosG + 0.5;
+  const double shift = lanczos::kG + 0.5;
   const Ex t = z.like(shift) + z;
   const Ex log_t = z.like(std::log(shift)) + log1p(z / shift);
-  const Ex above = log_t + slope / a - kLanczosG / t;
+  const Ex above = log_t + slope / a - lanczos::kG / t;
 
   // Reflection: digamma(1 - x) - pi cot(pi x), with the angle reduced to [-pi/2, pi/2] first.
   const Ex angle = std::numbers::pi * (x + abs(floor(x + 0.5)));
