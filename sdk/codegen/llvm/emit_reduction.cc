@@ -74,9 +74,9 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   return a;
 }
 
-bool KernelEmitter::is_extremum(const Reduction& r) {
-  return (r.combine == COLLET_COMBINE_MAXIMUM || r.combine == COLLET_COMBINE_MINIMUM) &&
-         collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT && !ir_.has_extreme(ir_.scalar(r.types[0]));
+bool KernelEmitter::is_extremum(uint32_t combine, uint32_t type) {
+  return (combine == COLLET_COMBINE_MAXIMUM || combine == COLLET_COMBINE_MINIMUM) &&
+         collet_type_kind(type) == COLLET_KIND_FLOAT && !ir_.has_extreme(ir_.scalar(type));
 }
 
 std::vector<llvm::Value*> KernelEmitter::extremum_slots(uint32_t type, int lanes) {

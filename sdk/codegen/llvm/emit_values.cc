@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -165,55 +167,9 @@ Val KernelEmitter::operation(const Expr& i) {
     args.push_back(val(a));
     types.push_back(k_.exprs[static_cast<size_t>(a)].type);
   }
-  if (i.opcode == COLLET_OP_DIVIDE && is_quotient(i.type, args)) return {quotient(args[0].v, args[1].v)};
+  if (i.opcode == COLLET_OP_DIVIDE && is_quotient(i.type, args)) return {quotient(i, args[0].v, args[1].v)};
   level_lanes(ir_, args);
   return emit_op(ir_, i, args, types, contracts_);
-}
-
-bool KernelEmitter::is_quotient(uint32_t type, const std::vector<Val>& args) const {
-  // For a few vectors, dividing takes no longer than the reciprocal and the branches.
-  const bool few = k_.outer < k_.loops.size() && passes_.lanes_inside() && inner_points(k_) <= 2 * lanes_;
-  return !few && (type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64) && ir_.target.fma && lanes_ > 1 &&
-         ir_.lanes_of(args[0]) == lanes_ && ir_.lanes_of(args[1]) == 1 && !llvm::isa<llvm::Constant>(args[1].v);
-}
-
-llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {
-  const bool f64 = y->getType()->isDoubleTy();
-  Value* one_over = b_.CreateFDiv(llvm::ConstantFP::get(y->getType(), 1.0), y);
-  // Within these exponents the quotient and the remainder are normal numbers, so the corrections are exact.
-  const int least = f64 ? -600 : -95;
-  const int most = f64 ? 600 : 95;
-  const int of_divisor = f64 ? 300 : 30;
-  Value* size = ir_.unary(llvm::Intrinsic::fabs, y);
-  auto power = [&](int n) { return llvm::ConstantFP::get(y->getType(), std::ldexp(1.0, n)); };
-  Value* usual = b_.CreateAnd(b_.CreateFCmpOGT(size, power(-of_divisor)), b_.CreateFCmpOLT(size, power(of_divisor)));
-  Type* bits = ir_.int_like(x);
-  auto exponent = [&](int n) {
-    return ir_.constant_int(bits, static_cast<uint64_t>(n + (f64 ? 1023 : 127)) << (f64 ? 52 : 23));
-  };
-  Value* pattern = ir_.bits_of(x);
-  Value* above = b_.CreateSub(ir_.bits_of(ir_.unary(llvm::Intrinsic::fabs, x)), exponent(least));
-  Value* inside = b_.CreateICmpULT(above, b_.CreateSub(exponent(most), exponent(least)));
-  inside = b_.CreateOr(inside, b_.CreateICmpEQ(pattern, llvm::Constant::getNullValue(bits)));
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(ir_.context(), name, function_); };
-  llvm::BasicBlock* fast = block("multiply");
-  llvm::BasicBlock* slow = block("divide");
-  llvm::BasicBlock* exit = block("quotient");
-  b_.CreateCondBr(b_.CreateAnd(usual, b_.CreateAndReduce(inside)), fast, slow);
-  b_.SetInsertPoint(fast);
-  Value* r = ir_.splat(one_over, lanes_);
-  Value* divisor = ir_.splat(y, lanes_);
-  Value* q = b_.CreateFMul(x, r);
-  for (int i = 0; i < 2; ++i) q = ir_.exact_fma(ir_.exact_fma(ir_.neg(q), divisor, x), r, q);
-  b_.CreateBr(exit);
-  b_.SetInsertPoint(slow);
-  Value* divided = b_.CreateFDiv(x, ir_.splat(y, lanes_));
-  b_.CreateBr(exit);
-  b_.SetInsertPoint(exit);
-  llvm::PHINode* result = b_.CreatePHI(x->getType(), 2);
-  result->addIncoming(q, fast);
-  result->addIncoming(divided, slow);
-  return result;
 }
 
 Val KernelEmitter::while_loop(const Expr& i) {
@@ -328,6 +284,29 @@ void KernelEmitter::store(const Store& s) {
   store_lanes(ir_, bases_[s.buffer], type, where, x, m);
 }
 
+llvm::Value* KernelEmitter::updated_extremum(bool maximum, Value* old, Value* x) {
+  const bool scalar = !x->getType()->isVectorTy();
+  if (scalar) {
+    // In lane 0 of a vector, so that the operations on bits need no register of integers.
+    Type* const t = ir_.wide(x->getType(), x->getType()->isDoubleTy() ? 2 : 4);
+    const auto low = [&](Value* v) { return b_.CreateInsertElement(llvm::PoisonValue::get(t), v, uint64_t{0}); };
+    return b_.CreateExtractElement(updated_extremum(maximum, low(old), low(x)), uint64_t{0});
+  }
+  Type* const integers = ir_.int_like(x);
+  Value* const none = llvm::Constant::getNullValue(integers);
+  Value* const sign = ir_.bits_of(llvm::ConstantFP::getNegativeZero(x->getType()));
+  Value* const nan = ir_.bits_of(llvm::ConstantFP::getQNaN(x->getType()));
+  // The one comparison with the old value keeps it if either is NaN, or both are zeros.
+  Value* const kept =
+      ir_.bits_of(b_.CreateSelect(maximum ? b_.CreateFCmpOGT(x, old) : b_.CreateFCmpOLT(x, old), x, old));
+  Value* const bits = ir_.bits_of(x);
+  Value* const quiet = b_.CreateSelect(b_.CreateFCmpUNO(x, x), nan, none);
+  Value* const is_zero = b_.CreateSelect(b_.CreateICmpEQ(bits, maximum ? none : sign), sign, none);
+  Value* const result = maximum ? b_.CreateOr(b_.CreateAnd(kept, b_.CreateNot(is_zero)), quiet)
+                                : b_.CreateOr(b_.CreateOr(kept, is_zero), quiet);
+  return b_.CreateBitCast(result, x->getType());
+}
+
 void KernelEmitter::update(const Update& u) {
   Lanes where = lanes(u.index);
   Value* m = u.mask == kNoExpr ? nullptr : val(u.mask).v;
@@ -342,7 +321,9 @@ void KernelEmitter::update(const Update& u) {
     if (u.combine == COLLET_COMBINE_OTHER) {
       results = emit_body(ir_, u.body, args, mask);
     } else {
-      Val r = emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
+      Val r = is_extremum(u.combine, u.types[0])
+                  ? Val{updated_extremum(u.combine == COLLET_COMBINE_MAXIMUM, args[0].v, args[1].v)}
+                  : emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
       if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
       results.push_back(r);
     }
@@ -351,7 +332,8 @@ void KernelEmitter::update(const Update& u) {
     }
   };
   if (m && !m->getType()->isVectorTy()) {
-    branch(m, [&] { body(mask_); });
+    // The place is inside nearly always. Without the weights, the code for the usual case has a jump more.
+    ir_.branch(m, [&] { body(mask_); }, llvm::MDBuilder(ir_.context()).createLikelyBranchWeights());
     return;
   }
   if (mask_) m = m ? b_.CreateAnd(m, mask_) : mask_;

@@ -596,11 +596,11 @@ void Ir::loop(Value* begin, Value* end, Value* step, const std::function<void(Va
   b.SetInsertPoint(exit);
 }
 
-void Ir::branch(Value* condition, const std::function<void()>& body) {
+void Ir::branch(Value* condition, const std::function<void()>& body, llvm::MDNode* weights) {
   llvm::Function* const function = b.GetInsertBlock()->getParent();
   llvm::BasicBlock* const then = llvm::BasicBlock::Create(context(), "then", function);
   llvm::BasicBlock* const exit = llvm::BasicBlock::Create(context(), "next", function);
-  b.CreateCondBr(condition, then, exit);
+  b.CreateCondBr(condition, then, exit, weights);
   b.SetInsertPoint(then);
   body();
   b.CreateBr(exit);

@@ -114,8 +114,8 @@ class Ir {
 
   /// Emits a loop with an i64 counter at the insertion point, and moves the insertion point after the loop.
   void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
-  /// Emits `body` so that it runs if `condition` is true.
-  void branch(llvm::Value* condition, const std::function<void()>& body);
+  /// Emits `body` so that it runs if `condition` is true. `weights`: how likely it is, or null.
+  void branch(llvm::Value* condition, const std::function<void()>& body, llvm::MDNode* weights = nullptr);
 
  private:
   /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without

@@ -186,9 +186,10 @@ class KernelEmitter {
   Val get(const std::vector<Value*>& slots, size_t r, uint32_t type, int lanes);
   std::vector<Value*> make_slots(const Reduction& r, int lanes);
   Accumulator open_accumulator(size_t reduction, int outer_lanes);
-  /// True if the reduction is a maximum or minimum of floats. It is computed with the processor's comparison, which
-  /// ignores NaN and signs of zeros; further variables track those.
-  bool is_extremum(const Reduction& r);
+  /// True for a maximum or minimum of floats. A reduction by it is computed with the processor's comparison, which ignores
+  /// NaN and signs of zeros; further variables track those.
+  bool is_extremum(uint32_t combine, uint32_t type);
+  bool is_extremum(const Reduction& r) { return is_extremum(r.combine, r.types[0]); }
   std::vector<Value*> extremum_slots(uint32_t type, int lanes);
   void start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes);
   virtual void accumulate(Accumulator& a);
@@ -245,12 +246,17 @@ class KernelEmitter {
   Value* in_range(const Index& index, int64_t size);
   /// True if all values of the index fit in 32 bits.
   bool is_small(const Index& index) const;
-  /// True if a division should be computed by `quotient`: all lanes are divided by the same float, which is not a
-  /// constant.
+  /// True if a division should be computed by `quotient`: all lanes are divided by the same float.
   bool is_quotient(uint32_t type, const std::vector<Val>& args) const;
-  /// Returns x / y with the rounding of a division. It computes x * (1 / y) and corrects it twice by the remainder. Vectors
-  /// with very small or large numbers take a branch that divides.
-  Value* quotient(Value* x, Value* y);
+  /// True for a conversion of integers, which are 0 or of ordinary magnitude.
+  bool is_whole(ExprId id) const;
+  /// Returns x / y, the operands of `division`, with the rounding of a division, without one for ordinary numbers. Vectors with
+  /// very small or large numbers take a branch that divides.
+  Value* quotient(const Expr& division, Value* x, Value* y);
+  /// Returns x / y of ordinary numbers: x * (1 / y), corrected twice by the remainder. The reciprocal of a constant has twice the
+  /// precision, so that one correction is enough: a quotient that is off by less than a unit in the last place, and the
+  /// rounded reciprocal, give the right rounding (Markstein, Computation of elementary functions on the IBM RISC System/6000).
+  Value* corrected_quotient(Value* x, Value* y);
   Val while_loop(const Expr& i);
   /// The mask of the access itself and the mask of a partial last vector, combined.
   Value* access_mask(ExprId own, const Lanes& where);
@@ -270,6 +276,8 @@ class KernelEmitter {
   Val load_repeated(const Expr& i, ExprId divided);
   void store(const Store& s);
   void update(const Update& u);
+  /// Returns the maximum or minimum of floats `old` and `x`. It takes few steps from `old`, the result of the update before.
+  llvm::Value* updated_extremum(bool maximum, llvm::Value* old, llvm::Value* x);
 
   const Kernel& k_;
   const KernelPasses passes_;

@@ -139,6 +139,8 @@ Status ObjectCompiler::create(const Target& target, std::unique_ptr<ObjectCompil
   if (!found) return {COLLET_UNIMPLEMENTED, "LLVM: " + problem};
   llvm::TargetOptions options;
   options.MCOptions.ABIName = target.abi;
+  // Decoded instructions are kept by blocks of 32 or 64 bytes. A short loop that straddles two may take twice the time.
+  if (target.triple.starts_with("x86_64")) options.LoopAlignment = 32;
   std::unique_ptr<llvm::TargetMachine> machine(
       found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_));
   if (!machine) return {COLLET_UNIMPLEMENTED, "LLVM makes no code for " + target.triple};
