@@ -167,7 +167,7 @@ std::vector<SweepParameter> convolution_parameters(int64_t rank, const std::stri
           make("features", {1, 3, 8, 16, 32, 64, 128}, channels),
           make("window", windows, window),
           make("stride", {1, 2, 3, 4, 7}, 1, fixed),
-          make("base_dilation", {1, 2, 3, 4, 5, 8, 16, 17, 32}, 1),
+          make("base_dilation", {1, 2, 3, 4, 5, 8, 16, 17, 32}, 1, fixed),
           make("window_dilation", {1, 2, 3, 4, 8, 12}, 1, fixed),
           make("groups", {1, 2, 4, 8, 16, 32}, 1)};
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "hlo/passes/expand/expand.h"
 
 // Rewrites convolutions whose input is dilated by large factors, as in upsampling. Results that are the dilation apart use the
 // same elements of the window, and those elements only; they form a phase. All phases whose results begin at the same element
 // of the input become features of one convolution without dilation, whose window has the elements of one phase. Its
-// work is that of the useful multiplications alone.
+// work is that of the useful multiplications alone. The phases are counted from the first of those that share the first element
+// of their inputs, so that there are two groups at most: phases with one element of the window more than the others, and those.
 
 namespace collet::hlo {
 namespace {
@@ -15,15 +17,11 @@ namespace {
 /// Backends compute so many phases, or fewer, without copying the result.
 constexpr int64_t kMostPhases = 16;
 
-/// Phases first .. end - 1 of a dimension, with `taps` elements of the window each. The first result of each of them begins
-/// `shift` elements behind the begin of the input, or before it if that is negative.
+/// `count` phases of a dimension that follow each other, with `taps` elements of the window each.
 struct PhaseGroup {
-  int64_t first = 0;
-  int64_t end = 0;
-  int64_t shift = 0;
+  int64_t count = 0;
   int64_t taps = 0;
   int64_t least_tap = 0;  ///< the least element of the window that one of the phases uses
-  int64_t count() const { return end - first; }
 };
 
 class Splitter {
@@ -40,12 +38,14 @@ class Splitter {
   InstrId run() {
     Choice choice(rank_);
     const InstrId all = combine(0, choice);
-    // [batch, q0, r0, q1, r1, ..., features]: dimensions q and r of a result are joined, and what is beyond its size is cut.
+    // Dimensions q and r of a result are joined, and what is beside it is cut. What is padded must not be reshaped before, since
+    // the places of its elements are simple only within it.
     Ints joined{batch()};
     for (size_t d = 0; d < rank_; ++d) joined.push_back(turns(d) * factor(d));
     joined.push_back(features());
     InstrId y = b_.reshape(all, joined);
-    for (size_t d = 0; d < rank_; ++d) y = b_.slice_dim(y, static_cast<int64_t>(d) + 1, 0, outputs(d));
+    for (size_t d = 0; d < rank_; ++d)
+      y = b_.slice_dim(y, static_cast<int64_t>(d) + 1, before(d), before(d) + outputs(d));
     Ints order{l_.output_batch};
     order.insert(order.end(), l_.output_spatial.begin(), l_.output_spatial.end());
     order.push_back(l_.output_feature);
@@ -58,51 +58,66 @@ class Splitter {
   int64_t factor(size_t d) const { return w_.base_dilation_at(d); }
   bool is_split(size_t d) const { return factor(d) > 1; }
   int64_t outputs(size_t d) const { return shape_.dim(static_cast<int>(l_.output_spatial[d])); }
-  int64_t turns(size_t d) const { return (outputs(d) + factor(d) - 1) / factor(d); }
+  /// Returns the number of the phase to which the first result belongs. Phase 0 uses the element factor - 1 of the window
+  /// first, the next one the element before it, and so on.
+  int64_t before(size_t d) const {
+    return is_split(d) ? factor(d) - 1 - (w_.low_at(d) % factor(d) + factor(d)) % factor(d) : 0;
+  }
+  /// Returns the element of the input, or the place before or behind it, that the first results of all phases use first.
+  int64_t shift(size_t d) const { return (factor(d) - 1 - before(d) - w_.low_at(d)) / factor(d); }
+  /// Returns the number of results of a phase.
+  int64_t turns(size_t d) const { return (before(d) + outputs(d) + factor(d) - 1) / factor(d); }
   int64_t batch() const { return shape_.dim(static_cast<int>(l_.output_batch)); }
   int64_t features() const { return shape_.dim(static_cast<int>(l_.output_feature)); }
 
   /// Returns the groups of the phases of a dimension, in order; one group for a dimension that is not split.
   std::vector<PhaseGroup> groups_of(size_t d) const {
-    if (!is_split(d)) return {{0, 1, 0, w_.size[d], 0}};
-    std::vector<PhaseGroup> out;
-    for (int64_t r = 0; r < factor(d); ++r) {
-      const int64_t away = w_.low_at(d) - r;
-      const int64_t tap = (away % factor(d) + factor(d)) % factor(d);
-      const int64_t shift = (tap - away) / factor(d);
-      const int64_t taps = tap < w_.size[d] ? (w_.size[d] - tap + factor(d) - 1) / factor(d) : 0;
-      if (out.empty() || out.back().shift != shift || out.back().taps != taps) out.push_back({r, r, shift, taps, tap});
-      out.back().end = r + 1;
-      out.back().least_tap = std::min(out.back().least_tap, tap);
-    }
+    if (!is_split(d)) return {{1, w_.size[d], 0}};
+    const int64_t taps = w_.size[d] / factor(d), longer = w_.size[d] % factor(d);
+    std::vector<PhaseGroup> out{{factor(d) - longer, taps, longer}};
+    if (longer > 0) out.push_back({longer, taps + 1, 0});
     return out;
   }
 
   /// Returns the results of the phases in `choice` for dimensions before `d` and of all phases of the others.
   InstrId combine(size_t d, Choice& choice) {
     if (d == rank_) return convolution(choice);
-    std::vector<InstrId> parts;
+    const int64_t at = 2 + 2 * static_cast<int64_t>(d);
+    std::optional<InstrId> out;
+    int64_t before = 0;
     for (const PhaseGroup& g : phases_[d]) {
-      choice[d] = &g;
-      parts.push_back(combine(d + 1, choice));
+      const bool is_last = &g == &phases_[d].back();
+      if (reaches_input(d, g) || (is_last && !out)) {
+        choice[d] = &g;
+        InstrId part = combine(d + 1, choice);
+        if (g.count < factor(d))
+          part = b_.pad_dim(part, b_.scalar(shape_.type(), 0), at, before, factor(d) - before - g.count);
+        if (out) {
+          const InstrId phase = b_.iota(Shape::array(Type::S32, b_.dims(part)), at);
+          part = b_.select(b_.compare(phase, Direction::LT, b_.like_int(phase, before)), *out, part);
+        }
+        out = part;
+      }
+      before += g.count;
     }
-    return b_.concatenate(parts, 2 + 2 * static_cast<int64_t>(d));
+    return *out;
   }
 
   /// True if a result of these phases uses an element of the input.
   bool reaches_input(size_t d, const PhaseGroup& g) const {
     const int64_t length = b_.dims(input_)[static_cast<size_t>(l_.input_spatial[d])];
-    return g.taps > 0 && (!is_split(d) || (g.shift < length && g.shift + turns(d) + g.taps - 2 >= 0));
+    return g.taps > 0 && (!is_split(d) || (shift(d) < length && shift(d) + turns(d) + g.taps - 2 >= 0));
   }
 
-  /// Returns the results of some phases, as [batch, q0, r0, q1, r1, ..., features].
+  /// Returns the results of some phases, as [batch, q0, r0, q1, r1, ..., group, features of a group].
   InstrId convolution(const Choice& choice) {
     Ints dims{batch()};
     for (size_t d = 0; d < rank_; ++d) {
       dims.push_back(turns(d));
-      dims.push_back(choice[d]->count());
+      dims.push_back(choice[d]->count);
     }
-    dims.push_back(features());
+    dims.push_back(groups_);
+    dims.push_back(features() / groups_);
     for (size_t d = 0; d < rank_; ++d) {
       if (!reaches_input(d, *choice[d])) return b_.fill(Shape::array(shape_.type(), dims), 0);
     }
@@ -111,7 +126,7 @@ class Splitter {
     Ints apart{batch()};
     for (size_t d = 0; d < rank_; ++d) apart.push_back(turns(d));
     apart.push_back(groups_);
-    for (const PhaseGroup* g : choice) apart.push_back(g->count());
+    for (const PhaseGroup* g : choice) apart.push_back(g->count);
     apart.push_back(features() / groups_);
     const auto n = static_cast<int64_t>(rank_);
     Ints order{0};
@@ -121,7 +136,7 @@ class Splitter {
     }
     order.push_back(1 + n);
     order.push_back(2 + 2 * n);
-    return b_.reshape(b_.transpose(b_.reshape(y, apart), order), dims);
+    return b_.transpose(b_.reshape(y, apart), order);
   }
 
   /// Returns the filter whose output features are those of all phases, as [spatial..., input features, output features].
@@ -144,7 +159,7 @@ class Splitter {
       Ints dims = to_ints(b_.dims(x));
       dims[static_cast<size_t>(at)] = g.taps;
       dims.insert(dims.begin() + at + 1, is_split(d) ? factor(d) : 1);
-      x = b_.slice_dim(b_.reshape(x, dims), at + 1, 0, g.count());
+      x = b_.slice_dim(b_.reshape(x, dims), at + 1, 0, g.count);
       if (is_split(d)) reversed.push_back(at + 1);
       at += 2;
     }
@@ -173,7 +188,7 @@ class Splitter {
 
   int64_t all_features(const Choice& choice) const {
     int64_t out = features();
-    for (const PhaseGroup* g : choice) out *= g->count();
+    for (const PhaseGroup* g : choice) out *= g->count;
     return out;
   }
 
@@ -204,8 +219,8 @@ class Splitter {
       const int64_t length = b_.dims(input_)[static_cast<size_t>(l_.input_spatial[d])];
       size.push_back(g.taps);
       stride.push_back(w_.stride_at(d));
-      low.push_back(is_split(d) ? -g.shift : w_.low_at(d));
-      high.push_back(is_split(d) ? turns(d) + g.taps - 1 - length + g.shift : w_.high_at(d));
+      low.push_back(is_split(d) ? -shift(d) : w_.low_at(d));
+      high.push_back(is_split(d) ? turns(d) + g.taps - 1 - length + shift(d) : w_.high_at(d));
       dilation.push_back(w_.window_dilation_at(d));
       reversal.push_back(w_.reversed_at(d) ? 1 : 0);
     }
