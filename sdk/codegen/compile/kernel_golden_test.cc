@@ -163,6 +163,28 @@ void write_convolution(ProgramBuilder& b, RegionBuilder& e, int64_t dilation, in
   e.results({e.op(COLLET_OP_CONVOLUTION, kS32, {2, length, 4}, {x, k}, a)});
 }
 
+/// Writes a convolution of two dimensions with a window of 3 x 3 and three features.
+void write_few_features(ProgramBuilder& b, RegionBuilder& e, bool features_first) {
+  constexpr int64_t kSize = 20, kChannels = 96;
+  const auto labelled = [&](int64_t features) {
+    return features_first ? std::vector<int64_t>{1, features, kSize, kSize}
+                          : std::vector<int64_t>{1, kSize, kSize, features};
+  };
+  Handle x = e.argument(kF32, labelled(kChannels));
+  Handle k = e.argument(kF32, {3, 3, kChannels, 3});
+  collet_convolution_attrs a{};
+  a.window = window(b, {3, 3}, {1, 1}, {1, 1});
+  a.window.padding_high = b.list({1, 1});
+  a.labels.input_batch = a.labels.output_batch = 0;
+  a.labels.input_feature = a.labels.output_feature = features_first ? 1 : 3;
+  a.labels.kernel_input_feature = 2;
+  a.labels.kernel_output_feature = 3;
+  a.labels.input_spatial = a.labels.output_spatial = features_first ? b.list({2, 3}) : b.list({1, 2});
+  a.labels.kernel_spatial = b.list({0, 1});
+  a.feature_groups = a.batch_groups = 1;
+  e.results({e.op(COLLET_OP_CONVOLUTION, kF32, labelled(3), {x, k}, a)});
+}
+
 const Program kPrograms[] = {
     {"elementwise",
      [](ProgramBuilder&, RegionBuilder& e) {
@@ -333,6 +355,10 @@ const Program kPrograms[] = {
      }},
     {"convolution", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 1, 1); }},
     {"convolution_transposed", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 2, 2); }},
+    // The rows of the window, read once, are multiplied by those of three filters.
+    {"convolution_few_features", [](ProgramBuilder& b, RegionBuilder& e) { write_few_features(b, e, false); }},
+    // The lanes are results beside each other: the window is too short for them.
+    {"convolution_few_features_first", [](ProgramBuilder& b, RegionBuilder& e) { write_few_features(b, e, true); }},
     {"while", write_while},
     {"complex",
      [](ProgramBuilder&, RegionBuilder& e) {

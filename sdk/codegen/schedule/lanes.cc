@@ -16,8 +16,11 @@ namespace {
 /// loop_dependencies.
 int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop, const Target& target) {
   int64_t score = 0;
+  // Along an inner loop that is too short to fill half a vector, a unit stride gains nothing.
+  const bool fills = loop < kernel.outer || kernel.loops[loop].size * 2 > target.vector_bits / 32;
   auto access = [&](const Index& index, int64_t weight) {
     int64_t c = index.coefficient(loop);
+    if (c == 1 && !fills) c = 0;
     score += c == 0 ? 1 : c == 1 ? 3 * weight : c == -1 ? 2 : -4 * weight;
   };
   const int64_t times =

@@ -21,23 +21,41 @@ struct Shape {
   ExprId own = kNoExpr;     ///< the factor of the few rows, which does not depend on loop `rows`
 };
 
-/// For each expression, whether all its loads have unit stride along the inner loop.
+/// Returns the loop along the rows.
+size_t row_loop(const Kernel& k) {
+  return k.loops.size() - 1;
+}
+
+/// Returns the number of points that a row has in all inner loops.
+int64_t row_points(const Kernel& k) {
+  int64_t points = 1;
+  for (size_t l = k.outer; l < k.loops.size(); ++l) points *= k.loops[l].size;
+  return points;
+}
+
+bool has_inner(const Kernel& k, uint64_t set) {
+  return (set >> k.outer) != 0;
+}
+
+/// For each expression, whether all its loads have unit stride along the loop of the rows.
 std::vector<bool> contiguous(const Kernel& k, const std::vector<uint64_t>& deps) {
+  const size_t row = row_loop(k);
   std::vector<bool> is(k.exprs.size());
   for (size_t t = 0; t < k.exprs.size(); ++t) {
     const Expr& e = k.exprs[t];
     if (e.op == ExprOp::kOp) {
       is[t] = std::all_of(e.args.begin(), e.args.end(), [&](ExprId a) { return is[static_cast<size_t>(a)]; });
     } else {
-      is[t] = e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(k.outer) == 1;
+      is[t] = e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(row) == 1;
     }
-    is[t] = is[t] || !has(deps[t], k.outer);
+    is[t] = is[t] || !has(deps[t], row);
   }
   return is;
 }
 
 bool find_shape(const Kernel& k, const Target& target, Shape& out) {
-  if (k.outer + 1 != k.loops.size() || k.loops.back().size < target.tuning.jammed_row) return false;
+  if (k.outer >= k.loops.size() || row_points(k) < target.tuning.jammed_row) return false;
+  if (k.outer + 1 < k.loops.size() && k.loops.back().size < target.tuning.jammed_part) return false;
   if (k.reductions.size() != 1 || k.stores.size() != 1 || k.scan || !k.updates.empty() || k.sequential) return false;
   const Reduction& r = k.reductions[0];
   if (r.combine == COLLET_COMBINE_OTHER || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
@@ -46,7 +64,7 @@ bool find_shape(const Kernel& k, const Target& target, Shape& out) {
   if (product.op != ExprOp::kOp || product.args.size() != 2) return false;
   const std::vector<uint64_t> deps = loop_dependencies(k);
   if (std::any_of(k.stores[0].index.terms.begin(), k.stores[0].index.terms.end(),
-                  [&](const auto& t) { return has(deps[static_cast<size_t>(t.first)], k.outer); }))
+                  [&](const auto& t) { return has_inner(k, deps[static_cast<size_t>(t.first)]); }))
     return false;
   const std::vector<bool> side_by_side = contiguous(k, deps);
   for (const bool swapped : {false, true}) {
@@ -54,7 +72,8 @@ bool find_shape(const Kernel& k, const Target& target, Shape& out) {
     const ExprId own = product.args[swapped ? 0 : 1];
     const uint64_t of_shared = deps[static_cast<size_t>(shared)];
     const uint64_t of_own = deps[static_cast<size_t>(own)];
-    if (!has(of_shared, k.outer) || !has(of_own, k.outer) || !side_by_side[static_cast<size_t>(shared)]) continue;
+    if (!has(of_shared, row_loop(k)) || !has(of_own, row_loop(k)) || !side_by_side[static_cast<size_t>(shared)])
+      continue;
     size_t rows = k.outer;
     for (size_t l = 0; l < k.outer; ++l) {
       if (!has(of_shared, l) || has(of_own, l)) continue;
@@ -99,7 +118,7 @@ void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const Target& targe
   for (size_t l = 0; l < k.loops.size(); ++l) {
     if (has(loops, l)) order.push_back(l);
   }
-  const bool pads = clash(k.loops[k.outer].size, type, target);
+  const bool pads = k.outer + 1 == k.loops.size() && clash(k.loops[k.outer].size, type, target);
   pack_value(plan, own, order, pads ? target.cache_line / compute_bytes(type) : 0, make, pack);
 }
 

@@ -13,9 +13,9 @@
 
 namespace collet::codegen {
 
-/// True if this schedule suits a kernel. It must have one inner loop and reduce products of two factors along it. One
-/// factor (the long rows) must not depend on a short outer loop; the other (the few rows) must not depend on the other
-/// outer loops.
+/// True if this schedule suits a kernel. It must reduce products of two factors along its inner loops, of which the last
+/// one is that of contiguous elements: a row may have several parts, as in the window of a convolution. One factor (the
+/// long rows) must not depend on a short outer loop; the other (the few rows) must not depend on the other outer loops.
 bool can_unroll_and_jam(const Kernel& kernel, const Target& target);
 
 /// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The
