@@ -20,16 +20,19 @@ using testing::RegionBuilder;
 using Parts = std::vector<std::pair<int64_t, int64_t>>;
 
 /// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side. Channels are the last
-/// dimension of images and kernels, or the first one after the batch.
+/// dimension of images and kernels, or the first one after the batch. `features`: of the result; 0 for as many as channels.
 PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
-                                   int vector_bits = 512) {
+                                   int vector_bits = 512, int64_t features = 0) {
+  if (features == 0) features = channels;
   ProgramBuilder program;
   RegionBuilder& entry = program.entry();
-  const std::vector<int64_t> dims = channels_first ? std::vector<int64_t>{batch, channels, side, side}
-                                                   : std::vector<int64_t>{batch, side, side, channels};
-  const Handle x = entry.argument(COLLET_TYPE_F32, dims);
+  const auto dims = [&](int64_t depth) {
+    return channels_first ? std::vector<int64_t>{batch, depth, side, side}
+                          : std::vector<int64_t>{batch, side, side, depth};
+  };
+  const Handle x = entry.argument(COLLET_TYPE_F32, dims(channels));
   const std::vector<int64_t> kernel =
-      channels_first ? std::vector<int64_t>{channels, channels, 3, 3} : std::vector<int64_t>{3, 3, channels, channels};
+      channels_first ? std::vector<int64_t>{features, channels, 3, 3} : std::vector<int64_t>{3, 3, channels, features};
   const Handle w = entry.argument(COLLET_TYPE_F32, kernel);
   collet_convolution_attrs a{};
   a.window.size = program.list({3, 3});
@@ -47,7 +50,7 @@ PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels
     a.labels.kernel_output_feature = 0;
     a.labels.input_spatial = a.labels.output_spatial = a.labels.kernel_spatial = program.list({2, 3});
   }
-  entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {x, w}, a)});
+  entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims(features), {x, w}, a)});
   Target target;
   target.vector_bits = vector_bits;
   target.vector_registers = vector_bits >= 512 ? 32 : 16;
@@ -90,6 +93,15 @@ TEST(ProductPlan, ConvolutionOfChannelsFirst_NeedsNoMatrixOfPatches) {
     const auto filter_bytes = static_cast<uint64_t>(9 * channels * channels * 4);
     EXPECT_LE(planned.plan.workspace_bytes, 2 * image_bytes + filter_bytes + (image_bytes >> 2)) << channels;
   }
+}
+
+TEST(ProductPlan, ConvolutionOfChannelsFirst_CopiesItsInputOnce) {
+  constexpr int64_t kSide = 56, kChannels = 128, kFeatures = 16;
+  const PlannedProgram planned = plan_of_convolution(2, kSide, kChannels, true, 512, kFeatures);
+  const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(4 * elements); };
+  const uint64_t padded = bytes(2 * (kSide + 2) * (kSide + 2) * kChannels),
+                 result = bytes(2 * kSide * kSide * kFeatures);
+  EXPECT_LE(planned.plan.workspace_bytes, padded + result + bytes(9 * kChannels * kFeatures) + 4096);
 }
 
 /// Upsampling by `dilation` with a window twice as large uses four elements of the input for each result, whatever the

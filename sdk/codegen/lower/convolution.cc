@@ -164,10 +164,12 @@ KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const In
 }
 
 /// Copies an input together with the padding of its window: zeros around it and, for a dilated input, between its
-/// elements. The window of the copy needs neither.
+/// elements. The window of the copy needs neither. `order`: dimension d of the convolution's input is dimension order[d] of the
+/// value; empty if both have the same order.
 class Edges {
  public:
-  Edges(const Graph& graph, Convolution& c) : graph_(graph), c_(c), window_(c.window) {}
+  Edges(const Graph& graph, Convolution& c, std::vector<size_t> order)
+      : graph_(graph), c_(c), window_(c.window), order_(std::move(order)) {}
 
   /// Returns where the copy is zero in the first dimension of the window.
   const std::optional<ZeroBorder>& border() const { return border_; }
@@ -199,7 +201,7 @@ class Edges {
     separate_lines(type);
     const ValueId copy = make(type, dims_);
     set_border(copy);
-    if (!whole_lines(copy, type, is_input, out)) {
+    if (!order_.empty() || !whole_lines(copy, type, is_input, out)) {
       out.push_back(zeros(copy, type, is_input));
       out.push_back(elements(copy, type, is_input));
     }
@@ -281,7 +283,9 @@ class Edges {
     put.kernel.outer = put.kernel.loops.size();
     KernelBuilder builder(graph_, put.kernel, is_input);
     Position at = loop_position(0, put.kernel.loops.size());
-    const ExprId x = builder.convert(builder.value(c_.input, at), type);
+    Position from = at;
+    for (size_t d = 0; d < order_.size(); ++d) from.at[order_[d]] = at[d];
+    const ExprId x = builder.convert(builder.value(c_.input, from), type);
     for (size_t d = 0; d < c_.input_spatial.size(); ++d) {
       Index to;
       to.constant = window_.low[d];
@@ -315,6 +319,7 @@ class Edges {
   const Graph& graph_;
   Convolution& c_;
   Window& window_;
+  std::vector<size_t> order_;
   Dims dims_;
   std::optional<ZeroBorder> border_;
 };
@@ -578,11 +583,11 @@ class Phases {
   Dims dims_;            ///< dimensions of the input with the zeros
 };
 
-/// Lowers a convolution in the order of dimensions that it has.
+/// Lowers a convolution. `order`: that of its input's dimensions, see Edges. It may be given if the edges are copied.
 void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& is_input, const MakeValue& make,
-                          bool tf32, std::vector<KernelPlan>& out) {
+                          bool tf32, std::vector<KernelPlan>& out, std::vector<size_t> order = {}) {
   if (Phases(graph, c, is_input, make, tf32).run(out)) return;
-  Edges edges(graph, c);
+  Edges edges(graph, c, std::move(order));
   if (edges.worthwhile()) edges.copy(is_input, make, out);
   out.push_back(convolution_kernel(graph, c, is_input, tf32));
   out.back().zero_border = edges.border();
@@ -615,15 +620,22 @@ class FeatureOrder {
     return patches > input && now > then;
   }
 
-  /// Adds the kernel that transposes the input, if need be, and changes the convolution. Returns the result before.
-  ValueId apply(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
+  /// Changes the convolution, and adds the kernel that transposes the input, if need be. If the input is copied with its edges
+  /// anyway, that copy is in the new order, and `order` is set to it. Returns the result before.
+  ValueId apply(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out,
+                std::vector<size_t>& order) {
     if (last(c_.input_dims) != input_order_.back()) {
-      const uint32_t type = graph_.type(c_.input).element;
-      const ValueId copy = make(type, permuted(c_.input_dims, input_order_));
-      out.push_back(transpose(is_input, copy));
-      c_.input = copy;
       c_.input_dims = permuted(c_.input_dims, input_order_);
       renumber(input_order_, c_.input_batch, c_.input_feature, c_.input_spatial);
+      const bool is_dilated = std::any_of(c_.window.base_dilation.begin(), c_.window.base_dilation.end(),
+                                          [](int64_t dilation) { return dilation != 1; });
+      if (!is_dilated && Edges(graph_, c_, input_order_).worthwhile()) {
+        order = input_order_;
+      } else {
+        const ValueId copy = make(graph_.type(c_.input).element, c_.input_dims);
+        out.push_back(transpose(is_input, copy));
+        c_.input = copy;
+      }
     }
     const ValueId result = c_.result;
     c_.result_dims = permuted(c_.result_dims, result_order_);
@@ -688,9 +700,10 @@ class FeatureOrder {
     return static_cast<double>(assumed_vectors(columns) * 16) / static_cast<double>(columns) / kProductsOfMove;
   }
 
+  /// Returns the kernel that copies the input, whose dimensions are already those of the new order.
   KernelPlan transpose(const InputTest& is_input, ValueId copy) const {
     KernelPlan plan;
-    const Dims dims = permuted(c_.input_dims, input_order_);
+    const Dims& dims = c_.input_dims;
     for (int64_t d : dims) plan.kernel.loops.push_back({d});
     plan.kernel.outer = dims.size();
     KernelBuilder builder(graph_, plan.kernel, is_input);
@@ -719,8 +732,9 @@ void convolution_kernels(const Graph& graph, const Node& node, const InputTest& 
   Convolution c = convolution_of(graph, node);
   FeatureOrder features(graph, c);
   if (moves_features && features.worthwhile()) {
-    const ValueId result = features.apply(is_input, make, out);
-    convolution_in_order(graph, c, is_input, make, tf32, out);
+    std::vector<size_t> order;
+    const ValueId result = features.apply(is_input, make, out, order);
+    convolution_in_order(graph, c, is_input, make, tf32, out, std::move(order));
     out.push_back(features.restore(result));
   } else {
     convolution_in_order(graph, c, is_input, make, tf32, out);
