@@ -102,6 +102,10 @@ class Jit::Code : public LoadedCode {
   std::map<std::string, void*> shared_;  ///< functions that the JIT keeps for all programs
 };
 
+Jit::Jit(Target target) : target_(std::move(target)) {}
+
+Jit::~Jit() = default;
+
 Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
   initialize_targets();
   std::unique_ptr<Jit> jit(new Jit(target));
@@ -177,6 +181,18 @@ std::launch Jit::policy() const {
   return target_.threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
 }
 
+Status Jit::take_compiler(std::unique_ptr<ObjectCompiler>& out) {
+  {
+    std::lock_guard lock(compilers_mutex_);
+    if (!compilers_.empty()) {
+      out = std::move(compilers_.back());
+      compilers_.pop_back();
+      return {};
+    }
+  }
+  return ObjectCompiler::create(target_, out);
+}
+
 Status Jit::make_shared(const std::vector<FunctionSource>& sources) {
   std::lock_guard lock(mutex_);
   // Compiled in one module, since a module costs as much as a small function.
@@ -218,11 +234,13 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
   std::atomic<size_t> next{0};
   const auto work = [&]() -> Status {
     std::unique_ptr<ObjectCompiler> compiler;
-    COLLET_CODEGEN_TRY(ObjectCompiler::create(target_, compiler));
+    COLLET_CODEGEN_TRY(take_compiler(compiler));
     for (size_t i = next++; i < fill.size(); i = next++) {
       Artifacts* const artifacts = keep_artifacts ? &made[i].artifacts : nullptr;
       COLLET_CODEGEN_TRY(compiler->compile("kernels" + std::to_string(i), fill[i], artifacts, made[i].object));
     }
+    std::lock_guard lock(compilers_mutex_);
+    compilers_.push_back(std::move(compiler));
     return {};
   };
   std::vector<std::future<Status>> others;

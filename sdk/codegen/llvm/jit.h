@@ -24,10 +24,13 @@ class LLJIT;
 
 namespace collet::codegen {
 
+class ObjectCompiler;
+
 /// Compiles modules for the host. May be used from any thread.
 class Jit {
  public:
   static Status create(const Target& target, std::unique_ptr<Jit>& out);
+  ~Jit();
 
   /// Compiles the functions of a program. Functions that programs share are compiled when a program first needs them,
   /// and kept as long as this object.
@@ -45,10 +48,12 @@ class Jit {
 
  private:
   class Code;
-  explicit Jit(Target target) : target_(std::move(target)) {}
+  explicit Jit(Target target);
   Status begin(std::unique_ptr<Code>& out);
   Status add(Code& code, std::string object);
   std::launch policy() const;
+  /// Takes a compiler that no other thread uses, or makes one.
+  Status take_compiler(std::unique_ptr<ObjectCompiler>& out);
   /// Compiles those shared functions among `sources` that have not been compiled yet.
   Status make_shared(const std::vector<FunctionSource>& sources);
   /// Adds the addresses of the shared functions among `sources` to `code`, and compiles those that are missing.
@@ -57,6 +62,9 @@ class Jit {
   std::shared_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
   std::map<std::string, std::pair<std::shared_ptr<LoadedCode>, void*>> shared_;
+  std::mutex compilers_mutex_;
+  /// Compilers that no thread uses. They are kept because LLVM takes as long to describe a processor as to compile a small function.
+  std::vector<std::unique_ptr<ObjectCompiler>> compilers_;
 };
 
 }  // namespace collet::codegen

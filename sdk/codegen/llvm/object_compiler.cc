@@ -31,38 +31,53 @@
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
-namespace {
 
-/// Runs a short list of LLVM passes: the code is vectorised and its loops are in order already.
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  if (std::any_of(module.begin(), module.end(),
-                  [](const llvm::Function& f) { return f.hasFnAttribute(llvm::Attribute::AlwaysInline); })) {
-    llvm::ModulePassManager inliner;
-    inliner.addPass(llvm::AlwaysInlinerPass());
-    inliner.run(module, modules);
+/// A short list of LLVM passes, and their analyses: the code is vectorised and its loops are in order already. It is kept from
+/// module to module, because LLVM takes as long to register the analyses as to run the passes on a small function.
+class ObjectCompiler::Passes {
+ public:
+  explicit Passes(llvm::TargetMachine* machine) {
+    llvm::PassBuilder builder(machine);
+    builder.registerModuleAnalyses(modules_);
+    builder.registerCGSCCAnalyses(graphs_);
+    builder.registerFunctionAnalyses(functions_);
+    builder.registerLoopAnalyses(loops_);
+    builder.crossRegisterProxies(loops_, functions_, graphs_, modules_);
+    inliner_.addPass(llvm::AlwaysInlinerPass());
+    passes_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes_.addPass(llvm::EarlyCSEPass());
+    passes_.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
+    passes_.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true, false));
+    passes_.addPass(llvm::EarlyCSEPass());
+    passes_.addPass(llvm::SimplifyCFGPass());
+    passes_.addPass(llvm::DCEPass());
   }
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true, false));
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::DCEPass());
-  for (llvm::Function& f : module) {
-    if (!f.isDeclaration()) passes.run(f, functions);
+
+  void run(llvm::Module& module) {
+    if (std::any_of(module.begin(), module.end(),
+                    [](const llvm::Function& f) { return f.hasFnAttribute(llvm::Attribute::AlwaysInline); })) {
+      inliner_.run(module, modules_);
+    }
+    for (llvm::Function& f : module) {
+      if (!f.isDeclaration()) passes_.run(f, functions_);
+    }
+    // The results refer to the module.
+    loops_.clear();
+    functions_.clear();
+    graphs_.clear();
+    modules_.clear();
   }
-}
+
+ private:
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager graphs_;
+  llvm::ModuleAnalysisManager modules_;
+  llvm::ModulePassManager inliner_;
+  llvm::FunctionPassManager passes_;
+};
+
+namespace {
 
 /// Gives the undefined operands of phis a value. ptxas of CUDA 13.0 takes a variable of a loop that is undefined before the
 /// first iteration for the same variable of the next iteration.
@@ -125,7 +140,7 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
 }
 
 ObjectCompiler::ObjectCompiler(const Target& target, std::unique_ptr<llvm::TargetMachine> machine)
-    : target_(target), machine_(std::move(machine)) {}
+    : target_(target), machine_(std::move(machine)), passes_(std::make_unique<Passes>(machine_.get())) {}
 
 ObjectCompiler::~ObjectCompiler() = default;
 
@@ -160,7 +175,7 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   llvm::raw_string_ostream report(problem);
   if (llvm::verifyModule(module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
   if (artifacts) artifacts->emplace_back(name + ".ll", print(module));
-  optimise(module, *machine_);
+  passes_->run(module);
   if (target_.has_grid()) define_phis(module);
   if (artifacts) {
     artifacts->emplace_back(name + ".opt.ll", print(module));

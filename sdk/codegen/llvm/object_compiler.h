@@ -37,10 +37,12 @@ class ObjectCompiler {
   const Target& target() const { return target_; }
 
  private:
+  class Passes;
   ObjectCompiler(const Target& target, std::unique_ptr<llvm::TargetMachine> machine);
 
   Target target_;
   std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<Passes> passes_;
 };
 
 /// Emits the function that `source` describes.
