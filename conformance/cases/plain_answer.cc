@@ -281,11 +281,143 @@ struct Line {
   std::vector<int64_t> others;
 };
 
+// Combines the elements of all lines at once, as combined_in_any_order does one by one. Element l of an array belongs to line l.
+class LinesAtOnce {
+ public:
+  LinesAtOnce(const Module& module, hlo::CompId body, Operands elements, const std::vector<Line>& lines)
+      : module_(module), body_(module[body]), elements_(elements), lines_(lines) {}
+
+  // Returns the results by operand; `is_done` becomes false if the body has ops other than those of plain_elements on scalars, or
+  // the arrays would be too large.
+  Results run(bool& is_done) {
+    constexpr size_t kMostElements = size_t{1} << 22;
+    size_t longest = 0;
+    for (const Line& line : lines_) longest = std::max(longest, line.others.size());
+    is_done = lines_.size() > 1 && (longest + 1) * lines_.size() <= kMostElements;
+    for (const hlo::InstrId at : body_.order) {
+      const Instruction& instr = module_[at];
+      const bool is_root_tuple = instr.op == Op::TUPLE && at == body_.root;
+      is_done &= is_root_tuple || (instr.shape.is_array() && instr.shape.rank() == 0);
+    }
+    if (!is_done) return std::nullopt;
+    std::vector<Arrays> all = {firsts()};
+    for (size_t i = 0; i < longest; ++i) all.push_back(others(i, false));
+    const Arrays forward = in_turn(all), tree = in_pairs(all);
+    for (size_t i = 0; i < longest; ++i) all[i + 1] = others(i, true);
+    const Arrays backward = in_turn(all), other_tree = in_pairs(std::move(all));
+    is_done = can_run_;
+    if (!can_run_ || forward != tree || forward != backward || forward != other_tree) return std::nullopt;
+    return forward;
+  }
+
+ private:
+  using Arrays = std::vector<Literal>;  // an array of each operand
+
+  size_t length(size_t line) const { return lines_[line].others.size() + 1; }
+
+  Arrays firsts() const {
+    Arrays out;
+    for (size_t k = 0; k < elements_.size(); ++k) {
+      out.push_back(array_of(lines_[0].first[k].value.type()));
+      for (size_t line = 0; line < lines_.size(); ++line)
+        copy_element(out[k], static_cast<int64_t>(line), lines_[line].first[k].value, 0);
+    }
+    return out;
+  }
+
+  // Returns element `i` of the others of each line, counted from the end if `backwards`; zeros where there is none.
+  Arrays others(size_t i, bool backwards) const {
+    Arrays out;
+    for (const Literal* element : elements_) {
+      out.push_back(array_of(element->type()));
+      for (size_t line = 0; line < lines_.size(); ++line) {
+        const std::vector<int64_t>& mine = lines_[line].others;
+        if (i < mine.size())
+          copy_element(out.back(), static_cast<int64_t>(line), *element, mine[backwards ? mine.size() - 1 - i : i]);
+      }
+    }
+    return out;
+  }
+
+  Literal array_of(Type type) const {
+    const int64_t count = static_cast<int64_t>(lines_.size());
+    return Literal::zeros(Shape::array(type, std::span(&count, 1)));
+  }
+
+  // Returns the body's results for the lines for which `is_there` holds, and `a` for the others.
+  template <typename Predicate>
+  Arrays combine(const Arrays& a, const Arrays& b, const Predicate& is_there) {
+    std::vector<Literal> values(module_.instruction_limit());
+    const auto value = [&](hlo::InstrId at) -> const Literal& { return values[hlo::index_of(at)]; };
+    for (const hlo::InstrId at : body_.order) {
+      const Instruction& instr = module_[at];
+      if (instr.op == Op::TUPLE || !can_run_) continue;
+      if (instr.op == Op::PARAMETER) {
+        const auto number = static_cast<size_t>(instr.as<hlo::ParameterAttrs>().number);
+        values[hlo::index_of(at)] = number < a.size() ? a[number] : b[number - a.size()];
+        continue;
+      }
+      std::vector<const Literal*> operands;
+      for (const hlo::InstrId operand : instr.operands) operands.push_back(&value(operand));
+      std::optional<Literal> result = plain_elements(instr, array_of(instr.shape.type()).shape(), operands);
+      can_run_ = result.has_value();
+      if (result) values[hlo::index_of(at)] = *std::move(result);
+    }
+    const Instruction& root = module_[body_.root];
+    const size_t results = root.op == Op::TUPLE ? root.operands.size() : 1;
+    can_run_ = can_run_ && results == a.size();
+    if (!can_run_) return a;
+    Arrays out;
+    for (size_t k = 0; k < a.size(); ++k) {
+      out.push_back(value(root.op == Op::TUPLE ? root.operands[k] : body_.root));
+      for (size_t line = 0; line < lines_.size(); ++line)
+        if (!is_there(line)) copy_element(out[k], static_cast<int64_t>(line), a[k], static_cast<int64_t>(line));
+    }
+    return out;
+  }
+
+  Arrays in_turn(const std::vector<Arrays>& all) {
+    Arrays sum = all[0];
+    for (size_t i = 1; i < all.size() && can_run_; ++i)
+      sum = combine(sum, all[i], [&](size_t line) { return i < length(line); });
+    return sum;
+  }
+
+  Arrays in_pairs(std::vector<Arrays> all) {
+    // After a level with steps of `step`, element i stands for the elements i * step ... of its line.
+    for (size_t step = 1; all.size() > 1 && can_run_; step *= 2) {
+      std::vector<Arrays> half;
+      for (size_t i = 0; i < all.size(); i += 2) {
+        half.push_back(i + 1 == all.size() ? std::move(all[i]) : combine(all[i], all[i + 1], [&](size_t line) {
+          return (i + 1) * step < length(line);
+        }));
+      }
+      all = std::move(half);
+    }
+    return std::move(all[0]);
+  }
+
+  const Module& module_;
+  const hlo::Computation& body_;
+  Operands elements_;
+  const std::vector<Line>& lines_;
+  bool can_run_ = true;
+};
+
 // Combines the elements of each line by a computation. The results are known if four orders of combination give the same
 // results: forward and backward, each one element at a time and pairwise as a tree.
 Results combined_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, hlo::CompId body,
                               Operands elements, const std::vector<Line>& lines) {
   const size_t count = elements.size();
+  bool is_done = false;
+  if (Results results = LinesAtOnce(interpreter.module(), body, elements, lines).run(is_done); is_done) {
+    for (size_t k = 0; results && k < count; ++k) {
+      Literal out = Literal::zeros(instr.shape.is_tuple() ? instr.shape.element(k) : instr.shape);
+      for (int64_t i = 0; i < out.element_count(); ++i) copy_element(out, i, (*results)[k], i);
+      (*results)[k] = std::move(out);
+    }
+    return results;
+  }
   bool is_known = true;
   const auto combine = [&](const Group& a, const Group& b) {
     Group arguments = a;

@@ -31,6 +31,9 @@ std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interp
 /// The parts of plain_results by family; each returns nullopt for an op of another family.
 std::optional<Literal> plain_move(const Instruction& instr, std::span<const Literal* const> operands);
 std::optional<Literal> plain_elements(const Instruction& instr, std::span<const Literal* const> operands);
+/// Likewise, with a result of another shape than the instruction's: applies an op on scalars to each element of arrays.
+std::optional<Literal> plain_elements(const Instruction& instr, const Shape& shape,
+                                      std::span<const Literal* const> operands);
 
 std::optional<std::vector<Literal>> plain_algebra(const Instruction& instr, std::span<const Literal* const> operands);
 

@@ -414,8 +414,13 @@ PlainFunction plain_function(Op op, Type type) {
 }
 
 std::optional<Literal> plain_elements(const Instruction& instr, std::span<const Literal* const> operands) {
-  if (!instr.shape.is_array() || operands.empty()) return std::nullopt;
-  Literal out = Literal::zeros(instr.shape);
+  return plain_elements(instr, instr.shape, operands);
+}
+
+std::optional<Literal> plain_elements(const Instruction& instr, const Shape& shape,
+                                      std::span<const Literal* const> operands) {
+  if (!shape.is_array() || operands.empty()) return std::nullopt;
+  Literal out = Literal::zeros(shape);
   const int64_t count = out.element_count();
   const Literal& a = *operands[0];
   const Type type = a.type();
