@@ -92,21 +92,23 @@ void judge(Contract& c, const Form& form) {
   if (!c.plugin().computes()) return c.skip("the backend runs no ops");
   const auto instance = Instance::open(c);
   if (!instance) return;
-  for_each_accepted(*instance, [&](const Sample& sample, const PreparedProgram& ready) {
-    const hlo::Block block = written(ready.program->get(), form);
+  for_each_offered(*instance, [&](const Sample& sample, const TestProgram& original) {
+    const hlo::Block block = written(original.get(), form);
     const auto* program = reinterpret_cast<const collet_program*>(block.data());
     if (!c.check(accepts(*instance, program), form.promise, "supports accepts {}, but not in a block with {}",
                  sample.name, form.what))
-      return false;
-    CompileResult made = compile(*instance, program);
-    if (!c.check(made.status == COLLET_OK, form.promise, "compile of {} in a block with {} gave status {}: {}",
-                 sample.name, form.what, made.status, made.message))
-      return false;
-    if (!instance->executes()) return true;
-    GuardedLaunch guarded(*instance, *ready.program, made.executable, {});
-    if (guarded.run(1, fmt::format("{} in a block with {}", sample.name, form.what), sample.bound)) return true;
-    c.check(false, form.promise, "{} runs right in the block that the SDK writes", sample.name);
-    return false;
+      return Visit::Stop;
+    CompileResult made;
+    const Visit visit = compile_form(*instance, sample, original, program, made);
+    if (visit == Visit::Stop)
+      c.check(false, form.promise, "compile of {} in a block with {} gave status {}: {}", sample.name, form.what,
+              made.status, made.message);
+    if (visit != Visit::Taken || !instance->executes()) return visit;
+    GuardedLaunch guarded(*instance, original, made.executable, {});
+    if (guarded.run(1, fmt::format("{} in a block with {}", sample.name, form.what), sample.bound)) return visit;
+    if (runs_right(*instance, sample, original))
+      c.check(false, form.promise, "{} runs right in the block that the SDK writes", sample.name);
+    return Visit::Stop;
   });
 }
 

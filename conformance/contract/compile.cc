@@ -159,26 +159,23 @@ void supports_reads_the_block_alone(Contract& c) {
 void compile_keeps_no_pointer(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
-  for_each_accepted(*instance, [&](const Sample& sample, const PreparedProgram& ready) {
-    if (instance->executes()) {
-      GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
-      if (!guarded.run(1, sample.name, sample.bound)) return false;
-    }
-    Pages pages(ready.program->bytes(), 8);
+  for_each_offered(*instance, [&](const Sample& sample, const TestProgram& original) {
+    Pages pages(original.bytes(), 8);
     pages.make_read_only();
-    CompileResult made = compile(*instance, pages.get());
-    if (!c.check(made.status == COLLET_OK, Promise::PROGRAM_BLOCK,
-                 "a copy of {} at another address gave status {} from compile: {}", sample.name, made.status,
-                 made.message))
-      return false;
+    CompileResult made;
+    const Visit visit = compile_form(*instance, sample, original, pages.get(), made);
+    if (visit == Visit::Stop)
+      c.check(false, Promise::PROGRAM_BLOCK, "a copy of {} at another address gave status {} from compile: {}",
+              sample.name, made.status, made.message);
     pages.wipe();
     pages.unmap();
-    if (!instance->executes()) return true;
-    GuardedLaunch guarded(*instance, *ready.program, made.executable, {});
+    if (visit != Visit::Taken || !instance->executes()) return visit;
+    GuardedLaunch guarded(*instance, original, made.executable, {});
     if (guarded.run(1, "after the block of " + sample.name + " was overwritten and unmapped", sample.bound))
-      return true;
-    c.check(false, Promise::COMPILE_VALID, "{} ran right as long as its block was there", sample.name);
-    return false;
+      return visit;
+    if (runs_right(*instance, sample, original))
+      c.check(false, Promise::COMPILE_VALID, "{} runs right as long as its block is there", sample.name);
+    return Visit::Stop;
   });
 }
 

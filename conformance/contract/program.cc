@@ -317,6 +317,31 @@ bool has_layouts(Instance& instance, const TestProgram& program, const Executabl
   return false;
 }
 
+namespace {
+
+// Makes the program of `body`, whose constants are arguments if the device does not take them, and asks about it. Returns null
+// and the reason if the backend declines an op, and null with a failure on record if the program cannot be made.
+std::unique_ptr<TestProgram> offer(Instance& instance, std::string_view body, std::string_view aliases, uint32_t device,
+                                   size_t name_bytes, std::string& why) {
+  Contract& c = instance.contract();
+  if (!c.plugin().computes()) {
+    why = "the backend runs no ops";
+    return nullptr;
+  }
+  Expected<std::unique_ptr<TestProgram>> made = TestProgram::make(body, aliases, {.name_bytes = name_bytes});
+  if (made.ok() && !takes_constants(instance, (*made)->get(), device))
+    made = TestProgram::make(body, aliases, {.constants = Constants::AsArguments, .name_bytes = name_bytes});
+  if (!made.ok()) {
+    c.fault(made.status());
+    return nullptr;
+  }
+  if (accepts(instance, (*made)->get(), device)) return *std::move(made);
+  why = "the backend declines an op of the program";
+  return nullptr;
+}
+
+}  // namespace
+
 PreparedProgram prepare(Instance& instance, std::string_view body, std::string_view aliases,
                         const CompileChoice& choice, bool or_skip, size_t name_bytes) {
   Contract& c = instance.contract();
@@ -325,22 +350,10 @@ PreparedProgram prepare(Instance& instance, std::string_view body, std::string_v
     if (or_skip) c.skip(std::move(why));
     return PreparedProgram{};
   };
-  if (!c.plugin().computes()) return skip("the backend runs no ops");
-  Expected<std::unique_ptr<TestProgram>> made = TestProgram::make(body, aliases, {.name_bytes = name_bytes});
-  if (!made.ok()) {
-    c.fault(made.status());
-    return {};
-  }
-  if (!takes_constants(instance, (*made)->get(), choice.device)) {
-    made = TestProgram::make(body, aliases, {.constants = Constants::AsArguments, .name_bytes = name_bytes});
-    if (!made.ok()) {
-      c.fault(made.status());
-      return {};
-    }
-  }
-  out.program = *std::move(made);
+  std::string why;
+  out.program = offer(instance, body, aliases, choice.device, name_bytes, why);
+  if (!out.program) return why.empty() ? PreparedProgram{} : skip(std::move(why));
   const collet_program* program = out.program->get();
-  if (!accepts(instance, program, choice.device)) return skip("the backend declines an op of the program");
   CompileResult compiled = compile(instance, program, choice);
   if (compiled.status != COLLET_OK) {
     const bool names = !compiled.rejected.empty() && entry_ops(program).size() > 1;
@@ -365,6 +378,33 @@ void for_each_accepted(Instance& instance, const std::function<bool(const Sample
     if (!judge(sample, ready)) return;
   }
   if (!any) instance.contract().skip("the backend takes none of the programs");
+}
+
+void for_each_offered(Instance& instance, const std::function<Visit(const Sample&, const TestProgram&)>& judge) {
+  bool any = false;
+  for (const Sample& sample : samples()) {
+    std::string why;
+    const std::unique_ptr<TestProgram> program = offer(instance, sample.body, {}, 0, 0, why);
+    if (instance.contract().broken()) return;
+    if (!program) continue;
+    const Visit visit = judge(sample, *program);
+    if (visit == Visit::Stop || instance.contract().broken()) return;
+    any |= visit == Visit::Taken;
+  }
+  if (!any) instance.contract().skip("the backend takes none of the programs");
+}
+
+Visit compile_form(Instance& instance, const Sample& sample, const TestProgram& program, const collet_program* form,
+                   CompileResult& made) {
+  made = compile(instance, form);
+  if (made.status == COLLET_OK) return has_layouts(instance, program, made.executable) ? Visit::Declined : Visit::Taken;
+  return prepare(instance, sample.body, {}, {}, false) ? Visit::Stop : Visit::Declined;
+}
+
+bool runs_right(Instance& instance, const Sample& sample, const TestProgram& program) {
+  const CompileResult made = compile(instance, program.get());
+  return made.status == COLLET_OK &&
+         GuardedLaunch(instance, program, made.executable, {}).run(1, sample.name, sample.bound);
 }
 
 std::string accepted_sum(Instance& instance) {

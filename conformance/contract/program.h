@@ -129,6 +129,20 @@ PreparedProgram prepare(Instance& instance, std::string_view body, std::string_v
                         const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
 /// Calls `judge` for each sample that the backend takes, until it returns false. Skips the case if there is none.
 void for_each_accepted(Instance& instance, const std::function<bool(const Sample&, const PreparedProgram&)>& judge);
+/// What became of a sample.
+enum class Visit : uint8_t {
+  Taken,
+  Declined,  ///< the backend declines the program as a whole
+  Stop       ///< the case has failed; no further sample is visited
+};
+/// Calls `judge` for each sample whose ops the backend accepts. Nothing has been compiled. Skips the case if all are declined.
+void for_each_offered(Instance& instance, const std::function<Visit(const Sample&, const TestProgram&)>& judge);
+/// Compiles the program of a sample from a block in another form. Returns Declined if the backend declines the program in the
+/// SDK's form as well, or gives it layouts of its own, and Stop, without a record, if it declines this form alone.
+Visit compile_form(Instance& instance, const Sample& sample, const TestProgram& program, const collet_program* form,
+                   CompileResult& made);
+/// True if the program of a sample computes what it should when it is compiled as the SDK writes it. For the message of a failure.
+bool runs_right(Instance& instance, const Sample& sample, const TestProgram& program);
 /// Returns an elementwise program of two arguments of one shape that the backend accepts, preferably of f32[300]. Returns an
 /// empty string, and skips the case, if there is none.
 std::string accepted_sum(Instance& instance);
