@@ -278,7 +278,8 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
       (is(Fault::second_instance_idle) && self.owner->is_second) ||
       (is(Fault::late_executables_idle) && self.is_late) || (is(Fault::other_device_idle) && launch.device != 0) ||
       (is(Fault::shared_code_idle) && launch.device != self.assigned_device) ||
-      (is(Fault::stops_after_fifty_runs) && run > 50) || (is(Fault::release_breaks_others) && released > 0) ||
+      (is(Fault::stops_after_fifty_runs) && run > 50) || (is(Fault::stops_after_three_runs) && run >= 3) ||
+      (is(Fault::release_breaks_others) && released > 0) ||
       (is(Fault::switch_loses_a_run) && last_run.exchange(&self) != &self && run > 0);
   if (writes_nothing) return COLLET_OK;
   if (is(Fault::block_kept) && self.kept->magic != COLLET_PROGRAM_MAGIC)

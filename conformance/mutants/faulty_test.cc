@@ -95,6 +95,18 @@ std::string name_of(const ::testing::TestParamInfo<FaultCase>& instance) {
 INSTANTIATE_TEST_SUITE_P(Sample, Faults, ::testing::ValuesIn(chosen(true)), name_of);
 INSTANTIATE_TEST_SUITE_P(Rest, Faults, ::testing::ValuesIn(chosen(false)), name_of);
 
+// The two cases differ by their values only, so that the second one runs the executable of the first.
+TEST(Faulty, CasesOfOneProgramShareItsExecutable) {
+  const Ran shared = conform("stops_after_three_runs", "ceil/f32/129/*");
+  EXPECT_NE(shared.out.find("1 of 2 cases passed, 1 fail"), std::string::npos) << shared.out;
+  EXPECT_NE(
+      shared.out.find("it passes with an executable of its own, and not with that which had run ceil/f32/129/unit"),
+      std::string::npos)
+      << shared.out;
+  const Ran right = conform("none", "ceil/f32/129/*");
+  EXPECT_NE(right.out.find("2 of 2 cases passed"), std::string::npos) << right.out;
+}
+
 TEST(Faulty, RunEndsAfterEightHangs) {
   const Ran ran = conform("copies_hang", "contract/copy/*", "1");
   EXPECT_EQ(WEXITSTATUS(ran.code), 1) << ran.out;

@@ -26,9 +26,11 @@ std::string counts(const ConformReport& report) {
     if (!one.waiver.empty()) waived += fmt::format("{}{} ({})", waived.empty() ? "" : "; ", one.name, one.waiver);
   if (!waived.empty()) out += fmt::format("; passed by a waiver: {}", escape_markup(waived));
   if (report.not_run > 0) out += fmt::format(", {} not run: {}", report.not_run, escape_markup(report.ended));
-  return out + fmt::format(" in {:.1f} s; fallback: {}; seed {}; library <code>{}</code>.", report.seconds,
-                           report.fallback.empty() ? "none" : escape_markup(report.fallback), report.seed,
-                           escape_markup(report.path));
+  out += fmt::format(" in {:.1f} s; fallback: {}; seed {}; library <code>{}</code>", report.seconds,
+                     report.fallback.empty() ? "none" : escape_markup(report.fallback), report.seed,
+                     escape_markup(report.path));
+  const std::string times = worker_times_text(report);
+  return out + (times.empty() ? "" : "; " + times) + ".";
 }
 
 std::string bar(const OpSummary& s) {

@@ -13,6 +13,8 @@ void write_case(JsonWriter& json, const ConformReport& report, const BackendChoi
   if (!one.detail.empty()) json.field("detail", one.detail);
   json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);
   json.field("fallback_ops", one.fallback_ops).field("seconds", one.seconds);
+  if (one.compile_seconds > 0) json.field("compile_seconds", one.compile_seconds);
+  if (one.answer_seconds > 0) json.field("answer_seconds", one.answer_seconds);
   if (!one.waiver.empty()) json.field("waiver", one.waiver);
   if (!report.from.empty() && one.run_seconds > 0) json.field("run_seconds", one.run_seconds);
   if (one.beside_seconds > 0) json.field("beside_seconds", one.beside_seconds);
@@ -53,6 +55,9 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
       .field("fallback", report.fallback)
       .field("seed", report.seed)
       .field("seconds", report.seconds);
+  const WorkerTimes times = report.worker_times();
+  json.key("worker_seconds").begin_object().field("compile", times.compile).field("answer", times.answer);
+  json.field("run", times.run).field("contract", times.contract).end_object();
   json.field("verdict", report.conforms() ? "conforms" : "does not conform").key("counts").begin_object();
   for (int i = 0; i <= static_cast<int>(Outcome::Oracle); ++i) {
     const auto outcome = static_cast<Outcome>(i);

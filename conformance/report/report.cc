@@ -317,6 +317,16 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
   return line + fmt::format(" --filter {}", shell_word(one.name));
 }
 
+std::string worker_times_text(const ConformReport& report) {
+  const WorkerTimes times = report.worker_times();
+  if (times.compile <= 0) return {};
+  return fmt::format(
+      "the workers spent {:.1f} s on compiling, {:.1f} s on what is expected, {:.1f} s on running and judging, {:.1f} "
+      "s in "
+      "the contract",
+      times.compile, times.answer, times.run, times.contract);
+}
+
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures) {
   const std::vector<OpSummary> ops = summarize(report);
   std::string out = failures_text(report, backend, most_failures);
@@ -330,6 +340,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (report.not_run == 0) out += silent_text(report);
   out += exports_text(report) + waivers_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
+  if (const std::string times = worker_times_text(report); !times.empty()) out += times + "\n";
   if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
                      report.cases.size());

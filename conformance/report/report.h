@@ -35,6 +35,8 @@ struct ProfileSummary {
 };
 /// Returns summaries of all profiles that can be claimed and have cases in the report.
 std::vector<ProfileSummary> summarize_profiles(const ConformReport& report);
+/// Returns a sentence on what the time of the workers was spent on; empty if nothing was compiled.
+std::string worker_times_text(const ConformReport& report);
 /// Returns the subject of a case: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
 /// Returns the name of the op's class: "core", "math", ...

@@ -121,6 +121,8 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   result.ulp = number(fields, "ulp");
   result.share = number(fields, "share");
   result.evidence = find_field(fields, "evidence");
+  result.answer_seconds = number(fields, "answer_seconds");
+  result.compile_seconds = number(fields, "compile_seconds");
   result.run_seconds = number(fields, "run_seconds");
   result.beside_seconds = number(fields, "beside_seconds");
   result.is_independent = !find_field(fields, "independent").empty();
@@ -341,12 +343,22 @@ std::string blame(const PoolOptions& pool, const std::string& name, const std::v
       fmt::join(before, ", "));
 }
 
+// Moves cases with one text behind the first of them, so that a worker can compile it once. The texts of cases of the grid are
+// not known here.
+void put_alike_together(const std::vector<Case>& cases, std::vector<size_t>& chosen) {
+  std::unordered_map<std::string_view, size_t> first;
+  std::vector<size_t> place(cases.size());
+  for (const size_t i : chosen) place[i] = cases[i].text.empty() ? i : first.emplace(cases[i].text, i).first->second;
+  std::stable_sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) { return place[a] < place[b]; });
+}
+
 // Adds details to the failures of a report.
 Status explain_failures(const ConformOptions& options, PoolOptions pool,
                         const std::unordered_map<std::string, std::vector<std::string>>& before_crash,
                         ConformReport& report) {
   pool.stop = {};
   pool.ended = {};
+  pool.follows = {};
   pool.timeout = [&](size_t) { return options.timeout; };
   ConformOptions failed = options;
   failed.filters.clear();
@@ -404,6 +416,20 @@ std::string library_digest(const std::string& path) {
 size_t ConformReport::count(Outcome outcome) const {
   return static_cast<size_t>(
       std::count_if(cases.begin(), cases.end(), [&](const CaseResult& c) { return c.outcome == outcome; }));
+}
+
+WorkerTimes ConformReport::worker_times() const {
+  WorkerTimes times;
+  for (const CaseResult& one : cases) {
+    if (is_contract(one.name)) {
+      times.contract += one.seconds;
+      continue;
+    }
+    times.compile += one.compile_seconds;
+    times.answer += one.answer_seconds;
+    times.run += std::max(0.0, one.seconds - one.compile_seconds - one.answer_seconds);
+  }
+  return times;
 }
 
 bool ConformReport::nothing_on_device() const {
@@ -470,6 +496,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     }
     (is_contract(cases[i].name) ? contracts : programs).push_back(i);
   }
+  put_alike_together(cases, programs);
   size_t done = 0;
   RepeatedFailures alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
@@ -508,6 +535,9 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
       if (options.failed) options.failed(result);
     };
     pool.timeout = [&](size_t i) { return seconds_for(cases[chosen[i]]); };
+    pool.follows = [&](size_t i) {
+      return !cases[chosen[i]].text.empty() && cases[chosen[i]].text == cases[chosen[i - 1]].text;
+    };
     return run_tasks(
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
         [&](size_t i, const TaskResult& task) {
@@ -632,6 +662,7 @@ int serve_conformance(const ConformOptions& options) {
   std::unordered_map<std::string_view, const Case*> by_name;
   for (const Case& one : cases) by_name.emplace(one.name, &one);
   std::unique_ptr<Session> session, beside;
+  KeptProgram kept;  // of `session`
   std::vector<Case> declared;
   ContractWorker contract(options.backend);
   return serve_tasks([&](std::string_view task) -> Fields {
@@ -666,7 +697,8 @@ int serve_conformance(const ConformOptions& options) {
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
     if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
     if (!one.program.empty()) return run_program_case(one, *session, kShareOfOps * options.program_timeout);
-    Fields fields = run_case(one, *session, options.seed, options.independent_only, beside.get());
+    Fields fields = run_case(one, *session, options.seed,
+                             {.independent_only = options.independent_only, .beside = beside.get(), .kept = &kept});
     if (find_field(fields, "status") == "fail" && (one.op == Op::FUSION || one.op == Op::CALL) && !one.text.empty())
       fields[1].second += blame_in_group(one, *session, options.seed);
     return fields;

@@ -85,9 +85,20 @@ struct CaseResult {
   std::string reduced = {};   ///< for the first failure of each op: a smaller program that fails too
   int64_t device_ops = 0, fallback_ops = 0;
   double seconds = 0;
+  /// Parts of `seconds`: computing the expected results, and compiling, which is 0 if the case ran the program that another one with
+  /// the same text had compiled.
+  double answer_seconds = 0, compile_seconds = 0;
   /// For a case of a program that passed: seconds of one execution on the device, and on the backend `beside`; 0: not measured.
   double run_seconds = 0, beside_seconds = 0;
   bool is_independent = false;  ///< the expected results come from definitions and MPFR, not from the evaluator
+};
+
+/// Seconds of all worker processes together.
+struct WorkerTimes {
+  double contract = 0;  ///< in contract cases, compiling included
+  double compile = 0;   ///< compiling the programs of the other cases
+  double answer = 0;    ///< computing their expected results
+  double run = 0;       ///< the rest: executions, copies, and judging
 };
 
 struct ConformReport {
@@ -113,6 +124,8 @@ struct ConformReport {
   Uses uses = {};  ///< questions to the device in all cases, and what ran there
 
   size_t count(Outcome outcome) const;
+  /// Returns what the time of the worker processes was spent on.
+  WorkerTimes worker_times() const;
   /// True if the device declares the element type.
   bool declares(Type type) const {
     const auto number = static_cast<size_t>(type);

@@ -114,27 +114,25 @@ std::string not_compiled(const Program& program) {
 
 }  // namespace
 
-Fields run_case(const Case& one, const Session& session, uint64_t seed, bool independent_only, const Session* beside) {
+namespace {
+
+// Runs a case whose expected results are known on a program that is compiled already.
+Fields run_program(const Case& one, const Session& session, uint64_t seed, const Answer& answer, const Program& program,
+                   const Session* beside) {
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
-  const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
-  if (!answer.ok()) return with_status("oracle", answer.status().to_string());
-  if (independent_only && !answer->independent)
-    return with_status("unsupported", "the evaluator has a part in the answer");
-  const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
-  if (!program.ok()) return of_error(program.status(), answer->several_ops);
-  const Expected<Runs> runs = run_thrice(*program, *answer, one, seed, flushes);
+  const Expected<Runs> runs = run_thrice(program, answer, one, seed, flushes);
   if (!runs.ok()) return of_error(runs.status(), false);
   const std::vector<Literal>* got = &runs->first;
-  if (!answer->several_ops) {
-    if (const std::string why = not_compiled(*program); !why.empty())
+  if (!answer.several_ops) {
+    if (const std::string why = not_compiled(program); !why.empty())
       return with_status("fail", why + "; supports had said yes");
   }
-  Judgement judgement = judge(one, *answer, *got, flushes);
+  Judgement judgement = judge(one, answer, *got, flushes);
   if (judgement.pass && !runs->complaint.empty()) {
     judgement = {false, judgement.ulp, judgement.share, runs->complaint, judgement.errors};
   } else if (judgement.pass && !same(runs->first, runs->again)) {
     // A sum may be computed in another order in each run, so both results are checked.
-    Judgement again = judge(one, *answer, runs->again, flushes);
+    Judgement again = judge(one, answer, runs->again, flushes);
     again.detail = "in the third execution, " + again.detail;
     if (!again.pass) judgement = std::move(again);
   }
@@ -143,15 +141,57 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed, bool ind
   fields.emplace_back("share", fmt::format("{}", judgement.share));
   fields.emplace_back("errors", fmt::format("{}", fmt::join(judgement.errors, " ")));
   if (!judgement.evidence.empty()) fields.emplace_back("evidence", judgement.evidence);
-  if (answer->independent) fields.emplace_back("independent", "1");
+  if (answer.independent) fields.emplace_back("independent", "1");
   fields.emplace_back("run_seconds", fmt::format("{}", runs->seconds));
   if (beside && judgement.pass)
-    fields.emplace_back("beside_seconds", fmt::format("{}", seconds_on(*beside, one, *answer)));
-  fields.emplace_back("uses", program->uses().text());
-  if (const Expected<collet_executable_facts> facts = program->facts(); facts.ok()) {
+    fields.emplace_back("beside_seconds", fmt::format("{}", seconds_on(*beside, one, answer)));
+  fields.emplace_back("uses", program.uses().text());
+  if (const Expected<collet_executable_facts> facts = program.facts(); facts.ok()) {
     fields.emplace_back("device_ops", std::to_string(facts->device_ops));
     fields.emplace_back("fallback_ops", std::to_string(facts->fallback_ops));
   }
+  return fields;
+}
+
+bool passes(const Fields& fields) {
+  return find_field(fields, "status") == "pass";
+}
+
+}  // namespace
+
+Fields run_case(const Case& one, const Session& session, uint64_t seed, const RunCaseOptions& options) {
+  const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
+  auto start = std::chrono::steady_clock::now();
+  const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
+  const double answer_seconds = seconds_since(start);
+  if (!answer.ok()) return with_status("oracle", answer.status().to_string());
+  if (options.independent_only && !answer->independent)
+    return with_status("unsupported", "the evaluator has a part in the answer");
+  KeptProgram own;
+  KeptProgram& kept = options.kept ? *options.kept : own;
+  std::string earlier;  // the case that ran the kept program before, if this one fails
+  if (kept.program && kept.text == one.text) {
+    Fields fields = run_program(one, session, seed, *answer, *kept.program, options.beside);
+    if (passes(fields)) {
+      kept.name = one.name;
+      fields.emplace_back("answer_seconds", fmt::format("{}", answer_seconds));
+      return fields;
+    }
+    earlier = kept.name;
+  }
+  kept = {};
+  start = std::chrono::steady_clock::now();
+  Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
+  const double compile_seconds = seconds_since(start);
+  if (!program.ok()) return of_error(program.status(), answer->several_ops);
+  Fields fields = run_program(one, session, seed, *answer, *program, options.beside);
+  if (!earlier.empty() && passes(fields)) {
+    return with_status(
+        "fail", fmt::format("it passes with an executable of its own, and not with that which had run {}", earlier));
+  }
+  fields.emplace_back("answer_seconds", fmt::format("{}", answer_seconds));
+  fields.emplace_back("compile_seconds", fmt::format("{}", compile_seconds));
+  if (passes(fields)) kept = {*std::move(program), one.text, one.name};
   return fields;
 }
 

@@ -67,6 +67,7 @@ struct Worker {
   std::string printed;  // the end of the output that it printed to stdout and stderr during the current task
   bool busy = false, fresh = true;
   size_t task = 0;
+  size_t next = 0, end = 0;  // the tasks that only this worker runs, because they follow `task`
   std::vector<size_t> done;  // the last few tasks of this process
   Clock::time_point start, deadline;
   double seconds = 0;  // seconds that the task may take
@@ -207,7 +208,7 @@ class Pool {
     for (size_t i = 0; i < jobs; ++i) workers_.push_back(std::make_unique<Worker>());
     while (finished_ < count_ && !(options_.stop && options_.stop())) {
       for (auto& worker : workers_) {
-        if (!worker->busy && next_ < count_) COLLET_TRY(assign(*worker));
+        if (!worker->busy && take_tasks(*worker)) COLLET_TRY(assign(*worker));
       }
       wait_for_news();
       for (auto& worker : workers_) {
@@ -219,12 +220,22 @@ class Pool {
   }
 
  private:
+  // Gives a worker that has run all its tasks the next ones; returns false if there are none.
+  bool take_tasks(Worker& worker) {
+    if (worker.next < worker.end) return true;
+    if (next_ == count_) return false;
+    worker.next = next_++;
+    while (options_.follows && next_ < count_ && options_.follows(next_)) ++next_;
+    worker.end = next_;
+    return true;
+  }
+
   Status assign(Worker& worker) {
     if (!worker.alive()) {
       COLLET_TRY(start(worker, options_));
       worker.done.clear();
     }
-    worker.task = next_++;
+    worker.task = worker.next++;
     worker.busy = true;
     worker.printed.clear();
     worker.start = Clock::now();
@@ -371,7 +382,8 @@ class Pool {
   const std::function<std::string(size_t)>& task_;
   const std::function<void(size_t, const TaskResult&)>& done_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  size_t next_ = 0, finished_ = 0;
+  size_t next_ = 0;  // the first task that no worker has
+  size_t finished_ = 0;
 };
 
 void append_escaped(std::string& out, std::string_view text) {

@@ -47,6 +47,8 @@ struct PoolOptions {
   double start_seconds = 30;              ///< additional seconds for a worker's first task, in which it starts
   bool judge_end =
       false;  ///< a worker runs one task and must then exit by itself with code 0; otherwise the task has failed
+  /// True if task i uses what the process of task i-1 has kept: one worker runs the two, one after the other. May be empty.
+  std::function<bool(size_t)> follows = {};
   /// Called after each task: if it returns true, the run and running tasks are ended. May be empty.
   std::function<bool()> stop = {};
   /// Called when the run is over, for each idle worker that does not exit with code 0 once its tasks have ended, within the time of
