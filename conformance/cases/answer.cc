@@ -308,6 +308,28 @@ void open_signalling(const Module& module, Answer& answer) {
   answer.outputs[0].nan_too = std::move(open);
 }
 
+// True if the exact product or quotient is below the least normal number of its type.
+bool is_tiny(Op op, double a, double b, double least) {
+  constexpr double kScale = 0x1p60;  // away from the denormals of f64, so that the difference has its sign
+  const double x = std::fabs(a), y = std::fabs(b);
+  return op == Op::MULTIPLY ? std::fma(std::max(x, y), std::min(x, y) * kScale, -least * kScale) < 0
+                            : std::fma(least * kScale, y, -x * kScale) > 0;
+}
+
+// A device that flushes denormals may flush products and quotients that are tiny only before they are rounded.
+void open_tiny(const Module& module, Answer& answer) {
+  const hlo::Instruction& root = module[module.entry_computation().root];
+  const bool is_inexact = root.op == Op::MULTIPLY || root.op == Op::DIVIDE;
+  const auto operands = is_inexact ? operands_of(module, answer) : std::nullopt;
+  if (!operands || !hlo::is_float(root.shape.type())) return;
+  const double least = std::ldexp(1.0, 1 - float_format(static_cast<uint32_t>(root.shape.type())).bias);
+  Literal open = Literal::zeros(Shape::array(Type::PRED, root.shape.dims()));
+  const Literal &a = *(*operands)[0], &b = *(*operands)[1];
+  for (int64_t i = 0; i < root.shape.element_count(); ++i)
+    open.set_int(i, is_tiny(root.op, a.as_double(i), b.as_double(i), least));
+  answer.outputs[0].zero_too = std::move(open);
+}
+
 Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Literal> inputs, bool flushes) {
   Answer answer;
   answer.inputs = std::move(inputs);
@@ -321,6 +343,7 @@ Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Li
   }
   correct_by_functions(module, one, answer);
   open_signalling(module, answer);
+  if (flushes) open_tiny(module, answer);
   if (answer.independent) return answer;
   if (!is_rounded) {
     if (std::optional<std::vector<Literal>> plain = plain_answer(module, answer.inputs)) {

@@ -114,8 +114,11 @@ Bound function_bound(Op op, Type type) {
     return {.kind = Bound::Kind::Ulp, .ulps = 8.0 + 2 * std::max(ulp, 0), .conditioned = op == Op::POWER};
   }
   if (!hlo::is_float(type) || ulp == 0) return {};
-  const bool narrow = hlo::type_info(type).bits < 32;
-  return {.kind = Bound::Kind::Ulp, .ulps = narrow ? 1.0 : static_cast<double>(ulp)};
+  if (hlo::type_info(type).bits < 32) return {.kind = Bound::Kind::Ulp, .ulps = 1.0};
+  // The op table's errors are those of f32. Of cbrt in f64 the C library of most systems, which XLA:CPU calls, has up to 3.7.
+  constexpr double kCbrtOfF64 = 4;
+  if (op == Op::CBRT && type == Type::F64) return {.kind = Bound::Kind::Ulp, .ulps = kCbrtOfF64};
+  return {.kind = Bound::Kind::Ulp, .ulps = static_cast<double>(ulp)};
 }
 
 }  // namespace collet::conformance

@@ -93,8 +93,12 @@ bool same_special(double expected, double got) {
   return expected == got;
 }
 
-bool is_flushed(const AllowedError& judge, double expected, double got) {
-  return judge.flushes && got == 0 && std::fabs(expected) < smallest_normal(judge.type);
+// A result is flushed if it is tiny before it is rounded, or after.
+bool is_flushed(const AllowedError& judge, int64_t i, double expected, double rounded, double got) {
+  const Literal& open = judge.reference.zero_too;
+  return judge.flushes && got == 0 &&
+         (std::min(std::fabs(expected), std::fabs(rounded)) < smallest_normal(judge.type) ||
+          (open.valid() && open.as_int(i) != 0));
 }
 
 // Returns whether `got` is within the allowed error; updates the largest errors.
@@ -110,7 +114,7 @@ bool judge_part(const AllowedError& judge, int64_t i, int part, double expected,
     if (!near) result.worst_ulp = kInfinity;
     return near;
   }
-  if (is_flushed(judge, rounded, got)) return true;
+  if (is_flushed(judge, i, expected, rounded, got)) return true;
   if (judge.bound.kind == Bound::Kind::Exact) {
     const bool same = rounded == got && (rounded != 0 || std::signbit(rounded) == std::signbit(got));
     if (!same) result.worst_ulp = std::max(result.worst_ulp, std::max(ulp_error(judge.type, rounded, got), 1.0));

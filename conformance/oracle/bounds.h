@@ -59,6 +59,9 @@ struct Reference {
   /// pred: the elements of which NaN is as right as `value`; may be invalid. IEEE 754 leaves open whether a function that has
   /// a value for a quiet NaN, such as 1 to the power NaN, gives it or NaN for a signalling one.
   hlo::Literal nan_too = {};
+  /// pred: the elements of which zero is as right as `value` on a device that flushes denormals; may be invalid. IEEE 754 leaves open
+  /// whether a result is tiny before or after it is rounded: one below the least normal number that rounds to it may be flushed.
+  hlo::Literal zero_too = {};
 };
 
 /// The number of elements by their error relative to the allowed error: none, up to 2^-9, ... up to 1/2, up to 1, and

@@ -81,6 +81,14 @@ TEST(Compare, DenormalsMayBeFlushedWhereTheDeviceSaysSo) {
   EXPECT_FALSE(compared(floats({1e-42}), floats({0})).agrees);
   EXPECT_TRUE(compared(floats({1e-42}), floats({0}), {}, true).agrees);
   EXPECT_FALSE(compared(floats({1e-20}), floats({0}), {}, true).agrees);
+  // Tiny before it is rounded, and not after.
+  const double least = 0x1p-126;
+  Reference reference{floats({least}), {}, {}};
+  EXPECT_FALSE(compare(reference, floats({0}), {}, true).agrees);
+  reference.zero_too = Literal::zeros(Shape::array(Type::PRED, {1}));
+  reference.zero_too.set_int(0, 1);
+  EXPECT_TRUE(compare(reference, floats({0}), {}, true).agrees);
+  EXPECT_FALSE(compare(reference, floats({0}), {}, false).agrees);
 }
 
 TEST(Compare, SumsAreJudgedByTheirMagnitude) {
