@@ -236,7 +236,7 @@ void yes_compiles_all_shapes(Contract& c) {
 
 struct Progress {
   std::atomic<int> calls{0};
-  int cancel_at = 0;
+  int cancel_at = 0;  // the call that says to give up; 0: none
   std::thread::id thread;
   std::atomic<bool> other_thread{false}, bad_value{false};
 
@@ -272,6 +272,42 @@ void progress(Contract& c) {
         compile(*instance, ready.program->get(), {.progress = Progress::report, .user = &cancelling});
     c.check(made.status == COLLET_CANCELLED || cancelling.calls < at, Promise::PROGRESS_CANCELS,
             "progress said to give up, and compile gave status {}", made.status);
+  }
+}
+
+// A compilation that is told to give up, at any of its reports, must end without a further report, and leave nothing behind:
+// the program compiles and runs afterwards.
+void cancelled(Contract& c) {
+  constexpr int kMostReports = 8;
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const PreparedProgram ready = prepare(*instance, body);
+  if (!ready) return;
+  for (int at = 1; at <= kMostReports; ++at) {
+    Progress cancelling;
+    cancelling.thread = std::this_thread::get_id();
+    cancelling.cancel_at = at;
+    const CompileResult given_up =
+        compile(*instance, ready.program->get(), {.progress = Progress::report, .user = &cancelling});
+    if (cancelling.calls < at) {
+      if (at == 1) c.skip("compile reports no progress");
+      return;
+    }
+    c.check(given_up.status == COLLET_CANCELLED, Promise::PROGRESS_CANCELS,
+            "report {} was told to give up, and compile gave status {}", at, given_up.status);
+    c.check(cancelling.calls == at, Promise::PROGRESS_CANCELS, "report {} was told to give up, and {} came after it",
+            at, cancelling.calls - at);
+    const CompileResult again = compile(*instance, ready.program->get());
+    if (!c.check(again.status == COLLET_OK, Promise::COMPILE,
+                 "after a compilation that was given up at report {}, compile gave status {}: {}", at, again.status,
+                 again.message) ||
+        !instance->executes())
+      return;
+    GuardedLaunch guarded(*instance, *ready.program, again.executable, {});
+    if (!guarded.run(static_cast<uint64_t>(at), fmt::format("after a compilation that was given up at report {}", at)))
+      return;
   }
 }
 
@@ -500,6 +536,7 @@ void add_compile_contracts(std::vector<ContractCase>& list) {
   list.push_back({"compile/yes_compiles_all_shapes", yes_compiles_all_shapes});
   list.push_back({"compile/keeps_no_pointer", compile_keeps_no_pointer});
   list.push_back({"compile/progress", progress});
+  list.push_back({"compile/cancelled", cancelled});
   list.push_back({"compile/sizes", sizes_of_compile});
   list.push_back({"compile/optimization_levels", optimization_levels});
   list.push_back({"compile/reserved_fields", reserved_fields});

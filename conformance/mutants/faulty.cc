@@ -37,6 +37,7 @@ void leave() {
 namespace {
 
 std::atomic<int64_t> lose_after{-1}, pieces{0};
+std::atomic<uint32_t> lost_device{0};
 
 }  // namespace
 
@@ -44,13 +45,27 @@ bool is_lost() {
   return lose_after >= 0 && pieces > lose_after;
 }
 
+bool is_lost(uint32_t device) {
+  const bool others_go_on = is(Fault::loss_of_one_device) || is(Fault::loss_of_one_loses_data_of_others);
+  if (!is_lost() || (others_go_on && device != lost_device)) return false;
+  static std::atomic<int> others{0};
+  return !is(Fault::loss_of_others_heals) || device == lost_device || others++ == 0;
+}
+
+void heal() {
+  pieces = INT64_MIN;
+}
+
 // Makes all queues fail before the call returns: work that is added afterwards fails, and so does work that waits.
-bool lose_one(collet_backend_queue* queue) {
+bool lose_one(collet_backend_queue* queue, uint32_t device) {
   if (lose_after < 0) return false;
   ++pieces;
-  if (pieces == lose_after + 1) lose_queues(queue);
+  if (pieces == lose_after + 1) {
+    lost_device = device;
+    lose_queues(queue);
+  }
   if (is(Fault::loss_is_forgotten) && pieces > lose_after + 2) return false;
-  return is_lost();
+  return is_lost(device);
 }
 
 collet_status lost(collet_error* error) {
@@ -166,6 +181,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
     if (!is(Fault::device_range_ignored)) return fail(error, COLLET_OUT_OF_RANGE, "there is no such device");
     device = 0;
   }
+  if (is(Fault::loss_changes_device_info) && is_lost()) return lost(error);
   const uint32_t size = info->struct_size;
   collet_device_info inner{};
   inner.struct_size = sizeof inner;
@@ -213,7 +229,9 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
 collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
                     collet_backend_buffer** out, void** out_host, collet_error* error) {
   Instance* self = of(p);
-  if (is_lost()) return lost(error);
+  if (is_lost() && is(Fault::loss_alloc_other_code)) return fail(error, COLLET_INTERNAL, "the device is lost");
+  if (is_lost() && is(Fault::loss_heals_by_alloc)) heal();
+  if (is_lost(device) && !is(Fault::loss_spares_alloc)) return lost(error);
   if (is(Fault::close_breaks_others) && closed_instances > 0 && closed_instances % 7 == 1)
     return fail(error, COLLET_UNAVAILABLE, "closed");
   if (device >= self->devices || space >= self->spaces) {
@@ -285,6 +303,7 @@ namespace {
 void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
   Instance* self = of(p);
   Buffer* buffer = of(handle);
+  if (is(Fault::loss_crashes_free) && is_lost()) std::abort();
   {
     const std::lock_guard lock(self->mutex);
     self->buffers.erase(buffer);
@@ -364,7 +383,21 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   note_copy();
   if (is(Fault::copies_leak)) leave();
   while (is(Fault::copies_hang)) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (lose_one(sync ? sync->queue : nullptr) && !sync) return lost(error);
+  const collet_backend_buffer* used = count == 0             ? nullptr
+                                      : regions[0].to.buffer ? regions[0].to.buffer
+                                                             : regions[0].from.buffer;
+  const uint32_t device = used ? reinterpret_cast<const Buffer*>(used)->device : 0;
+  const bool is_first = !is_lost();
+  if (lose_one(sync ? sync->queue : nullptr, device) && !sync) {
+    const bool is_upload = count > 0 && !regions[0].from.buffer, is_download = count > 0 && !regions[0].to.buffer;
+    const Fault spared = is_upload     ? Fault::loss_spares_uploads
+                         : is_download ? Fault::loss_spares_downloads
+                                       : Fault::loss_spares_copies;
+    if (is(spared) && !is_first) return COLLET_OK;
+    if (is(Fault::loss_of_data) && !is_first && !is_upload) return fail(error, COLLET_DATA_LOSS, "its memory is gone");
+    return lost(error);
+  }
+  if (is(Fault::loss_of_one_loses_data_of_others) && is_lost() && !sync) return COLLET_OK;
   if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::uploads_fail) && count > 0 && !regions[0].from.buffer)
     return fail(error, COLLET_INTERNAL, "the link to the device is down");

@@ -72,6 +72,7 @@ struct Executable {
   uint32_t assigned_device = 0;
   std::atomic<int> runs{0};
   std::atomic<bool> is_idle{false};  // its next run writes nothing
+  bool is_after_loss = false;        // the device was lost when it was compiled
   bool is_late = false;              // many others were open when it was compiled
   std::thread::id thread;            // thread that compiled it
   std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
@@ -115,9 +116,13 @@ collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, u
 collet_status launch_on_queue(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error);
 
 /// Counts a piece of work on `queue`, or on none. Returns whether the device is lost; the option `lose_after`
-/// determines after how many pieces this happens.
-bool lose_one(collet_backend_queue* queue);
+/// determines after how many pieces this happens. `device` is the one that the work is for.
+bool lose_one(collet_backend_queue* queue, uint32_t device);
 bool is_lost();
+/// True if this device is lost.
+bool is_lost(uint32_t device);
+/// Makes the device work again, for faults.
+void heal();
 /// Makes all queues fail; `queue` is the queue on whose work the device was lost.
 void lose_queues(collet_backend_queue* queue);
 /// Fills the error that all calls then return.

@@ -29,6 +29,7 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
                        uint32_t count, collet_verdict* verdicts, collet_error* error) {
   static std::atomic<int> questions{0};
   Instance* self = of(p);
+  if (is_lost() && is(Fault::loss_stops_compile)) return lost(error);
   if (is(Fault::supports_writes_block)) const_cast<collet_program*>(program)->flags = 0;
   if (is(Fault::supports_reads_beyond)) {
     volatile char last = reinterpret_cast<const char*>(program)[program->total_bytes + 8];
@@ -382,16 +383,27 @@ void pass_shared_state(Executable& made) {
   if (shared.size() == made.block.size()) made.block = shared;
 }
 
+std::atomic<int> cancelled{0};
+
 collet_status report_progress(const collet_compile_options* options, collet_error* error) {
-  if (!options || !options->progress) return COLLET_OK;
-  int32_t stop = 0;
-  const double done = is(Fault::progress_beyond_one) ? 50 : 0.5;
-  if (is(Fault::progress_by_another_thread)) {
-    std::thread([&] { stop = options->progress(options->user, done, "half"); }).join();
-  } else {
-    stop = options->progress(options->user, done, "half");
+  if (!options || !options->progress || is(Fault::progress_never_reported)) return COLLET_OK;
+  constexpr double kReports[] = {0.5, 0.75};
+  for (double done : kReports) {
+    const bool is_last = done == kReports[1];
+    if (is(Fault::progress_beyond_one)) done = 50;
+    int32_t stop = 0;
+    const auto report = [&] { stop = options->progress(options->user, done, "compiling"); };
+    if (is(Fault::progress_by_another_thread)) {
+      std::thread(report).join();
+    } else {
+      report();
+    }
+    if (!stop || is(Fault::cancel_ignored) || (is_last && is(Fault::cancel_at_last_report_ignored))) continue;
+    if (cancelled++ > 0 && is(Fault::cancel_works_once)) continue;
+    if (is(Fault::cancelled_compile_reports_on)) report();
+    return fail(error, COLLET_CANCELLED, "given up");
   }
-  return stop && !is(Fault::cancel_ignored) ? fail(error, COLLET_CANCELLED, "given up") : COLLET_OK;
+  return COLLET_OK;
 }
 
 }  // namespace
@@ -400,6 +412,9 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
   Instance* self = of(p);
+  if (is_lost() && is(Fault::loss_crashes_compile)) std::abort();
+  if (is_lost() && is(Fault::loss_heals_by_compile)) heal();
+  if (is_lost() && is(Fault::loss_stops_compile)) return lost(error);
   if (const collet_status code = report_progress(options, error)) {
     if (is(Fault::cancelled_compile_leaks)) leave();
     return code;
@@ -462,6 +477,8 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     return fail(error, COLLET_INTERNAL, "no place for an executable");
   }
   if (is(Fault::compile_after_refusal_wrong)) made->is_idle = was_refused.load();
+  if (is(Fault::cancelled_compile_spoils_the_next)) made->is_idle = cancelled > 0;
+  made->is_after_loss = is_lost();
   was_refused = false;
   made->inner_workspace = (inner.workspace_bytes + 63) / 64 * 64;
   info->workspace_bytes = made->inner_workspace + kExtraWorkspace;
@@ -484,6 +501,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
 }
 
 void release(collet_backend_executable* p) {
+  if (is(Fault::loss_crashes_release) && is_lost()) std::abort();
   ++released;
   --open_executables;
   if (is(Fault::executables_leak)) return;

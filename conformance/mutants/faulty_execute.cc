@@ -397,7 +397,8 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return COLLET_OK;
   }
-  if (lose_one(launches[0].sync ? launches[0].sync->queue : nullptr) && !launches[0].sync) return lost(error);
+  if (lose_one(launches[0].sync ? launches[0].sync->queue : nullptr, launches[0].device) && !launches[0].sync)
+    return self.is_after_loss && is(Fault::loss_spares_new_executables) ? COLLET_OK : lost(error);
   if (count > 1) return run_together(self, launches, count, run_id, error);
   for (uint32_t i = 0; i < count; ++i)
     if (const collet_status code = run_one(self, launches[i], run_id, error)) return code;
