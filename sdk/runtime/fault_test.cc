@@ -129,6 +129,36 @@ TEST_P(FaultOf, FailsForGood) {
   fail_each(GetParam().bits, GetParam().message, true);
 }
 
+// The call that notices the loss says so to the caller, whichever it is, and the client can be closed at once.
+TEST_P(FaultOf, LosesTheDevice) {
+  control.for_good = control.loses = true;
+  for (int64_t n = 0;; ++n) {
+    ASSERT_LT(n, 1000);
+    control.counted = 0;
+    const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+    ASSERT_TRUE(client) << failure.message;
+    control.counted = GetParam().bits;
+    control.calls = 0;
+    control.fail_at = n;
+    failure = {};
+    const bool went_well = use(client.get());
+    const bool met = control.calls.load() > n;
+    if (!met) {
+      EXPECT_TRUE(went_well) << failure.message;
+      break;
+    }
+    EXPECT_FALSE(went_well) << "the loss at call " << n << " passed unnoticed";
+    EXPECT_EQ(failure.code, COLLET_UNAVAILABLE) << "at call " << n << ": " << failure.message;
+    EXPECT_THAT(failure.message, HasSubstr(GetParam().message));
+    EXPECT_FALSE(use(client.get()));
+    EXPECT_EQ(failure.code, COLLET_UNAVAILABLE) << failure.message;
+  }
+  control.fail_at = -1;
+  EXPECT_EQ(control.buffers.load(), 0);
+  EXPECT_EQ(control.executables.load(), 0);
+  EXPECT_EQ(control.instances.load(), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Calls, FaultOf,
                          ::testing::Values(Kind{"Alloc", kAlloc, "injected: no memory"},
                                            Kind{"Copy", kCopy, "injected: copy failed"},

@@ -56,6 +56,11 @@ bool fails_now(Control* c, uint32_t kind) {
   return call == at || (c->for_good && at >= 0 && call > at);
 }
 
+// Fails in the call's own way, or as a lost device.
+collet_status inject(const Control* c, collet_error* error, collet_status own, const char* message) {
+  return fail(error, c->loses ? collet_status{COLLET_UNAVAILABLE} : own, message);
+}
+
 void take_longer(const std::atomic<int64_t>& ns) {
   if (const int64_t n = ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(n));
 }
@@ -126,7 +131,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
   Instance* i = of(p);
   Control* c = i->control;
   if (fails_now(c, kAlloc) || c->memory + static_cast<int64_t>(bytes) > c->memory_limit)
-    return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory");
+    return inject(i->control, error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory");
   const collet_status code = i->inner->alloc(i->instance, device, space, bytes, alignment, out, out_host, error);
   if (code != COLLET_OK) return code;
   ++c->buffers;
@@ -148,7 +153,7 @@ void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
   Instance* i = of(p);
-  if (fails_now(i->control, kCopy)) return fail(error, COLLET_INTERNAL, "injected: copy failed");
+  if (fails_now(i->control, kCopy)) return inject(i->control, error, COLLET_INTERNAL, "injected: copy failed");
   take_longer(i->control->copy_delay_ns);
   return i->inner->copy(i->instance, regions, count, sync, error);
 }
@@ -161,7 +166,7 @@ bool wanted(const Control* c, uint32_t opcode) {
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
                        uint32_t count, collet_verdict* verdicts, collet_error* error) {
   Instance* i = of(p);
-  if (fails_now(i->control, kSupports)) return fail(error, COLLET_INTERNAL, "injected: supports failed");
+  if (fails_now(i->control, kSupports)) return inject(i->control, error, COLLET_INTERNAL, "injected: supports failed");
   const collet_status code = i->inner->supports(i->instance, device, program, ops, count, verdicts, error);
   if (code != COLLET_OK) return code;
   for (uint32_t k = 0; k < count; ++k) {
@@ -179,7 +184,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
                       collet_error* error) {
   Instance* i = of(p);
   rejection->count = 0;
-  if (fails_now(i->control, kCompile)) return fail(error, COLLET_INTERNAL, "injected: compile failed");
+  if (fails_now(i->control, kCompile)) return inject(i->control, error, COLLET_INTERNAL, "injected: compile failed");
   ++i->control->compiles;
   if (i->control->reject) {
     const collet_region* entry = collet_region_at(program, 0);
@@ -242,7 +247,7 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   Instance* i = of(p)->owner;
   Control* c = i->control;
   if (fails_now(c, kExecute) || launches[0].device == c->broken_device)
-    return fail(error, c->failure, "injected: execute failed");
+    return inject(c, error, c->failure, "injected: execute failed");
   ++c->executes;
   take_longer(c->delay_ns);
   if (of(p)->absorbs) return COLLET_OK;

@@ -19,6 +19,7 @@ struct Control {
   /// The counted call with this number, from 0, fails; -1: none does.
   std::atomic<int64_t> fail_at{-1};
   bool for_good = false;  ///< all later ones fail, too
+  bool loses = false;     ///< calls that fail say that the device is lost: COLLET_UNAVAILABLE
   std::atomic<int64_t> calls{0};
   /// Numbers of handles that exist.
   std::atomic<int64_t> buffers{0}, executables{0}, instances{0};
