@@ -2,6 +2,7 @@
 // Tests handlers of XLA's typed FFI, and the descriptions of memories.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -36,6 +37,7 @@ XLA_FFI_Error* error_of(XLA_FFI_CallFrame* frame, int code, const char* message)
 /// What the last call got.
 struct Seen {
   std::map<std::string, std::string> attributes;
+  std::vector<std::string> order;  // the names, as they came
   int64_t rank = -1;
   void* data = nullptr;
 };
@@ -74,6 +76,7 @@ XLA_FFI_Error* scale(XLA_FFI_CallFrame* frame) {
   for (int64_t i = 0; i < frame->attrs.size; ++i) {
     const std::string name(frame->attrs.names[i]->ptr, frame->attrs.names[i]->len);
     seen.attributes[name] = text_of(frame->attrs, i);
+    seen.order.push_back(name);
     if (name == "scale") factor = std::stof(seen.attributes[name]);
   }
   if (frame->args.size != 1 || frame->rets.size != 1) return error_of(frame, 3, "one argument, one result");
@@ -107,6 +110,21 @@ XLA_FFI_Error* late(XLA_FFI_CallFrame* frame) {
     out[0] = out[1] = 5;
     XLA_FFI_Future_SetAvailable_Args done{sizeof done, nullptr, future};
     api->Future_SetAvailable(&done);
+  }).detach();
+  return nullptr;
+}
+
+/// Fails later, on another thread.
+XLA_FFI_Error* fails_late(XLA_FFI_CallFrame* frame) {
+  if (is_metadata(frame)) return nullptr;
+  XLA_FFI_Future_Create_Args create{sizeof create, nullptr, nullptr};
+  if (XLA_FFI_Error* error = frame->api->Future_Create(&create)) return error;
+  frame->future = create.future;
+  XLA_FFI_Error* const error = error_of(frame, 9, "it took too long");
+  std::thread([error, api = frame->api, future = create.future] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    XLA_FFI_Future_SetError_Args done{sizeof done, nullptr, future, error};
+    api->Future_SetError(&done);
   }).detach();
   return nullptr;
 }
@@ -171,6 +189,7 @@ TEST_F(FfiTest, HandlersGetArraysAndAttributes) {
                                                        {"window", std::to_string(COLLET_TYPE_S64) + " 3 -4"},
                                                        {"nested", "{depth=" + std::to_string(COLLET_TYPE_S32) + ":2}"}};
   EXPECT_EQ(seen.attributes, expected);
+  EXPECT_TRUE(std::is_sorted(seen.order.begin(), seen.order.end())) << "handlers search by halves";
   EXPECT_EQ(seen.rank, 1);
   EXPECT_EQ(seen.data, nullptr);
 }
@@ -190,6 +209,10 @@ TEST_F(FfiTest, ResultsMayComeLater) {
   ASSERT_EQ(add("ffi_late", late), kOk);
   ASSERT_EQ(call("ffi_late", "{}", &result), kOk);
   EXPECT_EQ(result, (std::vector<float>{5, 5}));
+  ASSERT_EQ(add("ffi_fails_late", fails_late), kOk);
+  const auto [code, message] = call("ffi_fails_late", "{}", &result);
+  EXPECT_EQ(code, PJRT_Error_Code_FAILED_PRECONDITION);
+  EXPECT_THAT(message, HasSubstr("it took too long"));
 }
 
 TEST_F(FfiTest, UnknownTargetsAreRefusedByName) {

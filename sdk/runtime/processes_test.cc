@@ -299,21 +299,29 @@ TEST_F(ProcessesTest, DevicesAreThoseOfAllProcesses) {
   });
 }
 
-// The operands are too large for the first message.
+// Sums one array of each of several processes, too large for the first message.
+void sum_large_arrays(Member& member) {
+  constexpr int64_t kElements = 1 << 18;
+  const ClientPtr client = member.join();
+  ASSERT_TRUE(client) << member.failure.message;
+  const std::string shape = "s32[" + std::to_string(kElements) + "]";
+  const ExecutablePtr e = member.compile(
+      client.get(), "HloModule m, replica_count=" + std::to_string(member.size) + "\n" + combiner("sum", "add", "s32") +
+                        "ENTRY e {\n  x = " + shape + " parameter(0)\n  ROOT y = " + shape +
+                        " all-reduce(x), replica_groups={}, to_apply=sum\n}");
+  ASSERT_TRUE(e) << member.failure.message;
+  const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank, kElements));
+  ASSERT_EQ(out.size(), 1u) << member.failure.message;
+  const auto processes = static_cast<int32_t>(member.size);
+  const int32_t of_ranks = 100 * processes * (processes - 1) / 2;
+  for (int32_t i = 0; i < kElements; ++i) ASSERT_EQ(out[0][static_cast<size_t>(i)], of_ranks + processes * i);
+}
+
 TEST_F(ProcessesTest, LargeArraysAreExchanged) {
-  run_in(2, [](Member& member) {
-    constexpr int64_t kElements = 1 << 18;
-    const ClientPtr client = member.join();
-    ASSERT_TRUE(client) << member.failure.message;
-    const std::string shape = "s32[" + std::to_string(kElements) + "]";
-    const ExecutablePtr e = member.compile(
-        client.get(), "HloModule m, replica_count=2\n" + combiner("sum", "add", "s32") + "ENTRY e {\n  x = " + shape +
-                          " parameter(0)\n  ROOT y = " + shape + " all-reduce(x), replica_groups={}, to_apply=sum\n}");
-    ASSERT_TRUE(e) << member.failure.message;
-    const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank, kElements));
-    ASSERT_EQ(out.size(), 1u) << member.failure.message;
-    for (int32_t i = 0; i < kElements; ++i) ASSERT_EQ(out[0][static_cast<size_t>(i)], 100 + 2 * i);
-  });
+  run_in(2, sum_large_arrays);
+}
+TEST_F(ProcessesTest, LargeArraysOfThreeProcessesAreExchanged) {
+  run_in(3, sum_large_arrays);
 }
 
 // Two threads run programs on different devices at the same time, and do not meet each other's messages.

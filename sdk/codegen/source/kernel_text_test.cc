@@ -101,6 +101,19 @@ TEST_P(KernelText, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
   compare_source(cases, GetParam(), "-O2");
 }
 
+// As a signed number, the first of these would be negative.
+TEST_P(KernelText, StartsOfUnsignedNumbers_AreNeverNegative) {
+  KernelCase c;
+  const Status read = parse_kernel(
+      "kernel (3 buffers) {\nouter i0: 67\n%0 = load u64 b0[i0]\n%1 = start %0 limit 9\n%2 = load f32 b1[i0 + 1*%1]\n"
+      "store b2[i0], %2\n}",
+      c.kernel);
+  ASSERT_TRUE(read.ok()) << read.message();
+  c.name = "starts";
+  c.fill = Fill::kBits;
+  compare_source({c}, GetParam(), "-O1");
+}
+
 TEST_P(KernelText, LongSums_HaveTheErrorOfBlocks) {
   const char* const bodies[] = {
       "inner i0: 2048\ninner i1: 32\n%0 = load f32 b0[32*i0 + i1]\n",

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ namespace collet::pjrt::testing {
 
 inline const PJRT_Api* api() {
   static const PJRT_Api* const table = [] {
-    void* library = dlopen(COLLET_PJRT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    const char* const other = std::getenv("COLLET_TEST_PJRT_LIBRARY");  // a copy, such as one with a fault
+    void* library = dlopen(other ? other : COLLET_PJRT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     EXPECT_NE(library, nullptr) << dlerror();
     auto* get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
     EXPECT_NE(get, nullptr);
