@@ -184,6 +184,13 @@ Status take_programs(const Options& options, suite::ConformOptions& run, const T
   return write_file(run.case_file, suite::case_file_text(run.cases));
 }
 
+// True if the run has the contract case that fails where the text of a pattern cannot be read.
+bool has_case_of_patterns(const suite::ConformOptions& run) {
+  const std::vector<suite::Case> cases = suite::chosen_cases(run, false);
+  return std::any_of(cases.begin(), cases.end(),
+                     [](const suite::Case& one) { return one.name == "contract/tables/patterns"; });
+}
+
 int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   suite::ConformOptions run;
   run.waivers = std::move(waivers);
@@ -214,8 +221,11 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   }
   if (options.from.empty() && options.fuzz == 0 && options.soak == 0) {
     Expected<std::vector<suite::Case>> declared = suite::cases_of_backend(run);
-    if (!declared.ok()) return report(declared.status());
-    run.declared = *std::move(declared);
+    if (declared.ok()) {
+      run.declared = *std::move(declared);
+    } else if (const int code = report(declared.status()); !has_case_of_patterns(run)) {
+      return code;
+    }
   }
   if (options.list || options.show) {
     for (const suite::Case& one : suite::chosen_cases(run, options.show))
