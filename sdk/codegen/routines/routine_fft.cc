@@ -235,7 +235,10 @@ class Transform {
       return;
     }
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-    if (complex && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count()))) {
+    const bool near = 4 * size * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
+    const bool alone =
+        2 * rows < lanes_.count() || is_faster_split(size, rows, lanes_.count(), lanes_.count(), near ? 1.25 : 1.6);
+    if (complex && (n >= kLong || (n >= kAlone && alone))) {
       inner_ = std::make_unique<Transform>(size, 1, true, true);
     } else {
       plan_ = make_plan<T>(size);
@@ -606,7 +609,14 @@ class Fft : public Routine {
   /// True if rows of a length that cannot be halved should be transformed one after the other, as complex rows: those are
   /// computed by parts that fit into the caches, where lanes of whole rows would take many times the memory of the row.
   static bool is_better_alone(int64_t length, int64_t rows) {
-    return length >= kLongest || (length >= kAlone && 2 * rows < Lanes<T>::get().count());
+    if (length >= kLongest) return true;
+    if (length < kAlone) return false;
+    const int64_t lanes = Lanes<T>::get().count();
+    const int64_t transformed = radices_of(length).empty()
+                                    ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)))
+                                    : length;
+    const bool near = 4 * transformed * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
+    return 2 * rows < lanes || is_faster_split(transformed, rows, lanes, 2 * lanes, near ? 1.25 : 1.6);
   }
 
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
