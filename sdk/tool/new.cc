@@ -145,7 +145,14 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor_eq"};
 
 // What headers of the C library and compilers define and no library exports: macros, types and inline functions.
-constexpr std::string_view kOfTheLibrary[] = {"alloca",
+constexpr std::string_view kOfTheLibrary[] = {"uint",
+                                              "ushort",
+                                              "ulong",
+                                              "u_int",
+                                              "u_char",
+                                              "u_short",
+                                              "u_long",
+                                              "alloca",
                                               "assert",
                                               "complex",
                                               "errno",
@@ -219,7 +226,7 @@ bool is_in(const std::string_view (&list)[N], std::string_view name) {
 // Returns whose word the name is; "" if it is free. Names of the C library's functions and variables are those that this
 // process finds in its libraries; names that end with _t are types of POSIX.
 std::string owner_of(const std::string& name) {
-  if (is_in(kTaken, name)) return "Collet";
+  if (is_in(kTaken, name) || name.starts_with("collet_")) return "Collet";
   if (is_in(kKeywords, name)) return "C or C++";
   if (is_in(kOfTheLibrary, name) || name.ends_with("_t") || dlsym(RTLD_DEFAULT, name.c_str()) != nullptr)
     return "the C library";

@@ -234,6 +234,34 @@ TEST_P(ReductionTest, ErrorsOfSumsDoNotGrowWithTheLength) {
   }
 }
 
+/// Each block is too small to change the total, and what rounding loses adds up to more than a unit in its last place.
+TEST_P(ReductionTest, WhatManySmallBlocksAddIsNotLost) {
+  constexpr int64_t n = 3000017, kColumns = 3;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle x = e.argument(kF32, {n, kColumns});
+  RegionBuilder& r = b.region();
+  Handle p = r.argument(kF32);
+  Handle q = r.argument(kF32);
+  r.combine = COLLET_COMBINE_ADD;
+  r.results({r.binary(COLLET_OP_ADD, p, q)});
+  collet_window_attrs a{};
+  a.window.size = b.list({n, 1});
+  a.window.stride = a.window.base_dilation = a.window.window_dilation = b.list({1, 1});
+  a.window.padding_low = b.list({n - 1, 0});
+  a.window.padding_high = b.list({0, 0});
+  e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {n, kColumns}, {x, e.scalar(kF32, 0.0f)}, a, {&r})});
+  Compiled compiled(plugin_, b.finish());
+  ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+  std::vector<float> data(static_cast<size_t>(n * kColumns), 1e-8f);
+  std::fill_n(data.begin(), kColumns, 1.0f);
+  const auto got = elements_of<float>(compiled.run({bytes_of(data)})[0]);
+  for (int64_t row = 0; row < n; row += 100000) {
+    const double sum = 1.0 + static_cast<double>(row) * static_cast<double>(1e-8f);
+    EXPECT_NEAR(static_cast<double>(got[static_cast<size_t>(row * kColumns)]), sum, kMostDrift) << row;
+  }
+}
+
 TEST_P(ReductionTest, ErrorsOfPrefixSumsDoNotGrowWithTheLength) {
   struct Case {
     std::vector<int64_t> dims;

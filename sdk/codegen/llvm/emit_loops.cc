@@ -413,9 +413,10 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
     });
     each_sum([&](Accumulator& a, uint32_t type) {
       a.has_groups = true;
-      const auto [sum, lost] = add_exactly(get(a.totals, 0, type, lanes), get(a.sums, 0, type, lanes));
+      const auto [sum, lost] =
+          add_block(get(a.totals, 0, type, lanes), get(a.lost, 0, type, lanes), get(a.sums, 0, type, lanes));
       put(a.totals, 0, sum);
-      put(a.lost, 0, emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.lost, 0, type, lanes), lost));
+      put(a.lost, 0, lost);
       clear(a.sums, type);
     });
   });

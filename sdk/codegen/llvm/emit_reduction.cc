@@ -216,6 +216,12 @@ Val KernelEmitter::corrected(const Val& sum, const Val& lost) {
   return {correct(sum.v, lost.v), sum.im ? correct(sum.im, lost.im) : nullptr};
 }
 
+std::pair<Val, Val> KernelEmitter::add_block(const Val& total, const Val& lost, const Val& block) {
+  const auto [sum, rest] = add_exactly(total, block);
+  const Val error{b_.CreateFAdd(lost.v, rest.v), lost.im ? b_.CreateFAdd(lost.im, rest.im) : nullptr};
+  return {corrected(sum, error), add_exactly(sum, error).second};
+}
+
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];

@@ -149,9 +149,9 @@ void KernelEmitter::reduce_rows() {
       emit_lane_loop(begin, end, [&] {
         for (size_t r = 0; r < accumulators.size(); ++r) {
           if (!block_sums[r]) continue;
-          const auto [sum, rest] = add_exactly(load(block_sums, r), load(accumulators, r));
+          const auto [sum, rest] = add_block(load(block_sums, r), load(lost, r), load(accumulators, r));
           store(block_sums, r, sum);
-          store(lost, r, emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(lost, r), rest));
+          store(lost, r, rest);
           store(accumulators, r, identity(r));
         }
       });

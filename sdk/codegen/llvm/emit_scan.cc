@@ -134,25 +134,22 @@ void KernelEmitter::scan() {
   const Reduction& r = s.reduction;
   const int lanes = passes_.lanes_inside() ? 1 : outer_lanes;
   const uint32_t kind = collet_type_kind(r.types[0]);
-  std::vector<Value*> total;
   std::vector<Value*> lost;
   if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX) &&
       size / width > 2 * kBlockSteps) {
     const Val identity = ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes);
-    for (auto* blocks : {&scan_start_, &total, &lost}) *blocks = make_slots(r, lanes);
+    for (auto* blocks : {&scan_start_, &lost}) *blocks = make_slots(r, lanes);
     const Val first = get(slots, 0, r.types[0], lanes);
     put(scan_start_, 0, first);
-    put(total, 0, first);
     put(lost, 0, identity);
     put(slots, 0, identity);
   }
   const auto end_block = [&] {
     const uint32_t type = r.types[0];
-    const auto [sum, rest] = add_exactly(get(total, 0, type, lanes), get(slots, 0, type, lanes));
-    const Val error = emit_combine(ir_, r.combine, type, get(lost, 0, type, lanes), rest);
-    put(total, 0, sum);
-    put(lost, 0, error);
-    put(scan_start_, 0, corrected(sum, error));
+    const auto [sum, rest] =
+        add_block(get(scan_start_, 0, type, lanes), get(lost, 0, type, lanes), get(slots, 0, type, lanes));
+    put(scan_start_, 0, sum);
+    put(lost, 0, rest);
     put(slots, 0, ir_.splat(combine_identity(ir_, r.combine, type), lanes));
   };
   auto emit_steps = [&](uint64_t from, uint64_t to, uint64_t step) {

@@ -348,10 +348,15 @@ TEST(Command, ShowsNothingThatRunsInABrowser) {
 // The name becomes a namespace, so it must be no keyword, macro, type or function that the headers know.
 TEST(New, RefusesWordsOfTheLanguageAndTheLibrary) {
   const Folder folder;
-  for (const std::string name :
-       {"co_await", "constinit", "nullptr", "thread_local", "xor_eq", "typeof_unqual", "posix",  "errno",
-        "linux",    "unix",      "i386",    "assert",       "stdin",  "time",          "remove", "signal",
-        "index",    "exit",      "malloc",  "environ",      "y0",     "size_t",        "my_t",   "tm"}) {
+  for (const std::string name : {"ulong",        "u_short",   "collet_status",
+                                 "co_await",     "constinit", "nullptr",
+                                 "thread_local", "xor_eq",    "typeof_unqual",
+                                 "posix",        "errno",     "linux",
+                                 "unix",         "i386",      "assert",
+                                 "stdin",        "time",      "remove",
+                                 "signal",       "index",     "exit",
+                                 "malloc",       "environ",   "y0",
+                                 "size_t",       "my_t",      "tm"}) {
     const Ran ran = collet("new " + name + " --out " + (folder / name));
     EXPECT_NE(ran.code, 0) << name;
     EXPECT_TRUE(contains(ran.err, "another meaning in C") || contains(ran.err, "another meaning in the C library"))
