@@ -149,7 +149,6 @@ int run_reporting(int argc, char** argv) {
 int main(int argc, char** argv) {
   collet::tool::begin_watch();
   const int code = run_reporting(argc, argv);
-  collet::tool::begin_task("ending the process");
-  collet::tool::end_watch();
+  collet::tool::expect_end();
   return code;
 }

@@ -43,6 +43,10 @@ static void end_in(const char* function) {
   while (strcmp(how, "hang") == 0) sleep(1);
 }
 
+__attribute__((destructor)) static void at_unload(void) {
+  end_in("unload");
+}
+
 static char endless[8192];
 static int instance_word;
 

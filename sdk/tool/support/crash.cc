@@ -43,6 +43,8 @@ constexpr struct {
 
 // The process that watches itself; 0: none. A child that a backend forks does not watch.
 std::atomic<pid_t> watched{0};
+// The tool has ended its work, and destructors of libraries run.
+std::atomic<bool> is_ending{false};
 
 bool is_watched() {
   return watched.load(std::memory_order_relaxed) == getpid();
@@ -92,12 +94,16 @@ void handle(int number) {
 }
 
 // Ends the process if a backend called one of the functions that do so.
-void ended_early() {
+void end_with_message() {
   if (!is_watched()) return;
   watched.store(0, std::memory_order_relaxed);
   std::fflush(stdout);
   say("a call of exit ended the process");
   syscall(SYS_exit_group, static_cast<int>(kRuntime));
+}
+
+void ended_early() {
+  if (!is_ending.load(std::memory_order_relaxed)) end_with_message();
 }
 
 // The size of a stack for signal handlers: some processors save more than SIGSTKSZ has.
@@ -150,6 +156,11 @@ void begin_watch() {
   watched.store(getpid(), std::memory_order_relaxed);
 }
 
+void expect_end() {
+  begin_task("ending the process");
+  is_ending.store(true, std::memory_order_relaxed);
+}
+
 void end_watch() {
   watched.store(0, std::memory_order_relaxed);
 }
@@ -162,7 +173,7 @@ void end_watch() {
 extern "C" {
 
 void _exit(int code) {
-  collet::tool::ended_early();
+  collet::tool::end_with_message();  // exit itself does not come here
   for (;;) syscall(SYS_exit_group, code);
 }
 

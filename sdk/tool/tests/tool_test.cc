@@ -257,6 +257,13 @@ TEST(Run, SaysInWhatTheBackendEndedTheProcess) {
                                         : "collet: a call of exit ended the process in '"))
           << ran.err;
     }
+  // A destructor of the library runs when the tool has ended its work.
+  for (const std::string how : {"crash", "abort", "_exit"}) {
+    const Ran ran = collet("run sdk/tool/tests/data/add.hlo --no-fallback --backend " + library,
+                           "COLLET_HOSTILE_END='unload " + how + "'");
+    EXPECT_TRUE(how == "_exit" ? ran.code == 4 : ran.code >= 128) << ran.code;
+    EXPECT_TRUE(contains(ran.err, " while ending the process")) << ran.err;
+  }
   // Other verbs say it too, and what was printed before still comes.
   const Ran info = collet("info --backend " + library, "COLLET_HOSTILE_END='close exit'");
   EXPECT_EQ(info.code, 4);
