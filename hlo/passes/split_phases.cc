@@ -38,8 +38,8 @@ class Splitter {
   InstrId run() {
     Choice choice(rank_);
     const InstrId all = combine(0, choice);
-    // Dimensions q and r of a result are joined, and what is beside it is cut. What is padded must not be reshaped before, since
-    // the places of its elements are simple only within it.
+    // Joins dimensions q and r of the result, and cuts what is beside it. This is the only reshape behind the pads: backends
+    // simplify the index of a reshape only where they know that it is inside the array, which a pad does not tell.
     Ints joined{batch()};
     for (size_t d = 0; d < rank_; ++d) joined.push_back(turns(d) * factor(d));
     joined.push_back(features());
@@ -84,21 +84,21 @@ class Splitter {
     if (d == rank_) return convolution(choice);
     const int64_t at = 2 + 2 * static_cast<int64_t>(d);
     std::optional<InstrId> out;
-    int64_t before = 0;
+    int64_t first = 0;
     for (const PhaseGroup& g : phases_[d]) {
       const bool is_last = &g == &phases_[d].back();
       if (reaches_input(d, g) || (is_last && !out)) {
         choice[d] = &g;
         InstrId part = combine(d + 1, choice);
         if (g.count < factor(d))
-          part = b_.pad_dim(part, b_.scalar(shape_.type(), 0), at, before, factor(d) - before - g.count);
+          part = b_.pad_dim(part, b_.scalar(shape_.type(), 0), at, first, factor(d) - first - g.count);
         if (out) {
           const InstrId phase = b_.iota(Shape::array(Type::S32, b_.dims(part)), at);
-          part = b_.select(b_.compare(phase, Direction::LT, b_.like_int(phase, before)), *out, part);
+          part = b_.select(b_.compare(phase, Direction::LT, b_.like_int(phase, first)), *out, part);
         }
         out = part;
       }
-      before += g.count;
+      first += g.count;
     }
     return *out;
   }

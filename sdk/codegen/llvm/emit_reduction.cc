@@ -235,8 +235,7 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   x = get(a.slots, result, type, lanes);
   if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
   if (a.has_groups) {
-    const auto [sum, lost] = add_exactly(get(a.totals, result, type, lanes), x);
-    x = corrected(sum, combine(get(a.lost, result, type, lanes), lost));
+    x = add_block(get(a.totals, result, type, lanes), get(a.lost, result, type, lanes), x).first;
   }
   if (!passes_.lanes_inside()) return x;
   x = ir_.is_scalable() ? Val{reduce_scalable(r.combine, type, x.v)} : reduce_lanes(x, lanes, combine);

@@ -163,12 +163,8 @@ void KernelEmitter::reduce_rows() {
         if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
       }
       for (size_t r = 0; r < accumulators.size(); ++r) {
-        const Reduction& reduction = k_.reductions[r];
         Val x = load(accumulators, r);
-        if (block_sums[r]) {
-          const auto [sum, rest] = add_exactly(load(block_sums, r), x);
-          x = corrected(sum, emit_combine(ir_, COLLET_COMBINE_ADD, reduction.types[0], load(lost, r), rest));
-        }
+        if (block_sums[r]) x = add_block(load(block_sums, r), load(lost, r), x).first;
         finish_reduction(r, {x});
       }
       for (size_t k = 0; k < k_.exprs.size(); ++k) {

@@ -204,8 +204,8 @@ class KernelEmitter {
   std::pair<Val, Val> add_exactly(const Val& x, const Val& y);
   /// Returns `sum` plus its rounding error; `sum` alone where that is 0 or NaN.
   Val corrected(const Val& sum, const Val& lost);
-  /// Adds the sum of a block to a total. Returns the new total and what rounding lost of it, which is less than half a unit in
-  /// its last place: what many blocks lose does not grow beside the total.
+  /// Adds the sum of a block to a total, and what rounding has lost so far. Returns the new total and what is lost now: at
+  /// most half a unit in the last place of the total, however many blocks there are.
   std::pair<Val, Val> add_block(const Val& total, const Val& lost, const Val& block);
   /// Reduces all lanes of result `result`, and combines it with the accumulator of the scalar tail loop.
   virtual Val total(const Accumulator& a, size_t result, int outer_lanes);

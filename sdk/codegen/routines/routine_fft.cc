@@ -127,6 +127,11 @@ int64_t factor_of(int64_t n) {
   return best * best < n / 64 || best < 8 ? 0 : best;
 }
 
+/// Returns the length of the convolution by which Bluestein's algorithm computes a transform of length `n`.
+int64_t convolution_length(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+}
+
 /// True if it is faster to transform rows one by one, each as a matrix whose columns and then rows are in the lanes,
 /// than to put a row into each lane, where lanes without rows cost as much as others. `together` is the number of rows
 /// that the lanes hold, and `ratio` is the time of one row that is transformed as a matrix with all lanes in use,
@@ -234,7 +239,7 @@ class Transform {
       plan_ = make_plan<T>(n);
       return;
     }
-    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+    const int64_t size = convolution_length(n);
     const bool near = 4 * size * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
     const bool alone =
         2 * rows < lanes_.count() || is_faster_split(size, rows, lanes_.count(), lanes_.count(), near ? 1.25 : 1.6);
@@ -612,9 +617,7 @@ class Fft : public Routine {
     if (length >= kLongest) return true;
     if (length < kAlone) return false;
     const int64_t lanes = Lanes<T>::get().count();
-    const int64_t transformed = radices_of(length).empty()
-                                    ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)))
-                                    : length;
+    const int64_t transformed = radices_of(length).empty() ? convolution_length(length) : length;
     const bool near = 4 * transformed * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
     return 2 * rows < lanes || is_faster_split(transformed, rows, lanes, 2 * lanes, near ? 1.25 : 1.6);
   }

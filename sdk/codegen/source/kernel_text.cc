@@ -783,7 +783,7 @@ void KernelWriter::add_blocks() {
   const auto all = [&] {
     for (const size_t r : reductions_) {
       for (const Accumulator& a : accumulators_[r]) {
-        if (a.blocks) add_block(a, true);
+        if (a.blocks) add_block(a);
       }
     }
   };
@@ -791,7 +791,7 @@ void KernelWriter::add_blocks() {
   each_lane(all);
 }
 
-void KernelWriter::add_block(const Accumulator& a, bool settle) {
+void KernelWriter::add_block(const Accumulator& a) {
   for (const std::string& own : a.names) {
     const std::string type = value_type(a.type), name = place(a, own), total = place(a, "total_" + own);
     const Id x = f_.variable(type, total), y = f_.variable(type, name);
@@ -799,18 +799,13 @@ void KernelWriter::add_block(const Accumulator& a, bool settle) {
     const Id lost =
         f_.binary(type, "+", f_.binary(type, "-", x, f_.binary(type, "-", s, t)), f_.binary(type, "-", y, t));
     const std::string kept = place(a, "lost_" + own);
-    if (settle) {
-      const Id e = f_.binary(type, "+", f_.variable(type, kept), lost);
-      const Id c = f_.binary(type, "+", s, e), u = f_.binary(type, "-", c, s);
-      const Id rest =
-          f_.binary(type, "+", f_.binary(type, "-", s, f_.binary(type, "-", c, u)), f_.binary(type, "-", e, u));
-      // An infinite sum has a NaN for an error.
-      f_.statement(total + " = " + f_.unit.math("fabs", type == "double") + "($v0) > 0 ? $v1 : $v2;", {e, c, s});
-      f_.statement(kept + " = $a0;", {rest});
-    } else {
-      f_.statement(kept + " += $a0;", {lost});
-      f_.statement(total + " = $v0;", {s});
-    }
+    const Id e = f_.binary(type, "+", f_.variable(type, kept), lost);
+    const Id c = f_.binary(type, "+", s, e), u = f_.binary(type, "-", c, s);
+    const Id rest =
+        f_.binary(type, "+", f_.binary(type, "-", s, f_.binary(type, "-", c, u)), f_.binary(type, "-", e, u));
+    // An infinite sum has a NaN for an error.
+    f_.statement(total + " = " + f_.unit.math("fabs", type == "double") + "($v0) > 0 ? $v1 : $v2;", {e, c, s});
+    f_.statement(kept + " = $a0;", {rest});
     f_.statement(name + " = -0.0f;");
   }
 }
@@ -929,7 +924,7 @@ std::vector<Val> KernelWriter::scan_step(const Scan& s, const std::vector<Accumu
       const std::string type = value_type(a.type);
       f_.statement(type + " " + a.names[part] + " = $a0;", {part == 0 ? x.v : x.im});
     }
-    add_block(a, false);
+    add_block(a);
     return {rounded(f_, a.type, read(a, true))};
   }
   std::vector<Val> before, input;

@@ -122,9 +122,9 @@ class KernelWriter {
   void accumulate(size_t r);
   Form form_of(const std::vector<size_t>& reductions, int number) const;
   void declare_accumulators(size_t r);
-  /// Adds the sum of a block to the total. `settle`: what rounding lost becomes less than half a unit in the last place of the
-  /// total, so that what many blocks lose does not grow beside it. That makes the total wait for more additions.
-  void add_block(const Accumulator& a, bool settle);
+  /// Adds the sum of a block to the total, and what rounding has lost so far. What is lost then stays below half a unit in the
+  /// last place of the total, however many blocks there are.
+  void add_block(const Accumulator& a);
   void add_blocks();
   void finish(size_t r);
   /// Returns the result of a reduction whose accumulator holds `x` at the end.

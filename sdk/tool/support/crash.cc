@@ -102,6 +102,7 @@ void end_with_message() {
   syscall(SYS_exit_group, static_cast<int>(kRuntime));
 }
 
+// Runs at exit: a backend may call that, and it comes after main too.
 void ended_early() {
   if (!is_ending.load(std::memory_order_relaxed)) end_with_message();
 }
