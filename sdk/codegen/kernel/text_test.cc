@@ -209,6 +209,10 @@ TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
       {"outer i0: 4 lanes 4\npass 0: lanes 4 together 1\npass 1: lanes 4 together 1\n%0 = load f32 b0[i0]",
        "kernel: schedule: it has another number of passes than the kernel"},
       {"outer i0: 4\nkeep %0\n%0 = load f32 b0[i0]", "kernel: schedule: %0 is kept, but is no value of a row"},
+      {"inner i0: 4\nkeep %98\n%0 = load f32 b0[i0]", "kernel: schedule: %98 is kept, but is not defined"},
+      {"keep %0", "kernel: schedule: %0 is kept, but is not defined"},
+      {"inner i0: 4\nkeep %1, %0\n%0 = load f32 b0[i0]\n%1 = negate f32 %0",
+       "kernel: schedule: kept expressions are out of order"},
       {"%0 = load f32 b0[0]\ninner", nullptr},
       {"%0 = constant s32 1\n%1 = while s32 %0 { condition (1) { %0 = argument s32 0 yield %0 }\n"
        "body (1) { %0 = argument s32 0 yield %0 } }",

@@ -591,6 +591,11 @@ bool Verifier::schedule() {
   if (!kinds_of_loops()) return false;
   at("schedule");
   if (k_.passes.empty() && k_.kept.empty()) return check(!k_.unordered || k_.lanes > 1, "no lanes to be in any order");
+  for (const ExprId k : k_.kept) {
+    if (!check(k >= 0 && static_cast<size_t>(k) < k_.exprs.size(),
+               "%" + std::to_string(k) + " is kept, but is not defined"))
+      return false;
+  }
   const KernelPasses passes(k_);
   if (!check(k_.passes.empty() || k_.passes.size() == static_cast<size_t>(passes.last()) + 1,
              "it has another number of passes than the kernel"))
@@ -618,8 +623,7 @@ bool Verifier::schedule() {
     return false;
   ExprId before = kNoExpr;
   for (const ExprId k : k_.kept) {
-    if (!check(k > before && static_cast<size_t>(k) < k_.exprs.size(), "kept expressions are out of order"))
-      return false;
+    if (!check(k > before, "kept expressions are out of order")) return false;
     before = k;
     const bool is_of_row = (deps_[static_cast<size_t>(k)] & inner_) == inner_ && inner_ != 0;
     if (!check(is_of_row, "%" + std::to_string(k) + " is kept, but is no value of a row")) return false;
