@@ -106,8 +106,8 @@ bool is_known(const Module& module, CompId computation, size_t count) {
         return false;
     }
     const InstrId held = module[computation].parameters[i], next = module[computation].parameters[count + i];
-    const bool both = (part.operand(0) == held && part.operand(1) == next) ||
-                      (part.operand(0) == next && part.operand(1) == held);
+    const bool both =
+        (part.operand(0) == held && part.operand(1) == next) || (part.operand(0) == next && part.operand(1) == held);
     if (!both) return false;
   }
   return true;
@@ -136,7 +136,8 @@ class Tree {
       dims.push_back(size);
     }
     for (InstrId& v : values) v = b_.reshape(v, dims);
-    const int64_t together = std::clamp<int64_t>(kMostInstructions / body_of(b_.module(), body_, count_)->ops, 2, kMostTogether);
+    const int64_t together =
+        std::clamp<int64_t>(kMostInstructions / body_of(b_.module(), body_, count_)->ops, 2, kMostTogether);
     for (auto at = which.rbegin(); at != which.rend(); ++at) {
       while (length(values, *at) > 1 && elements(values, which) > kFew) level(values, *at, together);
     }
@@ -372,16 +373,16 @@ bool wanted(const Module& module, InstrId id) {
 }  // namespace
 
 Expected<bool> reduce_as_trees(Module& module, PassContext&) {
-  COLLET_ASSIGN(const bool changed,
-                rewrite_wanted(
-                    module, [&](InstrId id) { return wanted(module, id); },
-                    [](Builder& b, const Instruction& instr) {
-                      Tree tree(b, instr);
-                      if (instr.op == Op::REDUCE) return tree.reduction();
-                      const Instruction& operand = b.module()[instr.operand(0)];
-                      const auto scan = *scan_of(instr.as<WindowAttrs>().window, operand.shape.dims());
-                      return tree.scan(scan.dim, scan.reverse);
-                    }));
+  COLLET_ASSIGN(const bool changed, rewrite_wanted(
+                                        module, [&](InstrId id) { return wanted(module, id); },
+                                        [](Builder& b, const Instruction& instr) {
+                                          Tree tree(b, instr);
+                                          if (instr.op == Op::REDUCE) return tree.reduction();
+                                          const Instruction& operand = b.module()[instr.operand(0)];
+                                          const auto scan =
+                                              *scan_of(instr.as<WindowAttrs>().window, operand.shape.dims());
+                                          return tree.scan(scan.dim, scan.reverse);
+                                        }));
   if (changed) order_computations(module);
   return changed;
 }
