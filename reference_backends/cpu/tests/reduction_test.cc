@@ -262,6 +262,48 @@ TEST_P(ReductionTest, WhatManySmallBlocksAddIsNotLost) {
   }
 }
 
+/// Each multiplication loses up to half a unit in the last place, and the same one where factors are equal.
+TEST_P(ReductionTest, ErrorsOfProductsDoNotGrowWithTheLength) {
+  const float factor = std::nextafterf(std::nextafterf(1, 2), 2);
+  const auto expect_power = [&](float got, int64_t n) {
+    const double power = std::pow(double{factor}, static_cast<double>(n));
+    ASSERT_NEAR(got / power, 1, 0x1p-23) << n << " factors";
+  };
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{1000003, 1}, {20011, 37}, {100, 700}}) {
+    const int64_t n = dims[0], columns = dims[1];
+    const std::vector<float> data(static_cast<size_t>(n * columns), factor);
+    for (const size_t axis : {size_t{0}, size_t{1}}) {
+      const std::vector<int64_t> in = axis == 0 ? dims : std::vector<int64_t>{columns, n};
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      Handle x = e.argument(kF32, in);
+      RegionBuilder& r = b.region();
+      Handle p = r.argument(kF32);
+      Handle q = r.argument(kF32);
+      r.combine = COLLET_COMBINE_MULTIPLY;
+      r.results({r.binary(COLLET_OP_MULTIPLY, p, q)});
+      std::vector<int64_t> ones(2, 1), size = ones, low(2, 0), high = low;
+      size[axis] = n;
+      low[axis] = n - 1;
+      collet_window_attrs a{};
+      a.window.size = b.list(size);
+      a.window.stride = a.window.base_dilation = a.window.window_dilation = b.list(ones);
+      a.window.padding_low = b.list(low);
+      a.window.padding_high = b.list(high);
+      const Handle one = e.scalar(kF32, 1.0f);
+      e.results({e.reduce(COLLET_OP_MULTIPLY, COLLET_COMBINE_MULTIPLY, x, one, {static_cast<int64_t>(axis)}),
+                 e.op(COLLET_OP_REDUCE_WINDOW, kF32, in, {x, one}, a, {&r})});
+      Compiled compiled(plugin_, b.finish());
+      ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+      const auto results = compiled.run({bytes_of(data)});
+      for (const float y : elements_of<float>(results[0])) expect_power(y, n);
+      const auto products = elements_of<float>(results[1]);
+      for (int64_t i = 0; i < n; i += 99)
+        expect_power(products[static_cast<size_t>(axis == 0 ? i * columns : (columns - 1) * n + i)], i + 1);
+    }
+  }
+}
+
 TEST_P(ReductionTest, ErrorsOfPrefixSumsDoNotGrowWithTheLength) {
   struct Case {
     std::vector<int64_t> dims;

@@ -288,6 +288,7 @@ class Compiler {
   PipelineOutcome merge_rows_step(PipelineWork& work);
   /// Leaves the iterations that make whole squares, see uneven_squares; the others become the rest.
   PipelineOutcome split_squares_step(PipelineWork& work);
+  PipelineOutcome widen_products_step(PipelineWork& work);
   PipelineOutcome compare_as_integers_step(PipelineWork& work);
   PipelineOutcome choose_lanes_step(PipelineWork& work);
   PipelineOutcome schedule_step(PipelineWork& work);

@@ -142,6 +142,10 @@ Outcome Compiler::split_squares_step(Work& w) {
   return Outcome::kChanged;
 }
 
+Outcome Compiler::widen_products_step(Work& w) {
+  return widen_products(w.plan.kernel) ? Outcome::kChanged : Outcome::kUnchanged;
+}
+
 Outcome Compiler::compare_as_integers_step(Work& w) {
   return compare_as_integers(w.plan.kernel) ? Outcome::kChanged : Outcome::kUnchanged;
 }

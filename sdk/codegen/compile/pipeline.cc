@@ -13,11 +13,11 @@ constexpr LongScans kScansOfGrids{.most_rows = 256,
                                   .contiguous_rows_only = true};
 
 NodeLimits limits_of_processors(const Target& target) {
-  return {target.masks, true, {}};
+  return {target.masks, true, true, {}};
 }
 
 NodeLimits limits_of_grids(const Target&) {
-  return {false, false, kScansOfGrids};
+  return {false, false, false, kScansOfGrids};
 }
 
 }  // namespace
@@ -45,6 +45,8 @@ struct Pipelines {
       {"unroll_and_jam", &Compiler::unroll_and_jam_step},
       // Elements that are far apart are read once, into a row.
       {"pack_strided", &Compiler::pack_strided_step},
+      // Each step of a product loses digits, which the type of many factors does not have.
+      {"widen_products", &Compiler::widen_products_step},
       // Threads share a long reduction.
       {"split_reduction", &Compiler::split_reduction_step},
       // Short rows fill vectors together.

@@ -5,6 +5,13 @@
 
 namespace collet::codegen {
 
+uint32_t product_type(uint32_t combine, uint32_t type) {
+  if (combine != COLLET_COMBINE_MULTIPLY) return 0;
+  if (type == COLLET_TYPE_C64) return COLLET_TYPE_C128;
+  const bool is_short = collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F64;
+  return is_short ? static_cast<uint32_t>(COLLET_TYPE_F64) : 0;
+}
+
 int64_t inner_points(const Kernel& kernel) {
   int64_t points = 1;
   for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {

@@ -222,6 +222,13 @@ bool is_tiny(const Kernel& kernel);
 /// Returns the loop whose variable `index` is; nullopt for any other index.
 std::optional<size_t> loop_of(const Index& index);
 
+/// Products of more numbers are computed in product_type.
+inline constexpr int64_t kFewFactors = 64;
+
+/// Returns the type with the digits of f64 in which products of many numbers of `type` are computed; 0 if `combine` is no product, or
+/// the type has these digits itself or is none of floats.
+uint32_t product_type(uint32_t combine, uint32_t type);
+
 /// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
 

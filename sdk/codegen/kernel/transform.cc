@@ -265,6 +265,67 @@ bool compare_as_integers(Kernel& kernel) {
   return true;
 }
 
+bool widen_products(Kernel& kernel) {
+  if (kernel.scan || inner_points(kernel) <= kFewFactors) return false;
+  std::vector<uint32_t> types;  // by reduction: its product_type
+  // By expression: the type of the product of which it is a factor.
+  std::vector<uint32_t> factor_of(kernel.exprs.size(), 0);
+  for (const Reduction& r : kernel.reductions) {
+    types.push_back(product_type(r.combine, r.types[0]));
+    for (const ExprId id : {r.inputs[0], r.inits[0]}) {
+      if (types.back() != 0 && id != kNoExpr) factor_of[static_cast<size_t>(id)] = types.back();
+    }
+  }
+  if (std::all_of(types.begin(), types.end(), [](uint32_t t) { return t == 0; })) return false;
+  std::vector<Expr> exprs;
+  const auto add = [&](Expr e) {
+    exprs.push_back(std::move(e));
+    return static_cast<ExprId>(exprs.size() - 1);
+  };
+  std::vector<ExprId> number;
+  std::vector<ExprId> wide(kernel.exprs.size(), kNoExpr);
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    const uint32_t type = kernel.exprs[k].type;
+    const uint32_t held = kernel.exprs[k].op == ExprOp::kReduced ? types[static_cast<size_t>(kernel.exprs[k].b)] : 0;
+    Expr e = std::move(kernel.exprs[k]);
+    for (ExprId& a : e.args) a = number[static_cast<size_t>(a)];
+    for (auto& t : e.index.terms) t.first = number[static_cast<size_t>(t.first)];
+    if (e.mask != kNoExpr) e.mask = number[static_cast<size_t>(e.mask)];
+    if (held != 0) e.type = held;
+    number.push_back(add(std::move(e)));
+    if (held != 0) number.back() = add(op_expr(COLLET_OP_CONVERT, type, {number.back()}));
+    if (factor_of[k] != 0) wide[k] = add(op_expr(COLLET_OP_CONVERT, factor_of[k], {number.back()}));
+  }
+  kernel.exprs = std::move(exprs);
+  const auto renumber = [&](ExprId& id) {
+    if (id != kNoExpr) id = number[static_cast<size_t>(id)];
+  };
+  for (size_t r = 0; r < kernel.reductions.size(); ++r) {
+    Reduction& reduction = kernel.reductions[r];
+    renumber(reduction.condition);
+    for (auto* ids : {&reduction.inputs, &reduction.inits}) {
+      for (ExprId& id : *ids) {
+        if (id != kNoExpr && types[r] != 0)
+          id = wide[static_cast<size_t>(id)];
+        else
+          renumber(id);
+      }
+    }
+    if (types[r] != 0) reduction.types = {types[r]};
+  }
+  for (Store& s : kernel.stores) {
+    renumber(s.value);
+    renumber(s.mask);
+    for (auto& t : s.index.terms) renumber(t.first);
+  }
+  for (Update& u : kernel.updates) {
+    for (ExprId& v : u.values) renumber(v);
+    renumber(u.mask);
+    for (auto& t : u.index.terms) renumber(t.first);
+  }
+  return true;
+}
+
 void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first) {
   const size_t at = inside_first ? loop : loop + 1;
   for_each_index(kernel, [&](Index& i) {

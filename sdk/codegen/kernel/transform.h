@@ -46,6 +46,11 @@ void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
 /// Returns false, and changes nothing, if the kernel computes anything else from the elements of a row.
 bool compare_as_integers(Kernel& kernel);
 
+/// Computes products of many f32 or narrower numbers in f64, and rounds them once at the end: each multiplication loses up to half a
+/// unit in the last place, so f32 would lose as many digits as the number of factors has, in any order. Returns false, and
+/// changes nothing, if the kernel has no such product.
+bool widen_products(Kernel& kernel);
+
 /// Reorders the outer loops: the loops of each group, listed from the outermost, are merged to one loop, and the merged
 /// loops follow in the order of `groups`. An empty group becomes a loop of size 1. Loops in no group must have size 1.
 /// Returns false if some access does not address a group as it would address one loop; the kernel must not be used

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <span>
@@ -281,6 +282,45 @@ TEST(CompareAsIntegers, OtherKernelsAreLeft) {
     EXPECT_FALSE(compare_as_integers(kernel)) << text;
     EXPECT_EQ(kernel, before);
   }
+}
+
+TEST(WidenProducts, ManyFactorsLoseNoDigits) {
+  Kernel kernel = parsed(
+      "kernel (4 buffers) {\nouter i0: 3\ninner i1: 10000\n%0 = load f32 b0[10000*i0 + i1]\n%1 = load f32 b1[0]\n"
+      "r0 = reduce multiply f32 %0 init %1\nr1 = reduce add f32 %0 init identity\n%2 = reduced f32 r0 result 0\n"
+      "%3 = negate f32 %2\nstore b2[i0], %3\n%4 = reduced f32 r1 result 0\nstore b3[i0], %4\n}");
+  Kernel changed = kernel;
+  ASSERT_TRUE(widen_products(changed));
+  EXPECT_TRUE(verify_kernel(changed).ok()) << print_kernel(changed);
+  EXPECT_EQ(changed.reductions[0].types[0], uint32_t{COLLET_TYPE_F64});
+  EXPECT_EQ(changed.reductions[1].types[0], uint32_t{COLLET_TYPE_F32});
+  EXPECT_FALSE(widen_products(changed)) << "a second time";
+  std::vector<float> rows(30000, std::nextafterf(1, 2));
+  std::vector<float> init = {-2};
+  std::vector<float> products(3), sums(3);
+  const std::array<std::span<std::byte>, 4> buffers = {
+      std::as_writable_bytes(std::span(rows)), std::as_writable_bytes(std::span(init)),
+      std::as_writable_bytes(std::span(products)), std::as_writable_bytes(std::span(sums))};
+  const Status ran = evaluate_kernel(changed, buffers);
+  ASSERT_TRUE(ran.ok()) << ran.message();
+  for (const float x : products) EXPECT_FLOAT_EQ(x, static_cast<float>(2 * std::pow(double{rows[0]}, 10000)));
+}
+
+TEST(WidenProducts, OtherKernelsAreLeft) {
+  const auto reduction = [](const std::string& size, const std::string& type, const std::string& combine) {
+    return "kernel (2 buffers) {\n  inner i0: " + size + "\n  %0 = load " + type + " b0[i0]\n  r0 = reduce " + combine +
+           " " + type + " %0 init identity\n  %1 = reduced " + type + " r0 result 0\n  store b1[0], %1\n}\n";
+  };
+  for (const auto& text : {reduction("64", "f32", "multiply"), reduction("65", "f64", "multiply"),
+                           reduction("65", "s32", "multiply"), reduction("65", "f32", "add")}) {
+    Kernel kernel = parsed(text);
+    const Kernel before = kernel;
+    EXPECT_FALSE(widen_products(kernel)) << text;
+    EXPECT_EQ(kernel, before);
+  }
+  Kernel kernel = parsed(reduction("65", "c64", "multiply"));
+  EXPECT_TRUE(widen_products(kernel));
+  EXPECT_EQ(kernel.reductions[0].types[0], uint32_t{COLLET_TYPE_C128});
 }
 
 }  // namespace

@@ -568,7 +568,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       convolution_kernels(graph, node, is_input, make, limits.moves_features, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
-      reduce_window_kernels(graph, node, is_input, make, limits.scans, out);
+      reduce_window_kernels(graph, node, is_input, make, limits, out);
       return true;
     case COLLET_OP_SELECT_AND_SCATTER:
       select_and_scatter_kernels(graph, node, is_input, make, out);

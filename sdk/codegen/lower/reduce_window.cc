@@ -67,8 +67,8 @@ enum class Mode : uint8_t {
 class Folder {
  public:
   Folder(const Graph& graph, const Block& block, const Window& window, const InputTest& is_input, const MakeValue& make,
-         const LongScans& scans, std::vector<KernelPlan>& out)
-      : graph_(graph), block_(block), window_(window), is_input_(is_input), make_(make), scans_(scans), out_(out) {}
+         const NodeLimits& limits, std::vector<KernelPlan>& out)
+      : graph_(graph), block_(block), window_(window), is_input_(is_input), make_(make), limits_(limits), out_(out) {}
 
   void run(const Group& group) {
     group_ = group;
@@ -76,7 +76,19 @@ class Folder {
     to_ = graph_.type(group.results[0]).dims;
     values_ = group.operands;
     const std::vector<Pass> passes = choose();
-    for (const Pass& p : passes) run(p, &p == &passes.back());
+    for (const Pass& p : passes) {
+      const bool last = &p == &passes.back();
+      const ValueId result = group_.results[0];
+      const bool is_long = p.mode != Mode::kDirect && from_[p.dims[0]] > kFewFactors;
+      const uint32_t type = product_type(group_.combine, graph_.type(result).element);
+      if (!last || !is_long || type == 0 || !limits_.widens_products) {
+        run(p, last);
+        continue;
+      }
+      group_.results[0] = make_(type, to_);
+      run(p, true);
+      out_.push_back(convert_kernel(graph_, group_.results[0], result));
+    }
   }
 
  private:
@@ -252,7 +264,8 @@ class Folder {
       const uint32_t type = graph_.type(targets[i]).element;
       s.reduction.condition = kNoExpr;
       s.reduction.inputs.push_back(builder.convert(element(builder, w, n, values_[i], s.reduction.condition), type));
-      s.reduction.inits.push_back(start(builder, n, i));
+      const ExprId first = start(builder, n, i);
+      s.reduction.inits.push_back(first == kNoExpr ? kNoExpr : builder.convert(first, type));
       s.reduction.types.push_back(type);
     }
     if (!known()) s.reduction.body = builder.body(block_);
@@ -301,8 +314,8 @@ class Folder {
     int64_t rows = 1;
     for (size_t e = 0; e < from_.size(); ++e) rows *= e == d ? 1 : from_[e];
     const bool is_contiguous = elements_from(d + 1) == 1;
-    if (known() && rows <= scans_.most_rows && w.length >= scans_.least_length &&
-        (is_contiguous || !scans_.contiguous_rows_only)) {
+    if (known() && rows <= limits_.scans.most_rows && w.length >= limits_.scans.least_length &&
+        (is_contiguous || !limits_.scans.contiguous_rows_only)) {
       shared_scan(w, targets[0], initial);
     } else {
       scan(w, targets, m, initial);
@@ -311,8 +324,9 @@ class Folder {
 
   /// Returns the number of blocks into which a row is cut: if possible one that divides the length.
   int64_t blocks_of(int64_t length) const {
-    const int64_t most = std::max(std::min(scans_.most_blocks, length / scans_.least_block), scans_.fewest_blocks);
-    for (int64_t b = most; b >= std::max(scans_.fewest_blocks, most / 4); --b) {
+    const int64_t most =
+        std::max(std::min(limits_.scans.most_blocks, length / limits_.scans.least_block), limits_.scans.fewest_blocks);
+    for (int64_t b = most; b >= std::max(limits_.scans.fewest_blocks, most / 4); --b) {
       if (length % b == 0) return b;
     }
     return most;
@@ -475,7 +489,7 @@ class Folder {
   const Window& window_;
   const InputTest& is_input_;
   const MakeValue& make_;
-  const LongScans& scans_;
+  const NodeLimits& limits_;
   std::vector<KernelPlan>& out_;
   Group group_;
   std::vector<ValueId> values_;  ///< results of the passes so far, with the dimensions from_
@@ -486,7 +500,7 @@ class Folder {
 }  // namespace
 
 void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                           const LongScans& scans, std::vector<KernelPlan>& out) {
+                           const NodeLimits& limits, std::vector<KernelPlan>& out) {
   const Window window = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
   const Block& block = graph.blocks[node.blocks[0]];
   const size_t n = node.results.size();
@@ -502,7 +516,7 @@ void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest
   const bool apart =
       std::all_of(groups.begin() + 1, groups.end(), [](const Group& g) { return g.combine != COLLET_COMBINE_OTHER; });
   groups.erase(apart ? groups.begin() : groups.begin() + 1, apart ? groups.begin() + 1 : groups.end());
-  for (const Group& g : groups) Folder(graph, block, window, is_input, make, scans, out).run(g);
+  for (const Group& g : groups) Folder(graph, block, window, is_input, make, limits, out).run(g);
 }
 
 }  // namespace collet::codegen

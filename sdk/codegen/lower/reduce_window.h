@@ -10,6 +10,6 @@ namespace collet::codegen {
 /// cut into blocks as long as the window, and each result combines the end of one block with the begin of the next, which forward
 /// and backward scans of the blocks provide. The time of both is proportional to the number of elements, whatever the window's size.
 void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                           const LongScans& scans, std::vector<KernelPlan>& out);
+                           const NodeLimits& limits, std::vector<KernelPlan>& out);
 
 }  // namespace collet::codegen
