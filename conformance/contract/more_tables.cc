@@ -101,6 +101,52 @@ void host_memory(Contract& c) {
     remove(host);
 }
 
+void host_buffers(Contract& c) {
+  const auto instance = Instance::open(c, 2);
+  if (!instance) return;
+  const auto* table = table_of<collet_host_buffers_table>(c, *instance, "host_buffers");
+  if (!table) return;
+  constexpr uint64_t kBytes = 65536 + 3;
+  const auto wrap = [&](uint32_t device, uint32_t space, const uint8_t* host, collet_backend_buffer** out) {
+    return checked_call(c, "wrap", [&](collet_error* error) {
+      return table->wrap(instance->handle(), device, space, host, kBytes, out, error);
+    });
+  };
+  bool any = false;
+  for (uint32_t d = 0; d < instance->devices().size(); ++d) {
+    const Device& device = instance->devices()[d];
+    if ((device.spaces[device.default_space].flags & COLLET_SPACE_HOST_VISIBLE) == 0) continue;
+    const uint64_t alignment = std::max<uint64_t>(device.alignment(), 1);
+    std::vector<uint8_t> storage(kBytes + 2 * alignment);
+    // The address has the alignment that is asked for, and no other.
+    const auto over = (reinterpret_cast<uintptr_t>(storage.data()) + alignment - 1) / alignment;
+    auto* const host = reinterpret_cast<uint8_t*>((over + (over % 2 == 0 ? 1 : 0)) * alignment);
+    for (uint32_t turn = 1; turn <= 2; ++turn) {
+      const Bytes data = pattern(kBytes, turn);
+      std::copy(data.begin(), data.end(), host);
+      collet_backend_buffer* handle = nullptr;
+      const collet_status status = wrap(d, device.default_space, host, &handle);
+      if (status == COLLET_UNIMPLEMENTED) break;
+      if (!c.check(status == COLLET_OK && handle, Promise::HOST_BUFFERS_WRAP, "wrap gave status {}", status)) return;
+      any = true;
+      {
+        const Buffer buffer(instance.get(), handle, host, kBytes, d);
+        Bytes back(kBytes - 8);
+        if (instance->read(buffer, 5, back.data(), back.size()))
+          c.check(std::equal(back.begin(), back.end(), data.begin() + 5), Promise::HOST_BUFFERS_WRAP,
+                  "the buffer has other bytes than the host memory");
+      }
+      c.check(std::equal(data.begin(), data.end(), host), Promise::HOST_BUFFERS_FREE, "the host memory has changed");
+    }
+  }
+  if (!any) return c.skip("the devices do not reach the host memory");
+  collet_backend_buffer* handle = nullptr;
+  const std::vector<uint8_t> some(kBytes + 4096);
+  const auto* const host = some.data() + (4096 - reinterpret_cast<uintptr_t>(some.data()) % 4096) % 4096;
+  c.check(wrap(static_cast<uint32_t>(instance->devices().size()), 0, host, &handle) != COLLET_OK,
+          Promise::HOST_BUFFERS_WRAP, "a device that is not there made a buffer");
+}
+
 void links(Contract& c) {
   const auto instance = Instance::open(c, 2);
   if (!instance) return;
@@ -318,6 +364,7 @@ void immediates(Contract& c) {
 void add_more_tables_contracts(std::vector<ContractCase>& list) {
   list.push_back({"tables/patterns", patterns});
   list.push_back({"tables/host_memory", host_memory});
+  list.push_back({"tables/host_buffers", host_buffers});
   list.push_back({"tables/links", links});
   list.push_back({"tables/profile", profile});
   list.push_back({"tables/layout", layouts});

@@ -312,6 +312,7 @@ void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
       put(self, reinterpret_cast<collet_backend_buffer*>(*self->buffers.begin()), 0, &zero, 1);
     }
   }
+  if (buffer->spoiled) ++*buffer->spoiled;
   if (is(Fault::buffers_leak)) return;
   if (!buffer->shares) behind->free(self->inner, buffer->inner);
   delete buffer;

@@ -46,7 +46,8 @@ struct Buffer {
   collet_backend_buffer* inner = nullptr;
   uint64_t bytes = 0, shift = 0;
   uint32_t device = 0;
-  bool shares = false;  // it uses the memory of another buffer
+  bool shares = false;      // it uses the memory of another buffer
+  char* spoiled = nullptr;  // host memory that `free` changes
   std::unique_ptr<char[]> mirror;
 };
 
@@ -128,7 +129,7 @@ void lose_queues(collet_backend_queue* queue);
 /// Fills the error that all calls then return.
 collet_status lost(collet_error* error);
 
-/// Returns one of the tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
+/// Returns one of the tables "patterns", "host_memory", "host_buffers", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
 /// Records a copy in the profile.
 void note_copy();

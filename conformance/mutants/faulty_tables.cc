@@ -66,6 +66,29 @@ collet_status remove_host_memory(collet_backend_instance*, void* host, collet_er
   return fail(error, COLLET_NOT_FOUND, "it is not registered");
 }
 
+// The buffer is a copy, which nobody can tell from the memory itself, since neither is changed.
+collet_status wrap(collet_backend_instance* p, uint32_t device, uint32_t space, const void* host, uint64_t bytes,
+                   collet_backend_buffer** out, collet_error* error) {
+  Instance* self = of(p);
+  if (is(Fault::host_buffer_of_any_device)) device = std::min(device, self->devices - 1);
+  if (device >= self->devices || space != 0)
+    return fail(error, COLLET_OUT_OF_RANGE, "there is no such device or space");
+  auto buffer = std::make_unique<Buffer>();
+  buffer->bytes = bytes;
+  buffer->device = device;
+  void* ignored = nullptr;
+  const collet_status code =
+      behind->alloc(self->inner, device, space, bytes, self->alignment, &buffer->inner, &ignored, error);
+  if (code != COLLET_OK) return code;
+  if (is(Fault::host_buffer_spoils_memory)) buffer->spoiled = static_cast<char*>(const_cast<void*>(host));
+  auto* const made = reinterpret_cast<collet_backend_buffer*>(buffer.get());
+  put(self, made, 0, host, is(Fault::host_buffer_is_short) ? bytes / 2 : bytes);
+  const std::lock_guard lock(self->mutex);
+  self->buffers.insert(buffer.release());
+  *out = made;
+  return COLLET_OK;
+}
+
 collet_status between(collet_backend_instance*, uint32_t from, uint32_t to, collet_link* link, collet_error*) {
   static std::atomic<int> questions{0};
   const uint32_t size = link->struct_size;
@@ -133,11 +156,13 @@ const void* further_table(std::string_view name) {
   static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name, pattern_text};
   static const collet_host_memory_table host_memory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                        remove_host_memory};
+  static const collet_host_buffers_table host_buffers = {sizeof(collet_host_buffers_table), 0, wrap};
   static const collet_links_table links = {sizeof(collet_links_table), 0, between, nullptr};
   static const collet_profile_table profile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
   static const collet_residency_table residency = {sizeof(collet_residency_table), 0, wants, prepare};
   if (name == "patterns") return &patterns;
   if (name == "host_memory") return &host_memory;
+  if (name == "host_buffers") return &host_buffers;
   if (name == "links") return &links;
   if (name == "profile") return &profile;
   return name == "residency" ? &residency : nullptr;

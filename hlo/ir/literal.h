@@ -39,6 +39,8 @@ class Literal {
   int64_t element_count() const { return shape_.element_count(); }
   int64_t byte_size() const { return shape_.byte_size(); }
   const uint8_t* bytes() const { return data_.get(); }
+  /// Returns what keeps the bytes, which nobody changes as long as there are two owners; null if they are borrowed.
+  std::shared_ptr<const void> owner() const { return borrowed_ ? nullptr : data_; }
   /// Returns the data for writing; copies it first if it is shared or borrowed.
   uint8_t* mutable_bytes();
   template <typename T>

@@ -26,6 +26,7 @@
 struct collet_backend_buffer {
   char* data;
   uint64_t bytes;
+  bool is_wrapped = false;  ///< the memory is the caller's
 };
 
 struct collet_backend_instance {
@@ -218,8 +219,17 @@ collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t
 
 void free_buffer(collet_backend_instance* instance, collet_backend_buffer* buffer) {
   if (!buffer) return;
-  instance->memory.release(buffer->data, buffer->bytes);
+  if (!buffer->is_wrapped) instance->memory.release(buffer->data, buffer->bytes);
   delete buffer;
+}
+
+collet_status wrap(collet_backend_instance* instance, uint32_t device, uint32_t space, const void* host, uint64_t bytes,
+                   collet_backend_buffer** out_buffer, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    if (device >= instance->devices || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
+    *out_buffer = new collet_backend_buffer{static_cast<char*>(const_cast<void*>(host)), bytes, true};
+    return COLLET_OK;
+  });
 }
 
 char* address(const collet_place& place) {
@@ -513,6 +523,7 @@ constexpr collet_aot_table kAot = {sizeof(collet_aot_table), 0, serialize, load}
 constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
 constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
 constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
+constexpr collet_host_buffers_table kHostBuffers = {sizeof(collet_host_buffers_table), 0, wrap};
 
 /// Returns the names of the composites that the SDK should offer as patterns.
 const char* pattern(collet_backend_instance* instance, uint32_t, uint32_t index) {
@@ -528,6 +539,7 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
   if (std::strcmp(name, "memory_stats") == 0) return &kMemoryStats;
   if (std::strcmp(name, "artifacts") == 0) return &kArtifacts;
   if (std::strcmp(name, "profile") == 0) return &kProfile;
+  if (std::strcmp(name, "host_buffers") == 0) return &kHostBuffers;
   return nullptr;
 }
 

@@ -158,6 +158,8 @@ Status Backend::describe_tables() {
   if (profile_ && (!profile_->enable || !profile_->read)) return lacks("profile");
   host_memory_ = query<collet_host_memory_table>("host_memory", COLLET_THROUGH(collet_host_memory_table, remove));
   if (host_memory_ && (!host_memory_->add || !host_memory_->remove)) return lacks("host_memory");
+  host_buffers_ = query<collet_host_buffers_table>("host_buffers", COLLET_THROUGH(collet_host_buffers_table, wrap));
+  if (host_buffers_ && !host_buffers_->wrap) return lacks("host_buffers");
   links_ = query<collet_links_table>("links", COLLET_THROUGH(collet_links_table, join));
   if (links_ && !links_->between) return lacks("links");
   return ok_status();
@@ -239,6 +241,18 @@ Expected<Backend::Allocation> Backend::alloc(uint32_t device, uint32_t space, ui
     free(out.buffer);
     return bad_answer(where("alloc"), "a host pointer without the alignment of its space");
   }
+  return out;
+}
+
+Expected<collet_backend_buffer*> Backend::wrap(uint32_t device, uint32_t space, const void* host, uint64_t bytes) {
+  if (!host_buffers_) return unimplemented("backend '" + name_ + "' has no table \"host_buffers\"");
+  collet_backend_buffer* out = nullptr;
+  collet_error error{};
+  const auto lock = lock_all();
+  const Calling calling("host_buffers.wrap", library_->path);
+  const collet_status code = host_buffers_->wrap(instance_, device, space, host, bytes, &out, &error);
+  if (code != COLLET_OK) return from_c(code, error, where("wrap"));
+  if (!out) return bad_answer(where("wrap"), "succeeded without a buffer");
   return out;
 }
 

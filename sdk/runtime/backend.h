@@ -100,6 +100,10 @@ class Backend {
   };
   Expected<Allocation> alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
   void free(collet_backend_buffer* buffer);
+  /// True if the backend has the table "host_buffers".
+  bool has_host_buffers() const { return host_buffers_.has_value(); }
+  /// Makes a buffer of host memory, see "host_buffers" in tables.h; UNIMPLEMENTED if the backend has no such table.
+  Expected<collet_backend_buffer*> wrap(uint32_t device, uint32_t space, const void* host, uint64_t bytes);
   /// Copies regions. With a null `sync` it returns when all is copied, else when the copy is queued.
   Status copy(std::span<const collet_copy_region> regions, const collet_sync* sync = nullptr);
   /// Asks about ops; `verdicts` has one entry per op.
@@ -198,6 +202,7 @@ class Backend {
   std::optional<collet_patterns_table> patterns_;
   std::optional<collet_profile_table> profile_;
   std::optional<collet_host_memory_table> host_memory_;
+  std::optional<collet_host_buffers_table> host_buffers_;
   std::optional<collet_links_table> links_;
   std::mutex all_, compile_;
   std::mutex asked_;                                      // for patterns_of_

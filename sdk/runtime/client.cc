@@ -300,7 +300,32 @@ void Client::trim() {
   if (fallback_device_) fallback_device_->trim();
 }
 
-Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size) {
+namespace {
+
+// A large literal becomes the device's memory, where that is possible: then there is no second copy of it, not even for
+// the time of the compilation.
+Expected<MemoryRef> wrapped_or_copied(Device& device, const hlo::Literal& value) {
+  constexpr uint64_t kLarge = uint64_t{1} << 16;
+  const auto size = static_cast<uint64_t>(value.byte_size());
+  if (size >= kLarge && device.backend().has_host_buffers()) {
+    if (std::shared_ptr<const void> owner = value.owner()) {
+      auto wrapped = device.default_pool().wrap(value.bytes(), size, std::move(owner));
+      if (wrapped.ok() || wrapped.status().code() != Code::Unimplemented) return wrapped;
+    }
+  }
+  COLLET_ASSIGN(MemoryRef memory, device.default_pool().take(size));
+  collet_copy_region region{};
+  region.from.host = const_cast<uint8_t*>(value.bytes());
+  region.to.buffer = memory->handle;
+  region.bytes = size;
+  COLLET_TRY(device.backend().copy({&region, 1}));
+  return memory;
+}
+
+}  // namespace
+
+Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, const hlo::Literal& value) {
+  const auto size = static_cast<uint64_t>(value.byte_size());
   if (device.facts().has(COLLET_TRAIT_VIRTUAL)) return MemoryRef();
   {
     const std::lock_guard lock(mutex_);
@@ -308,12 +333,7 @@ Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, c
       return it->second;
   }
   if (size == 0) return MemoryRef();
-  COLLET_ASSIGN(MemoryRef memory, device.default_pool().take(size));
-  collet_copy_region region{};
-  region.from.host = const_cast<void*>(bytes);
-  region.to.buffer = memory->handle;
-  region.bytes = size;
-  COLLET_TRY(device.backend().copy({&region, 1}));
+  COLLET_ASSIGN(MemoryRef memory, wrapped_or_copied(device, value));
   const std::lock_guard lock(mutex_);
   MemoryRef& known = constants_[{&device, id}];
   if (!known || known->capacity < size) known = std::move(memory);  // otherwise another thread has added it

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hlo/ir/literal.h"
 #include "hlo/program/block.h"
 #include "sdk/runtime/backend.h"
 #include "sdk/runtime/event.h"
@@ -107,11 +108,11 @@ class Client {
   /// Drops the constants that are no longer used.
   void drop_constants();
 
-  /// Returns the copy of a constant on a device, which all executables share. It is kept as long as an executable uses
-  /// it.
-  Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
+  /// Returns a constant on a device, which all executables share: its bytes themselves, if the device reads the host's memory, else a
+  /// copy. It is kept as long as an executable uses it.
+  Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const hlo::Literal& value);
 
-  /// Returns the copy of a constant that the device has, if there is one that the host can read; else an empty reference.
+  /// Returns what the device has of a constant, if there is one that the host can read; else an empty reference.
   MemoryRef readable_constant(Device& device, const hlo::ContentId& id);
 
   /// Returns the compiled program with this content, which all executables of the client share.

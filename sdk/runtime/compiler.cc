@@ -573,7 +573,7 @@ class Compiler {
         if (l == 0) unit.argument_bytes.push_back(bytes);
         MemoryRef memory;
         if (!local.absorbed[i]) {
-          COLLET_ASSIGN(memory, client_.constant(device, program.constants[i].id, literal.bytes(), bytes));
+          COLLET_ASSIGN(memory, client_.constant(device, program.constants[i].id, literal));
         }
         local.constants.push_back(std::move(memory));
       }
@@ -587,9 +587,8 @@ class Compiler {
         Device& device =
             constant.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[p]);
         MemoryRef memory;
-        const auto bytes = static_cast<uint64_t>(constant.value.byte_size());
-        if (bytes) {
-          COLLET_ASSIGN(memory, client_.constant(device, constant.id, constant.value.bytes(), bytes));
+        if (constant.value.byte_size() > 0) {
+          COLLET_ASSIGN(memory, client_.constant(device, constant.id, constant.value));
         }
         constant.memory.push_back(std::move(memory));
       }

@@ -2,6 +2,11 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include "sdk/runtime/testing/session.h"
 
 // Tests donation: a donated buffer may be overwritten by the step that uses the donation, and no later step may read
@@ -178,6 +183,49 @@ TEST_F(Donation, OfWhatAnEarlierRunHasNotComputedYet) {
   EXPECT_THAT(download<float>(last), ElementsAre(7, 8, 9, 10));
   EXPECT_THAT(download<float>(beside), ElementsAre(7, 8, 9, 10));
   EXPECT_EQ(control_.donated.load(), kSteps + 1);
+}
+
+// A large constant may be memory that the module holds, which no run may change.
+TEST_F(Donation, ConstantsThatAreResultsStay) {
+  const char* path = std::getenv("COLLET_BACKEND_PATH");
+  if (!path || !std::ifstream(std::string(path) + "/libcollet_backend_cpu.so"))
+    GTEST_SKIP() << "the backend cpu is not built";
+  constexpr size_t kElements = 20000;
+  std::string values;
+  for (size_t i = 0; i < kElements; ++i) values += (i == 0 ? "" : ", ") + std::to_string(i % 1000);
+  const ModulePtr module =
+      read("HloModule c\nENTRY e {\n  x = f32[] parameter(0)\n  c = f32[20000] constant({" + values +
+           "})\n  b = f32[20000] broadcast(x), dimensions={}\n  s = f32[20000] add(b, c)\n"
+           "  ROOT r = (f32[20000], f32[20000]) tuple(c, s)\n}");
+  ASSERT_TRUE(module) << failure.message;
+  const ClientPtr client = open("cpu", "interpreter", nullptr, 2);
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr doubles = compile(client.get(),
+                                        "HloModule d, input_output_alias={ {}: (0, {}, may-alias) }\nENTRY e {\n"
+                                        "  x = f32[20000] parameter(0)\n  ROOT s = f32[20000] add(x, x)\n}");
+  ASSERT_TRUE(doubles) << failure.message;
+  const float zero = 0;
+  for (const uint32_t device : {0u, 1u, 0u}) {
+    collet_compile_request request{};
+    request.assignment = &device;
+    request.assignment_count = 1;
+    ExecutablePtr e = compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << failure.message;
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<BufferPtr> in;
+      in.push_back(upload(client.get(), {COLLET_TYPE_F32, 0, nullptr}, &zero, device));
+      std::vector<BufferPtr> out = run(e.get(), in);
+      ASSERT_EQ(out.size(), 2u) << failure.message;
+      if (turn == 1) e.reset();
+      for (size_t r = 0; r < 2; ++r) {
+        const std::vector<float> got = download<float>(out[r]);
+        for (size_t i = 0; i < kElements; ++i)
+          ASSERT_EQ(got[i], static_cast<float>(i % 1000)) << "element " << i << " of result " << r;
+      }
+      out.resize(1);
+      if (device == 0) run(doubles.get(), out);
+    }
+  }
 }
 
 }  // namespace

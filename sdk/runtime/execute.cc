@@ -314,7 +314,7 @@ class Call {
       MemoryRef memory = buffers_[k]->give();
       if (!memory) continue;  // the buffer occurs twice in one call
       given_[k] = std::move(memory);
-      donated_[k] = given_[k].count() == 2;
+      donated_[k] = given_[k].count() == 2 && !given_[k]->owner;
     }
   }
 

@@ -149,7 +149,8 @@ class Launcher {
       MemoryRef& to = frame_.at(p, step_.out[result]);
       const MemoryRef& from = frame_.at(p, step_.in[update.argument]);
       collet_argument& a = arguments[update.argument];
-      if (to || from.count() != 1 || from->layout != layout || (a.flags & COLLET_ARG_IMMEDIATE) != 0) return false;
+      if (to || from.count() != 1 || from->owner || from->layout != layout || (a.flags & COLLET_ARG_IMMEDIATE) != 0)
+        return false;
       to = from;
       a.flags |= COLLET_ARG_DONATED;
       return true;

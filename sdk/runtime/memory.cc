@@ -98,6 +98,25 @@ Expected<MemoryRef> Pool::defer(uint64_t bytes) {
   return MemoryRef(memory);
 }
 
+Expected<MemoryRef> Pool::wrap(const void* host, uint64_t bytes, std::shared_ptr<const void> owner) {
+  const auto& where = backend_->devices()[device_].spaces[space_];
+  const bool is_visible = (where.flags & COLLET_SPACE_HOST_VISIBLE) != 0;
+  if (!is_visible || reinterpret_cast<uintptr_t>(host) % where.alignment != 0)
+    return unimplemented("host memory that the device's space cannot be");
+  COLLET_TRY(check_runs(backend_->devices()[device_]));
+  COLLET_ASSIGN(collet_backend_buffer* const buffer, backend_->wrap(device_, space_, host, bytes));
+  auto* memory = new Memory;
+  memory->pool = this;
+  memory->handle = buffer;
+  memory->host = const_cast<void*>(host);
+  memory->capacity = bytes;
+  memory->owner = std::move(owner);
+  change_contents(*memory);
+  const std::lock_guard lock(mutex_);
+  count(bytes, 0);
+  return MemoryRef(memory);
+}
+
 Status Pool::allocate(Memory& memory) {
   if (!memory.is_deferred) return ok_status();
   const std::lock_guard allocating(allocating_);
@@ -113,7 +132,7 @@ Status Pool::allocate(Memory& memory) {
 }
 
 bool Pool::move(Memory& from, Memory& to) {
-  if (!to.is_deferred || from.pool != this || from.size_class != to.size_class) return false;
+  if (!to.is_deferred || from.owner || from.pool != this || from.size_class != to.size_class) return false;
   const std::lock_guard allocating(allocating_);
   if (to.capacity != 0 || from.capacity == 0 || !from.uses.only(nullptr)) return false;
   to.handle = from.handle;
@@ -171,7 +190,7 @@ void Pool::put(Memory* memory) {
   {
     const std::lock_guard lock(mutex_);
     count(0, memory->capacity);
-    if (kept_ + memory->capacity <= kKeptBytes) {
+    if (!memory->owner && kept_ + memory->capacity <= kKeptBytes) {
       const bool kept_little = kept_ < kMuch;
       kept_ += memory->capacity;
       memory->kept_since = decays_;

@@ -32,6 +32,8 @@ struct Memory {
   void* host = nullptr;   ///< null if the host cannot access it
   uint64_t capacity = 0;  ///< 0 as long as nothing is allocated for deferred memory
   bool is_deferred = false;
+  /// Keeps host memory that the buffer wraps, which nobody may change; null: the backend has allocated the memory.
+  std::shared_ptr<const void> owner;
   uint64_t kept_since = 0;  ///< the pool's number of calls of decay when it came back
   Uses uses;
 
@@ -93,6 +95,9 @@ class Pool {
   /// Returns memory for which nothing is allocated yet: for results of a run that starts later. Many such runs may wait, and those
   /// before them return memory when they end. An empty reference for 0 bytes.
   Expected<MemoryRef> defer(uint64_t bytes);
+  /// Makes memory of what the host has at `host`, which nobody changes and `owner` keeps, without a copy. It must be only read. An
+  /// error if the backend cannot, or the address lacks the space's alignment.
+  Expected<MemoryRef> wrap(const void* host, uint64_t bytes, std::shared_ptr<const void> owner);
   /// Allocates deferred memory, unless that was done already; does nothing for other memory. Several threads may call it for the same
   /// memory. A thread may access the memory after it has called this.
   Status allocate(Memory& memory);

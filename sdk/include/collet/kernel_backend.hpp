@@ -126,7 +126,7 @@ struct Table {
     const std::unique_ptr<Buffer> buffer(unwrap(handle));
     if (!buffer) return;
     const auto serial_lock = buffer->instance->lock_serial();
-    buffer->device->free(buffer->memory);
+    buffer->is_wrapped ? buffer->device->end_wrap(buffer->memory) : buffer->device->free(buffer->memory);
     buffer->instance->add_usage(buffer->number, buffer->space, buffer->bytes, false);
   }
 

@@ -160,6 +160,15 @@ class Device {
   virtual void add_host_memory(void* host, uint64_t bytes) { static_cast<void>(host), static_cast<void>(bytes); }
   /** Undoes add_host_memory. */
   virtual void remove_host_memory(void* host) { static_cast<void>(host); }
+  /** Returns host memory at a multiple of the default space's alignment as memory of this device, without a copy ("host_buffers" of
+   * tables.h). It is only read. Called if Backend::host_buffers is set. Throws Error with COLLET_UNIMPLEMENTED where the
+   * device does not reach it. */
+  virtual Memory wrap(const void* host, uint64_t bytes) {
+    static_cast<void>(host), static_cast<void>(bytes);
+    throw Error(COLLET_UNIMPLEMENTED, "this device has no buffers of host memory");
+  }
+  /** Ends the use of what `wrap` returned, in place of `free`. The host memory stays as it is. */
+  virtual void end_wrap(Memory memory) noexcept { static_cast<void>(memory); }
   /** @} */
 
   /** \name Records

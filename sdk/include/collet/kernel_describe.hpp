@@ -196,6 +196,7 @@ struct Backend {
   std::vector<Space> more_spaces;   /**< numbers 1, 2, ...: see Device::allocate_in */
   bool profile = false;             /**< provide records of what ran: see Device::record */
   bool host_memory = false;         /**< Device::add_host_memory is implemented */
+  bool host_buffers = false;        /**< Device::wrap is implemented */
   std::vector<std::string> options; /**< keys that open accepts; others are refused */
   std::vector<std::string> targets; /**< names of targets for which programs can be compiled without hardware */
   /** Called by open with this instance's copy of the description, in which it may change device_count, open_device and

@@ -155,6 +155,7 @@ struct Buffer {
   Device* device;
   Memory memory;
   uint64_t bytes;
+  bool is_wrapped = false;  // the memory is the caller's: see Device::wrap
 };
 
 inline Buffer* unwrap(collet_backend_buffer* buffer) {

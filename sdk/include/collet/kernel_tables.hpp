@@ -335,6 +335,30 @@ struct HostMemoryFunctions {
   }
 };
 
+/** "host_buffers". */
+struct HostBufferFunctions {
+  static collet_status wrap(collet_backend_instance* handle, uint32_t device, uint32_t space, const void* host,
+                            uint64_t bytes, collet_backend_buffer** out, collet_error* error) {
+    return guarded(error, [&] {
+      Instance* instance = unwrap(handle);
+      auto buffer = std::make_unique<Buffer>();
+      *buffer = {instance, device, space, instance->device(device), no_memory, bytes, true};
+      if (space != 0) throw Error(COLLET_UNIMPLEMENTED, "host memory is wrapped in the default memory space alone");
+      if (bytes == 0 || reinterpret_cast<uintptr_t>(host) % instance->spaces[0].alignment != 0) {
+        throw Error(COLLET_INVALID_ARGUMENT, "host memory without bytes, or without the alignment of its space");
+      }
+      const auto serial_lock = instance->lock_serial();
+      buffer->memory = buffer->device->wrap(host, bytes);
+      instance->add_usage(device, space, bytes, true);
+      *out = reinterpret_cast<collet_backend_buffer*>(buffer.release());
+    });
+  }
+  static const void* table() {
+    static const collet_host_buffers_table functions = {sizeof functions, 0, wrap};
+    return &functions;
+  }
+};
+
 /** "links". */
 struct LinkFunctions {
   static collet_status between(collet_backend_instance* handle, uint32_t from, uint32_t to, collet_link* link,
@@ -366,6 +390,7 @@ inline const void* find_table(const Backend& backend, const char* name, uint32_t
   if (wanted == "queue") return backend.queues ? QueueFunctions::table() : nullptr;
   if (wanted == "profile") return backend.profile ? ProfileFunctions::table() : nullptr;
   if (wanted == "host_memory") return backend.host_memory ? HostMemoryFunctions::table() : nullptr;
+  if (wanted == "host_buffers") return backend.host_buffers ? HostBufferFunctions::table() : nullptr;
   if (wanted == "links") return backend.link ? LinkFunctions::table() : nullptr;
   const ProgramCompiler* compiler = backend.compiler.get();
   if (wanted == "layout") {

@@ -211,6 +211,19 @@ struct collet_host_memory_table {
   collet_status (*remove)(collet_backend_instance* instance, void* host, struct collet_error* error);
 };
 
+/** "host_buffers", version 1: buffers that are memory of the caller's, for devices whose memory is the host's. Without it, large
+ * constants of a program are copied. */
+struct collet_host_buffers_table {
+  uint32_t struct_size;
+  uint32_t reserved; /**< zero */
+  /** Makes a buffer of `bytes` bytes (at least 1) of host memory, at a multiple of the alignment of memory space `space`, which is
+   * host-visible. The buffer is only read: nobody writes to it or to the memory, which stays where it is, until `free` of the
+   * buffer, which leaves the memory as it is. COLLET_UNIMPLEMENTED where the device does not reach the memory; the caller copies
+   * it then. */
+  collet_status (*wrap)(collet_backend_instance* instance, uint32_t device, uint32_t space, const void* host,
+                        uint64_t bytes, collet_backend_buffer** out_buffer, struct collet_error* error);
+};
+
 /** A way from one device to another. */
 struct collet_link {
   uint32_t struct_size;

@@ -27,6 +27,15 @@ class LateDevice final : public Device {
   }
   Memory allocate_in(uint32_t, uint64_t bytes, uint64_t alignment) override { return allocate(bytes, alignment); }
   void* host_pointer(Memory memory) override { return find(memory, 0); }
+  Memory wrap(const void* host, uint64_t) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    wrapped_[++last_] = static_cast<char*>(const_cast<void*>(host));
+    return last_;
+  }
+  void end_wrap(Memory memory) noexcept override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    wrapped_.erase(memory);
+  }
   void free(Memory memory) noexcept override {
     const std::lock_guard<std::mutex> lock(mutex_);
     alive -= static_cast<int>(pieces_.erase(memory));
@@ -86,7 +95,8 @@ class LateDevice final : public Device {
   }
   char* find(Memory memory, uint64_t offset) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return pieces_.at(memory).data() + offset;
+    const auto wrapped = wrapped_.find(memory);
+    return (wrapped == wrapped_.end() ? pieces_.at(memory).data() : wrapped->second) + offset;
   }
   float* floats(const Array& array) {
     return array.bytes ? reinterpret_cast<float*>(find(array.memory, array.offset)) : nullptr;
@@ -117,6 +127,7 @@ class LateDevice final : public Device {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Memory, std::vector<char>> pieces_;
+  std::map<Memory, char*> wrapped_;
   Memory last_ = 0;
   std::deque<std::function<void()>> commands_;
   uint64_t submitted_ = 0, done_ = 0, failed_at_ = 0;
@@ -137,6 +148,7 @@ Backend describe_late() {
   backend.queues = true;
   backend.profile = true;
   backend.host_memory = true;
+  backend.host_buffers = true;
   backend.more_spaces = {{"pinned_host", 0, 64, COLLET_SPACE_HOST_VISIBLE}};
   backend.options = {"fail_at", "lost"};
   backend.configure = [](const Options& options, Backend* mine) {
@@ -636,6 +648,19 @@ TEST_F(KernelTables, DevicesSpacesAndRecords) {
   EXPECT_EQ(host_memory->add(instance, data + 1, 4, &error), COLLET_ALREADY_EXISTS);
   EXPECT_EQ(host_memory->remove(instance, data + 1, &error), COLLET_NOT_FOUND);
   EXPECT_EQ(host_memory->remove(instance, data, &error), COLLET_OK);
+  const auto* host_buffers = static_cast<const collet_host_buffers_table*>(table->query(instance, "host_buffers", 1));
+  ASSERT_TRUE(host_buffers);
+  alignas(64) float kept[16] = {7, 8};
+  collet_backend_buffer* wrapped = nullptr;
+  EXPECT_EQ(host_buffers->wrap(instance, 0, 1, kept, sizeof kept, &wrapped, &error), COLLET_UNIMPLEMENTED);
+  EXPECT_EQ(host_buffers->wrap(instance, 9, 0, kept, sizeof kept, &wrapped, &error), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(host_buffers->wrap(instance, 0, 0, reinterpret_cast<char*>(kept) + 1, 8, &wrapped, &error),
+            COLLET_INVALID_ARGUMENT);
+  ASSERT_EQ(host_buffers->wrap(instance, 0, 0, kept, sizeof kept, &wrapped, &error), COLLET_OK);
+  EXPECT_EQ(copy(at(wrapped), at(out), 8), COLLET_OK);
+  EXPECT_EQ(out[1], 8);
+  table->free(instance, wrapped);
+  EXPECT_EQ(kept[0], 7);
   for (collet_backend_buffer* one : {here, there, pinned}) table->free(instance, one);
 }
 
