@@ -180,6 +180,53 @@ struct Sizes {
   int64_t m, k, n;
 };
 
+/// Adds integer products whose operands have zero points, which are subtracted from s32: numbers, and one for each column
+/// of the weights. Two are computed in short floats from the scales on.
+void add_zero_points(CaseList& list) {
+  for (const Type type : {Type::S8, Type::U8}) {
+    const double shift = type == Type::S8 ? -3 : 130;
+    for (const bool convolves : {false, true}) {
+      const Shape x_shape = convolves ? Shape::array(type, {1, 6, 5, 3}) : Shape::array(type, {4, 33}),
+                  w_shape = convolves ? Shape::array(type, {3, 3, 3, 4}) : Shape::array(type, {33, 5}),
+                  sums = convolves ? Shape::array(Type::S32, {1, 6, 5, 4}) : Shape::array(Type::S32, {4, 5});
+      const int64_t channel = convolves ? 3 : 1;
+      for (const std::string_view form : {"zeros", "columns", "bf16", "f16"}) {
+        for (const auto& [name, values] : stored_values(type)) {
+          if (form != "zeros" && name != "ends" && name != "whole_range" && !list.full()) continue;
+          Writer w;
+          const std::string x = w.parameter(x_shape, values), y = w.parameter(w_shape, values);
+          const Shape wide_x = x_shape.with_type(Type::S32), wide_w = w_shape.with_type(Type::S32);
+          const std::string zero =
+              form == "columns" ? w.spread(wide_w,
+                                           w.parameter(Shape::array(Type::S32, {sums.dim(static_cast<int>(channel))}),
+                                                       fixed({7, -128, 127, 0, 255})),
+                                           {channel})
+                                : w.filled(wide_w, 5);
+          const std::string a = w.op(wide_x, "subtract", w.op(wide_x, "convert", x), w.filled(wide_x, shift)),
+                            b = w.op(wide_w, "subtract", w.op(wide_w, "convert", y), zero);
+          const std::string product =
+              convolves
+                  ? w.line(sums, fmt::format("convolution({}, {}), window={{size=3x3 pad=1_1x1_1}}, "
+                                             "dim_labels=b01f_01io->b01f",
+                                             a, b))
+                  : w.line(sums,
+                           fmt::format("dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", a, b));
+          const Tail tail = {.form = form, .zero = 3, .zero_first = true};
+          if (form == "zeros" || form == "columns") {
+            w.finish_product(sums, product, channel, tail);
+          } else {
+            // The sum is scaled in f32, and the rest is of the short type.
+            const Shape real = sums.with_type(form == "bf16" ? Type::BF16 : Type::F16), f32 = sums.with_type(Type::F32);
+            const std::string scaled = w.op(f32, "multiply", w.op(f32, "convert", product), w.filled(f32, 0.0078125));
+            w.quantize(real, w.op(real, "divide", w.op(real, "convert", scaled), w.filled(real, 5)), tail);
+          }
+          w.finish(list, convolves ? "integer_convolution" : "integer_dot", type, fmt::format("{}_less", form), name);
+        }
+      }
+    }
+  }
+}
+
 void add_integer_dots(CaseList& list, const std::vector<Sizes>& sizes, bool tiled) {
   const size_t first = list.cases().size();
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
@@ -455,6 +502,7 @@ void add_quantized_cases(CaseList& list) {
   add_integer_dots(list, {{4, 16, 5}, {1, 33, 8}, {3, 128, 2}}, false);
   add_integer_dots(list, {{150, 130, 70}, {17, 600, 45}}, true);
   for (const bool tiled : {false, true}) add_integer_convolutions(list, tiled);
+  add_zero_points(list);
   add_requantize(list);
   add_quantize(list);
   add_scaled_products(list);

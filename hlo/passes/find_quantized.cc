@@ -149,7 +149,13 @@ struct Rounding {
   double zero = 0;
   bool zero_first = false;  ///< the zero point is added before rounding
   bool away = false;        ///< ties are rounded away from zero
+  Type type = Type::F32;    ///< in which it is computed
 };
+
+/// True for the types in which groups may compute what follows a sum. Each step is rounded to the type.
+bool is_step_type(Type type) {
+  return type == Type::F32 || type == Type::BF16 || type == Type::F16;
+}
 
 bool is_whole(double x) {
   return std::isinf(x) || x == std::floor(x);
@@ -174,8 +180,8 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
     if (!g.is(id, Op::CONVERT)) return std::nullopt;
     id = g[id].operand(0);
   }
-  // In a type with fewer digits the steps would have other integers than devices have that compute them in f32.
-  if (g.shape(id).type() != Type::F32) return std::nullopt;
+  if (!is_step_type(g.shape(id).type())) return std::nullopt;
+  out.type = g.shape(id).type();
   bool round = false, zero = false;
   for (int step = 0; step < kMostSteps; ++step) {
     if (!zero) {
@@ -221,6 +227,7 @@ void add_rounding(Group& group, const Rounding& r) {
   group.integer("zero_point", static_cast<int64_t>(r.zero));
   if (r.zero != 0) group.word("zero_point_added", r.zero_first ? "before_rounding" : "after_rounding");
   group.word("rounding", r.away ? "away" : "even");
+  if (r.type != Type::F32) group.word("step_type", std::string(type_info(r.type).text));
 }
 
 /// The last scaling before rounding: a division by the result's scale, or a product with its inverse.
@@ -256,12 +263,12 @@ bool factors_of(const Graph& g, InstrId id, std::vector<Parameter>& out, int dep
          factors_of(g, g[id].operand(1), out, depth - 1);
 }
 
-/// If `id` is integers, converted to f32 and multiplied by parameters, returns the integers.
+/// If `id` is integers, converted to floats and multiplied by parameters, returns the integers.
 std::optional<InstrId> scaled_integers(const Graph& g, InstrId id, std::vector<Parameter>& factors,
                                        int depth = kMostFactors) {
   if (g.is(id, Op::CONVERT)) {
     const InstrId from = g[id].operand(0);
-    if (g.shape(id).type() == Type::F32 && is_integer(g.shape(from).type())) return from;
+    if (is_step_type(g.shape(id).type()) && is_integer(g.shape(from).type())) return from;
     return std::nullopt;
   }
   if (depth == 0 || !g.is(id, Op::MULTIPLY)) return std::nullopt;
@@ -287,11 +294,60 @@ bool add_factors(Group& group, const std::vector<Parameter>& factors) {
   return true;
 }
 
-/// Returns the operand of a product before it was widened.
-InstrId before_integer_widening(const Graph& g, InstrId id) {
-  if (!g.is(id, Op::CONVERT)) return id;
-  const InstrId from = g[id].operand(0);
-  return is_narrow_integer(g.shape(from).type()) ? from : id;
+/// An operand of an integer product: (stored - zero), widened.
+struct IntegerOperand {
+  InstrId stored = InstrId::None;
+  std::optional<Parameter> zero;  ///< its dims are of the operand
+};
+
+/// Returns the operand of a product before it was widened, and what is subtracted from it then.
+IntegerOperand integer_operand(const Graph& g, InstrId id) {
+  IntegerOperand out{id, {}};
+  const bool plus = g.is(id, Op::ADD);
+  if ((plus || g.is(id, Op::SUBTRACT)) && g.shape(id).type() == Type::S32)
+    for (uint32_t side = plus ? 0 : 1; side < 2 && !out.zero; ++side) {
+      auto zero = parameter(g, g[id].operand(side));
+      if (!zero || !g.is(g[id].operand(1 - side), Op::CONVERT) || (plus && !zero->number)) continue;
+      if (plus) zero->number = -*zero->number;
+      out = {g[id].operand(1 - side), zero};
+    }
+  if (g.is(out.stored, Op::CONVERT) && is_narrow_integer(g.shape(g[out.stored].operand(0)).type())) {
+    out.stored = g[out.stored].operand(0);
+    return out;
+  }
+  return {id, {}};
+}
+
+/// Changes dimensions of an operand of a product to those of its result; false where one is summed over.
+bool to_result_dims(const Graph& g, InstrId product, uint32_t side, std::vector<int64_t>& dims) {
+  const Instruction& instr = g[product];
+  if (instr.op == Op::CONVOLUTION) {
+    const auto& labels = instr.as<ConvolutionAttrs>().labels;
+    for (int64_t& d : dims) {
+      if (side != 1 || d != labels.kernel_output_feature) return false;
+      d = labels.output_feature;
+    }
+    return true;
+  }
+  const auto& attrs = instr.as<DotAttrs>();
+  const auto place = [](const Dims& list, int64_t d) { return std::find(list.begin(), list.end(), d) - list.begin(); };
+  const Dims &batch = side == 0 ? attrs.lhs_batch : attrs.rhs_batch,
+             &summed = side == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
+  const auto lists = [](const Dims& a, const Dims& b) { return static_cast<int64_t>(a.size() + b.size()); };
+  const int64_t lhs_free = g.shape(instr.operand(0)).rank() - lists(attrs.lhs_batch, attrs.lhs_contracting);
+  for (int64_t& d : dims) {
+    if (place(summed, d) != static_cast<int64_t>(summed.size())) return false;
+    if (const int64_t at = place(batch, d); at != static_cast<int64_t>(batch.size())) {
+      d = at;
+      continue;
+    }
+    int64_t before = 0;  // free dimensions of the operand before this one
+    for (int64_t other = 0; other < d; ++other)
+      before += place(batch, other) == static_cast<int64_t>(batch.size()) &&
+                place(summed, other) == static_cast<int64_t>(summed.size());
+    d = static_cast<int64_t>(batch.size()) + (side == 0 ? 0 : lhs_free) + before;
+  }
+  return true;
 }
 
 /// The part of a product's group from the product to the root.
@@ -300,6 +356,7 @@ struct Epilogue {
   ResultScale result_scale;
   std::optional<Bounds> activation;
   std::optional<Parameter> bias;  ///< added to the floats
+  Type type = Type::F32;          ///< in which all of it is computed
 };
 
 /// Integers that are added to the sum of an integer product, or subtracted from it.
@@ -349,11 +406,13 @@ bool with_epilogue(const Graph& g, InstrId root, const std::function<bool(InstrI
     const auto before = rounded(g, root, rounding);
     if (!before) return false;
     e.rounding = rounding;
+    e.type = rounding.type;
     id = *before;
   } else if (!is_float(g.shape(root).type())) {
     return false;
   } else {
     id = g.before_narrowing(id);
+    e.type = g.shape(id).type();
   }
   const auto from_activation = [&](InstrId at) {
     Bounds bounds;
@@ -386,7 +445,11 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
   std::optional<Match> out;
   with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
     std::vector<Parameter> factors;
-    auto sum = scaled_integers(g, id, factors);
+    // A sum may be scaled in f32 before it is rounded to the type of what follows.
+    const bool narrowed = e.type != Type::F32 && g.is(id, Op::CONVERT) && g.shape(g[id].operand(0)).type() == Type::F32;
+    const Type scaled_in = narrowed ? Type::F32 : e.type;
+    if (!is_step_type(e.type)) return false;
+    auto sum = scaled_integers(g, narrowed ? g[id].operand(0) : id, factors);
     if (!sum) return false;
     Epilogue epilogue = e;
     // A single factor is the scale of the product, not the inverse of the result's.
@@ -402,8 +465,12 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
       sum = before;
     }
     if (!g.is(*sum, op) || g.shape(*sum).type() != Type::S32) return false;
-    InstrId lhs = before_integer_widening(g, g[*sum].operand(0)), rhs = before_integer_widening(g, g[*sum].operand(1));
+    IntegerOperand operands[] = {integer_operand(g, g[*sum].operand(0)), integer_operand(g, g[*sum].operand(1))};
+    InstrId lhs = operands[0].stored;
+    const InstrId rhs = operands[1].stored;
     if (!is_narrow_integer(g.shape(lhs).type()) || !is_narrow_integer(g.shape(rhs).type())) return false;
+    for (uint32_t side = 0; side < 2; ++side)
+      if (operands[side].zero && !to_result_dims(g, *sum, side, operands[side].zero->dims)) return false;
     Group group;
     if (op == Op::CONVOLUTION && g.is(lhs, Op::PAD))
       if (const auto value = splat_number(g, g[lhs].operand(1))) {
@@ -416,7 +483,11 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
       }
     group.operand("lhs", lhs);
     group.operand("rhs", rhs);
+    if (operands[0].zero) group.parameter("lhs_zero_point", *operands[0].zero);
+    if (operands[1].zero) group.parameter("rhs_zero_point", *operands[1].zero);
     if (!add_factors(group, factors)) return false;
+    if (scaled_in != Type::F32) group.word("scale_type", std::string(type_info(scaled_in).text));
+    if (e.type != Type::F32 && !e.rounding) group.word("step_type", std::string(type_info(e.type).text));
     add_epilogue(group, epilogue, terms);
     out = group.finish(name);
     return true;
@@ -572,6 +643,7 @@ std::optional<Match> match_requantize(const Graph& g, InstrId root) {
   group.operand("x", *x);
   if (!add_factors(group, factors)) return std::nullopt;
   if (!scale.name.empty()) group.parameter(scale.name, scale.value);
+  if (rounding.type != Type::F32) group.word("scale_type", std::string(type_info(rounding.type).text));
   add_rounding(group, rounding);
   return group.finish("requantize");
 }

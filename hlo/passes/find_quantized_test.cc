@@ -447,8 +447,8 @@ TEST(FindQuantized, LongChainsTakeNoTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-TEST(FindQuantized, StepsInBfloat16AreNoGroup) {
-  const Found found = find(R"(
+TEST(FindQuantized, StepsInBfloat16AreNamed) {
+  expect_one(find(R"(
 func.func @main(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
   %0 = stablehlo.convert %x : (tensor<4x3xi32>) -> tensor<4x3xbf16>
   %f = stablehlo.constant dense<0.3> : tensor<4x3xbf16>
@@ -456,8 +456,120 @@ func.func @main(%x: tensor<4x3xi32>) -> tensor<4x3xi8> {
   %2 = stablehlo.round_nearest_even %1 : tensor<4x3xbf16>
   %3 = stablehlo.convert %2 : (tensor<4x3xbf16>) -> tensor<4x3xi8>
   return %3 : tensor<4x3xi8>
+})"),
+             "requantize", {R"(scale_type = "bf16")", R"(step_type = "bf16")"});
+}
+
+/// A layer of quantized StableHLO from the product to the stored integers, expressed in `type`, with `w` as the type of the
+/// weights' elements.
+std::string layer(const std::string& type, const std::string& w) {
+  std::string text = R"(
+func.func @main(%x: tensor<4x6x!quant.uniform<i8:T, 0.5:-3>>, %w: tensor<6x3xW>) -> tensor<4x3x!quant.uniform<i8:T, 3.0:5>> {
+  %b = "stablehlo.constant"() <{value = dense<[100,-200,300]> : tensor<3xi32>}> : () -> tensor<3xB>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6x!quant.uniform<i8:T, 0.5:-3>>, tensor<6x3xW>) -> tensor<4x3xS>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<3xB>) -> tensor<4x3xS>
+  %2 = stablehlo.add %0, %1 : tensor<4x3xS>
+  %3 = stablehlo.uniform_quantize %2 : (tensor<4x3xS>) -> tensor<4x3x!quant.uniform<i8:T, 3.0:5>>
+  return %3 : tensor<4x3x!quant.uniform<i8:T, 3.0:5>>
+})";
+  const std::pair<std::string, std::string> names[] = {{"xW>", "x" + w + ">"},
+                                                       {"xS>", "x!quant.uniform<i32:T:1, {0.25,0.125,0.0625}>>"},
+                                                       {"xB>", "x!quant.uniform<i32:T:0, {0.25,0.125,0.0625}>>"},
+                                                       {":T", ":" + type}};
+  for (const auto& [from, to] : names)
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(FindQuantized, WeightsWithZeroPoints) {
+  const std::vector<std::string> always = {"lhs_zero_point = -3 : f64", "scale_dims = array<i64: 1>",
+                                           R"(bias_type = "integer")",  "result_scale = 3 : f64",
+                                           "zero_point = 5 : i64",      R"(zero_point_added = "before_rounding")",
+                                           "low = -128 : i64"};
+  Found found = find(layer("f32", "!quant.uniform<i8:T:1, {0.5:7,0.25:7,0.125:7}>"));
+  expect_one(found, "integer_dot", always);
+  expect_one(found, "integer_dot", {R"(operands = "lhs,rhs,scale,bias")", "rhs_zero_point = 7 : f64"});
+  found = find(layer("f32", "!quant.uniform<i8:T:1, {0.5:7,0.25:-2,0.125}>"));
+  expect_one(found, "integer_dot", always);
+  expect_one(found, "integer_dot",
+             {R"(operands = "lhs,rhs,rhs_zero_point,scale,bias")", "rhs_zero_point_dims = array<i64: 1>"});
+}
+
+TEST(FindQuantized, LayersExpressedInShortFloats) {
+  for (const std::string type : {"bf16", "f16"}) {
+    const Found found = find(layer(type, "!quant.uniform<i8:T:1, {0.5:7,0.25:-2,0.125}>"));
+    expect_one(found, "integer_dot",
+               {"scale_type = \"" + type + "\"", "step_type = \"" + type + "\"", "result_scale = 3 : f64"});
+  }
+  // Without an accumulator of its own, the sum is scaled in f32.
+  const Found found = find(R"(
+func.func @main(%x: tensor<4x6x!quant.uniform<i8:bf16, 0.5>>, %w: tensor<6x3x!quant.uniform<i8:bf16, 0.25>>) -> tensor<4x3x!quant.uniform<i8:bf16, 4.0:5>> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6x!quant.uniform<i8:bf16, 0.5>>, tensor<6x3x!quant.uniform<i8:bf16, 0.25>>) -> tensor<4x3x!quant.uniform<i8:bf16, 4.0:5>>
+  return %0 : tensor<4x3x!quant.uniform<i8:bf16, 4.0:5>>
+})");
+  expect_one(found, "integer_dot", {"factor = 0.125 : f64", R"(step_type = "bf16")"});
+  EXPECT_EQ(found.attributes[0].find("scale_type"), std::string::npos);
+}
+
+TEST(FindQuantized, ConvolutionWithZeroPoints) {
+  expect_one(find(R"(
+func.func @main(%x: tensor<1x7x2x!quant.uniform<i8:f32, 0.5:3>>, %w: tensor<3x2x4x!quant.uniform<i8:f32:2, {0.5:1,0.25:2,1.0:3,2.0:4}>>) -> tensor<1x7x4x!quant.uniform<i8:f32, 8.0:-5>> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x7x2x!quant.uniform<i8:f32, 0.5:3>>, tensor<3x2x4x!quant.uniform<i8:f32:2, {0.5:1,0.25:2,1.0:3,2.0:4}>>) -> tensor<1x7x4x!quant.uniform<i8:f32, 8.0:-5>>
+  return %0 : tensor<1x7x4x!quant.uniform<i8:f32, 8.0:-5>>
+})"),
+             "integer_convolution",
+             {R"(operands = "lhs,rhs,rhs_zero_point,scale")", "rhs_zero_point_dims = array<i64: 2>",
+              "lhs_zero_point = 3 : f64", "zero_point = -5 : i64"});
+}
+
+// Integer code of JAX: dot(x.astype(int32) - zx, w.astype(int32) - zw[:, None].T), batched.
+TEST(FindQuantized, ZeroPointsOfJax) {
+  expect_one(find(R"(
+func.func @main(%x: tensor<2x4x6xi8>, %w: tensor<2x6x3xi8>, %z: tensor<2x3xi32>) -> tensor<2x4x3xf32> {
+  %0 = stablehlo.convert %x : (tensor<2x4x6xi8>) -> tensor<2x4x6xi32>
+  %c = stablehlo.constant dense<9> : tensor<2x4x6xi32>
+  %1 = stablehlo.subtract %0, %c : tensor<2x4x6xi32>
+  %2 = stablehlo.convert %w : (tensor<2x6x3xi8>) -> tensor<2x6x3xi32>
+  %3 = stablehlo.broadcast_in_dim %z, dims = [0, 2] : (tensor<2x3xi32>) -> tensor<2x6x3xi32>
+  %4 = stablehlo.subtract %2, %3 : tensor<2x6x3xi32>
+  %5 = stablehlo.dot_general %1, %4, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x4x6xi32>, tensor<2x6x3xi32>) -> tensor<2x4x3xi32>
+  %6 = stablehlo.convert %5 : (tensor<2x4x3xi32>) -> tensor<2x4x3xf32>
+  %s = stablehlo.constant dense<0.3> : tensor<2x4x3xf32>
+  %7 = stablehlo.multiply %6, %s : tensor<2x4x3xf32>
+  return %7 : tensor<2x4x3xf32>
+})"),
+             "integer_dot", {"lhs_zero_point = 9 : f64", "rhs_zero_point_dims = array<i64: 0, 2>"});
+}
+
+TEST(FindQuantized, ZeroPointsAlongTheSumAreNotOfTheGroup) {
+  const Found found = find(R"(
+func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>, %z: tensor<6xi32>) -> tensor<4x3xf32> {
+  %0 = stablehlo.convert %w : (tensor<6x3xi8>) -> tensor<6x3xi32>
+  %1 = stablehlo.broadcast_in_dim %z, dims = [0] : (tensor<6xi32>) -> tensor<6x3xi32>
+  %2 = stablehlo.subtract %0, %1 : tensor<6x3xi32>
+  %3 = stablehlo.convert %x : (tensor<4x6xi8>) -> tensor<4x6xi32>
+  %4 = stablehlo.dot_general %3, %2, contracting_dims = [1] x [0] : (tensor<4x6xi32>, tensor<6x3xi32>) -> tensor<4x3xi32>
+  %5 = stablehlo.convert %4 : (tensor<4x3xi32>) -> tensor<4x3xf32>
+  %s = stablehlo.constant dense<0.3> : tensor<4x3xf32>
+  %6 = stablehlo.multiply %5, %s : tensor<4x3xf32>
+  return %6 : tensor<4x3xf32>
 })");
   EXPECT_TRUE(found.names.empty()) << found.names[0];
+}
+
+TEST(FindQuantized, BlocksOfWeights) {
+  const std::string w = "!quant.uniform<i8:f32:{0:3,1:1}, {{0.5:1,0.25:2,1.0:3},{2.0:4,0.125:5,0.75:6}}>";
+  const auto text = [&](const std::string& x, const std::string& y) {
+    return "func.func @main(%x: tensor<4x6x" + x + ">, %w: tensor<6x3x" + w + ">) -> tensor<4x3x" + y +
+           "> {\n  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6x" + x +
+           ">, tensor<6x3x" + w + ">) -> tensor<4x3x" + y + ">\n  return %0 : tensor<4x3x" + y + ">\n}";
+  };
+  expect_one(find(text("!quant.uniform<i8:f32, 0.5:-3>", "!quant.uniform<i8:f32, 9.0:5>")), "scaled_dot",
+             {R"(operands = "lhs,rhs,rhs_scale,rhs_zero_point")", "lhs_scale = 0.5 : f64", "lhs_zero_point = -3 : f64",
+              "rhs_group = 3 : i64", "result_scale = 9 : f64", "zero_point = 5 : i64"});
+  expect_one(find(text("f32", "f32")), "dequantized_dot",
+             {R"(operands = "x,weights,weights_scale,weights_zero_point")", "weights_group = 3 : i64"});
 }
 
 TEST(FindQuantized, SumsThatOthersReadStayOutside) {

@@ -111,10 +111,11 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
     bytes += module[o].shape.byte_size();
   }
   const int64_t out = instr.shape.byte_size();
-  // Weights that are stored as small integers stay so: devices have products that dequantize them.
+  // Weights that are stored as small integers stay so: devices have products that dequantize them, or that subtract their
+  // zero points.
   if (instr.op == Op::CONVERT && out > kSmall) {
     const Type from = module[instr.operand(0)].shape.type();
-    if (is_integer(from) && type_info(from).bits <= 8 && is_float(instr.shape.type())) return false;
+    if (is_integer(from) && type_info(from).bits <= 8 && type_info(instr.shape.type()).bits > 8) return false;
   }
   if (out > context.largest_folded_bytes || work(module, instr) > context.largest_folded_work) return false;
   return out <= kSmall || out <= 4 * bytes;  // a constant that is much larger than its operands is no gain

@@ -77,6 +77,7 @@ Expected<uint64_t> BytecodeEncoder::vhlo_scalar(hlo::Type type) {
 }
 
 Expected<uint64_t> BytecodeEncoder::vhlo_quantized(const Quantization& q) {
+  if (!q.grid.empty()) return unimplemented("artifacts have no quantization in blocks; write text");
   const bool per_axis = q.axis >= 0;
   if (per_axis) COLLET_TRY(needs(vhlo_version(0, 18, 0), "quantization per axis"));
   if (q.scales.size() != q.zero_points.size() || q.scales.empty())

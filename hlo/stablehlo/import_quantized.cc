@@ -27,20 +27,51 @@ const Quantization* quantization(TypeRef type) {
   return type->element->kind == mlir::Type::Kind::Quantized ? type->element->quantization : nullptr;
 }
 
-/// Returns the scales or zero points: a per-axis list broadcast along its axis of `shape`, or the single value
-/// broadcast to `shape`.
-InstrId parameter(Importer& m, ImportScope& scope, const Shape& shape, const Quantization& q, bool scales) {
+/// Spreads an array of values for blocks, whose sizes divide those of `shape`, over `shape`.
+InstrId spread_blocks(Importer& m, ImportScope& scope, InstrId values, const Shape& shape) {
+  const Shape grid = m.shape_of(values);
+  std::vector<int64_t> blocks, dims;  // two dimensions for each that has blocks of more than one element
+  for (int d = 0; d < shape.rank(); ++d) {
+    dims.push_back(static_cast<int64_t>(blocks.size()));
+    blocks.push_back(grid.dim(d));
+    if (grid.dim(d) != shape.dim(d)) blocks.push_back(grid.dim(d) == 0 ? 0 : shape.dim(d) / grid.dim(d));
+  }
+  auto* attrs = m.module().make<BroadcastAttrs>();
+  attrs->dimensions = m.module().dims(dims);
+  const InstrId out = m.emit(scope, Op::BROADCAST, Shape::array(grid.type(), blocks), {values}, attrs);
+  return blocks.size() == dims.size() ? out : m.emit(scope, Op::RESHAPE, shape.with_type(grid.type()), {out});
+}
+
+/// Returns the scales or zero points as `type`: a per-axis list broadcast along its axis of `shape`, values for blocks
+/// spread over these, or the single value broadcast to `shape`.
+InstrId parameter(Importer& m, ImportScope& scope, const Shape& shape, const Quantization& q, Type type, bool scales) {
   const auto at = [&](size_t i) { return scales ? q.scales[i] : static_cast<double>(q.zero_points[i]); };
-  if (q.axis < 0 || q.scales.size() == 1) return m.emit_splat(scope, shape, q.expressed, at(0));
-  Literal list = Literal::zeros(Shape::array(q.expressed, {static_cast<int64_t>(q.scales.size())}));
-  for (size_t i = 0; i < q.scales.size(); ++i) list.set_double(static_cast<int64_t>(i), at(i));
+  const auto& values = q.scales;
+  const bool one =
+      values.size() == 1 || (!scales && std::all_of(q.zero_points.begin(), q.zero_points.end(),
+                                                    [&](int64_t zero) { return zero == q.zero_points[0]; }));
+  if (one) return m.emit_splat(scope, shape, type, at(0));
+  std::vector<int64_t> sizes = {static_cast<int64_t>(values.size())};
+  if (!q.grid.empty()) sizes.assign(q.grid.begin(), q.grid.end());
+  Literal list = Literal::zeros(Shape::array(type, sizes));
+  for (size_t i = 0; i < values.size(); ++i) list.set_double(static_cast<int64_t>(i), at(i));
+  const InstrId constant = m.emit_constant(scope, std::move(list));
+  if (!q.grid.empty()) return spread_blocks(m, scope, constant, shape);
   auto* attrs = m.module().make<BroadcastAttrs>();
   attrs->dimensions = m.module().dims({q.axis});
-  return m.emit(scope, Op::BROADCAST, shape.with_type(q.expressed), {m.emit_constant(scope, std::move(list))}, attrs);
+  return m.emit(scope, Op::BROADCAST, shape.with_type(type), {constant}, attrs);
 }
 
 bool axis_fits(const Quantization& q, const Shape& shape) {
   if (q.scales.empty()) return false;
+  if (!q.grid.empty()) {
+    if (static_cast<int>(q.grid.size()) != shape.rank() || shape.has_dynamic()) return false;
+    for (size_t d = 0; d < q.grid.size(); ++d) {
+      const int64_t size = shape.dim(static_cast<int>(d));
+      if (q.block_sizes[d] == 0 ? q.grid[d] != 1 : q.grid[d] * q.block_sizes[d] != size) return false;
+    }
+    return true;
+  }
   if (q.axis < 0 || q.scales.size() == 1) return true;
   return q.axis < shape.rank() && shape.dim(static_cast<int>(q.axis)) == static_cast<int64_t>(q.scales.size());
 }
@@ -96,6 +127,7 @@ bool is_choice(std::string_view name) {
 bool alike(const Quantization& a, const Quantization& b) {
   return a.storage == b.storage && a.expressed == b.expressed && a.storage_min == b.storage_min &&
          a.storage_max == b.storage_max && (a.axis < 0) == (b.axis < 0) &&
+         std::equal(a.grid.begin(), a.grid.end(), b.grid.begin(), b.grid.end()) &&
          std::equal(a.scales.begin(), a.scales.end(), b.scales.begin(), b.scales.end()) &&
          std::equal(a.zero_points.begin(), a.zero_points.end(), b.zero_points.begin(), b.zero_points.end());
 }
@@ -245,8 +277,11 @@ Range range_of(const Module& m, InstrId id, int depth = 6) {
       const Range from = operand(0);
       return fits(from, all.low, all.high) ? from : all;
     }
-    case Op::ADD: {
-      const Range a = operand(0), b = operand(1), sum = {a.low + b.low, a.high + b.high};
+    case Op::ADD:
+    case Op::SUBTRACT: {
+      const Range a = operand(0), b = operand(1);
+      const Range sum =
+          instr.op == Op::ADD ? Range{a.low + b.low, a.high + b.high} : Range{a.low - b.high, a.high - b.low};
       return fits(sum, all.low, all.high) ? sum : all;
     }
     case Op::DOT:
@@ -335,8 +370,11 @@ struct IntegerProduct {
   Dims reduced;           // dimensions of rhs that are summed over, ascending
   int64_t kept = -1;      // dimension of rhs that its scales run along; -1: there is one scale
   int64_t channels = -1;  // dimension of the result that the free elements of rhs run along
-  InputPadding padding;   // of the input of a convolution, if it has a zero point
-  Range range;            // of the result
+  /// The zero points are subtracted from the operands, as s32, before the product. Else weights (rhs) have none, and that
+  /// of the input is a term of each channel, so that the product is one of stored values.
+  bool subtracts = false;
+  InputPadding padding;  // of the input of a convolution, if it has a zero point that is not subtracted
+  Range range;           // of the result
 };
 
 /// The largest padded input that takes memory.
@@ -373,8 +411,13 @@ std::optional<InputPadding> input_padding(Importer& m, const mlir::Op& op, const
   return elements <= kMostPadded ? std::optional(out) : std::nullopt;
 }
 
-/// Returns the product if integers can compute it exactly: the operands have one storage type, the weights (rhs) have no
-/// zero point, as the specification demands, and no sum leaves s32.
+/// Returns the range of the zero points.
+Range zero_range(const Quantization& q) {
+  const auto [low, high] = std::minmax_element(q.zero_points.begin(), q.zero_points.end());
+  return {static_cast<double>(*low), static_cast<double>(*high)};
+}
+
+/// Returns the product if integers can compute it exactly: the operands have one storage type, and no sum leaves s32.
 std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, const Shape& lhs, const Shape& rhs) {
   IntegerProduct out;
   out.convolves = op.name == "stablehlo.convolution";
@@ -387,15 +430,17 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
   }
   out.lhs = quantization(op.operands[0]->type);
   out.rhs = quantization(op.operands[1]->type);
-  if (!out.lhs || !out.rhs || out.lhs->axis >= 0 || out.lhs->scales.size() != 1) return std::nullopt;
+  if (!out.lhs || !out.rhs || out.lhs->scales.size() != 1 || !out.rhs->grid.empty()) return std::nullopt;
   const Type storage = out.lhs->storage, expressed = out.lhs->expressed;
-  if (storage != out.rhs->storage || type_info(storage).bits > 8 || !is_symmetric(*out.rhs)) return std::nullopt;
-  // An accumulator may be beyond the range of f16, and it has more digits than bf16.
-  if (expressed != out.rhs->expressed || (expressed != Type::F32 && expressed != Type::F64)) return std::nullopt;
+  if (storage != out.rhs->storage || type_info(storage).bits > 8 || expressed != out.rhs->expressed ||
+      (expressed != Type::F32 && expressed != Type::F64 && expressed != Type::F16 && expressed != Type::BF16))
+    return std::nullopt;
   if (!lhs.is_array() || !rhs.is_array() || lhs.has_dynamic() || rhs.has_dynamic() || rhs.rank() == 0 ||
       !quantization(op.results[0]->type) || !axis_fits(*out.rhs, rhs))
     return std::nullopt;
   const auto result_rank = static_cast<int64_t>(op.results[0]->type->dims.size());
+  const bool shifted = out.lhs->zero_points[0] != 0;
+  out.subtracts = !is_symmetric(*out.rhs);
   std::vector<int64_t> reduced, free;
   if (out.convolves) {
     const int64_t feature = m.integer_or(op, "kernel_output_feature_dimension", -1);
@@ -414,16 +459,16 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
         free.push_back(d);
     }
     // The sums of rhs that a zero point needs are a vector only if one dimension is left.
-    if (out.lhs->zero_points[0] != 0 && (free.size() != 1 || !batch.empty())) return std::nullopt;
+    out.subtracts |= shifted && (free.size() != 1 || !batch.empty());
     out.channels = result_rank - 1;  // free dimensions of rhs are the last of the result
   }
   if (out.rhs->axis >= 0 && out.rhs->scales.size() > 1) {
     if (free.size() != 1 || out.rhs->axis != free[0]) return std::nullopt;
     out.kept = out.rhs->axis;
   }
-  const bool along_channels = out.lhs->zero_points[0] != 0 || out.kept >= 0;
+  const bool along_channels = (shifted && !out.subtracts) || out.kept >= 0;
   if (along_channels && (out.channels < 0 || out.channels >= result_rank)) return std::nullopt;
-  if (out.convolves && out.lhs->zero_points[0] != 0) {
+  if (out.convolves && shifted && !out.subtracts) {
     auto padding = input_padding(m, op, lhs);
     if (!padding) return std::nullopt;
     out.padding = *std::move(padding);
@@ -431,12 +476,11 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
   out.reduced = m.module().dims(reduced);
   double count = 1;
   for (int64_t d : reduced) count *= static_cast<double>(rhs.dim(static_cast<int>(d)));
-  const auto zero = static_cast<double>(out.lhs->zero_points[0]);
   const auto range = [](const Quantization& q) {
-    return Range{static_cast<double>(q.storage_min), static_cast<double>(q.storage_max)};
+    const Range zero = zero_range(q);
+    return Range{static_cast<double>(q.storage_min) - zero.high, static_cast<double>(q.storage_max) - zero.low};
   };
-  const Range x = range(*out.lhs), w = range(*out.rhs);
-  out.range = product_range({x.low - zero, x.high - zero}, w, count);
+  out.range = product_range(range(*out.lhs), range(*out.rhs), count);
   // Integers wrap around, so that only the result must be in range, not the sum and the zero point's term.
   return fits(out.range, kLeastS32, kMostS32) ? std::optional(out) : std::nullopt;
 }
@@ -489,8 +533,27 @@ InstrId padded_input(Importer& m, ImportScope& scope, InstrId input, const Input
   return m.emit(scope, Op::PAD, Shape::array(type, padding.sizes), {input, value}, attrs);
 }
 
+/// Emits stored values, less their zero points, as s32.
+InstrId without_zero_points(Importer& m, ImportScope& scope, InstrId stored, const Quantization& q) {
+  const Shape shape = m.shape_of(stored), wide = shape.with_type(Type::S32);
+  const InstrId value = m.emit(scope, Op::CONVERT, wide, {stored});
+  if (is_symmetric(q)) return value;
+  return m.emit(scope, Op::SUBTRACT, wide, {value, parameter(m, scope, shape, q, Type::S32, false)});
+}
+
 /// Emits the exact sum of products of stored values, less their zero points, as s32.
 Expected<InstrId> accumulate(Importer& m, ImportScope& scope, const mlir::Op& op, const IntegerProduct& product) {
+  if (product.subtracts) {
+    const Retyped wide(op, [](const Quantization&, bool) { return Type::S32; });
+    ImportScope inner;
+    inner.computation = scope.computation;
+    for (size_t i = 0; i < 2; ++i) {
+      COLLET_ASSIGN(const InstrId stored, m.value(scope, op, i));
+      inner.values[wide.op.operands[i]] = without_zero_points(m, scope, stored, i == 0 ? *product.lhs : *product.rhs);
+    }
+    COLLET_TRY(m.translate(inner, wide.op));
+    return inner.values.at(wide.op.results[0]);
+  }
   const Retyped plain(op, [](const Quantization& q, bool result) { return result ? Type::S32 : q.storage; });
   COLLET_ASSIGN(const InstrId lhs, m.value(scope, op, 0));
   COLLET_ASSIGN(const InstrId rhs, m.value(scope, op, 1));
@@ -522,10 +585,11 @@ Status translate_product(Importer& m, ImportScope& scope, const mlir::Op& op) {
   if (!product) return not_found("");
   COLLET_ASSIGN(const InstrId sum, accumulate(m, scope, op, *product));
   const Shape shape = m.shape_of(sum);
-  const Type expressed = product->lhs->expressed;
+  // A sum may be beyond the range of f16, and it has more digits than bf16: it is multiplied in f32, and rounded once.
+  const Type expressed = product->lhs->expressed, multiplied = type_info(expressed).bits < 32 ? Type::F32 : expressed;
   const size_t channels = product->kept < 0 ? 1 : product->rhs->scales.size();
-  Literal scales = Literal::zeros(channels == 1 ? Shape::scalar(expressed)
-                                                : Shape::array(expressed, {static_cast<int64_t>(channels)}));
+  Literal scales = Literal::zeros(channels == 1 ? Shape::scalar(multiplied)
+                                                : Shape::array(multiplied, {static_cast<int64_t>(channels)}));
   for (size_t i = 0; i < channels; ++i)
     scales.set_double(static_cast<int64_t>(i), scale_of(*product->lhs, 0) * scale_of(*product->rhs, i));
   const TypeRef type = op.results[0]->type;
@@ -533,19 +597,24 @@ Status translate_product(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Quantization& q = *quantization(type);
   bool same = is_symmetric(q) && q.storage == Type::S32 && q.expressed == expressed &&
               (q.scales.size() == 1 || (q.scales.size() == channels && q.axis == product->channels)) &&
+              q.grid.empty() &&
               fits(product->range, static_cast<double>(q.storage_min), static_cast<double>(q.storage_max));
   // All three scales were rounded to the expressed type, and so was their product.
-  const double tolerance = expressed == Type::F32 ? 0x1p-22 : 0x1p-51;
+  const double tolerance = expressed == Type::F64    ? 0x1p-51
+                           : expressed == Type::F32  ? 0x1p-22
+                           : expressed == Type::BF16 ? 0x1p-7
+                                                     : 0x1p-10;
   for (size_t i = 0; same && i < std::max(channels, q.scales.size()); ++i)
     same = std::abs(scales.as_double(channels == 1 ? 0 : static_cast<int64_t>(i)) / scale_of(q, i) - 1) <= tolerance;
   if (same) {
     scope.values[op.results[0]] = sum;
     return {};
   }
-  const Shape wide = shape.with_type(expressed);
+  const Shape wide = shape.with_type(multiplied);
   const InstrId value = m.emit(scope, Op::CONVERT, wide, {sum});
   const InstrId factors = m.emit_constant(scope, std::move(scales));
-  const InstrId real = m.emit(scope, Op::MULTIPLY, wide, {value, along(m, scope, factors, wide, product->channels)});
+  InstrId real = m.emit(scope, Op::MULTIPLY, wide, {value, along(m, scope, factors, wide, product->channels)});
+  if (multiplied != expressed) real = m.emit(scope, Op::CONVERT, shape.with_type(expressed), {real});
   auto narrow = quantize(m, scope, real, type);
   if (!narrow.ok()) return m.fail(op, narrow.status().message());
   scope.values[op.results[0]] = *narrow;
@@ -569,8 +638,9 @@ Expected<InstrId> dequantize(Importer& m, ImportScope& scope, InstrId stored, Ty
     return invalid_argument("the quantization of " + mlir::to_string(type) + " does not fit it");
   const Shape wide = shape.with_type(q.expressed);
   InstrId value = m.emit(scope, Op::CONVERT, wide, {stored});
-  if (!is_symmetric(q)) value = m.emit(scope, Op::SUBTRACT, wide, {value, parameter(m, scope, shape, q, false)});
-  return m.emit(scope, Op::MULTIPLY, wide, {value, parameter(m, scope, shape, q, true)});
+  if (!is_symmetric(q))
+    value = m.emit(scope, Op::SUBTRACT, wide, {value, parameter(m, scope, shape, q, q.expressed, false)});
+  return m.emit(scope, Op::MULTIPLY, wide, {value, parameter(m, scope, shape, q, q.expressed, true)});
 }
 
 Expected<InstrId> quantize(Importer& m, ImportScope& scope, InstrId expressed, TypeRef type) {
@@ -578,8 +648,9 @@ Expected<InstrId> quantize(Importer& m, ImportScope& scope, InstrId expressed, T
   const Shape from = m.shape_of(expressed);
   if (!axis_fits(q, from)) return invalid_argument("the quantization of " + mlir::to_string(type) + " does not fit it");
   const Shape wide = from.with_type(q.expressed);
-  InstrId scaled = m.emit(scope, Op::DIVIDE, wide, {expressed, parameter(m, scope, from, q, true)});
-  if (!is_symmetric(q)) scaled = m.emit(scope, Op::ADD, wide, {scaled, parameter(m, scope, from, q, false)});
+  InstrId scaled = m.emit(scope, Op::DIVIDE, wide, {expressed, parameter(m, scope, from, q, q.expressed, true)});
+  if (!is_symmetric(q))
+    scaled = m.emit(scope, Op::ADD, wide, {scaled, parameter(m, scope, from, q, q.expressed, false)});
   const InstrId low = m.emit_splat(scope, from, q.expressed, static_cast<double>(q.storage_min));
   const InstrId high = m.emit_splat(scope, from, q.expressed, static_cast<double>(q.storage_max));
   const InstrId clamped = m.emit(scope, Op::CLAMP, wide, {low, scaled, high});
@@ -602,7 +673,7 @@ Status translate_quantized(Importer& m, ImportScope& scope, const mlir::Op& op) 
       const Quantization* one = quantization(value->type);
       return one && one->axis == q->axis;
     };
-    const bool same = !is_choice(op.name) ? q && (q->axis < 0 || axis_moves_along(m, op))
+    const bool same = !is_choice(op.name) ? q && q->grid.empty() && (q->axis < 0 || axis_moves_along(m, op))
                                           : q && std::all_of(op.operands.begin(), op.operands.end(), fits_choice) &&
                                                 std::all_of(op.results.begin(), op.results.end(), fits_choice);
     if (same) return translate_stored(m, scope, op);

@@ -2,6 +2,7 @@
 #include "hlo/stablehlo/mlir.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "hlo/ir/shape.h"
 
@@ -48,6 +49,20 @@ std::string quantized_text(const Quantization& q) {
   const auto entry = [&](size_t i) {
     return number_text(q.scales[i]) + (q.zero_points[i] ? ":" + std::to_string(q.zero_points[i]) : "");
   };
+  if (!q.grid.empty()) {
+    std::string blocks;
+    for (size_t d = 0; d < q.grid.size(); ++d)
+      if (q.block_sizes[d] != 0)
+        blocks += (blocks.empty() ? "" : ", ") + std::to_string(d) + ":" + std::to_string(q.block_sizes[d]);
+    size_t next = 0;
+    const std::function<std::string(size_t)> nested = [&](size_t d) {
+      if (d == q.grid.size()) return entry(next++);
+      std::string list;
+      for (int64_t i = 0; i < q.grid[d]; ++i) list += (i ? ", " : "") + nested(d + 1);
+      return "{" + list + "}";
+    };
+    return out + ":{" + blocks + "}, " + nested(0) + ">";
+  }
   if (q.axis < 0) return out + (q.scales.empty() ? "" : ", " + entry(0)) + ">";
   out += ":" + std::to_string(q.axis) + ", {";
   for (size_t i = 0; i < q.scales.size(); ++i) out += (i ? "," : "") + entry(i);
@@ -97,6 +112,22 @@ Status check_tensor(const Type& type) {
 }
 
 Status check_quantization(const Quantization& q) {
+  if (!q.grid.empty()) {
+    const auto fit = [&] {
+      if (q.axis != -1 || q.grid.size() > kMostDimensions || q.block_sizes.size() != q.grid.size()) return false;
+      size_t count = 1;
+      for (size_t d = 0; d < q.grid.size(); ++d) {
+        if (q.grid[d] <= 0 || q.block_sizes[d] < 0 || (q.block_sizes[d] == 0 && q.grid[d] != 1)) return false;
+        if (static_cast<uint64_t>(q.grid[d]) > q.scales.size()) return false;
+        count *= static_cast<size_t>(q.grid[d]);
+        if (count > q.scales.size()) return false;
+      }
+      return count == q.scales.size();
+    };
+    return is_integer(q.storage) && is_float(q.expressed) && q.scales.size() == q.zero_points.size() && fit()
+               ? Status()
+               : invalid_argument("the blocks of a quantized type do not fit its scales");
+  }
   const bool per_axis = q.axis != -1;
   if (!is_integer(q.storage) || !is_float(q.expressed) || q.scales.size() != q.zero_points.size() || q.axis < -1 ||
       q.axis >= static_cast<int64_t>(kMostDimensions) || (per_axis ? q.scales.empty() : q.scales.size() != 1))

@@ -37,7 +37,13 @@ using AttrRef = const Attr*;
 struct Quantization {
   hlo::Type storage = hlo::Type::S8;
   hlo::Type expressed = hlo::Type::F32;
-  int64_t axis = -1;  ///< quantized dimension; -1: one scale for the whole tensor
+  int64_t axis = -1;  ///< quantized dimension; -1: one scale for the whole tensor, or blocks
+  /// For blocks (sub-channel quantization), the number of scales along each dimension of the tensor, whose product is the
+  /// number of scales; they are in row-major order. Else empty.
+  List<const int64_t> grid;
+  /// For each dimension of `grid`, how many elements of the tensor share a scale; 0: the type does not name the dimension,
+  /// and there is one scale along it.
+  List<const int64_t> block_sizes;
   List<const double> scales;
   List<const int64_t> zero_points;
   int64_t storage_min = 0, storage_max = 0;

@@ -97,9 +97,9 @@ TEST(Quantized, LayerIsComputedInIntegers) {
 struct Drawn {
   std::string text;
   std::vector<Literal> arguments;
-  std::vector<double> exact;  ///< value / scale + zero point of each result, not rounded
+  std::vector<double> exact;  ///< value / scale + zero point of each result, not rounded to an integer
   int64_t low = -128, high = 127;
-  bool powers_of_two = false;
+  bool no_ties = false;  ///< `exact` has the roundings of the formulas
 };
 
 /// An integer type of stored values.
@@ -110,12 +110,11 @@ struct Storage {
 };
 const Storage kStorages[] = {{"i8", Type::S8, -128, 127}, {"u8", Type::U8, 0, 255}, {"i4", Type::S4, -8, 7}};
 
-std::string quantized(const Storage& storage, const std::string& dims, const std::vector<double>& scales, int64_t zero,
-                      int axis) {
-  std::string list;
-  for (const double s : scales) list += fmt::format("{}{}:{}", list.empty() ? "" : ",", s, zero);
-  return axis < 0 ? fmt::format("tensor<{}x!quant.uniform<{}:f32, {}>>", dims, storage.name, list)
-                  : fmt::format("tensor<{}x!quant.uniform<{}:f32:{}, {{{}}}>>", dims, storage.name, axis, list);
+/// Returns `x`, rounded to a type.
+double rounded(Type type, double x) {
+  Literal out = Literal::zeros(Shape::scalar(type));
+  out.set_double(0, x);
+  return out.as_double(0);
 }
 
 class Draw {
@@ -148,12 +147,11 @@ class Draw {
     const int64_t m = between(1, 4), k = between(1, 20), n = between(1, 4), batch = between(0, 3) == 0 ? 2 : 0;
     const bool per_axis = between(0, 1);
     start(per_axis ? n : 1);
-    if (batch) x_zero_ = between(0, 1) ? 0 : x_zero_;  // with a zero point, batched weights take the float form
     const std::string front = batch ? fmt::format("{}x", batch) : "";
-    const std::string x = quantized(storage_, fmt::format("{}{}x{}", front, m, k), {x_scale_}, x_zero_, -1),
-                      w = quantized(storage_, fmt::format("{}{}x{}", front, k, n), w_scales_, 0,
+    const std::string x = quantized(fmt::format("{}{}x{}", front, m, k), {x_scale_}, {x_zero_}, -1),
+                      w = quantized(fmt::format("{}{}x{}", front, k, n), w_scales_, w_zeros_,
                                     per_axis ? (batch ? 2 : 1) : -1),
-                      y = quantized(storage_, fmt::format("{}{}x{}", front, m, n), {y_scale_}, y_zero_, -1);
+                      y = quantized(fmt::format("{}{}x{}", front, m, n), {y_scale_}, {y_zero_}, -1);
     Drawn out = program(x, w, y,
                         batch ? "stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1]"
                               : "stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]");
@@ -168,7 +166,7 @@ class Draw {
         for (int64_t j = 0; j < n; ++j) {
           double sum = 0;
           for (int64_t l = 0; l < k; ++l)
-            sum += less(xs, (b * m + i) * k + l) * static_cast<double>(ws[static_cast<size_t>((b * k + l) * n + j)]);
+            sum += less(xs, (b * m + i) * k + l) * weight(ws, (b * k + l) * n + j, per_axis ? j : 0);
           out.exact.push_back(real(sum, per_axis ? j : 0));
         }
     return out;
@@ -184,9 +182,9 @@ class Draw {
     const int64_t rows = (padded - extent) / stride + 1;
     const bool per_axis = between(0, 1);
     start(per_axis ? n : 1);
-    const std::string x = quantized(storage_, fmt::format("1x{}x{}", h, groups * c), {x_scale_}, x_zero_, -1),
-                      w = quantized(storage_, fmt::format("{}x{}x{}", size, c, n), w_scales_, 0, per_axis ? 2 : -1),
-                      y = quantized(storage_, fmt::format("1x{}x{}", rows, n), {y_scale_}, y_zero_, -1);
+    const std::string x = quantized(fmt::format("1x{}x{}", h, groups * c), {x_scale_}, {x_zero_}, -1),
+                      w = quantized(fmt::format("{}x{}x{}", size, c, n), w_scales_, w_zeros_, per_axis ? 2 : -1),
+                      y = quantized(fmt::format("1x{}x{}", rows, n), {y_scale_}, {y_zero_}, -1);
     Drawn out = program(
         x, w, y,
         fmt::format("stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{stride = "
@@ -203,7 +201,7 @@ class Draw {
           if (place < 0 || place % base != 0 || place / base >= h) continue;  // padding is the value 0
           for (int64_t f = 0; f < c; ++f)
             sum += less(xs, (place / base * groups + j / (n / groups)) * c + f) *
-                   static_cast<double>(ws[static_cast<size_t>((s * c + f) * n + j)]);
+                   weight(ws, (s * c + f) * n + j, per_axis ? j : 0);
         }
         out.exact.push_back(real(sum, per_axis ? j : 0));
       }
@@ -219,14 +217,30 @@ class Draw {
     x_zero_ = zero();
     y_zero_ = zero();
     w_scales_.clear();
-    for (int64_t i = 0; i < channels; ++i) w_scales_.push_back(scale(power_));
+    w_zeros_.clear();
+    const bool symmetric = between(0, 1), equal = between(0, 1);
+    for (int64_t i = 0; i < channels; ++i) {
+      w_scales_.push_back(scale(power_));
+      w_zeros_.push_back(symmetric ? 0 : equal && i > 0 ? w_zeros_[0] : zero());
+    }
+    const Type types[] = {Type::F32, Type::F32, Type::BF16, Type::F16};
+    expressed_ = types[between(0, 3)];
+  }
+  std::string quantized(const std::string& dims, const std::vector<double>& scales, const std::vector<int64_t>& zeros,
+                        int axis) const {
+    std::string list;
+    for (size_t i = 0; i < scales.size(); ++i)
+      list += fmt::format("{}{}:{}", list.empty() ? "" : ",", scales[i], zeros[i]);
+    const std::string_view type = type_info(expressed_).text;
+    return axis < 0 ? fmt::format("tensor<{}x!quant.uniform<{}:{}, {}>>", dims, storage_.name, type, list)
+                    : fmt::format("tensor<{}x!quant.uniform<{}:{}:{}, {{{}}}>>", dims, storage_.name, type, axis, list);
   }
   Drawn program(const std::string& x, const std::string& w, const std::string& y, const std::string& op) const {
     Drawn out;
     out.text = fmt::format(
         "func.func @main(%x: {0}, %w: {1}) -> {2} {{\n  %0 = {3} : ({0}, {1}) -> {2}\n  return %0 : {2}\n}}", x, w, y,
         op);
-    out.powers_of_two = power_;
+    out.no_ties = power_ || expressed_ != Type::F32;
     out.low = storage_.low;
     out.high = storage_.high;
     return out;
@@ -234,8 +248,17 @@ class Draw {
   double less(const std::vector<int64_t>& xs, int64_t i) const {
     return static_cast<double>(xs[static_cast<size_t>(i)] - x_zero_);
   }
+  double weight(const std::vector<int64_t>& ws, int64_t i, int64_t channel) const {
+    return static_cast<double>(ws[static_cast<size_t>(i)] - w_zeros_[static_cast<size_t>(channel)]);
+  }
   double real(double sum, int64_t channel) const {
-    return sum * x_scale_ * w_scales_[static_cast<size_t>(channel)] / y_scale_ + static_cast<double>(y_zero_);
+    const double w_scale = w_scales_[static_cast<size_t>(channel)];
+    if (expressed_ == Type::F32) return sum * x_scale_ * w_scale / y_scale_ + static_cast<double>(y_zero_);
+    // The exact sum is scaled, and rounded to the expressed type; each step behind that is one of this type.
+    const auto step = [&](double x) { return rounded(expressed_, x); };
+    const double factor = rounded(Type::F32, step(x_scale_) * step(w_scale));
+    const double value = step(rounded(Type::F32, rounded(Type::F32, sum) * factor));
+    return step(step(value / step(y_scale_)) + static_cast<double>(y_zero_));
   }
 
   std::mt19937 random_;
@@ -244,12 +267,14 @@ class Draw {
   double x_scale_ = 1, y_scale_ = 1;
   int64_t x_zero_ = 0, y_zero_ = 0;
   std::vector<double> w_scales_;
+  std::vector<int64_t> w_zeros_;
+  Type expressed_ = Type::F32;
 };
 
 void check(const Drawn& one, Op op) {
   const auto module = import_text(one.text);
   ASSERT_TRUE(module);
-  EXPECT_EQ(count(*module, op, Type::S32) + count(*module, op, Type::F32), 1) << one.text;
+  EXPECT_EQ(count(*module, op, Type::S32), 1) << one.text;
   const std::vector<int64_t> got = run(*module, one.arguments);
   ASSERT_EQ(got.size(), one.exact.size()) << one.text;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -257,7 +282,7 @@ void check(const Drawn& one, Op op) {
     const auto expected = static_cast<int64_t>(std::nearbyint(clamped));
     // The formulas round to f32 on the way, so that a value next to a tie may fall on its other side.
     const bool near_tie = std::abs(std::abs(clamped - std::floor(clamped)) - 0.5) < 1e-4;
-    if (near_tie && !one.powers_of_two)
+    if (near_tie && !one.no_ties)
       EXPECT_LE(std::abs(got[i] - expected), 1) << i << one.text;
     else
       EXPECT_EQ(got[i], expected) << i << " exactly " << one.exact[i] << one.text;
@@ -300,11 +325,9 @@ TEST(Quantized, SumsThatMayLeaveS32AreInFloats) {
 
 TEST(Quantized, OtherProductsAreInFloats) {
   const std::string q = "!quant.uniform<i8:f32, 0.5>", wide = "!quant.uniform<i32:f32, 0.25>";
-  for (const auto& [x, w, y] :
-       {std::tuple<std::string, std::string, std::string>{q, "!quant.uniform<i8:f32, 0.5:1>", wide},
-        {"!quant.uniform<i8:bf16, 0.5>", "!quant.uniform<i8:bf16, 0.5>", "!quant.uniform<i8:bf16, 0.5>"},
-        {"!quant.uniform<i16:f32, 0.5>", "!quant.uniform<i16:f32, 0.5>", wide},
-        {"f32", q, "f32"}}) {
+  for (const auto& [x, w, y] : {std::tuple<std::string, std::string, std::string>{"!quant.uniform<i16:f32, 0.5>",
+                                                                                  "!quant.uniform<i16:f32, 0.5>", wide},
+                                {"f32", q, "f32"}}) {
     const auto module = import_text(product_text(4, x, w, y));
     ASSERT_TRUE(module);
     EXPECT_EQ(count(*module, Op::DOT, Type::S32), 0) << x << w << y;
@@ -340,6 +363,118 @@ func.func @main(%x: tensor<1x16384x!quant.uniform<i8:f32, 0.5:3>>) -> tensor<1x1
 })");
   ASSERT_TRUE(module);
   EXPECT_EQ(count(*module, Op::DOT, Type::S32), 1);
+}
+
+// A dense layer whose weights have zero points, for each channel, and accumulators. x - zero = {1, 2}; w - zero =
+// {{1, 3}, {-2, 5}}; the sums are {-3, 13}.
+TEST(Quantized, AccumulatorsOfWeightsWithZeroPoints) {
+  for (const std::string type : {"f32", "bf16", "f16"}) {
+    const std::string w = "!quant.uniform<i8:" + type + ":1, {0.5:3, 0.25:-4}>",
+                      wide = "!quant.uniform<i32:" + type + ":1, {0.25, 0.125}>";
+    const auto module = import_text(fmt::format(R"(
+func.func @main(%x: tensor<1x2x!quant.uniform<i8:{0}, 0.5:7>>, %w: tensor<2x2x{1}>) -> tensor<1x2x{2}> {{
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<1x2x!quant.uniform<i8:{0}, 0.5:7>>, tensor<2x2x{1}>) -> tensor<1x2x{2}>
+  return %0 : tensor<1x2x{2}>
+}})",
+                                                type, w, wide));
+    ASSERT_TRUE(module);
+    EXPECT_EQ(count(*module, Op::DOT, Type::S32), 1);
+    EXPECT_EQ(count(*module, Op::CONVERT, Type::F32), 0);  // the sum itself is the result
+    EXPECT_EQ(run(*module, {filled(Type::S8, {1, 2}, {8, 9}), filled(Type::S8, {2, 2}, {4, -1, 1, 1})}),
+              (std::vector<int64_t>{-3, 13}));
+  }
+}
+
+TEST(Quantized, SumsBeyondTheRangeOfTheExpressedTypeAreScaledFirst) {
+  // 300 terms of 127 * 127 are 4838700, beyond f16; times 2^-14 they are 295.33, which f16 has as 295.25; divided by 4,
+  // 73.8125.
+  const auto module = import_text(product_text(300, "!quant.uniform<i8:f16, 0.0078125>",
+                                               "!quant.uniform<i8:f16, 0.0078125>", "!quant.uniform<i8:f16, 4.0>"));
+  ASSERT_TRUE(module);
+  EXPECT_EQ(run(*module, {filled(Type::S8, {1, 300}, {127}), filled(Type::S8, {300, 1}, {127})}),
+            std::vector<int64_t>{74});
+}
+
+// Blocks of two rows and of all columns: the scales are 0.5 and 0.25, the zero points 1 and 0. w is {{0, 2}, {3, 5}, {8,
+// -4}, {4, 12}} less zero points, scaled: {{-.5, .5}, {1, 2}, {2, -1}, {1, 3}}. x is {1, 2, 3, 4} * 0.5. The products
+// are {5.75, 6.75}; divided by 0.25, {23, 27}; plus the zero point -2.
+TEST(Quantized, BlocksOfWeights) {
+  const std::string x = "tensor<1x4x!quant.uniform<i8:f32, 0.5>>", y = "tensor<1x2x!quant.uniform<i8:f32, 0.25:-2>>",
+                    w = "tensor<4x2x!quant.uniform<i8:f32:{0:2}, {{0.5:1},{0.25}}>>";
+  const std::string text = fmt::format(
+      "func.func @main(%x: {0}, %w: {1}) -> {2} {{\n  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] "
+      ": "
+      "({0}, {1}) -> {2}\n  return %0 : {2}\n}}",
+      x, w, y);
+  const auto check = [](const std::string& of) {
+    const auto module = import_text(of);
+    ASSERT_TRUE(module);
+    EXPECT_EQ(
+        run(*module, {filled(Type::S8, {1, 4}, {1, 2, 3, 4}), filled(Type::S8, {4, 2}, {0, 2, 3, 5, 8, -4, 4, 12})}),
+        (std::vector<int64_t>{21, 25}));
+  };
+  check(text);
+  // What is printed has the same meaning.
+  const auto program = mlir::read_text(text, "test");
+  ASSERT_TRUE(program.ok());
+  const std::string printed = mlir::print_program(**program);
+  EXPECT_NE(printed.find("i8<-128:127>:f32:{0:2}, {{0.5:1}, {0.25}}>"), std::string::npos) << printed;
+  check(printed);
+  // Artifacts have no such type.
+  const auto version = mlir::parse_vhlo_version(kDefaultArtifactVersion);
+  const auto artifact = mlir::write_bytecode(**program, *version);
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_NE(artifact.status().message().find("quantization in blocks"), std::string::npos);
+}
+
+TEST(Quantized, BlocksAlongTwoDimensionsAndOfUsualTypes) {
+  const auto dequantized = [](const std::string& quantization) {
+    const auto module = import_text(fmt::format(
+        "func.func @main(%x: tensor<2x4x{0}>) -> tensor<2x4xf32> {{\n  %0 = stablehlo.uniform_dequantize %x : "
+        "(tensor<2x4x{0}>) -> tensor<2x4xf32>\n  return %0 : tensor<2x4xf32>\n}}",
+        quantization));
+    std::vector<double> out;
+    if (!module) return out;
+    const Literal got = *Evaluator(*module).run({filled(Type::S8, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+    for (int64_t i = 0; i < 8; ++i) out.push_back(got.as_double(i));
+    return out;
+  };
+  EXPECT_EQ(dequantized("!quant.uniform<i8:f32:{0:1, 1:2}, {{2.0:1, 3.0:2}, {4.0:3, 5.0:4}}>"),
+            (std::vector<double>{0, 2, 3, 6, 8, 12, 15, 20}));
+  EXPECT_EQ(dequantized("!quant.uniform<i8:f32:{1:1}, {{1.0, 2.0, 3.0, 4.0}}>"),
+            dequantized("!quant.uniform<i8:f32:1, {1.0, 2.0, 3.0, 4.0}>"));
+  EXPECT_EQ(dequantized("!quant.uniform<i8:f32:{0:2, 1:4}, {{0.5:3}}>"), dequantized("!quant.uniform<i8:f32, 0.5:3>"));
+  EXPECT_EQ(dequantized("!quant.uniform<i8:f32:{}, {{0.5:3}}>"), dequantized("!quant.uniform<i8:f32, 0.5:3>"));
+}
+
+TEST(Quantized, BlocksThatDoNotFitAreErrors) {
+  for (const auto& [quantization, message] :
+       {std::pair<std::string, std::string>{"{0:2, 0:1}, {{1.0}, {2.0}}", "the blocks of a dimension are given twice"},
+        {"{0:0}, {{1.0}, {2.0}}", "a block needs a dimension and a positive size"},
+        {"{2:1}, {{1.0}, {2.0}}", "the scales have no dimension of a block"},
+        {"{0:2}, {{1.0, 2.0}, {2.0, 3.0}}", "scales along a dimension without a block size"},
+        {"{0:2, 1:2}, {{1.0, 2.0}, {2.0}}", "the lists of scales have different lengths"},
+        {"{0:2}, {{1.0}, 2.0}", "the lists of scales have different depths"},
+        {"{0:2}, {1.0, {2.0}}", "the lists of scales have different depths"},
+        {"{0:3}, {{1.0}, {2.0}}", "does not fit it"},
+        {"{0:2}, {1.0, 2.0}", "does not fit it"}}) {
+    const std::string type = "tensor<4x2x!quant.uniform<i8:f32:" + quantization + ">>";
+    const auto program = mlir::read_text(
+        fmt::format("func.func @main(%x: {0}) -> tensor<4x2xf32> {{\n  %0 = stablehlo.uniform_dequantize %x : ({0}) -> "
+                    "tensor<4x2xf32>\n  return %0 : tensor<4x2xf32>\n}}",
+                    type),
+        "test");
+    std::string said;
+    if (program.ok()) {
+      const auto module = import_program(**program);
+      ASSERT_FALSE(module.ok()) << quantization;
+      said = module.status().message();
+    } else {
+      said = program.status().message();
+    }
+    EXPECT_NE(said.find(message), std::string::npos) << quantization << ": " << said;
+  }
 }
 
 TEST(Quantized, ProductOfVectorsIsAnInteger) {

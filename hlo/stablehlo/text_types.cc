@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
 
 #include "hlo/ir/shape.h"
 #include "hlo/stablehlo/text_reader.h"
@@ -155,7 +157,8 @@ bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
 }
 
 bool TextReader::read_quantized(TypeRef* out) {
-  // After "!quant.uniform": <i8<-128:127>:f32:1, {0.1:2, 0.2}> or <i8:f32, 0.1:2>
+  // After "!quant.uniform": <i8<-128:127>:f32:1, {0.1:2, 0.2}>, <i8:f32, 0.1:2>, or with blocks of 3 elements along
+  // dimension 1, <i8:f32:{1:3}, {{0.1:2, 0.2}}>
   if (!expect('<')) return false;
   Quantization q;
   // MLIR writes the unsigned type of 8 bits as u8 here; everywhere else, and here too, ui8 is read.
@@ -181,7 +184,28 @@ bool TextReader::read_quantized(TypeRef* out) {
   }
   if (!expect(':') || !read_scalar_type(&q.expressed)) return false;
   if (!is_float(q.expressed)) return error("the expressed type of a quantized type must be a float");
-  if (accept(':') && !read_int(&q.axis)) return false;
+  std::vector<std::pair<int64_t, int64_t>> blocks;  // dimensions and sizes
+  bool in_blocks = false;
+  if (accept(':')) {
+    if (accept('{')) {
+      in_blocks = true;
+      if (!accept('}')) {
+        do {
+          const Token at = lexer_.peek();
+          int64_t dimension = 0, size = 0;
+          if (!read_int(&dimension) || !expect(':') || !read_int(&size)) return false;
+          if (dimension < 0 || dimension >= static_cast<int64_t>(kMostDimensions) || size <= 0)
+            return error(at, "a block needs a dimension and a positive size");
+          for (const auto& [other, _] : blocks)
+            if (other == dimension) return error(at, "the blocks of a dimension are given twice");
+          blocks.emplace_back(dimension, size);
+        } while (accept(','));
+        if (!expect('}')) return false;
+      }
+    } else if (!read_int(&q.axis)) {
+      return false;
+    }
+  }
   if (!expect(',')) return false;
   std::vector<double> scales;
   std::vector<int64_t> zero_points;
@@ -192,7 +216,47 @@ bool TextReader::read_quantized(TypeRef* out) {
     zero_points.push_back(0);
     return !accept(':') || read_int(&zero_points.back());
   };
-  if (accept('{')) {
+  std::vector<int64_t> grid, sizes;
+  if (in_blocks) {
+    const Token at = lexer_.peek();
+    // Braces to the depth of the tensor's rank. All lists of one depth have one length.
+    const std::function<bool(size_t)> nested = [&](size_t depth) {
+      if (!accept('{')) {
+        if (depth != grid.size()) return error("the lists of scales have different depths");
+        return entry();
+      }
+      if (depth >= kMostDimensions) return error("too many dimensions of scales");
+      const bool first = depth == grid.size();
+      if (first && !scales.empty()) return error("the lists of scales have different depths");
+      if (first) grid.push_back(0);
+      int64_t count = 0;
+      do {
+        if (!nested(depth + 1)) return false;
+        ++count;
+      } while (accept(','));
+      if (grid[depth] == 0) grid[depth] = count;
+      if (count != grid[depth]) return error("the lists of scales have different lengths");
+      return expect('}');
+    };
+    if (!nested(0)) return false;
+    sizes.assign(grid.size(), 0);
+    for (const auto& [dimension, size] : blocks) {
+      if (static_cast<size_t>(dimension) >= grid.size()) return error(at, "the scales have no dimension of a block");
+      sizes[static_cast<size_t>(dimension)] = size;
+    }
+    for (size_t d = 0; d < grid.size(); ++d)
+      if (sizes[d] == 0 && grid[d] != 1) return error(at, "scales along a dimension without a block size");
+    // One scale, or one for each element of a dimension, are the usual types.
+    const auto along = std::find_if(grid.begin(), grid.end(), [](int64_t count) { return count != 1; });
+    const auto others =
+        along == grid.end() ? along : std::find_if(along + 1, grid.end(), [](int64_t n) { return n != 1; });
+    const auto axis = along - grid.begin();
+    if (along == grid.end() || (others == grid.end() && sizes[static_cast<size_t>(axis)] == 1)) {
+      if (along != grid.end()) q.axis = axis;
+      grid.clear();
+      sizes.clear();
+    }
+  } else if (accept('{')) {
     do {
       if (!entry()) return false;
     } while (accept(','));
@@ -200,6 +264,8 @@ bool TextReader::read_quantized(TypeRef* out) {
   } else if (!entry()) {
     return false;
   }
+  q.grid = program_.arena().list(grid);
+  q.block_sizes = program_.arena().list(sizes);
   q.scales = program_.arena().list(scales);
   q.zero_points = program_.arena().list(zero_points);
   Type* type = program_.make_type(Type::Kind::Quantized);

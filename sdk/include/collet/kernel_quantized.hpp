@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel_floats.hpp"
 #include "kernel_match.hpp"
 
 namespace collet {
@@ -39,8 +40,11 @@ struct GroupValue {
  *     x = x / result_scale or x * result_factor
  *     q = round(x + zero_point) or round(x) + zero_point, and then min(max(q, low), high)
  *
- * Everything is computed in f32 but the sum with its bias, which is s32. */
+ * The sum with its bias is s32. The rest is computed in f32; where types with fewer digits are named, the result of each
+ * step is rounded to them: to `scale_type` up to the scales, and to `step_type` from there on. The sum of an integer
+ * product is that of (lhs - lhs_zero_point) * (rhs - rhs_zero_point). */
 struct QuantizedGroup {
+  GroupValue lhs_zero_point, rhs_zero_point; /**< of integer products; where they are not given, they are 0 */
   GroupValue factor, scale, second_scale, bias, second_bias, result_scale, result_factor;
   bool integer_bias = false; /**< the biases are added to the sum, before it is converted; else there is one at most */
   bool minus_bias = false, minus_second_bias = false; /**< that bias of integers is subtracted */
@@ -50,6 +54,8 @@ struct QuantizedGroup {
   bool zero_point_first = false; /**< the zero point is added before rounding */
   bool rounds_away = false;      /**< ties are rounded away from zero; else to even */
   double zero_point = 0, low = 0, high = 0;
+  uint32_t scale_type = COLLET_TYPE_F32; /**< COLLET_TYPE_F32, _BF16 or _F16 */
+  uint32_t step_type = COLLET_TYPE_F32;  /**< the same */
 
   /** Reads the attributes of a call. Throws Error where they are none of such a pattern. */
   explicit QuantizedGroup(const Op& op) : entries_(op.dictionary()) {
@@ -62,6 +68,8 @@ struct QuantizedGroup {
     if (names_.size() != op.operand_count()) {
       throw Error(COLLET_INVALID_ARGUMENT, op.name() + " is no group whose attributes name its operands");
     }
+    lhs_zero_point = value("lhs_zero_point");
+    rhs_zero_point = value("rhs_zero_point");
     factor = value("factor");
     scale = value("scale");
     second_scale = value("second_scale");
@@ -81,6 +89,14 @@ struct QuantizedGroup {
     zero_point = number("zero_point", 0);
     zero_point_first = text("zero_point_added") == "before_rounding";
     rounds_away = text("rounding") == "away";
+    scale_type = float_type("scale_type");
+    step_type = float_type("step_type");
+  }
+
+  /** Returns lhs_zero_point or rhs_zero_point for result number `element`. `at` is that of `result`. */
+  template <class At>
+  int32_t zero_of(const GroupValue& zero, const Op& op, uint64_t element, const At& at) const {
+    return zero.given ? static_cast<int32_t>(read(zero, op, element, at)) : 0;
   }
 
   /** Returns the value of a name such as "lhs_scale" or "weights_zero_point". */
@@ -116,9 +132,9 @@ struct QuantizedGroup {
    * must not be NaN. */
   float quantized(float x) const {
     const auto zero = static_cast<float>(zero_point);
-    if (zero_point_first) x += zero;
+    if (zero_point_first) x = rounded(x + zero, step_type);
     x = rounds_away ? std::round(x) : std::nearbyint(x);
-    if (!zero_point_first) x += zero;
+    if (!zero_point_first) x = rounded(x + zero, step_type);
     return std::min(std::max(x, static_cast<float>(low)), static_cast<float>(high));
   }
 
@@ -126,20 +142,18 @@ struct QuantizedGroup {
    * quantizes. `at(array, i)` returns element `i` of an operand as a double. */
   template <class Sum, class At>
   float result(const Op& op, Sum sum, uint64_t element, const At& at) const {
-    const auto read = [&](const GroupValue& one) {
-      if (one.operand == COLLET_NONE) return one.number;
-      return static_cast<double>(at(op.operand(one.operand), place(op.result(), element, one.dims)));
-    };
-    if (integer_bias) sum += static_cast<Sum>(minus_bias ? -read(bias) : read(bias));
-    if (second_bias.given) sum += static_cast<Sum>(minus_second_bias ? -read(second_bias) : read(second_bias));
-    auto x = static_cast<float>(sum);
+    const auto of = [&](const GroupValue& one) { return read(one, op, element, at); };
+    if (integer_bias) sum += static_cast<Sum>(minus_bias ? -of(bias) : of(bias));
+    if (second_bias.given) sum += static_cast<Sum>(minus_second_bias ? -of(second_bias) : of(second_bias));
+    float x = rounded(static_cast<double>(sum), scale_type);
     for (const GroupValue* by : {&factor, &scale, &second_scale}) {
-      if (by->given) x *= static_cast<float>(read(*by));
+      if (by->given) x = rounded(x * static_cast<float>(of(*by)), scale_type);
     }
-    if (bias.given && !integer_bias) x += static_cast<float>(read(bias));
+    x = rounded(x, step_type);
+    if (bias.given && !integer_bias) x = rounded(x + static_cast<float>(of(bias)), step_type);
     x = std::min(std::max(x, static_cast<float>(activation_low)), static_cast<float>(activation_high));
-    if (result_scale.given) x /= static_cast<float>(read(result_scale));
-    if (result_factor.given) x *= static_cast<float>(read(result_factor));
+    if (result_scale.given) x = rounded(x / static_cast<float>(of(result_scale)), step_type);
+    if (result_factor.given) x = rounded(x * static_cast<float>(of(result_factor)), step_type);
     return quantizes ? quantized(x) : x;
   }
 
@@ -157,6 +171,27 @@ struct QuantizedGroup {
   }
 
  private:
+  template <class At>
+  double read(const GroupValue& one, const Op& op, uint64_t element, const At& at) const {
+    if (one.operand == COLLET_NONE) return one.number;
+    return static_cast<double>(at(op.operand(one.operand), place(op.result(), element, one.dims)));
+  }
+
+  /** Returns x, rounded once to a type. */
+  static float rounded(double x, uint32_t type) {
+    if (type == COLLET_TYPE_BF16) return static_cast<float>(narrow<bfloat16>(x));
+    if (type == COLLET_TYPE_F16) return static_cast<float>(narrow<half>(x));
+    return static_cast<float>(x);
+  }
+
+  uint32_t float_type(const char* name) const {
+    const std::string type = text(name);
+    if (type.empty() || type == "f32") return COLLET_TYPE_F32;
+    if (type == "bf16") return COLLET_TYPE_BF16;
+    if (type == "f16") return COLLET_TYPE_F16;
+    throw Error(COLLET_INVALID_ARGUMENT, std::string("a group is computed in the unknown type ") + type);
+  }
+
   const DictionaryEntry* find(const std::string& name) const {
     for (const DictionaryEntry& entry : entries_) {
       if (entry.name == name) return &entry;

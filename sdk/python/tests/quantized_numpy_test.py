@@ -20,6 +20,12 @@ def quantized(dims, storage, scales, zeros, axis=None):
     return f"tensor<{'x'.join(map(str, dims))}x!quant.uniform<{storage}:f32{place}, {pairs}>>"
 
 
+def zero_points(random, count):
+    """Zero points of weights: none, one, or one for each channel."""
+    draws = [[0] * count, [int(random.integers(LOW, HIGH + 1))] * count, random.integers(LOW, HIGH + 1, count).tolist()]
+    return numpy.array(draws[int(random.integers(3))])
+
+
 def constant(array, element, of):
     """A constant of stored values."""
     dims = "x".join(map(str, array.shape))
@@ -46,6 +52,7 @@ class Layer:
         w_scales = random.uniform(0.01, 1, self.channels if per_axis else 1).astype(numpy.float32)
         y_scale = numpy.float32(random.uniform(5, 60))
         y_zero = int(random.choice([LOW, HIGH, 0, random.integers(LOW, HIGH + 1)]))
+        w_zeros = zero_points(random, len(w_scales))
         sum_scales = self.x_scale * w_scales
         draw = lambda dims: random.choice([LOW, HIGH] + list(range(LOW, HIGH + 1)), dims).astype(numpy.int8)
         if convolves:
@@ -58,19 +65,19 @@ class Layer:
             op = (f"stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{stride = [{stride}], "
                   f"pad = [[{pad}, {pad}]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}")
             wide = numpy.pad(self.x.astype(numpy.int64) - self.x_zero, ((0, 0), (pad, pad), (0, 0)))
-            sums = numpy.stack([numpy.einsum("bsf,sfc->bc", wide[:, i * stride:i * stride + size], self.w.astype(numpy.int64))
+            sums = numpy.stack([numpy.einsum("bsf,sfc->bc", wide[:, i * stride:i * stride + size], self.w - w_zeros)
                                 for i in range(rows)], 1)
             axis = 2
         else:
             m, k = (int(random.integers(1, n)) for n in (5, 40))
             self.x, self.w = draw((m, k)), draw((k, self.channels))
             op = "stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]"
-            sums = (self.x.astype(numpy.int64) - self.x_zero) @ self.w.astype(numpy.int64)
+            sums = (self.x.astype(numpy.int64) - self.x_zero) @ (self.w - w_zeros)
             axis = 1
         bias = random.integers(-20000, 20000, self.channels).astype(numpy.int32)
         place, zeros = axis if per_axis else None, [0] * len(w_scales)
         x_type = quantized(self.x.shape, "i8", [self.x_scale], [self.x_zero])
-        w_type = quantized(self.w.shape, "i8", w_scales, zeros, None if place is None else self.w.ndim - 1)
+        w_type = quantized(self.w.shape, "i8", w_scales, w_zeros, None if place is None else self.w.ndim - 1)
         sum_type = quantized(sums.shape, "i32", sum_scales, zeros, place)
         bias_type = quantized(bias.shape, "i32", sum_scales, zeros, None if place is None else 0)
         y_type = quantized(sums.shape, "i8", [y_scale], [y_zero])

@@ -70,11 +70,14 @@ Kernel integer_dot() {
       for (int64_t m = 0; m < p.m; ++m) {
         for (int64_t n = 0; n < p.n; ++n) {
           int32_t sum = 0;
-          for (int64_t k = 0; k < p.k; ++k) {
-            sum += static_cast<int32_t>(load(x, static_cast<uint64_t>(b * p.lhs_b + m * p.lhs_m + k * p.lhs_k))) *
-                   static_cast<int32_t>(load(w, static_cast<uint64_t>(b * p.rhs_b + k * p.rhs_k + n * p.rhs_n)));
-          }
           const auto at = static_cast<uint64_t>(b * p.out_b + m * p.out_m + n * p.out_n);
+          const int32_t x_zero = group.zero_of(group.lhs_zero_point, op, at, load);
+          const int32_t w_zero = group.zero_of(group.rhs_zero_point, op, at, load);
+          for (int64_t k = 0; k < p.k; ++k) {
+            const double x_k = load(x, static_cast<uint64_t>(b * p.lhs_b + m * p.lhs_m + k * p.lhs_k));
+            const double w_k = load(w, static_cast<uint64_t>(b * p.rhs_b + k * p.rhs_k + n * p.rhs_n));
+            sum += (static_cast<int32_t>(x_k) - x_zero) * (static_cast<int32_t>(w_k) - w_zero);
+          }
           store(op.result(), at, group.result(op, sum, at, load));
         }
       }
@@ -136,7 +139,9 @@ double load_padded(const Convolution& c, const Array& x, const std::vector<int64
   return load(x, static_cast<uint64_t>(from));
 }
 
-int32_t sum_at(const Convolution& c, const Op& op, const std::vector<int64_t>& output) {
+int32_t sum_at(const Convolution& c, const Op& op, const std::vector<int64_t>& output, uint64_t element) {
+  const int32_t x_zero = c.group.zero_of(c.group.lhs_zero_point, op, element, load);
+  const int32_t w_zero = c.group.zero_of(c.group.rhs_zero_point, op, element, load);
   const collet_dim_labels& labels = c.attributes.labels;
   const auto dim = [](int64_t d) { return static_cast<size_t>(d); };
   const Array& w = op.operand(1);
@@ -162,7 +167,9 @@ int32_t sum_at(const Convolution& c, const Op& op, const std::vector<int64_t>& o
       inside &= at >= 0 && at % base == 0 && at / base < c.input[dim(c.in[s])];
       place[dim(c.in[s])] = at / base;
     }
-    if (inside) sum += static_cast<int32_t>(load_padded(c, op.operand(0), place)) * static_cast<int32_t>(load(w, i));
+    if (!inside) continue;
+    sum += (static_cast<int32_t>(load_padded(c, op.operand(0), place)) - x_zero) *
+           (static_cast<int32_t>(load(w, i)) - w_zero);
   }
   return sum;
 }
@@ -186,7 +193,7 @@ Kernel integer_convolution() {
       uint64_t rest = i;
       for (size_t d = place.size(); d-- > 0; rest /= static_cast<uint64_t>(y.dims[d]))
         place[d] = static_cast<int64_t>(rest % static_cast<uint64_t>(y.dims[d]));
-      store(y, i, c.group.result(op, sum_at(c, op, place), i, load));
+      store(y, i, c.group.result(op, sum_at(c, op, place, i), i, load));
     }
   };
   return row;
