@@ -81,7 +81,7 @@ struct ListOptions {
 
 namespace detail {
 
-/** Memory in the scratchpad for an array of the pieces: one place if it never changes, else two that take turns. */
+/** Memory in the scratchpad for an array of the pieces: one place, or two that take turns if it changes. */
 struct ArraySpace {
   uint64_t offset = 0, bytes = 0;
   bool changes = false, filled = false;
@@ -179,6 +179,7 @@ class Cut {
       if (bodies[piece.shape].empty()) most = std::max(most, write_body(piece));
       if (!complaint_.empty()) return false;
     }
+    for (uint32_t i = 0; i < inputs.size(); ++i) inputs[i].changes &= tiles_->copies(i) > 1;
     const auto place = [&](ArraySpace* space) {
       space->offset = end;
       space->filled = false;

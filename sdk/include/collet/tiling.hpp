@@ -38,14 +38,16 @@ struct Limits {
   uint64_t operand_bytes = 0;    /**< for operands alone; 0: only the sum is limited */
   uint64_t result_bytes = 0;     /**< for accumulators and results alone; 0: only the sum is limited */
   uint64_t alignment = 1;        /**< of each array in the scratchpad, in bytes */
-  uint32_t operand_copies = 1;   /**< 2: there is room for the operands of the next piece (double buffering) */
-  uint32_t result_copies = 1;    /**< 2: there is room for the results of the previous piece */
-  int64_t rows = 1;              /**< of a product: pieces are multiples of it along its rows, but for the last one */
-  int64_t columns = 1;           /**< the same for columns, and output features of convolutions */
-  int64_t depth = 1;             /**< the same for the dimension of the sum, and input features */
-  int64_t lanes = 1;             /**< without a product: the same for the last dimension of the first result */
-  uint32_t rank = 0;             /**< most dimensions of more than one element that an array of a piece has; 0: any */
-  bool cuts_sums = true;         /**< false: the device keeps no accumulator from piece to piece */
+  /** 2: there is room for the operands of the next piece (double buffering), but for those that stay for eight pieces or more: to
+   * wait for their load costs less than the larger pieces save. Tiling::copies says which these are. */
+  uint32_t operand_copies = 1;
+  uint32_t result_copies = 1; /**< 2: there is room for the results of the previous piece */
+  int64_t rows = 1;           /**< of a product: pieces are multiples of it along its rows, but for the last one */
+  int64_t columns = 1;        /**< the same for columns, and output features of convolutions */
+  int64_t depth = 1;          /**< the same for the dimension of the sum, and input features */
+  int64_t lanes = 1;          /**< without a product: the same for the last dimension of the first result */
+  uint32_t rank = 0;          /**< most dimensions of more than one element that an array of a piece has; 0: any */
+  bool cuts_sums = true;      /**< false: the device keeps no accumulator from piece to piece */
   bool keeps_intermediates = false;         /**< true: values between the ops of a group take room, too */
   uint64_t most_pieces = UINT64_C(1) << 20; /**< more of them are an error */
 };
@@ -110,6 +112,8 @@ class Tiling {
   /** Returns the bytes that move between memory and scratchpad, if an operand stays for the next piece where its place is
    * the same. */
   uint64_t moved_bytes() const { return moved_bytes_; }
+  /** Returns for how many pieces at a time there is room for input `i` of the group: 1, or Limits::operand_copies. */
+  uint32_t copies(uint32_t i) const { return copies_of(group_.inputs[i], sizes_, order(inner_)); }
   /** Returns a number of bytes that no order of pieces can go below on this scratchpad.
    *
    * For a product of M x N x K whose operands have elements of a and b bytes and whose accumulator has c bytes:
@@ -284,12 +288,25 @@ class Tiling {
     return false;
   }
 
-  /** Returns the bytes that a piece needs; UINT64_MAX if a limit other than that of the scratchpad is exceeded. */
-  uint64_t needed(const std::vector<int64_t>& sizes) const {
-    const auto copies = [&](uint32_t value, uint32_t most) {
-      const bool varies =
-          std::any_of(loops_.begin(), loops_.end(), [&](uint32_t a) { return is_cut(a, sizes) && depends(value, a); });
-      return varies ? std::max<uint32_t>(most, 1) : 1;
+  /** Returns for how many pieces at a time an operand has room, where pieces are computed in the order of `loops`. */
+  uint32_t copies_of(uint32_t value, const std::vector<int64_t>& sizes, const std::vector<uint32_t>& loops) const {
+    constexpr double few = 8;  // pieces for which an operand stays until the wait for the next one counts
+    double stays = 1;
+    for (size_t i = loops.size(); i-- > 0;) {
+      if (!is_cut(loops[i], sizes)) continue;
+      if (depends(value, loops[i])) return stays < few ? std::max<uint32_t>(limits_.operand_copies, 1) : 1;
+      stays *= static_cast<double>(trips(loops[i], sizes));
+    }
+    return 1;
+  }
+
+  /** Returns the bytes that a piece needs, where the loop `innermost` is; UINT64_MAX if a limit other than that of the
+   * scratchpad is exceeded. */
+  uint64_t needed(const std::vector<int64_t>& sizes, uint32_t innermost) const {
+    const std::vector<uint32_t> order_of_loops = order(innermost);
+    const auto varies = [&](uint32_t value) {
+      return std::any_of(loops_.begin(), loops_.end(),
+                         [&](uint32_t a) { return is_cut(a, sizes) && depends(value, a); });
     };
     if (limits_.rank != 0) {
       for (const Moved& one : moved_) {
@@ -303,9 +320,9 @@ class Tiling {
     for (const Moved& one : moved_) {
       const uint64_t bytes = bytes_of(one.value, sizes, element_bytes(one.value));
       if (!one.is_result) {
-        operands += bytes * copies(one.value, limits_.operand_copies);
+        operands += bytes * copies_of(one.value, sizes, order_of_loops);
       } else if (!(depth && accumulates_result())) {
-        results += bytes * copies(one.value, limits_.result_copies);
+        results += bytes * (varies(one.value) ? std::max<uint32_t>(limits_.result_copies, 1) : 1);
       }
     }
     if (depth) {
@@ -404,15 +421,6 @@ class Tiling {
     return all + count;  // of equal traffic, fewer pieces are better
   }
 
-  double cost(const std::vector<int64_t>& sizes, uint32_t* innermost) const {
-    double best = std::numeric_limits<double>::infinity();
-    for (const uint32_t a : innermost_) {
-      const double bytes = traffic(sizes, a);
-      if (bytes < best) best = bytes, *innermost = a;
-    }
-    return best;
-  }
-
   /** Returns the sizes to try for an axis: those of pieces of nearly equal size. */
   std::vector<int64_t> candidates(uint32_t a) const {
     const detail::Axis& axis = axes_.all()[a];
@@ -454,33 +462,40 @@ class Tiling {
       full[a] = all[a].extent;
     }
     find_bound(full);
-    if (needed(sizes_) > limits_.scratchpad_bytes) return refuse();
+    double best = std::numeric_limits<double>::infinity();
+    inner_ = innermost_[0];
+    for (const uint32_t a : innermost_) {
+      if (needed(sizes_, a) > limits_.scratchpad_bytes) continue;
+      const double bytes = traffic(sizes_, a);
+      if (bytes < best) best = bytes, inner_ = a;
+    }
+    if (std::isinf(best)) return refuse();
     std::map<uint32_t, std::vector<int64_t>> tries;
     for (const uint32_t a : loops_) tries[a] = candidates(a);
     // Two axes at a time are set to the best sizes that fit, until nothing becomes better.
-    double best = cost(sizes_, &inner_);
     for (bool better = true; better;) {
       better = false;
       for (size_t i = 0; i < loops_.size(); ++i) {
         for (size_t j = i; j < loops_.size(); ++j) {
           if (i == j && loops_.size() > 1) continue;
           std::vector<int64_t> now = sizes_;
-          for (const int64_t x : tries[loops_[i]]) {
-            now[loops_[i]] = x;
-            for (const int64_t y : tries[loops_[j]]) {
-              now[loops_[j]] = i == j ? x : y;
-              uint32_t inner = inner_;
-              if (needed(now) > limits_.scratchpad_bytes) continue;
-              const double bytes = cost(now, &inner);
-              if (bytes < best) best = bytes, sizes_ = now, inner_ = inner, better = true;
-              // Smaller sizes of j only move more.
-              break;
+          for (const uint32_t inner : innermost_) {
+            for (const int64_t x : tries[loops_[i]]) {
+              now[loops_[i]] = x;
+              for (const int64_t y : tries[loops_[j]]) {
+                now[loops_[j]] = i == j ? x : y;
+                if (needed(now, inner) > limits_.scratchpad_bytes) continue;
+                const double bytes = traffic(now, inner);
+                if (bytes < best) best = bytes, sizes_ = now, inner_ = inner, better = true;
+                // Smaller sizes of j only move more.
+                break;
+              }
             }
           }
         }
       }
     }
-    needed_bytes_ = needed(sizes_);
+    needed_bytes_ = needed(sizes_, inner_);
     return true;
   }
 
@@ -495,7 +510,7 @@ class Tiling {
     for (uint32_t d = 0; d < axes_.rank(largest); ++d) {
       dims += (d == 0 ? "" : ",") + std::to_string(axes_.size(axes_.at(largest, d), sizes_));
     }
-    const uint64_t bytes = needed(sizes_);
+    const uint64_t bytes = needed(sizes_, inner_);
     const std::string limit = bytes == UINT64_MAX ? "more than its limits of operands, results or rank allow"
                                                   : std::to_string(bytes) + " bytes of the scratchpad's " +
                                                         std::to_string(limits_.scratchpad_bytes);
