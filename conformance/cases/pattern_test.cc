@@ -61,7 +61,7 @@ TEST(PatternCases, AreThereForEachPatternAndType) {
   // The types of a quantized pattern's cases are those of the stored numbers.
   const std::set<std::string, std::less<>> quantized = {"integer_dot",        "integer_convolution", "scaled_dot",
                                                         "scaled_convolution", "dequantized_dot",     "requantize",
-                                                        "quantize",           "quantized_attention"};
+                                                        "quantize",           "quantized_attention", "integer_add"};
   for (const std::string_view name : known) {
     const std::set<Type> wanted =
         quantized.contains(name) ? std::set<Type>{Type::S8} : std::set<Type>{Type::F32, Type::BF16, Type::F16};

@@ -227,6 +227,47 @@ void add_zero_points(CaseList& list) {
   }
 }
 
+/// Adds residual sums: two arrays with scales and zero points of their own.
+void add_integer_adds(CaseList& list) {
+  for (const Type type : {Type::S8, Type::U8, Type::S4}) {
+    const bool negative = hlo::is_signed(type);
+    const int bits = hlo::type_info(type).bits;
+    const double low = negative ? -std::ldexp(1, bits - 1) : 0, high = std::ldexp(1, negative ? bits - 1 : bits) - 1;
+    const Tail tails[] = {
+        {.form = "divided", .out = type, .divisor = 3, .zero = 2, .zero_first = true, .low = low, .high = high},
+        {.form = "relu",
+         .relu = true,
+         .out = type,
+         .divisor = 0.5,
+         .zero = low + 4,
+         .zero_first = true,
+         .low = low,
+         .high = high},
+        {.form = "zero_last", .out = type, .zero = 3, .low = low, .high = high},
+        {.form = "narrow", .out = type, .divisor = 0.25, .round_first = true, .low = low + 1, .high = high - 1}};
+    for (const Tail& tail : tails) {
+      for (const std::string_view how : {"add", "subtract"}) {
+        if (how == "subtract" && tail.form != "divided") continue;
+        for (const auto& [name, values] : stored_values(type)) {
+          Writer w;
+          const Shape narrow = Shape::array(type, {3, 5, 7}), real = narrow.with_type(Type::F32);
+          const auto side = [&](double zero, double scale) {
+            const std::string x = w.op(real, "convert", w.parameter(narrow, values));
+            return w.op(real, "multiply", zero == 0 ? x : w.op(real, "subtract", x, w.filled(real, zero)),
+                        w.filled(real, scale));
+          };
+          const std::string x = side(tail.divisor == 3 ? high : low, 0.25), y = side(tail.relu ? 0 : 1, 0.0625);
+          std::string sum = w.op(real, how, x, y);
+          if (tail.relu) sum = w.op(real, "maximum", sum, w.filled(real, 0));
+          if (tail.divisor != 0) sum = w.op(real, "divide", sum, w.filled(real, tail.divisor));
+          w.quantize(real, sum, tail);
+          w.finish(list, "integer_add", type, fmt::format("{}_{}", how, tail.form), name);
+        }
+      }
+    }
+  }
+}
+
 void add_integer_dots(CaseList& list, const std::vector<Sizes>& sizes, bool tiled) {
   const size_t first = list.cases().size();
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
@@ -503,6 +544,7 @@ void add_quantized_cases(CaseList& list) {
   add_integer_dots(list, {{150, 130, 70}, {17, 600, 45}}, true);
   for (const bool tiled : {false, true}) add_integer_convolutions(list, tiled);
   add_zero_points(list);
+  add_integer_adds(list);
   add_requantize(list);
   add_quantize(list);
   add_scaled_products(list);

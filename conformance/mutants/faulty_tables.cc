@@ -15,10 +15,22 @@ const char* pattern_name(collet_backend_instance*, uint32_t, uint32_t index) {
   static char changing[16];
   static std::atomic<int> questions{0};
   if (is(Fault::patterns_without_end)) return "softmax";
-  constexpr const char* kNames[] = {"layer_norm",          "softmax",    "rms_norm",           "gelu",
-                                    "silu_gate",           "attention",  "quantized_dot",      "integer_dot",
-                                    "integer_convolution", "scaled_dot", "scaled_convolution", "dequantized_dot",
-                                    "requantize",          "quantize",   "quantized_attention"};
+  constexpr const char* kNames[] = {"layer_norm",
+                                    "softmax",
+                                    "rms_norm",
+                                    "gelu",
+                                    "silu_gate",
+                                    "attention",
+                                    "quantized_dot",
+                                    "integer_dot",
+                                    "integer_convolution",
+                                    "scaled_dot",
+                                    "scaled_convolution",
+                                    "dequantized_dot",
+                                    "requantize",
+                                    "quantize",
+                                    "quantized_attention",
+                                    "integer_add"};
   if (index >= std::size(kNames)) return nullptr;
   if (!is(Fault::pattern_names_change)) return kNames[index];
   std::snprintf(changing, sizeof changing, "pattern%d", questions++);

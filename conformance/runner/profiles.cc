@@ -85,9 +85,9 @@ bool in_low_precision(std::string_view name, Op op, Type type) {
 
 // Cases of the patterns of quantized models.
 bool in_quantized(std::string_view name, Op, Type) {
-  return !is_tiled(name) &&
-         is_one_of(name, {"integer_dot/", "integer_convolution/", "quantize/", "requantize/", "quantized_dot/",
-                          "dequantized_dot/", "scaled_dot/", "scaled_convolution/", "quantized_attention/"});
+  return !is_tiled(name) && is_one_of(name, {"integer_dot/", "integer_convolution/", "quantize/", "requantize/",
+                                             "quantized_dot/", "dequantized_dot/", "scaled_dot/", "scaled_convolution/",
+                                             "quantized_attention/", "integer_add/"});
 }
 
 bool in_control_flow(std::string_view name, Op, Type) {

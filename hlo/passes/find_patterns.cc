@@ -365,6 +365,7 @@ constexpr Row kMatchers[] = {
     {"scaled_convolution", match_scaled_convolution, true},
     {"quantized_dot", quantized_dot},
     {"dequantized_dot", match_dequantized_dot, true},
+    {"integer_add", match_integer_add, true},
     {"requantize", match_requantize, true},
     {"quantize", match_quantize, true},
 };

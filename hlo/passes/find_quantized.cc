@@ -569,6 +569,28 @@ void add_scale(Group& group, const std::string& side, const Dequantized& one) {
   group.integer(side + "_group", one.shared);
 }
 
+/// If `id` is (stored - zero) * scale, element by element, with a whole number as zero point, returns the parts.
+std::optional<Dequantized> dequantized_elements(const Graph& g, InstrId id) {
+  if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side) {
+    auto scale = parameter(g, g[id].operand(1 - side));
+    if (!scale) continue;
+    Dequantized out;
+    out.scale = *std::move(scale);
+    InstrId x = g[id].operand(side);
+    const bool plus = g.is(x, Op::ADD);
+    for (uint32_t other = plus ? 0 : 1; other < 2 && !out.zero && (plus || g.is(x, Op::SUBTRACT)); ++other)
+      if (const auto zero = finite_number(g, g[x].operand(other)); zero && is_whole(*zero)) {
+        out.zero = Parameter{plus ? -*zero : *zero, InstrId::None, {}};
+        x = g[x].operand(1 - other);
+      }
+    if (!g.is(x, Op::CONVERT) || !is_narrow_integer(g.shape(g[x].operand(0)).type())) continue;
+    out.stored = g[x].operand(0);
+    return out;
+  }
+  return std::nullopt;
+}
+
 std::optional<Match> scaled_product(const Graph& g, InstrId root, Op op, std::string_view name) {
   std::optional<Match> out;
   with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
@@ -623,6 +645,31 @@ std::optional<Match> match_dequantized_dot(const Graph& g, InstrId root) {
       return true;
     }
     return false;
+  });
+  return out;
+}
+
+std::optional<Match> match_integer_add(const Graph& g, InstrId root) {
+  std::optional<Match> out;
+  if (!is_narrow_integer(g.shape(root).type())) return out;
+  with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
+    const bool minus = g.is(id, Op::SUBTRACT);
+    if (e.bias || (!minus && !g.is(id, Op::ADD))) return false;
+    Group group;
+    const std::optional<Dequantized> sides[] = {dequantized_elements(g, g[id].operand(0)),
+                                                dequantized_elements(g, g[id].operand(1))};
+    if (!sides[0] || !sides[1]) return false;
+    group.operand("lhs", sides[0]->stored);
+    group.operand("rhs", sides[1]->stored);
+    for (size_t i = 0; i < 2; ++i) {
+      const std::string name = i == 0 ? "lhs" : "rhs";
+      group.parameter(name + "_scale", sides[i]->scale);
+      if (sides[i]->zero) group.parameter(name + "_zero_point", *sides[i]->zero);
+    }
+    if (minus) group.word("rhs_sign", "minus");
+    add_epilogue(group, e);
+    out = group.finish("integer_add");
+    return true;
   });
   return out;
 }

@@ -558,6 +558,31 @@ func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>, %z: tensor<6xi32>) -> te
   EXPECT_TRUE(found.names.empty()) << found.names[0];
 }
 
+// A residual sum of quantized StableHLO, and a relu of its stored integers.
+TEST(FindQuantized, ResidualSums) {
+  const auto text = [](const std::string& op, const std::string& type) {
+    return "func.func @main(%x: tensor<4x3x!quant.uniform<i8:" + type +
+           ", 0.3:-3>>, %y: tensor<4x3x!quant.uniform<i8:" + type + ", 0.7>>) -> tensor<4x3x!quant.uniform<i8:" + type +
+           ", 0.9:5>> {\n  %0 = stablehlo." + op + " %x, %y : (tensor<4x3x!quant.uniform<i8:" + type +
+           ", 0.3:-3>>, tensor<4x3x!quant.uniform<i8:" + type + ", 0.7>>) -> tensor<4x3x!quant.uniform<i8:" + type +
+           ", 0.9:5>>\n  %z = \"stablehlo.constant\"() <{value = dense<5> : tensor<4x3xi8>}> : () -> "
+           "tensor<4x3x!quant.uniform<i8:" +
+           type + ", 0.9:5>>\n  %1 = stablehlo.maximum %0, %z : tensor<4x3x!quant.uniform<i8:" + type +
+           ", 0.9:5>>\n  return %1 : tensor<4x3x!quant.uniform<i8:" + type + ", 0.9:5>>\n}";
+  };
+  const std::vector<std::string> always = {
+      R"(operands = "lhs,rhs")", "lhs_scale = 0.3 : f64",    "lhs_zero_point = -3 : f64",
+      "rhs_scale = 0.7 : f64",   "result_scale = 0.9 : f64", "zero_point = 5 : i64",
+      "low = 5 : i64",           "high = 127 : i64"};
+  Found found = find(text("add", "f32"));
+  expect_one(found, "integer_add", always);
+  EXPECT_EQ(found.attributes[0].find("rhs_sign"), std::string::npos);
+  found = find(text("subtract", "f32"));
+  expect_one(found, "integer_add", always);
+  expect_one(found, "integer_add", {R"(rhs_sign = "minus")"});
+  expect_one(find(text("add", "bf16")), "integer_add", {R"(step_type = "bf16")", "zero_point = 5 : i64"});
+}
+
 TEST(FindQuantized, BlocksOfWeights) {
   const std::string w = "!quant.uniform<i8:f32:{0:3,1:1}, {{0.5:1,0.25:2,1.0:3},{2.0:4,0.125:5,0.75:6}}>";
   const auto text = [&](const std::string& x, const std::string& y) {

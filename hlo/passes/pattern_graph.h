@@ -160,6 +160,7 @@ std::optional<Match> match_quantize(const Graph& g, InstrId root);
 std::optional<Match> match_requantize(const Graph& g, InstrId root);
 std::optional<Match> match_integer_dot(const Graph& g, InstrId root);
 std::optional<Match> match_integer_convolution(const Graph& g, InstrId root);
+std::optional<Match> match_integer_add(const Graph& g, InstrId root);
 std::optional<Match> match_scaled_dot(const Graph& g, InstrId root);
 std::optional<Match> match_scaled_convolution(const Graph& g, InstrId root);
 std::optional<Match> match_dequantized_dot(const Graph& g, InstrId root);

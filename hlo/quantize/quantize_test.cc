@@ -199,8 +199,8 @@ TEST_P(TrainedModel, StaysInIntegersBetweenItsEnds) {
   const bool cnn = std::string(GetParam()) == "cnn";
   std::vector<std::string> wanted = {"quantize", "integer_dot", "integer_dot"};
   if (cnn)
-    wanted = {"quantize", "integer_convolution", "integer_convolution", "integer_convolution",
-              "quantize", "integer_dot"};
+    wanted = {"quantize",    "integer_convolution", "integer_convolution", "integer_convolution",
+              "integer_add", "integer_dot"};
   EXPECT_EQ(patterns(made.text), wanted) << made.text;
   const auto module = import(made.text);
   EXPECT_EQ(count(*module, Op::DOT, Type::F32) + count(*module, Op::CONVOLUTION, Type::F32), 0);

@@ -4,7 +4,7 @@
 
 /** \file
  * Reads what a call of one of the quantized patterns (docs/patterns.md) states: integer_dot, integer_convolution,
- * scaled_dot, scaled_convolution, dequantized_dot, requantize and quantize. A row with Kernel::pattern uses it in `takes`
+ * integer_add, scaled_dot, scaled_convolution, dequantized_dot, requantize and quantize. A row with Kernel::pattern uses it in `takes`
  * to see whether the device can do all that the group asks for, in `prepare` to make a command of it, or in `run`:
  *
  *     const QuantizedGroup group(op);
@@ -42,9 +42,12 @@ struct GroupValue {
  *
  * The sum with its bias is s32. The rest is computed in f32; where types with fewer digits are named, the result of each
  * step is rounded to them: to `scale_type` up to the scales, and to `step_type` from there on. The sum of an integer
- * product is that of (lhs - lhs_zero_point) * (rhs - rhs_zero_point). */
+ * product is that of (lhs - lhs_zero_point) * (rhs - rhs_zero_point); that of integer_add is what `added` returns. */
 struct QuantizedGroup {
-  GroupValue lhs_zero_point, rhs_zero_point; /**< of integer products; where they are not given, they are 0 */
+  /** Of integer products and of integer_add; where they are not given, they are 0. */
+  GroupValue lhs_zero_point, rhs_zero_point;
+  GroupValue lhs_scale, rhs_scale; /**< of integer_add; `dims` are known only there */
+  bool minus_rhs = false;          /**< integer_add subtracts */
   GroupValue factor, scale, second_scale, bias, second_bias, result_scale, result_factor;
   bool integer_bias = false; /**< the biases are added to the sum, before it is converted; else there is one at most */
   bool minus_bias = false, minus_second_bias = false; /**< that bias of integers is subtracted */
@@ -70,6 +73,9 @@ struct QuantizedGroup {
     }
     lhs_zero_point = value("lhs_zero_point");
     rhs_zero_point = value("rhs_zero_point");
+    lhs_scale = value("lhs_scale");
+    rhs_scale = value("rhs_scale");
+    minus_rhs = text("rhs_sign") == "minus";
     factor = value("factor");
     scale = value("scale");
     second_scale = value("second_scale");
@@ -136,6 +142,18 @@ struct QuantizedGroup {
     x = rounds_away ? std::round(x) : std::nearbyint(x);
     if (!zero_point_first) x = rounded(x + zero, step_type);
     return std::min(std::max(x, static_cast<float>(low)), static_cast<float>(high));
+  }
+
+  /** Returns the sum of an integer_add of the stored integers `lhs` and `rhs` as a real number, for `result`:
+   * (lhs - lhs_zero_point) * lhs_scale + or - (rhs - rhs_zero_point) * rhs_scale, each step rounded to `step_type`. */
+  template <class At>
+  float added(const Op& op, int32_t lhs, int32_t rhs, uint64_t element, const At& at) const {
+    const auto real = [&](int32_t stored, const GroupValue& zero, const GroupValue& by) {
+      const float x = rounded(static_cast<double>(stored - zero_of(zero, op, element, at)), step_type);
+      return by.given ? rounded(x * static_cast<float>(read(by, op, element, at)), step_type) : x;
+    };
+    const float x = real(lhs, lhs_zero_point, lhs_scale), y = real(rhs, rhs_zero_point, rhs_scale);
+    return rounded(minus_rhs ? x - y : x + y, step_type);
   }
 
   /** Returns result number `element` (row-major) of a product whose sum of products is `sum`: an integer if the group

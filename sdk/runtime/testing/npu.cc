@@ -199,6 +199,24 @@ Kernel integer_convolution() {
   return row;
 }
 
+Kernel integer_add() {
+  Kernel row{COLLET_OP_CALL, every, stored, nullptr};
+  row.pattern = "integer_add";
+  row.takes = [](const Op& op) {
+    const bool known = stored.has(op.operand(0).type) && stored.has(op.operand(1).type);
+    return known ? Verdict(true) : "only sums of s8 and u8";
+  };
+  row.prepare = [](Device&, const Op& op) -> std::any { return QuantizedGroup(op); };
+  row.run = [](Device&, const Op& op) {
+    const auto& group = op.state<QuantizedGroup>();
+    for (uint64_t i = 0; i < op.result().elements; ++i) {
+      const auto lhs = static_cast<int32_t>(load(op.operand(0), i)), rhs = static_cast<int32_t>(load(op.operand(1), i));
+      store(op.result(), i, group.result(op, group.added(op, lhs, rhs, i, load), i, load));
+    }
+  };
+  return row;
+}
+
 /// A row for `quantize` of floats or `requantize` of sums.
 template <class From>
 Kernel quantization(const char* pattern, uint32_t from) {
@@ -222,7 +240,8 @@ Backend describe() {
   for (const uint32_t type : {COLLET_TYPE_S8, COLLET_TYPE_U8, COLLET_TYPE_S32, COLLET_TYPE_F32}) {
     backend.types.push_back({type, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE});
   }
-  backend.kernels = {integer_dot(), integer_convolution(), quantization<int32_t>("requantize", COLLET_TYPE_S32),
+  backend.kernels = {integer_dot(), integer_convolution(), integer_add(),
+                     quantization<int32_t>("requantize", COLLET_TYPE_S32),
                      quantization<float>("quantize", COLLET_TYPE_F32)};
   backend.open_device = [](uint32_t) { return std::make_unique<KernelsDevice>(false); };
   return backend;
