@@ -68,7 +68,8 @@ bool axis_fits(const Quantization& q, const Shape& shape) {
     if (static_cast<int>(q.grid.size()) != shape.rank() || shape.has_dynamic()) return false;
     for (size_t d = 0; d < q.grid.size(); ++d) {
       const int64_t size = shape.dim(static_cast<int>(d));
-      if (q.block_sizes[d] == 0 ? q.grid[d] != 1 : q.grid[d] * q.block_sizes[d] != size) return false;
+      const int64_t block = q.block_sizes[d] == 0 ? size : q.block_sizes[d];
+      if (block != 0 && (size % block != 0 || size / block != q.grid[d])) return false;
     }
     return true;
   }
@@ -480,6 +481,10 @@ std::optional<IntegerProduct> integer_product(Importer& m, const mlir::Op& op, c
     const Range zero = zero_range(q);
     return Range{static_cast<double>(q.storage_min) - zero.high, static_cast<double>(q.storage_max) - zero.low};
   };
+  for (const Quantization* q : {out.lhs, out.rhs}) {
+    const Range zero = zero_range(*q);
+    if (!fits(zero, kLeastS32, kMostS32)) return std::nullopt;  // there may be no term at all
+  }
   out.range = product_range(range(*out.lhs), range(*out.rhs), count);
   // Integers wrap around, so that only the result must be in range, not the sum and the zero point's term.
   return fits(out.range, kLeastS32, kMostS32) ? std::optional(out) : std::nullopt;

@@ -386,6 +386,16 @@ func.func @main(%x: tensor<1x2x!quant.uniform<i8:{0}, 0.5:7>>, %w: tensor<2x2x{1
   }
 }
 
+TEST(Quantized, ZeroPointsBeyondS32AreInFloats) {
+  // Also where no term is summed, so that no sum can leave s32.
+  for (const int64_t k : {0, 4}) {
+    const std::string q = "!quant.uniform<i8:f32, 0.5:4611686018427387904>";
+    const auto module = import_text(product_text(k, q, q, "!quant.uniform<i32:f32, 0.25>"));
+    ASSERT_TRUE(module);
+    EXPECT_EQ(count(*module, Op::DOT, Type::S32), 0);
+  }
+}
+
 TEST(Quantized, SumsBeyondTheRangeOfTheExpressedTypeAreScaledFirst) {
   // 300 terms of 127 * 127 are 4838700, beyond f16; times 2^-14 they are 295.33, which f16 has as 295.25; divided by 4,
   // 73.8125.
@@ -458,6 +468,7 @@ TEST(Quantized, BlocksThatDoNotFitAreErrors) {
         {"{0:2}, {{1.0}, 2.0}", "the lists of scales have different depths"},
         {"{0:2}, {1.0, {2.0}}", "the lists of scales have different depths"},
         {"{0:3}, {{1.0}, {2.0}}", "does not fit it"},
+        {"{0:4611686018427387904}, {{1.0}, {2.0}}", "does not fit it"},
         {"{0:2}, {1.0, 2.0}", "does not fit it"}}) {
     const std::string type = "tensor<4x2x!quant.uniform<i8:f32:" + quantization + ">>";
     const auto program = mlir::read_text(
