@@ -5,7 +5,9 @@
 `run` has the cases of each op that an implementation has computed by it, behind the test backend by_process. What the suite accuses must stand
 in a file of known differences, each with its reason: exit code 1 if something else is accused, or a known difference no longer is,
 2 if the program cannot run. `serve` is the process that
-by_process starts. An implementation is one of those below, or the path of a Python file with
+by_process starts. An implementation is one of those that `list` names, or the path of a shared library (.so) that has functions of C's
+math.h by their names, `sin` and `sinf`, or with the prefix of CORE-MATH, `cr_sin`; it is named by its file. What it calls itself must be
+bound to itself (-Wl,-Bsymbolic). Or it is the path of a Python file with
 
     NAME = "mine 1.0"            # of one line
     FLUSHES = False              # denormals become zero
@@ -15,6 +17,7 @@ by_process starts. An implementation is one of those below, or the path of a Pyt
 """
 
 import argparse
+import ctypes
 import fnmatch
 import importlib.util
 import json
@@ -100,6 +103,54 @@ class Python:
                     out.append(struct.pack("=" + self.CODES[target], math.copysign(math.inf, value)))
             assert len(operands[0]) == size * len(out)
             return b"".join(out)
+        return run
+
+
+class Library:
+    """A shared library with functions of C's math.h, of f32 and f64."""
+
+    NAMES = {"acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atanh": "atanh", "cbrt": "cbrt", "ceil": "ceil", "cosh": "cosh",
+             "cosine": "cos", "erf": "erf", "exponential": "exp", "exponential-minus-one": "expm1", "floor": "floor", "log": "log",
+             "log-plus-one": "log1p", "round-nearest-afz": "round", "round-nearest-even": "rint", "rsqrt": "rsqrt", "sine": "sin", "sinh": "sinh",
+             "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "abs": "fabs", "atan2": "atan2", "power": "pow", "remainder": "fmod"}
+    TYPES = {"f32": ("f", ctypes.c_float), "f64": ("", ctypes.c_double)}
+    flushes = False
+
+    class Found(ctypes.Structure):
+        """What dladdr says of an address: Dl_info."""
+        _fields_ = [("path", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+
+    def __init__(self, path):
+        self.path = os.path.realpath(path)
+        try:
+            self.library = ctypes.CDLL(self.path)
+        except OSError as error:
+            refuse(str(error))
+        self.name = os.path.basename(path).removesuffix(".so")
+        self.dladdr = ctypes.CDLL(None).dladdr
+        self.dladdr.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+
+    def own(self, name):
+        """Returns a function that this library has, and not one that it is linked with; else None."""
+        function = getattr(self.library, name, None)
+        found = self.Found()
+        if function is None or not self.dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(found)):
+            return None
+        return function if os.path.realpath(os.fsdecode(found.path)) == self.path else None
+
+    def find(self, op, source, target):
+        if op not in self.NAMES or source != target or source not in self.TYPES:
+            return None
+        suffix, kind = self.TYPES[source]
+        function = self.own("cr_" + self.NAMES[op] + suffix) or self.own(self.NAMES[op] + suffix)
+        if function is None:
+            return None
+        function.restype, function.argtypes = kind, [kind] * (2 if op in BINARY else 1)
+
+        def run(operands):
+            count = len(operands[0]) // ctypes.sizeof(kind)
+            columns = [(kind * count).from_buffer_copy(one) for one in operands]
+            return bytes((kind * count)(*map(function, *columns)))
         return run
 
 
@@ -251,16 +302,22 @@ def refuse(message):
     sys.exit(2)
 
 
+def is_path(name):
+    return name.endswith((".py", ".so"))
+
+
 def check_name(name):
-    if name not in OWN and not name.endswith(".py"):
-        refuse(f"there is no implementation '{name}'; there are {', '.join(OWN)}, and paths of Python files")
+    if name not in OWN and not is_path(name):
+        refuse(f"there is no implementation '{name}'; there are {', '.join(OWN)}, and paths of shared libraries (.so) and Python files (.py)")
     if name not in OWN and not os.path.exists(name):
         refuse(f"there is no file '{name}'")
 
 
 def load(name):
     check_name(name)
-    return OWN[name]() if name in OWN else Of(name)
+    if name in OWN:
+        return OWN[name]()
+    return Library(name) if name.endswith(".so") else Of(name)
 
 
 def serve(name):
@@ -318,7 +375,7 @@ def read_known(path):
 
 def run_cases(arguments, name):
     """Runs the suite; returns its report of --json."""
-    command = [sys.executable, os.path.abspath(__file__), "serve", os.path.abspath(name) if name.endswith(".py") else name]
+    command = [sys.executable, os.path.abspath(__file__), "serve", os.path.abspath(name) if is_path(name) else name]
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         line = [os.path.join(arguments.build, "bin", "collet"), "conform", "--backend",
@@ -383,7 +440,7 @@ def parse(words):
     serving = verbs.add_parser("serve", help="answer the test backend by_process on standard input and output")
     serving.add_argument("name")
     running = verbs.add_parser("run", help="run the suite's cases")
-    running.add_argument("names", nargs="+", metavar="NAME", help=f"{', '.join(OWN)}, or the path of a Python file")
+    running.add_argument("names", nargs="+", metavar="NAME", help=f"{', '.join(OWN)}, or the path of a shared library or a Python file")
     running.add_argument("--build", default="build/release", help="the build folder with the tool and the test backends (default: %(default)s)")
     running.add_argument("--ops", default=",".join(OPS), help="the ops, separated by commas (default: all)")
     running.add_argument("--full", action="store_true", help="the cases of the full set")

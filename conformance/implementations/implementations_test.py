@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests implementations.py: by Python's own module math, and by implementations that are wrong. Needs the standard library only."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -10,6 +11,19 @@ import unittest
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "implementations.py")
 BUILD = sys.argv.pop()
+
+
+def math_library():
+    """Returns the path of the C library's functions in this process, or None."""
+    try:
+        path = ctypes.CDLL("libm.so.6")
+        with open("/proc/self/maps") as maps:
+            return next((line.split()[-1] for line in maps if "/libm" in line and ".so" in line), None) if path else None
+    except OSError:
+        return None
+
+
+MATH = math_library()
 
 # Reverses the sign of sines of one number, and has negate, rightly.
 WRONG = """
@@ -56,6 +70,25 @@ class Implementations(unittest.TestCase):
         self.assertGreater(summary["not_there"], 100)  # other types
         self.assertIn("0 accusations", text)
 
+    def library(self, name, target):
+        path = self.path(name)
+        os.symlink(os.path.abspath(target), path)
+        return path
+
+    @unittest.skipUnless(MATH, "there is no C library to open by its path")
+    def test_a_library_is_judged_by_its_path(self):
+        summary, _ = self.judged(self.library("mine-1.so", MATH), "sine,cbrt,power")
+        self.assertEqual(summary["implementation"], "mine-1")
+        self.assertEqual(summary["accused"], [])
+        for kind in ("f32", "f64"):
+            self.assertGreaterEqual(summary["types"][kind]["passed"], 15)
+
+    def test_functions_of_other_libraries_are_not_those_of_a_library(self):
+        other = os.path.join(BUILD, "lib", "collet", "test_backends", "libcollet_backend_by_process.so")  # which is linked with the C library
+        summary, _ = self.judged(self.library("other.so", other), "sine")
+        self.assertEqual(summary["passed"], 0)
+        self.assertGreater(summary["not_there"], 0)
+
     def test_a_wrong_function_is_accused(self):
         summary, text = self.judged(self.path("wrong.py", WRONG), "sine,negate", code=1)
         self.assertEqual({one["case"].split("/")[0] for one in summary["accused"]}, {"sine"})
@@ -79,6 +112,8 @@ class Implementations(unittest.TestCase):
     def test_bad_words(self):
         self.assertIn("there is no implementation 'nothing'", self.run_program("run", "nothing", "--build", BUILD, "--ops", "sine", code=2))
         self.assertIn("there is no 'sin'", self.run_program("run", "python", "--ops", "sin", code=2))
+        self.assertIn("text.so", self.run_program("serve", self.path("text.so", "no library, but a text " * 100), code=2))
+        self.assertIn("there is no file 'missing.so'", self.run_program("run", "missing.so", "--build", BUILD, "--ops", "sine", code=2))
         self.assertIn("has no 'reason'", self.run_program("run", "python", "--build", BUILD, "--known", self.path(
             "bad.toml", '[[difference]]\nimplementations = ["a"]\ncases = ["b"]\n'), code=2))
         self.assertIn("the option 'command' must name a program", self.conform("command="))
