@@ -155,7 +155,7 @@ class Compiler::RowBlocksFinder {
     if (groups_[group].fused || n.opcode != COLLET_OP_DOT || is_outer_product(c_.graph_, n)) return false;
     std::vector<KernelPlan> kernels;
     const auto make = [this](uint32_t element, Dims dims) { return c_.temporary(element, std::move(dims)); };
-    if (!node_kernels(c_.graph_, n, inputs_, make, {c_.target_.masks, true, {}}, kernels) || kernels.size() != 1)
+    if (!node_kernels(c_.graph_, n, inputs_, make, {c_.target_.masks, true, false, {}}, kernels) || kernels.size() != 1)
       return false;
     out = std::move(kernels[0]);
     share_names(out);
