@@ -97,6 +97,7 @@ Expected<OfferedProgram> offer_program(const Session& session, const std::string
                                                       .elided = COLLET_ELIDED_COUNTER,
                                                       .one_participant = true,
                                                       .dump_to = folder.path(),
+                                                      .dump_only = ".offered.hlo",
                                                       .ignore_costs = true});
   out.compiled = program.status();
   if (program.ok()) out.program = *std::move(program);

@@ -54,7 +54,8 @@ struct ProgramOptions {
   bool no_cache = true;
   bool one_participant = false;  ///< runs one participant, even if the module has several replicas or partitions
   std::string dump_to = {};
-  bool ignore_costs = false;  ///< runs everything that the device accepts there
+  std::string dump_only = {};  ///< see collet_compile_request
+  bool ignore_costs = false;   ///< runs everything that the device accepts there
 };
 
 hlo::Shape shape_of(const collet_array_type& type);

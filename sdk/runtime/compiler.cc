@@ -662,7 +662,7 @@ Expected<Executable*> compile(Client& client, ProgramModule& module, const colle
       return invalid_argument("host function " + std::to_string(i) + " lacks its target or what is to be called");
   const auto start = std::chrono::steady_clock::now();
   const Span span(COLLET_SPAN_COMPILE, module.name());
-  COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to, module.name()));
+  COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to, request.dump_only, module.name()));
   bool from_cache = false;
   Compiler compiler(client, module, request, parts, dump);
   COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, compiler.run(from_cache));

@@ -42,7 +42,7 @@ std::string folder_from_environment(std::string_view program) {
 
 }  // namespace
 
-Expected<Dump> Dump::open(const char* given, std::string_view program) {
+Expected<Dump> Dump::open(const char* given, const char* only, std::string_view program) {
   Dump dump;
   const std::string folder = given && *given ? given : folder_from_environment(program);
   if (folder.empty()) return dump;
@@ -50,11 +50,12 @@ Expected<Dump> Dump::open(const char* given, std::string_view program) {
   std::filesystem::create_directories(folder, error);
   if (error) return system_error("cannot make the folder '" + folder + "'", error.value());
   dump.folder_ = folder;
+  if (only) dump.only_ = only;
   return dump;
 }
 
 void Dump::text(std::string_view name, std::string_view contents) {
-  if (!on()) return;
+  if (!wants(name)) return;
   char number[16];
   std::snprintf(number, sizeof number, "%03d.", number_++);
   const std::filesystem::path path = std::filesystem::path(folder_) / (number + as_file_name(name));
@@ -63,9 +64,10 @@ void Dump::text(std::string_view name, std::string_view contents) {
 }
 
 void Dump::module(std::string_view name, const hlo::Module& module) {
-  if (!on()) return;
+  const std::string file = std::string(name) + ".hlo";
+  if (!wants(file)) return;
   auto written = write_module(module, COLLET_FORMAT_HLO_TEXT);
-  text(std::string(name) + ".hlo", written.ok() ? *written : written.status().to_string());
+  text(file, written.ok() ? *written : written.status().to_string());
 }
 
 Status append_explanation(const std::string& text, const std::string& json) {

@@ -14,7 +14,8 @@ class Dump {
  public:
   /// Creates the folder if necessary. If `folder` is null or empty, uses a folder for the program in the one that
   /// COLLET_DUMP names, if it is set.
-  static Expected<Dump> open(const char* folder, std::string_view program);
+  /// `only`: what the names of the files end in that are written; null: all are.
+  static Expected<Dump> open(const char* folder, const char* only, std::string_view program);
   bool on() const { return !folder_.empty(); }
   void text(std::string_view name, std::string_view contents);
   void module(std::string_view name, const hlo::Module& module);
@@ -22,7 +23,10 @@ class Dump {
   const Status& status() const { return status_; }
 
  private:
-  std::string folder_;
+  /// `name` is that of a file without its number.
+  bool wants(std::string_view name) const { return on() && ("." + std::string(name)).ends_with(only_); }
+
+  std::string folder_, only_;
   int number_ = 0;
   Status status_;
 };

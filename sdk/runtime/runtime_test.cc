@@ -492,6 +492,20 @@ TEST_F(Runtime, Dump_WritesThroughNoLinkAndNotOutsideItsFolder) {
   fs::remove_all(folder);
 }
 
+TEST_F(Runtime, DumpOfOneFile_HasNoOther) {
+  const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
+  collet_compile_request request{};
+  request.dump_to = folder.c_str();
+  request.dump_only = ".offered.hlo";
+  const ClientPtr client = open("interpreter");
+  const ModulePtr module = read(kAddMultiply);
+  ASSERT_TRUE(compile(client.get(), module.get(), request)) << failure.message;
+  std::vector<std::string> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) files.push_back(file.path().filename());
+  EXPECT_THAT(files, ElementsAre("000.offered.hlo"));
+  std::filesystem::remove_all(folder);
+}
+
 // The first file of a dump cannot be written whole.
 TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
   const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());

@@ -324,6 +324,9 @@ struct collet_compile_request {
   /** 1: what the device accepts runs there, also where the fallback would be faster: for tests. */
   uint32_t ignore_costs;
   uint32_t reserved; /**< zero */
+  /** What the names of the files end in that dump_to gets, such as ".offered.hlo"; null: it gets all. A program with large
+   * constants has a large file for each stage. */
+  const char* dump_only;
 };
 
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor
