@@ -16,11 +16,16 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// Inputs of a type of at most 8 bits: the ends of its range, and numbers between.
-std::vector<std::pair<std::string_view, InputSpec>> stored_values(Type type) {
+/// Returns the least and the largest number of an integer type.
+std::pair<double, double> ends_of(Type type) {
   const bool negative = hlo::is_signed(type);
   const int bits = hlo::type_info(type).bits;
-  const double low = negative ? -std::ldexp(1, bits - 1) : 0, high = std::ldexp(1, negative ? bits - 1 : bits) - 1;
+  return {negative ? -std::ldexp(1, bits - 1) : 0, std::ldexp(1, negative ? bits - 1 : bits) - 1};
+}
+
+/// Inputs of a type of at most 8 bits: the ends of its range, and numbers between.
+std::vector<std::pair<std::string_view, InputSpec>> stored_values(Type type) {
+  const auto [low, high] = ends_of(type);
   return {{"whole_range", {.low = low, .high = high}},
           {"ends", {.values = Values::Fixed, .fixed = {low, high, high, low, high, low, low, high, high, high, low}}},
           {"least", {.values = Values::Fixed, .fixed = {low}}},
@@ -230,9 +235,7 @@ void add_zero_points(CaseList& list) {
 /// Adds residual sums: two arrays with scales and zero points of their own.
 void add_integer_adds(CaseList& list) {
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
-    const bool negative = hlo::is_signed(type);
-    const int bits = hlo::type_info(type).bits;
-    const double low = negative ? -std::ldexp(1, bits - 1) : 0, high = std::ldexp(1, negative ? bits - 1 : bits) - 1;
+    const auto [low, high] = ends_of(type);
     const Tail tails[] = {
         {.form = "divided", .out = type, .divisor = 3, .zero = 2, .zero_first = true, .low = low, .high = high},
         {.form = "relu",
@@ -344,9 +347,7 @@ std::vector<std::pair<std::string_view, InputSpec>> sums() {
 
 void add_requantize(CaseList& list) {
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
-    const bool negative = hlo::is_signed(type);
-    const int bits = hlo::type_info(type).bits;
-    const double low = negative ? -std::ldexp(1, bits - 1) : 0, high = std::ldexp(1, negative ? bits - 1 : bits) - 1;
+    const auto [low, high] = ends_of(type);
     const Tail tails[] = {
         {.form = "zero_first", .out = type, .zero = 3, .zero_first = true, .low = low, .high = high},
         {.form = "zero_last", .out = type, .zero = 3, .low = low, .high = high},
@@ -381,9 +382,7 @@ void add_quantize(CaseList& list) {
       {"extremes", fixed({1e30, -1e30, 1e-30, -1e-30, 64, -64, 63.5, -65, 128, -128})},
       {"unit", {.low = -80, .high = 80}}};
   for (const Type type : {Type::S8, Type::U8, Type::S4}) {
-    const bool negative = hlo::is_signed(type);
-    const int bits = hlo::type_info(type).bits;
-    const double low = negative ? -std::ldexp(1, bits - 1) : 0, high = std::ldexp(1, negative ? bits - 1 : bits) - 1;
+    const auto [low, high] = ends_of(type);
     const Tail tails[] = {
         {.form = "zero_first", .out = type, .zero = 3, .zero_first = true, .low = low, .high = high},
         {.form = "zero_last", .out = type, .zero = 3, .low = low, .high = high},

@@ -40,7 +40,27 @@ uint32_t compare_kind(const Instruction& root, bool swapped) {
   return COLLET_COMBINE_OTHER;
 }
 
+/// Returns how `instr` combines these two scalars, in any order; OTHER if it does not.
+uint32_t commutative_kind(const Instruction& instr, InstrId a, InstrId b) {
+  if (instr.operands.size() != 2 || a == b) return COLLET_COMBINE_OTHER;
+  const InstrId x = instr.operand(0), y = instr.operand(1);
+  return (x == a && y == b) || (x == b && y == a) ? commutative_kind(instr.op)
+                                                  : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+}
+
 }  // namespace
+
+bool combines_each_alone(const Module& module, CompId computation) {
+  const Computation& c = module[computation];
+  const Instruction& root = module[c.root];
+  if (root.op != Op::TUPLE) return combine_kind(module, computation) != COLLET_COMBINE_OTHER;
+  const size_t count = root.operands.size();
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t kind = commutative_kind(module[root.operand(i)], c.parameters[i], c.parameters[count + i]);
+    if (kind == COLLET_COMBINE_OTHER) return false;
+  }
+  return true;
+}
 
 uint32_t combine_kind(const Module& module, CompId computation) {
   if (index_of(computation) >= module.computation_limit()) return COLLET_COMBINE_OTHER;

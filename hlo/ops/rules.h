@@ -52,6 +52,9 @@ std::string_view type_set_text(TypeSet set);
 /// is none of these.
 uint32_t combine_kind(const Module& module, CompId computation);
 
+/// True if the body of a reduction of one or several arrays combines each with itself alone, in a way that has a COLLET_COMBINE_*.
+bool combines_each_alone(const Module& module, CompId computation);
+
 /// Appends an instruction with the inferred shape; an error names the op. For passes and tests.
 Expected<InstrId> append_inferred(Module& module, CompId parent, Op op, std::span<const InstrId> operands,
                                   const void* attrs = nullptr, std::span<const CompId> called = {},

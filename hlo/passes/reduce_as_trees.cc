@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/program.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +9,7 @@
 // Rewrites long reductions and prefix scans by a body that rounds, such as logaddexp. One step after the other, the error grows
 // with the length; in a tree it grows with the logarithm, and the steps of a level are independent of each other. Neighbours
 // are combined with neighbours, in the order of the elements, so the body need not be commutative. It is taken to be
-// associative but for rounding, as everywhere. The initial value is combined once, on the left.
+// associative but for rounding, as expand_window takes it. The initial value is combined once, on the left.
 //
 // - A reduction is a tree until few elements are left, which one reduction combines. A level combines some neighbours.
 // - A scan of n elements is a scan of the n / 2 pairs of neighbours, which gives every second result; one step more gives the
@@ -25,9 +23,9 @@ namespace {
 
 using Values = std::vector<InstrId>;
 
-/// Reductions and scans of so many elements, or fewer, stay as they are.
+/// Reductions and scans of so many elements, or fewer, stay as they are: their errors are a few units in the last place.
 constexpr int64_t kShort = 64;
-/// A tree ends where so many elements are left.
+/// The tree of a reduction stops when so many elements remain, and one reduction combines these.
 constexpr int64_t kFew = 16;
 /// A level of a reduction adds so many instructions at most, unless a single step has more.
 constexpr int64_t kMostInstructions = 192;
@@ -41,8 +39,6 @@ bool is_rounded(Type type) {
 /// True if the result may be a number that no operand holds, but for its sign.
 bool computes(const Module& module, const Instruction& instr) {
   switch (instr.op) {
-    case Op::PARAMETER:
-    case Op::CONSTANT:
     case Op::SELECT:
     case Op::MAXIMUM:
     case Op::MINIMUM:
@@ -85,32 +81,6 @@ std::optional<Body> body_of(const Module& module, CompId computation, size_t cou
     out.rounds |= computes(module, instr) && is_rounded(instr.shape.type());
   }
   return out;
-}
-
-/// True if each result of a body is a known combination of its two arguments.
-bool is_known(const Module& module, CompId computation, size_t count) {
-  const Instruction& root = module[module[computation].root];
-  if (root.op != Op::TUPLE) return combine_kind(module, computation) != COLLET_COMBINE_OTHER;
-  for (size_t i = 0; i < root.operands.size(); ++i) {
-    const Instruction& part = module[root.operand(i)];
-    switch (part.op) {
-      case Op::ADD:
-      case Op::MULTIPLY:
-      case Op::MAXIMUM:
-      case Op::MINIMUM:
-      case Op::AND:
-      case Op::OR:
-      case Op::XOR:
-        break;
-      default:
-        return false;
-    }
-    const InstrId held = module[computation].parameters[i], next = module[computation].parameters[count + i];
-    const bool both =
-        (part.operand(0) == held && part.operand(1) == next) || (part.operand(0) == next && part.operand(1) == held);
-    if (!both) return false;
-  }
-  return true;
 }
 
 class Tree {
@@ -168,14 +138,13 @@ class Tree {
 
   /// Combines `left` with `right` into `left`.
   void combine(Values& left, const Values& right) {
-    Values arguments = left;
-    arguments.insert(arguments.end(), right.begin(), right.end());
-    auto out = inline_elementwise(b_, body_, arguments);
-    if (!out) {
-      if (b_.status().ok()) b_.fail(internal_error("a body that is elementwise could not be inlined"));
-      return;
-    }
+    auto out = inline_combination(b_, body_, left, right, false);
+    if (!out) return not_inlined();
     left = std::move(*out);
+  }
+
+  void not_inlined() {
+    if (b_.status().ok()) b_.fail(internal_error("a body that is elementwise could not be inlined"));
   }
 
   InstrId position(InstrId like, int64_t d) { return b_.iota(Shape::array(Type::S32, b_.dims(like)), d); }
@@ -184,7 +153,7 @@ class Tree {
     for (size_t i = 0; i < on_true.size(); ++i) on_true[i] = b_.select(where, on_true[i], on_false[i]);
   }
 
-  /// Adds places without a meaning.
+  /// Pads dimension `d` with elements that no result depends on.
   void pad(Values& values, int64_t d, int64_t low, int64_t high) {
     for (InstrId& v : values) v = b_.pad_dim(v, b_.scalar(b_.type(v), 0), d, low, high);
   }
@@ -196,31 +165,27 @@ class Tree {
     const int64_t m = (n + together - 1) / together;
     const int64_t in_last = n - (m - 1) * together;
     std::vector<Values> parts;
-    std::vector<int64_t> first;  // by part: its first element in a block
     for (int64_t k = 0; k < together; ++k) {
       Values part = values;
       for (InstrId& v : part) v = b_.slice_dim(v, d, k, n, together);
       pad(part, d, 0, m - length(part, d));
       parts.push_back(std::move(part));
-      first.push_back(k);
     }
-    while (parts.size() > 1) {
+    // Each value combines `span` elements of a block. Those from in_last on are missing in the last block.
+    for (int64_t span = 1; parts.size() > 1; span *= 2) {
       std::vector<Values> next;
-      std::vector<int64_t> next_first;
       for (size_t k = 0; k < parts.size(); k += 2) {
         Values part = parts[k];
         if (k + 1 < parts.size()) {
           combine(part, parts[k + 1]);
-          if (first[k + 1] >= in_last) {
+          if (static_cast<int64_t>(k + 1) * span >= in_last) {
             const InstrId at = position(part[0], d);
             choose(b_.compare(at, Direction::LT, b_.like_int(at, m - 1)), part, parts[k]);
           }
         }
         next.push_back(std::move(part));
-        next_first.push_back(first[k]);
       }
       parts = std::move(next);
-      first = std::move(next_first);
     }
     values = std::move(parts[0]);
   }
@@ -268,7 +233,6 @@ class Tree {
   /// identity.
   void short_scan(Values& values, int64_t d, bool reverse) {
     const int64_t n = length(values, d);
-    if (n < 2) return;
     Module& m = b_.module();
     Values operands = values;
     operands.push_back(b_.fill_int(b_.shape(values[0]).with_type(Type::PRED), 1));
@@ -291,7 +255,6 @@ class Tree {
 
   /// Returns the body for values that exist where a predicate is true.
   CompId existing_only(const Values& values) {
-    if (existing_only_ != CompId::None) return existing_only_;
     Module& m = b_.module();
     const CompId id = m.add_computation(fresh_computation_name(m, std::string(m[body_].name) + ".existing"));
     Values held, next;
@@ -303,26 +266,17 @@ class Tree {
       }
     }
     Builder inner(m, id);
-    Values arguments(held.begin(), held.end() - 1);
-    arguments.insert(arguments.end(), next.begin(), next.end() - 1);
-    auto out = inline_elementwise(inner, body_, arguments);
-    if (!out) {
-      b_.fail(internal_error("a body that is elementwise could not be inlined"));
-      return body_;
-    }
-    for (size_t i = 0; i < count_; ++i)
-      (*out)[i] = inner.select(held[count_], inner.select(next[count_], (*out)[i], held[i]), next[i]);
-    out->push_back(inner.or_(held[count_], next[count_]));
+    const auto out = inline_combination(inner, body_, held, next, true);
+    if (!out) return not_inlined(), body_;
     m[id].root = inner.tuple(*out);
     if (!inner.status().ok()) b_.fail(inner.status());
-    return existing_only_ = id;
+    return id;
   }
 
   Builder& b_;
   const Instruction& instr_;
   const CompId body_;
   const size_t count_;
-  CompId existing_only_ = CompId::None;
 };
 
 /// A scan along a dimension, from the end if `reverse`.
@@ -353,7 +307,7 @@ bool wanted(const Module& module, InstrId id) {
   const Shape& shape = module[instr.operand(0)].shape;
   for (InstrId o : instr.operands)
     if (module[o].shape.has_dynamic()) return false;
-  if (!shape.is_array() || shape.element_count() <= kShort) return false;
+  if (!shape.is_array() || shape.element_count() == 0) return false;
   int64_t length = 1;
   if (instr.op == Op::REDUCE) {
     for (int64_t d : instr.as<DimensionsAttrs>().dimensions) length *= shape.dim(static_cast<int>(d));
@@ -361,7 +315,7 @@ bool wanted(const Module& module, InstrId id) {
     length = shape.dim(static_cast<int>(scan->dim));
   }
   const size_t count = instr.operands.size() / 2;
-  if (length <= kShort || is_known(module, instr.called[0], count)) return false;
+  if (length <= kShort || combines_each_alone(module, instr.called[0])) return false;
   for (size_t i = 0; i < count; ++i) {
     const Shape& held = module[module[instr.called[0]].parameters[i]].shape;
     if (module[instr.operand(i)].shape.type() != held.type()) return false;

@@ -305,9 +305,8 @@ namespace {
 // A large literal becomes the device's memory, where that is possible: then there is no second copy of it, not even for
 // the time of the compilation.
 Expected<MemoryRef> wrapped_or_copied(Device& device, const hlo::Literal& value) {
-  constexpr uint64_t kLarge = uint64_t{1} << 16;
   const auto size = static_cast<uint64_t>(value.byte_size());
-  if (size >= kLarge && device.backend().has_host_buffers()) {
+  if (size >= Client::kLargeConstant && device.backend().has_host_buffers()) {
     if (std::shared_ptr<const void> owner = value.owner()) {
       auto wrapped = device.default_pool().wrap(value.bytes(), size, std::move(owner));
       if (wrapped.ok() || wrapped.status().code() != Code::Unimplemented) return wrapped;

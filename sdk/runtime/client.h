@@ -108,6 +108,8 @@ class Client {
   /// Drops the constants that are no longer used.
   void drop_constants();
 
+  /// Constants from so many bytes on are worth sharing: between the host and the device, and between executables and programs.
+  static constexpr uint64_t kLargeConstant = uint64_t{1} << 16;
   /// Returns a constant on a device, which all executables share: its bytes themselves, if the device reads the host's memory, else a
   /// copy. It is kept as long as an executable uses it.
   Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const hlo::Literal& value);

@@ -93,9 +93,8 @@ class Compiler {
 
  private:
   static bool is_large(const hlo::Literal& literal) {
-    constexpr int64_t kLarge = int64_t{1} << 16;
-    return literal.valid() && literal.shape().is_array() && literal.byte_size() >= kLarge &&
-           literal.dynamic_sizes().empty();
+    return literal.valid() && literal.shape().is_array() &&
+           static_cast<uint64_t>(literal.byte_size()) >= Client::kLargeConstant && literal.dynamic_sizes().empty();
   }
   static bool has_large_constants(const hlo::Module& module) {
     for (hlo::CompId c : module.computations())

@@ -134,15 +134,8 @@ class WindowReduction {
     for (InstrId& v : values) v = b_.slice_dim(v, dim, start, limit, stride);
   }
   bool combine(Values& sum, const Values& more) {
-    Values arguments(sum.begin(), sum.begin() + static_cast<ptrdiff_t>(count_));
-    arguments.insert(arguments.end(), more.begin(), more.begin() + static_cast<ptrdiff_t>(count_));
-    auto out = inline_elementwise(b_, in_.instr.called[0], arguments);
+    auto out = inline_combination(b_, in_.instr.called[0], sum, more, masked_);
     if (!out) return false;
-    if (masked_) {
-      const InstrId left = sum[count_], right = more[count_];
-      for (size_t i = 0; i < count_; ++i) (*out)[i] = b_.select(left, b_.select(right, (*out)[i], sum[i]), more[i]);
-      out->push_back(b_.or_(left, right));
-    }
     sum = std::move(*out);
     return true;
   }

@@ -67,4 +67,17 @@ std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId comput
   return out;
 }
 
+std::optional<std::vector<InstrId>> inline_combination(Builder& b, CompId body, std::span<const InstrId> left,
+                                                       std::span<const InstrId> right, bool masked) {
+  const size_t count = left.size() - (masked ? 1 : 0);
+  std::vector<InstrId> arguments(left.begin(), left.begin() + static_cast<ptrdiff_t>(count));
+  arguments.insert(arguments.end(), right.begin(), right.begin() + static_cast<ptrdiff_t>(count));
+  auto out = inline_elementwise(b, body, arguments);
+  if (!out || !masked) return out;
+  for (size_t i = 0; i < count; ++i)
+    (*out)[i] = b.select(left.back(), b.select(right.back(), (*out)[i], left[i]), right[i]);
+  out->push_back(b.or_(left.back(), right.back()));
+  return out;
+}
+
 }  // namespace collet::hlo

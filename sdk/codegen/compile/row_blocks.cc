@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sdk/codegen/compile/compiler.h"
+#include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/used_range.h"
 #include "sdk/codegen/matmul/make_call.h"
@@ -155,7 +156,8 @@ class Compiler::RowBlocksFinder {
     if (groups_[group].fused || n.opcode != COLLET_OP_DOT || is_outer_product(c_.graph_, n)) return false;
     std::vector<KernelPlan> kernels;
     const auto make = [this](uint32_t element, Dims dims) { return c_.temporary(element, std::move(dims)); };
-    if (!node_kernels(c_.graph_, n, inputs_, make, {c_.target_.masks, true, false, {}}, kernels) || kernels.size() != 1)
+    if (!node_kernels(c_.graph_, n, inputs_, make, c_.pipeline_.node_limits(c_.target_), kernels) ||
+        kernels.size() != 1)
       return false;
     out = std::move(kernels[0]);
     share_names(out);

@@ -277,52 +277,38 @@ bool widen_products(Kernel& kernel) {
     }
   }
   if (std::all_of(types.begin(), types.end(), [](uint32_t t) { return t == 0; })) return false;
-  std::vector<Expr> exprs;
-  const auto add = [&](Expr e) {
-    exprs.push_back(std::move(e));
-    return static_cast<ExprId>(exprs.size() - 1);
+  // A product is followed by its conversion back, which all its users read, and a factor by its conversion.
+  const auto type_of_product = [&](const Expr& e) {
+    return e.op == ExprOp::kReduced ? types[static_cast<size_t>(e.b)] : 0;
   };
   std::vector<ExprId> number;
-  std::vector<ExprId> wide(kernel.exprs.size(), kNoExpr);
+  ExprId next = 0;
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
-    const uint32_t type = kernel.exprs[k].type;
-    const uint32_t held = kernel.exprs[k].op == ExprOp::kReduced ? types[static_cast<size_t>(kernel.exprs[k].b)] : 0;
-    Expr e = std::move(kernel.exprs[k]);
-    for (ExprId& a : e.args) a = number[static_cast<size_t>(a)];
-    for (auto& t : e.index.terms) t.first = number[static_cast<size_t>(t.first)];
-    if (e.mask != kNoExpr) e.mask = number[static_cast<size_t>(e.mask)];
-    if (held != 0) e.type = held;
-    number.push_back(add(std::move(e)));
-    if (held != 0) number.back() = add(op_expr(COLLET_OP_CONVERT, type, {number.back()}));
-    if (factor_of[k] != 0) wide[k] = add(op_expr(COLLET_OP_CONVERT, factor_of[k], {number.back()}));
+    if (type_of_product(kernel.exprs[k]) != 0) ++next;
+    number.push_back(next++);
+    if (factor_of[k] != 0) ++next;
   }
-  kernel.exprs = std::move(exprs);
-  const auto renumber = [&](ExprId& id) {
+  for_each_use(kernel, [&](ExprId& id) {
     if (id != kNoExpr) id = number[static_cast<size_t>(id)];
-  };
+  });
   for (size_t r = 0; r < kernel.reductions.size(); ++r) {
     Reduction& reduction = kernel.reductions[r];
-    renumber(reduction.condition);
-    for (auto* ids : {&reduction.inputs, &reduction.inits}) {
-      for (ExprId& id : *ids) {
-        if (id != kNoExpr && types[r] != 0)
-          id = wide[static_cast<size_t>(id)];
-        else
-          renumber(id);
-      }
+    if (types[r] == 0) continue;
+    reduction.types = {types[r]};
+    for (ExprId* id : {&reduction.inputs[0], &reduction.inits[0]}) {
+      if (*id != kNoExpr) ++*id;
     }
-    if (types[r] != 0) reduction.types = {types[r]};
   }
-  for (Store& s : kernel.stores) {
-    renumber(s.value);
-    renumber(s.mask);
-    for (auto& t : s.index.terms) renumber(t.first);
+  std::vector<Expr> exprs;
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    Expr& e = kernel.exprs[k];
+    const uint32_t narrow = e.type, wide = type_of_product(e);
+    if (wide != 0) e.type = wide;
+    exprs.push_back(std::move(e));
+    if (wide != 0) exprs.push_back(op_expr(COLLET_OP_CONVERT, narrow, {number[k] - 1}));
+    if (factor_of[k] != 0) exprs.push_back(op_expr(COLLET_OP_CONVERT, factor_of[k], {number[k]}));
   }
-  for (Update& u : kernel.updates) {
-    for (ExprId& v : u.values) renumber(v);
-    renumber(u.mask);
-    for (auto& t : u.index.terms) renumber(t.first);
-  }
+  kernel.exprs = std::move(exprs);
   return true;
 }
 

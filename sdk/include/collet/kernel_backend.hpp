@@ -126,7 +126,8 @@ struct Table {
     const std::unique_ptr<Buffer> buffer(unwrap(handle));
     if (!buffer) return;
     const auto serial_lock = buffer->instance->lock_serial();
-    buffer->is_wrapped ? buffer->device->end_wrap(buffer->memory) : buffer->device->free(buffer->memory);
+    if (buffer->is_wrapped) return buffer->device->end_wrap(buffer->memory);
+    buffer->device->free(buffer->memory);
     buffer->instance->add_usage(buffer->number, buffer->space, buffer->bytes, false);
   }
 

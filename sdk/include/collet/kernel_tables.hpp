@@ -349,7 +349,6 @@ struct HostBufferFunctions {
       }
       const auto serial_lock = instance->lock_serial();
       buffer->memory = buffer->device->wrap(host, bytes);
-      instance->add_usage(device, space, bytes, true);
       *out = reinterpret_cast<collet_backend_buffer*>(buffer.release());
     });
   }

@@ -38,10 +38,10 @@ struct Limits {
   uint64_t operand_bytes = 0;    /**< for operands alone; 0: only the sum is limited */
   uint64_t result_bytes = 0;     /**< for accumulators and results alone; 0: only the sum is limited */
   uint64_t alignment = 1;        /**< of each array in the scratchpad, in bytes */
-  /** 2: there is room for the operands of the next piece (double buffering), but for those that stay for eight pieces or more: to
-   * wait for their load costs less than the larger pieces save. Tiling::copies says which these are. */
+  /** 2: the scratchpad holds the operands of a piece and of the next one (double buffering). Operands that stay for eight pieces or
+   * more have one copy all the same: waiting for their load costs less than larger pieces save. See Tiling::copies. */
   uint32_t operand_copies = 1;
-  uint32_t result_copies = 1; /**< 2: there is room for the results of the previous piece */
+  uint32_t result_copies = 1; /**< 2: the scratchpad also holds the results of the previous piece */
   int64_t rows = 1;           /**< of a product: pieces are multiples of it along its rows, but for the last one */
   int64_t columns = 1;        /**< the same for columns, and output features of convolutions */
   int64_t depth = 1;          /**< the same for the dimension of the sum, and input features */
@@ -112,7 +112,7 @@ class Tiling {
   /** Returns the bytes that move between memory and scratchpad, if an operand stays for the next piece where its place is
    * the same. */
   uint64_t moved_bytes() const { return moved_bytes_; }
-  /** Returns for how many pieces at a time there is room for input `i` of the group: 1, or Limits::operand_copies. */
+  /** Returns how many copies of input `i` of the group the scratchpad holds at a time: 1, or Limits::operand_copies. */
   uint32_t copies(uint32_t i) const { return copies_of(group_.inputs[i], sizes_, order(inner_)); }
   /** Returns a number of bytes that no order of pieces can go below on this scratchpad.
    *
@@ -288,9 +288,9 @@ class Tiling {
     return false;
   }
 
-  /** Returns for how many pieces at a time an operand has room, where pieces are computed in the order of `loops`. */
+  /** Returns how many copies of an operand the scratchpad holds at a time, if pieces are computed in the order of `loops`. */
   uint32_t copies_of(uint32_t value, const std::vector<int64_t>& sizes, const std::vector<uint32_t>& loops) const {
-    constexpr double few = 8;  // pieces for which an operand stays until the wait for the next one counts
+    constexpr double few = 8;  // an operand that stays for fewer pieces is loaded ahead
     double stays = 1;
     for (size_t i = loops.size(); i-- > 0;) {
       if (!is_cut(loops[i], sizes)) continue;
