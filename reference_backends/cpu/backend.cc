@@ -44,6 +44,7 @@ struct collet_backend_instance {
   bool is_source = false;   ///< what it makes ahead of time is C
   bool as_function = false;
   bool verify = false;
+  collet::Subnormals subnormals = collet::Subnormals::kKeep;
   std::vector<std::string> rules_off;
   std::string schedules;
   std::string tuning;
@@ -130,6 +131,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     }
     instance->fuse = chosen.fuse;
     instance->verify = chosen.verify;
+    instance->subnormals = chosen.subnormals;
     instance->rules_off = chosen.rules_off;
     instance->schedules = chosen.schedules;
     instance->tuning = chosen.tuning;
@@ -181,6 +183,7 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
   if (device >= instance->devices) return no_device(error, device);
   info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
   if (instance->is_virtual) info->traits |= COLLET_TRAIT_VIRTUAL;
+  if (instance->subnormals == Subnormals::kFlush) info->traits |= COLLET_TRAIT_FLUSHES_DENORMALS;
   if (instance->is_ahead) info->traits |= COLLET_TRAIT_INLINE_CONSTANTS;
   info->kind = instance->kind.c_str();
   info->fingerprint = instance->fingerprint.c_str();
@@ -460,6 +463,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
     char* few[kStackSlots];
     std::vector<char*> many(slots > kStackSlots ? slots : 0);
     char** bases = slots > kStackSlots ? many.data() : few;
+    const ScopedFloatModes modes(FloatModes::usual(executable->instance->subnormals));
     for (uint32_t l = 0; l < count; ++l) {
       const collet_launch& launch = launches[l];
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);

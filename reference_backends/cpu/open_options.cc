@@ -73,6 +73,12 @@ Status read_verify(const std::string& value, OpenOptions& out) {
   return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
 }
 
+Status read_subnormals(const std::string& value, OpenOptions& out) {
+  out.subnormals = value == "flush" ? Subnormals::kFlush : Subnormals::kKeep;
+  return value == "flush" || value == "keep" ? Status{}
+                                             : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not keep or flush"};
+}
+
 Status read_schedules(const std::string& value, OpenOptions& out) {
   out.schedules = value;
   return {};
@@ -142,6 +148,7 @@ constexpr KnownOption kOptions[] = {
     {"cpu", "COLLET_CPU_NAME", read_cpu},
     {"launch", "COLLET_CPU_LAUNCH", read_launch},
     {"verify", "COLLET_CPU_VERIFY", read_verify},
+    {"subnormals", "COLLET_CPU_SUBNORMALS", read_subnormals},
     {"schedules", "COLLET_CPU_SCHEDULES", read_schedules},
     {"list_schedules", "COLLET_CPU_LIST_SCHEDULES", read_list_schedules},
     {"tuning", "COLLET_CPU_TUNING", read_tuning},
@@ -186,8 +193,8 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (known == std::end(kOptions)) {
       return {COLLET_INVALID_ARGUMENT,
               "cpu: no option '" + key +
-                  "'; there are features, threads, fuse, cpu, launch, verify, schedules, list_schedules, "
-                  "tuning, name, weights, rule.NAME and tune.NAME"};
+                  "'; there are features, threads, fuse, cpu, launch, verify, subnormals, schedules, "
+                  "list_schedules, tuning, name, weights, rule.NAME and tune.NAME"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

@@ -4,6 +4,7 @@
 #include <collet/backend.h>
 #include <collet/codegen/status.h>
 #include <collet/codegen/target.h>
+#include <collet/float_modes.hpp>
 
 #include <string>
 #include <vector>
@@ -26,10 +27,11 @@ struct OpenOptions {
   std::string tuning;           ///< the contents of a file that `collet tune` wrote; schedules by hand come first
   bool list_schedules = false;  ///< see codegen::CompileOptions
   codegen::Tuning numbers;      ///< Target::tuning
-  bool verify = false;          ///< check kernels after each stage, to find mistakes of the compiler
-  bool as_function = false;     ///< compile a program to one function, for one thread and without routines
-  bool is_ahead = false;        ///< compile object files and C headers ahead of time, for the architecture `cpu`
-  bool is_source = false;       ///< C in place of object files: `cpu` is the name of a codegen::source_target
+  Subnormals subnormals = Subnormals::kKeep;
+  bool verify = false;       ///< check kernels after each stage, to find mistakes of the compiler
+  bool as_function = false;  ///< compile a program to one function, for one thread and without routines
+  bool is_ahead = false;     ///< compile object files and C headers ahead of time, for the architecture `cpu`
+  bool is_source = false;    ///< C in place of object files: `cpu` is the name of a codegen::source_target
 
   /// The options of ahead-of-time compilation.
   struct Ahead {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/calling.h>
 #include <collet/collet.h>
+#include <collet/float_modes.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -83,6 +84,7 @@ Status write_struct(const T& from, T* out) {
 template <typename Body>
 collet_status guarded(collet_error* error, const Body& body,
                       const std::source_location& place = std::source_location::current()) {
+  const ScopedFloatModes modes;
   const Status status = caught(body, place);
   return status.ok() ? COLLET_OK : to_c(status, error);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/worker.h"
 
+#include <collet/float_modes.hpp>
+
 #include <utility>
 
 namespace collet::runtime {
@@ -33,6 +35,7 @@ void Worker::add(std::function<void()> task) {
 
 void Worker::run() {
   on_worker = true;
+  FloatModes::usual().set();
   std::unique_lock lock(mutex_);
   while (true) {
     more_.wait(lock, [&] { return stop_ || !tasks_.empty(); });

@@ -176,6 +176,7 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
   job_.part = std::max<int64_t>(units / (static_cast<int64_t>(count()) * 4), 1) * grain;
   job_.body = body;
   job_.context = context;
+  job_.modes = FloatModes::present();
   for (int64_t w = 0; w < count(); ++w) {
     Span& span = spans_[static_cast<size_t>(w)];
     span.next.store(units * w / count() * grain, std::memory_order_relaxed);
@@ -211,6 +212,7 @@ void Threads::work(int worker) {
     seen = generation_.load();
     if (stop_) return;
     if (!enter()) continue;
+    job_.modes.set();
     take(worker);
     leave();
   }

@@ -18,6 +18,8 @@
  * - Ownership: handles belong to the backend; the SDK only hands them back. Pointers passed in are valid for the call
  *   alone; pointers handed out live as long as the comment says. Nothing allocated on one side is freed on the other.
  * - No C++ exception, signal or longjmp may leave a function. No callback may call back into the backend.
+ * - Floating-point arithmetic: functions are called, and their threads started, with rounding to nearest, no traps and subnormal numbers
+ *   kept, whatever the application has set for its threads. Since minor version 1.
  * - Structs that begin with struct_size grow at their end: read no more than struct_size bytes, and let missing fields be
  *   zero. Reserved fields are zero; a backend refuses a program whose reserved fields are not.
  * - The library is never unloaded. close may never come: the process may just end.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collet/codegen/target.h>
+#include <collet/float_modes.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -38,7 +39,8 @@ class Threads {
   /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last. Returns
   /// when all parts are done. In each loop of the same range a worker gets the same span, so that its data may still be
   /// in its cache; a worker that has finished its span helps the others. `worker`, below count(), is never used twice
-  /// at once. While another loop runs, the caller does all iterations itself.
+  /// at once. While another loop runs, the caller does all iterations itself. Workers have the caller's modes of floating-point
+  /// arithmetic.
   using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
   void loop(int64_t range, int64_t grain, Body body, void* context);
 
@@ -47,6 +49,7 @@ class Threads {
     Body body = nullptr;
     void* context = nullptr;
     int64_t part = 0;
+    FloatModes modes = FloatModes::usual();
   };
   /// The remaining iterations of one worker's span of the loop.
   struct alignas(64) Span {
