@@ -12,6 +12,12 @@ uint32_t product_type(uint32_t combine, uint32_t type) {
   return is_short ? static_cast<uint32_t>(COLLET_TYPE_F64) : 0;
 }
 
+bool is_extremum_of_numbers(uint32_t combine, uint32_t type) {
+  const uint32_t kind = collet_type_kind(type);
+  const bool are_numbers = kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED || kind == COLLET_KIND_FLOAT;
+  return are_numbers && (combine == COLLET_COMBINE_MAXIMUM || combine == COLLET_COMBINE_MINIMUM);
+}
+
 int64_t inner_points(const Kernel& kernel) {
   int64_t points = 1;
   for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
@@ -72,6 +78,7 @@ void split_index(const Index& index, int64_t by, Index& whole, Index& rest) {
 void clear_schedule(Kernel& kernel) {
   for (Loop& l : kernel.loops) l = {l.size};
   for (Store& s : kernel.stores) s.bypasses_caches = false;
+  for (Update& u : kernel.updates) u.when_changed = false;
   kernel.passes.clear();
   kernel.kept.clear();
   kernel.scalable = kernel.unordered = false;

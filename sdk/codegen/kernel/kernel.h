@@ -144,6 +144,8 @@ struct Update {
   Index index;  ///< one index for all buffers
   ExprId mask = kNoExpr;
   uint32_t combine = COLLET_COMBINE_OTHER;
+  bool when_changed =
+      false;  ///< of a maximum or minimum without lanes: a branch leaves out what leaves the element as it is
   ScalarBody body;
   bool operator==(const Update&) const = default;
   auto operator<=>(const Update&) const = default;
@@ -206,7 +208,7 @@ struct Kernel {
 };
 
 /// Removes the schedule of a kernel but its lanes: the kinds of the loops, the schedules of the passes, the kept values, and
-/// whether vectors are scalable, values unordered and stores past the caches.
+/// whether vectors are scalable, values unordered, stores past the caches, and updates made only when they change an element.
 void clear_schedule(Kernel& kernel);
 
 /// Returns for each expression the set of loops that it depends on, as bits.
@@ -222,12 +224,15 @@ bool is_tiny(const Kernel& kernel);
 /// Returns the loop whose variable `index` is; nullopt for any other index.
 std::optional<size_t> loop_of(const Index& index);
 
-/// Products of more numbers are computed in product_type.
+/// Products of more numbers are computed in product_type: one of 64 numbers has an error of 64 roundings at most.
 inline constexpr int64_t kFewFactors = 64;
 
 /// Returns the type with the digits of f64 in which products of many numbers of `type` are computed; 0 if `combine` is no product, or
 /// the type has these digits itself or is none of floats.
 uint32_t product_type(uint32_t combine, uint32_t type);
+
+/// True for the maximum or minimum of integers or real floats.
+bool is_extremum_of_numbers(uint32_t combine, uint32_t type);
 
 /// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);

@@ -447,6 +447,9 @@ bool Verifier::stores() {
         return false;
     }
     if (u.mask == kNoExpr && !not_negative(u.index)) return false;
+    if (!check(!u.when_changed || (is_extremum_of_numbers(u.combine, u.types[0]) && k_.lanes == 1),
+               "only maxima and minima of numbers, without lanes, are made when they change an element"))
+      return false;
     if (u.combine == COLLET_COMBINE_OTHER) {
       Types arguments = u.types;
       arguments.insert(arguments.end(), u.types.begin(), u.types.end());

@@ -307,6 +307,19 @@ llvm::Value* KernelEmitter::updated_extremum(bool maximum, Value* old, Value* x)
   return b_.CreateBitCast(result, x->getType());
 }
 
+/// Returns whether the maximum or minimum of an element and x is other than the element; true for some that are not.
+llvm::Value* KernelEmitter::may_change(const Update& u, Value* old, Value* x) {
+  const bool maximum = u.combine == COLLET_COMBINE_MAXIMUM;
+  if (!x->getType()->isFPOrFPVectorTy()) {
+    if (collet_type_kind(u.types[0]) == COLLET_KIND_SIGNED)
+      return maximum ? b_.CreateICmpSGT(x, old) : b_.CreateICmpSLT(x, old);
+    return maximum ? b_.CreateICmpUGT(x, old) : b_.CreateICmpULT(x, old);
+  }
+  // An x that is NaN is not less, and zeros of both signs are equal but not of the same bits.
+  Value* const stays = maximum ? b_.CreateFCmpOLT(x, old) : b_.CreateFCmpOGT(x, old);
+  return b_.CreateAnd(b_.CreateNot(stays), b_.CreateICmpNE(ir_.bits_of(x), ir_.bits_of(old)));
+}
+
 void KernelEmitter::update(const Update& u) {
   Lanes where = lanes(u.index);
   Value* m = u.mask == kNoExpr ? nullptr : val(u.mask).v;
@@ -317,19 +330,24 @@ void KernelEmitter::update(const Update& u) {
     }
     for (ExprId v : u.values) args.push_back(val(v));
     level_lanes(ir_, args);
-    std::vector<Val> results;
-    if (u.combine == COLLET_COMBINE_OTHER) {
-      results = emit_body(ir_, u.body, args, mask);
-    } else {
-      Val r = is_extremum(u.combine, u.types[0])
-                  ? Val{updated_extremum(u.combine == COLLET_COMBINE_MAXIMUM, args[0].v, args[1].v)}
-                  : emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
-      if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
-      results.push_back(r);
-    }
-    for (size_t i = 0; i < results.size(); ++i) {
-      store_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, results[i], mask);
-    }
+    const auto change = [&] {
+      std::vector<Val> results;
+      if (u.combine == COLLET_COMBINE_OTHER) {
+        results = emit_body(ir_, u.body, args, mask);
+      } else {
+        Val r = is_extremum(u.combine, u.types[0])
+                    ? Val{updated_extremum(u.combine == COLLET_COMBINE_MAXIMUM, args[0].v, args[1].v)}
+                    : emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
+        if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
+        results.push_back(r);
+      }
+      for (size_t i = 0; i < results.size(); ++i) {
+        store_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, results[i], mask);
+      }
+    };
+    if (!u.when_changed) return change();
+    ir_.branch(may_change(u, args[0].v, args[1].v), change,
+               llvm::MDBuilder(ir_.context()).createUnlikelyBranchWeights());
   };
   if (m && !m->getType()->isVectorTy()) {
     // The place is inside nearly always. Without the weights, the code for the usual case has a jump more.

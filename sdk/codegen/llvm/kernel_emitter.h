@@ -281,6 +281,7 @@ class KernelEmitter {
   void update(const Update& u);
   /// Returns the maximum or minimum of floats `old` and `x`. It takes few steps from `old`, the result of the update before.
   llvm::Value* updated_extremum(bool maximum, llvm::Value* old, llvm::Value* x);
+  llvm::Value* may_change(const Update& u, llvm::Value* old, llvm::Value* x);
 
   const Kernel& k_;
   const KernelPasses passes_;

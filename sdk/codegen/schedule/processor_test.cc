@@ -104,6 +104,26 @@ TEST(ProcessorSchedule, LargeResults_GoPastTheCaches) {
   EXPECT_EQ(schedule_of(body, target), "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n");
 }
 
+TEST(ProcessorSchedule, MaximaOfManyNumbers_AreUpdatedWhenTheyChange) {
+  const auto body = [](const std::string& combine, const std::string& updates) {
+    return "outer i0: " + updates +
+           "\n%0 = load s32 b0[i0]\n%1 = convert s64 %0\n%2 = in_range (%1) below 100\n%3 = load f32 b1[i0]\nupdate " +
+           combine + " b2 [%1] f32 %3 if %2\n";
+  };
+  const auto is_when_changed = [](const std::string& text) {
+    Kernel kernel;
+    EXPECT_TRUE(parse_kernel("kernel (4 buffers) sequential {\n" + text + "}\n", kernel).ok()) << text;
+    choose_lanes(kernel, machine(256));
+    schedule_for(kernel, machine(256));
+    EXPECT_TRUE(verify_kernel(kernel).ok());
+    return kernel.updates[0].when_changed;
+  };
+  EXPECT_TRUE(is_when_changed(body("maximum", "6400")));
+  EXPECT_TRUE(is_when_changed(body("minimum", "1000000")));
+  EXPECT_FALSE(is_when_changed(body("maximum", "6300")));
+  EXPECT_FALSE(is_when_changed(body("add", "6400")));
+}
+
 TEST(ProcessorSchedule, ProductsOfBf16_AreUnordered) {
   EXPECT_EQ(
       schedule_of("outer i0: 3\ninner i1: 2000\n%0 = load bf16 b0[2000*i0 + i1]\n%1 = convert f32 %0\nr0 = reduce "
