@@ -12,10 +12,19 @@ uint32_t product_type(uint32_t combine, uint32_t type) {
   return is_short ? static_cast<uint32_t>(COLLET_TYPE_F64) : 0;
 }
 
-bool is_extremum_of_numbers(uint32_t combine, uint32_t type) {
-  const uint32_t kind = collet_type_kind(type);
-  const bool are_numbers = kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED || kind == COLLET_KIND_FLOAT;
-  return are_numbers && (combine == COLLET_COMBINE_MAXIMUM || combine == COLLET_COMBINE_MINIMUM);
+bool updates_neighbours(const Update& update, size_t loop, const std::vector<uint64_t>& dependencies) {
+  return update.index.coefficient(loop) == 1 &&
+         std::none_of(update.index.terms.begin(), update.index.terms.end(),
+                      [&](const auto& t) { return (dependencies[static_cast<size_t>(t.first)] >> loop & 1) != 0; });
+}
+
+bool may_update_in_order(const Kernel& kernel) {
+  if (kernel.updates.size() != 1 || !kernel.stores.empty() || kernel.scan || !kernel.reductions.empty()) return false;
+  if (kernel.outer == 0 || kernel.outer != kernel.loops.size()) return false;
+  const std::vector<uint32_t>& updated = kernel.updates[0].buffers;
+  return std::none_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& e) {
+    return e.op == ExprOp::kLoad && std::find(updated.begin(), updated.end(), e.buffer) != updated.end();
+  });
 }
 
 int64_t inner_points(const Kernel& kernel) {
@@ -78,7 +87,6 @@ void split_index(const Index& index, int64_t by, Index& whole, Index& rest) {
 void clear_schedule(Kernel& kernel) {
   for (Loop& l : kernel.loops) l = {l.size};
   for (Store& s : kernel.stores) s.bypasses_caches = false;
-  for (Update& u : kernel.updates) u.when_changed = false;
   kernel.passes.clear();
   kernel.kept.clear();
   kernel.scalable = kernel.unordered = false;

@@ -144,8 +144,6 @@ struct Update {
   Index index;  ///< one index for all buffers
   ExprId mask = kNoExpr;
   uint32_t combine = COLLET_COMBINE_OTHER;
-  bool when_changed =
-      false;  ///< of a maximum or minimum without lanes: a branch leaves out what leaves the element as it is
   ScalarBody body;
   bool operator==(const Update&) const = default;
   auto operator<=>(const Update&) const = default;
@@ -208,7 +206,7 @@ struct Kernel {
 };
 
 /// Removes the schedule of a kernel but its lanes: the kinds of the loops, the schedules of the passes, the kept values, and
-/// whether vectors are scalable, values unordered, stores past the caches, and updates made only when they change an element.
+/// whether vectors are scalable, values unordered and stores past the caches.
 void clear_schedule(Kernel& kernel);
 
 /// Returns for each expression the set of loops that it depends on, as bits.
@@ -221,18 +219,23 @@ bool is_plain(const Kernel& kernel);
 /// True for a kernel without lanes, scan or updates that has so few points that each may be emitted by itself.
 bool is_tiny(const Kernel& kernel);
 
+/// True if iterations of a loop that follow each other update elements that follow each other, so that lanes are updated together.
+/// `dependencies` is the result of loop_dependencies.
+bool updates_neighbours(const Update& update, size_t loop, const std::vector<uint64_t>& dependencies);
+
+/// True if what a kernel computes in lanes of its last loop may be computed before these lanes are updated, one after the other: the
+/// kernel only updates, in one way, and reads nothing of what it updates.
+bool may_update_in_order(const Kernel& kernel);
+
 /// Returns the loop whose variable `index` is; nullopt for any other index.
 std::optional<size_t> loop_of(const Index& index);
 
-/// Products of more numbers are computed in product_type: one of 64 numbers has an error of 64 roundings at most.
+/// Products of more numbers are computed in product_type.
 inline constexpr int64_t kFewFactors = 64;
 
 /// Returns the type with the digits of f64 in which products of many numbers of `type` are computed; 0 if `combine` is no product, or
 /// the type has these digits itself or is none of floats.
 uint32_t product_type(uint32_t combine, uint32_t type);
-
-/// True for the maximum or minimum of integers or real floats.
-bool is_extremum_of_numbers(uint32_t combine, uint32_t type);
 
 /// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);

@@ -522,8 +522,6 @@ bool Parser::update(Kernel& k) {
   } while (take(","));
   if (!expect("[") || !index(u.index) || !expect("]") || !typed_values(u.types, u.values) || !mask(u.mask))
     return false;
-  u.when_changed = take("when");
-  if (u.when_changed && !expect("changed")) return false;
   if (u.combine == COLLET_COMBINE_OTHER && !body(u.body, "body")) return false;
   k.updates.push_back(std::move(u));
   return true;

@@ -202,8 +202,7 @@ void Printer::store(const Store& s) {
 void Printer::update(const Update& u) {
   std::string text = "update " + name_in(kCombineNames, u.combine) + " ";
   for (size_t i = 0; i < u.buffers.size(); ++i) text += (i == 0 ? "b" : ", b") + std::to_string(u.buffers[i]);
-  text += " [" + print_index(u.index) + "] " + typed(u.types, u.values) + if_mask(u.mask) +
-          (u.when_changed ? " when changed" : "");
+  text += " [" + print_index(u.index) + "] " + typed(u.types, u.values) + if_mask(u.mask);
   if (u.combine == COLLET_COMBINE_OTHER) {
     body(u.body, text + " body");
   } else {

@@ -447,9 +447,6 @@ bool Verifier::stores() {
         return false;
     }
     if (u.mask == kNoExpr && !not_negative(u.index)) return false;
-    if (!check(!u.when_changed || (is_extremum_of_numbers(u.combine, u.types[0]) && k_.lanes == 1),
-               "only maxima and minima of numbers, without lanes, are made when they change an element"))
-      return false;
     if (u.combine == COLLET_COMBINE_OTHER) {
       Types arguments = u.types;
       arguments.insert(arguments.end(), u.types.begin(), u.types.end());
@@ -499,15 +496,12 @@ bool Verifier::lanes() {
   if (!check(!k_.in_parts || k_.lane_loop != 0, "loop i0 is run in parts of any size")) return false;
   if (k_.lane_loop < k_.outer) {
     if (!k_.sequential) return true;
-    // The lanes of a vector are read together and written together, so the lanes must update different elements.
-    const auto is_contiguous = [this](const Index& i) {
-      return i.coefficient(k_.lane_loop) == 1 && std::none_of(i.terms.begin(), i.terms.end(), [this](const auto& t) {
-               return (deps_[static_cast<size_t>(t.first)] >> k_.lane_loop & 1) != 0;
-             });
-    };
-    const bool apart =
-        std::all_of(k_.updates.begin(), k_.updates.end(), [&](const Update& u) { return is_contiguous(u.index); });
-    return check(apart, "lanes of a sequential kernel update the same element");
+    // The lanes of a vector are read together and written together, so they must update different elements, or be updated one after
+    // the other.
+    const bool apart = std::all_of(k_.updates.begin(), k_.updates.end(),
+                                   [this](const Update& u) { return updates_neighbours(u, k_.lane_loop, deps_); });
+    const bool in_order = k_.lane_loop + 1 == k_.outer && !k_.scalable && may_update_in_order(k_);
+    return check(apart || in_order, "lanes of a sequential kernel update the same element");
   }
   if (k_.scan) return check(k_.scan->reduction.combine != COLLET_COMBINE_OTHER, "a body is not reduced across lanes");
   return check(std::all_of(k_.reductions.begin(), k_.reductions.end(),

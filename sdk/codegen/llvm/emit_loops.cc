@@ -345,6 +345,7 @@ bool KernelEmitter::emit_short_vectors(size_t l, int width, const std::function<
   constexpr size_t kMostInstructions = 24;  // of the body, which is emitted for each vector
   const int64_t size = k_.loops[l].size;
   if (ir_.is_scalable() || l >= k_.outer || k_.updates.empty() || !k_.stores.empty()) return false;
+  if (!updates_neighbours(k_.updates[0], l, loop_dependencies(k_))) return false;
   if (!k_.reductions.empty() || k_.exprs.size() > kMostInstructions) return false;
   int64_t at = size - size % width;
   for (int lanes = width / 2; lanes > 0; lanes /= 2) {

@@ -307,20 +307,157 @@ llvm::Value* KernelEmitter::updated_extremum(bool maximum, Value* old, Value* x)
   return b_.CreateBitCast(result, x->getType());
 }
 
-/// Returns whether the maximum or minimum of an element and x is other than the element; true for some that are not.
-llvm::Value* KernelEmitter::may_change(const Update& u, Value* old, Value* x) {
-  const bool maximum = u.combine == COLLET_COMBINE_MAXIMUM;
-  if (!x->getType()->isFPOrFPVectorTy()) {
-    if (collet_type_kind(u.types[0]) == COLLET_KIND_SIGNED)
-      return maximum ? b_.CreateICmpSGT(x, old) : b_.CreateICmpSLT(x, old);
-    return maximum ? b_.CreateICmpUGT(x, old) : b_.CreateICmpULT(x, old);
+std::vector<Val> KernelEmitter::updated(const Update& u, const std::vector<Val>& args, Value* mask) {
+  if (u.combine == COLLET_COMBINE_OTHER) return emit_body(ir_, u.body, args, mask);
+  Val r = is_extremum(u.combine, u.types[0])
+              ? Val{updated_extremum(u.combine == COLLET_COMBINE_MAXIMUM, args[0].v, args[1].v)}
+              : emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
+  if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
+  return {r};
+}
+
+/// True if a sum, or another combination, of an element and several numbers may be that of the element and of what the numbers
+/// combine to.
+bool combines_numbers_first(const Update& u) {
+  const uint32_t kind = collet_type_kind(u.types[0]);
+  switch (u.combine) {
+    case COLLET_COMBINE_ADD:
+      return kind != COLLET_KIND_COMPLEX && !is_narrow_float(u.types[0]);  // each sum of these is rounded
+    case COLLET_COMBINE_MULTIPLY:
+      return kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;  // products of floats may overflow on the way
+    case COLLET_COMBINE_MAXIMUM:
+    case COLLET_COMBINE_MINIMUM:
+    case COLLET_COMBINE_AND:
+    case COLLET_COMBINE_OR:
+    case COLLET_COMBINE_XOR:
+      return kind != COLLET_KIND_COMPLEX;
+    default:
+      return false;
   }
-  // An x that is NaN is not less, and zeros of both signs are equal but not of the same bits.
-  Value* const stays = maximum ? b_.CreateFCmpOLT(x, old) : b_.CreateFCmpOGT(x, old);
-  return b_.CreateAnd(b_.CreateNot(stays), b_.CreateICmpNE(ir_.bits_of(x), ir_.bits_of(old)));
+}
+
+/// Lanes of a vector, kept in memory: to read one of them again takes one operation, whichever it is.
+class KernelEmitter::LanesInMemory {
+ public:
+  LanesInMemory(KernelEmitter& emitter, Value* v) : b_(emitter.b_), is_bit_(v->getType()->isIntOrIntVectorTy(1)) {
+    if (is_bit_) v = b_.CreateZExt(v, emitter.ir_.wide(b_.getInt8Ty(), emitter.lanes_));
+    element_ = v->getType()->getScalarType();
+    memory_ = emitter.slot(v->getType());
+    b_.CreateStore(v, memory_);
+  }
+  Value* read(Value* lane) const {
+    Value* const x = b_.CreateLoad(element_, b_.CreateGEP(element_, memory_, lane));
+    return is_bit_ ? b_.CreateTrunc(x, b_.getInt1Ty()) : x;
+  }
+
+ private:
+  llvm::IRBuilder<>& b_;
+  bool is_bit_;
+  Type* element_;
+  Value* memory_;
+};
+
+void KernelEmitter::update_in_order(const Update& u) {
+  const int count = lanes_;
+  Value* const index = ir_.splat(lane_indices(ir_, lanes(u.index)), count);
+  Value* mask = u.mask == kNoExpr ? nullptr : ir_.splat(val(u.mask).v, count);
+  if (mask_) mask = mask ? b_.CreateAnd(mask, mask_) : mask_;
+  std::vector<Val> values;
+  for (ExprId v : u.values) values.push_back(ir_.splat(val(v), count));
+
+  using Combine = std::function<std::vector<Val>(const std::vector<Val>& args)>;
+  const auto update_element = [&](const std::vector<Value*>& bases, Value* at, const std::vector<Val>& more,
+                                  const Combine& combine) {
+    Lanes where;
+    where.scalar = at;
+    lanes_ = 1;
+    std::vector<Val> args;
+    for (size_t i = 0; i < bases.size(); ++i) args.push_back(load_lanes(ir_, bases[i], u.types[i], where, nullptr));
+    args.insert(args.end(), more.begin(), more.end());
+    const std::vector<Val> results = combine(args);
+    for (size_t i = 0; i < bases.size(); ++i) store_lanes(ir_, bases[i], u.types[i], where, results[i], nullptr);
+    lanes_ = count;
+  };
+  const Combine exactly = [&](const std::vector<Val>& args) { return updated(u, args, nullptr); };
+  const auto in_a_loop = [&] {
+    const LanesInMemory indices(*this, index);
+    std::optional<LanesInMemory> conditions;
+    if (mask) conditions.emplace(*this, mask);
+    std::vector<std::pair<LanesInMemory, std::optional<LanesInMemory>>> numbers;
+    for (const Val& v : values) {
+      numbers.emplace_back(LanesInMemory(*this, v.v), std::nullopt);
+      if (v.im) numbers.back().second.emplace(*this, v.im);
+    }
+    std::vector<Value*> bases;
+    for (const uint32_t b : u.buffers) bases.push_back(bases_[b]);
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(count)), 1, [&](Value* lane) {
+      const auto change = [&] {
+        std::vector<Val> more;
+        for (const auto& [re, im] : numbers) more.push_back({re.read(lane), im ? im->read(lane) : nullptr});
+        update_element(bases, indices.read(lane), more, exactly);
+      };
+      conditions ? branch(conditions->read(lane), change) : change();
+    });
+  };
+  if (u.combine == COLLET_COMBINE_OTHER) return in_a_loop();
+
+  Value* const base = bases_[u.buffers[0]];
+  const Val x = values[0];
+  const bool is_compared = is_extremum(u.combine, u.types[0]);
+  const Combine combine = [&](const std::vector<Val>& args) -> std::vector<Val> {
+    if (!is_compared) return exactly(args);
+    Value* const wins = u.combine == COLLET_COMBINE_MAXIMUM ? b_.CreateFCmpOGE(args[1].v, args[0].v)
+                                                            : b_.CreateFCmpOLT(args[1].v, args[0].v);
+    return {{b_.CreateSelect(wins, args[1].v, args[0].v)}};
+  };
+  // Addresses and values are read from registers: loads that follow stores to addresses that may look alike are often delayed.
+  const auto lane_of = [&](Value* v, int lane) {
+    return v ? b_.CreateExtractElement(v, static_cast<uint64_t>(lane)) : nullptr;
+  };
+  const auto each = [&] {
+    for (int lane = 0; lane < count; ++lane)
+      update_element({base}, lane_of(index, lane), {{lane_of(x.v, lane), lane_of(x.im, lane)}}, combine);
+  };
+  const auto all = [&] {
+    if (!combines_numbers_first(u)) return each();
+    // Where data are sorted by place, each update would wait for the one before.
+    Value* const first = lane_of(index, 0);
+    const auto together = [&] {
+      const Val sum = reduce_lanes(x, count, [&](const Val& a, const Val& b) { return combine({a, b})[0]; });
+      update_element({base}, first, {sum}, combine);
+    };
+    ir_.choose(b_.CreateAndReduce(b_.CreateICmpEQ(index, ir_.splat(first, count))), together, each);
+  };
+  const auto those_with_places = [&] {
+    if (x.im) return in_a_loop();
+    // Lanes without a place update an element of their own: a branch for each would often be predicted wrongly.
+    Type* const element = ir_.storage(u.types[0]);
+    Value* const places = b_.CreateSelect(mask, b_.CreateGEP(element, base, index), spare_elements(element, count));
+    Value* known = x.v;
+    if (u.combine == COLLET_COMBINE_ADD || u.combine == COLLET_COMBINE_MULTIPLY)
+      known = b_.CreateSelect(mask, x.v, ir_.splat(combine_identity(ir_, u.combine, u.types[0]).v, count));
+    for (int lane = 0; lane < count; ++lane)
+      update_element({lane_of(places, lane)}, b_.getInt64(0), {{lane_of(known, lane)}}, combine);
+  };
+  llvm::MDNode* const likely = llvm::MDBuilder(ir_.context()).createLikelyBranchWeights();
+  const auto usual = [&] { mask ? ir_.choose(b_.CreateAndReduce(mask), all, those_with_places, likely) : all(); };
+  if (!is_compared) return usual();
+  // Among numbers that are neither NaN nor -0, a comparison finds the maximum.
+  Value* const negative_zero = ir_.bits_of(llvm::ConstantFP::getNegativeZero(x.v->getType()));
+  Value* const is_special = b_.CreateOr(b_.CreateFCmpUNO(x.v, x.v), b_.CreateICmpEQ(ir_.bits_of(x.v), negative_zero));
+  ir_.choose(b_.CreateNot(b_.CreateOrReduce(is_special)), usual, in_a_loop, likely);
+}
+
+llvm::Value* KernelEmitter::spare_elements(Type* element, int count) {
+  Type* const all = ir_.wide(element, count);
+  auto* const memory = llvm::cast<llvm::AllocaInst>(slot(all));
+  llvm::IRBuilder<> after(memory->getParent(), std::next(memory->getIterator()));
+  after.CreateStore(llvm::Constant::getNullValue(all), memory);
+  return b_.CreateGEP(element, memory, ir_.steps(b_.getInt64Ty(), count, 1));
 }
 
 void KernelEmitter::update(const Update& u) {
+  if (lanes_ > 1 && !updates_neighbours(u, k_.lane_loop, loop_dependencies(k_))) return update_in_order(u);
   Lanes where = lanes(u.index);
   Value* m = u.mask == kNoExpr ? nullptr : val(u.mask).v;
   auto body = [&](Value* mask) {
@@ -330,24 +467,10 @@ void KernelEmitter::update(const Update& u) {
     }
     for (ExprId v : u.values) args.push_back(val(v));
     level_lanes(ir_, args);
-    const auto change = [&] {
-      std::vector<Val> results;
-      if (u.combine == COLLET_COMBINE_OTHER) {
-        results = emit_body(ir_, u.body, args, mask);
-      } else {
-        Val r = is_extremum(u.combine, u.types[0])
-                    ? Val{updated_extremum(u.combine == COLLET_COMBINE_MAXIMUM, args[0].v, args[1].v)}
-                    : emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
-        if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
-        results.push_back(r);
-      }
-      for (size_t i = 0; i < results.size(); ++i) {
-        store_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, results[i], mask);
-      }
-    };
-    if (!u.when_changed) return change();
-    ir_.branch(may_change(u, args[0].v, args[1].v), change,
-               llvm::MDBuilder(ir_.context()).createUnlikelyBranchWeights());
+    const std::vector<Val> results = updated(u, args, mask);
+    for (size_t i = 0; i < results.size(); ++i) {
+      store_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, results[i], mask);
+    }
   };
   if (m && !m->getType()->isVectorTy()) {
     // The place is inside nearly always. Without the weights, the code for the usual case has a jump more.

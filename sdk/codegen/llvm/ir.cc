@@ -607,4 +607,19 @@ void Ir::branch(Value* condition, const std::function<void()>& body, llvm::MDNod
   b.SetInsertPoint(exit);
 }
 
+void Ir::choose(Value* condition, const std::function<void()>& on_true, const std::function<void()>& on_false,
+                llvm::MDNode* weights) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock* const blocks[] = {llvm::BasicBlock::Create(context(), "then", function),
+                                      llvm::BasicBlock::Create(context(), "else", function)};
+  llvm::BasicBlock* const exit = llvm::BasicBlock::Create(context(), "next", function);
+  b.CreateCondBr(condition, blocks[0], blocks[1], weights);
+  for (size_t i = 0; i < 2; ++i) {
+    b.SetInsertPoint(blocks[i]);
+    i == 0 ? on_true() : on_false();
+    b.CreateBr(exit);
+  }
+  b.SetInsertPoint(exit);
+}
+
 }  // namespace collet::codegen

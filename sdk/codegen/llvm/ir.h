@@ -116,6 +116,9 @@ class Ir {
   void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   /// Emits `body` so that it runs if `condition` is true. `weights`: how likely it is, or null.
   void branch(llvm::Value* condition, const std::function<void()>& body, llvm::MDNode* weights = nullptr);
+  /// Emits a branch to one of two bodies.
+  void choose(llvm::Value* condition, const std::function<void()>& on_true, const std::function<void()>& on_false,
+              llvm::MDNode* weights = nullptr);
 
  private:
   /// Returns `f32`, which was converted from f16. LLVM would move comparisons before the conversion. Without

@@ -279,9 +279,15 @@ class KernelEmitter {
   Val load_repeated(const Expr& i, ExprId divided);
   void store(const Store& s);
   void update(const Update& u);
+  /// Returns what becomes of elements, which begin `args`, by the values that follow them.
+  std::vector<Val> updated(const Update& u, const std::vector<Val>& args, Value* mask);
+  /// Makes an update whose lanes may have the same element: one lane after the other, or all at once where all have the same.
+  void update_in_order(const Update& u);
+  class LanesInMemory;
+  /// Returns the addresses of elements, one for each lane, that begin as 0 and that nothing reads but the lane's own updates.
+  Value* spare_elements(Type* element, int count);
   /// Returns the maximum or minimum of floats `old` and `x`. It takes few steps from `old`, the result of the update before.
   llvm::Value* updated_extremum(bool maximum, llvm::Value* old, llvm::Value* x);
-  llvm::Value* may_change(const Update& u, llvm::Value* old, llvm::Value* x);
 
   const Kernel& k_;
   const KernelPasses passes_;

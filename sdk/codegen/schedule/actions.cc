@@ -55,7 +55,6 @@ class Actions {
     if (name == "pass" && n == 6) return pass(words);
     if (name == "keep" && n > 1) return keep(words);
     if (name == "past_caches" && n == 2) return past_caches(words);
-    if (name == "when_changed" && n == 2) return when_changed(words);
     return "it is no action, or has another number of words";
   }
 
@@ -135,15 +134,6 @@ class Actions {
     return any ? nullptr : "there is no store to such a buffer";
   }
 
-  const char* when_changed(const std::vector<std::string>& words) {
-    bool any = false;
-    for (Update& u : k_.updates) {
-      if (words[1] != "b" + std::to_string(u.buffers[0])) continue;
-      u.when_changed = any = true;
-    }
-    return any ? nullptr : "there is no update of such a buffer";
-  }
-
   Kernel& k_;
   int64_t number_ = 0;
 };
@@ -198,9 +188,6 @@ std::string print_actions(const Kernel& k) {
   }
   for (const Store& s : k.stores) {
     if (s.bypasses_caches) add("past_caches b" + std::to_string(s.buffer));
-  }
-  for (const Update& u : k.updates) {
-    if (u.when_changed) add("when_changed b" + std::to_string(u.buffers[0]));
   }
   if (k.scalable) add("scalable");
   if (k.unordered) add("unordered");

@@ -12,7 +12,6 @@
 ///   pass 0 lanes 32 together 1
 ///   keep %3 %5
 ///   past_caches b1     stores to the buffer
-///   when_changed b1    updates of the buffer
 ///   scalable, unordered
 ///
 /// What they mean is said in docs/code_generation.md. Actions are separated by ';' or by ends of lines.

@@ -65,19 +65,6 @@ TEST(Actions, OfOtherForms_AreThoseOfTheText) {
   EXPECT_EQ(print_actions(columns), "lanes i0 8; strip i0 512; interleave i1 4");
 }
 
-TEST(Actions, OfUpdates_AreThoseOfTheText) {
-  Kernel k = kernel_of(
-      "kernel (3 buffers) sequential {\nouter i0: 7\n%0 = load s32 b0[i0]\n%1 = convert s64 %0\n"
-      "%2 = in_range (%1) below 30\n%3 = load f32 b1[i0]\nupdate maximum b2 [%1] f32 %3 if %2\n}");
-  ASSERT_TRUE(apply_actions("when_changed b2", k).ok());
-  EXPECT_EQ(print_actions(k), "when_changed b2");
-  Kernel again = kernel_of(print_kernel(k));
-  EXPECT_TRUE(again.updates[0].when_changed);
-  k.updates[0].combine = COLLET_COMBINE_ADD;
-  EXPECT_EQ(apply_actions("when_changed b2", k).message(),
-            "kernel: update: only maxima and minima of numbers, without lanes, are made when they change an element");
-}
-
 TEST(Actions, ThatAreNotLegal_SayWhyAndChangeNothing) {
   const std::pair<const char*, const char*> cases[] = {
       {"vectorize i1", "'vectorize i1': it is no action, or has another number of words"},

@@ -352,6 +352,15 @@ bool reduces_rows(const Kernel& kernel, const Target& target) {
 
 namespace {
 
+/// Chooses the last loop of a kernel whose lanes are updated one after the other, if what they compute is worth it.
+void choose_lanes_in_order(Kernel& kernel, size_t first, const Target& target) {
+  const size_t last = kernel.loops.size() - 1;
+  const int lanes = target.vector_bits / 32;
+  if (target.has_grid() || !may_update_in_order(kernel) || last < first || kernel.loops[last].size < 2 * lanes) return;
+  kernel.lane_loop = last;
+  kernel.lanes = lanes;
+}
+
 /// Chooses the loop to vectorise and its width, without changing the loops.
 void choose_lane_loop(Kernel& kernel, const Target& target, size_t first) {
   kernel.lanes = 1;
@@ -360,18 +369,15 @@ void choose_lane_loop(Kernel& kernel, const Target& target, size_t first) {
   size_t last = kernel.loops.size();
   if (!kernel.reductions.empty() && !lanes_may_reduce(kernel, target)) last = kernel.outer;
   if (kernel.sequential) {
-    // Lanes of one vector must not update the same element, so the loop must have unit stride in the target.
+    // Lanes that are updated together must not update the same element.
+    const auto deps = loop_dependencies(kernel);
     for (size_t l = first; l < last; ++l) {
       bool unit = !kernel.updates.empty() || !kernel.stores.empty();
-      for (const Update& u : kernel.updates) unit = unit && u.index.coefficient(l) == 1;
+      for (const Update& u : kernel.updates) unit = unit && updates_neighbours(u, l, deps);
       for (const Store& s : kernel.stores) unit = unit && s.index.coefficient(l) == 1;
-      for (const Update& u : kernel.updates) {
-        auto deps = loop_dependencies(kernel);
-        for (auto& t : u.index.terms) unit = unit && !(deps[static_cast<size_t>(t.first)] >> l & 1);
-      }
       if (unit) kernel.lane_loop = l;
     }
-    if (kernel.lane_loop == kernel.loops.size()) return;
+    if (kernel.lane_loop == kernel.loops.size()) return choose_lanes_in_order(kernel, first, target);
   } else {
     int64_t best = INT64_MIN;
     const auto deps = loop_dependencies(kernel);

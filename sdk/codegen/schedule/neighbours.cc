@@ -127,11 +127,6 @@ class Neighbours {
       changed.stores[i].bypasses_caches = false;
       add(changed);
     }
-    for (size_t i = 0; i < k_.updates.size(); ++i) {
-      Kernel changed = k_;
-      changed.updates[i].when_changed = !changed.updates[i].when_changed;
-      add(changed);
-    }
   }
 
   const Kernel& k_;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -52,7 +51,6 @@ class Scheduler {
   const char* interleave_gathers();
   const char* compute_together();
   const char* write_past_caches();
-  const char* update_when_changed();
 
  private:
   void interleave(size_t l, int factor);
@@ -106,8 +104,6 @@ constexpr Rule kRules[] = {
     {"together", &Scheduler::compute_together, false},
     // A result that no cache holds need not be read into one before it is written.
     {"past_caches", &Scheduler::write_past_caches, false},
-    // An element's maximum changes seldom if it has many updates, and what is not stored need not be waited for.
-    {"when_changed", &Scheduler::update_when_changed, false},
 };
 
 void Scheduler::run(const std::vector<std::string>& off, ScheduleLog* log) {
@@ -385,6 +381,9 @@ const char* Scheduler::use_scalable_vectors() {
   if (k_.lanes == 1 || is_transposing() || is_by_rows() || k_.scan) return "lanes are rearranged, or there are none";
   // A vector must have at least one lane for each multiple of the scalable unit.
   if (k_.lanes * target_.scalable_bits < target_.vector_bits) return "there are too few lanes";
+  if (std::any_of(k_.updates.begin(), k_.updates.end(),
+                  [&](const Update& u) { return !updates_neighbours(u, k_.lane_loop, deps_); }))
+    return "lanes are updated one after the other";
   // A kWhile returns several values packed in one, which scalable vectors cannot do. LLVM computes the remainder of
   // floats lane by lane.
   const auto unsuited = [](const Expr& e) {
@@ -492,44 +491,6 @@ const char* Scheduler::write_past_caches() {
   for (size_t i = 0; i < found.size(); ++i) k_.stores[i].bypasses_caches = found[i];
   const bool any = std::find(found.begin(), found.end(), true) != found.end();
   return any ? nullptr : "no result is larger than the caches, in whole vectors, and not read";
-}
-
-/// Returns an upper bound of the number of elements that an update may reach; 0 if none is known.
-int64_t updated_elements(const Kernel& k, const Update& u) {
-  std::vector<ExprId> conditions;  // all of which hold where there is an update
-  if (u.mask != kNoExpr) conditions.push_back(u.mask);
-  for (size_t i = 0; i < conditions.size(); ++i) {
-    const Expr& e = k.exprs[static_cast<size_t>(conditions[i])];
-    if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_AND)
-      conditions.insert(conditions.end(), e.args.begin(), e.args.end());
-  }
-  int64_t elements = 1;
-  for (size_t l = 0; l < k.outer; ++l) {
-    if (u.index.coefficient(l) != 0) elements *= k.loops[l].size;
-  }
-  for (const auto& [term, scale] : u.index.terms) {
-    const Expr& computed = k.exprs[static_cast<size_t>(term)];
-    int64_t values = computed.op == ExprOp::kStart ? computed.a + 1 : 0;
-    for (const ExprId c : conditions) {
-      const Expr& e = k.exprs[static_cast<size_t>(c)];
-      if (e.op == ExprOp::kInRange && e.index == Index{{}, e.index.constant, {{term, 1}}}) values = e.a;
-    }
-    if (values == 0 || __builtin_mul_overflow(elements, values, &elements)) return 0;
-  }
-  return elements;
-}
-
-const char* Scheduler::update_when_changed() {
-  if (k_.lanes > 1) return "lanes are updated together";
-  bool any = false;
-  for (Update& u : k_.updates) {
-    if (!is_extremum_of_numbers(u.combine, u.types[0])) continue;
-    const int64_t elements = updated_elements(k_, u);
-    const int64_t updates = points_of(k_, outer_loops(k_));
-    u.when_changed = elements != 0 && updates / elements >= target_.tuning.updates_of_element;
-    any = any || u.when_changed;
-  }
-  return any ? nullptr : "no element has many updates by a maximum or minimum";
 }
 
 }  // namespace

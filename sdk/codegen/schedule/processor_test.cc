@@ -104,24 +104,21 @@ TEST(ProcessorSchedule, LargeResults_GoPastTheCaches) {
   EXPECT_EQ(schedule_of(body, target), "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n");
 }
 
-TEST(ProcessorSchedule, MaximaOfManyNumbers_AreUpdatedWhenTheyChange) {
-  const auto body = [](const std::string& combine, const std::string& updates) {
-    return "outer i0: " + updates +
-           "\n%0 = load s32 b0[i0]\n%1 = convert s64 %0\n%2 = in_range (%1) below 100\n%3 = load f32 b1[i0]\nupdate " +
-           combine + " b2 [%1] f32 %3 if %2\n";
-  };
-  const auto is_when_changed = [](const std::string& text) {
+TEST(ProcessorSchedule, UpdatesOfAnyElements_AreInLanes) {
+  const auto lanes = [](const std::string& body) {
     Kernel kernel;
-    EXPECT_TRUE(parse_kernel("kernel (4 buffers) sequential {\n" + text + "}\n", kernel).ok()) << text;
+    EXPECT_TRUE(parse_kernel("kernel (4 buffers) sequential {\n" + body + "}\n", kernel).ok()) << body;
     choose_lanes(kernel, machine(256));
     schedule_for(kernel, machine(256));
-    EXPECT_TRUE(verify_kernel(kernel).ok());
-    return kernel.updates[0].when_changed;
+    EXPECT_TRUE(verify_kernel(kernel).ok()) << body;
+    return kernel.lanes;
   };
-  EXPECT_TRUE(is_when_changed(body("maximum", "6400")));
-  EXPECT_TRUE(is_when_changed(body("minimum", "1000000")));
-  EXPECT_FALSE(is_when_changed(body("maximum", "6300")));
-  EXPECT_FALSE(is_when_changed(body("add", "6400")));
+  const std::string indices = "%0 = load s32 b0[i0]\n%1 = convert s64 %0\n%2 = in_range (%1) below 100\n";
+  const std::string update = "update add b2 [%1] f32 %3 if %2\n";
+  EXPECT_EQ(lanes("outer i0: 6400\n" + indices + "%3 = load f32 b1[i0]\n" + update), 8);
+  EXPECT_EQ(lanes("outer i0: 15\n" + indices + "%3 = load f32 b1[i0]\n" + update), 1);
+  // An update may change what the next one reads.
+  EXPECT_EQ(lanes("outer i0: 6400\n" + indices + "%3 = load f32 b2[i0]\n" + update), 1);
 }
 
 TEST(ProcessorSchedule, ProductsOfBf16_AreUnordered) {
