@@ -104,6 +104,38 @@ TEST(ProductPlan, ConvolutionOfChannelsFirst_CopiesItsInputOnce) {
   EXPECT_LE(planned.plan.workspace_bytes, padded + result + bytes(9 * kChannels * kFeatures) + 4096);
 }
 
+/// A line of results of one dimension is one product: with its patches in memory it would need a multiple of arguments and results.
+TEST(ProductPlan, LongLineOfChannelsFirst_NeedsNoMatrixOfPatches) {
+  constexpr int64_t kLength = 160000;
+  struct Case {
+    int64_t channels, features, window;
+  };
+  for (const Case& t : {Case{32, 32, 3}, {64, 8, 3}, {64, 8, 4}, {32, 32, 5}, {4, 16, 15}}) {
+    ProgramBuilder program;
+    RegionBuilder& entry = program.entry();
+    const int64_t length = kLength + 1 - t.window;
+    const Handle x = entry.argument(COLLET_TYPE_F32, {1, t.channels, kLength});
+    const Handle w = entry.argument(COLLET_TYPE_F32, {t.features, t.channels, t.window});
+    collet_convolution_attrs a{};
+    a.window.size = program.list({t.window});
+    a.window.stride = a.window.window_dilation = a.window.base_dilation = program.list({1});
+    a.window.padding_low = a.window.padding_high = a.window.reversal = program.list({0});
+    a.feature_groups = a.batch_groups = 1;
+    a.labels.input_feature = a.labels.output_feature = a.labels.kernel_input_feature = 1;
+    a.labels.input_spatial = a.labels.output_spatial = a.labels.kernel_spatial = program.list({2});
+    entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, {1, t.features, length}, {x, w}, a)});
+    Target target;
+    target.vector_bits = 256;
+    target.vector_registers = 16;
+    target.fma = true;
+    PlannedProgram planned;
+    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
+    const int64_t elements = t.channels * kLength + t.features * length + t.features * t.channels * t.window;
+    EXPECT_LE(planned.plan.workspace_bytes, static_cast<uint64_t>(elements * 4 + 4096))
+        << t.channels << " to " << t.features << ", window " << t.window;
+  }
+}
+
 /// Upsampling by `dilation` with a window twice as large uses four elements of the input for each result, whatever the
 /// dilation.
 TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {

@@ -266,7 +266,8 @@ bool compare_as_integers(Kernel& kernel) {
 }
 
 bool widen_products(Kernel& kernel) {
-  if (kernel.scan || inner_points(kernel) <= kFewFactors) return false;
+  // Two factors are multiplied in one order alone, so that no other product comes between.
+  if (kernel.scan || inner_points(kernel) <= 2) return false;
   std::vector<uint32_t> types;  // by reduction: its product_type
   // By expression: the type of the product of which it is a factor.
   std::vector<uint32_t> factor_of(kernel.exprs.size(), 0);

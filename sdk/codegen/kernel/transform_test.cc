@@ -311,7 +311,7 @@ TEST(WidenProducts, OtherKernelsAreLeft) {
     return "kernel (2 buffers) {\n  inner i0: " + size + "\n  %0 = load " + type + " b0[i0]\n  r0 = reduce " + combine +
            " " + type + " %0 init identity\n  %1 = reduced " + type + " r0 result 0\n  store b1[0], %1\n}\n";
   };
-  for (const auto& text : {reduction("64", "f32", "multiply"), reduction("65", "f64", "multiply"),
+  for (const auto& text : {reduction("2", "f32", "multiply"), reduction("65", "f64", "multiply"),
                            reduction("65", "s32", "multiply"), reduction("65", "f32", "add")}) {
     Kernel kernel = parsed(text);
     const Kernel before = kernel;

@@ -606,8 +606,8 @@ class FeatureOrder {
     result_order_ = order(c_.output_batch, c_.output_spatial, c_.output_feature, batch_last_);
   }
 
-  /// Compares the time of both orders, in elements that are moved. Patches are packed where a cache holds them; copies are
-  /// written to memory and read.
+  /// Compares the time of both orders, in elements that are moved. Patches are packed where a cache holds them, for a line of results
+  /// at a time; copies, and the patches of a single line, are written to memory and read. Those must not take more memory than copies.
   bool worthwhile() const {
     if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
     if (last(c_.result_dims) == c_.output_feature || c_.filters() < kLeastColumns) return false;
@@ -615,7 +615,11 @@ class FeatureOrder {
     const int64_t result = product_of(c_.result_dims);
     const int64_t patches = result / c_.filters() * product_of(c_.window.size) * c_.features();
     const double products = static_cast<double>(patches) * static_cast<double>(c_.filters());
-    const double now = static_cast<double>(patches) + products * idle(phases(c_.output_spatial.back()));
+    const int64_t lines = result / c_.result_dims[c_.output_feature] / c_.result_dims[c_.output_spatial.back()];
+    const bool at_once = lines * c_.groups() == 1;
+    if (at_once && patches > input + result) return true;
+    const double now =
+        static_cast<double>(at_once ? 2 * patches : patches) + products * idle(phases(c_.output_spatial.back()));
     const double then = 2.0 * static_cast<double>(input + result) + products * idle(c_.filters());
     return patches > input && now > then;
   }

@@ -41,8 +41,8 @@ constexpr int64_t kMostRadix = 31;
 /// How the elements of rows are stored.
 enum class FftForm : uint8_t {
   kComplex,  ///< one row of complex numbers in each lane
-  kReals,    ///< two rows of real numbers in each lane, as real and imaginary part of one complex row
-  kHalves    ///< two rows of n / 2 + 1 complex numbers in each lane: the transforms of two real rows
+  kReals,    ///< one row of real numbers in each lane, as a complex row
+  kHalves    ///< one row of n / 2 + 1 complex numbers in each lane: the transform of a real row of n numbers
 };
 
 template <typename T>
@@ -78,6 +78,9 @@ struct FftJob {
   // after, and the transform of the sequence with which the row is convolved.
   const T* chirp = nullptr;
   const T* filter = nullptr;
+  /// Not null if the rows of kHalves are transforms of real rows of twice the length, whose pairs of neighbours are the complex
+  /// numbers: element k is e^(-pi i k / length), for 2 k <= length.
+  const T* real_roots = nullptr;
   int64_t length = 0;  ///< length of the rows; it differs from that of the plan only for Bluestein's algorithm
 };
 
@@ -324,17 +327,6 @@ class FftLanes {
     }
   }
 
-  /// Returns every second row, from row `first` on: the rows whose transforms are the real, or the imaginary, parts.
-  template <typename Rows>
-  COLLET_INLINE static Rows every_second(const Rows& rows, int64_t* begins, int64_t first) {
-    Rows out = rows;
-    out.rows = 0;
-    for (int64_t r = first; r < rows.rows; r += 2) begins[out.rows++] = rows.begins[r];
-    out.begins = begins;
-    out.adjacent = false;
-    return out;
-  }
-
   /// Reads elements [i, i + count) of real rows; count is at most kLanes. Lanes without a row get zeros.
   COLLET_INLINE static void read_real(const FftRows<const T>& f, int64_t i, int64_t count, V* x) {
     if (f.rows == kLanes && count == kLanes) {
@@ -381,42 +373,65 @@ class FftLanes {
       }
       return;
     }
-    int64_t begins[2][kLanes] = {};
-    const FftRows<const T> first = every_second(f, begins[0], 0);
-    const FftRows<const T> second = every_second(f, begins[1], 1);
     if (f.form == FftForm::kReals) {
       for (int64_t at = 0; at < n; at += kLanes) {
         const int64_t i = whole_block(at, kLanes, n);
         const int64_t count = std::min<int64_t>(kLanes, n - i);
         V re[kLanes];
-        V im[kLanes];
-        read_real(first, i, count, re);
-        read_real(second, i, count, im);
-        for (int64_t j = 0; j < count; ++j) x[i + j] = C{re[j], im[j]};
+        read_real(f, i, count, re);
+        for (int64_t j = 0; j < count; ++j) x[i + j] = C{re[j], V{}};
       }
       return;
     }
-    // Inverse transform of two real rows: z = first + i second; z[n - k] follows from the conjugates.
-    const int64_t all = n / 2 + 1;
+    // The other half follows from the conjugates. The imaginary part of an element that must be its own conjugate is ignored. The
+    // inverse transform swaps real and imaginary parts.
+    const int64_t all = (job.real_roots ? n : n / 2) + 1;
     for (int64_t at = 0; at < all; at += kUnits) {
       const int64_t i = whole_block(at, kUnits, all);
-      const int64_t count = std::min<int64_t>(kUnits, all - i);
-      C a[kUnits];
-      C b[kUnits];
-      read_complex(first, i, count, a);
-      read_complex(second, i, count, b);
-      for (int64_t j = 0; j < count; ++j) {
-        const int64_t k = i + j;
-        // The inverse transform swaps real and imaginary parts. The imaginary part of an element that must be its own
-        // conjugate is ignored.
-        if (k == 0 || 2 * k == n) {
-          x[k] = C{b[j].re, a[j].re};
-        } else {
-          x[k] = C{a[j].im + b[j].re, a[j].re - b[j].im};
-          x[n - k] = C{b[j].re - a[j].im, a[j].re + b[j].im};
-        }
-      }
+      read_complex(f, i, std::min<int64_t>(kUnits, all - i), x + i);
     }
+    if (job.real_roots) return join_halves(job, x);
+    x[0] = C{V{}, x[0].re};
+    for (int64_t k = 1; k < all; ++k) {
+      const C a = x[k];
+      x[k] = C{a.im, a.re};
+      x[n - k] = C{-a.im, a.re};
+    }
+  }
+
+  /// Returns element k of FftJob::real_roots, for k up to the length.
+  COLLET_INLINE static std::pair<T, T> real_root(const FftJob<T>& job, int64_t k) {
+    const int64_t n = job.length;
+    return 2 * k <= n ? std::pair(job.real_roots[2 * k], job.real_roots[2 * k + 1])
+                      : std::pair(-job.real_roots[2 * (n - k)], job.real_roots[2 * (n - k) + 1]);
+  }
+
+  /// Makes of the n + 1 elements of the transforms of real rows those of complex rows, with parts swapped. See from_real_transform.
+  COLLET_INLINE static void join_halves(const FftJob<T>& job, C* x) {
+    const int64_t n = job.length;
+    x[0] = C{(x[0].re - x[n].re) * T(0.5), (x[0].re + x[n].re) * T(0.5)};
+    for (int64_t k = 1; 2 * k <= n; ++k) {
+      const C a = x[k], b = x[n - k];
+      const auto [wr, wi] = real_root(job, k);
+      const C e{(a.re + b.re) * T(0.5), (a.im - b.im) * T(0.5)};
+      const V tr = (a.re - b.re) * T(0.5), ti = (a.im + b.im) * T(0.5);
+      const C d{tr * wr + ti * wi, ti * wr - tr * wi};
+      x[k] = C{e.im + d.re, e.re - d.im};
+      x[n - k] = C{d.re - e.im, e.re + d.im};
+    }
+  }
+
+  /// Returns element k of the transforms of real rows. See to_real_transform.
+  COLLET_INLINE static C part_of_halves(const FftJob<T>& job, const C* x, int64_t k) {
+    const int64_t n = job.length;
+    if (k == 0) return {x[0].re + x[0].im, V{}};
+    if (k == n) return {x[0].re - x[0].im, V{}};
+    const C& a = x[k];
+    const C& b = x[n - k];
+    const auto [wr, wi] = real_root(job, k);
+    const C e{(a.re + b.re) * T(0.5), (a.im - b.im) * T(0.5)};
+    const V dr = (a.im + b.im) * T(0.5), di = (b.re - a.re) * T(0.5);
+    return {e.re + dr * wr - di * wi, e.im + dr * wi + di * wr};
   }
 
   COLLET_INLINE static void store(const FftJob<T>& job, C* x) {
@@ -435,38 +450,24 @@ class FftLanes {
       }
       return;
     }
-    int64_t begins[2][kLanes] = {};
-    const FftRows<T> first = every_second(t, begins[0], 0);
-    const FftRows<T> second = every_second(t, begins[1], 1);
     if (t.form == FftForm::kReals) {  // the real result of an inverse transform
       for (int64_t at = 0; at < n; at += kLanes) {
         const int64_t i = whole_block(at, kLanes, n);
         const int64_t count = std::min<int64_t>(kLanes, n - i);
         V a[kLanes];
-        V b[kLanes];
-        for (int64_t j = 0; j < count; ++j) {
-          a[j] = x[i + j].im * job.scale;
-          b[j] = x[i + j].re * job.scale;
-        }
-        write_real(first, i, count, a);
-        write_real(second, i, count, b);
+        for (int64_t j = 0; j < count; ++j) a[j] = x[i + j].im * job.scale;
+        write_real(t, i, count, a);
       }
       return;
     }
-    const int64_t all = n / 2 + 1;
+    const int64_t all = (job.real_roots ? n : n / 2) + 1;
     for (int64_t at = 0; at < all; at += kUnits) {
       const int64_t i = whole_block(at, kUnits, all);
       const int64_t count = std::min<int64_t>(kUnits, all - i);
       C a[kUnits];
-      C b[kUnits];
-      for (int64_t j = 0; j < count; ++j) {
-        const C& z = x[i + j];
-        const C& w = x[i + j == 0 ? 0 : n - i - j];
-        a[j] = C{(z.re + w.re) * T(0.5), (z.im - w.im) * T(0.5)};
-        b[j] = C{(z.im + w.im) * T(0.5), (w.re - z.re) * T(0.5)};
-      }
-      write_complex(first, i, count, a);
-      write_complex(second, i, count, b);
+      for (int64_t j = 0; j < count; ++j) a[j] = job.real_roots ? part_of_halves(job, x, i + j) : x[i + j];
+      if (i == 0) a[0].im = V{};
+      write_complex(t, i, count, a);
     }
   }
 

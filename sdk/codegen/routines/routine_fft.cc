@@ -127,9 +127,31 @@ int64_t factor_of(int64_t n) {
   return best * best < n / 64 || best < 8 ? 0 : best;
 }
 
-/// Returns the length of the convolution by which Bluestein's algorithm computes a transform of length `n`.
+/// Transforms an array whose length is m times a power of two, for a small odd m; used to make tables.
+void transform_of_any_length(std::vector<Complex>& x) {
+  const size_t n = x.size(), length = n & -n, m = n / length;
+  if (m == 1) return transform_in_place(x);
+  std::vector<std::vector<Complex>> parts(m);  // every m-th element
+  for (size_t i = 0; i < n; ++i) parts[i % m].push_back(x[i]);
+  for (std::vector<Complex>& part : parts) transform_in_place(part);
+  for (size_t k = 0; k < n; ++k) {
+    Complex sum = 0;
+    for (size_t r = 0; r < m; ++r)
+      sum += parts[r][k % length] * root_of_unity(static_cast<int64_t>(r * k % n), static_cast<int64_t>(n));
+    x[k] = sum;
+  }
+}
+
+/// Returns the length of the convolution by which Bluestein's algorithm computes a transform of length `n`: at least 2 n - 1. Powers of
+/// two are transformed fastest, but the next one may be twice as long.
 int64_t convolution_length(int64_t n) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+  const auto least = static_cast<uint64_t>(2 * n - 1);
+  uint64_t best = std::bit_ceil(least);
+  for (const uint64_t m : {3, 5, 9}) {
+    const uint64_t size = m * std::bit_ceil((least + m - 1) / m);
+    if (size + size / 8 < best) best = size;
+  }
+  return static_cast<int64_t>(best);
 }
 
 /// True if it is faster to transform rows one by one, each as a matrix whose columns and then rows are in the lanes,
@@ -202,7 +224,8 @@ struct Line {
   T* data = nullptr;
   int64_t inner = 1;
   int64_t outer_step = 1;
-  bool ahead = false;  ///< as of FftRows
+  bool ahead = false;             ///< as of FftRows
+  const T* real_roots = nullptr;  ///< of kHalves: as of FftJob
   int64_t begin(int64_t r) const { return r / inner * outer_step + r % inner; }
 };
 
@@ -255,7 +278,7 @@ class Transform {
       filter[static_cast<size_t>(k)] = std::conj(c) / static_cast<double>(size);
       if (k > 0) filter[static_cast<size_t>(size - k)] = filter[static_cast<size_t>(k)];
     }
-    transform_in_place(filter);
+    transform_of_any_length(filter);
     for (const Complex& c : filter) append(filter_, c);
   }
 
@@ -421,14 +444,13 @@ class Transform {
   /// or, if `distance` is not 0, at multiples of `distance` and `out_distance`.
   void rows(const FftJob<T>& job, int64_t count, const Line<const T>& from, int64_t step, const Line<T>& to,
             int64_t out_step, char* own, Threads* threads, int64_t distance = 0, int64_t out_distance = 0) const {
-    const bool pairs = from.form != FftForm::kComplex || to.form != FftForm::kComplex;
-    const int64_t together = lanes_.count() * (pairs ? 2 : 1);
+    const int64_t together = lanes_.count();
     const int64_t groups = (count + together - 1) / together;
     const auto bytes = static_cast<size_t>(4 * job.plan->n * lanes_.bytes);
     const double ns = 2.0 * static_cast<double>(job.plan->n) *
                       static_cast<double>(std::bit_width(static_cast<uint64_t>(job.plan->n)));
     const auto group = [&](int64_t g, char* work) {
-      int64_t begins[2][2 * 64];
+      int64_t begins[2][64];
       FftJob<T> one = job;
       // The last group is moved back to a full group, if the rows that it repeats have not been overwritten.
       const bool apart = static_cast<const void*>(from.data) != to.data && count >= together;
@@ -447,6 +469,7 @@ class Transform {
       one.from = {from.form, from.data, step, begins[0], n, adjacent(begins[0]), from.ahead};
       one.to = {to.form, to.data, out_step, begins[1], n, adjacent(begins[1]), to.ahead};
       one.first_row = first;
+      one.real_roots = from.real_roots ? from.real_roots : to.real_roots;
       lanes_.functions.run(one, work);
     };
     if (!threads) {
@@ -505,17 +528,17 @@ class Fft : public Routine {
       way_ = RealRows::kWhole;
     }
     for (const Axis& a : axes_) {
-      const bool alone = way_ != RealRows::kPaired && &a == &last;
-      const bool half = way_ == RealRows::kHalved && &a == &last;
+      const bool alone = way_ != RealRows::kInLanes && &a == &last;
+      const bool half = is_halved() && &a == &last;
       transforms_.emplace_back(half ? a.length / 2 : a.length, alone ? 1 : a.rows, alone || !real_ || &a != &last,
                                a.inner == 1);
       lane_bytes_ = std::max(lane_bytes_, transforms_.back().lane_bytes());
       shared_bytes_ = std::max(shared_bytes_, transforms_.back().shared_bytes());
     }
-    if (way_ == RealRows::kHalved) {
+    if (is_halved()) {
       for (int64_t k = 0; k <= last.length / 4; ++k) append(halves_, root_of_unity(k, last.length));
-      row_bytes_ = last.length * static_cast<int64_t>(sizeof(T));
     }
+    if (way_ == RealRows::kHalved) row_bytes_ = last.length * static_cast<int64_t>(sizeof(T));
     if (way_ == RealRows::kWhole) row_bytes_ = 2 * last.length * static_cast<int64_t>(sizeof(T));
     if (type_ == COLLET_FFT_IRFFT && axes_.size() > 1) copy_bytes_ = 2 * elements_ * static_cast<int64_t>(sizeof(T));
     for (int64_t* bytes : {&lane_bytes_, &shared_bytes_, &row_bytes_}) *bytes = (*bytes + 63) / 64 * 64;
@@ -532,6 +555,7 @@ class Fft : public Routine {
     const T* in = reinterpret_cast<const T*>(buffers[0]);
     T* out = reinterpret_cast<T*>(buffers[1]);
     const Axis& last = axes_[0];
+    const T* const roots = is_halved() ? halves_.data() : nullptr;
     const auto along = [&](size_t a, const T* from, T* to) {
       const Axis& x = axes_[a];
       transforms_[a].run({FftForm::kComplex, from, x.inner, x.size * x.inner},
@@ -549,28 +573,29 @@ class Fft : public Routine {
       T* copy = reinterpret_cast<T*>(half + row_bytes_);
       for (size_t a = axes_.size() - 1; a > 0; --a) along(a, a + 1 == axes_.size() ? in : copy, copy);
       const T* from = axes_.size() > 1 ? copy : in;
-      if (way_ != RealRows::kPaired) {
+      if (way_ != RealRows::kInLanes) {
         return rows_alone([&](int64_t r, const Work& work, Threads* helpers) {
           const T* const row = from + 2 * r * last.size;
           T* const to = out + r * last.length;
           way_ == RealRows::kHalved ? join(row, to, work, helpers) : join_whole(row, to, work, helpers);
         });
       }
-      transforms_[0].run({FftForm::kHalves, from, 1, last.size}, {FftForm::kReals, out, 1, last.length}, true, scale(0),
-                         buffers[2], shared, &threads);
+      const Line<const T> transformed{FftForm::kHalves, from, 1, last.size, false, roots};
+      const T by = is_halved() ? 2 * scale(0) : scale(0);
+      transforms_[0].run(transformed, in_lanes(out, last.length), true, by, buffers[2], shared, &threads);
       return;
     }
     if (!real_) {
       along(0, in, out);
-    } else if (way_ != RealRows::kPaired) {
+    } else if (way_ != RealRows::kInLanes) {
       rows_alone([&](int64_t r, const Work& work, Threads* helpers) {
         const T* const row = in + r * last.length;
         T* const to = out + 2 * r * last.size;
         way_ == RealRows::kHalved ? part(row, to, work, helpers) : part_whole(row, to, work, helpers);
       });
     } else {
-      transforms_[0].run({FftForm::kReals, in, 1, last.length}, {FftForm::kHalves, out, 1, last.size}, false, T(1),
-                         buffers[2], shared, &threads);
+      const Line<T> transformed{FftForm::kHalves, out, 1, last.size, false, roots};
+      transforms_[0].run(in_lanes(in, last.length), transformed, false, T(1), buffers[2], shared, &threads);
     }
     for (size_t a = 1; a < axes_.size(); ++a) along(a, out, out);
   }
@@ -590,19 +615,28 @@ class Fft : public Routine {
   };
   /// How rows of real numbers are transformed.
   enum class RealRows : uint8_t {
-    kPaired,  ///< two rows are the parts of a complex one in each lane
-    kHalved,  ///< each row is a complex row of half the length
-    kWhole,   ///< each row is a complex row whose imaginary parts are zero
+    kInLanes,  ///< a row in each lane: as a complex row of half the length or, if that is odd, with imaginary parts of zero
+    kHalved,  ///< one row after the other, as a complex row of half the length
+    kWhole,   ///< one row after the other, as a complex row whose imaginary parts are zero
   };
 
-  /// True if it is faster to transform each real row as a complex row of half the length than to put two rows into each
-  /// lane. That takes twice the work for each row, but lanes without rows cost as much as others, and many long rows do
-  /// not fit into the caches.
+  /// True if pairs of neighbours are the elements of complex rows.
+  bool is_halved() const { return real_ && way_ != RealRows::kWhole && axes_[0].length % 2 == 0; }
+
+  /// Returns where the real rows are that are transformed in lanes.
+  template <typename Number>
+  Line<Number> in_lanes(Number* data, int64_t length) const {
+    return is_halved() ? Line<Number>{FftForm::kComplex, data, 1, length / 2}
+                       : Line<Number>{FftForm::kReals, data, 1, length};
+  }
+
+  /// True if it is faster to transform real rows one after the other, as complex rows of half the length, than to put one into each
+  /// lane: lanes without rows cost as much as others, and many long rows do not fit into the caches.
   static bool is_better_halved(int64_t length, int64_t rows) {
     const Lanes<T> lanes = Lanes<T>::get();
     if (length >= kLongest || (rows == 1 && length >= 32)) return true;
     if (length < 2 * kAlone) return false;
-    const int64_t together = 2 * lanes.count();
+    const int64_t together = lanes.count();
     if (factor_of(length / 2) == 0 || radices_of(length).empty())
       return 2 * rows <= (rows + together - 1) / together * together;
     const bool near = 2 * length * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
@@ -619,7 +653,7 @@ class Fft : public Routine {
     const int64_t lanes = Lanes<T>::get().count();
     const int64_t transformed = radices_of(length).empty() ? convolution_length(length) : length;
     const bool near = 4 * transformed * rows * static_cast<int64_t>(sizeof(T)) <= kMostNear;
-    return 2 * rows < lanes || is_faster_split(transformed, rows, lanes, 2 * lanes, near ? 1.25 : 1.6);
+    return 2 * rows < lanes || is_faster_split(transformed, rows, lanes, lanes, near ? 1.25 : 1.6);
   }
 
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
@@ -675,7 +709,7 @@ class Fft : public Routine {
   bool empty_ = false;
   bool real_ = false;
   bool inverse_ = false;
-  RealRows way_ = RealRows::kPaired;
+  RealRows way_ = RealRows::kInLanes;
   int64_t elements_ = 0;
   std::vector<Axis> axes_;  ///< from the last dimension to the first
   std::vector<Transform<T>> transforms_;
