@@ -14,7 +14,8 @@ constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< bytes; smaller blocks com
 /// Alignment of pooled blocks in bytes. Processors compare only the low 12 bits of the addresses of loads and of earlier
 /// stores first. A loop that writes y[i] would be slowed down if x[i + 1] had the same low bits.
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kKept = uint64_t{2} << 30;  ///< bytes; idle memory beyond this is returned to the system
+/// Bytes of idle memory; what is beyond this is returned to the system. The SDK keeps blocks of which runs have need again.
+constexpr uint64_t kKept = uint64_t{64} << 20;
 
 /// Rounds up to the size of a pooled block: a multiple of 1/8 of the next lower power of two, so that little is wasted.
 uint64_t rounded(uint64_t bytes) {

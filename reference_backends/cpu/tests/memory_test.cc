@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "reference_backends/cpu/tests/plugin.h"
@@ -32,6 +34,31 @@ TEST(MemoryTest, ArgumentsReturnedUnchangedAndTwice) {
   EXPECT_EQ(elements_of<float>(out[1])[9], -10);
   EXPECT_EQ(out[1], out[2]);
 }
+
+#if defined(__linux__)
+/// Returns the bytes of this process that are in memory.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST(MemoryTest, ReleasedMemoryGoesBackToTheSystem) {
+  constexpr uint64_t kBytes = uint64_t{64} << 20;
+  Plugin plugin;
+  const int64_t before = resident_bytes();
+  {
+    std::vector<std::unique_ptr<Memory>> blocks;
+    for (int i = 0; i < 8; ++i) {
+      blocks.push_back(std::make_unique<Memory>(plugin, kBytes));
+      blocks.back()->put(Bytes(kBytes, 1));
+    }
+    EXPECT_GT(resident_bytes(), before + static_cast<int64_t>(7 * kBytes));
+  }
+  EXPECT_LT(resident_bytes(), before + static_cast<int64_t>(2 * kBytes));
+}
+#endif
 
 /// Indices within rows are 32 bits wide, so longer rows cannot be sorted.
 TEST(MemoryTest, RowsTooLongToSortAreRefused) {
