@@ -38,7 +38,7 @@ Expected<std::vector<Case>> cases_of_pattern(std::string_view text, size_t insta
     COLLET_ASSIGN(const std::unique_ptr<hlo::Module> module, hlo::parse_module(one.text, pattern->name()));
     hlo::PassContext context;
     context.keep_composite = [](const hlo::Module&, hlo::InstrId) { return true; };
-    context.wants_pattern = [](std::string_view) { return false; };
+    context.wants_pattern = [](std::string_view, uint32_t) { return false; };
     context.declared_patterns = {pattern};
     constexpr std::string_view kClean[] = {"eliminate_dead"};
     COLLET_TRY(hlo::prepare_patterns(*module, context).status());

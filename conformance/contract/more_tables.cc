@@ -35,7 +35,8 @@ void patterns(Contract& c) {
   if (!instance) return;
   const auto* table = table_of<collet_patterns_table>(c, *instance, "patterns", offsetof(collet_patterns_table, text));
   if (!table) return;
-  const bool has_texts = table->struct_size >= sizeof(collet_patterns_table) && table->text;
+  const bool has_texts = table->struct_size >= offsetof(collet_patterns_table, features) && table->text;
+  const bool has_features = table->struct_size >= sizeof(collet_patterns_table) && table->features;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     std::vector<const char*> names;
     std::vector<std::string> texts;
@@ -57,6 +58,11 @@ void patterns(Contract& c) {
               "the name of pattern {} of device {} did not stay '{}'", i, d, texts[i]);
     }
     for (uint32_t i = 0; has_texts && i < names.size(); ++i) check_text(c, *table, instance->handle(), d, i, texts[i]);
+    for (uint32_t i = 0; has_features && i < names.size(); ++i) {
+      const uint32_t features = table->features(instance->handle(), d, i);
+      c.check(table->features(instance->handle(), d, i) == features, Promise::PATTERNS_FEATURES,
+              "the features of pattern '{}' did not stay {}", texts[i], features);
+    }
   }
 }
 

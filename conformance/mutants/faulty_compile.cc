@@ -128,7 +128,17 @@ uint32_t kept_operand(const collet_program* program, const collet_region* region
 }
 
 // What a fault of a quantized pattern changes in its region.
-enum class Change { RoundsAway, RoundsDown, NoZeroPoint, NoClamp, NoBias, NoScale, NoRelu };
+enum class Change {
+  RoundsAway,
+  RoundsDown,
+  NoZeroPoint,
+  NoOperandZeroPoint,
+  NoClamp,
+  NoChannels,
+  NoBias,
+  NoScale,
+  NoRelu
+};
 struct QuantizedFault {
   Fault fault;
   std::string_view pattern;
@@ -145,6 +155,12 @@ constexpr QuantizedFault kQuantizedFaults[] = {
     {Fault::requantize_without_clamp, "requantize", Change::NoClamp},
     {Fault::integer_dot_rounds_away, "integer_dot", Change::RoundsAway},
     {Fault::integer_dot_without_zero_point, "integer_dot", Change::NoZeroPoint},
+    {Fault::integer_dot_without_operand_zero_points, "integer_dot", Change::NoOperandZeroPoint},
+    {Fault::unstated_operand_zero_points_ignored, "integer_dot", Change::NoOperandZeroPoint},
+    {Fault::unstated_channels_ignored, "integer_dot", Change::NoChannels},
+    {Fault::integer_convolution_without_operand_zero_points, "integer_convolution", Change::NoOperandZeroPoint},
+    {Fault::unstated_operand_zero_points_ignored, "integer_convolution", Change::NoOperandZeroPoint},
+    {Fault::unstated_operand_zero_points_ignored, "integer_add", Change::NoOperandZeroPoint},
     {Fault::integer_dot_without_clamp, "integer_dot", Change::NoClamp},
     {Fault::integer_dot_without_bias, "integer_dot", Change::NoBias},
     {Fault::integer_dot_without_scale, "integer_dot", Change::NoScale},
@@ -175,6 +191,20 @@ bool is_number(const collet_program* program, uint32_t value) {
   return is_made_by(program, collet_operand(program, broadcast, 0), COLLET_OP_CONSTANT);
 }
 
+// True if the value is an array of some dimensions of the op's, spread over the others.
+bool is_of_channels(const collet_program* program, uint32_t value) {
+  if (!is_made_by(program, value, COLLET_OP_BROADCAST)) return false;
+  const collet_op* broadcast = collet_op_at(program, collet_value_at(program, value)->definition);
+  return collet_value_type(program, collet_operand(program, broadcast, 0))->elements > 1;
+}
+
+// True if the value is a conversion of integers of 8 bits.
+bool is_widened(const collet_program* program, uint32_t value) {
+  if (!is_made_by(program, value, COLLET_OP_CONVERT)) return false;
+  const collet_op* convert = collet_op_at(program, collet_value_at(program, value)->definition);
+  return collet_type_bytes(collet_value_type(program, collet_operand(program, convert, 0))->element) == 1;
+}
+
 // Makes the change in one op of a pattern's region.
 void change_quantized(collet_program* program, const collet_region* region, collet_op* op, Change change) {
   const bool rounds = op->opcode == COLLET_OP_ROUND_NEAREST_EVEN;
@@ -188,8 +218,11 @@ void change_quantized(collet_program* program, const collet_region* region, coll
   // Weights of groups have zero points that differ, which are subtracted.
   const bool zero = sum && (is_number(program, other) || op->opcode == COLLET_OP_SUBTRACT);
   const bool bias = op->opcode == COLLET_OP_ADD && is_spread(program, other) && !is_number(program, other);
-  if ((change == Change::NoZeroPoint && zero) || (change == Change::NoBias && bias) ||
+  const bool widened = is_widened(program, kept ? b : a);
+  if ((change == Change::NoZeroPoint && zero) || (change == Change::NoOperandZeroPoint && zero && widened) ||
+      (change == Change::NoBias && bias) ||
       (change == Change::NoScale && op->opcode == COLLET_OP_MULTIPLY && is_spread(program, other)) ||
+      (change == Change::NoChannels && op->opcode == COLLET_OP_MULTIPLY && is_of_channels(program, other)) ||
       (change == Change::NoRelu && op->opcode == COLLET_OP_MAXIMUM && is_number(program, other)))
     bypass(program, region, op, kept);
 }

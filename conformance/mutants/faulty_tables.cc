@@ -49,6 +49,16 @@ const char* pattern_text(collet_backend_instance*, uint32_t, uint32_t index) {
   return changing.c_str();
 }
 
+// The backend computes the ops of the regions, so that it knows every attribute. Those that it does not state must not
+// reach it.
+uint32_t pattern_features(collet_backend_instance*, uint32_t, uint32_t) {
+  static std::atomic<uint32_t> questions{0};
+  if (is(Fault::pattern_features_change)) return ++questions;
+  if (is(Fault::unstated_operand_zero_points_ignored)) return COLLET_FEATURE_ALL & ~COLLET_FEATURE_ZERO_POINTS;
+  if (is(Fault::unstated_channels_ignored)) return COLLET_FEATURE_ALL & ~COLLET_FEATURE_CHANNELS;
+  return COLLET_FEATURE_ALL;
+}
+
 struct Registered {
   std::mutex mutex;
   std::map<char*, uint64_t> ranges;
@@ -165,7 +175,8 @@ void note_copy() {
 }
 
 const void* further_table(std::string_view name) {
-  static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name, pattern_text};
+  static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name, pattern_text,
+                                                 pattern_features};
   static const collet_host_memory_table host_memory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                        remove_host_memory};
   static const collet_host_buffers_table host_buffers = {sizeof(collet_host_buffers_table), 0, wrap};

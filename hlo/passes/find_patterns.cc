@@ -526,8 +526,16 @@ Expected<bool> find_patterns(Module& module, PassContext& context) {
     PatternGroups found(module, c);
     for (const auto& pattern : context.declared_patterns)
       found.find([&](const Graph& graph, InstrId id) { return pattern->match(graph, id); }, false);
-    for (const auto& [name, matcher, ends_late] : kMatchers)
-      if (!context.wants_pattern || context.wants_pattern(name)) found.find(matcher, ends_late);
+    for (const auto& [name, matcher, ends_late] : kMatchers) {
+      const auto wants = [&](uint32_t features) {
+        return !context.wants_pattern || context.wants_pattern(name, features);
+      };
+      const auto wanted = [&, &matches = matcher](const Graph& graph, InstrId id) {
+        std::optional<Match> match = matches(graph, id);
+        return match && wants(match->features) ? match : std::nullopt;
+      };
+      if (wants(0)) found.find(wanted, ends_late);
+    }
     if (found.groups().empty()) continue;
     std::unordered_multimap<uint32_t, const PatternGroups::Group*> at;
     std::unordered_set<uint32_t> results;

@@ -69,14 +69,84 @@ std::string integers(const std::vector<int64_t>& list) {
   return out + ">";
 }
 
+/// An attribute or operand of a quantized pattern, without "_dims", and the COLLET_FEATURE_* for which it stands.
+struct AttributeFeature {
+  std::string_view name;
+  uint32_t feature;
+};
+constexpr AttributeFeature kAttributes[] = {
+    {"activation", 0},
+    {"activation_high", 0},
+    {"activation_low", 0},
+    {"bias", 0},
+    {"bias_sign", COLLET_FEATURE_TERMS},
+    {"bias_type", 0},
+    {"factor", 0},
+    {"features", 0},
+    {"high", 0},
+    {"k", 0},
+    {"k_group", 0},
+    {"k_scale", 0},
+    {"lhs", 0},
+    {"lhs_group", 0},
+    {"lhs_pad_high", COLLET_FEATURE_PADDING},
+    {"lhs_pad_interior", COLLET_FEATURE_PADDING},
+    {"lhs_pad_low", COLLET_FEATURE_PADDING},
+    {"lhs_pad_value", COLLET_FEATURE_PADDING},
+    {"lhs_scale", 0},
+    {"lhs_zero_point", COLLET_FEATURE_ZERO_POINTS},
+    {"low", 0},
+    {"mask", 0},
+    {"operands", 0},
+    {"q", 0},
+    {"result_factor", 0},
+    {"result_scale", 0},
+    {"rhs", 0},
+    {"rhs_group", 0},
+    {"rhs_scale", 0},
+    {"rhs_sign", COLLET_FEATURE_TERMS},
+    {"rhs_zero_point", COLLET_FEATURE_ZERO_POINTS},
+    {"rounding", 0},
+    {"scale", 0},
+    {"scale_type", COLLET_FEATURE_SHORT_FLOATS},
+    {"second_bias", COLLET_FEATURE_TERMS},
+    {"second_bias_sign", COLLET_FEATURE_TERMS},
+    {"second_scale", 0},
+    {"step_type", COLLET_FEATURE_SHORT_FLOATS},
+    {"v", 0},
+    {"v_group", 0},
+    {"v_scale", 0},
+    {"weights", 0},
+    {"weights_group", 0},
+    {"weights_scale", 0},
+    {"weights_side", 0},
+    {"weights_zero_point", COLLET_FEATURE_ZERO_POINTS},
+    {"x", 0},
+    {"zero_point", 0},
+    {"zero_point_added", 0},
+};
+
+/// Returns the feature that an attribute or operand needs. One that is not in the table reaches no device that reads
+/// attributes: whatever is new needs a feature of its own, or devices that do not know it compute wrong results.
+uint32_t feature_of(std::string_view name) {
+  if (name.ends_with("_dims")) name.remove_suffix(5);
+  for (const AttributeFeature& one : kAttributes)
+    if (one.name == name) return one.feature;
+  return COLLET_FEATURE_ALL;
+}
+
 /// Operands and attributes of a match while it is made.
 class Group {
  public:
-  void attribute(const std::string& name, std::string value) { attributes_[name] = std::move(value); }
+  void attribute(const std::string& name, std::string value) {
+    features_ |= feature_of(name);
+    attributes_[name] = std::move(value);
+  }
   void number(const std::string& name, double value) { attribute(name, hlo::number(value) + " : f64"); }
   void integer(const std::string& name, int64_t value) { attribute(name, std::to_string(value) + " : i64"); }
   void word(const std::string& name, const std::string& value) { attribute(name, "\"" + value + "\""); }
   void operand(const std::string& name, InstrId id) {
+    features_ |= feature_of(name);
     operands_.push_back(id);
     names_ += (names_.empty() ? "" : ",") + name;
   }
@@ -88,17 +158,25 @@ class Group {
     }
     operand(name, value.array);
     attribute(name + "_dims", integers(value.dims));
+    if (!name.ends_with("bias")) needs(COLLET_FEATURE_CHANNELS);
   }
+
+  /// States that the group needs COLLET_FEATURE_* that do not follow from the name of an attribute.
+  void needs(uint32_t features) { features_ |= features; }
 
   Match finish(std::string_view name) {
     word("operands", names_);
+    if (features_ != 0) integer("features", features_);
     std::string text;
     for (const auto& [key, value] : attributes_) text += (text.empty() ? "{" : ", ") + key + " = " + value;
-    return {name, operands_, text + "}"};
+    Match out{name, operands_, text + "}"};
+    out.features = features_;
+    return out;
   }
 
  private:
   std::vector<InstrId> operands_;
+  uint32_t features_ = 0;
   std::string names_;
   std::map<std::string, std::string> attributes_;
 };
@@ -501,7 +579,77 @@ struct Dequantized {
   Parameter scale;                ///< without dims: the region shows how its elements are spread
   std::optional<Parameter> zero;  ///< subtracted before the scale
   int64_t shared = 0;             ///< the number of elements of `stored` for each scale
+  bool in_blocks = false;         ///< scales or zero points differ along the dimensions that are summed over
 };
+
+/// Returns the dimensions of the operand of a reshape whose elements are those of dimensions `dims` of its result.
+std::vector<int64_t> before_reshape(const Shape& from, const Shape& to, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> out;
+  int from_end = 0, to_end = 0;
+  // Each step takes the fewest dimensions of both shapes that have equally many elements.
+  while (from_end < from.rank() && from.element_count() != 0) {
+    const int first = from_end;
+    int64_t before = from.dim(from_end++), after = 1;
+    bool wanted = false;
+    const auto take = [&] {
+      wanted |= std::find(dims.begin(), dims.end(), to_end) != dims.end();
+      after *= to.dim(to_end++);
+    };
+    if (to_end < to.rank()) take();
+    while (before != after)
+      if (before < after)
+        before *= from.dim(from_end++);
+      else
+        take();
+    for (int d = first; wanted && d < from_end; ++d) out.push_back(d);
+  }
+  return out;
+}
+
+/// If `id` moves or converts elements, changes `dims` to those of its operand and returns that.
+std::optional<InstrId> before_move(const Graph& g, InstrId id, std::vector<int64_t>& dims) {
+  const bool reshapes = g.is(id, Op::RESHAPE), transposes = g.is(id, Op::TRANSPOSE);
+  if (!reshapes && !transposes && !g.is(id, Op::CONVERT)) return std::nullopt;
+  const InstrId from = g[id].operand(0);
+  if (reshapes) dims = before_reshape(g.shape(from), g.shape(id), dims);
+  for (int64_t& d : dims)
+    if (transposes) d = g[id].as<DimensionsAttrs>().dimensions[static_cast<size_t>(d)];
+  return from;
+}
+
+/// True if the elements of a value may differ along one of the dimensions.
+bool varies(const Graph& g, InstrId id, std::vector<int64_t> dims) {
+  while (true) {
+    std::erase_if(dims, [&](int64_t d) { return g.shape(id).dim(static_cast<int>(d)) == 1; });
+    if (dims.empty() || splat_number(g, id)) return false;
+    if (g.is(id, Op::BROADCAST)) {
+      const Dims mapping = g[id].as<BroadcastAttrs>().dimensions;
+      std::vector<int64_t> before;
+      for (size_t i = 0; i < mapping.size(); ++i)
+        if (std::find(dims.begin(), dims.end(), mapping[i]) != dims.end()) before.push_back(static_cast<int64_t>(i));
+      dims = std::move(before);
+      id = g[id].operand(0);
+    } else if (const auto from = before_move(g, id, dims)) {
+      id = *from;
+    } else {
+      return true;
+    }
+  }
+}
+
+/// Returns the dimensions of an operand of a product that it sums over.
+std::vector<int64_t> summed_dims(const Graph& g, InstrId product, uint32_t side) {
+  if (g.is(product, Op::DOT)) {
+    const auto& attrs = g[product].as<DotAttrs>();
+    const Dims dims = side == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
+    return {dims.begin(), dims.end()};
+  }
+  const auto& labels = g[product].as<ConvolutionAttrs>().labels;
+  const Dims window = side == 0 ? labels.input_spatial : labels.kernel_spatial;
+  std::vector<int64_t> out(window.begin(), window.end());
+  out.push_back(side == 0 ? labels.input_feature : labels.kernel_input_feature);
+  return out;
+}
 
 /// Returns the number, or the array from which reshapes, broadcasts and conversions make `id`, if it has fewer elements.
 std::optional<Parameter> spread(const Graph& g, InstrId id) {
@@ -517,38 +665,44 @@ std::optional<Parameter> spread(const Graph& g, InstrId id) {
   return Parameter{std::nullopt, from, {}};
 }
 
-/// Returns the narrow array from which reshapes, transposes, conversions and one subtraction make `id`.
-std::optional<InstrId> stored(const Graph& g, InstrId id, std::optional<Parameter>& zero) {
+/// Returns the narrow array from which reshapes, transposes, conversions and one subtraction make `id`. `summed` are the
+/// dimensions of `id` that a product sums over.
+std::optional<InstrId> stored(const Graph& g, InstrId id, std::vector<int64_t> summed, Dequantized& out) {
   bool converted = false;
   for (int step = 0; step < kMostSteps && !is_narrow(g.shape(id).type()); ++step) {
-    const bool moves = g.is(id, Op::RESHAPE) || g.is(id, Op::TRANSPOSE);
     converted |= g.is(id, Op::CONVERT);
-    if (g.is(id, Op::SUBTRACT) && !zero) {
-      zero = spread(g, g[id].operand(1));
-      if (!zero) return std::nullopt;
-    } else if (!moves && !g.is(id, Op::CONVERT)) {
+    if (g.is(id, Op::SUBTRACT) && !out.zero) {
+      out.zero = spread(g, g[id].operand(1));
+      if (!out.zero) return std::nullopt;
+      out.in_blocks |= varies(g, g[id].operand(1), summed);
+      id = g[id].operand(0);
+    } else if (const auto from = before_move(g, id, summed)) {
+      id = *from;
+    } else {
       return std::nullopt;
     }
-    id = g[id].operand(0);
   }
   return converted && is_narrow(g.shape(id).type()) ? std::optional(id) : std::nullopt;
 }
 
-std::optional<Dequantized> dequantized(const Graph& g, InstrId id) {
-  const auto moves = [&](InstrId x) { return g.is(x, Op::RESHAPE) || g.is(x, Op::TRANSPOSE) || g.is(x, Op::CONVERT); };
-  for (int step = 0; step < kMostSteps && moves(id); ++step) {
-    const Type from = g.shape(g[id].operand(0)).type();
-    if (!is_float(from) || is_narrow(from)) break;
-    id = g[id].operand(0);
+/// If `id` is dequantized, returns what it is made of. `summed` are its dimensions that a product sums over.
+std::optional<Dequantized> dequantized(const Graph& g, InstrId id, std::vector<int64_t> summed) {
+  for (int step = 0; step < kMostSteps; ++step) {
+    std::vector<int64_t> dims = summed;
+    const auto from = before_move(g, id, dims);
+    if (!from || !is_float(g.shape(*from).type()) || is_narrow(g.shape(*from).type())) break;
+    id = *from;
+    summed = std::move(dims);
   }
   if (!g.is(id, Op::MULTIPLY)) return std::nullopt;
   for (uint32_t side = 0; side < 2; ++side) {
     Dequantized out;
     const auto scale = spread(g, g[id].operand(1 - side));
-    const auto numbers = scale ? stored(g, g[id].operand(side), out.zero) : std::nullopt;
+    const auto numbers = scale ? stored(g, g[id].operand(side), summed, out) : std::nullopt;
     if (!numbers) continue;
     out.stored = *numbers;
     out.scale = *scale;
+    out.in_blocks |= varies(g, g[id].operand(1 - side), summed);
     const int64_t scales = scale->number ? 1 : std::max<int64_t>(1, g.shape(scale->array).element_count());
     out.shared = g.shape(id).element_count() / scales;
     return out;
@@ -559,14 +713,17 @@ std::optional<Dequantized> dequantized(const Graph& g, InstrId id) {
 /// Adds scale and zero point of an operand, and how many of its elements share them.
 void add_scale(Group& group, const std::string& side, const Dequantized& one) {
   const auto add = [&](const std::string& name, const Parameter& value) {
-    if (value.number)
+    if (value.number) {
       group.number(name, *value.number);
-    else
-      group.operand(name, value.array);
+      return;
+    }
+    group.operand(name, value.array);
+    group.needs(COLLET_FEATURE_CHANNELS);
   };
   add(side + "_scale", one.scale);
   if (one.zero) add(side + "_zero_point", *one.zero);
   group.integer(side + "_group", one.shared);
+  if (one.in_blocks) group.needs(COLLET_FEATURE_BLOCKS);
 }
 
 /// If `id` is (stored - zero) * scale, element by element, with a whole number as zero point, returns the parts.
@@ -595,7 +752,8 @@ std::optional<Match> scaled_product(const Graph& g, InstrId root, Op op, std::st
   std::optional<Match> out;
   with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
     if (!g.is(id, op)) return false;
-    const auto lhs = dequantized(g, g[id].operand(0)), rhs = dequantized(g, g[id].operand(1));
+    const auto lhs = dequantized(g, g[id].operand(0), summed_dims(g, id, 0)),
+               rhs = dequantized(g, g[id].operand(1), summed_dims(g, id, 1));
     if (!lhs || !rhs) return false;
     Group group;
     group.operand("lhs", lhs->stored);
@@ -633,7 +791,7 @@ std::optional<Match> match_dequantized_dot(const Graph& g, InstrId root) {
   with_epilogue(g, root, [&](InstrId id, const Epilogue& e) {
     if (!g.is(id, Op::DOT)) return false;
     for (uint32_t side = 0; side < 2; ++side) {
-      const auto weights = dequantized(g, g[id].operand(side));
+      const auto weights = dequantized(g, g[id].operand(side), summed_dims(g, id, side));
       if (!weights) continue;
       Group group;
       group.operand("x", g[id].operand(1 - side));
@@ -709,7 +867,7 @@ std::optional<Match> match_quantize(const Graph& g, InstrId root) {
 }
 
 std::optional<Match> with_quantized_cache(const Graph& g, Match attention) {
-  const auto keys = dequantized(g, attention.operands[1]), values = dequantized(g, attention.operands[2]);
+  const auto keys = dequantized(g, attention.operands[1], {}), values = dequantized(g, attention.operands[2], {});
   if (!keys || !values || keys->zero || values->zero) return std::nullopt;
   Group group;
   group.operand("q", attention.operands[0]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that the patterns of quantized models are found in programs as JAX, torch and quantized StableHLO have them, and
 // that the groups compute what the programs do.
+#include <collet/tables.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -52,17 +53,17 @@ struct Found {
   size_t others = 0;                    ///< ops beside groups and parameters
 };
 
-/// Groups the ops of a program for a device that wants `wanted`; all patterns if it is empty.
-Found find(const std::string& text, const std::vector<std::string>& wanted = {}) {
+/// Groups the ops of a program for a device that wants `wanted`, all patterns if it is empty, and knows these features.
+Found find(const std::string& text, const std::vector<std::string>& wanted = {}, uint32_t known = COLLET_FEATURE_ALL) {
   Found out;
   const auto plain = import_text(text), grouped = import_text(text);
   if (!plain || !grouped) return out;
   PassContext context;
   context.keep_composite = [](const Module&, InstrId) { return true; };
-  if (!wanted.empty())
-    context.wants_pattern = [&](std::string_view name) {
-      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-    };
+  context.wants_pattern = [&](std::string_view name, uint32_t features) {
+    const bool named = wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    return named && (features & ~known) == 0;
+  };
   EXPECT_TRUE(prepare_patterns(*grouped, context).ok());
   EXPECT_TRUE(run_passes(*grouped, context, std::array{std::string_view("eliminate_dead")}).ok());
   const Status sound = verify_module(*grouped);
@@ -595,6 +596,49 @@ TEST(FindQuantized, BlocksOfWeights) {
               "rhs_group = 3 : i64", "result_scale = 9 : f64", "zero_point = 5 : i64"});
   expect_one(find(text("f32", "f32")), "dequantized_dot",
              {R"(operands = "x,weights,weights_scale,weights_zero_point")", "weights_group = 3 : i64"});
+}
+
+// Returns the attribute `features` of the only group of a program; -1 if there is not one group of that name.
+int64_t features_of(const std::string& text, const std::string& pattern, uint32_t known = COLLET_FEATURE_ALL) {
+  const Found found = find(text, std::vector<std::string>{pattern}, known);
+  if (found.names != std::vector<std::string>{pattern}) return -1;
+  const size_t at = found.attributes[0].find("features = ");
+  return at == std::string::npos ? 0 : std::stoll(found.attributes[0].substr(at + 11));
+}
+
+// A group says which features it needs, and is not offered to a device that lacks one of them.
+void expect_features(const std::string& text, const std::string& pattern, uint32_t features) {
+  EXPECT_EQ(features_of(text, pattern), features) << text;
+  EXPECT_EQ(features_of(text, pattern, features), features) << text;
+  for (uint32_t bit = 1; bit <= features; bit *= 2) {
+    if ((features & bit) == 0) continue;
+    // A smaller part of it may be.
+    const int64_t without = features_of(text, pattern, COLLET_FEATURE_ALL & ~bit);
+    EXPECT_TRUE(without == -1 || (without & bit) == 0) << bit << text;
+  }
+}
+
+TEST(FindQuantized, GroupsThatNeedUnknownFeaturesAreNotOffered) {
+  const auto layer = [](const std::string& x, const std::string& w, const std::string& y) {
+    return "func.func @main(%x: tensor<4x6x" + x + ">, %w: tensor<6x3x" + w + ">) -> tensor<4x3x" + y +
+           "> {\n  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x6x" + x +
+           ">, tensor<6x3x" + w + ">) -> tensor<4x3x" + y + ">\n  return %0 : tensor<4x3x" + y + ">\n}";
+  };
+  const std::string x = "!quant.uniform<i8:f32, 0.5>", y = "!quant.uniform<i8:f32, 9.0:5>";
+  const std::string blocks = "!quant.uniform<i8:f32:{0:3}, {0.5,0.25}>";
+  expect_features(layer(x, "!quant.uniform<i8:f32, 0.25>", y), "integer_dot", 0);
+  expect_features(layer(x, "!quant.uniform<i8:f32, 0.25:7>", y), "integer_dot", COLLET_FEATURE_ZERO_POINTS);
+  expect_features(layer(x, "!quant.uniform<i8:f32:1, {0.5,0.25,1.0}>", y), "integer_dot", COLLET_FEATURE_CHANNELS);
+  expect_features(
+      layer("!quant.uniform<i8:bf16, 0.5>", "!quant.uniform<i8:bf16, 0.25>", "!quant.uniform<i8:bf16, 9.0:5>"),
+      "integer_dot", COLLET_FEATURE_SHORT_FLOATS);
+  expect_features(layer("f32", "!quant.uniform<i8:f32:1, {0.5,0.25,1.0}>", "f32"), "dequantized_dot",
+                  COLLET_FEATURE_CHANNELS);
+  expect_features(layer("f32", "!quant.uniform<i8:f32:{0:3,1:1}, {{0.5,0.25,1.0},{2.0,0.125,0.75}}>", "f32"),
+                  "dequantized_dot", COLLET_FEATURE_CHANNELS | COLLET_FEATURE_BLOCKS);
+  // Scales along the sum alone: as many elements share one as there are in a column.
+  expect_features(layer("f32", "!quant.uniform<i8:f32:0, {0.5,0.25,1.0,2.0,4.0,8.0}>", "f32"), "dequantized_dot",
+                  COLLET_FEATURE_CHANNELS | COLLET_FEATURE_BLOCKS);
 }
 
 TEST(FindQuantized, SumsThatOthersReadStayOutside) {

@@ -47,8 +47,9 @@ struct PassContext {
   size_t largest_fusion = 64;
   /// True if a composite (a call with a name) must stay a call. Null: none.
   std::function<bool(const Module&, InstrId)> keep_composite;
-  /// True if the device may support the pattern `name` of find_patterns. Null: all patterns are offered.
-  std::function<bool(std::string_view name)> wants_pattern;
+  /// True if the device may support the pattern `name` of find_patterns, for a group that needs these COLLET_FEATURE_*. Null:
+  /// all groups are offered.
+  std::function<bool(std::string_view name, uint32_t features)> wants_pattern;
   /// Patterns that the device declares itself. They are looked for before those that find_patterns knows, in this order.
   std::vector<std::shared_ptr<const PatternMatcher>> declared_patterns = {};
   /// True if the device supports while, conditional and call.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collet/program.h>
+#include <collet/tables.h>
 
 #include <algorithm>
 #include <charconv>
@@ -25,6 +26,7 @@ struct Match {
   std::string attributes;         ///< a dictionary as StableHLO writes it; empty: none
   /// The results of the call, of which the root is the first; empty: the root alone.
   std::vector<InstrId> results = {};
+  uint32_t features = 0;  ///< COLLET_FEATURE_* that a device needs to compute the group from its attributes
 };
 
 /// A view of a computation with the queries that matchers need.

@@ -109,7 +109,7 @@ Found find(const std::string& text, const std::vector<Pattern>& patterns) {
   if (!plain.ok()) return out;
   PassContext context;
   context.keep_composite = [](const Module&, InstrId) { return true; };
-  context.wants_pattern = [](std::string_view) { return false; };
+  context.wants_pattern = [](std::string_view, uint32_t) { return false; };
   context.declared_patterns.assign(patterns.begin(), patterns.end());
   const auto ran = prepare_patterns(**grouped, context);
   EXPECT_TRUE(ran.ok()) << ran.status().to_string();

@@ -534,7 +534,7 @@ const char* pattern(collet_backend_instance* instance, uint32_t, uint32_t index)
   return instance->target.routines ? codegen::routine_composite(index) : nullptr;
 }
 
-constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern, nullptr};
+constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern, nullptr, nullptr};
 
 const void* query(collet_backend_instance*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;

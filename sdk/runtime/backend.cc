@@ -479,10 +479,12 @@ const std::vector<Backend::Pattern>& Backend::patterns(uint32_t device) {
       const Calling calling("patterns.name", library_->path);
       const char* name = patterns_->name(instance_, device, i);
       if (!name) break;
-      out.push_back({std::string(name, strnlen(name, kLongestString)), "", nullptr});
+      out.push_back({std::string(name, strnlen(name, kLongestString)), "", nullptr, 0});
       const Calling calling_text("patterns.text", library_->path);
       const char* text = patterns_->text ? patterns_->text(instance_, device, i) : nullptr;
       if (text) out.back().text.assign(text, strnlen(text, kLongestPattern));
+      const Calling calling_features("patterns.features", library_->path);
+      if (patterns_->features) out.back().features = patterns_->features(instance_, device, i);
     }
   }
   for (Pattern& one : out) {

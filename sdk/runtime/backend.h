@@ -146,6 +146,7 @@ class Backend {
     std::string name;
     std::string text;                                    ///< empty, or what defines a pattern of the backend's own
     std::shared_ptr<const hlo::PatternMatcher> matcher;  ///< of the text; null if there is none, or it cannot be read
+    uint32_t features = 0;                               ///< COLLET_FEATURE_* that groups of it may need
   };
   /// Returns the patterns of a device. The backend is asked once.
   const std::vector<Pattern>& patterns(uint32_t device);

@@ -227,21 +227,24 @@ class Compiler {
     context.control_flow = facts().has(COLLET_TRAIT_CONTROL_FLOW);
     context.replica_count = core_->replicas;
     context.partition_count = core_->partitions;
-    context.wants_pattern = [this](std::string_view name) { return wants_pattern(name, 0); };
+    context.wants_pattern = [this](std::string_view name, uint32_t features) {
+      return wants_pattern(name, 0, features);
+    };
     for (const Backend::Pattern& one : patterns_)
       if (one.matcher) context.declared_patterns.push_back(one.matcher);
     context.keep_composite = [this](const hlo::Module& m, hlo::InstrId id) {
       const auto& call = m[id].as<hlo::CallAttrs>();
-      return wants_pattern(call.name, call.version) && !declined_.contains(id);
+      return wants_pattern(call.name, call.version, 0) && !declined_.contains(id);
     };
     return context;
   }
 
-  // True if the device wants to be asked about the pattern or composite.
-  bool wants_pattern(std::string_view name, int64_t version) const {
+  // True if the device wants to be asked about the pattern or composite, for a group that needs these COLLET_FEATURE_*.
+  bool wants_pattern(std::string_view name, int64_t version, uint32_t features) const {
     const std::string exact = std::string(name) + "@" + std::to_string(version);
-    return std::any_of(patterns_.begin(), patterns_.end(),
-                       [&](const Backend::Pattern& wanted) { return wanted.name == name || wanted.name == exact; });
+    return std::any_of(patterns_.begin(), patterns_.end(), [&](const Backend::Pattern& wanted) {
+      return (wanted.name == name || wanted.name == exact) && (features & ~wanted.features) == 0;
+    });
   }
 
   // Offers patterns to the device; those that it declines are expanded into single ops again.

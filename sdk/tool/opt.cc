@@ -100,7 +100,7 @@ Status take_patterns(const Options& options, hlo::PassContext& context) {
     context.declared_patterns.push_back(*std::move(pattern));
   }
   if (options.patterns.empty()) return ok_status();
-  context.wants_pattern = [](std::string_view) { return false; };
+  context.wants_pattern = [](std::string_view, uint32_t) { return false; };
   context.keep_composite = [](const hlo::Module&, hlo::InstrId) { return true; };
   return ok_status();
 }

@@ -59,6 +59,7 @@ inline void check_description(const Backend& backend) {
     if (row.opcode == COLLET_OP_CALL && row.pattern.empty()) wrong(field + ": pattern is empty");
     if (row.opcode != COLLET_OP_CALL && !row.pattern.empty()) wrong(field + ": a pattern is a row for COLLET_OP_CALL");
     if (row.pattern.empty() && !row.pattern_text.empty()) wrong(field + ": pattern_text without a pattern");
+    if (row.pattern.empty() && row.features != 0) wrong(field + ": features without a pattern");
     if (row.opcode != COLLET_OP_CUSTOM_CALL && !row.target.empty()) {
       wrong(field + ": a target is a row for COLLET_OP_CUSTOM_CALL");
     }

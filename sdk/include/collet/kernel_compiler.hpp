@@ -144,6 +144,12 @@ class ProgramCompiler {
     (void)index;
     return nullptr;
   }
+  /** Returns COLLET_FEATURE_* of the attributes that the compiler reads of pattern number `index`, a quantized one. Groups that
+   * need others are not offered. Always the same answer. */
+  virtual uint32_t pattern_features(uint32_t index) const {
+    (void)index;
+    return 0;
+  }
 };
 
 }  // namespace kernel

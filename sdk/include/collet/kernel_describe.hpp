@@ -109,6 +109,9 @@ struct Kernel {
   /** For `pattern`, where it is one of the backend's own: the text that defines it, HLO with variables (docs/patterns.md).
    * Rows of one pattern have the same text, or one of them has it. */
   std::string pattern_text = {};
+  /** For a quantized pattern: COLLET_FEATURE_* of the attributes that the row reads. Groups that need others do not reach it.
+   * QuantizedGroup::kFeatures is what QuantizedGroup computes. */
+  uint32_t features = 0;
 };
 
 /** Returns a row for ops that the SDK should rewrite into simpler ones: Verdict::expand(). */

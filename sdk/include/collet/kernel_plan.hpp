@@ -286,11 +286,16 @@ class KernelSelector {
       reason = text;
     };
     const std::string pattern = view.pattern(), target = view.target();
+    const auto needed = pattern.empty() ? 0 : static_cast<uint32_t>(view.pattern_number("features", 0));
     for (const Kernel& kernel : kernels_) {
       if (kernel.opcode != op->opcode || !is_pattern(kernel, view, pattern)) continue;
       if (!kernel.target.empty() && kernel.target != target) continue;
       if (!have_types(kernel, view)) {
         refuse(kTypes, "no kernel for these element types");
+        continue;
+      }
+      if ((needed & ~kernel.features) != 0) {
+        refuse(kUnsaid, "a group with attributes that Kernel::features does not state");
         continue;
       }
       const Verdict answer = kernel.takes ? kernel.takes(view) : op->regions.count == 0 || !pattern.empty();

@@ -44,6 +44,11 @@ struct GroupValue {
  * step is rounded to them: to `scale_type` up to the scales, and to `step_type` from there on. The sum of an integer
  * product is that of (lhs - lhs_zero_point) * (rhs - rhs_zero_point); that of integer_add is what `added` returns. */
 struct QuantizedGroup {
+  /** The features of groups that this version of the header computes, for Kernel::features and its like, of a row that uses
+   * `zero_of`, `result` and `added`. Padding is not among them: the row itself has to read `lhs_pad_value`. Nor are blocks,
+   * whose scales the region spreads. */
+  static constexpr uint32_t kFeatures =
+      COLLET_FEATURE_CHANNELS | COLLET_FEATURE_ZERO_POINTS | COLLET_FEATURE_SHORT_FLOATS | COLLET_FEATURE_TERMS;
   /** Of integer products and of integer_add; where they are not given, they are 0. */
   GroupValue lhs_zero_point, rhs_zero_point;
   GroupValue lhs_scale, rhs_scale; /**< of integer_add; `dims` are known only there */

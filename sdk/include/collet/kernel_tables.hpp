@@ -268,8 +268,18 @@ struct PatternFunctions {
     }
     return nullptr;
   }
+  static uint32_t features(collet_backend_instance* handle, uint32_t device, uint32_t index) {
+    const Backend& backend = unwrap(handle)->backend;
+    if (backend.compiler) return backend.compiler->pattern_features(index);
+    const char* const pattern = name(handle, device, index);
+    uint32_t out = 0;
+    for (const Kernel& kernel : backend.kernels) {
+      if (pattern && kernel.pattern == pattern) out |= kernel.features;
+    }
+    return out;
+  }
   static const void* table() {
-    static const collet_patterns_table functions = {sizeof functions, 0, name, text};
+    static const collet_patterns_table functions = {sizeof functions, 0, name, text, features};
     return &functions;
   }
 };

@@ -160,6 +160,19 @@ struct collet_residency_table {
                            struct collet_error* error);
 };
 
+/** What the groups of a quantized pattern may have beyond a product or sum of one scale, one bias and plain rounding: bits of
+ * collet_patterns_table::features, and of the attribute `features` of a group. docs/patterns.md has the attributes. */
+enum {
+  COLLET_FEATURE_CHANNELS = 1 << 0,     /**< scales and zero points that are arrays, one for each channel or row */
+  COLLET_FEATURE_BLOCKS = 1 << 1,       /**< scales and zero points that differ along what is summed */
+  COLLET_FEATURE_ZERO_POINTS = 1 << 2,  /**< zero points of operands: `lhs_zero_point`, `weights_zero_point`, ... */
+  COLLET_FEATURE_SHORT_FLOATS = 1 << 3, /**< steps that are rounded to bf16 or f16: `scale_type`, `step_type` */
+  COLLET_FEATURE_PADDING = 1 << 4,      /**< an operand that the group pads: `lhs_pad_value` and what goes with it */
+  COLLET_FEATURE_TERMS = 1 << 5,        /**< `second_bias`, and what is subtracted: `bias_sign`, `rhs_sign`, ... */
+  /** Of a device that computes the ops of the region and reads no attributes: also what later versions add. */
+  COLLET_FEATURE_ALL = 0x7fffffff
+};
+
 /** "patterns", version 1: groups of ops that a backend takes as one. The SDK looks for them in the canonical form of a
  * program and offers each as a call whose attribute `name` is the pattern's; the region has the ops. Declined, the ops are
  * offered one by one. docs/patterns.md has the names, and the operands and attributes of each. */
@@ -174,6 +187,9 @@ struct collet_patterns_table {
    * docs/patterns.md, and for a composite. Always the same answer. Lives as long as the instance. A text that the SDK cannot
    * read is left out, with a warning. */
   const char* (*text)(collet_backend_instance* instance, uint32_t device, uint32_t index);
+  /** Null, which stands for 0, or gives COLLET_FEATURE_* of pattern number `index`: a group that needs one that is missing is
+   * not offered. Always the same answer. */
+  uint32_t (*features)(collet_backend_instance* instance, uint32_t device, uint32_t index);
 };
 
 /** Something that a device did. Never changes size. */

@@ -195,6 +195,7 @@ Backend describe_late() {
   };
   Kernel gelu{COLLET_OP_CALL, f32, f32, [](Device&, const Op&) {}};
   gelu.pattern = "gelu";
+  gelu.features = COLLET_FEATURE_CHANNELS;
   gelu.takes = [](const Op& op) -> Verdict {
     if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
     return op.pattern_number("scale", 1) == 0.5;
@@ -588,6 +589,7 @@ TEST_F(KernelTables, PatternsByNameWithReasons) {
   ASSERT_NE(patterns, nullptr);
   EXPECT_STREQ(patterns->name(instance, 0, 0), "gelu");
   EXPECT_EQ(patterns->name(instance, 0, 1), nullptr);
+  EXPECT_EQ(patterns->features(instance, 0, 0), uint32_t{COLLET_FEATURE_CHANNELS});
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);
   const auto call = [&](const std::string& name, const std::string& attributes) {
@@ -598,16 +600,21 @@ TEST_F(KernelTables, PatternsByNameWithReasons) {
     w.region(0);
   };
   call("gelu", "{form = \"tanh\", scale = 5.0e-01 : f64}");
+  call("gelu", "{form = \"tanh\", scale = 5.0e-01 : f64, features = 1 : i64}");
+  call("gelu", "{form = \"tanh\", scale = 5.0e-01 : f64, features = 3 : i64}");
   call("gelu", "{form = \"erf\"}");
   call("gelu", "{other_scale = 0.5 : f64, form = \"tanh\"}");
   call("softmax", "{}");
   call("", "");
   const std::vector<uint64_t> block = w.finish(1, {});
-  const uint32_t ids[] = {0, 1, 2, 3, 4};
-  collet_verdict verdicts[5] = {};
-  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 5, verdicts, &error), COLLET_OK) << error.message;
+  const uint32_t ids[] = {0, 3, 4, 5, 6, 1, 2};
+  collet_verdict verdicts[7] = {};
+  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 7, verdicts, &error), COLLET_OK) << error.message;
   EXPECT_EQ(verdicts[0].answer, COLLET_ACCEPT);
   EXPECT_STREQ(verdicts[1].reason, "only the form of tanh");
+  EXPECT_EQ(verdicts[5].answer, COLLET_ACCEPT);
+  EXPECT_EQ(verdicts[6].answer, COLLET_DECLINE);
+  EXPECT_STREQ(verdicts[6].reason, "a group with attributes that Kernel::features does not state");
   EXPECT_STREQ(verdicts[2].reason, "no kernel for these attributes or shapes");
   EXPECT_STREQ(verdicts[3].reason, "no kernel");
   EXPECT_STREQ(verdicts[4].reason, "no kernel");

@@ -53,6 +53,7 @@ void store(const Array& array, uint64_t i, float value) {
 Kernel integer_dot() {
   Kernel row{COLLET_OP_CALL, every, every, nullptr};
   row.pattern = "integer_dot";
+  row.features = QuantizedGroup::kFeatures;
   row.takes = [](const Op& op) -> Verdict {
     MatrixProduct p;
     if (!stored.has(op.operand(0).type) || !stored.has(op.operand(1).type)) return "only products of s8 and u8";
@@ -177,6 +178,7 @@ int32_t sum_at(const Convolution& c, const Op& op, const std::vector<int64_t>& o
 Kernel integer_convolution() {
   Kernel row{COLLET_OP_CALL, every, every, nullptr};
   row.pattern = "integer_convolution";
+  row.features = QuantizedGroup::kFeatures | COLLET_FEATURE_PADDING;
   row.takes = [](const Op& op) -> Verdict {
     if (!stored.has(op.operand(0).type) || !stored.has(op.operand(1).type)) return "only products of s8 and u8";
     const Convolution c(op);
@@ -202,6 +204,7 @@ Kernel integer_convolution() {
 Kernel integer_add() {
   Kernel row{COLLET_OP_CALL, every, stored, nullptr};
   row.pattern = "integer_add";
+  row.features = QuantizedGroup::kFeatures;
   row.takes = [](const Op& op) {
     const bool known = stored.has(op.operand(0).type) && stored.has(op.operand(1).type);
     return known ? Verdict(true) : "only sums of s8 and u8";
@@ -222,6 +225,7 @@ template <class From>
 Kernel quantization(const char* pattern, uint32_t from) {
   Kernel row{COLLET_OP_CALL, every, stored, nullptr};
   row.pattern = pattern;
+  row.features = QuantizedGroup::kFeatures;
   row.takes = [from](const Op& op) { return op.operand(0).type == from ? Verdict(true) : "only s32 and f32"; };
   row.prepare = [](Device&, const Op& op) -> std::any { return QuantizedGroup(op); };
   row.run = [](Device&, const Op& op) {

@@ -784,7 +784,7 @@ constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enab
 constexpr collet_host_memory_table kHostMemory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                   remove_host_memory};
 constexpr collet_links_table kLinks = {sizeof(collet_links_table), 0, between, join_group};
-constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern_name, nullptr};
+constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern_name, nullptr, nullptr};
 constexpr collet_layout_table kLayouts = {sizeof(collet_layout_table), 0, layout_of, convert};
 constexpr collet_residency_table kResidency = {sizeof(collet_residency_table), 0, wants_prepared, prepare};
 

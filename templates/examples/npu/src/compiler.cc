@@ -172,6 +172,10 @@ const char* Compiler::pattern(uint32_t index) const {
   return index < std::size(kPatterns) ? kPatterns[index] : nullptr;
 }
 
+uint32_t Compiler::pattern_features(uint32_t) const {
+  return kernel::QuantizedGroup::kFeatures | COLLET_FEATURE_PADDING;
+}
+
 void Compiler::answer(const collet_program* program, const uint32_t* ops, uint32_t count,
                       collet_verdict* verdicts) const {
   for (uint32_t i = 0; i < count; ++i) {

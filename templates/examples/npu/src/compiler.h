@@ -14,6 +14,7 @@ class Compiler final : public kernel::ProgramCompiler {
   std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
                                                 std::vector<uint32_t>* rejected) const override;
   const char* pattern(uint32_t index) const override;
+  uint32_t pattern_features(uint32_t index) const override;
 
  private:
   commands::ListOptions options_;
