@@ -41,13 +41,14 @@ struct PieceOp {
   kernel::OwnedOp op;                /**< its arrays have the sizes of the piece, and no memory */
   std::shared_ptr<const void> keeps; /**< keeps alive what `op` points to; but for `ends_layer`, see there */
   /** For each operand of the command that is read, the number of the op's operand that it is. One more is behind them if
-   * `combine` is set, the accumulator, and if `ends_layer` is, the sums. */
+   * `combine` is set, the accumulator, and if `has_sums` is, the sums. */
   std::vector<uint32_t> reads;
   uint32_t combine =
       COLLET_COMBINE_OTHER; /**< COLLET_COMBINE_*: the result is combined with the accumulator, and written there */
-  /** The op is a call of a pattern whose product has been computed: the command does the rest of the call with the sums. The op's
-   * arrays that this does not read are those of the whole. The op is one of the program, which must stay alive. */
+  /** The op is a call of a pattern that Units::ends knows: the command does what follows its product, or all of it if it has
+   * none. The op's arrays that this does not read are those of the whole. The op is one of the program, which must stay alive. */
   bool ends_layer = false;
+  bool has_sums = false; /**< of `ends_layer`: the product has been computed */
 };
 
 /** What a device computes. The vendor derives from it. */
@@ -60,8 +61,8 @@ class Units {
   /** Returns the command that computes an op: its name, engine and values. Operands and dependencies are filled in by the caller:
    * `reads` as PieceOp::reads says, `writes` the op's results. Pieces of one shape share the command. */
   virtual Command command(const PieceOp& what) = 0;
-  /** True if calls of this pattern are done in two commands, or more where their sums are cut: the product in the region with what it needs,
-   * op by op, and one command for the rest. */
+  /** True if calls of this pattern are done by PieceOp::ends_layer. Where the region has a product, that and what it needs is
+   * computed first, op by op, and one command does the rest; a call without a product, as integer_add, is one command. */
   virtual bool ends(const std::string& pattern) const {
     static_cast<void>(pattern);
     return false;
@@ -135,6 +136,10 @@ class Cut {
     if (group_.op != COLLET_NONE && collet_op_at(p_, group_.op)->opcode == COLLET_OP_CALL) {
       const kernel::Op call(p_, collet_op_at(p_, group_.op), nullptr);
       is_layer_ = units.ends(call.pattern());
+      const kernel::RegionGraph graph(p_, call.raw().regions.first);
+      has_product_ = !product_of(graph, nullptr).empty();
+      // One command does all of it.
+      if (is_layer_ && !has_product_) limits_.cuts_sums = false;
     }
     // Tiling does not count broadcasts, and the places of temporaries leave gaps: what is too large after all is cut smaller.
     const uint64_t all = limits_.scratchpad_bytes;
@@ -144,7 +149,7 @@ class Cut {
       complaint_ = tiles_->complaint();
       if (!complaint_.empty() || lay_out(all) || !complaint_.empty()) return;
     }
-    complaint_ = "the scratchpad of " + std::to_string(all) + " bytes has no room for what is between the ops";
+    complaint_ = "the scratchpad of " + std::to_string(all) + " bytes is too small for what is between the ops";
   }
 
   const std::string& complaint() const { return complaint_; }
@@ -209,8 +214,12 @@ class Cut {
     }
     // The accumulator is as large as its largest part.
     if (partial) accumulator.bytes = std::max(accumulator.bytes, rounded(graph.array(graph.result()).bytes));
+    if (is_layer_ && !has_product_) {
+      add_end(piece, nullptr, {});
+      return 0;
+    }
     if (epilogue && is_layer_) {
-      add_end(piece, spots.at(first + graph.argument_count() - 1), {});
+      add_end(piece, &spots.at(first + graph.argument_count() - 1), {});
       return 0;
     }
     std::vector<const collet_op*> ops;
@@ -218,10 +227,6 @@ class Cut {
     for (uint32_t i = 0; i < graph.op_count(); ++i) ops.push_back(graph.op(i));
     std::set<uint32_t> unread;  // arguments that the end of a layer does not read
     if (ends) ops = product_of(graph, &unread);
-    if (ops.empty()) {
-      complaint_ = "a call without a product";
-      return 0;
-    }
     for (uint32_t r = 0; r < graph.result_count() && !ends; ++r) {
       const bool second = !spots
                                .emplace(graph.result(r), Spot{partial ? Spot::kAccumulator : Spot::kOutput,
@@ -231,11 +236,12 @@ class Cut {
     }
     const uint64_t height = place_temporaries(graph, ops, &spots);
     for (const collet_op* op : ops) add_step(piece, block, graph, op, spots);
-    if (ends) add_end(piece, spots.at(ops.back()->results.first), unread);
+    if (ends) add_end(piece, &spots.at(ops.back()->results.first), unread);
     return height;
   }
 
-  /** Returns the ops of a region that its product needs, and the product as the last one. */
+  /** Returns the ops of a region that its product needs, and the product as the last one; none if there is no product.
+   * `unread` may be null; else it gets the arguments that only these ops read. */
   static std::vector<const collet_op*> product_of(const kernel::RegionGraph& graph, std::set<uint32_t>* unread) {
     std::vector<const collet_op*> out;
     std::set<uint32_t> needed, others;
@@ -249,7 +255,8 @@ class Cut {
       }
     }
     for (const uint32_t value : needed) {
-      if (graph.argument(value) != COLLET_NONE && others.count(value) == 0) unread->insert(graph.argument(value));
+      if (unread && graph.argument(value) != COLLET_NONE && others.count(value) == 0)
+        unread->insert(graph.argument(value));
     }
     return out;
   }
@@ -307,9 +314,9 @@ class Cut {
     bodies[piece.shape].push_back(std::move(step));
   }
 
-  /** Adds the command that does with the sums of a layer what follows them. Arrays of the piece stand in the places of the operands
-   * of the call. */
-  void add_end(const tiling::Piece& piece, const Spot& sums, const std::set<uint32_t>& unread) {
+  /** Adds the command that does with the sums of a layer what follows them, or all of a call if `sums` is null. Arrays of the
+   * piece stand in the places of the operands of the call. */
+  void add_end(const tiling::Piece& piece, const Spot* sums, const std::set<uint32_t>& unread) {
     const collet_op* call = collet_op_at(p_, group_.op);
     std::vector<kernel::Array> arrays = kernel::detail::arrays_of(p_, call);
     const auto dims = std::make_shared<std::vector<std::vector<int64_t>>>();
@@ -331,9 +338,10 @@ class Cut {
     }
     put(call->operands.count, piece.results[0]);
     step.writes.push_back({Spot::kOutput, 0, 0, piece.results[0].bytes});
-    step.reads.push_back(sums);
+    if (sums) step.reads.push_back(*sums);
     const kernel::OwnedOp op(kernel::Op(p_, call, arrays.data()));
-    step.what = std::make_shared<const PieceOp>(PieceOp{op, dims, std::move(reads), COLLET_COMBINE_OTHER, true});
+    step.what = std::make_shared<const PieceOp>(
+        PieceOp{op, dims, std::move(reads), COLLET_COMBINE_OTHER, true, sums != nullptr});
     bodies[piece.shape].push_back(std::move(step));
   }
 
@@ -341,7 +349,7 @@ class Cut {
   const collet_program* p_;
   const Units& units_;
   tiling::Limits limits_;
-  bool is_layer_ = false;
+  bool is_layer_ = false, has_product_ = false;
   std::unique_ptr<tiling::Tiling> tiles_;
   std::string complaint_;
 };

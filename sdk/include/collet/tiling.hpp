@@ -48,7 +48,7 @@ struct Limits {
   int64_t lanes = 1;          /**< without a product: the same for the last dimension of the first result */
   uint32_t rank = 0;          /**< most dimensions of more than one element that an array of a piece has; 0: any */
   bool cuts_sums = true;      /**< false: the device keeps no accumulator from piece to piece */
-  bool keeps_intermediates = false;         /**< true: values between the ops of a group take room, too */
+  bool keeps_intermediates = false;         /**< true: values between the ops of a group need memory, too */
   uint64_t most_pieces = UINT64_C(1) << 20; /**< more of them are an error */
 };
 

@@ -10,8 +10,8 @@ using kernel::Op;
 
 namespace {
 
-// The layers of quantized models that the matrix engine does with their ends.
-const char* const kPatterns[] = {"integer_dot", "integer_convolution"};
+// The layers and residual sums of quantized models that the matrix engine does with their ends.
+const char* const kPatterns[] = {"integer_dot", "integer_convolution", "integer_add"};
 
 bool is_layer(const std::string& pattern) {
   return std::find(std::begin(kPatterns), std::end(kPatterns), pattern) != std::end(kPatterns);
@@ -67,7 +67,7 @@ class Units final : public commands::Units {
 
  private:
   static std::string refusal_of_call(const Op& op) {
-    if (!is_layer(op.pattern())) return "only calls of integer_dot and integer_convolution";
+    if (!is_layer(op.pattern())) return "only calls of integer_dot, integer_convolution and integer_add";
     const uint32_t left = op.operand(0).type, right = op.operand(1).type, to = op.result().type;
     if (left != right || (left != COLLET_TYPE_S8 && left != COLLET_TYPE_U8))
       return "only layers of s8 by s8, or u8 by u8";

@@ -54,7 +54,10 @@ void Machine::run(const commands::Command& command, const std::function<char*(co
   kernel::OpContext context;
   context.state = &work.state;
   const Op op(shaped.program(), &shaped.raw(), arrays.data(), context);
-  if (work.layer) return end_layer(work, op, reinterpret_cast<const int32_t*>(at(command.reads.back())));
+  if (work.layer) {
+    const bool has_sums = work.what.has_sums;
+    return end_layer(work, op, has_sums ? reinterpret_cast<const int32_t*>(at(command.reads.back())) : nullptr);
+  }
   if (!work.row) {
     std::memcpy(at(to), at(command.reads[0]), to.bytes);
   } else if (!work.combine) {
@@ -71,7 +74,7 @@ void Machine::run(const commands::Command& command, const std::function<char*(co
   }
 }
 
-// The end of a quantized layer: bias, scale, activation, zero point, rounding, saturation.
+// The end of a quantized layer: bias, scale, activation, zero point, rounding, saturation. Without sums: a residual sum.
 void Machine::end_layer(const Work& work, const Op& op, const int32_t* sums) const {
   kernel::QuantizedGroup layer = *work.layer;
   if (fault_ == Fault::kRounding) layer.rounds_away = !layer.rounds_away;
@@ -79,7 +82,9 @@ void Machine::end_layer(const Work& work, const Op& op, const int32_t* sums) con
   if (fault_ == Fault::kSaturation) layer.low = -1e9, layer.high = 1e9;
   char* const to = Device::at(op.result().memory);
   for (uint64_t i = 0; i < op.result().elements; ++i) {
-    const float value = layer.result(op, sums[i], i, element);
+    const auto stored = [&](uint32_t operand) { return static_cast<int32_t>(element(op.operand(operand), i)); };
+    const float value = sums ? layer.result(op, sums[i], i, element)
+                             : layer.result(op, layer.added(op, stored(0), stored(1), i, element), i, element);
     if (op.result().type == COLLET_TYPE_F32) {
       reinterpret_cast<float*>(to)[i] = value;
     } else {
