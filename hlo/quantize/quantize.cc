@@ -40,28 +40,75 @@ bool matches(const std::string& pattern, const Instruction& instr) {
   return fits(std::string(instr.name)) || fits(std::string(op_info(instr.op).text)) || fits(op_name_of(instr));
 }
 
-/// Returns the weights of a layer in `bits` bits. A scale is at least `least` (one for each channel, or empty).
-QuantizedWeights quantized_weights(const Literal& weights, int64_t axis, int bits, const std::vector<double>& least) {
+/// Returns the dimension of a product's weights, operand number `operand`, that blocks run along: the last one that is summed
+/// over, of a convolution the input features.
+int64_t summed_dimension(const Instruction& product, size_t operand) {
+  if (product.op == Op::CONVOLUTION) return product.as<ConvolutionAttrs>().labels.kernel_input_feature;
+  const auto& attrs = product.as<DotAttrs>();
+  const Dims dims = operand == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
+  return dims.empty() ? -1 : dims[dims.size() - 1];
+}
+
+/// Returns how many elements of each dimension of the weights share a scale, in blocks of `size` along `summed`; empty if
+/// these do not divide it, or if there would be one.
+std::vector<int64_t> blocks_of(const Instruction& product, const Shape& weights, int64_t summed, int64_t size) {
+  if (size <= 0 || summed < 0) return {};
+  const int64_t extent = weights.dim(static_cast<int>(summed));
+  if (extent <= size || extent % size != 0) return {};
+  std::vector<int64_t> out(static_cast<size_t>(weights.rank()), 1);
+  if (product.op == Op::CONVOLUTION)
+    for (const int64_t d : product.as<ConvolutionAttrs>().labels.kernel_spatial)
+      out[static_cast<size_t>(d)] = weights.dim(static_cast<int>(d));
+  out[static_cast<size_t>(summed)] = size;
+  return out;
+}
+
+/// Returns the weights of a layer in `bits` bits; `block` says how many elements of each dimension share a scale, each a
+/// divisor of the dimension. A scale is at least `least` (one for each scale, or empty).
+QuantizedWeights in_blocks(const Literal& weights, const std::vector<int64_t>& block, int bits,
+                           const std::vector<double>& least = {}) {
   QuantizedWeights out;
-  out.axis = axis;
   out.high = (int64_t{1} << (bits - 1)) - 1;
   out.low = -out.high;
   out.stored = Literal::zeros(weights.shape().without_layout().with_type(bits == 8 ? Type::S8 : Type::S4));
-  const auto channels = static_cast<size_t>(axis < 0 ? 1 : weights.shape().dim(static_cast<int>(axis)));
-  int64_t inner = 1;
-  for (int d = static_cast<int>(axis) + 1; axis >= 0 && d < weights.shape().rank(); ++d)
-    inner *= weights.shape().dim(d);
-  const auto channel = [&](int64_t i) { return axis < 0 ? 0 : static_cast<size_t>(i / inner) % channels; };
-  std::vector<double> magnitude(channels, 0);
+  out.block = block;
+  int64_t count = 1;
+  for (size_t d = 0; d < block.size(); ++d) {
+    out.grid.push_back(weights.shape().dim(static_cast<int>(d)) / block[d]);
+    count *= out.grid[d];
+  }
+  const auto place = [&](int64_t i) {
+    int64_t at = 0, step = 1;
+    for (size_t d = block.size(); d-- > 0; step *= out.grid[d]) {
+      const int64_t extent = weights.shape().dim(static_cast<int>(d));
+      at += i % extent / block[d] * step;
+      i /= extent;
+    }
+    return static_cast<size_t>(at);
+  };
+  std::vector<double> magnitude(static_cast<size_t>(count), 0);
   for (int64_t i = 0; i < weights.element_count(); ++i)
-    magnitude[channel(i)] = std::max(magnitude[channel(i)], std::abs(weights.as_double(i)));
-  for (size_t c = 0; c < channels; ++c) {
+    magnitude[place(i)] = std::max(magnitude[place(i)], std::abs(weights.as_double(i)));
+  for (size_t c = 0; c < magnitude.size(); ++c) {
     out.scales.push_back(symmetric_scale(magnitude[c], bits));
     if (!least.empty()) out.scales[c] = std::max(out.scales[c], least[c]);
   }
-  if (channels == 1) out.axis = -1;
   for (int64_t i = 0; i < weights.element_count(); ++i)
-    out.stored.set_int(i, Uniform{out.scales[channel(i)], 0, out.low, out.high}.stored(weights.as_double(i)));
+    out.stored.set_int(i, Uniform{out.scales[place(i)], 0, out.low, out.high}.stored(weights.as_double(i)));
+  return out;
+}
+
+/// Does the same with a scale for each index of dimension `axis`; -1: with one scale.
+QuantizedWeights in_channels(const Literal& weights, int64_t axis, int bits, const std::vector<double>& least) {
+  std::vector<int64_t> block;
+  for (int d = 0; d < weights.shape().rank(); ++d) {
+    const int64_t extent = std::max<int64_t>(1, weights.shape().dim(d));
+    block.push_back(d == axis ? 1 : extent);
+  }
+  QuantizedWeights out = in_blocks(weights, block, bits, least);
+  out.axis = out.scales.size() == 1 ? -1 : axis;
+  out.grid.clear();
+  out.block.clear();
   return out;
 }
 
@@ -77,6 +124,8 @@ class Quantizer {
         progress_(progress) {}
 
   Expected<QuantizedProgram> run() {
+    if (options_.block != 0 && options_.scheme->integers)
+      return invalid_argument("products of integers have no weights in blocks");
     COLLET_TRY(choose_layers());
     if (options_.scheme->integers) COLLET_TRY(observe());
     COLLET_TRY(measure_floats());
@@ -239,7 +288,10 @@ class Quantizer {
           one = std::max(one, std::abs(layer.bias[layer.bias.size() == 1 ? 0 : c]) / kMostBias / other.scale);
         }
       }
-      out.weights[i] = quantized_weights(weights, axis, options_.scheme->weight_bits, least);
+      const int64_t summed = summed_dimension(product, operand);
+      const std::vector<int64_t> block = blocks_of(product, weights.shape(), summed, options_.block);
+      out.weights[i] = block.empty() ? in_channels(weights, axis, options_.scheme->weight_bits, least)
+                                     : in_blocks(weights, block, options_.scheme->weight_bits);
     }
     out.parameters = options_.parameters;
     return out;
@@ -370,6 +422,13 @@ class Quantizer {
       if (const QuantizedWeights& weights = form.weights[i]; layer.form.weights >= 0) {
         out.weight_bits = options_.scheme->weight_bits;
         out.weight_axis = weights.axis;
+        if (!weights.block.empty()) {
+          out.weight_block = options_.block;
+        } else if (options_.block > 0) {
+          report_.notes.push_back(
+              "weights of " + std::string(product.name) + ": blocks of " + std::to_string(options_.block) +
+              " do not divide what is summed over, or are all of it: " + "they have a scale for each channel");
+        }
         const auto [least, most] = std::minmax_element(weights.scales.begin(), weights.scales.end());
         out.least_scale = *least;
         out.most_scale = *most;

@@ -39,6 +39,9 @@ struct QuantizeOptions {
   double percentile = 99.99;
   /// Layers that stay float: names of instructions, op names of the frontend, or names of ops, with `*` and `?`.
   std::vector<std::string> keep_float;
+  /// Weights of a scheme whose products are floats have a scale for each so many elements of what is summed over; 0: for each
+  /// channel. Weights that this does not divide keep a scale for each channel, with a note.
+  int64_t block = 0;
   bool layer_errors = true;         ///< measure the error of each layer that is quantized alone
   std::optional<size_t> mixed;      ///< so many layers, the most sensitive ones, stay float
   std::optional<double> max_error;  ///< as few of the most sensitive layers stay float as the error allows
@@ -94,7 +97,8 @@ struct LayerReport {
   std::vector<ValueReport> inputs;         ///< operands that are no constants, if it is computed on integers
   std::optional<ValueReport> output;       ///< nothing if the result is not stored as integers
   int weight_bits = 0;                     ///< 0: there are no quantized weights
-  int64_t weight_axis = -1;                ///< -1: one scale
+  int64_t weight_axis = -1;                ///< -1: one scale, or blocks
+  int64_t weight_block = 0;                ///< elements of what is summed over that share a scale; 0: no blocks
   double least_scale = 0, most_scale = 0;  ///< of the weights
   std::optional<ValueError> error;         ///< of the program's results if this layer alone is quantized
 };

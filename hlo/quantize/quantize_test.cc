@@ -313,6 +313,83 @@ TEST(Quantize, WeightsOnly_NeedsNoData) {
   EXPECT_EQ(quantized(*prepared(kLayer), {}).error, "the scheme needs data for the ranges of activations");
 }
 
+std::string layer_of_six(const std::string& weights) {
+  return "func.func @main(%x: tensor<2x6xf32>) -> tensor<2x2xf32> {\n  %w = stablehlo.constant dense<" + weights +
+         "> : tensor<6x2xf32>\n  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x6xf32>, "
+         "tensor<6x2xf32>) -> tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>\n}";
+}
+
+// Each block of three weights is a multiple of its own scale, so that the result is exact.
+TEST(Quantize, WeightsInBlocks_HaveAScaleForEachBlock) {
+  const std::string text =
+      layer_of_six("[[7.0, -1.0], [-3.0, 14.0], [1.0, 2.0], [3.5, 0.7], [0.5, -0.1], [-1.0, 0.2]]");
+  QuantizeOptions options = with_scheme("w4");
+  options.block = 3;
+  const Literal x = drawn({2, 6});
+  const Made made = quantized(*prepared(text), {{x}}, options);
+  ASSERT_EQ(made.error, "");
+  EXPECT_NE(made.text.find("{0:3, 1:1}, {{1.0"), std::string::npos) << made.text;
+  EXPECT_EQ(made.report.layers[0].weight_block, 3);
+  const Literals wanted = run(text, {x}), got = run(made.text, {x});
+  for (int64_t i = 0; i < 4; ++i) {
+    // 14 is 7 steps of 2, so that -1 is rounded to the even number of steps, 0.
+    const double lost = i % 2 == 1 ? -x.as_double(i / 2 * 6) : 0;
+    EXPECT_NEAR(got[0].as_double(i), wanted[0].as_double(i) - lost, 1e-5) << i;
+  }
+  // One scale for a column has fewer digits.
+  const Made channels = quantized(*prepared(text), {{x}}, with_scheme("w4"));
+  EXPECT_LT(made.report.error->relative, channels.report.error->relative);
+}
+
+TEST(Quantize, WeightsInBlocks_ThatDoNotDivideKeepTheirChannels) {
+  const std::string text =
+      layer_of_six("[[7.0, -1.0], [-3.0, 14.0], [1.0, 2.0], [3.5, 0.7], [0.5, -0.1], [-1.0, 0.2]]");
+  for (const int64_t size : {4, 6, 8}) {
+    QuantizeOptions options = with_scheme("w8");
+    options.block = size;
+    const Made made = quantized(*prepared(text), {}, options);
+    ASSERT_EQ(made.error, "");
+    EXPECT_EQ(made.report.layers[0].weight_block, 0);
+    ASSERT_EQ(made.report.notes.size(), 1u);
+    EXPECT_NE(made.report.notes[0].find("do not divide what is summed over"), std::string::npos);
+  }
+  QuantizeOptions integers;
+  integers.block = 3;
+  EXPECT_EQ(quantized(*prepared(text), {{drawn({2, 6})}}, integers).error,
+            "products of integers have no weights in blocks");
+}
+
+// Devices get what is too large to be dequantized at compile time as a group.
+TEST(Quantize, WeightsInBlocks_AreDequantizedByTheDevice) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x64xf32>, %w: tensor<64x40xf32>) -> tensor<2x40xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x64xf32>, tensor<64x40xf32>) -> tensor<2x40xf32>
+  return %0 : tensor<2x40xf32>
+})";
+  QuantizeOptions options = with_scheme("w4");
+  options.block = 16;
+  const Made made = quantized(*prepared(text, {{1, drawn({64, 40})}}), {}, options);
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(patterns(made.text), std::vector<std::string>{"dequantized_dot"});
+}
+
+// The blocks of a convolution run along its input features.
+TEST(Quantize, WeightsInBlocks_OfAConvolution) {
+  const std::string text = R"(
+func.func @main(%x: tensor<1x5x5x4xf32>, %w: tensor<3x3x4x2xf32>) -> tensor<1x3x3x2xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x5x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x3x3x2xf32>
+  return %0 : tensor<1x3x3x2xf32>
+})";
+  QuantizeOptions options = with_scheme("w8");
+  options.block = 2;
+  const Literal x = drawn({1, 5, 5, 4});
+  const Made made = quantized(*prepared(text, {{1, drawn({3, 3, 4, 2}, 3)}}), {{x}}, options);
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(made.report.layers[0].weight_block, 2);
+  EXPECT_NE(made.text.find("0:3, 1:3, 2:2, 3:1"), std::string::npos) << made.text;
+  EXPECT_GT(made.report.error->decibels(), 35);
+}
+
 TEST(Quantize, Parameters_BecomeConstantsAndKeepTheirNumbers) {
   const std::string text = R"(
 func.func @main(%w: tensor<3x2xf32>, %x: tensor<2x3xf32>) -> tensor<2x2xf32> {

@@ -31,6 +31,7 @@ struct StoredType {
   int64_t axis = -1;
   std::vector<double> scales;
   int64_t zero_point = 0, low = -128, high = 127;
+  std::vector<int64_t> grid = {}, block = {};  // as of QuantizedWeights
 };
 
 StoredType stored_type(const Uniform& u) {
@@ -77,6 +78,8 @@ class Writer {
     auto* q = program_.arena().make<Quantization>();
     q->storage = type.storage;
     q->axis = type.axis;
+    q->grid = program_.arena().list(type.grid);
+    q->block_sizes = program_.arena().list(type.block);
     q->scales = program_.arena().list(type.scales);
     q->zero_points = program_.arena().list(std::vector<int64_t>(type.scales.size(), type.zero_point));
     q->storage_min = type.low;
@@ -194,7 +197,7 @@ class Writer {
 
   Value* weights_constant(size_t layer) {
     const QuantizedWeights& w = form_.weights[layer];
-    return constant(w.stored, {w.stored.type(), w.axis, w.scales, 0, w.low, w.high});
+    return constant(w.stored, {w.stored.type(), w.axis, w.scales, 0, w.low, w.high, w.grid, w.block});
   }
 
   Status weights_product(mlir::Op* op, size_t layer) {

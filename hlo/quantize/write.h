@@ -23,8 +23,10 @@ constexpr std::string_view kParameterAttribute = "collet.parameter";
 /// Weights as integers of 8 or 4 bits, without zero points.
 struct QuantizedWeights {
   Literal stored;
-  std::vector<double> scales;  ///< one, or one for each index of `axis`
+  std::vector<double> scales;  ///< one, one for each index of `axis`, or one for each block, row-major
   int64_t axis = -1;
+  /// Of blocks: how many there are along each dimension, and of how many elements each is. Else empty.
+  std::vector<int64_t> grid, block;
   int64_t low = -127, high = 127;
 };
 

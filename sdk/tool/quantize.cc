@@ -41,7 +41,7 @@ struct Options {
   std::string file, scheme, method = "min-max", output = "-", emit = "stablehlo", json;
   std::vector<std::string> calibrate, weights, keep_float;
   double percentile = 99.99, max_error = 0, timeout = 0;
-  unsigned mixed = 0;
+  unsigned mixed = 0, block = 0;
   bool has_max_error = false, has_mixed = false, no_layer_errors = false;
   BackendChoice backend;
   ElidedChoice elided;
@@ -57,6 +57,10 @@ std::string scheme_names() {
 std::string wrong_usage(const Options& options) {
   const hlo::QuantizationScheme& scheme = *hlo::find_scheme(options.scheme);
   if (options.file.empty()) return "FILE is required\nSee: collet quantize --help";
+  if (options.block != 0 && scheme.integers)
+    return fmt::format("--block is for schemes whose products are floats, such as w4, not for {}", scheme.name);
+  if (options.block != 0 && options.emit == "artifact")
+    return "--emit artifact: artifacts have no types for weights in blocks; write stablehlo";
   if (options.calibrate.empty() && scheme.integers)
     return fmt::format("the scheme {} needs data for the ranges of activations: name it by --calibrate", scheme.name);
   if (options.calibrate.empty() && (options.has_mixed || options.has_max_error))
@@ -152,6 +156,7 @@ hlo::QuantizeOptions quantize_options(const Options& options, const Prepared& pr
       static_cast<hlo::CalibrationMethod>(std::find(methods.begin(), methods.end(), options.method) - methods.begin());
   out.percentile = options.percentile;
   out.keep_float = options.keep_float;
+  out.block = options.block;
   out.layer_errors = !options.no_layer_errors;
   if (options.has_mixed) out.mixed = options.mixed;
   if (options.has_max_error) out.max_error = options.max_error;
@@ -203,6 +208,7 @@ void write_layer(JsonWriter& json, const hlo::LayerReport& layer) {
   if (layer.output) write_value(json.key("output"), *layer.output);
   if (layer.weight_bits > 0) {
     json.key("weights").begin_object().field("bits", layer.weight_bits).field("axis", layer.weight_axis);
+    if (layer.weight_block > 0) json.field("block", layer.weight_block);
     json.field("least_scale", layer.least_scale).field("largest_scale", layer.most_scale).end_object();
   }
   if (layer.error) {
@@ -259,9 +265,10 @@ void print_report(std::FILE* file, const Prepared& prepared, const hlo::Quantize
       row.push_back("float: " + layer.why_float);
       row.resize(6);
     } else {
-      row.push_back(layer.weight_bits == 0  ? "none"
-                    : layer.weight_axis < 0 ? fmt::format("s{}", layer.weight_bits)
-                                            : fmt::format("s{}, axis {}", layer.weight_bits, layer.weight_axis));
+      row.push_back(layer.weight_bits == 0   ? "none"
+                    : layer.weight_block > 0 ? fmt::format("s{}, blocks of {}", layer.weight_bits, layer.weight_block)
+                    : layer.weight_axis < 0  ? fmt::format("s{}", layer.weight_bits)
+                                             : fmt::format("s{}, axis {}", layer.weight_bits, layer.weight_axis));
       double clipped = 0;
       std::string inputs;
       for (const hlo::ValueReport& input : layer.inputs) {
@@ -357,7 +364,7 @@ Examples:
   collet quantize model.mlir --calibrate images.npy -o model.int8.mlir
   collet quantize model.mlir --calibrate data.npz --weights auto --method mse
   collet quantize model.mlir --calibrate batches/ --max-error 0.01 --json -
-  collet quantize model.mlir --scheme w4 -o model.int4.mlir
+  collet quantize model.mlir --scheme w4 --block 32 -o model.int4.mlir
   collet run model.int8.mlir --compare-float model.mlir --inputs x.npy)";
 
 // Makes a value that is in no list wrong usage, with the nearest one of the list.
@@ -414,6 +421,9 @@ Action add_quantize(CLI::App& verb) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAMES");
+  add_number_option(verb, "--block", options->block,
+                    "A scale for each so many weights along the sum, of schemes whose products are floats", 2u,
+                    1u << 20);
   verb.add_option("--keep-float", options->keep_float, "Layers that stay float")
       ->delimiter(',')
       ->allow_extra_args(false)
