@@ -695,7 +695,73 @@ TEST(Tiling, Products_MoveFewBytesMoreThanTheBound) {
   }
   std::cout << "at most " << worst << " of the bound; " << worst_strict << " of the strict one where sums are long; "
             << worst_tiles << " with tiles of 16 and two copies of operands\n";
-  EXPECT_LE(worst_tiles, 1.32);  // 2048 x 32 x 4096 on 16 KiB; the others stay below 1.3
+  // All but 2048 x 32 x 4096 on 16 KiB stay below 1.3. Rows of 32 results in s32 and two copies of what a tile reads, 16 elements
+  // for each row and column, are 160 bytes for each row and 1024 for the columns, so that at most 96 rows fit, and w passes 22
+  // times. No other order moves less: half of the columns at a time, x passes twice.
+  EXPECT_LE(worst_tiles, 1.3135);
+}
+
+/// Returns the fewest bytes of operands that a product of s8 moves if parts of one array stay in the scratchpad, which may be
+/// full of them, and a part is computed as a whole: blocks of results, rows of x, or columns of w.
+double bytes_with_whole_parts(int64_t m, int64_t n, int64_t k, int64_t scratchpad) {
+  const auto passes = [](int64_t whole, int64_t part) { return (whole + part - 1) / std::max<int64_t>(part, 1); };
+  const double x = static_cast<double>(m * k), w = static_cast<double>(k * n);
+  double best = std::min(x + w * static_cast<double>(passes(m * k, scratchpad)),
+                         w + x * static_cast<double>(passes(n * k, scratchpad)));
+  for (int64_t p = 1; p <= m; ++p) {
+    const int64_t columns = scratchpad / 4 / passes(m, p);
+    if (columns > 0) best = std::min(best, w * static_cast<double>(p) + x * static_cast<double>(passes(n, columns)));
+  }
+  return best;
+}
+
+// Where the results are only just larger than the scratchpad, one operand passes twice. The usual bound does not know of that.
+TEST(Tiling, DrawnProducts_MoveFewBytesMoreThanTheBound) {
+  std::mt19937 random(7);
+  const auto draw = [&](double low, double high) {
+    std::uniform_real_distribution<double> logarithm(std::log(low), std::log(high));
+    return static_cast<int64_t>(std::exp(logarithm(random)));
+  };
+  double worst = 0, worst_usual = 0;
+  int above = 0;
+  for (int i = 0; i < 500; ++i) {
+    const int64_t m = draw(1, 4096), n = draw(1, 4096), k = draw(16, 8192), scratchpad = draw(16384, 4 << 20);
+    const Made made = make(product_text(m, n, k));
+    Limits limits;
+    limits.scratchpad_bytes = static_cast<uint64_t>(scratchpad);
+    limits.rows = limits.columns = limits.depth = 4;
+    const Tiling tiles(entry_group(made, true), limits);
+    ASSERT_EQ(tiles.complaint(), "");
+    const double work = static_cast<double>(m * n * k), s = static_cast<double>(scratchpad);
+    const double once = static_cast<double>(m * k + k * n), results = static_cast<double>(4 * m * n);
+    const double usual = std::max(once, 4 * work / std::sqrt(s) - 2 * s) + results;
+    const double whole = std::max(usual, bytes_with_whole_parts(m, n, k, scratchpad) + results);
+    const double moved = static_cast<double>(tiles.moved_bytes());
+    EXPECT_LE(moved, whole * 1.3) << m << " x " << n << " x " << k << " on " << scratchpad;
+    above += moved > usual * 1.3 ? 1 : 0;
+    worst = std::max(worst, moved / whole);
+    worst_usual = std::max(worst_usual, moved / usual);
+  }
+  std::cout << "at most " << worst << " of the bound with whole parts, " << worst_usual << " of the usual one; "
+            << above << " of 500 above 1.3 of that\n";
+  EXPECT_LE(above, 2);
+}
+
+// One operand of each piece is that of the piece before it, also where a row of pieces ends.
+TEST(Tiling, LoopsTurnRound) {
+  Limits limits;
+  limits.scratchpad_bytes = 16384;
+  limits.rows = limits.columns = 16;
+  limits.cuts_sums = false;
+  const Made made = make(product_text(500, 700, 64));
+  const Tiling tiles(entry_group(made, true), limits);
+  ASSERT_EQ(tiles.complaint(), "");
+  ASSERT_GT(tiles.pieces().size(), 50u);
+  for (size_t i = 1; i < tiles.pieces().size(); ++i) {
+    const Piece &before = tiles.pieces()[i - 1], &now = tiles.pieces()[i];
+    const auto stays = [&](size_t k) { return before.operands[k].begins == now.operands[k].begins; };
+    EXPECT_TRUE(stays(0) || stays(1)) << i;
+  }
 }
 
 TEST(Tiling, OperandsThatStay_HaveOneCopy) {

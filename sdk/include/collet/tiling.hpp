@@ -407,16 +407,21 @@ class Tiling {
         if (root != detail::no_axis) mine.insert(root);
       }
       double times = 1, pending = 1;
+      bool turns = true;
       for (const uint32_t a : loops) {
         if (depth && !one.in_partial && axes_.all()[a].depth) break;
         if (trips(a, sizes) == 1) continue;
         if (mine.count(a) != 0) {
+          turns &= !axes_.all()[a].depth;
           times *= pending, pending = 1;
         } else {
           pending *= static_cast<double>(trips(a, sizes));
         }
       }
       all += bytes * times;
+      // The loops turn round: what was read last is there when the next pass begins.
+      const uint64_t piece = bytes_of(one.value, sizes, element_bytes(one.value));
+      if (turns) all -= (times - 1) * static_cast<double>(piece);
     }
     return all + count;  // of equal traffic, fewer pieces are better
   }
@@ -661,10 +666,13 @@ class Tiling {
                                                   : uint32_t{COLLET_COMBINE_ADD};
     }
     std::vector<Range> ranges(axes_.all().size());
+    backwards_.assign(axes_.all().size(), false);
     walk(loops, 0, depth, true, true, &ranges);
   }
 
-  /** Makes the pieces of loop `i` and those inside of it. `first` and `last` are about the loops of the sum. */
+  /** Makes the pieces of loop `i` and those inside of it. `first` and `last` are about the loops of the sum. Other loops turn
+   * round, forwards and backwards, so that one index changes at a time, and operands that do not depend on it stay. Sums keep
+   * one order, so that equal numbers are rounded alike everywhere. */
   void walk(const std::vector<uint32_t>& loops, size_t i, bool depth, bool first, bool last,
             std::vector<Range>* ranges) {
     const bool in_sum = i < loops.size() && axes_.all()[loops[i]].depth;
@@ -673,8 +681,11 @@ class Tiling {
       add_piece(depth ? Stage::kPartial : Stage::kWhole, first, last, *ranges);
     } else {
       const uint32_t a = loops[i];
-      const int64_t extent = axes_.all()[a].extent;
-      for (int64_t at = 0; at < extent; at += sizes_[a]) {
+      const int64_t extent = axes_.all()[a].extent, count = trips(a, sizes_);
+      const bool backwards = !in_sum && backwards_[a];
+      backwards_[a] = !backwards_[a];
+      for (int64_t n = 0; n < count; ++n) {
+        const int64_t at = (backwards ? count - 1 - n : n) * sizes_[a];
         (*ranges)[a] = {at, std::min(sizes_[a], extent - at)};
         walk(loops, i + 1, depth, first && (!in_sum || at == 0), last && (!in_sum || at + sizes_[a] >= extent), ranges);
       }
@@ -695,6 +706,7 @@ class Tiling {
   uint32_t inner_ = detail::no_axis;
   std::vector<Moved> moved_;
   std::vector<int64_t> sizes_;
+  std::vector<bool> backwards_;  // by axis: in which direction its loop runs next
   std::vector<Piece> pieces_;
   std::vector<Shape> shapes_;
   std::map<std::vector<int64_t>, uint32_t> shape_numbers_;
