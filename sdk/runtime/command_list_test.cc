@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/command_list.hpp>
+#include <collet/command_loops.hpp>
 #include <collet/tiling.hpp>
 
 #include <gtest/gtest.h>
@@ -223,6 +224,71 @@ TEST(CommandList, WhatIsWrong_IsNamed) {
   std::vector<char> scratch(64);
   EXPECT_EQ(simulate(npu, List({"dma", "matrix"}, {{"load", 0, {there}, {here}}}), scratch, {}).complaint,
             "command 0 (load) uses array 0, of which no address was given");
+}
+
+std::string all_of(const List& list) {
+  return list.text() + list.json();
+}
+
+// The list of a layer does not grow with its number of tiles.
+TEST_F(Layer, LoopsHoldTheTiles) {
+  const List list = list_of(*tiles_);
+  const LoopedList looped(list);
+  EXPECT_EQ(all_of(looped.unrolled()), all_of(list));
+  EXPECT_LT(looped.commands().size(), list.commands().size() / 2);
+  std::cout << looped.commands().size() << " commands in place of " << list.commands().size() << "\n";
+}
+
+TEST(CommandLoops, AreFoundWithTheirSteps) {
+  const auto list_with = [](int tiles) {
+    List list({"dma", "matrix"});
+    list.add({"load x", 0, {in_array(0, 0, 64)}, {in_scratchpad(0, 64)}});
+    for (int i = 0; i < tiles; ++i) {
+      const auto half = static_cast<uint64_t>(64 + i % 2 * 64), at = static_cast<uint64_t>(i);
+      list.add({"load w", 0, {in_array(1, 4096 - 64 * at, 64)}, {in_scratchpad(half, 64)}});
+      list.add({"multiply", 1, {in_scratchpad(0, 64), in_scratchpad(half, 64)}, {in_scratchpad(256 + 8 * at, 8)}, {3}});
+    }
+    return list;
+  };
+  for (const int tiles : {0, 1, 5, 20, 21, 60}) {
+    const List list = list_with(tiles);
+    EXPECT_EQ(all_of(LoopedList(list).unrolled()), all_of(list)) << tiles;
+  }
+  const LoopedList small(list_with(20)), large(list_with(60));
+  EXPECT_EQ(small.commands().size(), large.commands().size());
+  ASSERT_EQ(large.loops().size(), 1u);
+  EXPECT_EQ(large.loops()[0].length, 4u);
+  EXPECT_EQ(large.loops()[0].steps, (std::vector<int64_t>{0, 0, 16, -128, 0, 0, 0, 16, -128, 0}));
+  EXPECT_NE(large.text().find(" times:\n  "), std::string::npos) << large.text();
+  EXPECT_NE(large.json().find("\"steps\": [0, 0, 16, -128, 0, 0, 0, 16, -128, 0]"), std::string::npos) << large.json();
+}
+
+// One pass that differs in anything but constant steps is outside of the loop.
+TEST(CommandLoops, EndWhereSomethingDiffers) {
+  const auto list_with = [](const std::function<void(Command*)>& change) {
+    List list({"dma", "matrix"});
+    for (uint32_t i = 0; i < 16; ++i) {
+      Command one{"load", 0, {in_array(0, 64 * i, 64)}, {in_scratchpad(64 * i, 64)}, {1}, {}};
+      if (i == 8) change(&one);
+      list.add(one);
+    }
+    return list;
+  };
+  const std::function<void(Command*)> changes[] = {
+      [](Command* one) { one->name = "other"; },      [](Command* one) { one->engine = 1; },
+      [](Command* one) { one->values = {2}; },        [](Command* one) { one->reads[0].offset += 8; },
+      [](Command* one) { one->reads[0].bytes = 32; }, [](Command* one) { one->reads[0].base = 1; },
+      [](Command* one) { one->writes[0].rows = 0; },  [](Command* one) { one->writes[0].pitch = 8; },
+      [](Command* one) { one->after = {0}; },
+  };
+  EXPECT_EQ(LoopedList(list_with([](Command*) {})).commands().size(), 1u);
+  for (const auto& change : changes) {
+    const List list = list_with(change);
+    const LoopedList looped(list);
+    EXPECT_EQ(all_of(looped.unrolled()), all_of(list));
+    EXPECT_GE(looped.commands().size(), 3u);
+    EXPECT_EQ(looped.loops().size(), 2u);
+  }
 }
 
 TEST(CommandList, Add_WaitsForWhatItNeedsOnly) {

@@ -189,6 +189,43 @@ inline std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+/** Returns a command as a line of text; `waits` stands before each number that it waits for. */
+inline std::string text_of(const Command& one, const std::vector<std::string>& engines, const std::string& waits) {
+  std::string out = (one.engine < engines.size() ? engines[one.engine] : "?") + " " + one.name;
+  const auto operands = [&](const char* what, const std::vector<Operand>& list) {
+    for (size_t k = 0; k < list.size(); ++k) out += (k == 0 ? what : ", ") + text_of(list[k]);
+  };
+  operands(" reads ", one.reads);
+  operands(" writes ", one.writes);
+  for (size_t k = 0; k < one.values.size(); ++k) out += (k == 0 ? " with " : ", ") + std::to_string(one.values[k]);
+  for (size_t k = 0; k < one.after.size(); ++k) out += (k == 0 ? " " + waits : ", ") + std::to_string(one.after[k]);
+  return out;
+}
+
+/** Returns engines and commands as an object of JSON, without its last bracket. */
+inline std::string json_of(const std::vector<std::string>& engines, const std::vector<Command>& commands) {
+  const auto list = [](const auto& items, const auto& text) {
+    std::string all;
+    for (const auto& item : items) all += (all.empty() ? "" : ", ") + text(item);
+    return "[" + all + "]";
+  };
+  const auto number = [](auto value) { return std::to_string(value); };
+  const auto operand = [](const Operand& one) {
+    return "{\"array\": " + (one.base == scratchpad ? "null" : std::to_string(one.base)) +
+           ", \"offset\": " + std::to_string(one.offset) + ", \"bytes\": " + std::to_string(one.bytes) +
+           ", \"rows\": " + std::to_string(one.rows) + ", \"pitch\": " + std::to_string(one.pitch) + "}";
+  };
+  std::string out = "{\"engines\": " + list(engines, quoted) + ",\n \"commands\": [";
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const Command& one = commands[i];
+    out += (i == 0 ? "\n  {\"name\": " : ",\n  {\"name\": ") + quoted(one.name) +
+           ", \"engine\": " + std::to_string(one.engine) + ", \"reads\": " + list(one.reads, operand) +
+           ", \"writes\": " + list(one.writes, operand) + ", \"values\": " + list(one.values, number) +
+           ", \"after\": " + list(one.after, number) + "}";
+  }
+  return out + "]";
+}
+
 }  // namespace detail
 
 /** A list of commands in the order in which engines take them. */
@@ -237,44 +274,14 @@ class List {
   std::string text() const {
     std::string out;
     for (size_t i = 0; i < commands_.size(); ++i) {
-      const Command& one = commands_[i];
-      out += std::to_string(i) + ": " + (one.engine < engines_.size() ? engines_[one.engine] : "?") + " " + one.name;
-      const auto operands = [&](const char* what, const std::vector<Operand>& list) {
-        for (size_t k = 0; k < list.size(); ++k) out += (k == 0 ? what : ", ") + detail::text_of(list[k]);
-      };
-      operands(" reads ", one.reads);
-      operands(" writes ", one.writes);
-      for (size_t k = 0; k < one.values.size(); ++k) out += (k == 0 ? " with " : ", ") + std::to_string(one.values[k]);
-      for (size_t k = 0; k < one.after.size(); ++k) out += (k == 0 ? " after " : ", ") + std::to_string(one.after[k]);
-      out += "\n";
+      out += std::to_string(i) + ": " + detail::text_of(commands_[i], engines_, "after ") + "\n";
     }
     return out;
   }
 
   /** Returns the list as JSON: {"engines": [names], "commands": [{"name", "engine", "reads", "writes", "values", "after"}]}. An
    * operand is {"array", "offset", "bytes", "rows", "pitch"}; "array" is null for the scratchpad. */
-  std::string json() const {
-    const auto list = [](const auto& items, const auto& text) {
-      std::string all;
-      for (const auto& item : items) all += (all.empty() ? "" : ", ") + text(item);
-      return "[" + all + "]";
-    };
-    const auto number = [](auto value) { return std::to_string(value); };
-    const auto operand = [](const Operand& one) {
-      return "{\"array\": " + (one.base == scratchpad ? "null" : std::to_string(one.base)) +
-             ", \"offset\": " + std::to_string(one.offset) + ", \"bytes\": " + std::to_string(one.bytes) +
-             ", \"rows\": " + std::to_string(one.rows) + ", \"pitch\": " + std::to_string(one.pitch) + "}";
-    };
-    std::string out = "{\"engines\": " + list(engines_, detail::quoted) + ",\n \"commands\": [";
-    for (size_t i = 0; i < commands_.size(); ++i) {
-      const Command& one = commands_[i];
-      out += (i == 0 ? "\n  {\"name\": " : ",\n  {\"name\": ") + detail::quoted(one.name) +
-             ", \"engine\": " + std::to_string(one.engine) + ", \"reads\": " + list(one.reads, operand) +
-             ", \"writes\": " + list(one.writes, operand) + ", \"values\": " + list(one.values, number) +
-             ", \"after\": " + list(one.after, number) + "}";
-    }
-    return out + "]}\n";
-  }
+  std::string json() const { return detail::json_of(engines_, commands_) + "}\n"; }
 
  private:
   std::vector<std::string> engines_;

@@ -18,6 +18,7 @@ PRELUDE = """
 #include <cmath>
 #include <collet/collet.hpp>
 #include <collet/command_list.hpp>
+#include <collet/command_loops.hpp>
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_match.hpp>
 #include <collet/kernel_quantized.hpp>

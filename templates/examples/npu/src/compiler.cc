@@ -82,7 +82,7 @@ class Program final : public kernel::WholeProgram {
 
   std::vector<uint64_t> block;  // a copy of the program, to which the works point
   Units units;
-  commands::List list{kEngines};
+  commands::LoopedList list{commands::List(kEngines)};
   std::string resident;
   std::vector<uint64_t> array_bytes;
   Fault fault = Fault::kNone;
@@ -91,7 +91,8 @@ class Program final : public kernel::WholeProgram {
 // A program on a device: constants in its memory, and the state of its works.
 class Loaded final : public kernel::DeviceProgram {
  public:
-  Loaded(Device& device, const Program& program) : program_(program), device_(device), works_(program.units.works) {
+  Loaded(Device& device, const Program& program)
+      : program_(program), device_(device), sequence_(program.list.unrolled()), works_(program.units.works) {
     for (Work& work : works_) {
       if (work.row && work.row->prepare) work.state = work.row->prepare(device, work.what.op.op());
     }
@@ -111,10 +112,10 @@ class Loaded final : public kernel::DeviceProgram {
     const uint64_t start = now_ns();
     Machine machine(works_, &device_, program_.fault);
     const commands::Simulated done =
-        commands::simulate(machine, program_.list, device_.scratchpad, arrays, program_.array_bytes);
+        commands::simulate(machine, sequence_, device_.scratchpad, arrays, program_.array_bytes);
     if (!done.complaint.empty()) throw Error(COLLET_INTERNAL, done.complaint);
     if (!device_.wants_records()) return;
-    for (const auto& one : commands::records_of(program_.list, done, start, kCyclesPerNs, run_id)) device_.record(one);
+    for (const auto& one : commands::records_of(sequence_, done, start, kCyclesPerNs, run_id)) device_.record(one);
   }
 
  private:
@@ -125,6 +126,7 @@ class Loaded final : public kernel::DeviceProgram {
 
   const Program& program_;
   Device& device_;
+  commands::List sequence_;  // what the machine's sequencer makes of the loops
   std::vector<Work> works_;
   kernel::Memory resident_ = kernel::no_memory;
 };
@@ -194,7 +196,8 @@ std::unique_ptr<kernel::WholeProgram> Compiler::compile(const collet_program* pr
   const commands::ProgramList made(kept, options_, out->units);
   *rejected = made.rejected();
   if (!rejected->empty()) return nullptr;
-  out->list = fault_ == Fault::kNone ? made.list() : with_fault(made.list(), fault_);
+  const commands::List list = fault_ == Fault::kNone ? made.list() : with_fault(made.list(), fault_);
+  out->list = commands::LoopedList(list);
   out->resident = made.resident();
   out->array_bytes = made.array_bytes();
   out->fault = fault_;
@@ -202,11 +205,12 @@ std::unique_ptr<kernel::WholeProgram> Compiler::compile(const collet_program* pr
   out->resident_bytes = made.resident().size();
   out->traffic_bytes = made.traffic_bytes();
   out->kernels = 1;
-  const commands::Simulated timing = commands::timing_of(Machine(out->units.works, nullptr, fault_), out->list);
+  const commands::Simulated timing = commands::timing_of(Machine(out->units.works, nullptr, fault_), list);
   out->cycles = timing.cycles;
   out->estimated_ns = static_cast<double>(timing.cycles) / kCyclesPerNs;
   if (!keep_artifacts) return out;
-  std::string text = out->list.text() + std::to_string(out->list.commands().size()) + " commands of " +
+  std::string text = out->list.text() + std::to_string(list.commands().size()) + " commands, " +
+                     std::to_string(out->list.commands().size()) + " of them in the list, of " +
                      std::to_string(made.group_count()) + " groups, " + std::to_string(timing.cycles) +
                      " cycles; busy:";
   for (size_t e = 0; e < kEngines.size(); ++e) text += " " + kEngines[e] + " " + std::to_string(timing.busy[e]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/command_loops.hpp>
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_quantized.hpp>
 #include <collet/list_program.hpp>
