@@ -6,10 +6,9 @@
  * Command lists with loops, for devices that repeat commands and advance their addresses: a layer of many tiles is a few
  * commands, which run many times.
  *
- *     void write(const collet::commands::List& list) {
- *       const collet::commands::LoopedList looped(list);
- *       for (const collet::commands::Loop& loop : looped.loops()) use(looped.commands(), loop);
- *     }
+ *     const collet::commands::List list({"dma", "matrix"});
+ *     const collet::commands::LoopedList looped(list);
+ *     for (const collet::commands::Loop& loop : looped.loops()) use(looped.commands(), loop);
  *
  * Header only. An object is used by one thread at a time.
  */
