@@ -36,9 +36,10 @@ constexpr double kMostGrowth = 16 << 20;  // bytes
 // A backend also fails if memory grows by this much a round from the first to the second and from the second to the last
 // third of the rounds that count.
 constexpr double kSteadyGrowth = 48 << 10;  // bytes
+constexpr double kLeastGrowth = 1 << 20;    // bytes of a third: few rounds on a slow machine may still fill caches
 
 struct Sample {
-  double bytes = 0;  // resident
+  double bytes = 0;  // resident, without pages of files: code that runs for the first time is no growth
   size_t threads = 0, files = 0;
 };
 
@@ -53,9 +54,9 @@ Sample sample() {
   ::malloc_trim(0);
   Sample out{.threads = entries_of("/proc/self/task"), .files = entries_of("/proc/self/fd")};
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "r"), std::fclose);
-  unsigned long long total = 0, resident = 0;
-  if (file && std::fscanf(file.get(), "%llu %llu", &total, &resident) == 2)
-    out.bytes = static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  unsigned long long total = 0, resident = 0, of_files = 0;
+  if (file && std::fscanf(file.get(), "%llu %llu %llu", &total, &resident, &of_files) == 3)
+    out.bytes = static_cast<double>(resident - of_files) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return out;
 }
 
@@ -215,7 +216,8 @@ std::string growth_of(const std::vector<Sample>& samples) {
     return least(&Sample::bytes, first + k * third, first + (k + 1) * third) -
            least(&Sample::bytes, first + (k - 1) * third, first + k * third);
   };
-  const bool is_steady = std::min(grown_in(1), grown_in(2)) > kSteadyGrowth * static_cast<double>(third);
+  const bool is_steady =
+      std::min(grown_in(1), grown_in(2)) > std::max(kLeastGrowth, kSteadyGrowth * static_cast<double>(third));
   std::string out;
   if (grown > kMostGrowth || is_steady)
     out += fmt::format("memory grows, by {:.1f} MiB in {} rounds, {:.0f} KiB a round; ", grown / 1048576, rounds,
