@@ -46,8 +46,8 @@ void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
 /// Returns false, and changes nothing, if the kernel computes anything else from the elements of a row.
 bool compare_as_integers(Kernel& kernel);
 
-/// Computes products of many f32 or narrower numbers in f64, and rounds them once at the end: each multiplication loses up to half a
-/// unit in the last place, so f32 would lose as many digits as the number of factors has, in any order. Returns false, and
+/// Computes reductions by a product of three or more f32, narrower or c64 numbers in f64 (c128), and rounds them once at the end. In
+/// f32, each multiplication loses up to half a unit in the last place, and the order in which lanes multiply may overflow. Returns false, and
 /// changes nothing, if the kernel has no such product.
 bool widen_products(Kernel& kernel);
 

@@ -69,7 +69,7 @@ struct NodeLimits {
   bool masks = false;  ///< whether masked loads and stores of all element widths are cheap
   /// Whether convolutions may be computed with their features as the last dimension of copies of the operands.
   bool moves_features = false;
-  bool widens_products = false;  ///< whether products of many f32 or narrower numbers are computed in f64
+  bool widens_products = false;  ///< whether long prefix products of f32 or narrower numbers are computed in f64
   LongScans scans;
 };
 

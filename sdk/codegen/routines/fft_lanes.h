@@ -406,7 +406,8 @@ class FftLanes {
                       : std::pair(-job.real_roots[2 * (n - k)], job.real_roots[2 * (n - k) + 1]);
   }
 
-  /// Makes of the n + 1 elements of the transforms of real rows those of complex rows, with parts swapped. See from_real_transform.
+  /// Converts transforms of real rows, in x[0] to x[n], to transforms of complex rows of n elements, with real and imaginary parts
+  /// swapped. The formula is that of from_real_transform.
   COLLET_INLINE static void join_halves(const FftJob<T>& job, C* x) {
     const int64_t n = job.length;
     x[0] = C{(x[0].re - x[n].re) * T(0.5), (x[0].re + x[n].re) * T(0.5)};

@@ -352,7 +352,7 @@ bool reduces_rows(const Kernel& kernel, const Target& target) {
 
 namespace {
 
-/// Chooses the last loop of a kernel whose lanes are updated one after the other, if what they compute is worth it.
+/// Vectorises the last loop of a kernel whose lanes are updated one after the other, if the loop has two vectors or more.
 void choose_lanes_in_order(Kernel& kernel, size_t first, const Target& target) {
   const size_t last = kernel.loops.size() - 1;
   const int lanes = target.vector_bits / 32;

@@ -36,7 +36,7 @@ class FloatModes {
     return out;
   }
 
-  /// Returns the modes that the language and IEEE 754 take for granted: rounding to nearest, no traps.
+  /// Returns the default modes of IEEE 754: rounding to nearest, no traps. Compilers assume these modes.
   static FloatModes usual(Subnormals subnormals = Subnormals::kKeep) {
     FloatModes out;
 #if defined(__x86_64__)
