@@ -136,31 +136,6 @@ TEST(ProductPlan, LongLineOfChannelsFirst_NeedsNoMatrixOfPatches) {
   }
 }
 
-TEST(ProductPlan, ConvolutionOfComplexNumbers_IsFourProductsOfRealOnes) {
-  for (const int64_t side : {2, 32}) {
-    ProgramBuilder program;
-    RegionBuilder& entry = program.entry();
-    const Handle x = entry.argument(COLLET_TYPE_C64, {1, side, side, 16});
-    const Handle w = entry.argument(COLLET_TYPE_C64, {1, 1, 16, 16});
-    collet_convolution_attrs a{};
-    a.window.size = a.window.stride = a.window.window_dilation = a.window.base_dilation = program.list({1, 1});
-    a.window.padding_low = a.window.padding_high = a.window.reversal = program.list({0, 0});
-    a.feature_groups = a.batch_groups = 1;
-    a.labels.input_feature = a.labels.output_feature = a.labels.kernel_output_feature = 3;
-    a.labels.kernel_input_feature = 2;
-    a.labels.input_spatial = a.labels.output_spatial = program.list({1, 2});
-    a.labels.kernel_spatial = program.list({0, 1});
-    entry.results({entry.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_C64, {1, side, side, 16}, {x, w}, a)});
-    Target target;
-    target.vector_bits = 256;
-    target.vector_registers = 16;
-    target.fma = true;
-    PlannedProgram planned;
-    ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-    EXPECT_EQ(planned.plan.matmuls.size(), side == 2 ? 0u : 4u) << "a small one is not worth the copies";
-  }
-}
-
 /// Upsampling by `dilation` with a window twice as large uses four elements of the input for each result, whatever the
 /// dilation.
 TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {

@@ -2,9 +2,7 @@
 #include "sdk/codegen/lower/convolution.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <functional>
 #include <numeric>
 
 #include "sdk/codegen/lower/kernel_builder.h"
@@ -730,82 +728,21 @@ class FeatureOrder {
   std::vector<size_t> input_order_, result_order_;
 };
 
-/// Lowers a convolution, with the features last where that is faster.
-void convolution_of_reals(const Graph& graph, Convolution c, const InputTest& is_input, const MakeValue& make,
-                          bool tf32, bool moves_features, std::vector<KernelPlan>& out) {
-  FeatureOrder features(graph, c);
-  if (!moves_features || !features.worthwhile()) return convolution_in_order(graph, c, is_input, make, tf32, out);
-  std::vector<size_t> order;
-  const ValueId result = features.apply(is_input, make, out, order);
-  convolution_in_order(graph, c, is_input, make, tf32, out, std::move(order));
-  out.push_back(features.restore(result));
-}
-
-/// Returns the kernel that computes each element of `to` from those of other values at the same position.
-KernelPlan kernel_of_each(const Graph& graph, const InputTest& is_input, ValueId to, const std::vector<ValueId>& from,
-                          const std::function<ExprId(KernelBuilder&, const std::vector<ExprId>&)>& compute) {
-  KernelPlan plan;
-  const Dims& dims = graph.type(to).dims;
-  for (int64_t d : dims) plan.kernel.loops.push_back({d});
-  plan.kernel.outer = dims.size();
-  KernelBuilder builder(graph, plan.kernel, is_input);
-  const Position at = loop_position(0, dims.size());
-  std::vector<ExprId> values;
-  for (ValueId v : from) values.push_back(builder.value(v, at));
-  plan.kernel.stores.push_back({builder.output(to), compute(builder, values), builder.linear(at, dims), kNoExpr});
-  plan.buffers = builder.buffers();
-  plan.writes = {to};
-  return plan;
-}
-
-/// True if a convolution of complex numbers is faster as four of real ones, which are matrix products. Its operands and its result are
-/// moved twice more.
-bool is_faster_in_parts(const Graph& graph, const Convolution& c) {
-  constexpr int64_t kLeastProducts = 1 << 14;
-  if (collet_type_kind(graph.type(c.result).element) != COLLET_KIND_COMPLEX) return false;
-  const int64_t depth = product_of(c.window.size) * c.features();
-  return c.filters() >= kLeastColumns && depth >= kLeastColumns && product_of(c.result_dims) * depth >= kLeastProducts;
-}
-
-void convolution_in_parts(const Graph& graph, const Convolution& c, const InputTest& is_input, const MakeValue& make,
-                          bool moves_features, std::vector<KernelPlan>& out) {
-  const uint32_t type = graph.type(c.result).element;
-  const uint32_t part = type == COLLET_TYPE_C128 ? COLLET_TYPE_F64 : COLLET_TYPE_F32;
-  const auto parts_of = [&](ValueId v) {
-    std::array<ValueId, 2> parts;
-    for (size_t i = 0; i < 2; ++i) {
-      parts[i] = make(part, graph.type(v).dims);
-      out.push_back(kernel_of_each(graph, is_input, parts[i], {v}, [&](KernelBuilder& b, const auto& x) {
-        return b.op(i == 0 ? COLLET_OP_REAL : COLLET_OP_IMAG, part, {x[0]});
-      }));
-    }
-    return parts;
-  };
-  const auto input = parts_of(c.input), filter = parts_of(c.filter);
-  std::vector<ValueId> products;
-  for (size_t i = 0; i < 4; ++i) {
-    Convolution real = c;
-    real.input = input[i / 2];
-    real.filter = filter[i % 2];
-    real.result = make(part, c.result_dims);
-    products.push_back(real.result);
-    convolution_of_reals(graph, real, is_input, make, false, moves_features, out);
-  }
-  out.push_back(kernel_of_each(graph, is_input, c.result, products, [&](KernelBuilder& b, const auto& x) {
-    return b.op(COLLET_OP_COMPLEX, type,
-                {b.op(COLLET_OP_SUBTRACT, part, {x[0], x[3]}), b.op(COLLET_OP_ADD, part, {x[1], x[2]})});
-  }));
-}
-
 }  // namespace
 
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
                          bool moves_features, std::vector<KernelPlan>& out) {
   const bool tf32 = allows_tf32(graph, attributes<collet_convolution_attrs>(graph, node).precision, 0);
-  const Convolution c = convolution_of(graph, node);
-  if (moves_features && is_faster_in_parts(graph, c))
-    return convolution_in_parts(graph, c, is_input, make, moves_features, out);
-  convolution_of_reals(graph, c, is_input, make, tf32, moves_features, out);
+  Convolution c = convolution_of(graph, node);
+  FeatureOrder features(graph, c);
+  if (moves_features && features.worthwhile()) {
+    std::vector<size_t> order;
+    const ValueId result = features.apply(is_input, make, out, order);
+    convolution_in_order(graph, c, is_input, make, tf32, out, std::move(order));
+    out.push_back(features.restore(result));
+  } else {
+    convolution_in_order(graph, c, is_input, make, tf32, out);
+  }
 }
 
 }  // namespace collet::codegen
