@@ -41,7 +41,7 @@ namespace {
 
 // Sums of less data are exchanged whole: another round costs more than the bytes that it saves.
 constexpr uint64_t kSlicedBytes = uint64_t{1} << 15;
-constexpr uint32_t kSum = UINT32_MAX - 1;  // in place of the number of an operand
+constexpr uint32_t kRound = UINT32_MAX - 1;  // in place of the number of an operand
 
 bool contains(std::span<const uint32_t> sorted, uint32_t number) {
   return std::binary_search(sorted.begin(), sorted.end(), number);
@@ -67,7 +67,7 @@ bool is_sum(const hlo::Module& module, const Instruction& instr, const std::vect
   });
 }
 
-/// How a reduce-scatter divides an array: `parts` along one dimension, each of them `outer` pieces of `piece` bytes.
+/// How an array is divided among participants: `parts` along one dimension, each of them `outer` pieces of `piece` bytes.
 struct Division {
   uint64_t outer = 1, parts = 1, piece = 0;
 
@@ -81,12 +81,14 @@ Division division_of(const hlo::Shape& shape, int64_t dimension, size_t parts) {
   return out;
 }
 
-// Puts an array into a larger one, as part number `part` along a dimension, unless it is there already.
-void unpack(const Literal& from, int64_t dimension, size_t parts, size_t part, uint8_t* to) {
-  const Division d = division_of(from.shape(), dimension, 1);
-  if (d.outer == 1 && from.bytes() == to + part * d.piece) return;
-  for (uint64_t o = 0; o < d.outer; ++o)
-    std::memcpy(to + (o * parts + part) * d.piece, from.bytes() + o * d.piece, d.piece);
+// Puts a part of an array into it, unless it is there already.
+void unpack(const uint8_t* from, const Division& d, size_t part, uint8_t* to) {
+  if (d.outer == 1 && from == to + part * d.piece) return;
+  for (uint64_t o = 0; o < d.outer; ++o) std::memcpy(to + (o * d.parts + part) * d.piece, from + o * d.piece, d.piece);
+}
+
+bool has_dynamic(const std::vector<Literal>& operands) {
+  return std::any_of(operands.begin(), operands.end(), [](const Literal& one) { return !one.dynamic_sizes().empty(); });
 }
 
 // Puts the parts of an array behind each other, in this order.
@@ -186,6 +188,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   copy_name(own.instr, instr.name);
   const bool fits = own.bytes <= sizeof own.data;
   const bool sums = own.bytes >= kSlicedBytes && is_sum(module, instr, operands[0]);
+  const bool swaps = !fits && instr.op == hlo::Op::ALL_TO_ALL && !has_dynamic(operands[0]);
+  const bool apart = sums || swaps;  // the operands are not sent whole
 
   // Who sends to whom follows from the groups of the collective, so both sides know it.
   std::vector<Header> headers(present.size(), own);
@@ -206,7 +210,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
       if (!wanted) continue;
       const uint32_t sequence = sent_[{present[k], process}]++;
       sends.push_back({process, 0, tag(present[k], process, sequence, 0), &headers[k], sizeof(Header)});
-      for (size_t i = 0; !fits && !sums && i < operands[k].size(); ++i)
+      for (size_t i = 0; !fits && !apart && i < operands[k].size(); ++i)
         if (const auto bytes = static_cast<uint64_t>(operands[k][i].byte_size()))
           sends_of_data.push_back({process, 0, data_tag(own, present[k], process, sequence, static_cast<uint32_t>(i)),
                                    const_cast<uint8_t*>(operands[k][i].bytes()), bytes});  // only read
@@ -226,7 +230,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     const uint32_t process = across_.place[one.participant];
     const uint32_t sequence = sent_[{one.participant, rank}]++;
     receives.push_back({process, 0, tag(one.participant, rank, sequence, 0), &one.header, sizeof(Header)});
-    for (size_t i = 0; !sums && i < operands[0].size(); ++i) {
+    for (size_t i = 0; !apart && i < operands[0].size(); ++i) {
       // A part of an array that is gathered goes to its place, if it is in one piece there.
       uint8_t* to =
           gathers ? gathered_at(instr, *partners, present, results, operands[0][i], one.participant, i) : nullptr;
@@ -245,10 +249,9 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   };
   // The data are on their way while the headers are checked: their tags say what they are, so that those of another program are
   // never taken for them.
-  if (sums) {
-    const Heads heads{sends, receives, check_header};
-    return sum(module, instr, own, *partners, present, operands, targets, heads, what);
-  }
+  const Heads heads{sends, receives, check_header};
+  if (sums) return sum(module, instr, own, *partners, present, operands, targets, heads, what);
+  if (swaps) return swap(instr, own, *partners, present, operands, targets, heads, what);
   const size_t checked = receives.size();
   sends.insert(sends.end(), sends_of_data.begin(), sends_of_data.end());
   receives.insert(receives.end(), receives_of_data.begin(), receives_of_data.end());
@@ -261,15 +264,17 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     for (const Incoming& one : incoming) from[one.participant] = &one.operands;
     for (size_t k = 0; k < present.size(); ++k) {
       const std::vector<uint32_t>& group = partners->groups[present[k]];
-      for (size_t i = 0; i < results[k].size(); ++i)
+      for (size_t i = 0; i < results[k].size(); ++i) {
+        const Division division =
+            division_of(results[k][i].shape(), instr.as<hlo::CollectiveDimAttrs>().dimension, group.size());
         for (size_t member = 0; member < group.size(); ++member) {
           const auto source = from.find(group[member]);
           if (source == from.end())
             return failed_precondition(what + ": participant " + std::to_string(group[member]) +
                                        " takes another way through control flow");
-          unpack((*source->second)[i], instr.as<hlo::CollectiveDimAttrs>().dimension, group.size(), member,
-                 const_cast<uint8_t*>(results[k][i].bytes()));
+          unpack((*source->second)[i].bytes(), division, member, const_cast<uint8_t*>(results[k][i].bytes()));
         }
+      }
     }
     return results;
   }
@@ -389,7 +394,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& mod
       }
     }
     const uint64_t start =
-        data_tag(own, *std::min_element(ordered.begin(), ordered.end()), 0, sums_[ordered.front()]++, kSum);
+        data_tag(own, *std::min_element(ordered.begin(), ordered.end()), 0, rounds_[ordered.front()]++, kRound);
     group.tag = [start](std::span<const uint64_t> parts) {
       uint64_t hash = start;
       for (const uint64_t part : parts) hash = collet_hash_number(hash, part);
@@ -401,6 +406,95 @@ Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& mod
     void* const to = place(one.participant, one.operand);
     std::memcpy(to, one.from, static_cast<size_t>(results[one.participant][one.operand].byte_size()));
   }
+  return results;
+}
+
+Expected<std::vector<std::vector<Literal>>> Exchange::swap(const Instruction& instr, const Header& own,
+                                                           const Across::Partners& partners,
+                                                           std::span<const uint32_t> present,
+                                                           const std::vector<std::vector<Literal>>& operands,
+                                                           std::span<const std::vector<void*>> targets,
+                                                           const Heads& heads, const std::string& what) {
+  // An array is divided along a dimension; of several arrays, each member gets one.
+  const auto& along = instr.as<hlo::AllToAllAttrs>().dimension;
+  /// A part that arrived, whose places in the result are not in one piece.
+  struct Arrival {
+    const uint8_t* data;
+    Division division;
+    size_t part;
+    uint8_t* result;
+  };
+  std::vector<Arrival> arrivals;
+  std::vector<std::unique_ptr<char[]>> storage;
+  const auto allocate = [&](uint64_t bytes) {
+    storage.emplace_back(new char[std::max<uint64_t>(bytes, 1)]);
+    return storage.back().get();
+  };
+  const auto division = [&](const Literal& array, size_t members) {
+    return along.empty() ? division_of(array.shape(), 0, 1) : division_of(array.shape(), along[0], members);
+  };
+  std::vector<collet_message> sends(heads.sends.begin(), heads.sends.end()),
+      receives(heads.receives.begin(), heads.receives.end());
+  std::map<uint32_t, uint32_t> round;  // of each group, by its first member
+  std::vector<std::vector<Literal>> results(present.size());
+  for (size_t k = 0; k < present.size(); ++k) {
+    const std::vector<uint32_t>& group = partners.groups[present[k]];
+    const auto place_in_group = [&](uint32_t number) {
+      return static_cast<size_t>(std::find(group.begin(), group.end(), number) - group.begin());
+    };
+    const size_t mine = place_in_group(present[k]);
+    if (const auto [it, is_new] = round.try_emplace(group.front()); is_new) it->second = rounds_[group.front()]++;
+    const uint64_t start =
+        data_tag(own, *std::min_element(group.begin(), group.end()), 0, round[group.front()], kRound);
+    const auto part_tag = [&](size_t from, size_t to) {
+      return collet_hash_number(collet_hash_number(start, from), to);
+    };
+    std::vector<uint8_t*> memory;
+    for (size_t i = 0; i < operands[k].size(); ++i) {
+      auto [result, to] = place_of(instr, i, targets, k);
+      results[k].push_back(std::move(result));
+      memory.push_back(to);
+    }
+    for (size_t m = 0; m < group.size(); ++m) {
+      const uint32_t process = across_.place[group[m]];
+      // What comes from member m.
+      const size_t element = along.empty() ? m : 0, part = along.empty() ? 0 : m;
+      const Division in = division(results[k][element], group.size());
+      if (process == across_.processes->rank()) {
+        const auto at = std::find(present.begin(), present.end(), group[m]);
+        if (at == present.end())
+          return failed_precondition(what + ": participant " + std::to_string(group[m]) +
+                                     " takes another way through control flow");
+        const Literal& from = operands[static_cast<size_t>(at - present.begin())][along.empty() ? mine : 0];
+        const size_t sent = along.empty() ? 0 : mine;
+        for (uint64_t o = 0; o < in.outer; ++o)
+          std::memcpy(memory[element] + (o * in.parts + part) * in.piece,
+                      from.bytes() + (o * in.parts + sent) * in.piece, in.piece);
+        continue;
+      }
+      if (in.part() > 0) {
+        uint8_t* to = memory[element] + part * in.piece;
+        if (in.outer > 1) {
+          to = reinterpret_cast<uint8_t*>(allocate(in.part()));
+          arrivals.push_back({to, in, part, memory[element]});
+        }
+        receives.push_back({process, 0, part_tag(m, mine), to, in.part()});
+      }
+      // What member m gets.
+      const Literal& from = operands[k][element];
+      const Division out = division(from, group.size());
+      if (out.part() == 0) continue;
+      char* data = reinterpret_cast<char*>(const_cast<uint8_t*>(from.bytes())) + part * out.piece;  // only read
+      if (out.outer > 1) {
+        data = allocate(out.part());
+        pack(from.bytes(), out, {part}, data);
+      }
+      sends.push_back({process, 0, part_tag(mine, m), data, out.part()});
+    }
+  }
+  const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
+  if (!sends.empty() || !receives.empty()) COLLET_TRY(across_.processes->exchange(sends, receives, check, what));
+  for (const Arrival& one : arrivals) unpack(one.data, one.division, one.part, one.result);
   return results;
 }
 

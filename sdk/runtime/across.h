@@ -15,7 +15,8 @@
 #include "sdk/runtime/sum_across.h"
 
 /// \file
-/// Collectives whose participants are in several processes. Sums of large arrays are made slice by slice, see sum_across.h. For
+/// Collectives whose participants are in several processes. Sums of large arrays are made slice by slice, see sum_across.h. Of
+/// large arrays that are gathered or exchanged (all-to-all), each participant gets the parts of its results, at their places. For
 /// others the operands that the participants of this process need are fetched from the others, then the runtime computes the
 /// results on the host.
 
@@ -72,13 +73,21 @@ class Exchange {
                                                        const std::vector<std::vector<hlo::Literal>>& operands,
                                                        std::span<const std::vector<void*>> targets, const Heads& heads,
                                                        const std::string& what);
+  /// Runs an all-to-all: each participant sends each other one the part that it gets.
+  Expected<std::vector<std::vector<hlo::Literal>>> swap(const hlo::Instruction& instr, const Header& own,
+                                                        const Across::Partners& partners,
+                                                        std::span<const uint32_t> present,
+                                                        const std::vector<std::vector<hlo::Literal>>& operands,
+                                                        std::span<const std::vector<void*>> targets, const Heads& heads,
+                                                        const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
 
   Across& across_;
   const uint64_t launch_;
   /// How many times the operands of a participant have been sent to a process.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;
-  std::map<uint32_t, uint32_t> sums_;  ///< how many sums of a group there were, by its first member
+  /// How many sums and all-to-alls of a group there were, by its first member.
+  std::map<uint32_t, uint32_t> rounds_;
 };
 
 }  // namespace collet::runtime

@@ -195,6 +195,21 @@ std::string large_gather(const std::string& groups, const char* dimension, const
       "  ROOT y = s32[8] add(all, x)");
 }
 
+// A program that exchanges parts of arrays along a dimension, and gives a sum over all of its result.
+std::string large_swap(const std::string& groups, const char* dimension) {
+  return program(
+      "zero = s32[] constant(0)\n  i = s32[24,60,40] iota(), iota_dimension=0\n  j = s32[24,60,40] iota(), "
+      "iota_dimension=1\n"
+      "  h = s32[24,60,40] iota(), iota_dimension=2\n  ij = s32[24,60,40] multiply(i, j)\n"
+      "  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] reshape(first)\n"
+      "  b = s32[24,60,40] broadcast(one), dimensions={}\n  m = s32[24,60,40] multiply(b, ij)\n"
+      "  v = s32[24,60,40] add(m, h)\n  r = s32[24,60,40] all-to-all(v), replica_groups=" +
+      groups + ", dimensions={" + dimension +
+      "}\n  ih = s32[24,60,40] multiply(i, h)\n  w = s32[24,60,40] add(ih, j)\n  p = s32[24,60,40] multiply(r, w)\n"
+      "  t = s32[] reduce(p, zero), dimensions={0,1,2}, to_apply=sum\n  all = s32[8] broadcast(t), dimensions={}\n"
+      "  ROOT y = s32[8] add(all, x)");
+}
+
 // A program that all-reduces an array of many elements, which depend on those of x, and gives sums over all of its results.
 std::string large_sum(const std::string& groups, const char* elements = "30007") {
   const std::string n = std::string("s32[") + elements + "]";
@@ -266,6 +281,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ReduceScatter",
              program("ROOT y = s32[2] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=sum")},
         Case{"AllToAll", program("ROOT y = s32[8] all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={0}")},
+        Case{"LargeAllToAll", large_swap("{{0,1,2,3}}", "0")},
+        Case{"LargeAllToAllOfAnInnerDimension", large_swap("{{0,1,2,3}}", "1")},
+        Case{"LargeAllToAllInAnotherOrder", large_swap("{{3,0,2,1}}", "2")},
+        Case{"LargeAllToAllOfGroupsAcross", large_swap("{{3,0},{1,2}}", "1")},
+        Case{"LargeAllToAllWithinAProcess", large_swap("{{1,0},{2,3}}", "0")},
+        Case{"LargeAllToAllOfArrays",
+             program("zero = s32[] constant(0)\n  i = s32[500] iota(), iota_dimension=0\n"
+                     "  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] reshape(first)\n"
+                     "  b = s32[500] broadcast(one), dimensions={}\n  v = s32[500] add(b, i)\n"
+                     "  w = s32[500] multiply(v, i)\n"
+                     "  r = (s32[500], s32[500]) all-to-all(v, w), replica_groups={{3,0},{1,2}}\n"
+                     "  a = s32[500] get-tuple-element(r), index=0\n  c = s32[500] get-tuple-element(r), index=1\n"
+                     "  p = s32[500] multiply(c, i)\n  q = s32[500] add(a, p)\n  z = s32[500] multiply(q, i)\n"
+                     "  t = s32[] reduce(z, zero), dimensions={0}, to_apply=sum\n"
+                     "  all = s32[8] broadcast(t), dimensions={}\n  ROOT y = s32[8] add(all, x)")},
         Case{"Permute",
              program("ROOT y = s32[8] collective-permute(x), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")},
         Case{"PermuteOfSome", program("ROOT y = s32[8] collective-permute(x), source_target_pairs={{0,3},{2,1}}")},
