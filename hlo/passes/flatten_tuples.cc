@@ -21,8 +21,9 @@ using Leaves = std::vector<InstrId>;
 
 class Flattener {
  public:
-  Flattener(Module& module, CompId computation, Role role)
-      : module_(module), role_(role), computation_(computation), rewriter_(module, computation) {}
+  /// `effects`: see computations_with_effects().
+  Flattener(Module& module, CompId computation, Role role, const std::vector<bool>& effects)
+      : module_(module), role_(role), computation_(computation), effects_(effects), rewriter_(module, computation) {}
 
   Status run() {
     plan_parameters();
@@ -35,20 +36,21 @@ class Flattener {
     finish_root(root);
     rewriter_.finish();
     if (status_.ok()) status_ = rewriter_.builder().status();
-    if (role_ == Role::Inlined) drop_unused_reads();
+    if (role_ == Role::Inlined) drop_unused();
     return status_;
   }
 
  private:
-  // Removes get-tuple-elements that were created but have no users, because a fusion must not contain unused
-  // instructions.
-  void drop_unused_reads() {
+  // Removes what was read only as an element of a tuple that nobody reads, because a fusion must not contain unused
+  // instructions. drop_unread_operands() removes parameters.
+  void drop_unused() {
     auto& order = module_[computation_].order;
     std::unordered_set<uint32_t> used{index_of(module_[computation_].root)};
     std::vector<InstrId> kept;
     for (size_t k = order.size(); k-- > 0;) {
       const Instruction& instr = module_[order[k]];
-      if (instr.op == Op::GET_TUPLE_ELEMENT && !used.contains(index_of(order[k]))) continue;
+      if (instr.op != Op::PARAMETER && !has_effect(module_, instr, effects_) && !used.contains(index_of(order[k])))
+        continue;
       kept.push_back(order[k]);
       for (InstrId o : instr.operands) used.insert(index_of(o));
       if (instr.extras)
@@ -291,6 +293,7 @@ class Flattener {
   Module& module_;
   Role role_;
   CompId computation_;
+  const std::vector<bool>& effects_;
   Rewriter rewriter_;
   std::unordered_map<uint32_t, Leaves> leaves_;
   std::unordered_map<uint32_t, std::vector<size_t>> starts_;
@@ -450,7 +453,8 @@ Expected<bool> flatten_tuples(Module& module, PassContext& context) {
   std::vector<Shape> parameters;
   for (InstrId p : module.entry_computation().parameters) parameters.push_back(module[p].shape);
   const Shape result = module[module.entry_computation().root].shape;
-  for (auto [c, role] : roles) COLLET_TRY(Flattener(module, c, role).run());
+  const std::vector<bool> effects = computations_with_effects(module);
+  for (auto [c, role] : roles) COLLET_TRY(Flattener(module, c, role, effects).run());
   flatten_header(module, parameters, result);
   order_computations(module);
   if (drop_unread_operands(module)) COLLET_TRY(eliminate_dead(module, context).status());
