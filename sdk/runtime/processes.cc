@@ -2,10 +2,13 @@
 #include "sdk/runtime/processes.h"
 
 #include <collet/collet.h>
+#include <collet/hash.h>
 #include <unistd.h>
 #include <collet/dynamic_library.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +25,9 @@ constexpr uint32_t kUsualSeconds = 300;
 constexpr uint32_t kMostProcesses = 4096;
 constexpr uint32_t kMostDevices = 65536;  // of one process
 constexpr int kMostGroups = 1000;         // that use one store one after another
+// How long a process that has waited too long waits for what the others tell about themselves: a quarter of the limit, within these.
+constexpr uint32_t kLeastAskMs = 200;
+constexpr uint32_t kMostAskMs = 10'000;
 
 // Appends and reads numbers, and texts after their lengths.
 void put(std::string& out, uint64_t number) {
@@ -105,7 +111,28 @@ Expected<const collet_transport*> load_transport(const std::string& name) {
   return table;
 }
 
+using Clock = std::chrono::steady_clock;
+
+uint32_t ask_ms(uint32_t timeout_ms) {
+  return std::clamp(timeout_ms / 4, kLeastAskMs, kMostAskMs);
+}
+
 }  // namespace
+
+struct Processes::Pending {
+  std::span<const collet_message> receives;
+  Clock::time_point limit;
+  std::atomic<uint32_t> next = 0;  ///< the message for which it waits
+  // Under the mutex of the processes:
+  bool is_late = false;  ///< it fails, whatever comes
+  bool was_asked = false;
+  std::string who;  ///< what ask_who_waits() returned
+};
+
+struct Processes::Notice {
+  uint32_t is_there;  ///< 1 in a message
+  uint32_t process;   ///< for which its sender waits
+};
 
 std::string Processes::write(const Process& p) {
   std::string out;
@@ -233,6 +260,28 @@ std::string Processes::default_address() const {
   return one_host ? "127.0.0.1" : processes_[rank_].host;
 }
 
+// A process that does not connect may wait for another one.
+Status Processes::told_by_others(const collet_store& store, const std::string& prefix, const Status& failure) const {
+  const auto key = [&](uint32_t process) { return prefix + "failed/" + std::to_string(process); };
+  const std::string& own = failure.message();
+  collet_error ignored{};
+  store.put(store.user, key(rank_).c_str(), own.data(), own.size(), &ignored);
+  std::string out = own;
+  const auto end = Clock::now() + std::chrono::milliseconds(ask_ms(timeout_ms_));
+  for (uint32_t r = 0; r < size(); ++r) {
+    if (r == rank_) continue;
+    const auto take = [](void* text, const void* data, uint64_t bytes) {
+      static_cast<std::string*>(text)->assign(static_cast<const char*>(data), bytes);
+    };
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    std::string text;
+    const collet_status status =
+        store.get(store.user, key(r).c_str(), static_cast<uint32_t>(std::max<int64_t>(left, 1)), take, &text, &ignored);
+    if (status == COLLET_OK) out += "; " + name(r) + " says: " + text;
+  }
+  return Status(failure.code(), out);
+}
+
 Status Processes::connect(const collet_processes& group, const std::string& prefix) {
   const std::string transport = chosen(group.transport, "COLLET_TRANSPORT", "gloo");
   const std::string address = chosen(group.address, "COLLET_TRANSPORT_ADDRESS", default_address());
@@ -245,8 +294,10 @@ Status Processes::connect(const collet_processes& group, const std::string& pref
   const collet_status status = table_->open(&options, &transport_, &error);
   if (status != COLLET_OK) {
     transport_ = nullptr;
-    return from_c(status, error, "transport '" + transport + "' at '" + address + "', open");
+    return told_by_others(*group.store, prefix,
+                          from_c(status, error, "transport '" + transport + "' at '" + address + "', open"));
   }
+  watcher_ = std::thread([this] { watch(); });
   // One message from each process says that it has connected to all: before that, none may go on and end.
   std::vector<char> out(size()), in(size());
   std::vector<collet_message> sends, receives;
@@ -255,10 +306,19 @@ Status Processes::connect(const collet_processes& group, const std::string& pref
     sends.push_back({r, 0, 0, &out[r], 1});
     receives.push_back({r, 0, 0, &in[r], 1});
   }
-  return exchange(sends, receives, [](uint32_t) { return ok_status(); }, "joining the processes");
+  const Status joined = exchange(sends, receives, [](uint32_t) { return ok_status(); }, "joining the processes");
+  return joined.ok() ? joined : told_by_others(*group.store, prefix, joined);
 }
 
 Processes::~Processes() {
+  if (watcher_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_all();
+    watcher_.join();
+  }
   if (transport_) table_->close(transport_);
 }
 
@@ -274,34 +334,121 @@ uint64_t Processes::next_launch(std::span<const uint32_t> processes) {
 
 Status Processes::exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
                            const std::function<Status(uint32_t)>& received, const std::string& what) {
+  Pending pending;
+  pending.receives = receives;
+  pending.limit = Clock::now() + std::chrono::milliseconds(timeout_ms_);
+  std::list<Pending*>::iterator place;
   {
     const std::lock_guard lock(mutex_);
     if (!lost_.ok()) return lost_.with_prefix(what + ": the processes lost each other before: ");
+    place = pending_.insert(pending_.end(), &pending);
   }
   struct State {
     const std::function<Status(uint32_t)>* received;
+    Pending* pending;
     Status outcome;
-  } state{&received, {}};
+  } state{&received, &pending, {}};
   const auto forward = [](void* user, uint32_t index) -> int32_t {
     auto& s = *static_cast<State*>(user);
+    s.pending->next.store(index + 1, std::memory_order_relaxed);
     s.outcome = (*s.received)(index);
     return s.outcome.ok() ? 0 : 1;
   };
   uint32_t process = rank_;
   collet_error error{};
-  const collet_status status =
-      table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
-                       static_cast<uint32_t>(receives.size()), timeout_ms_, forward, &state, &process, &error);
+  // The transport's own limit is later than that of watch(), which still needs the connections.
+  const collet_status status = table_->exchange(
+      transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
+      static_cast<uint32_t>(receives.size()), timeout_ms_ + 2 * ask_ms(timeout_ms_), forward, &state, &process, &error);
+  {
+    std::unique_lock lock(mutex_);
+    if (pending.is_late) changed_.wait(lock, [&] { return pending.was_asked; });
+    pending_.erase(place);
+    const bool late = pending.is_late || status == COLLET_DEADLINE_EXCEEDED;
+    if (state.outcome.ok() && late) {
+      if (pending.who.empty()) pending.who = process < size() ? name(process) : "another process";
+      Status outcome(Code::DeadlineExceeded,
+                     what + ": no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + pending.who);
+      if (lost_.ok()) lost_ = outcome;
+      return outcome;
+    }
+  }
   if (!state.outcome.ok()) return state.outcome;
   if (status == COLLET_OK) return ok_status();
   const std::string other = process < size() ? name(process) : "another process";
-  const bool late = status == COLLET_DEADLINE_EXCEEDED;
-  Status outcome(late ? Code::DeadlineExceeded : static_cast<Code>(status),
-                 what + (late ? ": no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + other
-                              : ": lost " + other + ": " + error.message));
-  const std::lock_guard lock(mutex_);
-  if (lost_.ok() && late) lost_ = outcome;
-  return outcome;
+  return Status(static_cast<Code>(status), what + ": lost " + other + ": " + error.message + others_lost(process));
+}
+
+void Processes::watch() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    const auto late = std::find_if(pending_.begin(), pending_.end(), [](const Pending* p) { return !p->is_late; });
+    const auto until = late == pending_.end() ? Clock::now() + std::chrono::milliseconds(timeout_ms_) : (*late)->limit;
+    if (Clock::now() < until) {
+      // Exchanges that begin meanwhile end later than this.
+      changed_.wait_until(lock, until);
+      continue;
+    }
+    Pending& one = **late;
+    const uint32_t next = one.next.load(std::memory_order_relaxed);
+    one.is_late = true;
+    if (next < one.receives.size()) {
+      const uint32_t process = one.receives[next].process;
+      lock.unlock();
+      std::string who = ask_who_waits(process);
+      lock.lock();
+      one.who = std::move(who);
+    }
+    one.was_asked = true;
+    changed_.notify_all();
+  }
+}
+
+std::string Processes::ask_who_waits(uint32_t process) {
+  const auto tag = [](uint32_t sender) { return collet_hash_number(0x6e6f74696365, sender); };
+  Notice own{1, process};
+  std::vector<Notice> heard(size());
+  std::vector<collet_message> receives;
+  std::string lost;
+  for (uint32_t r = 0; r < size(); ++r) {
+    if (r == rank_) continue;
+    const collet_message message = {r, 0, tag(rank_), &own, sizeof own};
+    collet_error why{};
+    if (table_->post(transport_, &message, &why) == COLLET_OK)
+      receives.push_back({r, 0, tag(r), &heard[r], sizeof(Notice)});
+    else
+      lost += "; " + name(r) + " is lost";
+  }
+  // Those that have not heard of the others by then, and those that did not wait, end this with an error.
+  uint32_t ignored_process = 0;
+  collet_error ignored{};
+  table_->exchange(
+      transport_, nullptr, 0, receives.data(), static_cast<uint32_t>(receives.size()), ask_ms(timeout_ms_),
+      [](void*, uint32_t) -> int32_t { return 0; }, nullptr, &ignored_process, &ignored);
+  heard[rank_] = own;
+  std::string out = name(process);
+  std::vector<bool> named(size());
+  named[process] = true;
+  for (uint32_t at = process; heard[at].is_there == 1 && heard[at].process < size();) {
+    at = heard[at].process;
+    out += ", which waits for " + name(at);
+    if (named[at]) break;
+    named[at] = true;
+  }
+  return out + lost;
+}
+
+std::string Processes::others_lost(uint32_t process) {
+  std::string out;
+  // A message that nobody receives: only whether there is a connection matters.
+  char byte = 0;
+  for (uint32_t r = 0; r < size(); ++r) {
+    if (r == rank_ || r == process) continue;
+    collet_error ignored{};
+    const collet_message probe = {r, 0, collet_hash_number(0x70726f6265, rank_), &byte, 1};
+    if (table_->post(transport_, &probe, &ignored) != COLLET_OK) out += "; " + name(r) + " is lost, too";
+  }
+  return out;
 }
 
 void Processes::post(const collet_message& message) {

@@ -3,12 +3,15 @@
 
 #include <collet/processes.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -49,7 +52,8 @@ class Processes {
   uint64_t next_launch(std::span<const uint32_t> processes);
 
   /// Sends and receives messages as collet_transport does. `received` gets the index of each message that has been
-  /// received; an error that it returns ends the exchange. `what` says what waits, for error messages.
+  /// received; an error that it returns ends the exchange. `what` says what waits, for error messages. DEADLINE_EXCEEDED names the
+  /// process that it waited for, the one that this waits for in turn, and so on; UNAVAILABLE names all that are lost.
   Status exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
                   const std::function<Status(uint32_t)>& received, const std::string& what);
   /// Sends a message of which a copy is made, without waiting. Errors are ignored: it tells of another one.
@@ -63,11 +67,25 @@ class Processes {
     std::vector<GlobalDevice> devices;
   };
 
+  /// An exchange that has not ended.
+  struct Pending;
+  /// What a process tells the others when it has waited too long.
+  struct Notice;
+
   Processes() = default;
   Status meet(const Backend& backend, const collet_processes& group, std::string& prefix);
   Status check_alike() const;
   Status connect(const collet_processes& group, const std::string& prefix);
   std::string default_address() const;
+  /// Tells the others through the store why this process cannot connect, and returns that with what they told.
+  Status told_by_others(const collet_store& store, const std::string& prefix, const Status& failure) const;
+  /// Looks for exchanges that wait too long, until the end.
+  void watch();
+  /// Tells the others for whom this process waits, and hears the same from those that wait, too. Returns the process that does not
+  /// answer, with those for which it waits in turn, as messages name them.
+  std::string ask_who_waits(uint32_t process);
+  /// Returns the other processes to which there is no connection, as a message continues: "; process 1 (...) is lost, too".
+  std::string others_lost(uint32_t process);
   static std::string write(const Process& process);
   static Status read(std::string_view bytes, Process& out);
 
@@ -79,7 +97,11 @@ class Processes {
   void* transport_ = nullptr;
   std::mutex mutex_;  // guards the following members
   std::map<std::vector<uint32_t>, uint64_t> launches_;
-  Status lost_;  // the error after which the transport carries no more messages
+  Status lost_;                  // the error after which the transport carries no more messages
+  std::list<Pending*> pending_;  // in the order of their beginnings
+  bool closing_ = false;
+  std::condition_variable changed_;  // an exchange has been asked for whom it waits, or closing_
+  std::thread watcher_;              // of a group of several processes
 };
 
 }  // namespace collet::runtime

@@ -2,6 +2,7 @@
 // A transport (collet/processes.h) over Gloo: TCP connections between all processes of a group.
 #include <collet/error.h>
 #include <collet/processes.h>
+#include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
@@ -51,10 +52,14 @@ class Store : public gloo::rendezvous::Store {
       static_cast<std::vector<char>*>(to)->assign(from, from + bytes);
     };
     const collet_status status = store_.get(store_.user, (prefix_ + key).c_str(), timeout_ms_, take, &out, &error);
+    const size_t number = key.find_first_of("0123456789");  // Gloo's keys are "rank_1" and the like
+    last_ = number == std::string::npos ? key : key.substr(number);
     if (status != COLLET_OK)
-      throw StoreError(status, "process " + key + " does not connect: " + std::string(error.message));
+      throw StoreError(status, "process " + last_ + " does not connect: " + std::string(error.message));
     return out;
   }
+  /// The process whose key was read last: the one to which Gloo connects. Empty before the first.
+  const std::string& last() const { return last_; }
 
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) get(key);
@@ -63,7 +68,7 @@ class Store : public gloo::rendezvous::Store {
 
  private:
   const collet_store& store_;
-  std::string prefix_;
+  std::string prefix_, last_;
   uint32_t timeout_ms_;
 };
 
@@ -134,7 +139,11 @@ collet_status open(const collet_transport_options* options, void** out, collet_e
         std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options->rank), static_cast<int>(options->size));
     transport->context->setTimeout(milliseconds(options->timeout_ms));
     Store store(*options);
-    transport->context->connectFullMesh(store, transport->device);
+    try {
+      transport->context->connectFullMesh(store, transport->device);
+    } catch (const gloo::Exception& e) {
+      throw std::runtime_error("process " + store.last() + " does not connect: " + e.what());
+    }
     *out = transport.release();
     return COLLET_OK;
   });
