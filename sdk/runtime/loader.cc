@@ -74,8 +74,9 @@ const collet_host& host() {
   return host;
 }
 
+// A name without a slash never means a file of the working folder. dlopen would look for it elsewhere.
 bool is_path(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(".so");
+  return name.find('/') != std::string_view::npos;
 }
 
 std::string file_name(std::string_view name) {
@@ -116,7 +117,9 @@ Expected<std::string> find(std::string_view name) {
     const fs::path candidate = fs::path(folder) / file_name(name);
     if (fs::exists(candidate, ignored)) return candidate.string();
   }
-  return not_found("there is no backend '" + std::string(name) + "'; looked for " + search_places(name));
+  std::string message = "there is no backend '" + std::string(name) + "'; looked for " + search_places(name);
+  if (name.ends_with(".so")) message += "; the path of a library has a slash: ./" + std::string(name);
+  return not_found(message);
 }
 
 std::string abi_version() {

@@ -624,6 +624,26 @@ TEST_F(Runtime, UnknownBackendsListTheirPlaces) {
   EXPECT_EQ(failure.code, COLLET_NOT_FOUND);
 }
 
+// The working folder's file of this name is a backend. dlopen looks for a name without a slash in other folders.
+TEST_F(Runtime, LibraryWithoutASlash_IsNotLookedForInTheWorkingFolder) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("collet_here." + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const ClientPtr interpreter = open("interpreter");
+  collet_client_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(collet_client_info_get(interpreter.get(), &info, nullptr), COLLET_OK);
+  std::filesystem::copy_file(std::filesystem::absolute(info.backend_path), folder / "here.so");
+  std::filesystem::current_path(folder);
+  EXPECT_FALSE(open("here.so"));
+  EXPECT_EQ(failure.code, COLLET_NOT_FOUND);
+  EXPECT_THAT(failure.message, HasSubstr("./here.so"));
+  EXPECT_TRUE(open("./here.so")) << failure.message;
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Runtime, EachFormNamesThePlaceOfItsFaults) {
   EXPECT_FALSE(read("ML\xEFR\x0d"));
   EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
