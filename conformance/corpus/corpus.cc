@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <unordered_map>
 
 #include "conformance/corpus/round_trip.h"
@@ -156,7 +157,7 @@ Expected<CorpusReport> run_corpus(const CorpusOptions& options) {
 }
 
 int serve_corpus(const CorpusOptions& options) {
-  LazySession session(options.backend);
+  std::optional<LazySession> session(std::in_place, options.backend);
   Index index;
   std::unordered_map<std::string_view, const IndexEntry*> by_name;
   if (is_index(options.path)) {
@@ -165,15 +166,16 @@ int serve_corpus(const CorpusOptions& options) {
     index = *std::move(read);
     for (const IndexEntry& entry : index.entries) by_name.emplace(entry.file, &entry);
   }
-  return serve_tasks([&](std::string_view task) -> Fields {
+  const auto answer = [&](std::string_view task) -> Fields {
     const auto found = by_name.find(task);
     const std::string path = options.path + "/" + std::string(task);
     const EntryOutcome outcome =
-        found != by_name.end() ? run_index_entry(index, *found->second, session)
-        : is_module(task)      ? run_self_checking(path, expectation_of_module(path) == Expectation::Result, session)
-                               : run_model(path, session);
+        found != by_name.end() ? run_index_entry(index, *found->second, *session)
+        : is_module(task)      ? run_self_checking(path, expectation_of_module(path) == Expectation::Result, *session)
+                               : run_model(path, *session);
     return {{"status", std::string(corpus_status_name(outcome.status))}, {"detail", outcome.detail}};
-  });
+  };
+  return serve_tasks(answer, [&] { session.reset(); });
 }
 
 std::string corpus_json(const CorpusReport& report) {

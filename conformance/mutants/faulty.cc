@@ -4,6 +4,7 @@
 #include <collet/ranges.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <unistd.h>
 #include <collet/backend_table.hpp>
 
 #include <algorithm>
@@ -82,11 +83,19 @@ std::atomic<int> open_instances{0}, opened_instances{0}, closed_instances{0}, ex
 // Ends the process with an error at exit if an instance is still open, for the fault of that kind.
 struct AtExit {
   ~AtExit() {
+    if (is(Fault::end_aborts)) std::abort();
+    if (is(Fault::end_exits)) std::exit(0);
+    if (is(Fault::end_exits_at_once)) _exit(0);
+    while (is(Fault::end_hangs)) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (is(Fault::end_without_close_crashes) && closed_instances < opened_instances) std::abort();
     while (is(Fault::end_without_close_hangs) && closed_instances < opened_instances)
       std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 };
+
+void close_all_descriptors() {
+  for (int fd = 0; fd < 256; ++fd) ::close(fd);
+}
 
 collet_status load(const std::string& path, collet_error* error) {
   if (behind != nullptr) return COLLET_OK;
@@ -140,7 +149,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   if (const collet_status code = behind->device_info(self->inner, 0, &device, error)) return code;
   self->spaces = device.space_count;
   self->alignment = device.spaces[0].alignment;
-  self->name = "faulty";
+  self->name = is(Fault::name_capital) ? "Faulty" : is(Fault::name_escape) ? "faulty\x1b[31m" : "faulty";
   self->options = options;
   const uint32_t size = info->struct_size;
   info->opset = inner_info.opset;
@@ -171,6 +180,7 @@ void close(collet_backend_instance* p) {
   if (is(Fault::close_leaks_little)) leave();
   behind->close(of(p)->inner);
   delete of(p);
+  if (is(Fault::close_closes_descriptors)) close_all_descriptors();
 }
 
 collet_status device_info(collet_backend_instance* p, uint32_t device, collet_device_info* info, collet_error* error) {
@@ -304,6 +314,7 @@ void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
   Instance* self = of(p);
   Buffer* buffer = of(handle);
   if (is(Fault::loss_crashes_free) && is_lost()) std::abort();
+  if (is(Fault::free_closes_descriptors)) close_all_descriptors();
   {
     const std::lock_guard lock(self->mutex);
     self->buffers.erase(buffer);

@@ -665,7 +665,7 @@ int serve_conformance(const ConformOptions& options) {
   KeptProgram kept;  // of `session`
   std::vector<Case> declared;
   ContractWorker contract(options.backend);
-  return serve_tasks([&](std::string_view task) -> Fields {
+  const auto answer = [&](std::string_view task) -> Fields {
     if (is_contract(task)) return contract.run(task);
     if (const auto seed = soak_case_seed(task)) return run_soak(*seed, options.backend, options.soak_seconds);
     if (!session) {
@@ -702,6 +702,11 @@ int serve_conformance(const ConformOptions& options) {
     if (find_field(fields, "status") == "fail" && (one.op == Op::FUSION || one.op == Op::CALL) && !one.text.empty())
       fields[1].second += blame_in_group(one, *session, options.seed);
     return fields;
+  };
+  return serve_tasks(answer, [&] {
+    kept = {};
+    beside.reset();
+    session.reset();
   });
 }
 

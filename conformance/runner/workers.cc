@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace collet::conformance {
 namespace {
@@ -25,6 +27,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // File descriptors of the pipes in the worker.
 constexpr int kTaskFd = 3, kReplyFd = 4;
+
+// Exit codes of a worker. That of a good end is none that other code is likely to end a process with: functions that run when a
+// process exits may end it by exit(0) or _exit(0) before all have run.
+constexpr int kEndedWell = 97, kLostDescriptors = 98;
 constexpr size_t kMostOutput = 2000;
 constexpr auto kTick = std::chrono::milliseconds(100);
 // Factor by which a task may exceed its time limit on a busy machine, because the time spent waiting for a processor
@@ -194,8 +200,33 @@ double queued_seconds(pid_t pid) {
 
 std::string death(int status) {
   if (WIFSIGNALED(status)) return std::string("was killed: ") + strsignal(WTERMSIG(status));
-  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  const int code = WEXITSTATUS(status);
+  if (code == kEndedWell) return "ended before its tasks had";
+  if (code == kLostDescriptors) return "lost file descriptors: the backend has closed some that are not its own";
+  const std::string text = "ended with exit code " + std::to_string(code);
+  return code == 0 ? text + ", because the backend or what it uses has called exit or _exit" : text;
 }
+
+bool has_ended_well(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == kEndedWell;
+}
+
+// The open files behind the descriptors that a worker and its parent share.
+class Descriptors {
+ public:
+  Descriptors() {
+    for (size_t i = 0; i < files_.size(); ++i) files_[i] = of(static_cast<int>(i));
+  }
+  bool unchanged() const { return files_ == Descriptors().files_; }
+
+ private:
+  using File = std::pair<dev_t, ino_t>;
+  static File of(int fd) {
+    struct stat facts{};
+    return fstat(fd, &facts) == 0 ? File(facts.st_dev, facts.st_ino) : File();
+  }
+  std::array<File, kReplyFd + 1> files_;
+};
 
 class Pool {
  public:
@@ -321,7 +352,7 @@ class Pool {
       if (worker->alive()) {
         kill(-worker->pid, SIGKILL);  // its children
         worker->pid = -1;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+        if (has_ended_well(status)) continue;
         end.kind = TaskResult::Kind::Crashed;
         end.detail = "its process " + death(status);
       }
@@ -335,7 +366,7 @@ class Pool {
   }
 
   // Waits for the worker to exit by itself. Returns false, and the task has failed, if it does not exit in time or
-  // exits with another code than 0.
+  // exits with another code than that of a good end.
   bool ends_well(Worker& worker) {
     worker.tasks.reset();
     int status = 0;
@@ -348,7 +379,7 @@ class Pool {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     worker.pid = -1;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    if (has_ended_well(status)) return true;
     fail(worker, TaskResult::Kind::Crashed, "it " + death(status));
     return false;
   }
@@ -454,21 +485,28 @@ Status run_tasks(size_t count, const PoolOptions& options, const std::function<s
   return status;
 }
 
-int serve_tasks(const std::function<Fields(std::string_view)>& answer) {
+int serve_tasks(const std::function<Fields(std::string_view)>& answer, const std::function<void()>& close) {
   signal(SIGPIPE, SIG_DFL);
   fcntl(kTaskFd, F_SETFD, FD_CLOEXEC);
   fcntl(kReplyFd, F_SETFD, FD_CLOEXEC);
+  const Descriptors before;
+  const pid_t self = getpid();
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> tasks(fdopen(kTaskFd, "r"), std::fclose);
   if (!tasks) return 1;
   char* line = nullptr;
   size_t room = 0;
-  for (ssize_t n; (n = getline(&line, &room, tasks.get())) > 0;) {
+  bool good = true;
+  for (ssize_t n; good && (n = getline(&line, &room, tasks.get())) > 0;) {
     std::string_view task(line, static_cast<size_t>(n));
     if (task.ends_with('\n')) task.remove_suffix(1);
-    if (!send(kReplyFd, encode_fields(answer(task)) + "\n")) break;
+    const std::string reply = encode_fields(answer(task)) + "\n";
+    if (getpid() != self)
+      _exit(1);  // a copy of the worker that the backend has made by fork; its reply would be a second one
+    good = send(kReplyFd, reply);
   }
   std::free(line);
-  return 0;
+  if (close) close();
+  return before.unchanged() ? kEndedWell : kLostDescriptors;
 }
 
 }  // namespace collet::conformance

@@ -45,13 +45,12 @@ struct PoolOptions {
   uint64_t memory_bytes = 0;              ///< largest resident memory of a worker; 0: no limit
   std::function<double(size_t)> timeout;  ///< seconds that a task may take
   double start_seconds = 30;              ///< additional seconds for a worker's first task, in which it starts
-  bool judge_end =
-      false;  ///< a worker runs one task and must then exit by itself with code 0; otherwise the task has failed
+  bool judge_end = false;  ///< a worker runs one task and must then end well by itself; otherwise the task has failed
   /// True if task i uses what the process of task i-1 has kept: one worker runs the two, one after the other. May be empty.
   std::function<bool(size_t)> follows = {};
   /// Called after each task: if it returns true, the run and running tasks are ended. May be empty.
   std::function<bool()> stop = {};
-  /// Called when the run is over, for each idle worker that does not exit with code 0 once its tasks have ended, within the time of
+  /// Called when the run is over, for each idle worker that does not end well once its tasks have ended, within the time of
   /// its last task: with that task, and how it ended. If it is empty, idle workers are killed.
   std::function<void(size_t task, const TaskResult& end)> ended = {};
 };
@@ -61,7 +60,8 @@ struct PoolOptions {
 Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
                  const std::function<void(size_t, const TaskResult&)>& done);
 
-/// Runs the worker: answers tasks until the parent closes the pipe; returns an exit code.
-int serve_tasks(const std::function<Fields(std::string_view task)>& answer);
+/// Runs the worker: answers tasks until the parent closes the pipe, then calls `close`, which closes what the tasks have opened.
+/// Returns the exit code with which the process must end. The parent takes every other one for a failure, 0 too.
+int serve_tasks(const std::function<Fields(std::string_view task)>& answer, const std::function<void()>& close);
 
 }  // namespace collet::conformance
