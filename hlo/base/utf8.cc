@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/base/utf8.h"
 
+#include <algorithm>
+
 namespace collet {
 
 namespace {
@@ -73,6 +75,14 @@ std::string printable(std::string_view text, Lines lines) {
     }
   }
   return out;
+}
+
+bool is_plain_name(std::string_view text) {
+  constexpr size_t kMost = 64;
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !text.empty() && text.size() <= kMost && is_letter(text[0]) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
 }
 
 std::string quoted(std::string_view text) {

@@ -31,6 +31,10 @@ enum class Lines : uint8_t { One, Many };
 /// texts of programs and of backends. A text that it has returned is not changed by it.
 std::string printable(std::string_view text, Lines lines = Lines::Many);
 
+/// True if `text` has 1 to 64 characters, a lower-case letter first, then lower-case letters, digits, '-' and '_'. Such a name is
+/// the same in every file name, option and report.
+bool is_plain_name(std::string_view text);
+
 /// Returns `text` in single quotes, for messages, printable in one line; text of more than 200 bytes is cut.
 std::string quoted(std::string_view text);
 

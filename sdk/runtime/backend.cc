@@ -5,7 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
+#include "hlo/base/utf8.h"
 #include "hlo/patterns/declared_pattern.h"
 #include "sdk/runtime/calling.h"
 #include "sdk/runtime/trace.h"
@@ -125,6 +127,9 @@ Status Backend::describe(const collet_instance_info& info) {
   COLLET_ASSIGN(name_, text(info.name, where, "name"));
   COLLET_ASSIGN(version_, text(info.version, where, "version"));
   if (name_.empty()) return bad_answer(where, "the name is empty");
+  if (!is_plain_name(name_))
+    return bad_answer(where, "the name " + quoted(std::exchange(name_, "")) +
+                                 " is not 1 to 64 lower-case letters, digits, '-' and '_', a letter first");
   opset_ = info.opset;
   if (opset_ == 0) return bad_answer(where, "there is no opset 0");
   if (info.device_count == 0) return not_found(where + ": there is no device");

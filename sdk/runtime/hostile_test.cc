@@ -102,6 +102,8 @@ const Misbehaviour kLies[] = {
     {"many_devices", "cannot be"},
     {"no_name", "no name"},
     {"endless_name", "has no end"},
+    {"capital_name", "'Hostile' is not 1 to 64 lower-case letters"},
+    {"escape_name", "'a\\x1b[31m' is not 1 to 64 lower-case letters"},
     {"no_version", "no version"},
     {"no_instance", "no instance"},
     {"device_info_fails", "hostile device_info"},

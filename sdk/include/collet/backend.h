@@ -77,8 +77,10 @@ struct collet_instance_info {
   uint32_t struct_size;
   uint32_t opset; /**< the opset that the backend was written for; newer ops are never offered to it */
   uint32_t device_count;
-  uint32_t reserved;   /**< zero */
-  const char* name;    /**< short, lower case: "acme" */
+  uint32_t reserved; /**< zero */
+  const char*
+      name; /**< "acme": 1 to 64 lower-case letters, digits, '-' and '_', a letter first; else the backend is not
+                            opened */
   const char* version; /**< of the backend; part of every cache key */
 };
 

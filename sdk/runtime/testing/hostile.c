@@ -62,7 +62,11 @@ static collet_status open_backend(const struct collet_open_options* options, col
   memset(endless, 'x', sizeof endless);
   info->opset = mode("opset_0") ? 0 : mode("opset_huge") ? UINT32_MAX : COLLET_OPSET;
   info->device_count = mode("no_device") ? 0 : mode("many_devices") ? UINT32_MAX : 1;
-  info->name = mode("no_name") ? NULL : mode("endless_name") ? endless : "hostile";
+  info->name = mode("no_name")        ? NULL
+               : mode("endless_name") ? endless
+               : mode("capital_name") ? "Hostile"
+               : mode("escape_name")  ? "a\x1b[31m"
+                                      : "hostile";
   info->version = mode("no_version") ? NULL : "1";
   *out = mode("no_instance") ? NULL : (collet_backend_instance*)&instance_word;
   return COLLET_OK;
