@@ -74,7 +74,8 @@ std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count) {
   const bool has_strings = info.name != nullptr && info.version != nullptr && *info.name != '\0';
   if (!c.check(has_strings, Promise::INSTANCE_STRINGS, "open gave no name, or no version")) return nullptr;
   if (!c.check(is_plain_name(info.name), Promise::INSTANCE_STRINGS,
-               "the name {} is not 1 to 64 lower-case letters, digits, '-' and '_', a letter first", quoted(info.name)))
+               "the name {} is not 1 to 64 lower-case letters, digits, '-', '_' and '.', a letter first",
+               quoted(info.name)))
     return nullptr;
   if (!c.check(info.opset >= 1, Promise::OPSET, "open stated the opset {}", info.opset)) return nullptr;
   instance->opset_ = info.opset;

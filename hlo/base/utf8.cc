@@ -81,8 +81,9 @@ bool is_plain_name(std::string_view text) {
   constexpr size_t kMost = 64;
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   return !text.empty() && text.size() <= kMost && is_letter(text[0]) &&
-         std::all_of(text.begin(), text.end(),
-                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+         });
 }
 
 std::string quoted(std::string_view text) {

@@ -31,7 +31,7 @@ enum class Lines : uint8_t { One, Many };
 /// texts of programs and of backends. A text that it has returned is not changed by it.
 std::string printable(std::string_view text, Lines lines = Lines::Many);
 
-/// True if `text` has 1 to 64 characters, a lower-case letter first, then lower-case letters, digits, '-' and '_'. Such a name is
+/// True if `text` has 1 to 64 characters, a lower-case letter first, then lower-case letters, digits, '-', '_' and '.'. Such a name is
 /// the same in every file name, option and report.
 bool is_plain_name(std::string_view text);
 

@@ -129,7 +129,7 @@ Status Backend::describe(const collet_instance_info& info) {
   if (name_.empty()) return bad_answer(where, "the name is empty");
   if (!is_plain_name(name_))
     return bad_answer(where, "the name " + quoted(std::exchange(name_, "")) +
-                                 " is not 1 to 64 lower-case letters, digits, '-' and '_', a letter first");
+                                 " is not 1 to 64 lower-case letters, digits, '-', '_' and '.', a letter first");
   opset_ = info.opset;
   if (opset_ == 0) return bad_answer(where, "there is no opset 0");
   if (info.device_count == 0) return not_found(where + ": there is no device");

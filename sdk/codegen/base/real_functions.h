@@ -66,16 +66,18 @@ InverseSine<F> inverse_sine(elementary::Complex<F> x) {
   const F p = 0.5 * (r + s), q = a / p, rp = r + (a + 1.0), c2 = c * c;
   const F above = s + (a - 1.0), below = s + (1.0 - a);
   const F small_a = 0.5 * (p + a) * (c2 / rp + below);
-  const F large_a = (0.5 * (p + a) / rp + 0.5 * (p + a) / above) * c2;
-  const F cross = root(select(a <= 1.0, small_a, large_a));
+  // The square of c may be 0 though c is not, so c stands outside of roots where it can.
+  const F cross = select(a <= 1.0, root(small_a), root(0.5 * (p + a) / rp + 0.5 * (p + a) / above) * c);
   const auto crossed = q > 0.6417;
   const F near_one = elementary::at_most(q, 1.0);
   F real_sine = select(crossed, elementary::atan2(a, cross), elementary::asin(near_one));
   F real_cosine = select(crossed, elementary::atan2(cross, a), elementary::acos(near_one));
-  const F am1_small = elementary::select_number(c == 0.0, 0.0, 0.5 * (c2 / rp + c2 / below));
-  const F am1_large = 0.5 * (c2 / rp + above);
-  const F am1 = select(a < 1.0, am1_small, am1_large);
-  const F near = elementary::log1p(am1 + root(am1 * (p + 1.0)));
+  // Twice what p exceeds 1 by.
+  const F small_beyond = elementary::select_number(c == 0.0, 0.0, c2 / rp + c2 / below);
+  const F beyond = select(a < 1.0, small_beyond, c2 / rp + above);
+  const F to_log = 0.5 * beyond + root(beyond * (0.5 * (p + 1.0)));
+  const auto flat = a < 1.0 && c < 1e-150;
+  const F near = select(flat, c / root((1.0 - a) * (1.0 + a)), elementary::log1p(to_log));
   const F far = elementary::log(p + root(p * p - 1.0));
   F imag = select(p <= 1.5, near, far);
   // For very large operands p^2 would overflow, or the difference would cancel.
@@ -116,14 +118,22 @@ elementary::Complex<F> complex_arc_hyperbolic_cosine(elementary::Complex<F> x) {
 /// (log1p(x) - log1p(-x)) / 2, in f64 for operands of f32.
 template <class F>
 elementary::Complex<F> complex_arc_hyperbolic_tangent(elementary::Complex<F> x) {
+  constexpr double kLn2 = 6.93147180559945286227e-01, kHalfPi = 1.57079632679489661923;
   const bool f64 = x.re.wide();
-  const F a = f64 ? x.re : widen(x.re), c = f64 ? x.im : widen(x.im);
+  const F r = f64 ? x.re : widen(x.re), c = f64 ? x.im : widen(x.im), a = magnitude(r), b = magnitude(c);
   // Real part: log1p(4 a / ((1 - a)^2 + c^2)) / 4. Imaginary part: atan2(2 c, (1 - a)(1 + a) - c^2) / 2.
-  const F d = (1.0 - a) * (1.0 - a) + c * c;
-  const F right = 0.25 * elementary::log1p(4.0 * a / d);
-  const F left = -0.25 * elementary::log1p(-4.0 * a / ((1.0 + a) * (1.0 + a) + c * c));
-  const F re = select(a >= 0.0, right, left);
-  const F im = 0.5 * elementary::atan2(2.0 * c, (1.0 - a) * (1.0 + a) - c * c);
+  const F gap = 1.0 - a, d = gap * gap + c * c;
+  F re = 0.25 * elementary::log1p(4.0 * a / d);
+  F im = 0.5 * elementary::atan2(2.0 * c, gap * (1.0 + a) - c * c);
+  // Close to the pole the squares would underflow, and far from it they would overflow; there the result is close to 1 / z and a
+  // quarter turn.
+  re = select(d < 1e-280, 0.5 * (kLn2 - elementary::log(elementary::hypot(gap, c))), re);
+  const auto flat = a > b;
+  const F most = select(flat, a, b), ratio = select(flat, b, a) / most;
+  const F inverse = 1.0 / most / (1.0 + ratio * ratio);
+  const auto is_far = most > 1e150;
+  re = with_sign_of(select(is_far, select(flat, inverse, ratio * inverse), re), r);
+  im = select(is_far, with_sign_of(im.like(kHalfPi), c), im);
   return elementary::arc_tanh_specials(
       x, f64 ? elementary::Complex<F>{re, im} : elementary::Complex<F>{narrow(re), narrow(im)});
 }

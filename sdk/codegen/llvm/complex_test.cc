@@ -163,6 +163,52 @@ Wide exact(double x) {
   return std::signbit(x) ? Wide(-tiny) : tiny;
 }
 
+/// Numbers with subnormal or very large parts. Each part of the value counts, not only the larger one.
+struct Extreme {
+  const char* op;  ///< as in HLO text
+  std::complex<double> x, value;
+};
+constexpr double kLeast = std::numeric_limits<double>::denorm_min(), kMost = std::numeric_limits<double>::max();
+constexpr double kLeastFloat = std::numeric_limits<float>::denorm_min();
+
+template <typename T>
+std::vector<Extreme> extremes();
+template <>
+std::vector<Extreme> extremes<double>() {
+  return {
+      {"log", {kLeast, kLeast}, {-744.0934983311013, 0.7853981633974483}},
+      {"log", {-1.5e-323, kLeast}, {-743.2887793748843, 2.819842099193151}},
+      {"sign", {kLeast, kLeast}, {0.7071067811865476, 0.7071067811865476}},
+      {"sign", {-kLeast, 1e-323}, {-0.4472135954999579, 0.8944271909999159}},
+      {"rsqrt", {1e-10, kLeast}, {100000.0, -2.470328229206233e-309}},
+      {"rsqrt", {-1e-10, 1e-320}, {4.999944335913415e-306, -100000.0}},
+      {"sqrt", {kLeast, kLeast}, {2.4421097261308304e-162, 1.0115549693666347e-162}},
+      {"asin", {1.0, kLeast}, {1.5707963267948966, 2.2227587494850775e-162}},
+      {"asin", {0.5, 1e-200}, {0.5235987755982989, 1.1547005383792515e-200}},
+      {"acos", {1.0, kLeast}, {2.2227587494850775e-162, -2.2227587494850775e-162}},
+      {"acos", {-1.0, 1e-320}, {3.141592653589793, -9.99994433575849e-161}},
+      {"acos", {3.0, 1e-200}, {3.5355339059327375e-201, -1.762747174039086}},
+      {"asinh", {1e-200, 0.5}, {1.1547005383792515e-200, 0.5235987755982989}},
+      {"asinh", {kLeast, -1.0}, {2.2227587494850775e-162, -1.5707963267948966}},
+      {"acosh", {1.0, kLeast}, {2.2227587494850775e-162, 2.2227587494850775e-162}},
+      {"acosh", {0.25, 1e-200}, {1.0327955589886445e-200, 1.318116071652818}},
+      {"atanh", {kMost, 1e-05}, {5.562684646268003e-309, 1.5707963267948966}},
+      {"atanh", {1e+200, 1e-05}, {1e-200, 1.5707963267948966}},
+      {"atanh", {8.988465674311579e+307, -kMost}, {2.225073858507203e-309, -1.5707963267948966}},
+      {"atanh", {1.0, 1e-170}, {196.06630649477387, 0.7853981633974483}},
+      {"atanh", {-1.0, kLeast}, {-372.5666095509706, 0.7853981633974483}},
+  };
+}
+template <>
+std::vector<Extreme> extremes<float>() {
+  return {
+      {"log", {kLeastFloat, kLeastFloat}, {-102.93235631315189, 0.7853981633974483}},
+      {"rsqrt", {1e-05, kLeastFloat}, {316.2277660168379, -2.2156474144813125e-38}},
+      {"sign", {kLeastFloat, 2 * kLeastFloat}, {0.4472135954999579, 0.8944271909999159}},
+      {"acos", {1.0, kLeastFloat}, {3.743392130574644e-23, -3.743392130574644e-23}},
+  };
+}
+
 template <typename T>
 double ulps(const Z& want, T re, T im) {
   const Wide modulus = sqrt(want.re * want.re + want.im * want.im);
@@ -233,6 +279,7 @@ uint32_t opcode_of(const std::string& op) {
       {"atanh", COLLET_OP_ATANH},
       {"logistic", COLLET_OP_LOGISTIC},
       {"sign", COLLET_OP_SIGN},
+      {"rsqrt", COLLET_OP_RSQRT},
   };
   return names.at(op);
 }
@@ -306,6 +353,30 @@ class ComplexTest : public ::testing::TestWithParam<const char*> {
             << testing::special_text(got) << ", not " << testing::special_text(specials[i].value);
       }
       first = last;
+    }
+  }
+
+  template <typename T>
+  void check_extremes() {
+    const uint32_t type = sizeof(T) == 4 ? COLLET_TYPE_C64 : COLLET_TYPE_C128;
+    const auto lanes = jit_->target().vector_bits / 8 / sizeof(T);
+    for (const Extreme& one : extremes<T>()) {
+      std::unique_ptr<LoadedCode> code;
+      const auto emit = [&](llvm::Module& m) {
+        emit_loop(m, jit_->target(), opcode_of(one.op), type, static_cast<int>(lanes));
+      };
+      ASSERT_TRUE(jit_->compile({emit}, false, code).ok());
+      const std::vector<T> re(lanes, static_cast<T>(one.x.real())), im(lanes, static_cast<T>(one.x.imag()));
+      std::vector<T> out_re(lanes), out_im(lanes);
+      reinterpret_cast<Loop>(code->find("loop"))(re.data(), im.data(), out_re.data(), out_im.data(),
+                                                 static_cast<int64_t>(lanes));
+      const double got[] = {static_cast<double>(out_re[0]), static_cast<double>(out_im[0])};
+      const double want[] = {one.value.real(), one.value.imag()};
+      for (int part = 0; part < 2; ++part) {
+        const double bound = std::abs(want[part]) * 8 * static_cast<double>(std::numeric_limits<T>::epsilon()) +
+                             2 * static_cast<double>(std::numeric_limits<T>::denorm_min());
+        EXPECT_NEAR(got[part], want[part], bound) << one.op << testing::special_text(one.x) << ", part " << part;
+      }
     }
   }
 
@@ -387,6 +458,11 @@ TEST_P(ComplexTest, StaysWithinItsBoundsNearZerosAndPoles) {
     check<float>(c, 4);
     check<double>(c, 5);
   }
+}
+
+TEST_P(ComplexTest, EachPartIsRightOfExtremeNumbers) {
+  check_extremes<float>();
+  check_extremes<double>();
 }
 
 TEST_P(ComplexTest, HasTheSpecialValuesOfAnnexG) {

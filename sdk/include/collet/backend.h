@@ -78,9 +78,8 @@ struct collet_instance_info {
   uint32_t opset; /**< the opset that the backend was written for; newer ops are never offered to it */
   uint32_t device_count;
   uint32_t reserved; /**< zero */
-  const char*
-      name; /**< "acme": 1 to 64 lower-case letters, digits, '-' and '_', a letter first; else the backend is not
-                            opened */
+  /** "acme": 1 to 64 lower-case letters, digits, '-', '_' and '.', a letter first. Others are not opened. */
+  const char* name;
   const char* version; /**< of the backend; part of every cache key */
 };
 

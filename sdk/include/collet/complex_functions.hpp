@@ -97,6 +97,24 @@ template <class V>
 double largest_part(V x) {
   return x.wide() ? 1e300 : 1e37;
 }
+/** A number below which |z| may be subnormal. */
+template <class V>
+double least_part(V x) {
+  return x.wide() ? 1e-290 : 1e-30;
+}
+/** A power of 4 that makes subnormal numbers normal, its root and its logarithm. */
+template <class V>
+double lifting(V x) {
+  return x.wide() ? 0x1p200 : 0x1p60;
+}
+template <class V>
+double root_of_lifting(V x) {
+  return x.wide() ? 0x1p100 : 0x1p30;
+}
+template <class V>
+double log_of_lifting(V x) {
+  return x.wide() ? 138.629436111989061883 : 41.5888308335967185650;
+}
 
 }  // namespace detail
 
@@ -177,9 +195,13 @@ Complex<V> logarithm(Complex<V> z) {
   const V big = select(swap, c, a), small = select(swap, a, c);
   // For |z| near 1, log |z| = log1p((big - 1)(big + 1) + small^2) / 2 loses no digits.
   const V near = compute(Function::kLog1p, multiply_add(big - 1, big + 1, small * small)) * 0.5;
-  const V far = compute(Function::kLog, length(z.re, z.im));
-  const V halved = compute(Function::kLog, length(z.re * 0.25, z.im * 0.25)) + 1.38629436111989061883;
-  const V re = select(big > 0.5 && big < 2, near, select(big > detail::largest_part(a), halved, far));
+  // Parts are scaled where |z| may overflow or is subnormal, and so has few digits.
+  const auto large = big > detail::largest_part(a), tiny = big < detail::least_part(a);
+  const V one = a.like(1), zero = a.like(0);
+  const V scale = select(large, a.like(0.25), select(tiny, a.like(detail::lifting(a)), one));
+  const V shift = select(large, a.like(1.38629436111989061883), select(tiny, a.like(-detail::log_of_lifting(a)), zero));
+  const V far = compute(Function::kLog, length(z.re * scale, z.im * scale)) + shift;
+  const V re = select(big > 0.5 && big < 2, near, far);
   return {re, angle(z.im, z.re)};
 }
 
@@ -197,14 +219,13 @@ Complex<V> logarithm_plus_one(Complex<V> z) {
 /** The square root with a real part that is not negative; its branch cut is the negative real axis. */
 template <class V>
 Complex<V> square_root(Complex<V> z) {
-  const bool wide = z.re.wide();
   const V a = magnitude(z.re), c = magnitude(z.im);
   // Operands whose squares would overflow or underflow are scaled by a power of 4.
-  const double high = detail::largest_part(a), low = wide ? 1e-290 : 1e-30;
+  const double high = detail::largest_part(a), low = detail::least_part(a);
   const auto large = a > high || c > high, tiny = a < low && c < low;
   const V one = a.like(1);
-  const V scale = select(large, a.like(0.0625), select(tiny, a.like(wide ? 0x1p200 : 0x1p60), one));
-  const V back = select(large, a.like(4), select(tiny, a.like(wide ? 0x1p-100 : 0x1p-30), one));
+  const V scale = select(large, a.like(0.0625), select(tiny, a.like(detail::lifting(a)), one));
+  const V back = select(large, a.like(4), select(tiny, a.like(1 / detail::root_of_lifting(a)), one));
   const V re = a * scale, im = c * scale;
   const V t = root((length(re, im) + re) * 0.5);
   const V other = select_number(t == 0, 0, im / t * 0.5);
@@ -222,7 +243,16 @@ Complex<V> square_root(Complex<V> z) {
 /** 1 / sqrt(z) */
 template <class V>
 Complex<V> inverse_root(Complex<V> z) {
-  return divide<V>({z.re.like(1), z.re.like(0)}, square_root(z));
+  const Complex<V> y = divide<V>({z.re.like(1), z.re.like(0)}, square_root(z));
+  // A part of the root that is subnormal, or close to it, may become a normal part of the result. Then it is computed as conj(sqrt(z)) /
+  // |z|, of a larger operand.
+  const V a = magnitude(z.re), c = magnitude(z.im), low = a.like(detail::least_part(a));
+  const double few = a.wide() ? 1e90 : 1e10;
+  const auto lifted = a < few && c < few && (a < low || c < low) && !(a == 0 && c == 0);
+  const Complex<V> x{z.re * detail::lifting(a), z.im * detail::lifting(a)};
+  const Complex<V> root = square_root(x);
+  const V factor = a.like(detail::root_of_lifting(a)) / length(x.re, x.im);
+  return choose<V>(lifted, {root.re * factor, -(root.im * factor)}, y);
 }
 
 namespace detail {
@@ -322,8 +352,10 @@ Complex<V> logistic_of(Complex<V> z) {
 /** z / |z|, or 0 for 0. */
 template <class V>
 Complex<V> direction(Complex<V> z) {
-  const V a = magnitude(z.re), c = magnitude(z.im), high = a.like(detail::largest_part(a));
-  const V factor = select(a > high || c > high, a.like(0.25), a.like(1));
+  const V a = magnitude(z.re), c = magnitude(z.im), high = a.like(detail::largest_part(a)),
+          low = a.like(detail::least_part(a));
+  const V lift = a.like(detail::lifting(a));
+  const V factor = select(a > high || c > high, a.like(0.25), select(a < low && c < low, lift, a.like(1)));
   const Complex<V> x{z.re * factor, z.im * factor};
   const V size = length(x.re, x.im);
   const auto none = size == 0;
