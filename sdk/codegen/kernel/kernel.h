@@ -230,9 +230,6 @@ bool may_update_in_order(const Kernel& kernel);
 /// Returns the loop whose variable `index` is; nullopt for any other index.
 std::optional<size_t> loop_of(const Index& index);
 
-/// Prefix products of more numbers are computed in product_type: one of 64 numbers has an error of 64 roundings at most.
-inline constexpr int64_t kFewFactors = 64;
-
 /// Returns the type with the digits of f64 in which products of many numbers of `type` are computed; 0 if `combine` is no product, or
 /// the type has these digits itself or is none of floats.
 uint32_t product_type(uint32_t combine, uint32_t type);

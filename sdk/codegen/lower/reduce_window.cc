@@ -20,6 +20,8 @@ constexpr int64_t kManyColumns = 16;  ///< least columns that fill the lanes of 
 constexpr int64_t kManyRows = 64;     ///< least rows of at most kShortRow elements that are scanned beside each other
 constexpr int64_t kShortRow = 8;
 constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
+/// Prefix products of more numbers are computed in product_type: one of 64 numbers has an error of 64 roundings at most.
+constexpr int64_t kFewFactors = 64;
 /// Larger windows of several dimensions are reduced by one dimension after the other.
 constexpr int64_t kManyTaps = 64;
 
