@@ -101,7 +101,9 @@ class RandomFaults : public ProcessesTest {
         EXPECT_TRUE(done) << member.failure.message;
         return;
       }
-      if (!done) EXPECT_THAT(member.failure.message, HasSubstr("process " + std::to_string(victim)));
+      if (!done) {
+        EXPECT_THAT(member.failure.message, HasSubstr("process " + std::to_string(victim)));
+      }
       if (member.rank == victim) return;
       // Those that are left form a group of their own.
       Member left(again, member.rank - (member.rank > victim ? 1 : 0), kProcesses - 1);
