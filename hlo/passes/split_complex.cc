@@ -27,14 +27,19 @@ int64_t at(std::span<const int64_t> dims, int64_t d) {
   return dims[static_cast<size_t>(d)];
 }
 
-/// Returns an array in which each of `groups` groups of x along dimension d is followed by that of y.
+/// Returns the dimensions after dimension d is split into [groups, features of a group].
+Ints in_groups(std::span<const int64_t> dims, int64_t d, int64_t groups) {
+  Ints out = to_ints(dims);
+  out[static_cast<size_t>(d)] /= groups;
+  out.insert(out.begin() + static_cast<std::ptrdiff_t>(d), groups);
+  return out;
+}
+
+/// Concatenates x and y along dimension d, group by group: each of the `groups` groups of x is followed by the same group of y.
 InstrId beside(Builder& b, InstrId x, InstrId y, int64_t d, int64_t groups) {
   if (groups == 1) return b.concatenate(std::array{x, y}, d);
+  const Ints apart = in_groups(b.dims(x), d, groups);
   Ints dims = to_ints(b.dims(x));
-  const auto split = static_cast<std::ptrdiff_t>(d);
-  Ints apart = dims;
-  apart[static_cast<size_t>(d)] /= groups;
-  apart.insert(apart.begin() + split, groups);
   dims[static_cast<size_t>(d)] *= 2;
   const std::array halves{b.reshape(x, apart), b.reshape(y, apart)};
   return b.reshape(b.concatenate(halves, d + 1), dims);
@@ -44,15 +49,9 @@ InstrId beside(Builder& b, InstrId x, InstrId y, int64_t d, int64_t groups) {
 InstrId joined(Builder& b, InstrId parts, int64_t d, int64_t groups) {
   Ints dims = to_ints(b.dims(parts));
   dims[static_cast<size_t>(d)] /= 2;
-  Ints apart = to_ints(b.dims(parts));
-  int64_t along = d;
-  if (groups > 1) {
-    apart[static_cast<size_t>(d)] /= groups;
-    apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(d), groups);
-    parts = b.reshape(parts, apart);
-    ++along;
-  }
-  const int64_t half = at(apart, along) / 2;
+  if (groups > 1) parts = b.reshape(parts, in_groups(b.dims(parts), d, groups));
+  const int64_t along = groups > 1 ? d + 1 : d;
+  const int64_t half = at(b.dims(parts), along) / 2;
   const auto part = [&](int64_t i) { return b.reshape(b.slice_dim(parts, along, i * half, (i + 1) * half), dims); };
   const InstrId re = part(0), im = part(1);
   return b.binary(Op::COMPLEX, re, im);

@@ -25,7 +25,7 @@ constexpr uint32_t kUsualSeconds = 300;
 constexpr uint32_t kMostProcesses = 4096;
 constexpr uint32_t kMostDevices = 65536;  // of one process
 constexpr int kMostGroups = 1000;         // that use one store one after another
-// How long a process that has waited too long waits for what the others tell about themselves: a quarter of the limit, within these.
+// After its limit, a process waits for the notices of the others for a quarter of the limit, but within these bounds.
 constexpr uint32_t kLeastAskMs = 200;
 constexpr uint32_t kMostAskMs = 10'000;
 
@@ -357,9 +357,11 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
   uint32_t process = rank_;
   collet_error error{};
   // The transport's own limit is later than that of watch(), which still needs the connections.
-  const collet_status status = table_->exchange(
-      transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
-      static_cast<uint32_t>(receives.size()), timeout_ms_ + 2 * ask_ms(timeout_ms_), forward, &state, &process, &error);
+  const auto limit_ms =
+      static_cast<uint32_t>(std::min<uint64_t>(uint64_t{timeout_ms_} + 2 * ask_ms(timeout_ms_), UINT32_MAX));
+  const collet_status status =
+      table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
+                       static_cast<uint32_t>(receives.size()), limit_ms, forward, &state, &process, &error);
   {
     std::unique_lock lock(mutex_);
     if (pending.is_late) changed_.wait(lock, [&] { return pending.was_asked; });
@@ -419,7 +421,7 @@ std::string Processes::ask_who_waits(uint32_t process) {
     else
       lost += "; " + name(r) + " is lost";
   }
-  // Those that have not heard of the others by then, and those that did not wait, end this with an error.
+  // A process that does not wait sends no notice, so this usually ends with DEADLINE_EXCEEDED; notices of others are in place then.
   uint32_t ignored_process = 0;
   collet_error ignored{};
   table_->exchange(
