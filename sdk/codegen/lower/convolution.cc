@@ -23,7 +23,7 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 
 namespace {
 
-constexpr int64_t kLeastColumns = 4;  ///< output features with which a convolution is computed as a matrix product
+constexpr int64_t kLeastColumns = 2;  ///< output features with which a convolution is computed as a matrix product
 
 /// A kernel with at most this many products of f64 in total rounds each product and each sum. With more, a product and
 /// its addition may be fused.

@@ -189,7 +189,10 @@ class ProductPlanner {
     const bool in_place = l_.reads_b_in_place();
     // Each element of b would be used once: packing it costs more.
     if (out_.rows == 1 && !in_place) return "it has one row, and its other factor would be packed";
-    if (out_.rows < t.packing_rows && !in_place && out_.depth * out_.columns > t.packed_b_elements)
+    const int64_t b_elements = out_.depth * out_.columns;
+    const int64_t most =
+        l_.reads_b_in_windows() ? target_.second_cache / l_.element_bytes() : int64_t{t.packed_b_elements};
+    if (out_.rows < t.packing_rows && !in_place && b_elements > most)
       return "it has few rows, and its other factor, which is large, would be packed";
     return out_.rows * out_.columns * out_.depth * out_.batches() >= t.product_points ? nullptr : "it is small";
   }

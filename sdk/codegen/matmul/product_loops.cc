@@ -44,6 +44,19 @@ bool ProductLoops::reads_b_in_place() const {
   return b.load && step_of(b.load->index, depth, step) && step_of(b.load->index, columns, column) && column == 1;
 }
 
+bool ProductLoops::reads_b_in_windows() const {
+  if (!b.access || columns.empty()) return false;
+  const Index& index = b.access->index;
+  if (index.coefficient(columns.back()) != 1) return true;
+  return std::any_of(columns.begin(), columns.end(), [&](size_t column) {
+    const int64_t step = index.coefficient(column);
+    return step != 0 && std::any_of(depth.begin(), depth.end(), [&](size_t d) {
+      const int64_t by = index.coefficient(d);
+      return by != 0 && step % by == 0 && std::abs(step / by) < size(d);
+    });
+  });
+}
+
 uint32_t ProductLoops::converted_from(ExprId t) const {
   const ExprId from = before_conversion(kernel, t, at(t).type);
   return from == t ? 0 : at(from).type;

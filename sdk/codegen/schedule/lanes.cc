@@ -16,8 +16,8 @@ namespace {
 /// loop_dependencies.
 int64_t lane_score(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop, const Target& target) {
   int64_t score = 0;
-  // Along an inner loop that is too short to fill half a vector, a unit stride gains nothing.
-  const bool fills = loop < kernel.outer || kernel.loops[loop].size * 2 > target.vector_bits / 32;
+  // Along an inner loop that is too short to fill a vector, whose elements are then computed one by one, a unit stride gains nothing.
+  const bool fills = loop < kernel.outer || kernel.loops[loop].size >= target.vector_bits / 32;
   auto access = [&](const Index& index, int64_t weight) {
     int64_t c = index.coefficient(loop);
     if (c == 1 && !fills) c = 0;
@@ -297,7 +297,8 @@ bool bypasses_caches(const Kernel& kernel, const Store& store, const Target& tar
   for (size_t l = 0; l < kernel.outer; ++l) {
     const int64_t step = store.index.coefficient(l);
     if (kernel.loops[l].size > 1 && l != kernel.lane_loop && step % kernel.lanes != 0) return false;
-    if (step != 0) written *= kernel.loops[l].size;
+    // Each part of a kernel in parts may take the place of the one before, and is read before the next one is written.
+    if (step != 0 && !(kernel.in_parts && l == 0)) written *= kernel.loops[l].size;
   }
   // Tests of indices cut loops where vectors are not aligned.
   return written >= target.tuning.far_caches * target.second_cache &&
