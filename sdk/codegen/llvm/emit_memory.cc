@@ -2,6 +2,7 @@
 #include "sdk/codegen/llvm/emit_memory.h"
 
 #include <collet/types.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <bit>
@@ -52,6 +53,31 @@ int first_lanes_of(const Ir& ir, const Value* mask) {
   return n;
 }
 
+/// True if the processor has an instruction that loads vectors of such elements with a mask. Elsewhere LLVM tests each lane, and loads
+/// it alone.
+bool has_masked_loads(const Target& target, Type* element) {
+  const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
+  const llvm::Triple::ArchType arch = llvm::Triple(target.triple).getArch();
+  if (arch == llvm::Triple::x86_64) return has(element->getScalarSizeInBits() >= 32 ? "+avx" : "+avx512bw");
+  return arch != llvm::Triple::aarch64;
+}
+
+/// Loads with a mask for which there is no instruction. In most vectors, such as those within an image with a border, all lanes are true.
+Value* load_mostly_whole(Ir& ir, Value* p, Type* vt, Value* mask) {
+  Value* loaded[2] = {};
+  llvm::BasicBlock* ends[2] = {};
+  const auto end_with = [&](size_t i, Value* v) {
+    loaded[i] = v;
+    ends[i] = ir.b.GetInsertBlock();
+  };
+  ir.choose(
+      ir.b.CreateAndReduce(mask), [&] { end_with(0, ir.b.CreateAlignedLoad(vt, p, align_of(vt))); },
+      [&] { end_with(1, ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt))); });
+  llvm::PHINode* const v = ir.b.CreatePHI(vt, 2);
+  for (size_t i = 0; i < 2; ++i) v->addIncoming(loaded[i], ends[i]);
+  return v;
+}
+
 Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask, int64_t aligned = 1) {
   const llvm::Align align(align_of(vt).value() * static_cast<uint64_t>(aligned));
   if (!mask) return ir.b.CreateAlignedLoad(vt, p, align);
@@ -62,6 +88,8 @@ Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask, int64_t aligned = 1) {
     if (n > 1) return ir.b.CreateShuffleVector(part, llvm::Constant::getNullValue(part->getType()), order);
     return ir.b.CreateInsertElement(llvm::Constant::getNullValue(vt), part, uint64_t{0});
   }
+  if (!ir.is_scalable() && !llvm::isa<llvm::Constant>(mask) && !has_masked_loads(ir.target, vt))
+    return load_mostly_whole(ir, p, vt, mask);
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
 }
 
