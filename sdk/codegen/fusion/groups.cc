@@ -79,7 +79,8 @@ class GroupBuilder {
       v.inner.assign(v.shape.size(), false);
     }
     v.own = node.results;
-    v.roots = node.results;
+    v.roots = stored(v.own, {static_cast<NodeId>(&node - graph_.nodes.data())});
+    if (v.roots.empty()) v.roots = node.results;
     return v;
   }
 
