@@ -304,6 +304,38 @@ TEST_P(ReductionTest, ErrorsOfProductsDoNotGrowWithTheLength) {
   }
 }
 
+/// The product of the factors of each lane of a vector would be infinite or 0.
+TEST_P(ReductionTest, ProductsOfLargeAndSmallFactorsAreFinite) {
+  const auto check = [&]<typename T>(T large, uint32_t type) {
+    for (const int64_t n : {2, 3, 17, 100, 1000, 70001}) {
+      for (const size_t axis : {size_t{0}, size_t{1}}) {
+        for (const int64_t other : {1, 5}) {
+          const auto shape = [&](int64_t row, int64_t column) {
+            return axis == 0 ? std::vector<int64_t>{row, column} : std::vector<int64_t>{column, row};
+          };
+          ProgramBuilder b;
+          RegionBuilder& e = b.entry();
+          const Handle x = e.argument(type, shape(n, other));
+          e.results({e.reduce(COLLET_OP_MULTIPLY, COLLET_COMBINE_MULTIPLY, x, e.scalar(type, T{1}),
+                              {static_cast<int64_t>(axis)})});
+          std::vector<T> data(static_cast<size_t>(n * other));
+          for (int64_t i = 0; i < n; ++i) {
+            for (int64_t j = 0; j < other; ++j)
+              data[static_cast<size_t>(axis == 0 ? i * other + j : j * n + i)] = i % 2 == 0 ? large : 1 / large;
+          }
+          Compiled compiled(plugin_, b.finish());
+          ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+          const T want = n % 2 == 0 ? T{1} : large;
+          for (const T y : elements_of<T>(compiled.run({bytes_of(data)})[0]))
+            EXPECT_NEAR(y / want, 1, 2e-3) << n << " factors along axis " << axis << " of " << other;
+        }
+      }
+    }
+  };
+  check(1e30F, kF32);
+  check(1e300, COLLET_TYPE_F64);
+}
+
 TEST_P(ReductionTest, ErrorsOfPrefixSumsDoNotGrowWithTheLength) {
   struct Case {
     std::vector<int64_t> dims;

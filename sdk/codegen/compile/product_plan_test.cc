@@ -136,6 +136,15 @@ TEST(ProductPlan, LongLineOfChannelsFirst_NeedsNoMatrixOfPatches) {
   }
 }
 
+/// The patches of two or three features are read more than once, from a cache.
+TEST(ProductPlan, ConvolutionOfFewFeaturesAfterTheBatch_IsAProduct) {
+  for (const int64_t features : {2, 3}) {
+    const PlannedProgram planned = plan_of_convolution(2, 28, 32, true, 256, features);
+    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
+    EXPECT_EQ(planned.plan.matmuls[0].rows, features);
+  }
+}
+
 /// Upsampling by `dilation` with a window twice as large uses four elements of the input for each result, whatever the
 /// dilation.
 TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {

@@ -89,9 +89,33 @@ TEST(Stages, OfASumOfProducts_SayWhyNoMicroKernelComputesIt) {
     entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {rows, columns}, {a, b}, dot)});
     return kernels_of(program);
   };
-  EXPECT_NE(text_of(40, 40, 2).find("//   no micro-kernel: it has few columns\n"), std::string::npos);
+  EXPECT_NE(text_of(40, 40, 1).find("//   no micro-kernel: it has one row, and its other factor would be packed\n"),
+            std::string::npos);
   EXPECT_NE(text_of(40, 2, 40).find("//   no micro-kernel: its depth is small\n"), std::string::npos);
   EXPECT_EQ(text_of(128, 128, 128).find("no micro-kernel"), std::string::npos);
+  for (const int64_t columns : {2, 3}) EXPECT_EQ(text_of(400, 112, columns).find("no micro-kernel"), std::string::npos);
+}
+
+/// As argmax, of which only the place is used.
+TEST(Stages, OfAReductionWithAnUnusedResult_DoNotStoreIt) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {64, 5});
+  const Handle places = entry.argument(COLLET_TYPE_S32, {64, 5});
+  RegionBuilder& body = program.region();
+  const Handle a = body.argument(COLLET_TYPE_F32), i = body.argument(COLLET_TYPE_S32);
+  const Handle b = body.argument(COLLET_TYPE_F32), j = body.argument(COLLET_TYPE_S32);
+  body.results({body.binary(COLLET_OP_MAXIMUM, a, b), body.binary(COLLET_OP_MINIMUM, i, j)});
+  collet_dimensions_attrs attrs{};
+  attrs.dimensions = program.list({1});
+  const std::vector<Handle> both =
+      entry.ops(COLLET_OP_REDUCE, {{COLLET_TYPE_F32, {64}}, {COLLET_TYPE_S32, {64}}},
+                {x, places, entry.scalar(COLLET_TYPE_F32, 0.0F), entry.scalar(COLLET_TYPE_S32, 0)}, attrs, {&body});
+  entry.results({both[1]});
+  const std::string text = kernels_of(program);
+  EXPECT_NE(text.find("\n  store "), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n  store "), text.rfind("\n  store ")) << text;
+  EXPECT_NE(text.find("kernel (3 buffers)"), std::string::npos) << text;
 }
 
 TEST(Stages, AreNotKeptUnlessAskedFor) {

@@ -2,12 +2,12 @@
 #include "sdk/codegen/llvm/emit_memory.h"
 
 #include <collet/types.h>
-#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <numeric>
+#include <string>
 
 namespace collet::codegen {
 namespace {
@@ -53,13 +53,10 @@ int first_lanes_of(const Ir& ir, const Value* mask) {
   return n;
 }
 
-/// True if the processor has an instruction that loads vectors of such elements with a mask. Elsewhere LLVM tests each lane, and loads
-/// it alone.
+/// True if the target loads vectors of such elements with a mask by one instruction. Elsewhere LLVM tests each lane, and loads it alone.
 bool has_masked_loads(const Target& target, Type* element) {
-  const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
-  const llvm::Triple::ArchType arch = llvm::Triple(target.triple).getArch();
-  if (arch == llvm::Triple::x86_64) return has(element->getScalarSizeInBits() >= 32 ? "+avx" : "+avx512bw");
-  return arch != llvm::Triple::aarch64;
+  if (target.masks || target.has_grid()) return true;
+  return element->getScalarSizeInBits() >= 32 && target.features.find("+avx") != std::string::npos;
 }
 
 /// Loads with a mask for which there is no instruction. In most vectors, such as those within an image with a border, all lanes are true.

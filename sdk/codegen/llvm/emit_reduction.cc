@@ -40,7 +40,7 @@ std::vector<llvm::Value*> KernelEmitter::make_slots(const Reduction& r, int lane
 KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int outer_lanes) {
   const Reduction& r = k_.reductions[reduction];
   const uint32_t type = r.types[0];
-  const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
+  const int lanes = is_ordered(r) ? 1 : passes_.lanes_inside() ? width_ : outer_lanes;
   // On a grid, vectors divide the loop's size.
   const bool tail = passes_.lanes_inside() && !has_masks() && !ir_.target.has_grid();
   Accumulator a;
@@ -72,6 +72,24 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
     put(a.tail_slots, 0, combine_identity(ir_, r.combine, type));
   }
   return a;
+}
+
+bool KernelEmitter::is_ordered(const Reduction& r) const {
+  return r.combine == COLLET_COMBINE_MULTIPLY && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT &&
+         passes_.lanes_inside() && !ir_.target.has_grid();
+}
+
+llvm::Value* KernelEmitter::product_of_neighbours(Value* x) {
+  for (int n = ir_.lanes_of(x) / 2; n >= 1; n /= 2) {
+    std::vector<int> even(static_cast<size_t>(n));
+    std::vector<int> odd(static_cast<size_t>(n));
+    for (int j = 0; j < n; ++j) {
+      even[static_cast<size_t>(j)] = 2 * j;
+      odd[static_cast<size_t>(j)] = 2 * j + 1;
+    }
+    x = b_.CreateFMul(b_.CreateShuffleVector(x, even), b_.CreateShuffleVector(x, odd));
+  }
+  return b_.CreateExtractElement(x, b_.getInt64(0));
 }
 
 bool KernelEmitter::is_extremum(uint32_t combine, uint32_t type) {
@@ -141,7 +159,9 @@ void KernelEmitter::accumulate(Accumulator& a) {
     if (on) x = ir_.select(ir_.splat(on, lanes), x, ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes));
     if (is_extremum(r)) return accumulate_extremum(slots, r, x.v);
     const Contraction contraction(ir_, r.contract || !is_wide(r.types[0]));
-    put(slots, 0, emit_combine(ir_, r.combine, r.types[0], get(slots, 0, r.types[0], lanes), x));
+    const bool ordered = is_ordered(r) && lanes > 1;
+    if (ordered) x.v = product_of_neighbours(x.v);
+    put(slots, 0, emit_combine(ir_, r.combine, r.types[0], get(slots, 0, r.types[0], ordered ? 1 : lanes), x));
     return;
   }
   std::vector<Val> args;
@@ -225,7 +245,7 @@ std::pair<Val, Val> KernelEmitter::add_block(const Val& total, const Val& lost, 
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];
-  const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
+  const int lanes = is_ordered(r) ? 1 : passes_.lanes_inside() ? width_ : outer_lanes;
   auto combine = [&](const Val& x, const Val& y) { return emit_combine(ir_, r.combine, type, x, y); };
   Val x;
   if (is_extremum(r)) {
@@ -238,7 +258,8 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
     x = add_block(get(a.totals, result, type, lanes), get(a.lost, result, type, lanes), x).first;
   }
   if (!passes_.lanes_inside()) return x;
-  x = ir_.is_scalable() ? Val{reduce_scalable(r.combine, type, x.v)} : reduce_lanes(x, lanes, combine);
+  if (!is_ordered(r))
+    x = ir_.is_scalable() ? Val{reduce_scalable(r.combine, type, x.v)} : reduce_lanes(x, lanes, combine);
   return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));
 }
 

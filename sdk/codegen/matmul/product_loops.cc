@@ -51,9 +51,9 @@ bool ProductLoops::reads_b_in_windows() const {
   return std::any_of(columns.begin(), columns.end(), [&](size_t column) {
     const int64_t step = index.coefficient(column);
     return step != 0 && std::any_of(depth.begin(), depth.end(), [&](size_t d) {
-      const int64_t by = index.coefficient(d);
-      return by != 0 && step % by == 0 && std::abs(step / by) < size(d);
-    });
+             const int64_t by = index.coefficient(d);
+             return by != 0 && step % by == 0 && std::abs(step / by) < size(d);
+           });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/print.h"
@@ -24,9 +25,9 @@ Target machine(int vector_bits) {
 }
 
 /// Returns the lines of a scheduled kernel before its first expression, and its stores.
-std::string schedule_of(const std::string& body, const Target& target) {
+std::string schedule_of(const std::string& body, const Target& target, const std::string& flags = "") {
   Kernel kernel;
-  const Status read = parse_kernel("kernel (4 buffers) {\n" + body + "}\n", kernel);
+  const Status read = parse_kernel("kernel (4 buffers)" + flags + " {\n" + body + "}\n", kernel);
   EXPECT_TRUE(read.ok()) << read.message() << body;
   choose_lanes(kernel, target);
   schedule_for(kernel, target);
@@ -102,6 +103,30 @@ TEST(ProcessorSchedule, LargeResults_GoPastTheCaches) {
             "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n  store b1[i0], %0 past caches\n");
   target.triple = "aarch64-unknown-linux-gnu";
   EXPECT_EQ(schedule_of(body, target), "kernel (4 buffers) {\n  outer i0: 65536 lanes 16\n");
+}
+
+/// The parts of a packed factor take the place of each other, and are read at once.
+TEST(ProcessorSchedule, ResultsInParts_StayInTheCaches) {
+  Target target = machine(512);
+  target.second_cache = 1024;
+  const std::string body = "outer i0: 1024\nouter i1: 64\n%0 = load f32 b0[64*i0 + i1]\nstore b1[64*i0 + i1], %0\n";
+  EXPECT_NE(schedule_of(body, target).find("past caches"), std::string::npos);
+  EXPECT_EQ(schedule_of(body, target, " in_parts").find("past caches"), std::string::npos);
+}
+
+/// The elements of a row that is shorter than a vector would be added one by one.
+TEST(ProcessorSchedule, WindowsShorterThanAVector_AreNotInLanes) {
+  for (const auto& [window, bits] : {std::pair{5, 256}, {7, 256}, {9, 512}, {15, 512}}) {
+    const std::string size = std::to_string(window);
+    EXPECT_NE(
+        schedule_of("outer i0: 4096\ninner i1: " + size + "\ninner i2: 16\n%0 = load f32 b0[i0 + i1 + 5000*i2]\n" +
+                        "%1 = load f32 b1[i1 + " + size + "*i2]\n%2 = multiply f32 %0, %1\n" +
+                        "r0 = reduce add f32 %2 init identity\n%3 = reduced f32 r0 result 0\nstore b2[i0], %3\n",
+                    machine(bits))
+            .find("  outer i0: 4096 lanes "),
+        std::string::npos)
+        << window;
+  }
 }
 
 TEST(ProcessorSchedule, UpdatesOfAnyElements_AreInLanes) {
