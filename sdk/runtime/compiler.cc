@@ -58,7 +58,7 @@ class Compiler {
     if (!request_.no_cache || core_->across) {
       COLLET_ASSIGN(key, cache_key());
     }
-    if (!request_.no_cache) {
+    if (!request_.no_cache && !dump_.on()) {  // a dump shows the whole compilation
       if (auto known = client_.find_executable(key)) {
         from_cache = true;
         return known;

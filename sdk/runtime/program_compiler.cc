@@ -48,7 +48,7 @@ Expected<std::shared_ptr<CompiledProgram>> ProgramCompiler::compile(Side side, s
   mix(key, std::to_string(options.optimization));
   if (const auto it = met_.find(key); it != met_.end()) return it->second;
   std::shared_ptr<CompiledProgram> compiled;
-  if (!request_.no_cache) compiled = client_.find_compiled(key);
+  if (looks_up()) compiled = client_.find_compiled(key);
   if (!compiled) {
     COLLET_ASSIGN(compiled, make(backend, key, options, program));
     if (!request_.no_cache) client_.keep_compiled(key, compiled);
@@ -95,7 +95,7 @@ Expected<collet_backend_executable*> ProgramCompiler::from_bytes(const hlo::Cont
     if (part != parts_->end())
       if (auto loaded = backend.load(part->second, program.get(), options, facts); loaded.ok()) return loaded;
   }
-  if (request_.no_cache || !disk_.on()) return not_found("no cache");
+  if (!looks_up() || !disk_.on()) return not_found("no cache");
   const std::optional<std::string> bytes = disk_.find(key);
   if (!bytes) return not_found("not in the cache");
   return backend.load(*bytes, program.get(), options, facts);

@@ -43,6 +43,8 @@ class ProgramCompiler {
   bool any_new() const { return any_new_; }
 
  private:
+  /// True if what the caches have may be taken. What they keep has no artifacts, so a dump compiles anew.
+  bool looks_up() const { return !request_.no_cache && !dump_.on(); }
   Expected<std::shared_ptr<CompiledProgram>> make(const std::shared_ptr<Backend>& backend, const hlo::ContentId& key,
                                                   const collet_compile_options& options, const hlo::Program& program);
   Expected<collet_backend_executable*> from_bytes(const hlo::ContentId& key, Backend& backend,

@@ -506,6 +506,30 @@ TEST_F(Runtime, DumpOfOneFile_HasNoOther) {
   std::filesystem::remove_all(folder);
 }
 
+// A program that the caches in memory and on disk have is compiled anew for a dump, because what is kept has no artifacts.
+TEST_F(Runtime, DumpOfAKnownProgram_HasEachStage) {
+  namespace fs = std::filesystem;
+  if (!open("cpu", "none")) GTEST_SKIP() << "the backend cpu is not built";
+  const std::string place = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
+  setenv("COLLET_CACHE_DIR", (place + "/cache").c_str(), 1);
+  const ModulePtr module = read(kAddMultiply);
+  const ClientPtr known = open("cpu", "none"), other = open("cpu", "none");
+  ASSERT_TRUE(compile(known.get(), module.get())) << failure.message;
+  for (const ClientPtr* client : {&known, &other}) {
+    const std::string folder = place + "/dump" + std::to_string(client == &known);
+    collet_compile_request request{};
+    request.dump_to = folder.c_str();
+    const ExecutablePtr e = compile(client->get(), module.get(), request);
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_EQ(facts(e.get()).from_cache, 0u);
+    std::string names;
+    for (const auto& file : fs::directory_iterator(folder)) names += file.path().filename().string() + "\n";
+    for (const char* part : {"legal.hlo", "kernels.txt", "plan.txt"}) EXPECT_THAT(names, HasSubstr(part));
+  }
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(place);
+}
+
 // The first file of a dump cannot be written whole.
 TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
   const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
