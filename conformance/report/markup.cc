@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/report/markup.h"
 
+#include <fmt/format.h>
+
 #include "hlo/base/json.h"
 #include "hlo/base/utf8.h"
 
@@ -27,6 +29,16 @@ std::string escape_markup(std::string_view text) {
     } else {
       out += character;
     }
+  }
+  return out;
+}
+
+std::string link_to_file(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }

@@ -10,4 +10,8 @@ namespace collet::conformance {
 /// become blanks.
 std::string escape_markup(std::string_view text);
 
+/// Returns the relative link from a page to a file of its folder: all but letters, digits, '-', '.', '_' and '~' as "%" and two
+/// digits, so that no part of the name is a scheme, a folder or a fragment.
+std::string link_to_file(std::string_view name);
+
 }  // namespace collet::conformance

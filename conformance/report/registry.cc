@@ -209,7 +209,7 @@ std::string registry_html(const Registry& registry) {
     for (const Submission& each : product.submissions) {
       cases = std::max(cases, each.cases);
       waived = std::max(waived, each.waived);
-      bundles += fmt::format("<a href=\"{0}\">seed {1}</a> ", escape_markup(each.file), each.seed);
+      bundles += fmt::format("<a href=\"{0}\">seed {1}</a> ", link_to_file(each.file), each.seed);
     }
     const std::string report =
         one.report.empty() ? "" : fmt::format(" <a href=\"{}\">report</a>", escape_markup(one.report));

@@ -265,6 +265,7 @@ TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
   EXPECT_TRUE(contains(ran.out, "it lacks a bundle with another seed")) << ran.out;
   make(" --seed 7");
   write(folder + "/a-7.jsonl", contents(path_));
+  write(folder + "/javascript:alert(1)%2f%2f #?\u00b5.jsonl", contents(path_));  // a browser may take it for a script
   ran = registry();
   EXPECT_TRUE(contains(ran.out, "it lacks a profile that all its bundles claim and prove")) << ran.out;
   write(folder + "/b.jsonl", good.substr(0, good.size() / 2));
@@ -274,8 +275,10 @@ TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
   EXPECT_TRUE(contains(ran.out, "refused b.jsonl: file: ")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "refused c.jsonl: c.jsonl is no bundle")) << ran.out;
   const std::string page = contents(html);
-  for (const char* part : {"Acme &lt;A1&gt;", "<a href=\"https://acme.example/a\">report</a>",
-                           "<a href=\"a-7.jsonl\">seed 7</a>", "<code>b.jsonl</code>", "0 of 1 products are listed"})
+  for (const char* part :
+       {"Acme &lt;A1&gt;", "<a href=\"https://acme.example/a\">report</a>", "<a href=\"a-7.jsonl\">seed 7</a>",
+        "<a href=\"javascript%3Aalert%281%29%252f%252f%20%23%3F%C2%B5.jsonl\">seed 7</a>", "<code>b.jsonl</code>",
+        "0 of 1 products are listed"})
     EXPECT_TRUE(contains(page, part)) << part << " is not in\n" << page;
 }
 
