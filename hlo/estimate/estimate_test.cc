@@ -58,6 +58,12 @@ TEST(Machine, FieldsAreCheckedByName) {
             "m.json: 'topology' of 'outside' is 'star'; known are switch, fat-tree, ring, torus");
   EXPECT_EQ(error("\"ring\"", "\"torus\""),
             "m.json: 'outside' needs both \"topology\": \"torus\" and the sizes of its dimensions in 'torus'");
+  for (const char* devices : {"2.5", "1e30", "1048577"})
+    EXPECT_EQ(error("\"devices\": 4", std::string("\"devices\": ") + devices),
+              "m.json: 'devices' of 'inside' is no whole number up to 1048576");
+  EXPECT_EQ(error("\"devices\": 4, \"topology\": \"switch\"",
+                  "\"topology\": \"torus\", \"torus\": [4294967296, 4294967296, 4294967297]"),
+            "m.json: the sizes in 'torus' of 'inside' do not give its devices");
   EXPECT_EQ(error("\"gigabytes_per_second\": 0.5", "\"gigabytes_per_second\": -1"),
             "m.json: 'gigabytes_per_second' of 'outside' is -1.000000");
   EXPECT_NE(error("]", "").find("m.json: no JSON"), std::string::npos);
@@ -234,6 +240,19 @@ TEST(Step, AMachineThatIsTooSmallIsRefused) {
   const auto refused = estimate_step(**module, small, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().message(), "the program runs on 8 devices, the machine's network connects 4");
+  const auto message = [&](const std::string& header, const StepOptions& options) {
+    auto program = parse_module("HloModule m" + header + "\nENTRY e {\n  ROOT x = f32[2] parameter(0)\n}\n");
+    EXPECT_TRUE(program.ok()) << program.status().to_string();
+    const auto out = program.ok() ? estimate_step(**program, machine(), options) : program.status();
+    return out.ok() ? "none" : out.status().message();
+  };
+  EXPECT_EQ(message(", replica_count=4294967296, num_partitions=4294967296", {}),
+            "the program runs on more than 1048576 devices");
+  EXPECT_EQ(message("", {.devices = int64_t{1} << 20, .partition = true}), "none");
+  EXPECT_EQ(message("", {.devices = (int64_t{1} << 20) + 1, .partition = true}),
+            "the program runs on more than 1048576 devices");
+  EXPECT_EQ(message("", {.mesh = {int64_t{1} << 62, 4, 1}}),
+            "the axes of the mesh do not give the program's 1 devices");
   small.network.clear();
   EXPECT_FALSE(estimate_step(**module, small, {}).ok());
 }

@@ -44,6 +44,12 @@ class Reader {
     return out;
   }
 
+  int64_t devices(const json::object& object, const std::string& where) {
+    const double out = number(object, where, "devices", 0);
+    if (out <= static_cast<double>(kMostDevices) && out == std::floor(out)) return static_cast<int64_t>(out);
+    return fail("'devices' of " + where + " is no whole number up to " + std::to_string(kMostDevices)), 0;
+  }
+
   std::string text(const json::object& object, const std::string& where, std::string_view name) {
     const json::value* value = object.if_contains(name);
     if (!value) return "";
@@ -107,7 +113,7 @@ NetworkLevel read_level(Reader& in, const json::object& level, size_t number) {
   const std::string where = "'" + out.name + "'";
   in.only(level, where,
           {"name", "devices", "topology", "torus", "gigabytes_per_second", "latency_microseconds", "oversubscription"});
-  out.devices = static_cast<int64_t>(in.number(level, where, "devices", 0));
+  out.devices = in.devices(level, where);
   out.bytes_per_ns = in.number(level, where, "gigabytes_per_second", 0, false);
   out.latency_ns = in.number(level, where, "latency_microseconds", 0) * 1e3;
   out.oversubscription = in.number(level, where, "oversubscription", 1, false);
@@ -123,9 +129,10 @@ NetworkLevel read_level(Reader& in, const json::object& level, size_t number) {
     if (!torus->is_array()) in.fail("'torus' of " + where + " is no list of sizes");
     for (const json::value& size : torus->is_array() ? torus->as_array() : json::array())
       out.torus.push_back(size.is_int64() && size.as_int64() > 0 ? size.as_int64() : 0);
-    const int64_t all = std::accumulate(out.torus.begin(), out.torus.end(), int64_t{1}, std::multiplies<>());
+    const int64_t all = std::accumulate(out.torus.begin(), out.torus.end(), int64_t{1}, device_product);
     if (out.devices == 0) out.devices = all;
-    if (all <= 0 || all != out.devices) in.fail("the sizes in 'torus' of " + where + " do not give its devices");
+    if (all <= 0 || all > kMostDevices || all != out.devices)
+      in.fail("the sizes in 'torus' of " + where + " do not give its devices");
   }
   if ((out.topology == Topology::Torus) != !out.torus.empty())
     in.fail(where + " needs both \"topology\": \"torus\" and the sizes of its dimensions in 'torus'");

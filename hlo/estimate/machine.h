@@ -15,6 +15,14 @@
 
 namespace collet::hlo::estimate {
 
+/// The most devices of a machine or of a program.
+constexpr int64_t kMostDevices = int64_t{1} << 20;
+
+/// Returns the product of two numbers that are not negative, or kMostDevices + 1 if it is above kMostDevices.
+constexpr int64_t device_product(int64_t a, int64_t b) {
+  return a != 0 && b > kMostDevices / a ? kMostDevices + 1 : a * b;
+}
+
 /// How the devices of one level of a network are connected.
 enum class Topology : uint8_t {
   Switch,  ///< each reaches each with its full bandwidth: a switch, a fat tree without a bottleneck

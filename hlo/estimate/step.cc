@@ -351,17 +351,20 @@ Expected<Step> estimate_step(Module& module, const Machine& machine, const StepO
   header.replica_count = std::max<int64_t>(header.replica_count, 1);
   Step out;
   out.name = module.name();
-  out.devices = header.num_partitions * header.replica_count;
+  out.devices = device_product(header.num_partitions, header.replica_count);
+  if (out.devices > kMostDevices)
+    return invalid_argument("the program runs on more than " + std::to_string(kMostDevices) + " devices");
   if (out.devices > 1 && machine.network.empty())
     return invalid_argument("the program runs on " + std::to_string(out.devices) +
                             " devices, and the machine has no 'network'");
   int64_t capacity = 1;
-  for (const NetworkLevel& level : machine.network) capacity *= level.devices > 0 ? level.devices : out.devices;
+  for (const NetworkLevel& level : machine.network)
+    capacity = device_product(capacity, level.devices > 0 ? level.devices : out.devices);
   if (!machine.network.empty() && out.devices > capacity)
     return invalid_argument("the program runs on " + std::to_string(out.devices) +
                             " devices, the machine's network connects " + std::to_string(capacity));
   if (!options.mesh.empty() &&
-      std::accumulate(options.mesh.begin(), options.mesh.end(), int64_t{1}, std::multiplies<>()) != out.devices)
+      std::accumulate(options.mesh.begin(), options.mesh.end(), int64_t{1}, device_product) != out.devices)
     return invalid_argument("the axes of the mesh do not give the program's " + std::to_string(out.devices) +
                             " devices");
   PassContext context;
