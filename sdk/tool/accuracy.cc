@@ -252,9 +252,8 @@ Action add_accuracy(CLI::App& verb) {
   options->run.jobs = std::max(1u, std::thread::hardware_concurrency());
   add_number_option(verb, "--jobs", options->run.jobs, "Threads that evaluate and compare", 1u, 1024u)
       ->default_str("all cores");
-  verb.add_option("--most", options->most, "Exit code 1 where an error is larger, in ULP; 0: any will do")
-      ->check(CLI::Range(0.0, 1e9))
-      ->type_name("ULP");
+  add_real_option(verb, "--most", options->most, "Exit code 1 where an error is larger, in ULP; 0: any will do", 0, 1e9,
+                  "ULP");
   verb.add_option("--resume", options->resume,
                   "Keep each function's result in this file; the same line again goes on where the run was cut off")
       ->type_name("FILE");

@@ -269,19 +269,13 @@ Action add_bench(CLI::App& verb) {
   verb.add_flag("--unfused", options->unfused, "With --cases and --from: measure unfused execution too");
   verb.add_option("--compare", options->compare, "An earlier run's --json, to say what became faster or slower")
       ->type_name("FILE");
-  verb.add_option("--slower", options->slower,
-                  "With --compare: exit code 1 where a case takes more than so many times as long")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str()
-      ->type_name("X");
-  verb.add_option("--peak", options->request.peak_flops_per_ns,
-                  "GFLOP/s of the device; measured on the host unless told")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->type_name("X");
-  verb.add_option("--bandwidth", options->request.peak_bytes_per_ns,
-                  "GB/s of the device's memory; measured on the host unless told")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->type_name("X");
+  add_real_option(verb, "--slower", options->slower,
+                  "With --compare: exit code 1 where a case takes more than so many times as long", 1, 1e6, "X")
+      ->default_str("1.2");
+  add_real_option(verb, "--peak", options->request.peak_flops_per_ns,
+                  "GFLOP/s of the device; measured on the host unless told", 1e-3, 1e9, "X");
+  add_real_option(verb, "--bandwidth", options->request.peak_bytes_per_ns,
+                  "GB/s of the device's memory; measured on the host unless told", 1e-3, 1e9, "X");
   verb.add_option("--filter", options->request.filter, "Only cases with this in their name")->type_name("PART");
   add_number_option(verb, "--repeat", options->request.repeat, "Samples of each; medians are shown", 1u, 10000u)
       ->default_str(std::to_string(options->request.repeat));

@@ -18,6 +18,7 @@
 #include "hlo/base/json.h"
 #include "sdk/tool/support/elided.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/task.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
@@ -187,11 +188,9 @@ Action add_compile(CLI::App& verb) {
           "--weights", options->weights,
           "embed: constants stand in the object file; pass: in a file of their own, whose contents the caller passes")
       ->check(CLI::IsMember({"embed", "pass"}));
-  verb.add_option(
-          "--threads", options->threads,
-          "How many threads may share the work of a call; the caller of the function brings them, see the header")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  add_number_option(
+      verb, "--threads", options->threads,
+      "How many threads may share the work of a call; the caller of the function brings them, see the header", 1, 1024);
   verb.add_option("--output", options->output, "The folder to write to")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON; - is stdout")->type_name("FILE");
   add_elided_option(verb, options->elided);

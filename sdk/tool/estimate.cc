@@ -12,6 +12,7 @@
 #include "hlo/estimate/step.h"
 #include "sdk/tool/support/estimate_report.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/read_module.h"
 #include "sdk/tool/support/task.h"
 #include "sdk/tool/support/terminal.h"
@@ -19,6 +20,8 @@
 
 namespace collet::tool {
 namespace {
+
+constexpr int64_t kMostDevices = hlo::estimate::kMostDevices;
 
 struct Options {
   std::string file, machine, mesh, json, html;
@@ -49,8 +52,11 @@ int estimate(Options options) {
   if (!mesh.ok()) return report(kUsage, mesh.status().message());
   options.step.mesh = *std::move(mesh);
   if (options.step.devices == 0 && options.step.partition)
-    for (const int64_t size : options.step.mesh)
+    for (const int64_t size : options.step.mesh) {
+      if (size > kMostDevices / std::max<int64_t>(options.step.devices, 1))
+        return report(kUsage, fmt::format("--mesh: a mesh has at most {} devices", kMostDevices));
       options.step.devices = std::max<int64_t>(options.step.devices, 1) * size;
+    }
   const Expected<std::string> text = read_file_or_pipe(options.machine, uint64_t{1} << 24);
   if (!text.ok()) return report(text.status());
   Estimate out;
@@ -107,26 +113,30 @@ Action add_estimate(CLI::App& verb) {
   verb.add_option("--machine", options->machine, "The devices and their network, as JSON")
       ->required()
       ->type_name("FILE");
-  verb.add_option("--devices", options->step.devices, "Devices of the step; 0: as many as the program says")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number_option(verb, "--devices", options->step.devices, "Devices of the step; 0: as many as the program says",
+                    int64_t{0}, kMostDevices);
   verb.add_option("--mesh", options->mesh,
                   "The mesh of the program, the outermost axis first: --project makes that axis longer")
       ->type_name("16x8");
   verb.add_flag("--partition", options->step.partition,
                 "The program is for whole arrays: divide it over the devices by its shardings");
   verb.add_option("--project", options->project, "Also show the step on so many devices, each of which does the same")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const uint64_t number = parse_whole_number(text).value_or(0);
+            if (number >= 1 && number <= uint64_t{kMostDevices}) return std::string();
+            return fmt::format("'{}' is no whole number from 1 to {}", text, kMostDevices);
+          },
+          ""))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,...");
-  verb.add_option("--trips", options->step.unknown_trips, "Iterations of loops whose number is not known")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  verb.add_option("--measured", options->measured_ms, "A measured time of the step, to compare with, in milliseconds")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("MS");
-  verb.add_option("--most", options->most, "Number of ops to list")->capture_default_str()->type_name("N");
+  add_real_option(verb, "--trips", options->step.unknown_trips, "Iterations of loops whose number is not known", 0,
+                  1e15, "N")
+      ->default_str("1");
+  add_real_option(verb, "--measured", options->measured_ms,
+                  "A measured time of the step, to compare with, in milliseconds", 0, 1e12, "MS");
+  add_number_option(verb, "--most", options->most, "Number of ops to list")->default_str("15");
   add_elided_option(verb, options->elided);
   verb.add_option("--json", options->json, "Write all figures as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write a page with pictures to this file")->type_name("FILE");

@@ -12,12 +12,13 @@
 namespace collet::tool {
 namespace {
 
-std::optional<double> parse_seconds(std::string_view text, double least) {
-  double seconds = 0;
+// Parses a finite number of at least `least`.
+std::optional<double> parse_real(std::string_view text, double least) {
+  double number = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
-  if (error != std::errc() || stop != end || !std::isfinite(seconds) || seconds < least) return std::nullopt;
-  return std::min(seconds, kMostSeconds);
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || !std::isfinite(number) || number < least) return std::nullopt;
+  return number;
 }
 
 }  // namespace
@@ -44,15 +45,26 @@ CLI::Option* add_number_option(CLI::App& verb, const std::string& names, std::fu
 CLI::Option* add_seconds_option(CLI::App& verb, const std::string& names, double& seconds, const std::string& about,
                                 double least) {
   const auto check = [least](const std::string& text) {
-    if (parse_seconds(text, least)) return std::string();
+    if (parse_real(text, least)) return std::string();
     return fmt::format("'{}' is no number of seconds from {} on", text, least);
   };
   const auto keep = [&seconds, least](const std::string& text) {
-    seconds = parse_seconds(text, least).value_or(kMostSeconds);
+    seconds = std::min(parse_real(text, least).value_or(kMostSeconds), kMostSeconds);
   };
   return verb.add_option_function<std::string>(names, keep, about)
       ->check(CLI::Validator(check, ""))
       ->type_name("SECONDS");
+}
+
+CLI::Option* add_real_option(CLI::App& verb, const std::string& names, double& value, const std::string& about,
+                             double least, double most, const std::string& type) {
+  const auto check = [least, most](const std::string& text) {
+    const std::optional<double> number = parse_real(text, least);
+    if (number && *number <= most) return std::string();
+    return fmt::format("'{}' is no number from {} to {}", text, least, most);
+  };
+  const auto keep = [&value, least](const std::string& text) { value = parse_real(text, least).value_or(least); };
+  return verb.add_option_function<std::string>(names, keep, about)->check(CLI::Validator(check, ""))->type_name(type);
 }
 
 void refuse_empty_values(CLI::App& verb) {

@@ -40,6 +40,11 @@ CLI::Option* add_number_option(CLI::App& verb, const std::string& names, T& valu
 CLI::Option* add_seconds_option(CLI::App& verb, const std::string& names, double& seconds, const std::string& about,
                                 double least = 0);
 
+/// Declares an option that takes a finite number from `least` to `most`, which is above `least`, in decimal digits. `TYPE` names its
+/// unit in the help.
+CLI::Option* add_real_option(CLI::App& verb, const std::string& names, double& value, const std::string& about,
+                             double least, double most, const std::string& type);
+
 /// Makes an empty value of any option or argument of the verb wrong usage. Lists of arguments, such as the words of
 /// another command, may have empty ones.
 void refuse_empty_values(CLI::App& verb);

@@ -89,9 +89,8 @@ void add_process_options(CLI::App& verb, ProcessChoice& choice) {
       "Start so many processes, over which the participants are spread; each writes its own files, NAME.0, "
       "NAME.1 ...",
       1u, kMostProcesses);
-  verb.add_option("--process", choice.number, "This is process N of --processes, which something else starts")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number_option(verb, "--process", choice.number, "This is process N of --processes, which something else starts",
+                    0, static_cast<int>(kMostProcesses));
   verb.add_option("--store", choice.store,
                   "With --process: an empty folder through which the processes find each other")
       ->type_name("DIR");

@@ -82,9 +82,12 @@ TEST(Command, ValuesThatMeanNothing_AreWrongUsage) {
                     opt = "opt sdk/tool/tests/data/add.hlo ",
                     reduce = "reduce sdk/tool/tests/data/add.hlo -o " + (folder / "x.hlo") + " ",
                     diff = "diff sdk/tool/tests/data/add.hlo sdk/tool/tests/data/add.hlo ";
-  const std::vector<std::string> numbers = {conform + "--memory",   conform + "--failures", conform + "--jobs",
-                                            conform + "--seed",     diff + "--limit",       run + "--repeat",
-                                            "bench --list --repeat"};
+  const std::string estimate = "estimate sdk/tool/tests/data/add.hlo --machine templates/machines/torus.json ";
+  const std::string compile = "compile sdk/tool/tests/data/add.hlo --target x86_64 --output " + (folder / "code") + " ";
+  const std::vector<std::string> numbers = {conform + "--memory",    conform + "--failures", conform + "--jobs",
+                                            conform + "--seed",      diff + "--limit",       run + "--repeat",
+                                            "bench --list --repeat", estimate + "--devices", estimate + "--most",
+                                            estimate + "--project",  compile + "--threads",  "accuracy --list --step"};
   for (const std::string& line : numbers)
     for (const char* value : {"-1", "x", "''", "1x", "' 1'", "0x10", "1.5", "nan", "inf", "99999999999999999999"}) {
       const Ran ran = collet(line + " " + value);
@@ -92,6 +95,15 @@ TEST(Command, ValuesThatMeanNothing_AreWrongUsage) {
       EXPECT_EQ(ran.out, "") << line << " " << value;
     }
   EXPECT_EQ(collet(conform + "--memory 99999999999999999").code, 2);
+  for (const std::string& line : {estimate + "--trips", estimate + "--measured", std::string("bench --list --slower"),
+                                  std::string("bench --list --peak"), std::string("bench --list --bandwidth"),
+                                  std::string("accuracy --list --most")})
+    for (const char* value : {"-1", "x", "''", "1x", "' 1'", "0x10", "+1", "nan", "inf", "1e99", "1e999"}) {
+      const Ran ran = collet(line + " " + value);
+      EXPECT_EQ(ran.code, 2) << line << " " << value;
+      EXPECT_EQ(ran.out, "") << line << " " << value;
+    }
+  EXPECT_EQ(collet(estimate + "--partition --mesh 4294967296x4294967296").code, 2);
   for (const std::string& line : {conform + "--timeout", run + "--timeout", reduce + "--test false --timeout"})
     for (const char* value : {"-1", "x", "''", "1x", "nan", "-nan", "inf", "1e999"})
       EXPECT_EQ(collet(line + " " + value).code, 2) << line << " " << value;
