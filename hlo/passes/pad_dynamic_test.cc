@@ -51,6 +51,11 @@ TEST_P(PadDynamic, ComputesTheSame) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Elementwise, PadDynamic,
+                         ::testing::Values(Program{"BitcastConvert", "  ROOT v = s32[<=6,4] bitcast-convert(d)"},
+                                           Program{"Convert", "  ROOT v = s32[<=6,4] convert(d)"}),
+                         [](const auto& instance) { return instance.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(
     Moves, PadDynamic,
     ::testing::Values(

@@ -50,8 +50,8 @@ SizedResult SizedRules::run() {
       break;
   }
   const bool alone = !instr_.shape.is_tuple() && !operands_.empty();
-  if (is_elementwise(instr_.op) || instr_.op == Op::COPY || (instr_.op == Op::ALL_REDUCE && alone) ||
-      (instr_.op == Op::COLLECTIVE_PERMUTE && alone))
+  if (is_elementwise(instr_.op) || instr_.op == Op::COPY || instr_.op == Op::BITCAST_CONVERT ||
+      (instr_.op == Op::ALL_REDUCE && alone) || (instr_.op == Op::COLLECTIVE_PERMUTE && alone))
     return elementwise();
   return fail("a dynamic dimension");
 }
