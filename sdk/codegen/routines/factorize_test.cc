@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/attributes.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "sdk/codegen/base/factorization.h"
@@ -88,6 +95,36 @@ class Factorizations : public testing::Test {
     if constexpr (!std::is_floating_point_v<T>) return std::conj(x);
   }
 };
+
+// Started by a name that was found in PATH, an executable does not know its folder by that name, and the working folder is not
+// trusted. The test runs itself under such a name, in a folder that has a LAPACK.
+TEST(Lapack, IsNotLookedForInTheWorkingFolder) {
+  namespace fs = std::filesystem;
+  if (const char* folder = std::getenv("COLLET_TEST_FOLDER")) {
+    fs::current_path(folder);
+    EXPECT_TRUE(has_lapack());
+    std::ifstream maps("/proc/self/maps");
+    const std::string text{std::istreambuf_iterator<char>(maps), {}};
+    EXPECT_EQ(text.find(folder), std::string::npos) << text;
+    return;
+  }
+  const fs::path self = fs::read_symlink("/proc/self/exe"), library = "libcollet_lapack.so";
+  const fs::path real = self.parent_path().parent_path() / "lib" / library;
+  if (!fs::exists(real)) GTEST_SKIP() << "there is no LAPACK";
+  const fs::path folder = fs::canonical(fs::temp_directory_path()) / ("collet_here." + std::to_string(getpid()));
+  fs::create_directory(folder);
+  fs::copy_file(real, folder / library);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("COLLET_TEST_FOLDER", folder.c_str(), 1);
+    execl(self.c_str(), "name", "--gtest_filter=Lapack.IsNotLookedForInTheWorkingFolder", nullptr);
+    _exit(99);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  fs::remove_all(folder);
+  EXPECT_EQ(status, 0);
+}
 
 using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Factorizations, Types);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/routines/lapack.h"
 
+#include <link.h>
 #include <collet/dynamic_library.hpp>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <semaphore>
 #include <string>
+#include <system_error>
 #include <type_traits>
 
 namespace collet::codegen {
@@ -14,13 +17,16 @@ namespace {
 
 constexpr char kFile[] = "libcollet_lapack.so";
 
-/// Returns the folder of the shared library that contains this function.
+/// Returns the folder of the shared library or executable that contains this function.
 std::string own_folder() {
   Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&has_lapack), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
+  link_map* map = nullptr;
+  if (!dladdr1(reinterpret_cast<void*>(&has_lapack), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) || !map)
+    return {};
+  // The executable has no name here. dladdr calls it by its first argument, which need not be a path.
+  std::error_code ignored;
+  return (*map->l_name ? std::filesystem::path(map->l_name) : std::filesystem::read_symlink("/proc/self/exe", ignored))
+      .parent_path();
 }
 
 void* open_library() {
