@@ -27,7 +27,8 @@ std::string escape_markup(std::string_view text) {
     } else if (length == 0 || (length == 1 && static_cast<unsigned char>(character[0]) < 0x20 && character != "\t")) {
       out += ' ';
     } else {
-      out += character;
+      // Marks that turn the direction of writing would show the text in another order than it has.
+      out += length > 1 ? printable(character, Lines::Many) : std::string(character);
     }
   }
   return out;

@@ -23,6 +23,7 @@
 #include "hlo/base/descriptor.h"
 #include "hlo/base/files.h"
 #include "hlo/base/sha256.h"
+#include "hlo/base/utf8.h"
 
 namespace collet {
 namespace {
@@ -114,12 +115,13 @@ std::string CacheFolder::path_of_environment() {
   return path ? path : "";
 }
 
-uint64_t CacheFolder::limit_of_environment() {
+Expected<uint64_t> CacheFolder::limit_of_environment() {
   const char* text = std::getenv("COLLET_CACHE_MIB");
   if (!text) return kDefaultLimit;
   uint64_t mib = 0;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), mib);
-  if (error != std::errc() || *end != '\0' || mib > UINT64_MAX >> 20) return kDefaultLimit;
+  if (error != std::errc() || *end != '\0' || mib > UINT64_MAX >> 20)
+    return invalid_argument("COLLET_CACHE_MIB is " + quoted(text) + ", but must be a number of MiB, such as 4096");
   return mib << 20;
 }
 

@@ -41,8 +41,8 @@ class CacheFolder {
 
   /// Returns the folder that COLLET_CACHE_DIR names; empty if there is none.
   static std::string path_of_environment();
-  /// Returns the limit in bytes that COLLET_CACHE_MIB states in MiB; kDefaultLimit if it is not set or no number.
-  static uint64_t limit_of_environment();
+  /// Returns the limit in bytes that COLLET_CACHE_MIB states in MiB; kDefaultLimit if it is not set, INVALID_ARGUMENT if it is no number.
+  static Expected<uint64_t> limit_of_environment();
 
   /// Opens a folder; `create`: makes it first, with mode 0700, if it does not exist. Returns PERMISSION_DENIED for a folder of
   /// another user than this one and root, or that other users may write (mode g+w or o+w), and

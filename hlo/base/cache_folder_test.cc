@@ -172,12 +172,15 @@ TEST_F(CacheFolderTest, RemovesTheLeastRecentlyUsed) {
 
 TEST_F(CacheFolderTest, TakesItsLimitFromTheEnvironment) {
   setenv("COLLET_CACHE_MIB", "3", 1);
-  EXPECT_EQ(CacheFolder::limit_of_environment(), uint64_t{3} << 20);
+  EXPECT_EQ(*CacheFolder::limit_of_environment(), uint64_t{3} << 20);
   for (const char* wrong : {"", "x", "3x", "-1", "99999999999999999999"}) {
     setenv("COLLET_CACHE_MIB", wrong, 1);
-    EXPECT_EQ(CacheFolder::limit_of_environment(), CacheFolder::kDefaultLimit) << wrong;
+    const Status status = CacheFolder::limit_of_environment().status();
+    EXPECT_EQ(status.code(), Code::InvalidArgument) << wrong;
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("COLLET_CACHE_MIB is '" + std::string(wrong) + "'"));
   }
   unsetenv("COLLET_CACHE_MIB");
+  EXPECT_EQ(*CacheFolder::limit_of_environment(), CacheFolder::kDefaultLimit);
 }
 
 }  // namespace

@@ -58,11 +58,13 @@ std::string name_of(const hlo::ContentId& key) {
 DiskCache::DiskCache() : folder_(CacheFolder::path_of_environment()) {
   if (!on()) return;
   Expected<SecretKey> key = SecretKey::of_environment();
-  if (key.ok()) {
+  const Expected<uint64_t> limit = CacheFolder::limit_of_environment();
+  if (key.ok() && limit.ok()) {
     key_ = *std::move(key);
+    limit_ = *limit;
     return;
   }
-  warn(key.status());
+  warn(key.ok() ? limit.status() : key.status());
   folder_.clear();
 }
 
@@ -91,9 +93,8 @@ std::optional<std::string> DiskCache::find(const hlo::ContentId& key) const {
 void DiskCache::keep(const hlo::ContentId& key, const std::string& bytes) const {
   if (!on()) return;
   static std::atomic<uint64_t> entries{0}, written{0};
-  const uint64_t limit = CacheFolder::limit_of_environment();
   const uint64_t size = sizeof(Head) + bytes.size();
-  if (size > limit) return;
+  if (size > limit_) return;
   const Expected<CacheFolder> folder = CacheFolder::open(folder_, true);
   if (!folder.ok()) return;
   Head head;
@@ -105,9 +106,9 @@ void DiskCache::keep(const hlo::ContentId& key, const std::string& bytes) const 
   file += bytes;
   // What cannot be written is compiled again by the next process.
   if (!folder->write(name_of(key), file).ok()) return;
-  const uint64_t before = written.fetch_add(size), part = limit / kShareBetweenTrims + 1;
+  const uint64_t before = written.fetch_add(size), part = limit_ / kShareBetweenTrims + 1;
   if (entries.fetch_add(1) % kEntriesBetweenTrims == 0 || before / part != (before + size) / part)
-    static_cast<void>(folder->trim(limit));
+    static_cast<void>(folder->trim(limit_));
 }
 
 }  // namespace collet::runtime

@@ -19,7 +19,7 @@ class DiskCache {
  public:
   /// Opens the cache that this process's environment names.
   DiskCache();
-  /// False if there is no folder, or if the key cannot be used.
+  /// False if there is no folder, or if the key or the limit cannot be used.
   bool on() const { return !folder_.empty(); }
   std::optional<std::string> find(const hlo::ContentId& key) const;
   void keep(const hlo::ContentId& key, const std::string& bytes) const;
@@ -27,6 +27,7 @@ class DiskCache {
  private:
   std::string folder_;
   SecretKey key_;
+  uint64_t limit_ = 0;  ///< most bytes of all entries
 };
 
 }  // namespace collet::runtime

@@ -363,6 +363,8 @@ TEST_F(Runtime, CacheOnDisk_HasALimitAndTrustsNobody) {
   fs::permissions(folder, fs::perms(0700));
   setenv("COLLET_CACHE_MIB", "0", 1);  // no entry fits
   ASSERT_TRUE(compile(open("interpreter").get(), kLoop)) << failure.message;
+  setenv("COLLET_CACHE_MIB", "many", 1);  // no number: the cache is not used
+  EXPECT_EQ(facts(compile(open("interpreter").get(), kAddMultiply).get()).from_cache, 0u);
   unsetenv("COLLET_CACHE_MIB");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
   unsetenv("COLLET_CACHE_DIR");

@@ -94,7 +94,9 @@ int cache(Options options) {
   if (options.folder.empty()) options.folder = CacheFolder::path_of_environment();
   if (options.folder.empty())
     return report(kUsage, "cache: COLLET_CACHE_DIR names no folder; name one by --folder\nSee: collet cache --help");
-  const uint64_t limit = options.trim ? options.limit_mib << 20 : CacheFolder::limit_of_environment();
+  const Expected<uint64_t> limit_of_all = CacheFolder::limit_of_environment();
+  if (!options.trim && !limit_of_all.ok()) return report(limit_of_all.status());
+  const uint64_t limit = options.trim ? options.limit_mib << 20 : *limit_of_all;
   const Expected<CacheFolder> folder = CacheFolder::open(options.folder, false);
   if (!folder.ok()) return report(folder.status());
   std::vector<CacheFile> removed;

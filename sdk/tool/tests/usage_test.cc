@@ -334,7 +334,8 @@ TEST(Command, ShowsNothingThatControlsTheTerminal) {
 // Names and texts from outside are no markup in pages, pictures and XML.
 TEST(Command, ShowsNothingThatRunsInABrowser) {
   const Folder folder;
-  const std::string odd = "\"><script>alert(1)</script><x y='", page = folder / "page.html",
+  const std::string turned = "\xE2\x80\xAE";  // U+202E: the text after it runs from right to left
+  const std::string odd = turned + "\"><script>alert(1)</script><x y='", page = folder / "page.html",
                     xml = folder / "report.xml", badge = folder / "badge.svg", json = folder / "report.json";
   write(folder / "revision", odd);
   const std::string command =
@@ -353,6 +354,7 @@ TEST(Command, ShowsNothingThatRunsInABrowser) {
   for (const std::string& file : {page, xml, badge, folder / "diff.html"}) {
     EXPECT_NE(contents(file), "") << file;
     EXPECT_FALSE(contains(contents(file), "<script>alert")) << file;
+    EXPECT_FALSE(contains(contents(file), turned)) << file;
     EXPECT_FALSE(contains(contents(file), "\"><x y=")) << file;
   }
 }
