@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <collet/kernel_rows.hpp>
+#include <collet/command_rows.hpp>
 #include <collet/list_program.hpp>
 
 #include <gtest/gtest.h>
@@ -10,85 +10,41 @@
 namespace collet::commands {
 namespace {
 
-using kernel::Kernel;
 using kernel::Op;
 
 enum Engine : uint32_t { kLoad, kStore, kAlu };
 
-/// Computes f32 and s32 by the rows of the headers.
-class TestUnits final : public Units {
- public:
-  TestUnits() {
-    kernel::Rows rows([](kernel::Device&, const kernel::Array& a) { return reinterpret_cast<void*>(a.memory); });
-    rows.arithmetic<float>()
-        .arithmetic<int32_t>()
-        .moves(kernel::types_of<float, int32_t>())
-        .product<float, float, float>();
-    rows.reduce<int32_t>();
-    rows_ = rows.take();
-  }
-  std::string refusal(const Op& op) const override {
-    if (op.opcode() == COLLET_OP_CONSTANT || row_of(op)) return {};
-    return std::string("no ") + collet_op_name(op.opcode());
-  }
-  Command command(const PieceOp& what) override {
-    made.push_back(what);
-    return {collet_op_name(what.op.op().opcode()), kAlu, {}, {}, {static_cast<int64_t>(made.size()) - 1}};
-  }
-  const Kernel* row_of(const Op& op) const {
-    for (const Kernel& row : rows_) {
-      if (row.opcode == op.opcode() && row.results.has(op.result().type) && (!row.takes || row.takes(op))) return &row;
-    }
-    return nullptr;
-  }
-  std::vector<PieceOp> made;
+std::shared_ptr<const std::vector<kernel::Kernel>> test_rows() {
+  kernel::Rows rows(address_of);
+  rows.arithmetic<float>()
+      .arithmetic<int32_t>()
+      .moves(kernel::types_of<float, int32_t>())
+      .product<float, float, float>();
+  rows.reduce<int32_t>();
+  return std::make_shared<const std::vector<kernel::Kernel>>(rows.take());
+}
 
- private:
-  std::vector<Kernel> rows_;
+/// Computes f32 and s32 by the rows of the headers.
+class TestUnits final : public RowUnits {
+ public:
+  TestUnits() : RowUnits(test_rows(), {}) {}
+  Cost cost(const PieceOp&) const override { return {kAlu, 1}; }
+  std::string refusal_of_layer(const Op&) const override { return "no layers"; }
 };
 
-class TestMachine final : public Machine {
+class TestMachine final : public RowMachine {
  public:
-  explicit TestMachine(const TestUnits& units) : units_(units) {}
-  uint64_t cycles(const Command&) const override { return 1; }
-  void run(const Command& command, const std::function<char*(const Operand&)>& at) override {
-    const Operand &from = command.reads.at(0), &to = command.writes.at(0);
-    if (command.engine != kAlu) {
-      for (uint64_t r = 0; r < from.rows; ++r)
-        std::copy_n(at(from) + r * from.pitch, from.bytes, at(to) + r * to.pitch);
-      return;
-    }
-    const PieceOp& what = units_.made.at(static_cast<size_t>(command.values.at(0)));
-    const Op op = what.op.op();
-    std::vector<kernel::Array> arrays(op.arrays(), op.arrays() + op.operand_count() + 1);
-    for (size_t i = 0; i < what.reads.size(); ++i)
-      arrays[what.reads[i]].memory = reinterpret_cast<kernel::Memory>(at(command.reads[i]));
-    std::vector<char> part(to.bytes);
-    arrays.back().memory = reinterpret_cast<kernel::Memory>(part.data());
-    const Kernel* row = units_.row_of(op);
-    kernel::OpContext context;
-    const std::any state = row->prepare ? row->prepare(device_, op) : std::any();
-    context.state = &state;
-    row->run(device_, Op(op.program(), &op.raw(), arrays.data(), context));
-    if (what.combine == COLLET_COMBINE_OTHER) {
-      std::copy(part.begin(), part.end(), at(to));
-      return;
-    }
-    ASSERT_EQ(what.combine, uint32_t{COLLET_COMBINE_ADD});
-    auto* sum = reinterpret_cast<float*>(at(to));
-    for (size_t i = 0; i < part.size() / 4; ++i) sum[i] += reinterpret_cast<const float*>(part.data())[i];
-  }
+  using RowMachine::RowMachine;
+  uint64_t copy_cycles(const Command& command) const override { return command.reads.at(0).rows; }
+};
 
- private:
-  class None final : public kernel::Device {
-    kernel::Memory allocate(uint64_t, uint64_t) override { return kernel::no_memory; }
-    void free(kernel::Memory) noexcept override {}
-    void write(kernel::Memory, uint64_t, const void*, uint64_t) override {}
-    void read(kernel::Memory, uint64_t, void*, uint64_t) override {}
-    void copy(kernel::Memory, uint64_t, kernel::Memory, uint64_t, uint64_t) override {}
-  };
-  const TestUnits& units_;
-  None device_;
+/// A device that nobody uses: rows of the headers only pass it on.
+class NoDevice final : public kernel::Device {
+  kernel::Memory allocate(uint64_t, uint64_t) override { return kernel::no_memory; }
+  void free(kernel::Memory) noexcept override {}
+  void write(kernel::Memory, uint64_t, const void*, uint64_t) override {}
+  void read(kernel::Memory, uint64_t, void*, uint64_t) override {}
+  void copy(kernel::Memory, uint64_t, kernel::Memory, uint64_t, uint64_t) override {}
 };
 
 class ProgramLists : public ::testing::Test {
@@ -112,13 +68,14 @@ class ProgramLists : public ::testing::Test {
     for (auto& one : results) arrays.push_back(reinterpret_cast<char*>(one.data()));
     arrays.push_back(workspace.data());
     arrays.push_back(resident.data());
-    TestMachine machine(units_);
+    TestMachine machine(units_, &device_);
     EXPECT_EQ(simulate(machine, made_->list(), scratch, arrays, made_->array_bytes()).complaint, "");
   }
 
   hlo::Program program_;
   ListOptions options_;
   TestUnits units_;
+  NoDevice device_;
   std::unique_ptr<ProgramList> made_;
 };
 
@@ -143,7 +100,7 @@ TEST_F(ProgramLists, ProductWhoseSumIsCut_AndItsConstants) {
   EXPECT_GE(made_->resident().size(), 300u * 8 * 4 + 4);
   EXPECT_LE(made_->resident().size(), 300u * 8 * 4 + 64 * 40);  // each element once, and gaps
   bool accumulates = false;
-  for (const PieceOp& one : units_.made) accumulates |= one.combine == COLLET_COMBINE_ADD;
+  for (const RowWork& one : units_.works()) accumulates |= one.what.combine == COLLET_COMBINE_ADD;
   EXPECT_TRUE(accumulates);
   std::vector<std::vector<float>> arguments{counted(17 * 300, -4)}, results{std::vector<float>(17 * 8, -1)};
   run(arguments, results);
@@ -171,13 +128,55 @@ TEST_F(ProgramLists, ResultsThatAreArgumentsConstantsOrTwice) {
   EXPECT_EQ(results[3], results[2]);
 }
 
+TEST_F(ProgramLists, PackedArgument_LoadsDensePartsWithTheSameResults) {
+  const std::string text =
+      "HloModule m\nENTRY e {\n x = f32[17,300] parameter(0)\n w = f32[300,80] parameter(1)\n v = f32[17,80] "
+      "parameter(2)\n"
+      " y = f32[17,80] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n z = f32[17,80] add(y, v)\n"
+      " ROOT t = (f32[17,80], f32[17,80]) tuple(z, v)\n}\n";
+  ASSERT_NO_FATAL_FAILURE(make(text, 8192));
+  ASSERT_EQ(made_->rejected().size(), 0u);
+  const uint64_t bytes = made_->packed_bytes(1);
+  EXPECT_GE(bytes, 300u * 80 * 4);
+  EXPECT_LE(bytes, 2 * 300u * 80 * 4);
+  EXPECT_EQ(made_->packed_bytes(2), 0u) << "an argument that is a result";
+  std::vector<std::vector<float>> arguments{counted(17 * 300, -4), counted(300 * 80, -6), counted(17 * 80, 1)};
+  std::vector<std::vector<float>> results{counted(17 * 80, 0), counted(17 * 80, 0)};
+  run(arguments, results);
+  const auto rows_of = [&](const ProgramList& list) {
+    uint64_t out = 0;
+    for (const Command& one : list.list().commands())
+      out += one.engine == kLoad && one.reads[0].base == 1 ? one.reads[0].rows : 0;
+    return out;
+  };
+  const uint64_t before = rows_of(*made_);
+
+  const List packing = made_->packing(1);
+  std::vector<float> packed(bytes / 4);
+  std::vector<char> scratch(1);
+  TestMachine copies(units_, &device_);
+  EXPECT_EQ(simulate(copies, packing, scratch,
+                     {reinterpret_cast<char*>(arguments[1].data()), reinterpret_cast<char*>(packed.data())},
+                     {arguments[1].size() * 4, bytes})
+                .complaint,
+            "");
+  options_.packed = {1};
+  ASSERT_NO_FATAL_FAILURE(make(text, 8192));
+  EXPECT_EQ(made_->array_bytes()[1], bytes);
+  EXPECT_LT(rows_of(*made_), before / 4);
+  arguments[1] = packed;
+  std::vector<std::vector<float>> again{counted(17 * 80, 0), counted(17 * 80, 0)};
+  run(arguments, again);
+  EXPECT_EQ(again, results);
+}
+
 TEST_F(ProgramLists, WhatCannotBeComputed_IsNamed) {
   ASSERT_NO_FATAL_FAILURE(
       make("HloModule m\nENTRY e {\n x = f32[100] parameter(0)\n y = f32[100] add(x, x)\n"
            " ROOT z = f32[100] tanh(y)\n}\n",
            1024));
   ASSERT_EQ(made_->rejected().size(), 1u);
-  EXPECT_EQ(ProgramList::refusal(program_.get(), made_->rejected()[0], options_, units_), "no tanh");
+  EXPECT_EQ(ProgramList::refusal(program_.get(), made_->rejected()[0], options_, units_), "no unit computes tanh");
   ASSERT_NO_FATAL_FAILURE(
       make("HloModule m\nENTRY e {\n x = f32[5000] parameter(0)\n"
            " ROOT z = f32[5000] reverse(x), dimensions={0}\n}\n",

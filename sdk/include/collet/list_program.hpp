@@ -78,6 +78,9 @@ struct ListOptions {
   uint32_t alignment = 64;               /**< of arrays in the workspace and of constants, in bytes */
   size_t most_ops = 24;                  /**< of a group */
   uint32_t opset = kernel::header_opset; /**< that of the backend: newer ops are refused */
+  /** Numbers of arguments that come in the form that ProgramList::packing makes. Groups, pieces and places are the same
+   * whatever is packed. */
+  std::set<uint32_t> packed = {};
 };
 
 namespace detail {
@@ -371,12 +374,15 @@ class ProgramList {
         list_(options.engines) {
     for (uint32_t r = 0; r < entry_->results.count; ++r)
       is_result_[collet_ref_at(p_, entry_->results.first + r)] = true;
+    is_overwritten_.assign(entry_->arguments.count, false);
+    for (uint32_t i = 0; i < p_->aliases.count; ++i) is_overwritten_[collet_alias_at(p_, i)->argument] = true;
     form_groups();
     if (!rejected_.empty()) return;
     place_arrays();
     for (const std::unique_ptr<detail::Cut>& cut : cuts_) write_group(cut.get());
     store_results();
     array_bytes_.push_back(resident_.size());
+    for (const uint32_t argument : options_.packed) array_bytes_[argument] = parts_[argument].bytes;
   }
 
   /** Returns why op `id` of the program's entry cannot be computed; empty if it can: what Units says, and where its pieces do not fit, the
@@ -414,11 +420,43 @@ class ProgramList {
   /** Returns the number of groups. */
   size_t group_count() const { return cuts_.size(); }
 
+  /** Returns the bytes of argument `argument` in the form in which each part that the pieces read is dense; 0 where that saves
+   * nothing, or needs more than twice the bytes, and for arguments that are results, or may be overwritten by one. */
+  uint64_t packed_bytes(uint32_t argument) const {
+    const auto found = parts_.find(argument);
+    if (found == parts_.end() || !found->second.has_rows) return 0;
+    const uint64_t bytes = bytes_of(entry_->arguments.first + argument);
+    return found->second.bytes <= 2 * bytes ? found->second.bytes : 0;
+  }
+  /** Returns the list that packs an argument whose packed_bytes are not 0: commands of the engine that loads, from array 0, the argument,
+   * to array 1. */
+  List packing(uint32_t argument) const {
+    List out(options_.engines);
+    const uint32_t value = entry_->arguments.first + argument;
+    for (const Part& part : parts_.at(argument).parts) {
+      transfer(&out, "pack " + name_of(value), options_.load, {0, 0}, part.place, width_of(value),
+               [&](uint64_t at) { return Operand{1, part.offset + at, 0, 1, 0}; });
+    }
+    return out;
+  }
+
  private:
   /** Where an array of the program lies. */
   struct Home {
     uint32_t array = 0;
     uint64_t offset = 0;
+  };
+  /** A part of a packed argument: what some pieces read. */
+  struct Part {
+    tiling::Place place;
+    uint64_t offset;
+  };
+  /** The packed form of an argument. */
+  struct Packed {
+    std::vector<Part> parts;
+    std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, size_t> numbers;  // by begins and sizes
+    uint64_t bytes = 0;
+    bool has_rows = false;  // packing makes several rows of a part one
   };
 
   uint32_t workspace() const { return entry_->arguments.count + entry_->results.count; }
@@ -650,6 +688,27 @@ class ProgramList {
     return packed_[key] = keep(dense.data(), dense.size());
   }
 
+  /** Returns where the part of an argument that a piece reads is in its packed form; null if it has none. */
+  const Part* packed_part(uint32_t value, const tiling::Place& place) {
+    const uint32_t argument = graph_.argument(value);
+    if (argument == COLLET_NONE || is_result_[value] || is_overwritten_[argument]) return nullptr;
+    Packed& packed = parts_[argument];
+    const auto key = std::make_pair(place.begins, place.sizes);
+    const auto found = packed.numbers.find(key);
+    if (found != packed.numbers.end()) return &packed.parts[found->second];
+    packed.numbers[key] = packed.parts.size();
+    packed.parts.push_back({place, packed.bytes});
+    packed.bytes += (place.bytes + options_.alignment - 1) / options_.alignment * options_.alignment;
+    packed.has_rows = packed.has_rows || !is_dense(place);
+    return &packed.parts.back();
+  }
+
+  /** True if the elements of a place follow one another in the whole array. */
+  static bool is_dense(const tiling::Place& place) {
+    const std::vector<kernel::Loop> loops = detail::loops_of(place);
+    return loops.empty() || (loops.size() == 1 && loops[0].from == 1);
+  }
+
   /** Copies results that lie elsewhere, after everything that reads an argument. */
   void store_results() {
     std::vector<uint32_t> after;
@@ -669,10 +728,11 @@ class ProgramList {
 
   /** \name Commands
    * @{ */
-  /** Copies a place of an array to the scratchpad or, by the engine that stores, from there. One command copies rows at one distance; more
-   * dimensions need several. */
-  void transfer(const std::string& name, bool loads, Home home, const tiling::Place& place, uint32_t width,
-                uint64_t scratch) {
+  /** Copies a place of an array to a dense array or, unless `loads`, from there; `dense(offset)` is where the bytes behind `offset` begin.
+   * One command copies rows at one distance; more dimensions need several. */
+  template <class Dense>
+  static void transfer(List* list, const std::string& name, uint32_t engine, Home home, const tiling::Place& place,
+                       uint32_t width, const Dense& dense, bool loads = true) {
     std::vector<kernel::Loop> loops = detail::loops_of(place);
     kernel::Loop run{1, 1, 1}, rows{1, 0, 0};
     if (!loops.empty() && loops.back().from == 1) run = loops.back(), loops.pop_back();
@@ -681,10 +741,17 @@ class ProgramList {
     kernel::for_each_index(loops, [&](int64_t from, int64_t to) {
       const auto times = static_cast<uint64_t>(rows.extent);
       const Operand there = in_array(home.array, home.offset + place.offset * width + bytes(from), bytes(run.extent),
-                                     times, bytes(rows.from)),
-                    here = in_scratchpad(scratch + bytes(to), bytes(run.extent), times, bytes(rows.to));
-      list_.add({name, loads ? options_.load : options_.store, {loads ? there : here}, {loads ? here : there}});
+                                     times, bytes(rows.from));
+      Operand here = dense(bytes(to));
+      here.bytes = bytes(run.extent), here.rows = times, here.pitch = bytes(rows.to);
+      list->add({name, engine, {loads ? there : here}, {loads ? here : there}});
     });
+  }
+  void transfer(const std::string& name, bool loads, Home home, const tiling::Place& place, uint32_t width,
+                uint64_t scratch) {
+    transfer(
+        &list_, name, loads ? options_.load : options_.store, home, place, width,
+        [&](uint64_t at) { return in_scratchpad(scratch + at, 0); }, loads);
   }
 
   void write_group(detail::Cut* cut) {
@@ -704,6 +771,14 @@ class ProgramList {
           list_.add({"load " + name_of(value),
                      options_.load,
                      {in_array(home.array, home.offset, place.bytes)},
+                     {in_scratchpad(space.at(), place.bytes)}});
+          continue;
+        }
+        const Part* part = packed_part(value, place);
+        if (part && options_.packed.count(graph_.argument(value)) != 0) {
+          list_.add({"load " + name_of(value),
+                     options_.load,
+                     {in_array(graph_.argument(value), part->offset, place.bytes)},
                      {in_scratchpad(space.at(), place.bytes)}});
         } else {
           transfer("load " + name_of(value), true, homes_.at(value), place, width_of(value), space.at());
@@ -772,6 +847,8 @@ class ProgramList {
   std::vector<std::unique_ptr<detail::Cut>> cuts_;
   std::map<uint32_t, Home> homes_;
   std::map<std::tuple<uint32_t, std::vector<int64_t>, std::vector<int64_t>>, Home> packed_;
+  std::map<uint32_t, Packed> parts_;  // by argument
+  std::vector<bool> is_overwritten_;  // of arguments: a result may have its memory
   std::string resident_;
   std::vector<uint64_t> array_bytes_;
 };

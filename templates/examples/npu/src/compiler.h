@@ -6,18 +6,17 @@
 namespace npu {
 
 // Makes one command list of a whole program.
-class Compiler final : public kernel::ProgramCompiler {
+class Compiler final : public commands::ListCompiler {
  public:
   Compiler(uint64_t scratchpad_bytes, Fault fault);
-  void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
-              collet_verdict* verdicts) const override;
-  std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
-                                                std::vector<uint32_t>* rejected) const override;
-  const char* pattern(uint32_t index) const override;
-  uint32_t pattern_features(uint32_t index) const override;
+  std::unique_ptr<commands::Units> make_units() const override;
+  std::unique_ptr<commands::LoadedList> load(kernel::Device& device, const commands::List& list,
+                                             const commands::Units& units,
+                                             const std::vector<uint64_t>& array_bytes) const override;
+  commands::Simulated timing(const commands::List& list, const commands::Units& units) const override;
+  double cycles_per_ns() const override { return kCyclesPerNs; }
 
  private:
-  commands::ListOptions options_;
   Fault fault_;
 };
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <collet/command_loops.hpp>
-#include <collet/kernel_backend.hpp>
-#include <collet/kernel_quantized.hpp>
-#include <collet/list_program.hpp>
+#include <collet/list_backend.hpp>
 
 #include <map>
 #include <memory>
@@ -25,30 +22,14 @@ constexpr double kCyclesPerNs = 1;
 // Faults that the tests put in, to see that they find them.
 enum class Fault { kNone, kRounding, kZeroPoint, kSaturation, kHalo, kAddress };
 
-// What a command of the matrix engine, the table unit or the ALU computes. Command::values has its number.
-struct Work {
-  commands::PieceOp what;
-  const kernel::Kernel* row = nullptr;      // the unit's function; null: a copy of bytes, or the end of a layer
-  const kernel::Kernel* combine = nullptr;  // how the result is combined with the accumulator; null: it is not
-  std::shared_ptr<const kernel::QuantizedGroup> layer;  // of the end of a layer
-  std::any state;                                       // what Kernel::prepare made
-  uint64_t cycles = 1;
-};
-
 // The machine: two DMA channels, a matrix engine, a table unit and an ALU on one scratchpad.
-class Machine final : public commands::Machine {
+class Machine final : public commands::RowMachine {
  public:
-  Machine(const std::vector<Work>& work, kernel::Device* device, Fault fault)
-      : work_(work), device_(device), fault_(fault) {}
-  uint64_t cycles(const commands::Command& command) const override;
-  void run(const commands::Command& command, const std::function<char*(const commands::Operand&)>& at) override;
-
- private:
-  void end_layer(const Work& work, const kernel::Op& op, const int32_t* sums) const;
-
-  const std::vector<Work>& work_;
-  kernel::Device* device_;
-  Fault fault_;
+  using RowMachine::RowMachine;
+  uint64_t copy_cycles(const commands::Command& command) const override {
+    const commands::Operand& from = command.reads[0];
+    return 20 + from.rows + from.bytes * from.rows / 32;
+  }
 };
 
 // Device memory, which the host does not see, and the scratchpad. A kernel::Memory is an address.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "units.h"
 
-#include <collet/kernel_rows.hpp>
-
 namespace npu {
 
 namespace kernel = collet::kernel;
@@ -13,10 +11,6 @@ using kernel::Loop;
 using kernel::Op;
 
 namespace {
-
-void* address_of(kernel::Device&, const Array& array) {
-  return array.bytes == 0 ? nullptr : reinterpret_cast<char*>(array.memory) + array.offset;
-}
 
 // A window that slides over an array: out[p] = f(... f(init, x[p * stride + k * dilation - padding]) ...).
 template <class T>
@@ -82,7 +76,7 @@ Kernel pooling() {
 // The functions of the units. Those of the headers are right and simple, as a simulation needs them; a driver would write the
 // machine's instructions here.
 std::vector<Kernel> make_rows() {
-  kernel::Rows rows(address_of);
+  kernel::Rows rows(collet::commands::address_of);
   rows.arithmetic<float>().arithmetic<half>().arithmetic<int32_t>().arithmetic<int8_t>().arithmetic<uint8_t>();
   rows.arithmetic<bool>().functions<float>().functions<half>();
   rows.unary<float>(COLLET_OP_ERF, [](float x) { return std::erf(x); });
@@ -102,49 +96,16 @@ std::vector<Kernel> make_rows() {
   return rows.take();
 }
 
-const std::vector<Kernel>& all_rows() {
-  static const std::vector<Kernel>* const rows = new std::vector<Kernel>(make_rows());
-  return *rows;
-}
-
 uint64_t tiles(int64_t extent) {
   return (static_cast<uint64_t>(extent) + kTile - 1) / kTile;
 }
 
 }  // namespace
 
-const Kernel* find_row(const Op& op, std::string* reason) {
-  const auto all_in = [&](kernel::TypeSet set, uint32_t first, uint32_t count) {
-    return std::all_of(op.arrays() + first, op.arrays() + first + count,
-                       [&](const Array& a) { return set.has(a.type); });
-  };
-  bool known = false;
-  for (const Kernel& row : all_rows()) {
-    if (row.opcode != op.opcode()) continue;
-    known = true;
-    if (!all_in(row.operands, 0, op.operand_count()) || !all_in(row.results, op.operand_count(), op.result_count())) {
-      continue;
-    }
-    const kernel::Verdict verdict = row.takes ? row.takes(op) : kernel::Verdict(op.region_count() == 0);
-    if (verdict) return &row;
-    *reason = verdict.reason();
-  }
-  if (!known) *reason = std::string("no unit computes ") + collet_op_name(op.opcode());
-  if (reason->empty()) *reason = std::string("no unit computes ") + collet_op_name(op.opcode()) + " of these types";
-  return nullptr;
-}
-
-const Kernel* row_of_combine(uint32_t combine, uint32_t type) {
-  const std::pair<uint32_t, uint32_t> opcodes[] = {
-      {COLLET_COMBINE_ADD, COLLET_OP_ADD},         {COLLET_COMBINE_MINIMUM, COLLET_OP_MINIMUM},
-      {COLLET_COMBINE_MAXIMUM, COLLET_OP_MAXIMUM}, {COLLET_COMBINE_AND, COLLET_OP_AND},
-      {COLLET_COMBINE_OR, COLLET_OP_OR},           {COLLET_COMBINE_XOR, COLLET_OP_XOR}};
-  for (const auto& one : opcodes) {
-    for (const Kernel& row : all_rows()) {
-      if (one.first == combine && row.opcode == one.second && row.operands.has(type)) return &row;
-    }
-  }
-  return nullptr;
+std::shared_ptr<const std::vector<Kernel>> all_rows() {
+  static const auto* const rows =
+      new std::shared_ptr<const std::vector<Kernel>>(std::make_shared<const std::vector<Kernel>>(make_rows()));
+  return *rows;
 }
 
 Engine engine_of(const Op& op, uint64_t* cycles) {

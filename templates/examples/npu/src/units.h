@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/command_rows.hpp>
 #include <collet/kernel_backend.hpp>
 
 #include <string>
@@ -16,10 +17,8 @@ constexpr collet::kernel::TypeSet kTypes{COLLET_TYPE_S8,  COLLET_TYPE_U8,  COLLE
                                          COLLET_TYPE_F32, COLLET_TYPE_F16, COLLET_TYPE_PRED};
 constexpr uint32_t kTile = 16;  // rows and columns of a tile of the matrix engine
 
-// Returns the function of the unit that computes `op`; null, and why, if none does. Its arrays have addresses as memory.
-const collet::kernel::Kernel* find_row(const collet::kernel::Op& op, std::string* reason);
-// Returns the function that combines two arrays of a type by COLLET_COMBINE_*; null if there is none.
-const collet::kernel::Kernel* row_of_combine(uint32_t combine, uint32_t type);
+// Returns the functions of the units.
+std::shared_ptr<const std::vector<collet::kernel::Kernel>> all_rows();
 // Returns the engine of an op, and the cycles that it takes there.
 Engine engine_of(const collet::kernel::Op& op, uint64_t* cycles);
 

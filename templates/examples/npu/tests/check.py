@@ -30,6 +30,8 @@ PROGRAMS = {
 JAX_PROGRAMS = ["jax_mobilenet.mlir", "jax_transformer.mlir"]
 # Programs whose layers and residual sums are each one op for the device, and how many ops they have then.
 OPS = {"cnn.mlir": 27}
+# Programs, scratchpads in KiB, and the arguments that are packed because pieces read several rows of them.
+PACKED = [("large_layer.hlo", 1024, ["w"]), ("transformer.hlo", 16, ["v2", "v3", "v4", "v5", "v6", "v7"])]
 # Networks for --corpus, and their parameters that are weights.
 MODELS = {"mobilenet_block": "1-3", "torch_transformer_encoder": "0-9,11,12", "torch_resnet18_small": "0-11,13-42",
           "tf_mobilenet_v2": "1-262"}
@@ -64,10 +66,10 @@ def write_inputs(folder, program):
     return names
 
 
-def run(args, program, inputs, options):
+def run(args, program, inputs, options, more=()):
     """Runs a program beside the interpreter, and returns the exit code and the facts. `inputs` are files, or a rule."""
     command = [args.collet, "run", os.path.join(HERE, program), "--backend", args.backend, "--no-fallback",
-               "--compare", "interpreter", "--json", "-", "--inputs", *inputs]
+               "--compare", "interpreter", "--json", "-", "--inputs", *inputs, *more]
     for option in options:
         command += ["--option", option]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -92,6 +94,16 @@ def check(args, program, inputs, options):
           f"{facts['kernels']} launch(es), {facts['fallback_ops'] + facts['host_ops']} elsewhere, {facts['traffic_bytes']} bytes, "
           f"{facts['cycles']} cycles{'' if varied else ', ALL RESULTS EQUAL'}", flush=True)
     return code == 0 and varied and whole
+
+
+def check_packing(args, folder, program, inputs, kib, weights):
+    """Runs a program as often as it takes until its weights are packed, and returns whether these were, with the right results."""
+    trace = os.path.join(folder, "trace.json")
+    code, _ = run(args, program, inputs, [f"scratchpad_kib={kib}"], ["--repeat", "4", "--trace", trace])
+    with open(trace, encoding="utf-8") as file:
+        packed = {event["name"] for event in json.load(file)["traceEvents"] if event["name"].startswith("pack ")}
+    print(f"{program}, {kib} KiB, four times: {'agrees' if code == 0 else 'DIFFERS'}, {len(packed)} arguments packed", flush=True)
+    return code == 0 and packed == {f"pack {name}" for name in weights}
 
 
 def write_data(folder, model):
@@ -145,6 +157,9 @@ def main():
             for kib in (16, 1024):
                 if not check(args, program, files, [f"scratchpad_kib={kib}"]):
                     wrong.append(f"{program} with {kib} KiB")
+        for program, kib, weights in [] if args.corpus else PACKED:
+            if not check_packing(args, folder, program, inputs[program], kib, weights):
+                wrong.append(f"packing {program}")
         for fault in [] if args.corpus else FAULTS:
             found = [program for program in PROGRAMS
                      if program != "large_layer.hlo" or fault == "rounding"
