@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_new.py --collet TOOL --mnist PROGRAM --build DIR --style c|kernels|codegen|source --cc CC --cxx CXX [--build-only]
+"""check_new.py --collet TOOL --mnist PROGRAM --build DIR --style c|kernels|lists|codegen|source --cc CC --cxx CXX [--build-only]
 
 Makes a backend with `collet new` in an empty folder, as a new user would, builds it with warnings as errors against
 the build folder, and runs its own tests and the training program on it. Then checks what `collet new` must refuse.

@@ -338,8 +338,9 @@ void print_next(const Options& options, const fs::path& folder, const std::strin
       options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
       : options.style == "source"
           ? "in C++ whose programs Collet writes as C for the device's compiler, but for a few ops"
-      : options.style == "c" ? "in C that runs a few ops itself and leaves the rest to the fallback"
-                             : "in C++ that runs a few ops itself and leaves the rest to the fallback";
+      : options.style == "lists" ? "in C++ for which Collet writes command lists, on a simulated device"
+      : options.style == "c"     ? "in C that runs a few ops itself and leaves the rest to the fallback"
+                                 : "in C++ that runs a few ops itself and leaves the rest to the fallback";
   show("{} is there: a backend {}.\n\n", folder.string(), what);
   show("Next:\n");
   show("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);
@@ -389,11 +390,11 @@ Action add_new(CLI::App& verb) {
   verb.add_option("NAME", options->name, "Of the backend: lower-case letters, digits and single underscores")
       ->required()
       ->type_name("");
-  verb.add_option(
-          "--style", options->style,
-          "kernels: a table of kernels in C++; codegen: Collet makes the device's machine code, by LLVM; source: "
-          "Collet writes C for the device's compiler; c: the interface by hand")
-      ->check(CLI::IsMember({"kernels", "codegen", "source", "c"}))
+  verb.add_option("--style", options->style,
+                  "kernels: a table of kernels in C++; lists: command lists for a device with a scratchpad; codegen: "
+                  "Collet makes the device's machine code, by LLVM; source: "
+                  "Collet writes C for the device's compiler; c: the interface by hand")
+      ->check(CLI::IsMember({"kernels", "lists", "codegen", "source", "c"}))
       ->capture_default_str();
   // An older form of --style, from when there were two styles.
   verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");

@@ -8,10 +8,10 @@
  *
  *     collet::kernel::Rows rows(collet::commands::address_of);
  *     rows.product<int8_t, int32_t, int32_t>().arithmetic<float>();
- *     class Units final : public collet::commands::RowUnits { ... };  // cost, refusal_of_layer
- *     class Machine final : public collet::commands::RowMachine { ... };  // cycles of a copy
+ *     const auto shared = std::make_shared<const std::vector<collet::kernel::Kernel>>(rows.take());
  *
- * Header only.
+ * A class derived from RowUnits gets these rows, and has `cost` and `refusal_of_layer`; one derived from RowMachine has
+ * `copy_cycles`. Header only.
  */
 
 #include <any>

@@ -9,11 +9,12 @@
  *
  *     class Compiler final : public collet::commands::ListCompiler {
  *      public:
- *       Compiler() : ListCompiler(options, {"integer_dot"}, collet::kernel::QuantizedGroup::kFeatures) {}
+ *       Compiler() : ListCompiler(list_options, {"integer_dot"}, collet::kernel::QuantizedGroup::kFeatures) {}
  *       std::unique_ptr<collet::commands::Units> make_units() const override;
- *       std::unique_ptr<collet::commands::LoadedList> load(...) const override;
+ *       std::unique_ptr<collet::commands::LoadedList> load(collet::kernel::Device& device, const collet::commands::List& list,
+ *                                                          const collet::commands::Units& units,
+ *                                                          const std::vector<uint64_t>& array_bytes) const override;
  *     };
- *     backend.compiler = std::make_shared<Compiler>();
  *
  * For a device that is not there yet, command_rows.hpp has units and a machine that compute with the functions of
  * kernel_rows.hpp. Header only.

@@ -19,10 +19,12 @@ PRELUDE = """
 #include <collet/collet.hpp>
 #include <collet/command_list.hpp>
 #include <collet/command_loops.hpp>
+#include <collet/command_rows.hpp>
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_match.hpp>
 #include <collet/kernel_quantized.hpp>
 #include <collet/kernel_rows.hpp>
+#include <collet/list_backend.hpp>
 #include <collet/list_program.hpp>
 #include <collet/memory_planner.hpp>
 #include <collet/tiling.hpp>
@@ -50,6 +52,7 @@ struct Mine : AcmeDevice {
   void submit(std::function<void()>) {}
 };
 extern collet::commands::Units& units;
+extern const collet::commands::ListOptions list_options;
 const char* text = "";
 const char* const kScale = "";
 const float* data = nullptr;

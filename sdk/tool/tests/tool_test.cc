@@ -543,9 +543,9 @@ TEST(Completion, OffersInBash) {
   const std::vector<Offer> offers = {
       {"collet con", "conform"},
       {"collet run --exp", "--explain"},
-      {"collet new acme --style ''", "kernels codegen source c"},
+      {"collet new acme --style ''", "kernels lists codegen source c"},
       {"collet new --style = k", "kernels"},
-      {"collet new --style =", "kernels codegen source c"},
+      {"collet new --style =", "kernels lists codegen source c"},
       {"collet completion b", "bash"},
       {"collet info --ops --format j", "json"},
       {"collet run --explain mod", ""},  // a file name
