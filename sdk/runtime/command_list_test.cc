@@ -263,6 +263,44 @@ TEST(CommandLoops, AreFoundWithTheirSteps) {
   EXPECT_NE(large.json().find("\"steps\": [0, 0, 16, -128, 0, 0, 0, 16, -128, 0]"), std::string::npos) << large.json();
 }
 
+// A product whose rows are loops of the same length: the list does not grow with either number.
+TEST(CommandLoops, AreNested) {
+  const auto list_with = [](int rows, int columns) {
+    List list({"dma", "matrix"});
+    for (int m = 0; m < rows; ++m) {
+      const auto row = static_cast<uint64_t>(m);
+      list.add({"load x", 0, {in_array(0, 4096 * row, 64)}, {in_scratchpad(0, 64)}});
+      for (int n = 0; n < columns; ++n) {
+        const auto column = static_cast<uint64_t>(n);
+        list.add({"load w", 0, {in_array(1, 64 * column, 64)}, {in_scratchpad(64, 64)}});
+        list.add({"multiply", 1, {in_scratchpad(0, 128)}, {in_scratchpad(128, 8)}, {3}});
+        list.add({"store", 0, {in_scratchpad(128, 8)}, {in_array(2, 1024 * row + 8 * column, 8)}});
+      }
+    }
+    return list;
+  };
+  const LoopedList looped(list_with(20, 30));
+  EXPECT_EQ(all_of(looped.unrolled()), all_of(list_with(20, 30)));
+  EXPECT_EQ(looped.commands().size(), LoopedList(list_with(60, 90)).commands().size());
+  EXPECT_LE(looped.commands().size(), 20u);
+  bool nested = false;
+  for (size_t i = 1; i < looped.loops().size(); ++i) {
+    const Loop &outer = looped.loops()[i - 1], &inner = looped.loops()[i];
+    if (inner.first >= outer.first + outer.length) continue;
+    nested = true;
+    EXPECT_LE(inner.first + inner.length, outer.first + outer.length);
+    EXPECT_GE(outer.count, 18u);
+    EXPECT_GE(inner.count, 28u);
+  }
+  EXPECT_TRUE(nested) << looped.text();
+  EXPECT_NE(looped.text().find(" times:\n    dma load w"), std::string::npos) << looped.text();
+  EXPECT_NE(looped.text().find("; "), std::string::npos) << looped.text();
+  for (const int rows : {0, 1, 2, 3, 7}) {
+    const List list = list_with(rows, 4);
+    EXPECT_EQ(all_of(LoopedList(list).unrolled()), all_of(list)) << rows;
+  }
+}
+
 // One pass that differs in anything but constant steps is outside of the loop.
 TEST(CommandLoops, EndWhereSomethingDiffers) {
   const auto list_with = [](const std::function<void(Command*)>& change) {
