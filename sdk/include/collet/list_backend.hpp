@@ -175,7 +175,12 @@ class ListCompiler : public kernel::ProgramCompiler {
       list_of({});
       if (constants.empty()) return;
       resident_ = device.allocate(constants.size(), program->compiler().options_.alignment);
-      device.write(resident_, 0, constants.data(), constants.size());
+      try {
+        device.write(resident_, 0, constants.data(), constants.size());
+      } catch (...) {
+        device.free(resident_);
+        throw;
+      }
     }
     OnDevice(const OnDevice&) = delete;
     OnDevice& operator=(const OnDevice&) = delete;
