@@ -468,6 +468,18 @@ class PatternGroups {
   }
   const std::vector<Group>& groups() const { return groups_; }
 
+  /// True for a group that is not offered, if no larger one that is not offered either was seen before: groups of one product
+  /// end at several instructions.
+  bool is_withheld(InstrId root, Match match) {
+    if (match.results.empty()) match.results = {root};
+    const std::optional<std::vector<InstrId>> body = body_of(graph_, match);
+    if (!body) return false;
+    bool is_new = true;
+    for (InstrId member : *body)
+      if (!is_repeatable(module_, member)) is_new &= withheld_.insert(index_of(member)).second;
+    return is_new;
+  }
+
  private:
   void take(InstrId root, Match match) {
     if (match.results.empty()) match.results = {root};
@@ -497,6 +509,7 @@ class PatternGroups {
   const std::vector<InstrId> order_;
   std::unordered_map<uint32_t, uint32_t> place_;
   std::unordered_set<uint32_t> taken_;
+  std::unordered_set<uint32_t> withheld_;
   std::vector<Group> groups_;
 };
 
@@ -527,12 +540,17 @@ Expected<bool> find_patterns(Module& module, PassContext& context) {
     for (const auto& pattern : context.declared_patterns)
       found.find([&](const Graph& graph, InstrId id) { return pattern->match(graph, id); }, false);
     for (const auto& [name, matcher, ends_late] : kMatchers) {
-      const auto wants = [&](uint32_t features) {
+      const auto wants = [&, &name = name](uint32_t features) {
         return !context.wants_pattern || context.wants_pattern(name, features);
       };
-      const auto wanted = [&, &matches = matcher](const Graph& graph, InstrId id) {
+      const auto wanted = [&, &name = name, &matches = matcher](const Graph& graph,
+                                                                InstrId id) -> std::optional<Match> {
         std::optional<Match> match = matches(graph, id);
-        return match && wants(match->features) ? match : std::nullopt;
+        if (!match || wants(match->features)) return match;
+        const uint32_t features = match->features;
+        if (found.is_withheld(id, *std::move(match)) && context.not_offered)
+          context.not_offered(module, id, name, features);
+        return std::nullopt;
       };
       if (wants(0)) found.find(wanted, ends_late);
     }

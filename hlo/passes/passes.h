@@ -50,6 +50,9 @@ struct PassContext {
   /// True if the device may support the pattern `name` of find_patterns, for a group that needs these COLLET_FEATURE_*. Null:
   /// all groups are offered.
   std::function<bool(std::string_view name, uint32_t features)> wants_pattern;
+  /// Called for each group of a pattern that the device supports but for some of the COLLET_FEATURE_* that the group needs.
+  /// `root` is its result. A smaller part of it may be offered. May be null.
+  std::function<void(const Module&, InstrId root, std::string_view name, uint32_t features)> not_offered;
   /// Patterns that the device declares itself. They are looked for before those that find_patterns knows, in this order.
   std::vector<std::shared_ptr<const PatternMatcher>> declared_patterns = {};
   /// True if the device supports while, conditional and call.

@@ -30,6 +30,24 @@ constexpr int kMostCuts = 2;
 constexpr int kMostRejections = 64;  // largest number of rejected clusters; after these the compilation fails
 constexpr uint32_t kMostParticipants = 4096;
 
+// Returns the names of COLLET_FEATURE_*.
+std::string features_text(uint32_t features) {
+  constexpr std::pair<uint32_t, std::string_view> kNames[] = {
+      {COLLET_FEATURE_CHANNELS, "COLLET_FEATURE_CHANNELS"},
+      {COLLET_FEATURE_BLOCKS, "COLLET_FEATURE_BLOCKS"},
+      {COLLET_FEATURE_ZERO_POINTS, "COLLET_FEATURE_ZERO_POINTS"},
+      {COLLET_FEATURE_SHORT_FLOATS, "COLLET_FEATURE_SHORT_FLOATS"},
+      {COLLET_FEATURE_PADDING, "COLLET_FEATURE_PADDING"},
+      {COLLET_FEATURE_TERMS, "COLLET_FEATURE_TERMS"}};
+  std::string out;
+  for (const auto& [feature, name] : kNames) {
+    if ((features & feature) == 0) continue;
+    if (!out.empty()) out += ", ";
+    out += name;
+  }
+  return out;
+}
+
 class Compiler {
  public:
   Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request,
@@ -230,6 +248,9 @@ class Compiler {
     context.wants_pattern = [this](std::string_view name, uint32_t features) {
       return wants_pattern(name, 0, features);
     };
+    context.not_offered = [this](const hlo::Module& m, hlo::InstrId id, std::string_view name, uint32_t features) {
+      note_not_offered(m[id], name, features);
+    };
     for (const Backend::Pattern& one : patterns_)
       if (one.matcher) context.declared_patterns.push_back(one.matcher);
     context.keep_composite = [this](const hlo::Module& m, hlo::InstrId id) {
@@ -245,6 +266,19 @@ class Compiler {
     return std::any_of(patterns_.begin(), patterns_.end(), [&](const Backend::Pattern& wanted) {
       return (wanted.name == name || wanted.name == exact) && (features & ~wanted.features) == 0;
     });
+  }
+
+  // Records a group that needs features that the device does not state, as one that it declined.
+  void note_not_offered(const hlo::Instruction& root, std::string_view name, uint32_t features) {
+    uint32_t missing = features;
+    for (const Backend::Pattern& one : patterns_)
+      if (one.name == name) missing &= ~one.features;
+    const auto element = static_cast<uint32_t>(root.shape.type());
+    Question& one = questions_[{COLLET_QUESTION_PATTERN, element, std::string(name) + " not offered"}];
+    one.kind = COLLET_QUESTION_PATTERN;
+    one.element = element;
+    one.name = name;
+    if (one.declined++ == 0) one.reason = "not offered: it needs " + features_text(missing);
   }
 
   // Offers patterns to the device; those that it declines are expanded into single ops again.

@@ -90,6 +90,8 @@ TEST(KernelDescription, MistakesAreNamedAtOpen) {
               b.kernels.back().pattern = "softmax";
             }),
             "Backend::kernels[1] (dot, pattern 'softmax'): a pattern is a row for COLLET_OP_CALL");
+  EXPECT_EQ(with([](Backend& b) { b.kernels[0].features = COLLET_FEATURE_CHANNELS; }),
+            "Backend::kernels[0] (add): features without a pattern");
   EXPECT_EQ(with([](Backend& b) { b.kernels[0].packing.bytes = [](const Op&) { return uint64_t{8}; }; }),
             "Backend::kernels[0] (add): packing.make is empty");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/kernel_backend.hpp>
 #include <collet/kernel_quantized.hpp>
+#include <cstdlib>
 
 #include "sdk/runtime/testing/kernels.h"
 
@@ -15,6 +16,7 @@ using collet::kernel::Device;
 using collet::kernel::Kernel;
 using collet::kernel::MatrixProduct;
 using collet::kernel::Op;
+using collet::kernel::Options;
 using collet::kernel::QuantizedGroup;
 using collet::kernel::TypeSet;
 using collet::kernel::Verdict;
@@ -240,6 +242,13 @@ Kernel quantization(const char* pattern, uint32_t from) {
 Backend describe() {
   Backend backend;
   backend.name = "npu";
+  backend.options = {"features"};  // COLLET_FEATURE_* that all rows state, as a number, in place of theirs
+  backend.configure = [](const Options& options, Backend* mine) {
+    const auto found = options.values.find("features");
+    if (found == options.values.end()) return;
+    for (Kernel& row : mine->kernels)
+      if (!row.pattern.empty()) row.features = static_cast<uint32_t>(std::strtoul(found->second.c_str(), nullptr, 0));
+  };
   backend.device_kind = "NPU";
   for (const uint32_t type : {COLLET_TYPE_S8, COLLET_TYPE_U8, COLLET_TYPE_S32, COLLET_TYPE_F32}) {
     backend.types.push_back({type, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE});

@@ -60,6 +60,32 @@ func.func @main(%x: tensor<2x3x!quant.uniform<i8:f32, 0.5:-3>>) -> tensor<2x2x!q
   EXPECT_TRUE(contains(ran.out + ran.err, "agrees with interpreter")) << ran.out << ran.err;
 }
 
+// --explain says which groups were not offered to a device because it does not read all of their attributes. The largest of the
+// groups that end behind one product counts.
+TEST(Run, ExplainsWhichGroupsWereNotOffered) {
+  const Folder folder;
+  const std::string file = folder / "a.mlir";
+  write(file, R"(
+func.func @main(%x: tensor<2x3x!quant.uniform<i8:f32, 0.5>>, %w: tensor<3x2x!quant.uniform<i8:f32:1, {0.25,0.5}>>)
+    -> tensor<2x2x!quant.uniform<i8:f32, 3.5:5>> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<2x3x!quant.uniform<i8:f32, 0.5>>, tensor<3x2x!quant.uniform<i8:f32:1, {0.25,0.5}>>) -> tensor<2x2x!quant.uniform<i8:f32, 3.5:5>>
+  return %0 : tensor<2x2x!quant.uniform<i8:f32, 3.5:5>>
+}
+)");
+  const std::string run = "run " + file + " --backend " + build_dir() +
+                          "/lib/collet/test_backends/libcollet_backend_npu.so --explain --compare interpreter";
+  const std::string said =
+      "patterns that npu declined:\n  'integer_dot' of s8, once (not offered: it needs COLLET_FEATURE_CHANNELS)\n";
+  const Ran without = collet(run + " --option features=4");
+  EXPECT_EQ(without.code, 0) << without.out << without.err;
+  EXPECT_TRUE(contains(without.out, said)) << without.out;
+  const Ran with = collet(run + " --option features=1");
+  EXPECT_EQ(with.code, 0) << with.out << with.err;
+  EXPECT_FALSE(contains(with.out, "not offered")) << with.out;
+  EXPECT_TRUE(contains(with.out, "1 ops on the device, 0 on the fallback")) << with.out;
+}
+
 // The environment variables must produce the plan and the stages of every program that the process compiles.
 TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
   const Folder folder;
