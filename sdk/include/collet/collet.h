@@ -390,7 +390,8 @@ enum {
   COLLET_QUESTION_PATTERN = 1,
   COLLET_QUESTION_FUSION = 2
 };
-/** The answers for all ops of one name and element type that a device was asked about. */
+/** The answers for all ops of one name and element type that a device was asked about. Groups of a pattern that need
+ * COLLET_FEATURE_* which the device does not state are listed as well, with `asked` 0. */
 struct collet_question {
   uint32_t struct_size;
   uint32_t kind;     /**< COLLET_QUESTION_* */

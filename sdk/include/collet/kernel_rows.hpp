@@ -14,6 +14,9 @@
  *     rows.binary<float>(COLLET_OP_ATAN2, [](float x, float y) { return std::atan2(x, y); });
  *     backend.kernels = rows.take();
  *
+ * Rows that move elements have a Kernel::prepare. Who runs rows without a table calls it first, and passes its result as
+ * OpContext::state; command_rows.hpp does so for command lists.
+ *
  * They compute synchronously, in the caller's thread, and find all data by `address`. For a device that computes later,
  * on a thread of its own, kernel_later.hpp makes rows of them that do so there.
  */

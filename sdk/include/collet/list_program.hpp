@@ -56,7 +56,8 @@ class Units {
  public:
   virtual ~Units() = default;
   /** Returns why no unit computes `op`, whose arrays have no memory; empty if one does. It is asked about ops of the program,
-   * those inside of calls that it takes, and those of pieces, which are the same ops with smaller arrays. */
+   * constants and reshapes among them, those inside of calls that it takes, and those of pieces, which are the same ops with smaller
+   * arrays. A constant that it takes gets no command of its own; a reshape does, which copies bytes. */
   virtual std::string refusal(const kernel::Op& op) const = 0;
   /** Returns the command that computes an op: its name, engine and values. Operands and dependencies are filled in by the caller:
    * `reads` as PieceOp::reads says, `writes` the op's results. Pieces of one shape share the command. */
