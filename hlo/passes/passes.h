@@ -57,6 +57,9 @@ struct PassContext {
   std::vector<std::shared_ptr<const PatternMatcher>> declared_patterns = {};
   /// True if the device supports while, conditional and call.
   bool control_flow = true;
+  /// Limits for a loop that unroll_loops unrolls: iterations, and instructions of all of them.
+  int64_t most_unrolled_trips = 4;
+  size_t most_unrolled_instructions = 128;
   /// Largest constant, in bytes, that constant folding may create.
   int64_t largest_folded_bytes = int64_t{1} << 20;
   /// Most work, in elements produced, that constant folding may spend on one instruction.

@@ -8,24 +8,20 @@
 namespace collet::hlo {
 namespace {
 
-// Limits for a loop that is unrolled: number of iterations, and instructions of all of them.
-constexpr int64_t kMostTrips = 4;
-constexpr size_t kMostInstructions = 128;
-
 // True if unrolling creates few instructions. A loop of one iteration does not grow, unless its body has other callers
 // and so must be copied. Nested loops are copied once per level, so the module may not grow beyond `most` instructions.
-bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers,
-              size_t most) {
-  if (module.instruction_limit() + module[loop.body].order.size() * static_cast<size_t>(std::min(trips, kMostTrips)) >
-      most)
-    return false;
+bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers, size_t most,
+              const PassContext& context) {
+  const size_t copies =
+      module[loop.body].order.size() * static_cast<size_t>(std::min(trips, context.most_unrolled_trips));
+  if (module.instruction_limit() + copies > most) return false;
   if (trips == 0 || (trips == 1 && callers[index_of(loop.body)] == 1)) return true;
-  return trips <= kMostTrips && module[loop.body].order.size() * static_cast<size_t>(trips) <= kMostInstructions;
+  return trips <= context.most_unrolled_trips && copies <= context.most_unrolled_instructions;
 }
 
 }  // namespace
 
-Expected<bool> unroll_loops(Module& module, PassContext&) {
+Expected<bool> unroll_loops(Module& module, PassContext& context) {
   bool changed = false;
   const size_t most = module.instruction_limit() + kMostInlined / 16;
   LoopFinder finder(module);
@@ -42,7 +38,7 @@ Expected<bool> unroll_loops(Module& module, PassContext&) {
       // A loop whose condition has effects is not unrolled.
       const bool counts = loop && !effects[index_of(loop->condition)];
       const auto count = counts ? find_trip_count(module, *loop) : std::nullopt;
-      const bool small = count && is_small(module, *loop, count->trips, callers, most);
+      const bool small = count && is_small(module, *loop, count->trips, callers, most, context);
       if (!small) {
         rewriter.keep(id);
         continue;

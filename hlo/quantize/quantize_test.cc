@@ -597,6 +597,37 @@ func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xbf16> {
   EXPECT_EQ(compared->layers.size(), 2u);
 }
 
+// As jax.lax.scan writes layers of one form: each has its own weights, ranges and scales.
+TEST(Quantize, LoopOverLayers_BecomesIntegers) {
+  const std::string text = R"(
+func.func @main(%x: tensor<4x3xf32>, %w: tensor<6x3x3xf32>) -> tensor<4x3xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %layers = stablehlo.constant dense<6> : tensor<i32>
+  %least = stablehlo.constant dense<0.0> : tensor<4x3xf32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<4x3xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %layers, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.dynamic_slice %w, %i, %zero, %zero, sizes = [1, 3, 3] : (tensor<6x3x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x3x3xf32>
+    %2 = stablehlo.reshape %1 : (tensor<1x3x3xf32>) -> tensor<3x3xf32>
+    %3 = stablehlo.dot_general %h, %2, contracting_dims = [1] x [0] : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
+    %4 = stablehlo.maximum %3, %least : tensor<4x3xf32>
+    %5 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %5, %4 : tensor<i32>, tensor<4x3xf32>
+  }
+  return %0#1 : tensor<4x3xf32>
+})";
+  const Literal x = drawn({4, 3});
+  const std::map<int64_t, Literal> weights = {{1, drawn({6, 3, 3})}};
+  const Made made = quantized(*prepared(text, weights), {{x}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 6) << made.text;
+  EXPECT_EQ(made.report.layers.size(), 6u);
+  EXPECT_GT(made.report.error->decibels(), 20);
+}
+
 // As torch writes a pooling with padding.
 TEST(Quantize, PadWithInfinityBeforeAPooling_StaysInIntegers) {
   const std::string text = R"(
