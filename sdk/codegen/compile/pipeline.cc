@@ -13,11 +13,13 @@ constexpr LongScans kScansOfGrids{.most_rows = 256,
                                   .contiguous_rows_only = true};
 
 NodeLimits limits_of_processors(const Target& target) {
-  return {target.masks, true, true, {}};
+  return {target.masks, true, target.tuning.product_filters, true, {}};
 }
 
 NodeLimits limits_of_grids(const Target&) {
-  return {false, false, false, kScansOfGrids};
+  NodeLimits limits;
+  limits.scans = kScansOfGrids;
+  return limits;
 }
 
 }  // namespace

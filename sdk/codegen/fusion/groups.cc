@@ -39,8 +39,10 @@ class GroupBuilder {
   }
 
  private:
+  NodeId node_id(const Node& node) const { return static_cast<NodeId>(&node - graph_.nodes.data()); }
+
   bool is_loop(const Node& node) const {
-    const auto id = static_cast<NodeId>(&node - graph_.nodes.data());
+    const auto id = node_id(node);
     return can_inline(graph_, node) && plan_.guards[id] == kNone && !plan_.alias[node.results[0]] &&
            graph_.type(node.results[0]).elements > 0;
   }
@@ -79,7 +81,7 @@ class GroupBuilder {
       v.inner.assign(v.shape.size(), false);
     }
     v.own = node.results;
-    v.roots = stored(v.own, {static_cast<NodeId>(&node - graph_.nodes.data())});
+    v.roots = stored(v.own, {node_id(node)});
     if (v.roots.empty()) v.roots = node.results;
     return v;
   }
@@ -114,14 +116,14 @@ class GroupBuilder {
       out.inner = mine.inner;
       return good_rows(out);
     }
-    if (any(out.inner) && has_edges(static_cast<NodeId>(&node - graph_.nodes.data()))) return false;
+    if (any(out.inner) && has_edges(node_id(node))) return false;
     const Dims dims = squeezed(graph_.type(node.results[0]).dims);
     if (dims == squeezed(out.shape)) return !any(out.inner) || good_rows(out);
     return any(out.inner) && dims == squeezed(kept(out));
   }
 
   bool reads_from(const Node& node, const FusionGroup& group) const {
-    const auto& in = inputs_.at(static_cast<NodeId>(&node - graph_.nodes.data()));
+    const auto& in = inputs_.at(node_id(node));
     return std::any_of(in.begin(), in.end(), [&](ValueId v) {
       return std::find(group.values.own.begin(), group.values.own.end(), v) != group.values.own.end();
     });

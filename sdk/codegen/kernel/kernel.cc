@@ -2,6 +2,7 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace collet::codegen {
 
@@ -10,6 +11,14 @@ uint32_t product_type(uint32_t combine, uint32_t type) {
   if (type == COLLET_TYPE_C64) return COLLET_TYPE_C128;
   const bool is_short = collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F64;
   return is_short ? static_cast<uint32_t>(COLLET_TYPE_F64) : 0;
+}
+
+bool is_float_product(const Reduction& reduction) {
+  return reduction.combine == COLLET_COMBINE_MULTIPLY && collet_type_kind(reduction.types[0]) == COLLET_KIND_FLOAT;
+}
+
+bool windows_share(int64_t step, int64_t by, int64_t count) {
+  return step != 0 && by != 0 && step % by == 0 && std::abs(step / by) < count;
 }
 
 bool updates_neighbours(const Update& update, size_t loop, const std::vector<uint64_t>& dependencies) {

@@ -234,6 +234,13 @@ std::optional<size_t> loop_of(const Index& index);
 /// the type has these digits itself or is none of floats.
 uint32_t product_type(uint32_t combine, uint32_t type);
 
+/// True for a product of floats. Processors multiply the factors of a row in their order: a product for each lane would be infinite or 0
+/// where every other factor is large and the others are small.
+bool is_float_product(const Reduction& reduction);
+
+/// True if windows of `count` elements, `by` elements apart, have elements in common when one begins `step` elements after the other.
+bool windows_share(int64_t step, int64_t by, int64_t count);
+
 /// Returns the product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
 

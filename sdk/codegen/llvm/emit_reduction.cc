@@ -40,7 +40,7 @@ std::vector<llvm::Value*> KernelEmitter::make_slots(const Reduction& r, int lane
 KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int outer_lanes) {
   const Reduction& r = k_.reductions[reduction];
   const uint32_t type = r.types[0];
-  const int lanes = is_ordered(r) ? 1 : passes_.lanes_inside() ? width_ : outer_lanes;
+  const int lanes = lanes_of_accumulator(r, outer_lanes);
   // On a grid, vectors divide the loop's size.
   const bool tail = passes_.lanes_inside() && !has_masks() && !ir_.target.has_grid();
   Accumulator a;
@@ -75,8 +75,12 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
 }
 
 bool KernelEmitter::is_ordered(const Reduction& r) const {
-  return r.combine == COLLET_COMBINE_MULTIPLY && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT &&
-         passes_.lanes_inside() && !ir_.target.has_grid();
+  return is_float_product(r) && passes_.lanes_inside() && !ir_.target.has_grid();
+}
+
+int KernelEmitter::lanes_of_accumulator(const Reduction& r, int outer_lanes) const {
+  if (is_ordered(r)) return 1;
+  return passes_.lanes_inside() ? width_ : outer_lanes;
 }
 
 llvm::Value* KernelEmitter::product_of_neighbours(Value* x) {
@@ -245,7 +249,7 @@ std::pair<Val, Val> KernelEmitter::add_block(const Val& total, const Val& lost, 
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];
-  const int lanes = is_ordered(r) ? 1 : passes_.lanes_inside() ? width_ : outer_lanes;
+  const int lanes = lanes_of_accumulator(r, outer_lanes);
   auto combine = [&](const Val& x, const Val& y) { return emit_combine(ir_, r.combine, type, x, y); };
   Val x;
   if (is_extremum(r)) {

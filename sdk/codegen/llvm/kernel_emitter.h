@@ -186,9 +186,11 @@ class KernelEmitter {
   Val get(const std::vector<Value*>& slots, size_t r, uint32_t type, int lanes);
   std::vector<Value*> make_slots(const Reduction& r, int lanes);
   Accumulator open_accumulator(size_t reduction, int outer_lanes);
-  /// True for a product of floats whose lanes are multiplied in the order of the elements, into one number. A number for each lane would be
-  /// infinite or 0 where every other factor is large and the others are small.
+  /// True for a product of floats along the lanes, which are multiplied in the order of the elements, into one number: see
+  /// is_float_product.
   bool is_ordered(const Reduction& r) const;
+  /// Returns the number of lanes of an accumulator. `outer_lanes` are those of the outer loops.
+  int lanes_of_accumulator(const Reduction& r, int outer_lanes) const;
   /// Returns the product of the lanes: of neighbours first, then of neighbouring pairs.
   Value* product_of_neighbours(Value* x);
   /// True for a maximum or minimum of floats. A reduction by it is computed with the processor's comparison, which ignores

@@ -23,8 +23,6 @@ bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm)
 
 namespace {
 
-constexpr int64_t kLeastColumns = 2;  ///< output features with which a convolution is computed as a matrix product
-
 /// A kernel with at most this many products of f64 in total rounds each product and each sum. With more, a product and
 /// its addition may be fused.
 constexpr int64_t kPlainProducts = 4096;
@@ -123,13 +121,13 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
 namespace {
 
 /// Adds the loops over a result, and returns the position that they stand for. If there are several groups with several
-/// features each, the features are two loops, over groups and over the features of a group, so that each group is a
-/// matrix product.
-Position result_loops(const Convolution& c, Kernel& k) {
+/// features and `product_filters` filters each, the features are two loops, over groups and over the features of a group, so that
+/// each group is a matrix product.
+Position result_loops(const Convolution& c, int64_t product_filters, Kernel& k) {
   const Dims& dims = c.result_dims;
   Position at;
   for (size_t d = 0; d < dims.size(); ++d) {
-    const bool split = d == c.output_feature && c.groups() > 1 && c.filters() >= kLeastColumns && c.features() > 1;
+    const bool split = d == c.output_feature && c.groups() > 1 && c.filters() >= product_filters && c.features() > 1;
     const Index loop = loop_index(k.loops.size());
     if (split) {
       k.loops.push_back({c.groups()});
@@ -148,10 +146,11 @@ int64_t product_of(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input, bool tf32) {
+KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input,
+                              int64_t product_filters, bool tf32) {
   KernelPlan plan;
   Kernel& k = plan.kernel;
-  const Position at = result_loops(c, k);
+  const Position at = result_loops(c, product_filters, k);
   for (int64_t s : c.window.size) k.loops.push_back({s});
   k.loops.push_back({c.features()});
   KernelBuilder builder(graph, k, is_input);
@@ -585,11 +584,12 @@ class Phases {
 
 /// Lowers a convolution. `order`: that of its input's dimensions, see Edges. It may be given if the edges are copied.
 void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& is_input, const MakeValue& make,
-                          bool tf32, std::vector<KernelPlan>& out, std::vector<size_t> order = {}) {
+                          bool tf32, int64_t product_filters, std::vector<KernelPlan>& out,
+                          std::vector<size_t> order = {}) {
   if (Phases(graph, c, is_input, make, tf32).run(out)) return;
   Edges edges(graph, c, std::move(order));
   if (edges.worthwhile()) edges.copy(is_input, make, out);
-  out.push_back(convolution_kernel(graph, c, is_input, tf32));
+  out.push_back(convolution_kernel(graph, c, is_input, product_filters, tf32));
   out.back().zero_border = edges.border();
 }
 
@@ -610,7 +610,7 @@ class FeatureOrder {
   /// at a time; copies, and the patches of a single line, are written to memory and read. Those must not take more memory than copies.
   bool worthwhile() const {
     if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
-    if (last(c_.result_dims) == c_.output_feature || c_.filters() < kLeastColumns) return false;
+    if (last(c_.result_dims) == c_.output_feature) return false;
     const int64_t input = product_of(c_.input_dims);
     const int64_t result = product_of(c_.result_dims);
     const int64_t patches = result / c_.filters() * product_of(c_.window.size) * c_.features();
@@ -731,17 +731,17 @@ class FeatureOrder {
 }  // namespace
 
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                         bool moves_features, std::vector<KernelPlan>& out) {
+                         const NodeLimits& limits, std::vector<KernelPlan>& out) {
   const bool tf32 = allows_tf32(graph, attributes<collet_convolution_attrs>(graph, node).precision, 0);
   Convolution c = convolution_of(graph, node);
   FeatureOrder features(graph, c);
-  if (moves_features && features.worthwhile()) {
+  if (limits.moves_features && c.filters() >= limits.product_filters && features.worthwhile()) {
     std::vector<size_t> order;
     const ValueId result = features.apply(is_input, make, out, order);
-    convolution_in_order(graph, c, is_input, make, tf32, out, std::move(order));
+    convolution_in_order(graph, c, is_input, make, tf32, limits.product_filters, out, std::move(order));
     out.push_back(features.restore(result));
   } else {
-    convolution_in_order(graph, c, is_input, make, tf32, out);
+    convolution_in_order(graph, c, is_input, make, tf32, limits.product_filters, out);
   }
 }
 

@@ -31,8 +31,8 @@ ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& nod
 /// Lowers any dot to a loop nest, for every type and every choice of dimensions.
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
 /// Lowers any convolution to loop nests. If its window reaches beyond the input, the input may first be copied with its
-/// padding, so that the rest is a matrix product, or at least has no conditions. With `moves_features`, the operands
+/// padding, so that the rest is a matrix product, or at least has no conditions. Where `limits` allow it, the operands
 /// and the result may also be transposed, if that takes less time and memory than the patches of another order.
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
-                         bool moves_features, std::vector<KernelPlan>& out);
+                         const NodeLimits& limits, std::vector<KernelPlan>& out);
 }  // namespace collet::codegen

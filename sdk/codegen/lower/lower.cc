@@ -565,7 +565,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       out.push_back(dot_kernel(graph, node, is_input));
       return true;
     case COLLET_OP_CONVOLUTION:
-      convolution_kernels(graph, node, is_input, make, limits.moves_features, out);
+      convolution_kernels(graph, node, is_input, make, limits, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
       reduce_window_kernels(graph, node, is_input, make, limits, out);

@@ -189,10 +189,9 @@ class ProductPlanner {
     const bool in_place = l_.reads_b_in_place();
     // Each element of b would be used once: packing it costs more.
     if (out_.rows == 1 && !in_place) return "it has one row, and its other factor would be packed";
-    const int64_t b_elements = out_.depth * out_.columns;
-    const int64_t most =
+    const int64_t most_packed =
         l_.reads_b_in_windows() ? target_.second_cache / l_.element_bytes() : int64_t{t.packed_b_elements};
-    if (out_.rows < t.packing_rows && !in_place && b_elements > most)
+    if (out_.rows < t.packing_rows && !in_place && out_.depth * out_.columns > most_packed)
       return "it has few rows, and its other factor, which is large, would be packed";
     return out_.rows * out_.columns * out_.depth * out_.batches() >= t.product_points ? nullptr : "it is small";
   }

@@ -49,11 +49,9 @@ bool ProductLoops::reads_b_in_windows() const {
   const Index& index = b.access->index;
   if (index.coefficient(columns.back()) != 1) return true;
   return std::any_of(columns.begin(), columns.end(), [&](size_t column) {
-    const int64_t step = index.coefficient(column);
-    return step != 0 && std::any_of(depth.begin(), depth.end(), [&](size_t d) {
-             const int64_t by = index.coefficient(d);
-             return by != 0 && step % by == 0 && std::abs(step / by) < size(d);
-           });
+    return std::any_of(depth.begin(), depth.end(), [&](size_t d) {
+      return windows_share(index.coefficient(column), index.coefficient(d), size(d));
+    });
   });
 }
 

@@ -67,8 +67,8 @@ class ProductLoops {
   bool steps_of_a(int64_t& row, int64_t& step) const;
   /// True if `b` can be read where it is: its columns are neighbours, and its steps of the depth equally far apart.
   bool reads_b_in_place() const;
-  /// True if b is read at an element more than once for each row, as in the windows of a convolution, or with gaps between the columns:
-  /// then it is read faster once it is packed.
+  /// True if several columns and steps of the depth read the same element of b, as the windows of a convolution do, or if neighbouring
+  /// columns are apart in memory. A packed copy of b is then read faster, even by few rows.
   bool reads_b_in_windows() const;
 
   /// Returns the type that a value is converted from; 0 if it is not converted.

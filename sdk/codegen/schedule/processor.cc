@@ -285,10 +285,9 @@ const char* Scheduler::interleave_windows() {
 bool Scheduler::windows_overlap(size_t l) const {
   return std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
     const int64_t step = e.index.coefficient(l);
-    if (e.op != ExprOp::kLoad || step == 0) return false;
+    if (e.op != ExprOp::kLoad) return false;
     for (size_t m = k_.outer; m < k_.loops.size(); ++m) {
-      const int64_t by = e.index.coefficient(m);
-      if (by != 0 && step % by == 0 && std::abs(step / by) < k_.loops[m].size) return true;
+      if (windows_share(step, e.index.coefficient(m), k_.loops[m].size)) return true;
     }
     return false;
   });

@@ -597,10 +597,8 @@ KernelWriter::Form KernelWriter::form_of(const std::vector<size_t>& reductions, 
                                  [&](size_t r) { return k_.reductions[r].combine != COLLET_COMBINE_OTHER; });
   const bool floats =
       std::any_of(reductions.begin(), reductions.end(), [&](size_t r) { return is_float(k_.reductions[r].types[0]); });
-  // A number for each lane would be infinite or 0 where every other factor is large and the others are small.
-  const bool products = std::any_of(reductions.begin(), reductions.end(), [&](size_t r) {
-    return k_.reductions[r].combine == COLLET_COMBINE_MULTIPLY && is_float(k_.reductions[r].types[0]);
-  });
+  const bool products =
+      std::any_of(reductions.begin(), reductions.end(), [&](size_t r) { return is_float_product(k_.reductions[r]); });
   return known && floats && !products ? Form::kInnerStrips : Form::kPlain;
 }
 
