@@ -26,6 +26,7 @@
 struct collet_backend_buffer {
   char* data;
   uint64_t bytes;
+  uint32_t device = 0;
   bool is_wrapped = false;  ///< the memory is the caller's
 };
 
@@ -210,7 +211,8 @@ collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t
       return fail(error, COLLET_INVALID_ARGUMENT, "cpu: an alignment that is no power of two");
     auto buffer = std::make_unique<collet_backend_buffer>();
     buffer->bytes = bytes;
-    buffer->data = static_cast<char*>(instance->memory.allocate(bytes, alignment));
+    buffer->device = device;
+    buffer->data = static_cast<char*>(instance->memory.allocate(bytes, alignment, device));
     if (!buffer->data) {
       return fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no room for " + std::to_string(bytes) + " bytes");
     }
@@ -222,7 +224,7 @@ collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t
 
 void free_buffer(collet_backend_instance* instance, collet_backend_buffer* buffer) {
   if (!buffer) return;
-  if (!buffer->is_wrapped) instance->memory.release(buffer->data, buffer->bytes);
+  if (!buffer->is_wrapped) instance->memory.release(buffer->data, buffer->bytes, buffer->device);
   delete buffer;
 }
 
@@ -230,7 +232,7 @@ collet_status wrap(collet_backend_instance* instance, uint32_t device, uint32_t 
                    collet_backend_buffer** out_buffer, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     if (device >= instance->devices || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
-    *out_buffer = new collet_backend_buffer{static_cast<char*>(const_cast<void*>(host)), bytes, true};
+    *out_buffer = new collet_backend_buffer{static_cast<char*>(const_cast<void*>(host)), bytes, device, true};
     return COLLET_OK;
   });
 }
@@ -487,9 +489,10 @@ void release(collet_backend_executable* executable) {
   delete executable;
 }
 
-collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t, collet_memory_stats* stats,
-                           collet_error*) {
-  Memory::Statistics s = instance->memory.statistics();
+collet_status memory_stats(collet_backend_instance* instance, uint32_t device, uint32_t space,
+                           collet_memory_stats* stats, collet_error* error) {
+  if (device >= instance->devices || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
+  const Memory::Statistics s = instance->memory.statistics(device);
   COLLET_SET(stats, bytes_in_use, s.in_use);
   COLLET_SET(stats, peak_bytes_in_use, s.peak);
   COLLET_SET(stats, bytes_limit, uint64_t{0});

@@ -41,7 +41,7 @@ void* Memory::fresh(uint64_t size, uint64_t alignment) {
   return p;
 }
 
-void* Memory::allocate(uint64_t bytes, uint64_t alignment) {
+void* Memory::allocate(uint64_t bytes, uint64_t alignment, uint32_t device) {
   if (bytes > (uint64_t{1} << 46)) return nullptr;
   const uint64_t size = rounded(std::max<uint64_t>(bytes, 1));
   std::lock_guard lock(mutex_);
@@ -63,17 +63,19 @@ void* Memory::allocate(uint64_t bytes, uint64_t alignment) {
     }
     if (!p) return nullptr;
   }
-  statistics_.in_use += size;
-  statistics_.peak = std::max(statistics_.peak, statistics_.in_use);
-  ++statistics_.allocations;
+  Statistics& statistics = statistics_[device];
+  statistics.in_use += size;
+  statistics.peak = std::max(statistics.peak, statistics.in_use);
+  ++statistics.allocations;
   return p;
 }
 
-void Memory::release(void* block, uint64_t bytes) {
+void Memory::release(void* block, uint64_t bytes, uint32_t device) {
   const uint64_t size = rounded(std::max<uint64_t>(bytes, 1));
   std::lock_guard lock(mutex_);
-  statistics_.in_use -= size;
-  --statistics_.allocations;
+  Statistics& statistics = statistics_[device];
+  statistics.in_use -= size;
+  --statistics.allocations;
   if (size < kPooled || idle_bytes_ + size > kKept) {
     std::free(block);
     return;
@@ -82,9 +84,10 @@ void Memory::release(void* block, uint64_t bytes) {
   idle_bytes_ += size;
 }
 
-Memory::Statistics Memory::statistics() const {
+Memory::Statistics Memory::statistics(uint32_t device) const {
   std::lock_guard lock(mutex_);
-  return statistics_;
+  const auto found = statistics_.find(device);
+  return found == statistics_.end() ? Statistics{} : found->second;
 }
 
 }  // namespace collet::cpu
