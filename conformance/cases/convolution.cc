@@ -99,7 +99,8 @@ std::string window_text(const Row& row) {
                      pad, lhs_dilate, rhs_dilate, reversal);
 }
 
-void add_convolution(CaseList& list, const Row& row, Type type, Type result, Values values) {
+void add_convolution(CaseList& list, const Row& row, Type type, Type result, Values values,
+                     std::string_view precision = {}) {
   const std::string_view labels = row.labels;
   const size_t underscore = labels.find('_'), arrow = labels.find("->");
   Dims inputs, windows, outputs;
@@ -119,9 +120,11 @@ void add_convolution(CaseList& list, const Row& row, Type type, Type result, Val
   std::string attributes = window_text(row) + fmt::format(", dim_labels={}", labels);
   if (row.feature_groups > 1) attributes += fmt::format(", feature_group_count={}", row.feature_groups);
   if (row.batch_groups > 1) attributes += fmt::format(", batch_group_count={}", row.batch_groups);
+  if (!precision.empty()) attributes += fmt::format(", operand_precision={{{0},{0}}}", precision);
   std::string types(type_name(type));
   if (result != type) types += fmt::format("_to_{}", type_name(result));
-  Case one{fmt::format("convolution/{}/{}/{}", types, row.label, values_name(values)),
+  Case one{fmt::format("convolution/{}/{}{}{}/{}", types, row.label, precision.empty() ? "" : "_", precision,
+                       values_name(values)),
            Op::CONVOLUTION,
            type,
            "",
@@ -239,6 +242,9 @@ void add_convolution_cases(CaseList& list) {
     if (row.label == "3x3_valid") add_convolution(list, row, Type::S4, Type::S4, Values::Unit);
     if (row.spatial.size() == 2) add_convolution(list, row, Type::C64, Type::C64, Values::Unit);
   }
+  // Without an attribute f32 is computed as f32, so that no precision asks for less.
+  for (const char* precision : {"default", "high", "highest"})
+    add_convolution(list, rows()[0], Type::F32, Type::F32, Values::Unit, precision);
   for (int others = 0; others < 16; ++others) add_beside(list, others);
   for_pairs(choose, [&](Pair pair, size_t number) {
     pair.row.label = fmt::format("pair{}", number);

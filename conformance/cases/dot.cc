@@ -119,6 +119,20 @@ void add_dot(CaseList& list, const Row& row, const Types& types, Values values, 
   list.add(std::move(one));
 }
 
+// Algorithms that round operands to a shorter type, with whole numbers that every such type has, and sums that f32 has: all of
+// them give the exact result.
+void add_algorithms(CaseList& list) {
+  const Row& row = rows()[0];
+  const Types f32{Type::F32, Type::F32, Type::F32};
+  for (const char* algorithm : {"dot_f16_f16_f32", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6",
+                                "dot_bf16_bf16_f32_x9", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3"}) {
+    const size_t first = list.cases().size();
+    add_dot(list, row, f32, Values::Fixed, fmt::format(", algorithm={}", algorithm), fmt::format("_{}", algorithm));
+    list.cases()[first].inputs[0].fixed = {7, -3, 15, 1, 0, -12, 5, 9, -8, 13, 4};
+    list.cases()[first].inputs[1].fixed = {11, 6, -13, 2, 14, -1, 4};
+  }
+}
+
 // Deep products of data on which rounding errors add up: constants, signs that alternate, and sorted numbers.
 void add_drift(CaseList& list, const Row& row) {
   const int64_t n = row.lhs[static_cast<size_t>(row.lhs_contracting[0])];
@@ -279,6 +293,11 @@ void add_dot_cases(CaseList& list) {
   const Types f32{Type::F32, Type::F32, Type::F32};
   add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={highest,highest}", "_highest");
   add_dot(list, rows()[0], f32, Values::Unit, ", algorithm=dot_f32_f32_f32", "_algorithm_f32");
+  // Without an attribute f32 is computed as f32, so that no precision asks for less.
+  add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={default,default}", "_default");
+  add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={high,high}", "_high");
+  add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={highest,default}", "_highest_default");
+  add_algorithms(list);
   for (const Type type : {Type::F32, Type::BF16, Type::S32, Type::C64}) add_same(list, type);
   for_pairs(choose, [&](const Pair& pair, size_t number) {
     add_dot(list, pair.row, pair.types, Values::Unit, "", fmt::format("_pair{}", number));

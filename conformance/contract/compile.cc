@@ -115,19 +115,27 @@ void supports_is_pure(Contract& c) {
     for (size_t at = 0; at < ops.size(); ++at)
       if (!expect(again, at, "in a second instance")) return;
   }
-  // The answers must also stay the same after programs have been compiled.
-  for (size_t i = 0; i < programs.size(); ++i) {
+  // The answers must also stay the same after programs have been compiled and run, and while there are buffers.
+  for (size_t i = 0; i < programs.size(); i += 8) {
     const collet_program* program = programs[i].second->get();
-    if (i % 8 == 0 && accepts(*instance, program)) compile(*instance, program);
+    if (!accepts(*instance, program)) continue;
+    const CompileResult made = compile(*instance, program);
+    if (made.status != COLLET_OK || !instance->executes() ||
+        has_layouts(*instance, *programs[i].second, made.executable))
+      continue;
+    GuardedLaunch guarded(*instance, *programs[i].second, made.executable, {});
+    if (guarded.fill(programs[i].second->draw(1), 1)) guarded.execute();
   }
+  std::vector<Buffer> buffers;
+  for (uint64_t i = 0; i < 64; ++i) buffers.push_back(instance->alloc(1 + i * 1000));
   for (size_t i = 0; i < programs.size(); ++i) {
     const std::vector<uint32_t> ops = entry_ops(programs[i].second->get());
     std::vector<collet_verdict> again;
     if (!ask(*instance, programs[i].second->get(), ops, again)) return;
     for (size_t at = 0; at < ops.size(); ++at)
       if (!c.check(same_verdict(again[at], first[i][at]), Promise::SUPPORTS_PURE,
-                   "after programs were compiled, supports answered {} for op {} of {} and {} before", again[at].answer,
-                   at, programs[i].first, first[i][at].answer))
+                   "after programs were compiled and run, supports answered {} for op {} of {} and {} before",
+                   again[at].answer, at, programs[i].first, first[i][at].answer))
         return;
   }
 }
@@ -184,6 +192,38 @@ void yes_compiles(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
   for_each_accepted(*instance, [](const Sample&, const PreparedProgram&) { return true; });
+}
+
+// Where compile rejects a program, it does so whatever room there is for the names of ops. compile() checks the names.
+void rejection_room(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  bool any = false;
+  for_each_offered(*instance, [&](const Sample&, const TestProgram& program) {
+    const CompileResult made = compile(*instance, program.get());
+    if (made.rejected.empty()) return Visit::Taken;
+    any = true;
+    for (const uint32_t room : {0u, 1u}) compile(*instance, program.get(), {.rejection_room = room});
+    return Visit::Taken;
+  });
+  if (!any && !c.broken()) c.skip("the backend rejects none of the programs");
+}
+
+// What compile states of an executable holds for a program of which it is known: an elementwise op reads its operands and
+// writes its result.
+void facts(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const PreparedProgram ready = prepare(*instance, body);
+  if (!ready) return;
+  uint64_t least = 0;
+  for (const auto* shapes : {&ready.program->inputs(), &ready.program->results()})
+    for (const hlo::Shape& shape : *shapes) least += static_cast<uint64_t>(shape.byte_size());
+  c.check(ready.executable.traffic_bytes == 0 || ready.executable.traffic_bytes >= least, Promise::TRAFFIC,
+          "compile states {} bytes of traffic, and arguments and results have {}", ready.executable.traffic_bytes,
+          least);
 }
 
 // Returns programs of one op each, with scalars, empty arrays, dimensions of size 1, odd sizes, high ranks and large
@@ -392,7 +432,12 @@ void optimization_levels(Contract& c) {
     executable.workspace_bytes = info.workspace_bytes;
     executable.workspace_alignment = info.workspace_alignment;
     GuardedLaunch guarded(*instance, *ready.program, executable, {});
-    if (!guarded.run(level + 1, fmt::format("at optimization {}", level))) return;
+    // Numbers that use all digits of a float: whole ones have the same results in a shorter type.
+    std::vector<hlo::Literal> inputs = ready.program->draw(level + 1);
+    for (hlo::Literal& value : inputs)
+      for (int64_t i = 0; hlo::is_float(value.shape().type()) && i < value.element_count(); ++i)
+        value.set_double(i, value.as_double(i) / 7 + static_cast<double>(i) / 911);
+    if (!guarded.run_with(inputs, level + 1, fmt::format("at optimization {}", level))) return;
   }
 }
 
@@ -534,6 +579,8 @@ void add_compile_contracts(std::vector<ContractCase>& list) {
   list.push_back({"compile/supports_reads_the_block_alone", supports_reads_the_block_alone});
   list.push_back({"compile/yes_compiles", yes_compiles});
   list.push_back({"compile/yes_compiles_all_shapes", yes_compiles_all_shapes});
+  list.push_back({"compile/rejection_room", rejection_room});
+  list.push_back({"compile/facts", facts});
   list.push_back({"compile/keeps_no_pointer", compile_keeps_no_pointer});
   list.push_back({"compile/progress", progress});
   list.push_back({"compile/cancelled", cancelled});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "conformance/contract/instance.h"
 
@@ -266,6 +268,38 @@ void large(Contract& c) {
   same(c, instance->read(b), expected, Promise::COPY, "nine MiB within a device");
 }
 
+// Host memory at the start of a page is what DMA takes without a detour. The sizes are no multiples of a cache line.
+void pages(Contract& c) {
+  constexpr uint64_t kPage = 4096, kMost = 16 * kPage + 77;
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  Bytes storage(kMost + 2 * kPage);
+  uint8_t* const page = storage.data() + (kPage - reinterpret_cast<uintptr_t>(storage.data()) % kPage) % kPage;
+  Buffer buffer = instance->alloc(kMost + kPage);
+  if (!buffer) return;
+  uint64_t seed = 70;
+  for (const uint64_t bytes : {kPage, kPage + 1, kPage + 63, 2 * kPage - 1, 3 * kPage + 4, kMost}) {
+    for (const uint64_t offset : {uint64_t{0}, kPage, uint64_t{3}}) {
+      const Bytes before = pattern(buffer.bytes(), ++seed), data = pattern(bytes, ++seed);
+      std::copy(data.begin(), data.end(), page);
+      if (bytes + offset > buffer.bytes() || !instance->write(buffer, before) ||
+          !instance->write(buffer, offset, page, bytes))
+        continue;
+      Bytes expected = before;
+      std::copy(data.begin(), data.end(), expected.begin() + static_cast<ptrdiff_t>(offset));
+      if (!same(c, instance->read(buffer), expected, Promise::COPY,
+                fmt::format("{} bytes from a page of the host to offset {}", bytes, offset)))
+        return;
+      std::fill(storage.begin(), storage.end(), uint8_t{0x77});
+      if (!instance->read(buffer, offset, page, bytes) ||
+          !same(c, Bytes(page, page + bytes), data, Promise::COPY,
+                fmt::format("{} bytes at offset {} to a page of the host", bytes, offset)) ||
+          !c.check(page[bytes] == 0x77, Promise::COPY, "a copy of {} bytes to a page of the host wrote more", bytes))
+        return;
+    }
+  }
+}
+
 void beyond_the_end(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -337,9 +371,16 @@ void from_threads(Contract& c) {
     const auto offset = static_cast<uint64_t>(thread) * kShare;
     Buffer own = instance->alloc(kShare);
     if (!own) return;
+    Bytes data;
     for (uint64_t i = 0; i < 100; ++i) {
-      const Bytes data = pattern(kShare, i * kThreads + static_cast<uint64_t>(thread));
       Bytes back(kShare);
+      // What the thread wrote last must have stayed while the others wrote beside it. Every second thread leaves them time.
+      if (thread % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (i > 0 &&
+          (!instance->read(shared.buffer, offset, back.data(), kShare) ||
+           !same(c, back, data, Promise::THREADS, "a share of a buffer, in which other threads write beside it")))
+        return;
+      data = pattern(kShare, i * kThreads + static_cast<uint64_t>(thread));
       const collet_copy_region across = region(at(shared.buffer, offset), at(own), kShare);
       if (!instance->write(shared.buffer, offset, data.data(), kShare) || !instance->copy({&across, 1}) ||
           !instance->read(own, 0, back.data(), kShare) ||
@@ -356,6 +397,7 @@ void add_copy_contracts(std::vector<ContractCase>& list) {
   list.push_back({"copy/to_host", to_host});
   list.push_back({"copy/host_offset", host_offset});
   list.push_back({"copy/unaligned_host", unaligned_host});
+  list.push_back({"copy/pages", pages});
   list.push_back({"copy/within_a_device", within_a_device});
   list.push_back({"copy/within_a_buffer", within_a_buffer});
   list.push_back({"copy/between_devices", between_devices});

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "conformance/contract/program.h"
 #include "conformance/contract/samples.h"
@@ -395,6 +396,45 @@ void threads_at_once(Contract& c) {
   });
 }
 
+// Four threads run a program at once. Their results lie side by side in one buffer, so that whoever writes, or writes back,
+// more than a result disturbs another one.
+void neighbours(Contract& c) {
+  constexpr int kThreads = 4;
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  if (s.instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
+  const hlo::Shape& shape = s.ready.program->results()[0];
+  const auto bytes = static_cast<uint64_t>(shape.byte_size());
+  const uint64_t alignment = s.instance->device().alignment();
+  const uint64_t distance = (bytes + alignment - 1) / alignment * alignment;
+  Buffer shared = s.instance->alloc(kThreads * distance);
+  if (!shared) return;
+  on_threads(kThreads, [&](int thread) {
+    GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {});
+    const uint64_t offset = static_cast<uint64_t>(thread) * distance;
+    for (uint64_t i = 0; i < 40 && !c.broken(); ++i) {
+      const std::vector<hlo::Literal> inputs = s.ready.program->draw(i * kThreads + static_cast<uint64_t>(thread) + 1);
+      const auto expected = s.ready.program->evaluate(inputs);
+      if (!expected.ok()) return c.fault(expected.status());
+      if (!guarded.fill(inputs, i)) return;
+      guarded.results()[0].buffer = shared.handle();
+      guarded.results()[0].offset = offset;
+      const collet_status status = guarded.execute();
+      if (!c.check(status == COLLET_OK, Promise::EXECUTE, "execute beside others gave status {}", status)) return;
+      // Every second thread leaves the others time to disturb its result.
+      if (thread % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      Bytes now(bytes);
+      if (!s.instance->read(shared, offset, now.data(), bytes)) return;
+      const Comparison compared =
+          compare({(*expected)[0], {}, {}}, hlo::Literal::from_bytes(shape, now.data()), {}, false);
+      if (!c.check(compared.agrees, Promise::THREADS,
+                   "with the results of other threads beside it in one buffer, a result is {} at {} and should be {}",
+                   compared.got, index_text(shape, compared.first), compared.expected))
+        return;
+    }
+  });
+}
+
 // Runs a program in one thread while another thread compiles and releases.
 void release_beside_runs(Contract& c) {
   const Start s = start_with_sum(c);
@@ -606,6 +646,7 @@ void add_execute_contracts(std::vector<ContractCase>& list) {
   list.push_back({"execute/two_instances", two_instances});
   list.push_back({"execute/several_devices", several_devices});
   list.push_back({"execute/threads", threads_at_once});
+  list.push_back({"execute/neighbours", neighbours});
   list.push_back({"execute/release_beside_runs", release_beside_runs});
   list.push_back({"execute/refused_launches", refused_launches});
   list.push_back({"execute/errors_change_nothing", errors_change_nothing});

@@ -75,6 +75,8 @@ GuardedLaunch::Slot GuardedLaunch::place(uint64_t bytes, uint64_t alignment) {
   uint64_t& size = sizes_[block];
   const uint64_t guard = placement_.tight ? 0 : rounded(kGuardBytes, alignment);
   Slot slot{bytes, rounded(size + guard, alignment), block};
+  // An odd multiple of the alignment, so that nothing has a larger one by chance.
+  if (!placement_.tight && slot.offset / alignment % 2 == 0) slot.offset += alignment;
   size = slot.offset + bytes + (placement_.tight ? 0 : kGuardBytes);
   return slot;
 }

@@ -77,9 +77,11 @@ void describes_itself(Contract& c) {
   if (!instance) return;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     const Device& device = instance->device(d);
-    for (const collet_memory_space& space : device.spaces)
+    for (const collet_memory_space& space : device.spaces) {
       c.check(strnlen(space.kind, sizeof space.kind) < sizeof space.kind, Promise::DEVICE_IMMUTABLE,
               "the kind of a memory space of device {} has no end", d);
+      c.check(space.kind[0] != '\0', Promise::SPACE_KIND, "a memory space of device {} has no kind", d);
+    }
     for (const uint32_t peer : device.peers)
       c.check(peer < instance->devices().size(), Promise::DEVICE_NUMBER,
               "device {} has the peer {}, which is not there", d, peer);
@@ -153,7 +155,8 @@ void refuses_unknown_targets(Contract& c) {
   options.get()->target = "no_such_target_of_any_backend";
   collet_backend_instance* instance = nullptr;
   const collet_status status = open_with(c, options.get(), &instance, nullptr);
-  c.check(status != COLLET_OK, Promise::TARGET_REFUSED, "open took a target that is not there");
+  c.check(status == COLLET_NOT_FOUND, Promise::TARGET_REFUSED, "open with a target that is not there gave status {}",
+          status);
   if (status == COLLET_OK && instance) c.plugin().table().close(instance);
 }
 
@@ -228,12 +231,25 @@ bool same_device(const Device& a, const Device& b) {
                     [](const auto& x, const auto& y) { return x.type == y.type && x.flags == y.flags; });
 }
 
+// The contents of the arrays of a device's description, which the backend may keep in memory that it changes.
+std::vector<double> lists_of(const collet_device_info& info) {
+  std::vector<double> out;
+  for (uint32_t i = 0; info.peaks && i < info.peak_count; ++i)
+    out.insert(out.end(), {static_cast<double>(info.peaks[i].work), static_cast<double>(info.peaks[i].type),
+                           info.peaks[i].per_ns});
+  for (uint32_t i = 0; i < info.type_count; ++i)
+    out.insert(out.end(), {static_cast<double>(info.types[i].type), static_cast<double>(info.types[i].flags)});
+  for (uint32_t i = 0; i < info.peer_count; ++i) out.push_back(info.peers[i]);
+  return out;
+}
+
 void device_answers(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
   for (uint32_t d = 0; d < instance->devices().size(); ++d) {
     collet_device_info first, later;
     if (ask(c, *instance, d, first) != COLLET_OK) return;
+    const std::vector<double> lists = lists_of(first);
     Buffer buffer = instance->alloc(4096, d);
     for (int i = 0; i < 5; ++i) {
       if (ask(c, *instance, d, later) != COLLET_OK) return;
@@ -248,6 +264,8 @@ void device_answers(Contract& c) {
                   first.launch_ns == later.launch_ns && first.memory_bytes_per_ns == later.memory_bytes_per_ns &&
                   first.flops_per_ns == later.flops_per_ns && first.peak_count == later.peak_count,
               Promise::DEVICE_SAME, "device_info of device {} gave other speeds the second time", d);
+      c.check(lists_of(later) == lists, Promise::DEVICE_SAME,
+              "device_info of device {} gave other peaks, types or peers the second time", d);
       for (uint32_t s = 0; s < std::min(first.space_count, later.space_count); ++s)
         c.check(same_bytes(first.spaces[s], later.spaces[s]), Promise::DEVICE_SAME,
                 "memory space {} of device {} changed", s, d);
@@ -333,12 +351,14 @@ void unknown_tables(Contract& c) {
   for (const char* name : {"no_such_table", "", "AOT", "queue "})
     c.check(instance->table().query(instance->handle(), name, 1) == nullptr, Promise::QUERY,
             "query gave a table named '{}'", name);
-  for (const char* name : {"aot", "queue", "memory_stats", "artifacts"}) {
+  for (const char* name : {"aot", "queue", "memory_stats", "artifacts", "layout", "residency", "patterns", "profile",
+                           "host_memory", "host_buffers", "links"}) {
     c.check(instance->table().query(instance->handle(), name, 0x7fffffff) == nullptr, Promise::QUERY,
             "query gave version {} of the table {}", 0x7fffffff, name);
     const void* table = instance->table().query(instance->handle(), name, 1);
-    c.check(table == instance->table().query(instance->handle(), name, 1), Promise::QUERY,
-            "query gave the table {} at another place the second time", name);
+    for (int i = 0; i < 4; ++i)
+      c.check(table == instance->table().query(instance->handle(), name, 1), Promise::QUERY,
+              "query gave the table {} at another place later", name);
   }
 }
 

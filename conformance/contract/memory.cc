@@ -13,7 +13,7 @@ void alignments(Contract& c) {
   for (uint32_t d = 0; d < instance->devices().size() && d < 2; ++d) {
     const Device& device = instance->device(d);
     for (uint32_t s = 0; s < device.spaces.size(); ++s) {
-      for (uint64_t alignment = device.spaces[s].alignment; alignment <= 4096; alignment *= 2) {
+      for (uint64_t alignment = device.spaces[s].alignment; alignment <= 65536; alignment *= 2) {
         std::vector<Buffer> held;  // keeps the buffers allocated, so that each has another address
         for (const uint64_t bytes : {1u, 100u, 4096u, 5000u, 33u, 64u, 40000u}) {
           Buffer buffer = instance->alloc_in(d, s, bytes, alignment);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "conformance/contract/program.h"
@@ -91,6 +92,8 @@ void host_memory(Contract& c) {
   status = add(host + 4096, 4096);
   c.check(status == COLLET_ALREADY_EXISTS, Promise::HOST_MEMORY_TWICE,
           "add of a part that is registered gave status {}", status);
+  c.check(remove(host + 4096) == COLLET_NOT_FOUND, Promise::HOST_MEMORY_NOT_THERE,
+          "remove by an address within registered memory did not fail");
   Buffer buffer = instance->alloc(kBytes);
   const Bytes data = pattern(kBytes, 1);
   std::copy(data.begin(), data.end(), host);
@@ -103,8 +106,14 @@ void host_memory(Contract& c) {
   status = remove(host);
   c.check(status == COLLET_OK, Promise::HOST_MEMORY_REMOVE, "remove gave status {}", status);
   c.check(remove(host) == COLLET_NOT_FOUND, Promise::HOST_MEMORY_NOT_THERE, "a second remove did not fail");
-  if (c.check(add(host, kBytes) == COLLET_OK, Promise::HOST_MEMORY_REMOVE, "after remove the memory cannot be added"))
-    remove(host);
+  // Now the registered part lies within what is added.
+  if (!c.check(add(host + 4096, 4096) == COLLET_OK, Promise::HOST_MEMORY_REMOVE,
+               "after remove the memory cannot be added"))
+    return;
+  status = add(host, kBytes);
+  c.check(status == COLLET_ALREADY_EXISTS, Promise::HOST_MEMORY_TWICE,
+          "add of memory of which a part is registered gave status {}", status);
+  remove(host + 4096);
 }
 
 void host_buffers(Contract& c) {
@@ -219,15 +228,40 @@ void profile(Contract& c) {
     }
     return c.check(all.size() < 10000, Promise::PROFILE_COUNT, "the records have no end");
   };
-  std::vector<collet_profile_record> before, recorded, after;
-  if (!enable(1)) return;
-  Buffer a = instance->alloc(4096), b = instance->alloc(4096);
-  for (uint64_t i = 0; a && b && i < 10; ++i) {
-    const collet_copy_region one = region(at(a), at(b), 4096);
-    if (!instance->write(a, pattern(4096, i)) || !instance->copy({&one, 1})) return;
-  }
-  if (!enable(0) || !read(recorded) || !read(after)) return;
+  constexpr uint64_t kCopies = 20, kBytes = 4096;
+  Buffer a = instance->alloc(kBytes), b = instance->alloc(kBytes);
+  const auto copies = [&] {
+    for (uint64_t i = 0; i < kCopies / 2; ++i) {
+      const collet_copy_region one = region(at(a), at(b), kBytes);
+      if (!instance->write(a, pattern(kBytes, i)) || !instance->copy({&one, 1})) return false;
+    }
+    return true;
+  };
+  const auto now = [] { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); };
+  std::vector<collet_profile_record> recorded, after;
+  const auto begin = now();
+  if (!a || !b || !enable(1) || !copies() || !enable(0) || !read(recorded) || !read(after)) return;
+  const auto end = now();
   c.check(after.empty(), Promise::PROFILE_READ, "{} records were handed out twice", after.size());
+  if (!copies() || !read(after)) return;
+  c.check(after.empty(), Promise::PROFILE_ENABLE, "{} records are of work after recording had ended", after.size());
+  // The clocks of host and device may differ a little.
+  constexpr int64_t kTolerated = 1'000'000'000;
+  uint64_t moved = 0;
+  bool states_bytes = recorded.size() >= kCopies;
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    const auto start = static_cast<int64_t>(recorded[i].start_ns);
+    c.check(start > begin - kTolerated && start < end + kTolerated, Promise::PROFILE_START,
+            "record {} begins {} ns after recording began, which took {}", i, start - begin, end - begin);
+    if (i > 0)
+      c.check(recorded[i].start_ns + recorded[i].duration_ns >= recorded[i - 1].start_ns, Promise::PROFILE_READ,
+              "record {} had ended before record {} began", i, i - 1);
+    c.check(recorded[i].name[0] != '\0', Promise::PROFILE_TEXT, "record {} does not say what ran", i);
+    moved += recorded[i].bytes;
+    states_bytes &= recorded[i].bytes > 0;
+  }
+  c.check(!states_bytes || moved >= kCopies * kBytes, Promise::PROFILE_BYTES,
+          "{} bytes were copied, and the records have {}", kCopies * kBytes, moved);
   for (size_t i = 0; i < recorded.size(); ++i) {
     const collet_profile_record& one = recorded[i];
     c.check(strnlen(one.name, sizeof one.name) < sizeof one.name &&
@@ -296,27 +330,30 @@ void residency(Contract& c) {
       c.check(wants <= 1 && wants == table->wants(ready.executable.handle(), i), Promise::RESIDENCY_WANTS,
               "wants of argument {} answered {}, then something else", i, wants);
       if (!wants) continue;
-      GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
-      const std::vector<hlo::Literal> inputs = ready.program->draw(i + 1);
-      if (!guarded.fill(inputs, 1)) return;
-      collet_backend_buffer* handle = nullptr;
-      const collet_status status = checked_call(c, "prepare", [&](collet_error* error) {
-        return table->prepare(ready.executable.handle(), 0, i, &guarded.arguments()[i], &handle, error);
-      });
-      if (status == COLLET_RESOURCE_EXHAUSTED) continue;
-      if (!c.check(status == COLLET_OK && handle, Promise::RESIDENCY_PREPARED, "prepare gave status {}", status))
-        return;
-      any = true;
-      const Buffer owner(instance.get(), handle, nullptr, 0, 0);
-      guarded.arguments()[i].buffer = handle;
-      guarded.arguments()[i].offset = 0;
-      guarded.arguments()[i].flags |= COLLET_ARG_PREPARED;
-      for (int run = 0; run < 2; ++run) {
-        const collet_status ran = guarded.execute();
-        if (!c.check(ran == COLLET_OK, Promise::RESIDENCY_PREPARED, "execute with a prepared argument gave status {}",
-                     ran) ||
-            !guarded.judge(inputs, "with a prepared argument"))
+      // Two values of the argument are prepared one after the other.
+      for (const uint64_t seed : {i + 1, i + 11}) {
+        GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
+        const std::vector<hlo::Literal> inputs = ready.program->draw(seed);
+        if (!guarded.fill(inputs, 1)) return;
+        collet_backend_buffer* handle = nullptr;
+        const collet_status status = checked_call(c, "prepare", [&](collet_error* error) {
+          return table->prepare(ready.executable.handle(), 0, i, &guarded.arguments()[i], &handle, error);
+        });
+        if (status == COLLET_RESOURCE_EXHAUSTED) continue;
+        if (!c.check(status == COLLET_OK && handle, Promise::RESIDENCY_PREPARED, "prepare gave status {}", status))
           return;
+        any = true;
+        const Buffer owner(instance.get(), handle, nullptr, 0, 0);
+        guarded.arguments()[i].buffer = handle;
+        guarded.arguments()[i].offset = 0;
+        guarded.arguments()[i].flags |= COLLET_ARG_PREPARED;
+        for (int run = 0; run < 2; ++run) {
+          const collet_status ran = guarded.execute();
+          if (!c.check(ran == COLLET_OK, Promise::RESIDENCY_PREPARED, "execute with a prepared argument gave status {}",
+                       ran) ||
+              !guarded.judge(inputs, "with a prepared argument"))
+            return;
+        }
       }
     }
   }
@@ -365,6 +402,98 @@ void immediates(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
+// Passes the scalar arguments whose bits are set in `which` by value.
+void pass_by_value(GuardedLaunch& guarded, const std::vector<hlo::Literal>& inputs, uint64_t which) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!(which >> i & 1)) continue;
+    collet_argument& argument = guarded.arguments()[i];
+    argument = {};
+    argument.flags = COLLET_ARG_IMMEDIATE;
+    argument.bytes = static_cast<uint64_t>(inputs[i].byte_size());
+    std::copy_n(inputs[i].bytes(), inputs[i].byte_size(), argument.immediate);
+  }
+}
+
+// A program of two arrays and two scalars; empty if the case has ended.
+struct Scaled {
+  std::unique_ptr<Instance> instance;
+  std::unique_ptr<TestProgram> program;
+  Executable executable;
+  explicit operator bool() const { return static_cast<bool>(executable); }
+};
+
+constexpr uint64_t kScalars = 0b1010;  // arguments 1 and 3
+
+Scaled start_scaled(Contract& c) {
+  Scaled out;
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops"), std::move(out);
+  out.instance = Instance::open(c);
+  if (!out.instance || !out.instance->executes()) return out;
+  if (!out.instance->device().has(COLLET_TRAIT_SCALARS))
+    return c.skip("the device does not have COLLET_TRAIT_SCALARS"), std::move(out);
+  for (const char* type : {"f32", "s32", "bf16"}) {
+    auto program =
+        TestProgram::make(fmt::format("ENTRY main {{\n  x = {0}[300] parameter(0)\n  s = {0}[] parameter(1)\n"
+                                      "  w = {0}[300] parameter(2)\n  t = {0}[] parameter(3)\n"
+                                      "  a = {0}[300] broadcast(s), dimensions={{}}\n"
+                                      "  b = {0}[300] broadcast(t), dimensions={{}}\n"
+                                      "  m = {0}[300] multiply(x, a)\n  n = {0}[300] subtract(w, b)\n"
+                                      "  ROOT r = {0}[300] add(m, n)\n}}\n",
+                                      type),
+                          {}, {.scalars_by_value = true});
+    if (!program.ok()) return c.fault(program.status()), std::move(out);
+    if (!accepts(*out.instance, (*program)->get())) continue;
+    CompileResult made = compile(*out.instance, (*program)->get());
+    if (made.status == COLLET_UNIMPLEMENTED && !made.rejected.empty()) continue;
+    if (!c.check(made.status == COLLET_OK, Promise::SCALARS,
+                 "a program of arrays and scalars by value gave status {} from compile: {}", made.status, made.message))
+      return out;
+    if (has_layouts(*out.instance, **program, made.executable)) continue;
+    out.program = *std::move(program);
+    out.executable = std::move(made.executable);
+    return out;
+  }
+  c.skip("the backend takes none of the programs");
+  return out;
+}
+
+bool run_scaled(const Scaled& s, GuardedLaunch& guarded, uint64_t seed, uint64_t which, const std::string& what) {
+  Contract& c = s.instance->contract();
+  const std::vector<hlo::Literal> inputs = s.program->draw(seed);
+  if (!guarded.fill(inputs, seed)) return false;
+  pass_by_value(guarded, inputs, which);
+  std::string message;
+  const collet_status status = guarded.execute(&message);
+  return c.check(status == COLLET_OK, Promise::IMMEDIATE, "{}: execute gave status {}: {}", what, status, message) &&
+         guarded.judge(inputs, what);
+}
+
+// Scalars by value between arrays. Launches with the same buffers have other scalars.
+void immediates_beside_arrays(Contract& c) {
+  const Scaled s = start_scaled(c);
+  if (!s) return;
+  for (const uint64_t which : {kScalars, uint64_t{0b0010}, uint64_t{0b1000}}) {
+    GuardedLaunch guarded(*s.instance, *s.program, s.executable, {});
+    for (uint64_t seed = 1; seed <= 4; ++seed)
+      if (!run_scaled(s, guarded, seed * 5 + which, which,
+                      fmt::format("launch {} with the same buffers and other scalars", seed)))
+        return;
+  }
+}
+
+void immediates_from_threads(Contract& c) {
+  const Scaled s = start_scaled(c);
+  if (!s) return;
+  if (s.instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
+  on_threads(4, [&](int thread) {
+    GuardedLaunch guarded(*s.instance, *s.program, s.executable, {});
+    for (uint64_t i = 0; i < 12; ++i)
+      if (!run_scaled(s, guarded, i * 4 + static_cast<uint64_t>(thread) + 1, kScalars,
+                      "four threads that pass scalars by value"))
+        return;
+  });
+}
+
 }  // namespace
 
 void add_more_tables_contracts(std::vector<ContractCase>& list) {
@@ -376,6 +505,8 @@ void add_more_tables_contracts(std::vector<ContractCase>& list) {
   list.push_back({"tables/layout", layouts});
   list.push_back({"tables/residency", residency});
   list.push_back({"execute/immediates", immediates});
+  list.push_back({"execute/immediates_beside_arrays", immediates_beside_arrays});
+  list.push_back({"execute/immediates_from_threads", immediates_from_threads});
 }
 
 }  // namespace collet::conformance

@@ -79,6 +79,7 @@ Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, 
                                                          const TestProgramOptions& how) {
   std::string text = "HloModule contract" + std::string(how.name_bytes, 'x');
   if (how.replicas > 1) text += fmt::format(", replica_count={}", how.replicas);
+  if (how.partitions > 1) text += fmt::format(", num_partitions={}", how.partitions);
   if (!aliases.empty()) text += fmt::format(", input_output_alias={{ {} }}", aliases);
   text += "\n\n" + std::string(body);
   std::unique_ptr<TestProgram> out(new TestProgram);
@@ -129,10 +130,11 @@ Expected<std::vector<Literal>> TestProgram::evaluate(const std::vector<Literal>&
   return hlo::flatten(result);
 }
 
-Expected<std::vector<std::vector<Literal>>> TestProgram::evaluate_all(
-    const std::vector<std::vector<Literal>>& inputs) const {
+Expected<std::vector<std::vector<Literal>>> TestProgram::evaluate_all(const std::vector<std::vector<Literal>>& inputs,
+                                                                      uint32_t partitions) const {
   hlo::EvalOptions options;
-  options.replicas = static_cast<int64_t>(inputs.size());
+  options.partitions = partitions;
+  options.replicas = static_cast<int64_t>(inputs.size()) / partitions;
   COLLET_ASSIGN(const std::vector<Literal> results, hlo::Evaluator(*module_, options).run_all(inputs));
   std::vector<std::vector<Literal>> out;
   for (const Literal& one : results) out.push_back(hlo::flatten(one));
@@ -224,6 +226,7 @@ Executable& Executable::operator=(Executable&& other) noexcept {
   workspace_bytes = other.workspace_bytes;
   workspace_alignment = other.workspace_alignment;
   resident_bytes = other.resident_bytes;
+  traffic_bytes = other.traffic_bytes;
   absorbed = std::move(other.absorbed);
   return *this;
 }
@@ -266,8 +269,9 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
     // A backend that does not fill in rejections leaves count and ops unchanged.
     const bool written = named[0] != kGuard;
     for (uint32_t i = 0; written && i < std::min(rejection.count, choice.rejection_room); ++i) {
-      c.check(named[i] < program->ops.count, Promise::COMPILE_REJECTS, "compile named the op {}, which is not there",
-              named[i]);
+      const std::vector<uint32_t> ops = entry_ops(program);
+      c.check(std::find(ops.begin(), ops.end(), named[i]) != ops.end(), Promise::COMPILE_REJECTS,
+              "compile named the op {}, which is none of those that it could be cut at", named[i]);
       out.rejected.push_back(named[i]);
     }
     return out;
@@ -280,6 +284,11 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
   out.executable.workspace_bytes = info.workspace_bytes;
   out.executable.workspace_alignment = info.workspace_alignment;
   out.executable.resident_bytes = info.resident_bytes;
+  out.executable.traffic_bytes = info.traffic_bytes;
+  const Device& device = instance.device(*options.assignment);
+  const uint64_t capacity = device.spaces[device.default_space].bytes;
+  c.check(info.resident_bytes <= (capacity > 0 ? capacity : uint64_t{1} << 50), Promise::RESIDENT,
+          "the executable states that it holds {} bytes of a memory of {}", info.resident_bytes, capacity);
   c.check(info.struct_size == sizeof info, Promise::SIZED, "compile changed the struct_size of its info");
   c.check(info.reserved == 0, Promise::RESERVED, "compile wrote to a reserved field of its info");
   c.check(info.workspace_alignment == 0 || std::has_single_bit(info.workspace_alignment), Promise::WORKSPACE_ALIGNMENT,

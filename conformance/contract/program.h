@@ -31,7 +31,7 @@ struct TestProgramOptions {
   Constants constants = Constants::ByLimit;
   size_t name_bytes = 0;  ///< length of the module's name, which enlarges the block by this number of bytes
   bool scalars_by_value = false;
-  uint32_t replicas = 1;
+  uint32_t replicas = 1, partitions = 1;
 };
 
 /// A program block made from HLO text, and the evaluation of that text.
@@ -51,9 +51,9 @@ class TestProgram {
   /// Draws small whole numbers for each input, so that sums and products are exact. Another seed gives other numbers.
   std::vector<hlo::Literal> draw(uint64_t seed) const;
   Expected<std::vector<hlo::Literal>> evaluate(const std::vector<hlo::Literal>& inputs) const;
-  /// Evaluates the program with several replicas. Returns the results by replica.
-  Expected<std::vector<std::vector<hlo::Literal>>> evaluate_all(
-      const std::vector<std::vector<hlo::Literal>>& inputs) const;
+  /// Evaluates the program with several participants. Returns the results by participant.
+  Expected<std::vector<std::vector<hlo::Literal>>> evaluate_all(const std::vector<std::vector<hlo::Literal>>& inputs,
+                                                                uint32_t partitions) const;
 
  private:
   TestProgram() = default;
@@ -86,7 +86,7 @@ class Executable {
   explicit operator bool() const { return handle_ != nullptr; }
   collet_backend_executable* handle() const { return handle_; }
 
-  uint64_t workspace_bytes = 0, workspace_alignment = 0, resident_bytes = 0;
+  uint64_t workspace_bytes = 0, workspace_alignment = 0, resident_bytes = 0, traffic_bytes = 0;
   std::vector<uint32_t> absorbed;  ///< indices of the constants that the backend has absorbed
 
  private:

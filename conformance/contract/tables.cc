@@ -107,6 +107,40 @@ void aot_round_trip(Contract& c) {
   }
 }
 
+// Executables of programs that differ by their op are written, and read in another order: each is its own.
+void aot_of_several(Contract& c) {
+  Aot s = start<collet_aot_table>(c, "aot");
+  if (!s) return;
+  std::vector<PreparedProgram> all;
+  std::vector<Bytes> written;
+  for (const char* type : {"f32", "s32", "bf16", "f64"}) {
+    for (const char* op : {"add", "multiply", "maximum", "subtract"}) {
+      PreparedProgram ready =
+          prepare(*s.instance,
+                  fmt::format("ENTRY main {{\n  a = {0}[300] parameter(0)\n  b = {0}[300] parameter(1)\n"
+                              "  ROOT r = {0}[300] {1}(a, b)\n}}\n",
+                              type, op),
+                  {}, {}, false);
+      if (!ready) continue;
+      s.ready = std::move(ready);
+      written.push_back(serialized(c, s));
+      if (written.back().empty()) return;
+      all.push_back(std::move(s.ready));
+    }
+    if (all.size() > 1) break;
+  }
+  if (all.size() < 2) return c.skip("the backend takes fewer than two of the programs");
+  for (size_t i = all.size(); i-- > 0;) {
+    s.ready = std::move(all[i]);
+    Executable loaded;
+    const collet_status status = load(c, s, *s.instance, written[i], loaded);
+    if (!c.check(status == COLLET_OK, Promise::AOT_LOAD, "load of what serialize wrote gave status {}", status)) return;
+    if (!s.instance->executes()) continue;
+    GuardedLaunch guarded(*s.instance, *s.ready.program, loaded, {});
+    if (!guarded.run(i + 1, fmt::format("executable {} of {} that were written and loaded", i, all.size()))) return;
+  }
+}
+
 void aot_small_capacity(Contract& c) {
   const Aot s = start<collet_aot_table>(c, "aot");
   if (!s) return;
@@ -154,34 +188,41 @@ void aot_damage(Contract& c) {
 }
 
 void memory_stats(Contract& c) {
-  const auto instance = Instance::open(c);
+  const auto instance = Instance::open(c, 2);
   if (!instance) return;
   const auto* table = instance->query<collet_memory_stats_table>("memory_stats");
   if (!table) return c.skip("the backend has no table \"memory_stats\"");
-  const auto ask = [&](collet_memory_stats& stats) {
+  const auto ask = [&](collet_memory_stats& stats, uint32_t device = 0) {
     alignas(8) uint8_t bytes[sizeof(collet_memory_stats) + 64];
     std::memset(bytes, kGuard, sizeof bytes);
     std::memset(bytes, 0, sizeof(collet_memory_stats));
     auto* asked = reinterpret_cast<collet_memory_stats*>(bytes);
     asked->struct_size = sizeof *asked;
     const collet_status status = checked_call(c, "get of memory_stats", [&](collet_error* error) {
-      return table->get(instance->handle(), 0, instance->device().default_space, asked, error);
+      return table->get(instance->handle(), device, instance->device(device).default_space, asked, error);
     });
     stats = *asked;
     return c.check(status == COLLET_OK, Promise::MEMORY_STATS, "get gave status {}", status) &&
            c.check(std::all_of(bytes + sizeof stats, std::end(bytes), [](uint8_t b) { return b == kGuard; }),
                    Promise::GROWING, "get wrote beyond struct_size") &&
            c.check(stats.peak_bytes_in_use >= stats.bytes_in_use, Promise::MEMORY_STATS,
-                   "{} bytes are in use, and the peak is {}", stats.bytes_in_use, stats.peak_bytes_in_use);
+                   "{} bytes are in use, and the peak is {}", stats.bytes_in_use, stats.peak_bytes_in_use) &&
+           c.check(stats.bytes_limit == 0 || stats.bytes_limit >= stats.bytes_in_use, Promise::MEMORY_STATS,
+                   "{} bytes are in use, and the limit is {}", stats.bytes_in_use, stats.bytes_limit);
   };
   constexpr uint64_t kBytes = 1 << 20;
-  collet_memory_stats before, held, after;
-  if (!ask(before)) return;
+  const auto last = static_cast<uint32_t>(instance->devices().size()) - 1;
+  collet_memory_stats before, held, after, other_before, other_held;
+  if (!ask(before) || !ask(other_before, last)) return;
   {
     std::vector<Buffer> buffers;
     for (int i = 0; i < 3; ++i) buffers.push_back(instance->alloc(kBytes));
-    if (!ask(held)) return;
+    if (!ask(held) || !ask(other_held, last)) return;
   }
+  if (last > 0)
+    c.check(other_held.bytes_in_use == other_before.bytes_in_use && other_held.allocations == other_before.allocations,
+            Promise::MEMORY_STATS, "three MiB were allocated on device 0, and {} bytes of device {} became {}",
+            other_before.bytes_in_use, last, other_held.bytes_in_use);
   if (!ask(after)) return;
   c.check(held.bytes_in_use >= before.bytes_in_use + 3 * kBytes, Promise::MEMORY_STATS,
           "three MiB more are allocated, and {} bytes in use became {}", before.bytes_in_use, held.bytes_in_use);
@@ -212,7 +253,8 @@ void artifacts(Contract& c) {
     status = get(count, &name, &bytes, &size);
     if (status != COLLET_OK) break;
     if (!c.check(name != nullptr && (bytes != nullptr || size == 0), Promise::ARTIFACTS,
-                 "artifact {} has no name or bytes", count))
+                 "artifact {} has no name or bytes", count) ||
+        !c.check(*name != '\0', Promise::ARTIFACTS, "the name of artifact {} is empty", count))
       return;
     get(count, &again, &bytes_again, &size_again);
     c.check(again && std::string(again) == name && size == size_again, Promise::ARTIFACTS,
@@ -233,6 +275,7 @@ void artifacts(Contract& c) {
 
 void add_tables_contracts(std::vector<ContractCase>& list) {
   list.push_back({"tables/aot_round_trip", aot_round_trip});
+  list.push_back({"tables/aot_of_several", aot_of_several});
   list.push_back({"tables/aot_small_capacity", aot_small_capacity});
   list.push_back({"tables/aot_damage", aot_damage});
   list.push_back({"tables/memory_stats", memory_stats});

@@ -122,7 +122,9 @@ collet_status read_options(const collet_open_options* options, std::string& path
       return fail(error, COLLET_INVALID_ARGUMENT, "there is no such option");
     }
   }
-  if (options->target && !is(Fault::unknown_target_taken)) return fail(error, COLLET_NOT_FOUND, "there is no target");
+  if (options->target && !is(Fault::unknown_target_taken))
+    return fail(error, is(Fault::target_refused_with_other_code) ? COLLET_INTERNAL : COLLET_NOT_FOUND,
+                "there is no target");
   return COLLET_OK;
 }
 
@@ -204,7 +206,8 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   static constexpr collet_peak kNegative[] = {{COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, -1, 0}};
   static constexpr collet_peak kTwice[] = {{COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, 10, 0},
                                            {COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, 20, 0}};
-  if (is(Fault::peak_is_negative) || is(Fault::peak_stands_twice)) {
+  const bool has_peaks = size >= offsetof(collet_device_info, peak_count) + sizeof info->peak_count;
+  if ((is(Fault::peak_is_negative) || is(Fault::peak_stands_twice)) && has_peaks) {
     info->peaks = is(Fault::peak_is_negative) ? kNegative : kTwice;
     info->peak_count = is(Fault::peak_is_negative) ? 1 : 2;
   }
@@ -221,6 +224,22 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   }
   if (is(Fault::kind_missing)) info->kind = nullptr;
   ++self->answers;
+  if (is(Fault::peaks_change) && has_peaks) {
+    static collet_peak changing[1];
+    changing[0] = {COLLET_PEAK_PRODUCT, COLLET_TYPE_F32, 10.0 + self->answers, 0};
+    info->peaks = changing;
+    info->peak_count = 1;
+  }
+  if (is(Fault::device_types_change)) {
+    self->types.assign(inner.types, inner.types + inner.type_count);
+    if (self->answers > self->devices + 1) self->types.back().flags &= ~uint32_t{COLLET_MAY_COMPUTE};
+    info->types = self->types.data();
+  }
+  if (is(Fault::space_kind_missing)) {
+    spaces[0] = inner.spaces[0];
+    spaces[0].kind[0] = '\0';
+    info->spaces = spaces;
+  }
   if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
   if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;
   if (is(Fault::device_strings_change)) {
@@ -266,6 +285,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
     *out_host = nullptr;
   } else {
     if (is(Fault::alloc_ignores_alignment) && alignment > self->alignment) buffer->shift = self->alignment;
+    if (is(Fault::alloc_aligned_to_page_at_most) && alignment > 4096) buffer->shift = 4096;
     const uint64_t inner_alignment = is(Fault::alloc_ignores_alignment) ? self->alignment * 2 : alignment;
     const collet_status code =
         behind->alloc(self->inner, device, space, bytes + buffer->shift, std::max<uint64_t>(inner_alignment, alignment),
@@ -361,6 +381,11 @@ void spoil(collet_copy_region& r) {
     const auto address = reinterpret_cast<uintptr_t>(r.from.host);
     r.from.host = reinterpret_cast<void*>(address / 4 * 4);
   }
+  if (is(Fault::copy_of_pages_loses_tail) && (upload || download)) {
+    const collet_place& host_place = upload ? r.from : r.to;
+    const auto address = reinterpret_cast<uintptr_t>(host_place.host) + host_place.offset;
+    if (address % 4096 == 0 && r.bytes >= 4096) r.bytes = r.bytes / 64 * 64;
+  }
   if (is(Fault::copy_rounds_up_down) && download) r.bytes = (r.bytes + 3) / 4 * 4;
 }
 
@@ -389,10 +414,28 @@ collet_status copy_by_staging(Instance* self, collet_copy_region region, collet_
   return inner_copy(self, region, error);
 }
 
+// Uploads whole lines of 64 bytes, whose other bytes it reads before: the fault is that another thread may write these.
+collet_status copy_by_lines(Instance* self, const collet_copy_region& region, collet_error* error) {
+  constexpr uint64_t kLine = 64;
+  const uint64_t begin = region.to.offset / kLine * kLine;
+  const uint64_t end =
+      std::min(of(region.to.buffer)->bytes, (region.to.offset + region.bytes + kLine - 1) / kLine * kLine);
+  if (begin >= end) return inner_copy(self, region, error);
+  Bytes lines(end - begin);
+  get(self, region.to.buffer, begin, lines.data(), lines.size());
+  const auto* from = static_cast<const uint8_t*>(region.from.host) + region.from.offset;
+  std::copy(from, from + region.bytes, lines.begin() + static_cast<ptrdiff_t>(region.to.offset - begin));
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  put(self, region.to.buffer, begin, lines.data(), lines.size());
+  return COLLET_OK;
+}
+
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
-  note_copy();
+  uint64_t copied = 0;
+  for (uint32_t i = 0; i < count; ++i) copied += regions[i].bytes;
+  note_copy(copied);
   if (is(Fault::copies_leak)) leave();
   while (is(Fault::copies_hang)) std::this_thread::sleep_for(std::chrono::seconds(1));
   const collet_backend_buffer* used = count == 0             ? nullptr
@@ -422,7 +465,8 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   }
   if (bad && is(Fault::copy_range_unchecked)) return COLLET_OK;
   if (bad && is(Fault::refused_copy_leaks)) leave();
-  if (bad && !is(Fault::copy_half_then_error)) return fail(error, COLLET_OUT_OF_RANGE, "beyond the end");
+  if (bad && !is(Fault::copy_half_then_error))
+    return fail(error, is(Fault::copy_range_other_code) ? COLLET_INTERNAL : COLLET_OUT_OF_RANGE, "beyond the end");
   if (is(Fault::copies_share_staging) && count == 1 && !bad && !regions[0].from.buffer)
     return copy_by_staging(self, regions[0], error);
   if (is(Fault::copy_first_region_only)) count = std::min(count, 1u);
@@ -435,6 +479,10 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
       region.to.buffer = regions[0].to.buffer ? regions[0].to.buffer : region.to.buffer;
     if (!is_inside(region.to, region.bytes)) continue;
     spoil(region);
+    if (is(Fault::copy_merges_lines) && !region.from.buffer) {
+      copy_by_lines(self, region, error);
+      continue;
+    }
     if (is(Fault::copy_is_late) && !region.from.buffer && region.bytes > 1500) {
       std::thread([self, region] {
         std::this_thread::sleep_for(std::chrono::milliseconds(3));

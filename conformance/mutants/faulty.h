@@ -60,6 +60,9 @@ struct Instance {
   const collet_open_options* options = nullptr;
   std::mutex mutex;
   std::set<Buffer*> buffers;
+  std::atomic<int> runs{0};
+  std::vector<collet_type_support> types;
+  std::map<uint32_t, uint64_t> peak_bytes;  // by device
   std::unique_ptr<char[]> state = std::make_unique<char[]>(1 << 16);
 };
 
@@ -79,6 +82,10 @@ struct Executable {
   std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
   std::vector<collet_argument> first_arguments;
   std::string key;
+  bool rounds = false;  // its results of f32 have the precision of bf16
+  std::map<uint32_t, Bytes> immediates, prepared;
+  std::vector<std::pair<collet_backend_buffer*, uint64_t>> places;  // those of the last launch
+  std::map<uint32_t, std::vector<Bytes>> first_results;             // by participant
 };
 
 /// Bytes that are added to the workspace, so that faults can misuse them.
@@ -131,8 +138,8 @@ collet_status lost(collet_error* error);
 
 /// Returns one of the tables "patterns", "host_memory", "host_buffers", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
-/// Records a copy in the profile.
-void note_copy();
+/// Records a copy of so many bytes in the profile.
+void note_copy(uint64_t bytes);
 
 /// Functions of the backend's table.
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,

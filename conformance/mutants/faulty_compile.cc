@@ -42,8 +42,11 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
   const int question = questions++;
   static const std::thread::id first_thread = std::this_thread::get_id();
   const bool is_elsewhere = is(Fault::verdict_answer_depends_on_thread) && std::this_thread::get_id() != first_thread;
+  const bool is_full = is(Fault::supports_declines_beside_buffers) && self->buffers.size() > 4;
+  const bool has_run = is(Fault::supports_changes_after_runs) && self->runs > 0;
   for (uint32_t i = 0; i < count; ++i) {
     const collet_op* op = collet_op_at(program, ops[i]);
+    if ((is_full || has_run) && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
     if (is_elsewhere && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
     if (is(Fault::verdict_cost_nan)) verdicts[i].cost_ns = std::numeric_limits<double>::quiet_NaN();
     if (compiled && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
@@ -406,6 +409,54 @@ void describe(Executable& made) {
 
 namespace {
 
+bool entry_has(const collet_program* program, uint32_t opcode, uint32_t& number) {
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t i = 0; i < entry->ops.count; ++i) {
+    number = entry->ops.first + i;
+    if (collet_op_at(program, number)->opcode == opcode) return true;
+  }
+  return false;
+}
+
+// Rejects programs of several ops with a reverse or a reduction, as a right backend may, and names wrong ops: more than there
+// is room for, or one that is not in the entry.
+bool rejects_wrongly(const collet_program* program, collet_rejection* rejection) {
+  uint32_t number = 0;
+  const collet_region* entry = collet_region_at(program, 0);
+  if (entry->ops.count < 2 || !rejection || !rejection->ops) return false;
+  if (is(Fault::rejection_ignores_small_room) && entry_has(program, COLLET_OP_REVERSE, number)) {
+    rejection->ops[0] = number;
+    rejection->ops[1] = number == entry->ops.first ? number + 1 : number - 1;
+    rejection->count = std::min(rejection->count, 2u);
+    return true;
+  }
+  if (is(Fault::rejection_names_inner_op) && entry_has(program, COLLET_OP_REDUCE, number)) {
+    rejection->ops[0] = collet_region_at(program, collet_op_at(program, number)->regions.first)->ops.first;
+    rejection->count = 1;
+    return true;
+  }
+  return false;
+}
+
+// True if the program is one product whose precision or algorithm the backend, by this fault, takes for a low one.
+bool misreads_precision(const collet_program* program) {
+  uint32_t number = 0;
+  if (collet_region_at(program, 0)->ops.count != 1) return false;
+  if (entry_has(program, COLLET_OP_DOT, number)) {
+    collet_dot_attrs attrs;
+    collet_read_attributes(program, collet_op_at(program, number), &attrs, sizeof attrs);
+    if (is(Fault::dot_algorithm_rounds)) return attrs.algorithm != 0 && attrs.algorithm != COLLET_ALGORITHM_F32_F32_F32;
+    if (!is(Fault::dot_precision_rounds) || attrs.precision.count == 0) return false;
+    return collet_integers(program, attrs.precision)[0] == COLLET_PRECISION_HIGH;
+  }
+  if (is(Fault::convolution_precision_rounds) && entry_has(program, COLLET_OP_CONVOLUTION, number)) {
+    collet_convolution_attrs attrs;
+    collet_read_attributes(program, collet_op_at(program, number), &attrs, sizeof attrs);
+    return attrs.precision.count > 0;
+  }
+  return false;
+}
+
 std::atomic<bool> was_refused{false};  // whether the last program was refused
 
 // Simulates two concurrent compilations that share one global variable.
@@ -470,6 +521,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     if (rejection) rejection->count = 1000;
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   }
+  if (rejects_wrongly(program, rejection)) return fail(error, COLLET_UNIMPLEMENTED, "too much");
   ++compiles;
   auto made = std::make_unique<Executable>();
   made->owner = self;
@@ -497,6 +549,8 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
       at<collet_op>(changed, changed->ops, i)->flags = at<collet_op>(changed, changed->ops, i)->reserved = 0;
   }
   describe(*made);
+  made->rounds =
+      misreads_precision(changed) || (is(Fault::optimized_run_rounds) && options && options->optimization == 3);
   const uint32_t size = info->struct_size;
   collet_executable_info inner{};
   inner.struct_size = sizeof inner;
@@ -523,6 +577,8 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   info->workspace_alignment = is(Fault::workspace_alignment_odd) ? 48 : inner.workspace_alignment;
   info->resident_bytes = inner.resident_bytes;
   info->kernels = inner.kernels;
+  if (is(Fault::resident_bytes_made_up)) info->resident_bytes = UINT64_MAX;
+  if (is(Fault::traffic_made_up)) info->traffic_bytes = 8;
   info->absorbed_count = is(Fault::absorbs_too_much) ? 1000 : inner.absorbed_count;
   if (is(Fault::constant_absorbed_unseen) && program->constants.count > 0 && info->absorbed &&
       collet_constant_at(program, 0)->argument != COLLET_NONE) {
@@ -551,6 +607,20 @@ void release(collet_backend_executable* p) {
 
 namespace {
 
+// A fault: executables of one size and one head are taken for the first of them.
+void take_alike(uint8_t* bytes, uint64_t size) {
+  constexpr uint64_t kHead = 64;
+  static std::map<Bytes, Bytes> seen;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (size < kHead) return;
+  Bytes key(bytes, bytes + kHead);
+  key.push_back(static_cast<uint8_t>(size));
+  key.push_back(static_cast<uint8_t>(size >> 8));
+  const Bytes& first = seen.emplace(key, Bytes(bytes, bytes + size)).first->second;
+  if (first.size() == size) std::copy(first.begin(), first.end(), bytes);
+}
+
 collet_status serialize(collet_backend_executable* p, void* out, uint64_t capacity, uint64_t* out_bytes,
                         collet_error* error) {
   const auto* table = static_cast<const collet_aot_table*>(behind->query(of(p)->owner->inner, "aot", 1));
@@ -560,6 +630,8 @@ collet_status serialize(collet_backend_executable* p, void* out, uint64_t capaci
     if (capacity < bytes) std::memset(out, 0, capacity);
   }
   const collet_status code = table->serialize(of(p)->inner, out, capacity, out_bytes, error);
+  if (code == COLLET_OK && is(Fault::load_takes_alike) && capacity >= *out_bytes)
+    take_alike(static_cast<uint8_t*>(out), *out_bytes);
   if (code == COLLET_OK && is(Fault::serialize_understates)) *out_bytes -= 8;
   if (code == COLLET_OK && is(Fault::serialize_refuses_small) && capacity < *out_bytes)
     return fail(error, COLLET_OUT_OF_RANGE, "too small");
@@ -601,17 +673,23 @@ collet_status load_executable(collet_backend_instance* p, const void* bytes, uin
   return COLLET_OK;
 }
 
-collet_status memory_stats(collet_backend_instance* p, uint32_t, uint32_t, collet_memory_stats* stats, collet_error*) {
+collet_status memory_stats(collet_backend_instance* p, uint32_t device, uint32_t, collet_memory_stats* stats,
+                           collet_error*) {
   Instance* self = of(p);
   const std::lock_guard lock(self->mutex);
-  static uint64_t peak = 0;
-  uint64_t bytes = 0;
-  for (const Buffer* buffer : self->buffers) bytes += buffer->bytes;
+  uint64_t& peak = self->peak_bytes[device];
+  uint64_t bytes = 0, count = 0;
+  for (const Buffer* buffer : self->buffers) {
+    if (buffer->device != device && !is(Fault::memory_stats_of_all_devices)) continue;
+    bytes += buffer->bytes;
+    ++count;
+  }
   peak = std::max(peak, bytes);
   const uint32_t size = stats->struct_size;
   stats->bytes_in_use = is(Fault::memory_stats_constant) ? 1000 : bytes;
   stats->peak_bytes_in_use = is(Fault::memory_stats_no_peak) ? 0 : std::max(peak, stats->bytes_in_use);
-  stats->allocations = is(Fault::memory_stats_counts_up) ? self->answers++ : self->buffers.size();
+  stats->allocations = is(Fault::memory_stats_counts_up) ? self->answers++ : count;
+  if (is(Fault::memory_stats_limit_made_up)) stats->bytes_limit = 1;
   if (is(Fault::memory_stats_overrun)) std::memset(reinterpret_cast<char*>(stats) + size, 0, 8);
   return COLLET_OK;
 }
@@ -621,7 +699,7 @@ collet_status artifact(collet_backend_executable* p, uint32_t index, const char*
   const Executable* self = of(p);
   if (index > 0 && !is(Fault::artifacts_without_end))
     return fail(error, is(Fault::artifacts_end_other_code) ? COLLET_NOT_FOUND : COLLET_OUT_OF_RANGE, "no more");
-  *out_name = "program.bin";
+  *out_name = is(Fault::artifact_name_missing) ? "" : "program.bin";
   *out_bytes = self->block.data();
   *out_size = self->block.size() * sizeof self->block[0];
   return COLLET_OK;
@@ -636,6 +714,11 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   if (is(Fault::queries_leak)) leave();
   if (version != 1 && !is(Fault::query_any_version)) return nullptr;
   const std::string_view wanted = name;
+  if (is(Fault::query_gives_another_place) && wanted == "memory_stats") {
+    static const collet_memory_stats_table other = stats;
+    static std::atomic<int> queries{0};
+    return queries++ % 3 == 2 ? &other : &stats;
+  }
   if (wanted == "memory_stats") return &stats;
   if (wanted == "artifacts") return &artifacts;
   if (wanted == "queue") return queue_table(of(p));

@@ -72,15 +72,86 @@ collet_status run_together(Executable& self, const collet_launch* launches, uint
     inner[i].workspace.bytes = self.inner_workspace;
     if (self.inner_workspace == 0) inner[i].workspace = {};
     if (is(Fault::launch_order_is_participant)) inner[i].participant = i;
+    if (is(Fault::partition_taken_for_replica)) {
+      const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+      inner[i].participant = launches[i].participant % program->replica_count * program->partition_count +
+                             launches[i].participant / program->replica_count;
+    }
   }
   if (const collet_status code = behind->execute(self.inner, inner.data(), count, run_id, error)) return code;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!is(Fault::last_participant_idle) || launches[i].participant + 1 != count) continue;
+    if (is(Fault::later_participants_repeat_first_run) && launches[i].participant > 0) {
+      std::vector<Bytes>& first = self.first_results[launches[i].participant];
+      const bool is_first = first.empty();
+      for (uint32_t r = 0; r < launches[i].result_count; ++r) {
+        const collet_argument& result = launches[i].results[r];
+        if (is_first) first.emplace_back(self.result_bytes[r]);
+        if (is_first)
+          get(self.owner, result.buffer, result.offset, first[r].data(), first[r].size());
+        else
+          put(self.owner, result.buffer, result.offset, first[r].data(), first[r].size());
+      }
+    }
+    const bool is_idle = (is(Fault::last_participant_idle) && launches[i].participant + 1 == count) ||
+                         (is(Fault::participants_above_one_idle) && launches[i].participant > 1);
+    if (!is_idle) continue;
     for (uint32_t r = 0; r < launches[i].result_count; ++r)
       put(self.owner, launches[i].results[r].buffer, launches[i].results[r].offset, kept[i][r].data(),
           kept[i][r].size());
   }
   return COLLET_OK;
+}
+
+// Mixes up scalars by value, or takes those of an earlier launch.
+void spoil_immediates(Executable& self, const collet_launch& launch, std::vector<collet_argument>& arguments) {
+  std::vector<collet_argument*> values;
+  bool has_array = false;
+  std::vector<std::pair<collet_backend_buffer*, uint64_t>> places;
+  for (collet_argument& one : arguments) {
+    if (one.flags & COLLET_ARG_IMMEDIATE) values.push_back(&one);
+    has_array |= one.buffer && one.bytes > sizeof one.immediate;
+    places.emplace_back(one.buffer, one.offset);
+  }
+  for (uint32_t i = 0; i < launch.result_count; ++i)
+    places.emplace_back(launch.results[i].buffer, launch.results[i].offset);
+  const auto copy = [](collet_argument& to, const uint8_t* from) {
+    std::memcpy(to.immediate, from, sizeof to.immediate);
+  };
+  const bool is_same_launch = self.places == places;
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    Bytes now(values[i]->immediate, values[i]->immediate + sizeof values[i]->immediate);
+    const bool keeps = is(Fault::immediate_of_first_run) || (is(Fault::immediate_kept_with_buffers) && is_same_launch);
+    if (!keeps) self.immediates[i] = now;
+    if (keeps) copy(*values[i], self.immediates.emplace(i, now).first->second.data());
+    if (is(Fault::immediates_are_one)) copy(*values[i], values[0]->immediate);
+  }
+  if (is(Fault::immediates_reversed_beside_arrays) && has_array) {
+    for (size_t i = 0; 2 * i + 1 < values.size(); ++i)
+      std::swap(values[i]->immediate, values[values.size() - 1 - i]->immediate);
+  }
+  self.places = places;
+}
+
+// A fault: the scalars of a launch pass through memory that all threads share.
+void share_immediates(std::vector<collet_argument>& arguments) {
+  static std::mutex mutex;
+  static std::map<size_t, Bytes> shared;
+  {
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].flags & COLLET_ARG_IMMEDIATE)
+        shared[i].assign(arguments[i].immediate, arguments[i].immediate + sizeof arguments[i].immediate);
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(200));
+  const std::lock_guard lock(mutex);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].flags & COLLET_ARG_IMMEDIATE)
+      std::memcpy(arguments[i].immediate, shared[i].data(), sizeof arguments[i].immediate);
+}
+
+bool mixes_immediates() {
+  return is(Fault::immediate_of_first_run) || is(Fault::immediate_kept_with_buffers) || is(Fault::immediates_are_one) ||
+         is(Fault::immediates_reversed_beside_arrays);
 }
 
 // Runs one launch on the inner backend.
@@ -104,6 +175,8 @@ collet_status run_inner(Executable& self, const collet_launch& launch, uint64_t 
     }
   for (uint32_t i = 0; i < launch.result_count; ++i)
     results.push_back(translated(launch.results[i], is(Fault::result_offset_ignored)));
+  if (mixes_immediates()) spoil_immediates(self, launch, arguments);
+  if (is(Fault::immediates_shared_by_threads)) share_immediates(arguments);
   collet_launch inner = launch;
   inner.arguments = arguments.data();
   inner.results = results.data();
@@ -213,14 +286,32 @@ void spoil_fusion(Executable& self, const collet_launch& launch) {
   }
 }
 
+// Rounds the results of f32 to the precision of bf16.
+void round_results(Executable& self, const collet_launch& launch) {
+  const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t r = 0; r < launch.result_count; ++r) {
+    if (collet_value_type(program, collet_ref_at(program, entry->results.first + r))->element != COLLET_TYPE_F32)
+      continue;
+    std::vector<uint32_t> values(self.result_bytes[r] / sizeof(uint32_t));
+    if (values.empty()) continue;
+    get(self.owner, launch.results[r].buffer, launch.results[r].offset, values.data(), self.result_bytes[r]);
+    for (uint32_t& value : values) value &= 0xffff0000;
+    put(self.owner, launch.results[r].buffer, launch.results[r].offset, values.data(), self.result_bytes[r]);
+  }
+}
+
 // Faults that change something after a right execution.
 void spoil_after(Executable& self, const collet_launch& launch) {
   if (is(Fault::fusion_loses_nan) || is(Fault::fusion_loses_sign_of_zero) || is(Fault::fusion_counts_sixteen_bits) ||
       is(Fault::fusion_runs_in_fours))
     spoil_fusion(self, launch);
+  if (self.rounds) round_results(self, launch);
   for (uint32_t i = 0; i < launch.result_count; ++i) {
     const collet_argument& r = launch.results[i];
     const auto bytes = static_cast<int64_t>(self.result_bytes[i]);
+    if (is(Fault::scalar_result_written_wide) && bytes > 0 && bytes < 4)
+      touch(self, r, bytes, static_cast<uint64_t>(4 - bytes));
     if (is(Fault::writes_past_result)) touch(self, r, bytes, 4);
     if (is(Fault::writes_far_past_result)) touch(self, r, bytes + 60, 4);
     if (is(Fault::writes_before_result)) touch(self, r, -4, 4);
@@ -271,6 +362,7 @@ void write_other_gelu(Executable& self, const collet_launch& launch, bool by_tan
 
 collet_status run_one(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
   const int run = self.runs++;
+  ++self.owner->runs;
   if (is(Fault::run_of_other_thread_refused) && self.thread != std::this_thread::get_id())
     return fail(error, COLLET_INTERNAL, "no context on this thread");
   const bool writes_nothing =
@@ -318,7 +410,9 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
   // A fault: the backend relies on memory being zero that need not be.
   const bool wrong_start =
       (is(Fault::workspace_taken_for_zeros) && first_byte(self, launch.workspace, self.inner_workspace)) ||
-      (is(Fault::results_taken_for_zeros) && launch.result_count && first_byte(self, launch.results[0]));
+      (is(Fault::results_taken_for_zeros) && launch.result_count && first_byte(self, launch.results[0])) ||
+      (is(Fault::workspace_aligned_by_luck) && launch.workspace.offset % 256 != 0) ||
+      (is(Fault::results_aligned_by_luck) && launch.result_count && launch.results[0].offset % 256 != 0);
   collet_launch changed = launch;
   std::vector<collet_argument> arguments(launch.arguments, launch.arguments + launch.argument_count);
   if (is(Fault::arguments_swapped_in_one_buffer) && arguments.size() == 2 &&
@@ -344,7 +438,25 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
       if (shared[i].size() == self.result_bytes[i]) put_result(self, launch, i, shared[i], 0, shared[i].size());
     return COLLET_OK;
   }
+  // A fault: the bytes behind a result, which other work may write at the same time, are read before and written back after.
+  std::vector<Bytes> behind_results;
+  constexpr uint64_t kBehind = 256;
+  const auto is_room_behind = [&](uint32_t i) {
+    return launch.results[i].buffer &&
+           is_inside({launch.results[i].buffer, nullptr, launch.results[i].offset}, self.result_bytes[i] + kBehind);
+  };
+  for (uint32_t i = 0; is(Fault::run_restores_bytes_behind) && i < launch.result_count; ++i) {
+    behind_results.emplace_back(kBehind);
+    if (is_room_behind(i))
+      get(self.owner, launch.results[i].buffer, launch.results[i].offset + self.result_bytes[i],
+          behind_results[i].data(), kBehind);
+  }
+  if (!behind_results.empty()) std::this_thread::sleep_for(std::chrono::microseconds(50));
   if (const collet_status code = run_inner(self, changed, run_id, error)) return code;
+  for (uint32_t i = 0; i < behind_results.size(); ++i)
+    if (is_room_behind(i))
+      put(self.owner, launch.results[i].buffer, launch.results[i].offset + self.result_bytes[i],
+          behind_results[i].data(), kBehind);
   if (wrong_start) touch(self, launch.results[0], 0, 1);
   if (is(Fault::second_result_is_first) && launch.result_count == 2 && self.result_bytes[0] == self.result_bytes[1]) {
     Bytes first(self.result_bytes[0]);

@@ -2,6 +2,7 @@
 #include "conformance/mutants/faulty.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -73,7 +74,8 @@ collet_status add_host_memory(collet_backend_instance*, void* host, uint64_t byt
   const std::lock_guard lock(all.mutex);
   auto* begin = static_cast<char*>(host);
   for (const auto& [at, size] : all.ranges)
-    if (begin < at + size && at < begin + bytes && !is(Fault::host_memory_taken_twice))
+    if (begin < at + size && (at <= begin || (at < begin + bytes && !is(Fault::host_memory_taken_around))) &&
+        !is(Fault::host_memory_taken_twice))
       return fail(error, COLLET_ALREADY_EXISTS, "it is registered");
   all.ranges[begin] = bytes;
   return COLLET_OK;
@@ -84,6 +86,13 @@ collet_status remove_host_memory(collet_backend_instance*, void* host, collet_er
   const std::lock_guard lock(all.mutex);
   if (is(Fault::host_memory_stays))
     return all.ranges.count(static_cast<char*>(host)) ? COLLET_OK : fail(error, COLLET_NOT_FOUND, "no");
+  if (is(Fault::host_memory_removed_from_within)) {
+    for (const auto& [at, size] : all.ranges) {
+      if (host < at || host >= at + size) continue;
+      all.ranges.erase(at);
+      return COLLET_OK;
+    }
+  }
   if (all.ranges.erase(static_cast<char*>(host)) > 0 || is(Fault::host_memory_never_missing)) return COLLET_OK;
   return fail(error, COLLET_NOT_FOUND, "it is not registered");
 }
@@ -121,25 +130,44 @@ collet_status between(collet_backend_instance*, uint32_t from, uint32_t to, coll
   return COLLET_OK;
 }
 
-std::atomic<uint64_t> recorded{0};
+struct Recorded {
+  uint64_t start_ns = 0, duration_ns = 0, bytes = 0;
+};
+std::mutex record_mutex;
+std::vector<Recorded> recorded;
 std::atomic<bool> recording{false};
 
+template <typename Clock>
+uint64_t now_ns() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+}
+
 collet_status enable_profile(collet_backend_instance*, uint32_t, uint32_t on, collet_error*) {
-  recording = on != 0;
+  recording = on != 0 || is(Fault::profile_records_always);
   return COLLET_OK;
 }
 
 collet_status read_profile(collet_backend_instance*, uint32_t, collet_profile_record* records, uint32_t capacity,
                            uint32_t* out_count, collet_error*) {
-  const uint64_t left = recorded;
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, capacity + (is(Fault::profile_overflows) ? 1 : 0)));
+  const std::lock_guard lock(record_mutex);
+  const auto count =
+      static_cast<uint32_t>(std::min<uint64_t>(recorded.size(), capacity + (is(Fault::profile_overflows) ? 1 : 0)));
   for (uint32_t i = 0; i < count; ++i) {
+    const Recorded& one = recorded[is(Fault::profile_newest_first) ? recorded.size() - 1 - i : i];
     records[i] = {};
-    std::snprintf(records[i].name, sizeof records[i].name, "copy");
+    records[i].start_ns = one.start_ns;
+    records[i].duration_ns = one.duration_ns;
+    records[i].bytes = is(Fault::profile_bytes_made_up) ? one.bytes / 2 + 1 : one.bytes;
+    std::snprintf(records[i].name, sizeof records[i].name, "%s", is(Fault::profile_name_missing) ? "" : "copy");
     if (is(Fault::profile_name_endless)) std::memset(records[i].name, 'x', sizeof records[i].name);
     std::snprintf(records[i].engine, sizeof records[i].engine, "dma");
   }
-  if (!is(Fault::profile_repeats)) recorded -= count;
+  if (is(Fault::profile_newest_first)) {
+    recorded.resize(recorded.size() - count);
+  } else if (!is(Fault::profile_repeats)) {
+    recorded.erase(recorded.begin(), recorded.begin() + count);
+  }
   *out_count = count;
   return COLLET_OK;
 }
@@ -162,6 +190,7 @@ collet_status prepare(collet_backend_executable* p, uint32_t device, uint32_t in
     return code;
   buffer->bytes = bytes;
   auto* handle = reinterpret_cast<collet_backend_buffer*>(buffer.release());
+  if (is(Fault::prepared_of_first_value)) data = self->prepared.emplace(index, data).first->second;
   if (is(Fault::prepared_is_empty)) std::fill(data.begin(), data.end(), 0);
   put(self->owner, handle, 0, data.data(), bytes);
   *out = handle;
@@ -170,8 +199,12 @@ collet_status prepare(collet_backend_executable* p, uint32_t device, uint32_t in
 
 }  // namespace
 
-void note_copy() {
-  if (recording) ++recorded;
+void note_copy(uint64_t bytes) {
+  if (!recording) return;
+  const std::lock_guard lock(record_mutex);
+  const bool since_start = is(Fault::profile_times_since_start);
+  recorded.push_back(
+      {since_start ? now_ns<std::chrono::steady_clock>() : now_ns<std::chrono::system_clock>(), 1, bytes});
 }
 
 const void* further_table(std::string_view name) {

@@ -203,6 +203,25 @@ bool is_signalling(const Element& x) {
          (x.bits >> (format.mantissa_bits - 1) & 1) == 0;
 }
 
+// Converts a finite float by way of another format, which rounds twice.
+uint64_t rounded_by(uint32_t between, const Element& right, double x) {
+  return is_float(right.type) && std::isfinite(x) && std::isfinite(real({between, bits_of(between, x)}))
+             ? bits_of(right.type, real({between, bits_of(between, x)}))
+             : right.bits;
+}
+
+// The result of arithmetic in f64 that is rounded to 64 bits of mantissa before.
+uint64_t rounded_by_extended(uint32_t op, const Element& right, double x, double y) {
+  const long double a = x, b = y;
+  const long double exact = op == COLLET_OP_ADD        ? a + b
+                            : op == COLLET_OP_SUBTRACT ? a - b
+                            : op == COLLET_OP_MULTIPLY ? a * b
+                            : op == COLLET_OP_DIVIDE   ? a / b
+                                                       : std::sqrt(a);
+  const auto twice = static_cast<double>(exact);
+  return right.type == COLLET_TYPE_F64 && std::isfinite(twice) ? bits_of(right.type, twice) : right.bits;
+}
+
 uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, const Element& a, const Element& b) {
   const double x = real(a), y = real(b), r = real(right);
   if (is_formula(mutation)) {
@@ -249,6 +268,8 @@ uint64_t of_floats(KernelMutation mutation, uint32_t op, const Element& right, c
       const double least = std::ldexp(1.0, 1 - float_format(a.type).bias);
       return x != y && std::fabs(x) < least && std::fabs(y) < least ? right.bits ^ 1 : right.bits;
     }
+    case KernelMutation::rounded_by_extended:
+      return rounded_by_extended(op, right, x, y);
     case KernelMutation::infinite_is_finite:
       return std::isinf(x) ? 1 : right.bits;
     default:
@@ -300,6 +321,12 @@ uint64_t of_conversions(KernelMutation mutation, const Element& right, const Ele
     case KernelMutation::true_is_not_one:
       return collet_type_kind(right.type) == COLLET_KIND_PRED && from_float && x != 0 && std::fabs(x) < 1 ? 0
                                                                                                           : right.bits;
+    case KernelMutation::rounded_by_single:
+      return a.type == COLLET_TYPE_F64 ? rounded_by(COLLET_TYPE_F32, right, x) : right.bits;
+    case KernelMutation::rounded_by_half:
+      return from_float && width_of(right.type) < 16 ? rounded_by(COLLET_TYPE_F16, right, x) : right.bits;
+    case KernelMutation::rounded_by_bfloat:
+      return from_float && width_of(right.type) < 16 ? rounded_by(COLLET_TYPE_BF16, right, x) : right.bits;
     case KernelMutation::by_double:  // a 64-bit integer is rounded twice
       return is_integer(a.type) && right.type == COLLET_TYPE_F32
                  ? bits_of(right.type,

@@ -58,6 +58,10 @@ enum class KernelMutation : uint8_t {
   short_denormals_lost,
   true_is_not_one,
   by_double,
+  rounded_by_single,    ///< rounded to f32 first
+  rounded_by_half,      ///< rounded to f16 first
+  rounded_by_bfloat,    ///< rounded to bf16 first
+  rounded_by_extended,  ///< rounded to 64 bits of mantissa first, as x87 does
   lower_bound_last,
   by_library,         ///< right: an elementary function of the C library, or of another one (math_library.h)
   signalling_is_nan,  ///< right: a function of a signalling NaN is NaN
