@@ -119,6 +119,43 @@ ENTRY e {
   EXPECT_TRUE(answer->independent) << "exact arithmetic with a bound of its own";
 }
 
+// The first result is a sum, the second a product, of numbers of which both depend on the order.
+TEST(OpCase, AReductionOfSeveralArraysHasAnAnswerOfEach) {
+  const auto cases = cases_of_root(R"(HloModule m
+both {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  s = f32[] add(a, c)
+  p = f32[] multiply(b, d)
+  ROOT t = (f32[], f32[]) tuple(s, p)
+}
+ENTRY e {
+  x = f32[4,2] parameter(0)
+  y = f32[4,2] parameter(1)
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+  ROOT r = (f32[2], f32[2]) reduce(x, y, zero, one), dimensions={0}, to_apply=both
+}
+)");
+  ASSERT_FALSE(cases.empty());
+  for (uint64_t seed = 0; seed < 32; ++seed) {
+    const auto answer = answer_case(cases[0], seed, false);
+    ASSERT_TRUE(answer.ok()) << answer.status().to_string();
+    for (int64_t column = 0; column < 2; ++column) {
+      double sum = 0, product = 1;
+      for (int64_t row = 0; row < 4; ++row) {
+        sum += answer->inputs[0].as_double(2 * row + column);
+        product *= answer->inputs[1].as_double(2 * row + column);
+      }
+      const Reference &first = answer->outputs[0], &second = answer->outputs[1];
+      EXPECT_NEAR((first.exact.valid() ? first.exact : first.value).as_double(column), sum, 1e-5) << seed;
+      EXPECT_NEAR((second.exact.valid() ? second.exact : second.value).as_double(column), product, 1e-5) << seed;
+    }
+  }
+}
+
 TEST(OpCase, SaysWhyAnOpHasNoCase) {
   const auto module = read(
       "HloModule m\nENTRY e {\n  x = f32[9] parameter(0)\n  ROOT c = f32[9] custom-call(x), "

@@ -427,7 +427,10 @@ Results combined_in_any_order(const PlainInterpreter& interpreter, const Instruc
       is_known = false;
       return a;
     }
-    return both->is_tuple ? std::move(both->parts) : Group{*std::move(both)};
+    Group out = both->is_tuple ? std::move(both->parts) : Group{*std::move(both)};
+    // An interpreter that bounds errors has rounded results in f64, with a radius, which may agree by chance.
+    is_known &= std::all_of(out.begin(), out.end(), [](const Known& part) { return part.is_exact(); });
+    return is_known ? out : a;
   };
   const auto in_pairs = [&](std::vector<Group> all) {
     while (all.size() > 1) {
