@@ -3,16 +3,15 @@
 
 #include <collet/collet.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
 #include "conformance/cases/op_case.h"
+#include "conformance/runner/temporary_folder.h"
 #include "hlo/base/files.h"
 #include "hlo/ops/flops.h"
 #include "hlo/passes/rewriter.h"
@@ -25,28 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
-
-// A folder that is removed with everything in it.
-class TemporaryFolder {
- public:
-  static Expected<TemporaryFolder> make() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "collet_offered_XXXXXX").string();
-    if (error || !::mkdtemp(path.data())) return Status(Code::Unavailable, "cannot make a folder for temporary files");
-    return TemporaryFolder(std::move(path));
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // Returns the text of the dump's file with this ending; NOT_FOUND if there is none.
 Expected<std::string> read_dump(const std::string& folder, std::string_view ending) {

@@ -21,6 +21,8 @@
 #include <thread>
 #include <utility>
 
+#include "conformance/runner/temporary_folder.h"
+
 namespace collet::conformance {
 namespace {
 
@@ -103,8 +105,26 @@ struct Worker {
   }
 };
 
+// The environment of a worker, whose temporary files stand in `folder`.
+std::vector<std::string> environment_in(const std::string& folder) {
+  constexpr std::string_view kName = "TMPDIR=";
+  std::vector<std::string> out;
+  for (char** one = environ; *one; ++one)
+    if (folder.empty() || !std::string_view(*one).starts_with(kName)) out.emplace_back(*one);
+  if (!folder.empty()) out.push_back(std::string(kName) + folder);
+  return out;
+}
+
+// Returns pointers to the texts, and a null at the end.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
 [[noreturn]] void become_worker(const Pipe& tasks, const Pipe& replies, const Pipe& output,
-                                const std::vector<char*>& arguments) {
+                                const std::vector<char*>& arguments, const std::vector<char*>& environment) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The target descriptors may be among the source descriptors, so the sources are duplicated to other numbers first.
@@ -115,22 +135,21 @@ struct Worker {
                     dup2(out, kReplyFd) >= 0;
   if (good) {
     for (const int fd : {in, out, print}) close(fd);
-    execv("/proc/self/exe", arguments.data());
+    execve("/proc/self/exe", arguments.data(), environment.data());
   }
   _exit(127);
 }
 
-Status start(Worker& worker, const PoolOptions& options) {
+Status start(Worker& worker, const PoolOptions& options, const std::string& folder) {
   COLLET_ASSIGN(Pipe tasks, make_pipe());
   COLLET_ASSIGN(Pipe replies, make_pipe());
   COLLET_ASSIGN(Pipe output, make_pipe());
-  std::string program = "collet";
-  std::vector<char*> arguments = {program.data()};
-  for (const std::string& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
+  std::vector<std::string> words = options.arguments, variables = environment_in(folder);
+  words.insert(words.begin(), "collet");
+  const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
   const pid_t pid = fork();
   if (pid < 0) return resource_exhausted(std::string("fork: ") + std::strerror(errno));
-  if (pid == 0) become_worker(tasks, replies, output, arguments);
+  if (pid == 0) become_worker(tasks, replies, output, arguments, environment);
   setpgid(pid, pid);
   worker.pid = pid;
   worker.tasks = std::move(tasks.write);
@@ -231,8 +250,8 @@ class Descriptors {
 class Pool {
  public:
   Pool(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
-       const std::function<void(size_t, const TaskResult&)>& done)
-      : count_(count), options_(options), task_(task), done_(done) {}
+       const std::function<void(size_t, const TaskResult&)>& done, const std::string& folder)
+      : count_(count), options_(options), task_(task), done_(done), folder_(folder) {}
 
   Status run() {
     const size_t jobs = std::clamp<size_t>(options_.jobs, 1, std::max<size_t>(count_, 1));
@@ -263,7 +282,7 @@ class Pool {
 
   Status assign(Worker& worker) {
     if (!worker.alive()) {
-      COLLET_TRY(start(worker, options_));
+      COLLET_TRY(start(worker, options_, folder_));
       worker.done.clear();
     }
     worker.task = worker.next++;
@@ -412,6 +431,7 @@ class Pool {
   const PoolOptions& options_;
   const std::function<std::string(size_t)>& task_;
   const std::function<void(size_t, const TaskResult&)>& done_;
+  const std::string& folder_;  // for temporary files of the workers
   std::vector<std::unique_ptr<Worker>> workers_;
   size_t next_ = 0;  // the first task that no worker has
   size_t finished_ = 0;
@@ -480,7 +500,9 @@ Status run_tasks(size_t count, const PoolOptions& options, const std::function<s
   struct sigaction ignore{}, before{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &before);
-  const Status status = Pool(count, options, task, done).run();
+  // A worker that is killed leaves its temporary files, and those of the backend. Where no folder can be made, the system's is used.
+  const Expected<TemporaryFolder> folder = TemporaryFolder::make();
+  const Status status = Pool(count, options, task, done, folder.ok() ? folder->path() : std::string()).run();
   sigaction(SIGPIPE, &before, nullptr);
   return status;
 }

@@ -56,7 +56,7 @@ struct PoolOptions {
 };
 
 /// Runs tasks 0 ... count-1 and calls `done` on this thread for each when it ends. An error means that a worker cannot
-/// be started at all.
+/// be started at all. TMPDIR of the workers is a folder that is removed at the end, with what killed workers left there.
 Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
                  const std::function<void(size_t, const TaskResult&)>& done);
 

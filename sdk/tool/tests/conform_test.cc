@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -481,6 +482,25 @@ TEST(ConformFrom, KeepsTheCasesInAFile) {
   EXPECT_TRUE(contains(first.out, "program/add\n")) << first.out;
   EXPECT_EQ("program/add\n" + collet(from + file + " --list").out, first.out);
   expect_outcome(0, from + file, {"runs these programs"});
+}
+
+// A worker that hangs, and is killed, cannot remove its temporary files.
+TEST(ConformFrom, LeavesNoTemporaryFiles) {
+  const Folder folder;
+  const std::string lib = build_dir() + "/lib/collet/", program = folder / "constant.hlo", temporary = folder / "tmp";
+  std::string numbers = "0";
+  for (int i = 1; i < 2000; ++i) numbers += ", " + std::to_string(i % 7);
+  // The constant is copied to the device while the program is compiled.
+  write(program, "HloModule constant\nENTRY e {\n  x = f32[2000] parameter(0)\n  c = f32[2000] constant({" + numbers +
+                     "})\n  ROOT r = f32[2000] add(x, c)\n}\n");
+  std::filesystem::create_directory(temporary);
+  const Ran ran =
+      collet("conform --timeout 1 --backend " + lib +
+                 "test_backends/libcollet_backend_faulty.so --option fault=copies_hang --option backend=" + lib +
+                 "backends/libcollet_backend_interpreter.so --from " + program,
+             "env TMPDIR=" + temporary);
+  EXPECT_TRUE(contains(ran.out, "no answer in time")) << ran.out << ran.err;
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
 TEST(ConformFrom, SaysWhatCannotBeRead) {
