@@ -341,10 +341,15 @@ std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const I
   const hlo::Computation& body = interpreter.module()[instr.called[0]];
   const Instruction& root = interpreter.module()[body.root];
   if (operands.size() != 2 || (root.op != Op::MAXIMUM && root.op != Op::MINIMUM)) return std::nullopt;
+  const bool only_compares = std::all_of(body.order.begin(), body.order.end(), [&](hlo::InstrId at) {
+    const Op op = interpreter.module()[at].op;
+    return op == Op::PARAMETER || op == Op::MAXIMUM || op == Op::MINIMUM;
+  });
+  if (!only_compares) return std::nullopt;
   const Known data = widened(*operands[0]), start = widened(*operands[1]);
   Instruction wide = instr;
   wide.shape = instr.shape.with_type(Type::F64);
-  // The body only compares, so it works on f64 as well.
+  // Such a body works on f64 as well.
   const auto values = plain_results(interpreter, wide, std::vector{&data.value, &start.value});
   if (!values) return std::nullopt;
   double radius = 0;

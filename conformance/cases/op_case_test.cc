@@ -156,6 +156,30 @@ ENTRY e {
   }
 }
 
+// The body ends with a maximum, and computes something else before it.
+TEST(OpCase, AReductionByMoreThanAMaximumHasAnAnswer) {
+  const auto cases = cases_of_root(R"(HloModule m
+finite {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  f = pred[] is-finite(a)
+  c = f32[] convert(f)
+  ROOT r = f32[] maximum(c, b)
+}
+ENTRY e {
+  x = f32[3,5] parameter(0)
+  least = f32[] constant(-inf)
+  ROOT r = f32[3] reduce(x, least), dimensions={1}, to_apply=finite
+}
+)");
+  ASSERT_FALSE(cases.empty());
+  const auto answer = answer_case(cases[0], 0, false);
+  ASSERT_TRUE(answer.ok()) << answer.status().to_string();
+  const Reference& result = answer->outputs[0];
+  for (int64_t i = 0; i < 3; ++i)  // the elements are less than 1
+    EXPECT_EQ((result.exact.valid() ? result.exact : result.value).as_double(i), 1) << i;
+}
+
 TEST(OpCase, SaysWhyAnOpHasNoCase) {
   const auto module = read(
       "HloModule m\nENTRY e {\n  x = f32[9] parameter(0)\n  ROOT c = f32[9] custom-call(x), "

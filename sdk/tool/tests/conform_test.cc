@@ -503,6 +503,16 @@ TEST(ConformFrom, LeavesNoTemporaryFiles) {
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
+// The state of random numbers goes on from run to run, so that no run of the evaluator has the device's.
+TEST(ConformFrom, DoesNotCompareRandomNumbers) {
+  const Folder folder;
+  const std::string program = folder / "random.hlo";
+  write(program,
+        "HloModule r\nENTRY e {\n  x = f32[2] parameter(0)\n  s = u64[2] rng-get-and-update-state(), delta=4\n"
+        "  c = f32[2] convert(s)\n  ROOT r = f32[2] add(c, x)\n}\n");
+  expect_outcome(0, "conform --backend cpu --from " + program, {"as a whole: pass: ", "runs these programs"});
+}
+
 TEST(ConformFrom, SaysWhatCannotBeRead) {
   const auto expect_error = [](const std::string& arguments, const char* text) {
     const Ran ran = collet(arguments);
