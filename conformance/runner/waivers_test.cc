@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/waivers.h"
 
+#include <collet/types.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace collet::conformance {
 namespace {
@@ -18,6 +23,16 @@ TEST(Waivers, OfThisSuiteAreFoundByTheNameOfACase) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->number, "W12");
   EXPECT_EQ(found->reason, "a reason of words");
+}
+
+// The page of the process states the versions of the suite, of its terms, and of the interface.
+TEST(Versions, StandOnThePageOfTheProcess) {
+  std::ifstream file("docs/conformance_process.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const std::string& text :
+       {fmt::format("suite {}, terms {}.", kSuiteVersion, kTermsVersion),
+        fmt::format("Suite {} judges backends of interface {}.{} ", kSuiteVersion, COLLET_ABI_MAJOR, COLLET_ABI_MINOR)})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
 TEST(Waivers, AWrongLineIsNamed) {
