@@ -11,6 +11,7 @@
 #include "conformance/cases/plain_answer.h"
 #include "conformance/cases/types.h"
 #include "conformance/oracle/functions.h"
+#include "hlo/eval/evaluator.h"
 #include "hlo/ops/flops.h"
 #include "hlo/ops/properties.h"
 #include "hlo/text/printer.h"
@@ -222,6 +223,15 @@ InputSpec spec_of_parameter(const Module& module, CompId comp, InstrId parameter
   return usual(module[parameter].shape.type());
 }
 
+// True if a comparator puts no element before an equal one, which is tried with zeros.
+bool is_strict(const Module& module, CompId comparator) {
+  std::vector<hlo::Literal> zeros;
+  for (const InstrId parameter : module[comparator].parameters)
+    zeros.push_back(hlo::Literal::zeros(module[parameter].shape));
+  const auto is_before = hlo::Evaluator(module).run_computation(comparator, std::move(zeros));
+  return is_before.ok() && is_before->as_int(0) == 0;
+}
+
 InputSpec reduced_spec(const Module& module, const Instruction& instr, size_t operand) {
   const Type type = module[instr.operand(operand)].shape.type();
   if (combiner_of(module, instr.called.back()) == Op::MULTIPLY && !hlo::is_integer(type))
@@ -257,7 +267,8 @@ InputSpec operand_spec(const Module& module, const Instruction& instr, size_t op
     case Op::SELECT_AND_SCATTER:
       return operand == 0 ? InputSpec{.values = Values::Distinct} : usual(type);
     case Op::SORT:
-      if (instr.operands.size() > 1 && !instr.as<hlo::SortAttrs>().stable) return {.values = Values::Distinct};
+      if (instr.operands.size() > 1 && (!instr.as<hlo::SortAttrs>().stable || !is_strict(module, instr.called[0])))
+        return {.values = Values::Distinct};
       return operand == 0 ? usual(type) : InputSpec{.values = moving_values(type)};
     case Op::TOPK:
       return {.values = Values::Distinct};

@@ -140,6 +140,23 @@ class Evaluations {
   std::unique_ptr<Module> wide_;
 };
 
+// True if the meaning of a sort or a factorization leaves more than one result with these values: equal elements in either order, a
+// matrix that is not positive definite.
+bool is_open(const Case& one, const Literals& inputs) {
+  if (one.op != Op::SORT && one.op != Op::CHOLESKY) return false;
+  const auto module = hlo::parse_module(one.text, "op");
+  if (!module.ok()) return false;
+  const Expected<Literals> plain = Evaluations::run(**module, inputs, false, {}),
+                           other = Evaluations::run(**module, inputs, true, {});
+  if (!plain.ok() || !other.ok()) return false;
+  for (size_t i = 0; i < plain->size(); ++i) {
+    int64_t different = 0;
+    distance((*plain)[i], (*other)[i], different);
+    if (different > 0) return true;
+  }
+  return false;
+}
+
 // Runs single ops on the device with operands of the evaluator's run.
 class OpByOp {
  public:
@@ -205,6 +222,10 @@ class OpByOp {
     for (const InstrId parameter : stand_alone(module, *at).parameters) inputs.push_back(*value_of(parameter));
     const Expected<Answer> answer = answer_for(one, std::move(inputs), flushes_);
     if (!answer.ok()) {
+      ++skipped_;
+      return ok_status();
+    }
+    if (is_open(one, answer->inputs)) {
       ++skipped_;
       return ok_status();
     }

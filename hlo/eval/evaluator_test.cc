@@ -82,6 +82,54 @@ TEST(Evaluator, StopsWhenCancelled) {
   EXPECT_EQ(result.status().code(), Code::Cancelled);
 }
 
+// Returns the results with the usual choices, and with the others.
+std::pair<Literal, Literal> both_choices(const std::string& text) {
+  EvalOptions options;
+  options.other_choices = true;
+  const auto usual = testing::evaluate_text(text), other = testing::evaluate_text(text, {}, options);
+  EXPECT_TRUE(usual.ok() && other.ok()) << usual.status().to_string() << other.status().to_string();
+  return usual.ok() && other.ok() ? std::pair(*usual, *other) : std::pair<Literal, Literal>();
+}
+
+std::string sort_of_pairs(const std::string& direction, const std::string& stable) {
+  return "HloModule m\nc { a = s32[] parameter(0) b = s32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3) "
+         "ROOT r = pred[] compare(a, b), direction=" +
+         direction +
+         " }\nENTRY e { k = s32[5] constant({1, 0, 1, 0, 2}) i = s32[5] iota(), iota_dimension=0 "
+         "s = (s32[5], s32[5]) sort(k, i), dimensions={0}, is_stable=" +
+         stable + ", to_apply=c ROOT p = s32[5] get-tuple-element(s), index=1 }";
+}
+
+TEST(OtherChoices, OrderOfElementsThatASortLeavesInEitherOrder) {
+  const auto ints = [](const Literal& value) {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < value.element_count(); ++i) out.push_back(value.as_int(i));
+    return out;
+  };
+  const std::vector<int64_t> stable = {1, 3, 0, 2, 4}, turned = {3, 1, 2, 0, 4};
+  const auto [by_less, by_less_too] = both_choices(sort_of_pairs("LT", "true"));
+  EXPECT_EQ(ints(by_less), stable);
+  EXPECT_EQ(ints(by_less_too), stable);
+  const auto [unstable, other_unstable] = both_choices(sort_of_pairs("LT", "false"));
+  EXPECT_EQ(ints(unstable), stable);
+  EXPECT_EQ(ints(other_unstable), turned);
+  // A comparator that puts equal elements before one another is no strict order, so that nothing is promised of them.
+  const auto [no_order, other_no_order] = both_choices(sort_of_pairs("LE", "true"));
+  EXPECT_NE(ints(no_order), ints(other_no_order));
+}
+
+TEST(OtherChoices, FactorOfWhatIsNotPositiveDefinite) {
+  const auto factor = [](const std::string& matrix) {
+    return both_choices("HloModule m\nENTRY e { a = f32[2,2] constant(" + matrix +
+                        ") ROOT l = f32[2,2] cholesky(a), lower=true }");
+  };
+  const auto [definite, definite_too] = factor("{{4, 2}, {2, 3}}");
+  testing::expect_same(definite, definite_too);
+  const auto [indefinite, other] = factor("{{1, 2}, {2, 1}}");
+  EXPECT_TRUE(std::isnan(indefinite.as_double(0)));
+  EXPECT_FALSE(std::isnan(other.as_double(0)));
+}
+
 constexpr const char* kEndless = R"(
 HloModule m
 c { p = s32[] parameter(0) ROOT yes = pred[] constant(true) }

@@ -43,8 +43,8 @@ class EvalContext {
   /// True if the evaluation should stop; loops call this.
   virtual bool cancelled() const { return false; }
   /// True if the evaluator should make the other choice wherever an op leaves one, for tests: long sums are rounded at
-  /// each step and short ones at the end, equal elements of unstable sorts are in the other order, and undefined
-  /// elements have other bytes.
+  /// each step and short ones at the end, elements that a sort may leave in either order are in the other one, and undefined
+  /// elements have other bytes: those of the factor of a matrix that is not positive definite, too.
   virtual bool other_choices() const { return false; }
   /// Number of threads that one op may use.
   virtual int threads() const { return 1; }

@@ -38,9 +38,11 @@ Expected<Literal> cholesky(const EvalInput& in) {
   const bool lower = in.instr.as<CholeskyAttrs>().lower;
   return each_matrix<T>(in.operand(0), in.instr.shape, [&](Matrix<T> a) {
     if (!lower) a = adjoint(a);
-    if (!factor(a))
+    if (!factor(a)) {
+      const T undefined(in.context.other_choices() ? 1 : std::numeric_limits<RealOf<T>>::quiet_NaN());
       for (int64_t i = 0; i < a.rows(); ++i)
-        for (int64_t j = 0; j <= i; ++j) a(i, j) = T(std::numeric_limits<RealOf<T>>::quiet_NaN());
+        for (int64_t j = 0; j <= i; ++j) a(i, j) = undefined;
+    }
     return lower ? a : adjoint(a);
   });
 }

@@ -73,7 +73,8 @@ class Sort {
         lines_(in.operand(0).shape(), in.instr.as<SortAttrs>().dimension),
         plain_(plain_comparator(in.module, in.instr.called[0])),
         body_(in.module, in.instr.called[0], in.context, 1),
-        turns_ties_(!in.instr.as<SortAttrs>().stable && in.context.other_choices()) {}
+        is_stable_(in.instr.as<SortAttrs>().stable),
+        turns_ties_(in.context.other_choices()) {}
 
   Expected<Literal> run() {
     if (body_.argument_count() != 2 * arrays_ || body_.result_count() != 1)
@@ -120,13 +121,18 @@ class Sort {
     return *static_cast<const int64_t*>(body_.result(0)) != 0;
   }
 
-  /// Reorders equal elements, so that each has another position among its equals; for other_choices().
+  /// True if the sort may leave two elements in either order: the comparator puts neither before the other and the sort is
+  /// unstable, or the comparator puts each before the other, so that it is no strict order.
+  bool is_open(int64_t a, int64_t b) {
+    const int before = less(a, b), after = less(b, a);
+    return before == after && before >= 0 && !(is_stable_ && before == 0);
+  }
+
+  /// Reorders the elements that may be in either order, so that each has another position; for other_choices().
   void turn_ties(std::vector<int64_t>& positions) {
     for (size_t begin = 0, end; begin < positions.size(); begin = end) {
       end = begin + 1;
-      while (end < positions.size() && !less(positions[end - 1], positions[end]) &&
-             !less(positions[end], positions[end - 1]))
-        ++end;
+      while (end < positions.size() && is_open(positions[end - 1], positions[end])) ++end;
       std::rotate(positions.begin() + static_cast<long>(begin), positions.begin() + static_cast<long>(begin) + 1,
                   positions.begin() + static_cast<long>(end));
     }
@@ -147,7 +153,7 @@ class Sort {
   Lines lines_;
   std::optional<PlainComparator> plain_;
   Body body_;
-  bool turns_ties_;
+  bool is_stable_, turns_ties_;
   std::vector<WideArray> values_;
   int64_t base_ = 0;
   uint64_t comparisons_ = 0;

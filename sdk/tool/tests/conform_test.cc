@@ -513,6 +513,28 @@ TEST(ConformFrom, DoesNotCompareRandomNumbers) {
   expect_outcome(0, "conform --backend cpu --from " + program, {"as a whole: pass: ", "runs these programs"});
 }
 
+// What a factor is when the matrix is not positive definite, and where a sort puts elements that its comparator does not order, is
+// left open.
+TEST(ConformFrom, AcceptsWhatAnOpLeavesOpen) {
+  const Folder folder;
+  const std::string factor = folder / "factor.hlo", sort = folder / "sort.hlo";
+  write(factor,
+        "HloModule factor\nENTRY e {\n  x = f32[6,6] parameter(0)\n  t = f32[6,6] transpose(x), dimensions={1,0}\n"
+        "  s = f32[6,6] add(x, t)\n  ROOT l = f32[6,6] cholesky(s), lower=true\n}\n");
+  write(sort,
+        "HloModule sort\nc {\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  i = s32[] parameter(2)\n"
+        "  j = s32[] parameter(3)\n  ROOT le = pred[] compare(a, b), direction=LE\n}\nENTRY e {\n"
+        "  x = s32[300] parameter(0)\n  two = s32[] constant(2)\n  twos = s32[300] broadcast(two), dimensions={}\n"
+        "  keys = s32[300] remainder(x, twos)\n  i = s32[300] iota(), iota_dimension=0\n"
+        "  s = (s32[300], s32[300]) sort(keys, i), dimensions={0}, is_stable=true, to_apply=c\n"
+        "  ROOT p = s32[300] get-tuple-element(s), index=1\n}\n");
+  for (const std::string backend : {"cpu", "interpreter"}) {
+    const std::string from = "conform --backend " + backend + " --from ";
+    expect_outcome(0, from + factor, {"as a whole: pass: 1 runs of single ops compared, 1 not", "runs these programs"});
+    expect_outcome(0, from + sort, {"as a whole: pass: 2 runs of single ops compared, 1 not", "runs these programs"});
+  }
+}
+
 TEST(ConformFrom, SaysWhatCannotBeRead) {
   const auto expect_error = [](const std::string& arguments, const char* text) {
     const Ran ran = collet(arguments);
