@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,7 @@
 #include <thread>
 #include <utility>
 
-#include "conformance/runner/temporary_folder.h"
+#include "hlo/base/temporary_folder.h"
 
 namespace collet::conformance {
 namespace {
@@ -38,6 +39,9 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 // Factor by which a task may exceed its time limit on a busy machine, because the time spent waiting for a processor
 // does not count.
 constexpr double kMostPatience = 10;
+
+// What interrupt_tasks has set.
+volatile std::sig_atomic_t interrupted = 0;
 
 class Fd {
  public:
@@ -257,6 +261,7 @@ class Pool {
     const size_t jobs = std::clamp<size_t>(options_.jobs, 1, std::max<size_t>(count_, 1));
     for (size_t i = 0; i < jobs; ++i) workers_.push_back(std::make_unique<Worker>());
     while (finished_ < count_ && !(options_.stop && options_.stop())) {
+      if (interrupted != 0) return Status(Code::Cancelled, "interrupted");
       for (auto& worker : workers_) {
         if (!worker->busy && take_tasks(*worker)) COLLET_TRY(assign(*worker));
       }
@@ -494,6 +499,10 @@ std::string_view find_field(const Fields& fields, std::string_view key) {
   return {};
 }
 
+void interrupt_tasks() {
+  interrupted = 1;
+}
+
 Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
                  const std::function<void(size_t, const TaskResult&)>& done) {
   // Ignores SIGPIPE, because a worker may die before the next write to its pipe.
@@ -501,8 +510,8 @@ Status run_tasks(size_t count, const PoolOptions& options, const std::function<s
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &before);
   // A worker that is killed leaves its temporary files, and those of the backend. Where no folder can be made, the system's is used.
-  const Expected<TemporaryFolder> folder = TemporaryFolder::make();
-  const Status status = Pool(count, options, task, done, folder.ok() ? folder->path() : std::string()).run();
+  const TemporaryFolder folder;
+  const Status status = Pool(count, options, task, done, folder.path()).run();
   sigaction(SIGPIPE, &before, nullptr);
   return status;
 }

@@ -60,6 +60,10 @@ struct PoolOptions {
 Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
                  const std::function<void(size_t, const TaskResult&)>& done);
 
+/// Ends every run_tasks of this process, soon and for good: it kills its workers and returns CANCELLED. A signal handler may call
+/// this.
+void interrupt_tasks();
+
 /// Runs the worker: answers tasks until the parent closes the pipe, then calls `close`, which closes what the tasks have opened.
 /// Returns the exit code with which the process must end. The parent takes every other one for a failure, 0 too.
 int serve_tasks(const std::function<Fields(std::string_view task)>& answer, const std::function<void()>& close);

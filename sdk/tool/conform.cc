@@ -20,10 +20,13 @@
 #include "conformance/runner/case_file.h"
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
+#include "conformance/runner/workers.h"
 #include "hlo/base/files.h"
 #include "hlo/base/shell.h"
+#include "hlo/base/temporary_folder.h"
 #include "sdk/tool/support/backend_choice.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/interrupts.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
@@ -377,7 +380,7 @@ Expected<std::vector<suite::Waiver>> waivers_of(const Options& options) {
   return suite::read_waivers(options.waivers, text);
 }
 
-int conform(const Options& options) {
+int conform_as_told(const Options& options) {
   if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
   if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants))
@@ -393,6 +396,14 @@ int conform(const Options& options) {
   }
   if (const Status status = check_reports(options); !status.ok()) return report(status);
   return options.corpus.empty() ? run_cases(options, *waivers) : run_corpus(options);
+}
+
+// An interrupt kills the workers and removes temporary files before the process ends.
+int conform(const Options& options) {
+  if (options.worker) return conform_as_told(options);
+  const Interrupts interrupts(suite::interrupt_tasks);
+  const int code = conform_as_told(options);
+  return Interrupts::signal() == 0 ? code : 128 + Interrupts::signal();
 }
 
 constexpr char kFooter[] = R"(Each case runs in a child process: a crash or hang costs one case. Inputs follow

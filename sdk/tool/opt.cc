@@ -14,6 +14,7 @@
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "hlo/base/shell.h"
+#include "hlo/base/temporary_folder.h"
 #include "hlo/passes/pattern_graph.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/rewriter.h"

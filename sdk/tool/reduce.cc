@@ -3,7 +3,6 @@
 #include <regex.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,9 +13,11 @@
 #include <vector>
 
 #include "hlo/base/json.h"
+#include "hlo/base/temporary_folder.h"
 #include "hlo/testing/reduce_module.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/support/files.h"
+#include "sdk/tool/support/interrupts.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/read_module.h"
 #include "sdk/tool/support/task.h"
@@ -35,28 +36,6 @@ struct Options {
 };
 
 constexpr uint64_t kMostExitCode = 255;
-
-volatile std::sig_atomic_t interrupted = 0;
-
-/// Records an interrupt (Ctrl-C) instead of letting it end the process.
-class Interrupts {
- public:
-  Interrupts() {
-    struct sigaction action{};
-    action.sa_handler = [](int) { interrupted = 1; };
-    sigaction(SIGINT, &action, &int_);
-    sigaction(SIGTERM, &action, &term_);
-  }
-  ~Interrupts() {
-    sigaction(SIGINT, &int_, nullptr);
-    sigaction(SIGTERM, &term_, nullptr);
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
- private:
-  struct sigaction int_{}, term_{};
-};
 
 class Pattern {
  public:
@@ -104,7 +83,7 @@ class Tester {
     // A command that runs a program through Collet writes its plan to this file.
     std::error_code ignored;
     std::filesystem::remove(plan_path(), ignored);
-    return try_command(arguments(), options_.timeout, [] { return interrupted != 0; },
+    return try_command(arguments(), options_.timeout, [] { return Interrupts::signal() != 0; },
                        {"COLLET_EXPLAIN=" + plan_path()});
   }
 
@@ -249,7 +228,7 @@ int reduce(const Options& options) {
   const size_t before = (*module)->instruction_count();
   Progress progress("reducing", before);
   hlo::testing::ReduceOptions reduce;
-  reduce.stop = [&] { return interrupted != 0 || !failure.ok(); };
+  reduce.stop = [&] { return Interrupts::signal() != 0 || !failure.ok(); };
   reduce.fails = [&](const hlo::Module& candidate) {
     const Expected<CommandOutcome> outcome = tester.run(candidate);
     if (!outcome.ok()) failure = outcome.status();
@@ -266,7 +245,7 @@ int reduce(const Options& options) {
   const auto result = hlo::testing::reduce_module(**module, reduce);
   progress.finish();
   if (!failure.ok()) return report(failure);
-  if (!result.ok() && interrupted != 0)
+  if (!result.ok() && Interrupts::signal() != 0)
     return report(kRuntime, "interrupted before it was known whether the command fails on " + options.file);
   if (!result.ok()) return report(kFailed, result.status().message());
   if (const Status status = write_file(output, hlo::print_module(*result->module)); !status.ok()) return report(status);

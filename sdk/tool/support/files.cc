@@ -55,15 +55,4 @@ Status make_folder(const std::string& path) {
   return error ? system_error(path + " cannot be made", error.value()) : ok_status();
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::error_code ignored;
-  std::string name = (std::filesystem::temp_directory_path(ignored) / "collet_XXXXXX").string();
-  if (mkdtemp(name.data()) != nullptr) path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace collet::tool

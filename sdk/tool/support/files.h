@@ -18,17 +18,4 @@ Status check_writable(const std::string& path);
 /// Creates a folder and its parents.
 Status make_folder(const std::string& path);
 
-/// A temporary folder that the destructor removes. Its path is empty if it cannot be created.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace collet::tool

@@ -6,6 +6,7 @@
 
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
+#include "hlo/base/temporary_folder.h"
 #include "hlo/base/utf8.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/support/files.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/tool/support/processes.h"
+#include "hlo/base/temporary_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hlo/base/files.h"
+#include "hlo/base/temporary_folder.h"
 #include "sdk/tool/support/files.h"
 
 namespace collet::tool {

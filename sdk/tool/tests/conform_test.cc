@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -500,6 +501,16 @@ TEST(ConformFrom, LeavesNoTemporaryFiles) {
                  "backends/libcollet_backend_interpreter.so --from " + program,
              "env TMPDIR=" + temporary);
   EXPECT_TRUE(contains(ran.out, "no answer in time")) << ran.out << ran.err;
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+}
+
+TEST(ConformInterrupted, RemovesItsTemporaryFiles) {
+  const Folder folder;
+  const std::string temporary = folder / "tmp";
+  std::filesystem::create_directory(temporary);
+  const Ran ran = collet("conform --backend interpreter --soak 60",
+                         "env TMPDIR=" + temporary + " timeout --preserve-status -s INT 2");
+  EXPECT_EQ(ran.code, 128 + SIGINT) << ran.out << ran.err;
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
