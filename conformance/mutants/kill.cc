@@ -12,6 +12,7 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/mutations.h"
+#include "hlo/base/json.h"
 
 namespace collet::conformance {
 namespace {
@@ -197,6 +198,22 @@ std::string kill_text(const KillReport& report) {
   return out + fmt::format("{} of {} mutants killed, {:.1f} % by the profile quick, in {:.0f} s\n", sum.killed, others,
                            100.0 * static_cast<double>(sum.quick) / static_cast<double>(std::max<size_t>(others, 1)),
                            report.seconds);
+}
+
+std::string kill_json(const KillReport& report) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().field("good", report.good()).field("seconds", report.seconds).key("mutants").begin_array();
+  for (const Kill& one : report.mutants) {
+    json.begin_object().field("name", one.mutant).field("group", one.group).field("legal", one.legal);
+    if (!one.by.empty()) json.field("killed_by", one.by).field("by_quick", one.by_quick);
+    if (!one.reason.empty()) json.field("equivalent", one.reason);
+    if (!one.by_oracle.empty()) json.field("by_oracle", one.by_oracle);
+    if (!one.by_corpus.empty()) json.field("by_corpus", one.by_corpus);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return out + "\n";
 }
 
 }  // namespace collet::conformance

@@ -48,5 +48,7 @@ std::vector<std::string> chosen_mutants(const KillOptions& options);
 Expected<KillReport> run_mutants(const KillOptions& options);
 /// Returns a table with a row for each group, the survivors, and a last line with the verdict.
 std::string kill_text(const KillReport& report);
+/// Returns the same as JSON: whether all is as it should be, and of each mutant what has killed it.
+std::string kill_json(const KillReport& report);
 
 }  // namespace collet::conformance

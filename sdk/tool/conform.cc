@@ -286,9 +286,11 @@ int run_mutants(const Options& options) {
   run.progress = progress_on(bar, "mutants");
   const Expected<suite::KillReport> result = suite::run_mutants(run);
   bar.reset();
-  if (!result.ok()) return report(kUsage, result.status().message());
-  print_report(suite::kill_text(*result), result->good());
-  return result->good() ? kDone : kFailed;
+  if (!result.ok())
+    return result.status().code() == Code::Cancelled ? report(result.status())
+                                                     : report(kUsage, result.status().message());
+  return conclude(
+      options, [&] { return suite::kill_json(*result); }, [&] { return suite::kill_text(*result); }, result->good());
 }
 
 int diff_runs(const Options& options) {
@@ -390,7 +392,12 @@ int conform_as_told(const Options& options) {
   if (!options.registry.empty()) return list_products(options, *waivers);
   if (!options.verify.empty()) return verify(options, *waivers);
   if (!options.diff.empty()) return diff_runs(options);
-  if (options.mutants) return run_mutants(options);
+  if (options.mutants) {
+    if (!options.junit.empty() || !options.html.empty())
+      return report(kUsage, "--mutants has a report as text and as --json; not as --junit or --html");
+    const Status writable = check_reports(options);
+    return writable.ok() ? run_mutants(options) : report(writable);
+  }
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
     return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
   }
