@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -366,7 +368,9 @@ Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Li
 Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   COLLET_ASSIGN(const std::unique_ptr<Module> module, read(one, false));
   const std::vector<Shape> shapes = parameter_shapes(*module);
-  if (shapes.size() != one.inputs.size()) return internal_error("the case has as many inputs as parameters");
+  if (shapes.size() != one.inputs.size())
+    return invalid_argument(
+        fmt::format("the case has {} inputs, its program {} parameters", one.inputs.size(), shapes.size()));
   std::vector<Literal> inputs;
   for (size_t i = 0; i < shapes.size(); ++i)
     inputs.push_back(make_input(one.inputs[i], shapes[i], i, shapes.size(), seed, flushes));

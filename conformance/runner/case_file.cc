@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "conformance/runner/workers.h"
@@ -52,9 +53,16 @@ Fields fields_of(const Case& one) {
   return fields;
 }
 
+// True for a whole number from `first` to `last`.
+bool is_one_of(double number, int first, int last) {
+  return number >= first && number <= last && number == std::trunc(number);
+}
+
 bool read_bound(std::string_view text, Bound& bound) {
   std::vector<double> n;
-  if (!read_numbers(text, n) || n.size() != 8 || n[0] < 0 || n[0] > static_cast<int>(Bound::Kind::Scaled)) return false;
+  if (!read_numbers(text, n) || n.size() != 8 || !is_one_of(n[0], 0, static_cast<int>(Bound::Kind::Scaled)) ||
+      !is_one_of(n[7], -1, 1))
+    return false;
   bound = {.kind = static_cast<Bound::Kind>(static_cast<int>(n[0])),
            .ulps = n[1],
            .terms = n[2],
@@ -68,7 +76,8 @@ bool read_bound(std::string_view text, Bound& bound) {
 
 bool read_input(std::string_view text, InputSpec& input) {
   std::vector<double> n;
-  if (!read_numbers(text, n) || n.size() < 4 || n[0] < 0 || n[0] > static_cast<int>(Values::Fixed)) return false;
+  if (!read_numbers(text, n) || n.size() < 4 || !is_one_of(n[0], 0, static_cast<int>(Values::Fixed))) return false;
+  if ((static_cast<int>(n[0]) == static_cast<int>(Values::Fixed)) != (n.size() > 4)) return false;
   input.values = static_cast<Values>(static_cast<int>(n[0]));
   input.low = n[1];
   input.high = n[2];
@@ -106,7 +115,9 @@ std::string read_case(std::string_view line, Case& one) {
       return "there is no field '" + key + "'";
     }
   }
-  return one.name.empty() ? "it has no name" : "";
+  if (one.name.empty()) return "it has no name";
+  if (one.op == Op::INVALID) return "it has no op";
+  return one.text.empty() && one.program.empty() ? "it has no program" : "";
 }
 
 }  // namespace

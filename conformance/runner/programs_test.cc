@@ -33,14 +33,20 @@ TEST(CaseFile, KeepsEveryCaseOfTheSuite) {
 }
 
 TEST(CaseFile, NamesTheLineThatIsWrong) {
-  const std::string good = case_file_text({{.name = "add/f32/x/unit", .op = Op::ADD, .type = Type::F32}});
+  const std::string good =
+      case_file_text({{.name = "add/f32/x/unit", .op = Op::ADD, .type = Type::F32, .text = "HloModule m"}});
   const auto error = [](const std::string& text) { return read_case_file("f", text).status().message(); };
   EXPECT_EQ(error(good), "");
   EXPECT_EQ(error(good + "name=a\top=unheard\n"), "f:3: there is no op 'unheard'");
   EXPECT_EQ(error(good + "name=a\ttype=f33\n"), "f:3: there is no element type 'f33'");
   EXPECT_EQ(error(good + "name=a\tbound=1 2\n"), "f:3: this is no bound: '1 2'");
   EXPECT_EQ(error(good + "name=a\tinput=99 0 0 0\n"), "f:3: this is no input: '99 0 0 0'");
+  EXPECT_EQ(error(good + "name=a\tbound=1 2 3 0 0 0 0 nan\n"), "f:3: this is no bound: '1 2 3 0 0 0 0 nan'");
+  EXPECT_EQ(error(good + "name=a\tinput=0.5 0 0 0\n"), "f:3: this is no input: '0.5 0 0 0'");
+  EXPECT_EQ(error(good + "name=a\tinput=7 0 0 0\n"), "f:3: this is no input: '7 0 0 0'");  // fixed, without a number
   EXPECT_EQ(error(good + "op=add\n"), "f:3: it has no name");
+  EXPECT_EQ(error(good + "name=a\ttext=HloModule m\n"), "f:3: it has no op");
+  EXPECT_EQ(error(good + "name=a\top=add\n"), "f:3: it has no program");
   EXPECT_EQ(error(good + "name=a\tcolour=red\n"), "f:3: there is no field 'colour'");
   EXPECT_NE(error("other\n"), "");
 }
