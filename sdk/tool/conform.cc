@@ -441,7 +441,7 @@ Action add_conform(CLI::App& verb) {
   add_number_option(verb, "--seed", options->seed, "Draw other inputs");
   verb.add_flag("--full", options->full, "All 300,000 cases: every shape for every element type, and the grid");
   verb.add_option("--profile", options->profiles,
-                  "Run only cases of this profile; may be repeated. quick takes a minute on two cores")
+                  "Run only cases of this profile; may be repeated. quick takes half a minute on two cores")
       ->type_name("NAME")
       ->allow_extra_args(false);
   verb.add_option("--claim", options->claims,
