@@ -478,6 +478,12 @@ inline std::string graph_complaint(const Graph& graph, const std::vector<Level>&
   for (const Level& level : levels) {
     if (level.alignment == 0) return "level " + level.name + " has no alignment";
   }
+  // Sums of sizes, each rounded up to an alignment, stay below 2^64.
+  const uint64_t most = UINT64_MAX / 2 / (graph.tensors.size() + 1) - UINT32_MAX;
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (graph.tensors[t].bytes > most)
+      return "tensor " + std::to_string(t) + " has more than " + std::to_string(most) + " bytes";
+  }
   std::vector<char> written(graph.tensors.size(), 0);
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const uint32_t level = graph.tensors[t].input_level;
@@ -504,7 +510,18 @@ inline std::string graph_complaint(const Graph& graph, const std::vector<Level>&
     }
     for (const auto& pair : graph.nodes[n].in_place) {
       if (!check(pair.first) || !check(pair.second)) return who + " has a pair of tensors that do not exist";
+      const auto has = [](const std::vector<uint32_t>& list, uint32_t t) {
+        return std::find(list.begin(), list.end(), t) != list.end();
+      };
+      if (!has(graph.nodes[n].writes, pair.first) || !has(graph.nodes[n].reads, pair.second)) {
+        return who + " has a pair of tensors " + std::to_string(pair.first) + " and " + std::to_string(pair.second) +
+               ", of which it does not write the first and read the second";
+      }
     }
+  }
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (graph.tensors[t].is_output && !written[t])
+      return "tensor " + std::to_string(t) + " is an output and is not written";
   }
   return {};
 }
@@ -520,7 +537,8 @@ inline MemoryPlan plan_memory(const Graph& graph, const std::vector<Level>& leve
   MemoryPlan plan;
   plan.complaint = detail::graph_complaint(graph, levels);
   if (!plan.complaint.empty()) return plan;
-  // Places leave gaps. If the height exceeds the capacity, less is kept at a time.
+  // Places leave gaps. If the height exceeds the capacity, less is kept at a time, in steps that grow until hardly any is
+  // left.
   uint64_t capacity = levels[0].bytes, least = UINT64_MAX;
   for (int attempt = 0; attempt < 32; ++attempt) {
     plan = detail::MemoryPlanner(graph, levels, options, capacity).make();
@@ -531,7 +549,9 @@ inline MemoryPlan plan_memory(const Graph& graph, const std::vector<Level>& leve
     const uint64_t height = plan.levels[0].height;
     if (height <= levels[0].bytes) return plan;
     least = std::min(least, height);
-    capacity -= std::min(capacity, std::max<uint64_t>((height - levels[0].bytes) / 2, levels[0].alignment));
+    const uint64_t step = levels[0].bytes / 512 * static_cast<uint64_t>(attempt);
+    const uint64_t above = (height - levels[0].bytes) / 2;
+    capacity -= std::min(capacity, std::max({above, step, static_cast<uint64_t>(levels[0].alignment)}));
   }
   plan = MemoryPlan();
   plan.complaint = "the places in " + levels[0].name + " leave gaps: " + std::to_string(least) +

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <iostream>
 #include <random>
+#include <set>
 
 namespace collet::memory {
 namespace {
@@ -165,6 +167,31 @@ TEST(MemoryPlanner, DrawnGraphs_KeepWhatIsRead) {
   EXPECT_GT(farther, 10);
 }
 
+// Places of all alignments leave gaps. Where the largest node needs half of the memory, there is a plan.
+TEST(MemoryPlanner, Gaps_LeaveNoGraphOut) {
+  int spilled = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const Graph graph = drawn(random, 1000);
+    const uint32_t alignment = std::array{1u, 3u, 16u}[random() % 3];
+    uint64_t most = 0;
+    for (const Node& node : graph.nodes) {
+      std::set<uint32_t> needed(node.reads.begin(), node.reads.end());
+      needed.insert(node.writes.begin(), node.writes.end());
+      uint64_t bytes = 0;
+      for (const uint32_t t : needed) bytes += (graph.tensors[t].bytes + alignment - 1) / alignment * alignment;
+      most = std::max(most, bytes);
+    }
+    const std::vector<Level> levels = {{"near", 2 * most, alignment}, {"middle", 3000, 16}, {"far"}};
+    const MemoryPlan plan = plan_memory(graph, levels);
+    ASSERT_EQ(plan.complaint, "");
+    Simulation(graph, levels, plan).run(false);
+    spilled += plan.spilled_bytes != 0;
+  }
+  EXPECT_GT(spilled, 300);
+}
+
 TEST(MemoryPlanner, Chain_IsComputedInOnePlace) {
   Graph graph;
   graph.tensors = {{1000, 1, false}, {1000}, {1000}, {1000, UINT32_MAX, true}};
@@ -204,6 +231,14 @@ TEST(MemoryPlanner, BadGraphs_AreNamed) {
   EXPECT_EQ(complaint({{{64, 1}, {65}}, {{{0}, {1}}}}), "node 0 needs 192 bytes in scratchpad, which has 128");
   EXPECT_EQ(complaint({{{64, 2}}, {}}), "tensor 0 is an input in level 2, which is none of those beyond level 0");
   EXPECT_EQ(complaint({{{64, 1, true}}, {}}), "tensor 0 is an input and an output");
+  EXPECT_EQ(complaint({{{64, UINT32_MAX, true}}, {}}), "tensor 0 is an output and is not written");
+  EXPECT_EQ(complaint({{{64}, {64}}, {{{}, {0, 1}, {{1, 0}}}}}),
+            "node 0 has a pair of tensors 1 and 0, of which it does not write the first and read the second");
+  // Sizes whose sums, or which rounded up, are 2^64.
+  EXPECT_EQ(complaint({{{UINT64_MAX - 3}}, {{{}, {0}}}}), "tensor 0 has more than 4611686014132420608 bytes");
+  EXPECT_EQ(
+      plan_memory({{{uint64_t{1} << 63}, {uint64_t{1} << 63}}, {{{}, {0, 1}}}}, {{"scratchpad"}, {"memory"}}).complaint,
+      "tensor 0 has more than 3074457341323291307 bytes");
   EXPECT_EQ(plan_memory({}, {{"scratchpad"}}).complaint, "a plan needs a level to work on and one to spill to");
   EXPECT_EQ(plan_memory({{{64, 1}, {64, 1}, {64}, {64}, {64, UINT32_MAX, true}},
                          {{{0}, {2}}, {{1}, {3}}, {{2, 3}, {}}, {{3}, {4}}}},
