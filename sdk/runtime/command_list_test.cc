@@ -231,6 +231,34 @@ std::string all_of(const List& list) {
 }
 
 // The list of a layer does not grow with its number of tiles.
+// Rows at no distance are one row, and no row may begin beyond 2^64.
+TEST(CommandList, OperandsOfManyRows_AreCheckedAsAWhole) {
+  constexpr uint64_t kMany = uint64_t{1} << 62;
+  const Operand here = in_scratchpad(0, 64);
+  EXPECT_EQ(complaint({{"load", 0, {in_array(0, 0, 64, kMany, 0)}, {here}},
+                       {"use", 0, {in_scratchpad(0, 64, kMany, 0)}, {}}}),
+            "");
+  EXPECT_EQ(complaint({{"load", 0, {in_array(0, 0, 0, kMany, 1)}, {here}}}), "");
+  EXPECT_EQ(
+      complaint({{"use", 0, {in_scratchpad(0, 64, kMany, 0)}, {}}}),
+      "command 0 (use) reads scratchpad[0 + 64, 4611686018427387904 times at 0], of which byte 0 was not written");
+  EXPECT_EQ(complaint({{"load", 0, {}, {in_scratchpad(0, 1, kMany, 1)}}}),
+            "command 0 (load) writes scratchpad[0 + 1, 4611686018427387904 times at 1], beyond the 1024 bytes of the "
+            "scratchpad");
+  // The third row begins at 2^64.
+  EXPECT_EQ(complaint({{"load", 0, {}, {in_scratchpad(0, 64, 3, uint64_t{1} << 63)}}}),
+            "command 0 (load) writes scratchpad[0 + 64, 3 times at 9223372036854775808], beyond the 1024 bytes of the "
+            "scratchpad");
+  EXPECT_EQ(
+      complaint({{"load", 0, {in_array(0, 64, 64, 2, UINT64_MAX - 63)}, {here}}}),
+      "command 0 (load) reads array0[64 + 64, 2 times at 18446744073709551552], beyond the 256 bytes of the array");
+  // `add` ends as well.
+  List list({"dma", "matrix"});
+  list.add({"load", 0, {in_array(0, 0, 64, kMany, 0)}, {here}});
+  list.add({"use", 1, {in_scratchpad(0, 64, kMany, 0)}, {}});
+  EXPECT_EQ(list.commands()[1].after, std::vector<uint32_t>{0});
+}
+
 TEST_F(Layer, LoopsHoldTheTiles) {
   const List list = list_of(*tiles_);
   const LoopedList looped(list);

@@ -63,15 +63,29 @@ struct Command {
 
 namespace detail {
 
+/** Returns how many rows of an operand have bytes that those before do not have: rows at no distance are one. */
+inline uint64_t distinct_rows(const Operand& operand) {
+  if (operand.bytes == 0) return 0;
+  return operand.pitch == 0 ? std::min<uint64_t>(operand.rows, 1) : operand.rows;
+}
+
+/** True if each row of an operand ends within `all` bytes. */
+inline bool is_within(const Operand& operand, uint64_t all) {
+  const uint64_t rows = distinct_rows(operand);
+  if (operand.offset > all || (rows != 0 && operand.bytes > all - operand.offset)) return false;
+  return rows < 2 || rows - 1 <= (all - operand.offset - operand.bytes) / operand.pitch;
+}
+
 /** Who used which bytes last. */
 class Uses {
  public:
   /** Calls visit(command, begin, end) for each earlier use that a use by a command conflicts with, then stores this one. */
   template <class Visit>
   void add(uint32_t command, const Operand& operand, bool writes, const Visit& visit) {
-    for (uint64_t row = 0; row < operand.rows; ++row) {
+    const uint64_t rows = distinct_rows(operand);
+    for (uint64_t row = 0; row < rows; ++row) {
       const uint64_t begin = operand.offset + row * operand.pitch;
-      if (operand.bytes != 0) add(&bases_[operand.base], command, begin, begin + operand.bytes, writes, visit);
+      add(&bases_[operand.base], command, begin, begin + operand.bytes, writes, visit);
     }
   }
   /** Returns the first byte in [begin, end) of the scratchpad that nothing has written; `end` if there is none. */
@@ -317,16 +331,16 @@ inline std::string complaint_of(const List& list, uint64_t scratchpad_bytes,
       const uint64_t all = here                                ? scratchpad_bytes
                            : operand.base < array_bytes.size() ? array_bytes[operand.base]
                                                                : UINT64_MAX;
-      for (uint64_t row = 0; row < operand.rows && complaint.empty(); ++row) {
+      if (!detail::is_within(operand, all)) {
+        complaint =
+            what + ", beyond the " + std::to_string(all) + " bytes " + (here ? "of the scratchpad" : "of the array");
+      }
+      const uint64_t rows_read = here && !writes ? detail::distinct_rows(operand) : 0;
+      for (uint64_t row = 0; row < rows_read && complaint.empty(); ++row) {
         const uint64_t begin = operand.offset + row * operand.pitch;
-        if (begin > all || operand.bytes > all - begin) {
-          complaint =
-              what + ", beyond the " + std::to_string(all) + " bytes " + (here ? "of the scratchpad" : "of the array");
-        } else if (here && !writes) {
-          const uint64_t at = uses.first_unwritten(begin, begin + operand.bytes);
-          if (at != begin + operand.bytes)
-            complaint = what + ", of which byte " + std::to_string(at) + " was not written";
-        }
+        const uint64_t at = uses.first_unwritten(begin, begin + operand.bytes);
+        if (at != begin + operand.bytes)
+          complaint = what + ", of which byte " + std::to_string(at) + " was not written";
       }
       if (!complaint.empty()) return;
       uses.add(i, operand, writes, [&](uint32_t other, uint64_t begin, uint64_t end) {
