@@ -3,25 +3,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace collet::conformance {
 
 void Uses::note(const Key& key, const Use& use) {
   Use& known = all_[key];
-  known.asked |= use.asked;
-  known.accepted |= use.accepted;
-  known.ran |= use.ran;
+  known.asked = std::max(known.asked, use.asked);
+  known.accepted = std::max(known.accepted, use.accepted);
+  known.ran = std::max(known.ran, use.ran);
+  known.not_offered = std::max(known.not_offered, use.not_offered);
 }
 
 void Uses::add(const Uses& other) {
-  for (const auto& [key, use] : other.all_) note(key, use);
+  for (const auto& [key, use] : other.all_) {
+    Use& known = all_[key];
+    known.asked += use.asked;
+    known.accepted += use.accepted;
+    known.ran += use.ran;
+    known.not_offered += use.not_offered;
+  }
 }
 
 std::string Uses::text() const {
   std::string out;
   for (const auto& [key, use] : all_)
-    out += fmt::format("{} {} {}{}{} {}\n", key.kind, key.element, int{use.asked}, int{use.accepted}, int{use.ran},
+    out += fmt::format("{} {} {}{}{}{} {}\n", key.kind, key.element, use.asked, use.accepted, use.ran, use.not_offered,
                        key.name);
   return out;
 }
@@ -33,13 +41,13 @@ Uses Uses::from_text(std::string_view text) {
     const std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     Key key;
-    char asked = '0', accepted = '0', ran = '0';
+    char asked = '0', accepted = '0', ran = '0', not_offered = '0';
     int start = 0;
-    const int read =
-        std::sscanf(line.c_str(), "%u %u %c%c%c %n", &key.kind, &key.element, &asked, &accepted, &ran, &start);
-    if (read != 5 || start == 0) continue;
+    const int read = std::sscanf(line.c_str(), "%u %u %c%c%c%c %n", &key.kind, &key.element, &asked, &accepted, &ran,
+                                 &not_offered, &start);
+    if (read != 6 || start == 0) continue;
     key.name = line.substr(static_cast<size_t>(start));
-    out.note(key, {asked == '1', accepted == '1', ran == '1'});
+    out.note(key, {asked == '1', accepted == '1', ran == '1', not_offered == '1'});
   }
   return out;
 }

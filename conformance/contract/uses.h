@@ -11,7 +11,8 @@
 
 namespace collet::conformance {
 
-/// Records the questions about ops that cases ask a device, by kind (COLLET_QUESTION_*), name and element type.
+/// Records the questions about ops and groups of ops that cases ask a device, by kind (COLLET_QUESTION_*), name and element
+/// type.
 class Uses {
  public:
   struct Key {
@@ -20,17 +21,20 @@ class Uses {
     uint32_t element = 0;
     auto operator<=>(const Key&) const = default;
   };
+  /// Numbers of cases; 0 or 1 in the record of one case.
   struct Use {
-    bool asked = false;     ///< a case asked `supports` about such an op
-    bool accepted = false;  ///< the answer was yes at least once
-    bool ran = false;       ///< the device has executed a program with such an op
+    uint64_t asked = 0;        ///< cases that asked `supports` about such an op
+    uint64_t accepted = 0;     ///< cases in which the answer was yes at least once
+    uint64_t ran = 0;          ///< cases in which the device has executed a program with such an op
+    uint64_t not_offered = 0;  ///< cases with a group that needs COLLET_FEATURE_* which the device does not state
   };
 
-  /// Adds a use of the key.
+  /// Adds a use of the key to the record of one case.
   void note(const Key& key, const Use& use);
+  /// Adds the record of another case, or of several.
   void add(const Uses& other);
   const std::map<Key, Use>& all() const { return all_; }
-  /// Writes the uses as text, one line each; the reverse function ignores other lines.
+  /// Writes the record of one case as text, one line for each key; the reverse function ignores other lines.
   std::string text() const;
   static Uses from_text(std::string_view text);
 

@@ -136,6 +136,26 @@ std::string silent_rows(const ConformReport& report) {
          "</table></div>\n";
 }
 
+std::string group_rows(const ConformReport& report) {
+  std::string out;
+  for (const GroupSummary& s : summarize_groups(report)) {
+    out += fmt::format("<tr><td><code>{}</code><td>{}", escape_markup(s.name), kind_name(s.kind));
+    for (const uint64_t count : {s.on_device, s.declined, s.not_offered, s.not_run})
+      out += fmt::format("<td class=\"n\">{}", count);
+    for (const std::vector<hlo::Type>* types : {&s.types_on_device, &s.types_elsewhere}) {
+      out += "<td>";
+      for (const hlo::Type type : *types) out += fmt::format("{} ", hlo::type_info(type).text);
+    }
+    out += '\n';
+  }
+  if (out.empty()) return out;
+  return "<h2 id=\"groups\">By group</h2>\n<p>Patterns and fused groups that were found in cases, and in how "
+         "many.</p>\n"
+         "<div class=\"wide\"><table>\n<tr><th>group<th>kind<th class=\"n\">on the device<th class=\"n\">declined<th "
+         "class=\"n\">not offered<th class=\"n\">accepted, not run<th>types on the device<th>types elsewhere\n" +
+         out + "</table></div>\n";
+}
+
 // Draws a histogram of errors. Heights are proportional to logarithms of counts; the vertical line is the error bound.
 std::string histogram(std::string_view title, const ErrorCounts& errors, double worst_ulp) {
   constexpr int kBar = 16, kHeight = 48;
@@ -218,6 +238,7 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
                                                             {"", silent_rows(report)},
                                                             {"speed", speed_rows(extras)},
                                                             {"ops", op_rows(ops)},
+                                                            {"groups", group_rows(report)},
                                                             {"cases", case_lists(report, backend)}};
   std::string body = "<p>" + counts(report) + "</p>\n<nav>", rest;
   for (const auto& [name, text] : parts) {

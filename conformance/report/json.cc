@@ -42,6 +42,18 @@ void write_summary(JsonWriter& json, const OpSummary& s) {
   json.end_object();
 }
 
+void write_group(JsonWriter& json, const GroupSummary& s) {
+  json.begin_object().field("kind", kind_name(s.kind)).field("name", s.name).field("on_device", s.on_device);
+  json.field("not_run", s.not_run).field("declined", s.declined).field("not_offered", s.not_offered);
+  for (const auto& [key, types] :
+       {std::pair("types_on_device", &s.types_on_device), std::pair("types_elsewhere", &s.types_elsewhere)}) {
+    json.key(key).begin_array();
+    for (const hlo::Type type : *types) json.value(hlo::type_info(type).text);
+    json.end_array();
+  }
+  json.end_object();
+}
+
 }  // namespace
 
 std::string report_json(const ConformReport& report, const BackendChoice& backend) {
@@ -73,6 +85,8 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   if (!report.ended.empty()) json.field("ended", report.ended);
   json.key("ops").begin_array();
   for (const OpSummary& s : ops) write_summary(json, s);
+  json.end_array().key("groups").begin_array();
+  for (const GroupSummary& s : summarize_groups(report)) write_group(json, s);
   json.end_array().key("next").begin_array();
   for (const OpSummary& s : road_map(ops)) json.value(op_info(s.op).text);
   json.end_array().key("silent").begin_array();

@@ -123,6 +123,22 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
   return out;
 }
 
+// Lists the patterns and fused groups, and where they ran.
+std::string group_lines(const ConformReport& report) {
+  constexpr size_t kMost = 24, kMostOfName = 60;
+  std::string out;
+  const std::vector<GroupSummary> groups = summarize_groups(report);
+  for (size_t i = 0; i < std::min(groups.size(), kMost); ++i) {
+    // The name of a fused group has all of its ops.
+    std::string name = groups[i].name;
+    if (groups[i].kind == COLLET_QUESTION_FUSION && name.size() > kMostOfName)
+      name.replace(name.rfind(' ', kMostOfName - 4) + 1, std::string::npos, "...");
+    out += fmt::format("  {:<8} {:<24} {}\n", kind_name(groups[i].kind), name, groups_text(groups[i]));
+  }
+  if (groups.size() > kMost) out += fmt::format("  and {} more; --json has them all\n", groups.size() - kMost);
+  return out.empty() ? out : "groups of ops, by the cases that have them:\n" + out;
+}
+
 // Only for runs of all cases: with a filter, many accepted ops do not run.
 std::string silent_text(const ConformReport& report) {
   constexpr size_t kMost = 20;
@@ -222,6 +238,43 @@ std::vector<NeverUsed> never_used(const ConformReport& report) {
   }
   std::stable_sort(out.begin(), out.end(), [](const NeverUsed& a, const NeverUsed& b) { return a.why < b.why; });
   return out;
+}
+
+std::vector<GroupSummary> summarize_groups(const ConformReport& report) {
+  std::vector<GroupSummary> out;
+  const auto cases_of = [](const GroupSummary& s) { return s.on_device + s.not_run + s.declined + s.not_offered; };
+  // Groups of one kind and name are neighbours.
+  for (const auto& [key, use] : report.uses.all()) {
+    if (key.kind == COLLET_QUESTION_OP || use.asked + use.ran + use.not_offered == 0) continue;
+    if (out.empty() || out.back().kind != key.kind || out.back().name != key.name)
+      out.push_back({.kind = key.kind, .name = key.name});
+    GroupSummary& sum = out.back();
+    sum.on_device += use.ran;
+    // Contract cases run programs without asking about them again.
+    sum.not_run += use.accepted - std::min(use.accepted, use.ran);
+    sum.declined += use.asked - use.accepted;
+    sum.not_offered += use.not_offered;
+    keep_type(use.ran > 0 ? sum.types_on_device : sum.types_elsewhere, static_cast<hlo::Type>(key.element));
+  }
+  std::stable_sort(out.begin(), out.end(), [&](const GroupSummary& a, const GroupSummary& b) {
+    if (a.kind != b.kind || a.kind == COLLET_QUESTION_PATTERN) return a.kind < b.kind;
+    return cases_of(a) > cases_of(b);
+  });
+  return out;
+}
+
+std::string groups_text(const GroupSummary& s) {
+  constexpr size_t kMost = 8;
+  std::string out, elsewhere;
+  if (s.on_device > 0) out = fmt::format("{} cases on the device: {}", s.on_device, names_of(s.types_on_device, kMost));
+  const auto add = [&](uint64_t cases, std::string_view why) {
+    if (cases > 0) elsewhere += fmt::format("{}{} {}", elsewhere.empty() ? "" : ", ", cases, why);
+  };
+  add(s.declined, "declined");
+  add(s.not_offered, "not offered");
+  add(s.not_run, "accepted and not run");
+  if (!elsewhere.empty() && !s.types_elsewhere.empty()) elsewhere += ": " + names_of(s.types_elsewhere, kMost);
+  return out + (out.empty() || elsewhere.empty() ? "" : "; ") + elsewhere;
 }
 
 std::string_view why_name(NeverUsed::Why why) {
@@ -336,7 +389,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
     if (one.pattern == "soak") out += fmt::format("{}: {}\n{}", one.name, one.detail, one.evidence);
   out += errors_text(ops);
   if (report.from.empty()) out += profiles_text(report);
-  out += road_text(report, ops);
+  out += road_text(report, ops) + group_lines(report);
   if (report.not_run == 0) out += silent_text(report);
   out += exports_text(report) + waivers_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);

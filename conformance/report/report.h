@@ -65,6 +65,21 @@ std::vector<NeverUsed> never_used(const ConformReport& report);
 /// Returns "never run", ...; the next function returns "op", "pattern" or "fusion".
 std::string_view why_name(NeverUsed::Why why);
 std::string_view kind_name(uint32_t kind);
+/// What became of the groups of one name that the SDK found in the cases: a pattern, or the ops of a fused group. Numbers of
+/// cases; one with groups of two types counts twice.
+struct GroupSummary {
+  uint32_t kind = 0;  ///< COLLET_QUESTION_PATTERN or COLLET_QUESTION_FUSION
+  std::string name = {};
+  uint64_t on_device = 0;    ///< the device has run it as a group
+  uint64_t not_run = 0;      ///< the device has accepted it, and it did not run there
+  uint64_t declined = 0;     ///< the device has declined it, so that its ops were offered one by one
+  uint64_t not_offered = 0;  ///< it needs COLLET_FEATURE_* that the device does not state
+  std::vector<hlo::Type> types_on_device = {}, types_elsewhere = {};  ///< a type is in one of them
+};
+/// Returns the groups that were found in some case: patterns first, by name, then fused groups, those in the most cases first.
+std::vector<GroupSummary> summarize_groups(const ConformReport& report);
+/// Returns a text such as "37 cases on the device: f32; 3 declined: f64".
+std::string groups_text(const GroupSummary& summary);
 /// Returns the command line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 

@@ -98,7 +98,9 @@ Uses Program::uses() const {
     one.struct_size = sizeof one;
     collet_error error{};
     if (collet_executable_question(executable_.get(), i, &one, &error) != COLLET_OK) return out;
-    out.note({one.kind, one.name, one.element}, {one.asked != 0, one.accepted != 0, one.placed > 0});
+    // A pattern that is in no program has no type.
+    const bool not_offered = one.asked == 0 && one.element != COLLET_TYPE_INVALID;
+    out.note({one.kind, one.name, one.element}, {one.asked != 0, one.accepted != 0, one.placed > 0, not_offered});
   }
 }
 

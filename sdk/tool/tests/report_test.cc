@@ -87,6 +87,64 @@ TEST(Report, FollowsItsSchema) {
   EXPECT_EQ(complaint(report, schema(), "report"), "report.cases[0].status has another value");
 }
 
+// Returns a program of a sum of integers, which SUM computes, and its requantization in TYPE.
+std::string quantized_layer(std::string_view sum, std::string_view type) {
+  constexpr std::string_view kSteps[] = {
+      "ENTRY main {\n",
+      "SUM\n",
+      "real = TYPE[1,3,5] convert(sum)\nscale = TYPE[] constant(0.3)\nscales = TYPE[1,3,5] broadcast(scale), "
+      "dimensions={}\n",
+      "scaled = TYPE[1,3,5] multiply(real, scales)\nrounded = TYPE[1,3,5] round-nearest-even(scaled)\n",
+      "low = TYPE[] constant(-128)\nhigh = TYPE[] constant(127)\nclamped = TYPE[1,3,5] clamp(low, rounded, high)\n",
+      "ROOT y = s8[1,3,5] convert(clamped)\n}\n"};
+  std::string out = "HloModule m\n";
+  for (const std::string_view step : kSteps) out += step;
+  for (const auto& [name, value] : {std::pair(std::string_view("TYPE"), type), std::pair(std::string_view("SUM"), sum)})
+    for (size_t at = out.find(name); at != std::string::npos; at = out.find(name, at))
+      out.replace(at, name.size(), value);
+  return out;
+}
+
+// The report says of each pattern and fused group whether it ran on the device, was declined, or was not offered.
+TEST(Report, SaysWhereGroupsRan) {
+  constexpr std::string_view kDot =
+      "x = s8[1,3,8] parameter(0)\nw = s8[8,5] parameter(1)\n"
+      "sum = s32[1,3,5] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
+  constexpr std::string_view kReversed =
+      "x = s8[1,5,8] parameter(0)\nw = s8[3,8,5] parameter(1)\n"
+      "sum = s32[1,3,5] convolution(x, w), window={size=3 rhs_reversal=1}, dim_labels=b0f_0io->b0f";
+  const Folder folder;
+  write(folder / "taken.hlo", quantized_layer(kDot, "f32"));
+  write(folder / "not_offered.hlo", quantized_layer(kDot, "bf16"));
+  write(folder / "declined.hlo", quantized_layer(kReversed, "f32"));
+  // The device has kernels for layers whose steps are f32, and for no reversed windows.
+  const std::string device = build_dir() + "/lib/collet/test_backends/libcollet_backend_npu.so --option features=0";
+  const Ran ran = collet("conform --backend " + device + " --from " + folder.path() + " --json " +
+                         (folder / "report.json") + " --html " + (folder / "page.html"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  // The group that is taken is a case of its own as well.
+  EXPECT_TRUE(contains(ran.out,
+                       "groups of ops, by the cases that have them:\n"
+                       "  pattern  integer_convolution      1 declined: s8\n"
+                       "  pattern  integer_dot              2 cases on the device: s8; 1 not offered\n"))
+      << ran.out;
+  const json::value report = json::parse(contents(folder / "report.json"));
+  EXPECT_EQ(complaint(report, schema(), "report"), "");
+  const std::string groups = json::serialize(report.at("groups"));
+  EXPECT_TRUE(contains(groups,
+                       R"([{"kind":"pattern","name":"integer_convolution","on_device":0,"not_run":0,"declined":1,)"
+                       R"("not_offered":0,"types_on_device":[],"types_elsewhere":["s8"]},)"
+                       R"({"kind":"pattern","name":"integer_dot","on_device":2,"not_run":0,"declined":0,)"
+                       R"("not_offered":1,"types_on_device":["s8"],"types_elsewhere":[]})"))
+      << groups;
+  const std::string page = contents(folder / "page.html");
+  EXPECT_TRUE(
+      contains(page,
+               "<tr><td><code>integer_dot</code><td>pattern<td class=\"n\">2<td class=\"n\">0<td class=\"n\">1<td "
+               "class=\"n\">0<td>s8 <td>\n"))
+      << page;
+}
+
 // A failure comes with program, inputs, what was expected, and a smaller program that shows it.
 TEST(Report, ExplainsFailures) {
   const Folder folder;
