@@ -43,6 +43,7 @@ struct Tail {
   bool channels = false;  ///< a scale for each channel; else one number
   bool rows = false;      ///< a further scale for each row
   bool relu = false;
+  double most = 0;      ///< of an activation that has an upper limit, such as relu6; 0: none
   Type out = Type::S8;  ///< of the result; a float: it is not quantized
   double divisor = 0;   ///< result scale; 0: none
   double zero = 0;
@@ -57,6 +58,15 @@ constexpr Tail kTails[] = {
     {.form = "channels", .bias = Tail::Float, .channels = true, .relu = true, .out = Type::F32},
     {.form = "rows", .channels = true, .rows = true, .out = Type::F32},
     {.form = "relu", .bias = Tail::Float, .channels = true, .relu = true, .divisor = 3, .zero = 3},
+    // The limits become stored integers inside of the clamp, so that it does not hide one that is left out.
+    {.form = "limited",
+     .bias = Tail::Integer,
+     .channels = true,
+     .relu = true,
+     .most = 6,
+     .divisor = 0.0625,
+     .zero = -120},
+    {.form = "float_limited", .channels = true, .relu = true, .most = 6, .out = Type::F32},
     {.form = "bias", .bias = Tail::Integer, .channels = true, .divisor = 0.5, .zero = -7, .zero_first = true},
     {.form = "narrow", .bias = Tail::Integer, .zero = 5, .zero_first = true, .low = -127},
     {.form = "two_biases", .bias = Tail::Integer, .zero = 3, .low = -128, .second = true},
@@ -132,7 +142,10 @@ class Writer {
     }
     if (t.bias == Tail::Float || (t.bias != Tail::None && !integers))
       x = op(real, "add", x, spread(real, parameter(channels, fixed({1.5, -20, 0, 3, 0.25})), {channel}));
-    if (t.relu) x = op(real, "maximum", x, filled(real, 0));
+    if (t.relu && t.most != 0)
+      x = line(real, fmt::format("clamp({}, {}, {})", filled(real, 0), x, filled(real, t.most)));
+    else if (t.relu)
+      x = op(real, "maximum", x, filled(real, 0));
     if (hlo::is_float(t.out)) {
       root(real, fmt::format("copy({})", x));  // removed when the program is prepared
       return;
@@ -186,16 +199,21 @@ struct Sizes {
 };
 
 /// Adds integer products whose operands have zero points, which are subtracted from s32: numbers, and one for each column
-/// of the weights. Two are computed in short floats from the scales on.
+/// of the weights, and at both ends of the type. Two are computed in short floats from the scales on.
 void add_zero_points(CaseList& list) {
   for (const Type type : {Type::S8, Type::U8}) {
-    const double shift = type == Type::S8 ? -3 : 130;
+    const double least = type == Type::S8 ? -128 : 0, most = type == Type::S8 ? 127 : 255;
     for (const bool convolves : {false, true}) {
       const Shape x_shape = convolves ? Shape::array(type, {1, 6, 5, 3}) : Shape::array(type, {4, 33}),
                   w_shape = convolves ? Shape::array(type, {3, 3, 3, 4}) : Shape::array(type, {33, 5}),
                   sums = convolves ? Shape::array(Type::S32, {1, 6, 5, 4}) : Shape::array(Type::S32, {4, 5});
       const int64_t channel = convolves ? 3 : 1;
-      for (const std::string_view form : {"zeros", "columns", "bf16", "f16"}) {
+      for (const std::string_view form : {"zeros", "least_and_most", "most_and_least", "columns", "bf16", "f16"}) {
+        const double x_zero = form == "least_and_most"   ? least
+                              : form == "most_and_least" ? most
+                              : type == Type::S8         ? -3
+                                                         : 130;
+        const double w_zero = form == "least_and_most" ? most : form == "most_and_least" ? least : 5;
         for (const auto& [name, values] : stored_values(type)) {
           if (form != "zeros" && name != "ends" && name != "whole_range" && !list.full()) continue;
           Writer w;
@@ -206,8 +224,8 @@ void add_zero_points(CaseList& list) {
                                            w.parameter(Shape::array(Type::S32, {sums.dim(static_cast<int>(channel))}),
                                                        fixed({7, -128, 127, 0, 255})),
                                            {channel})
-                                : w.filled(wide_w, 5);
-          const std::string a = w.op(wide_x, "subtract", w.op(wide_x, "convert", x), w.filled(wide_x, shift)),
+                                : w.filled(wide_w, w_zero);
+          const std::string a = w.op(wide_x, "subtract", w.op(wide_x, "convert", x), w.filled(wide_x, x_zero)),
                             b = w.op(wide_w, "subtract", w.op(wide_w, "convert", y), zero);
           const std::string product =
               convolves
@@ -217,7 +235,7 @@ void add_zero_points(CaseList& list) {
                   : w.line(sums,
                            fmt::format("dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", a, b));
           const Tail tail = {.form = form, .zero = 3, .zero_first = true};
-          if (form == "zeros" || form == "columns") {
+          if (form != "bf16" && form != "f16") {
             w.finish_product(sums, product, channel, tail);
           } else {
             // The sum is scaled in f32, and the rest is of the short type.
