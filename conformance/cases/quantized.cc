@@ -43,9 +43,10 @@ struct Tail {
   bool channels = false;  ///< a scale for each channel; else one number
   bool rows = false;      ///< a further scale for each row
   bool relu = false;
-  double most = 0;      ///< of an activation that has an upper limit, such as relu6; 0: none
-  Type out = Type::S8;  ///< of the result; a float: it is not quantized
-  double divisor = 0;   ///< result scale; 0: none
+  double scale = 0.03125;  ///< the one number
+  double most = 0;         ///< of an activation that has an upper limit, such as relu6; 0: none
+  Type out = Type::S8;     ///< of the result; a float: it is not quantized
+  double divisor = 0;      ///< result scale; 0: none
   double zero = 0;
   bool zero_first = false;   ///< the zero point is added before rounding
   bool round_first = false;  ///< rounding comes before the clamp
@@ -133,7 +134,7 @@ class Writer {
       x = op(real, "convert", x);
       const std::string scale =
           t.channels ? spread(real, parameter(channels, fixed({0.015625, 0.25, 0.03125, 0.5, 0.0078125})), {channel})
-                     : filled(real, 0.03125);
+                     : filled(real, t.scale);
       x = op(real, "multiply", x, scale);
       if (t.rows) {
         const std::string rows = parameter(Shape::array(Type::F32, {whole.dim(0)}), fixed({0.5, 2, 0.25, 1}));
@@ -312,6 +313,22 @@ void add_integer_dots(CaseList& list, const std::vector<Sizes>& sizes, bool tile
     }
   }
   if (tiled) mark_tiled(list, first);
+}
+
+/// Adds products whose sums are divided by 2 in the end, so that half of them are ties of rounding. A device that multiplies by the
+/// reciprocal of the result's scale, which is no float, gets next to most of them.
+void add_halves(CaseList& list) {
+  constexpr Tail kHalves = {.form = "halves", .scale = 1.875, .divisor = 3.75};
+  std::vector<double> numbers;
+  for (int i = -18; i <= 18; ++i) numbers.push_back(i);
+  Writer w;
+  const std::string x = w.parameter(Shape::array(Type::S8, {37, 4}), fixed(numbers)),
+                    y = w.parameter(Shape::array(Type::S8, {4, 3}), fixed({1, -1, 2, 1, 0, 1, -1, 3, 1, 0, 1}));
+  const Shape sums = Shape::array(Type::S32, {37, 3});
+  const std::string product =
+      w.line(sums, fmt::format("dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", x, y));
+  w.finish_product(sums, product, 1, kHalves);
+  w.finish(list, "integer_dot", Type::S8, "halves_37x4x3", "fixed");
 }
 
 struct ConvolutionForm {
@@ -558,6 +575,7 @@ void add_quantized_attention(CaseList& list) {
 
 void add_quantized_cases(CaseList& list) {
   add_integer_dots(list, {{4, 16, 5}, {1, 33, 8}, {3, 128, 2}}, false);
+  add_halves(list);
   add_integer_dots(list, {{150, 130, 70}, {17, 600, 45}}, true);
   for (const bool tiled : {false, true}) add_integer_convolutions(list, tiled);
   add_zero_points(list);
