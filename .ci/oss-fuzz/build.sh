@@ -12,7 +12,7 @@ export CFLAGS=${CFLAGS:--O1 -g -fsanitize=address,fuzzer-no-link} CXXFLAGS=${CXX
 CXXFLAGS=${CXXFLAGS//-stdlib=libc++/}
 engine=${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}
 
-mkdir -p "$OUT/lib/collet/backends"
+mkdir -p "$OUT/lib"
 cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE=None -DCOLLET_WITH_LLVM=OFF -DCOLLET_LIBFUZZER=ON \
   "-DCOLLET_FUZZING_ENGINE=$engine" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib'
 cmake --build "$work" --target fuzzers ${COLLET_JOBS:+--parallel "$COLLET_JOBS"}
@@ -33,6 +33,4 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as archive:
             archive.write(path, f"{number:03d}_{os.path.basename(path)}")
 PYTHON
 done <"$work/fuzz/fuzzers.txt"
-# One fuzzer opens a backend.
-cp "$work/lib/collet/backends/libcollet_backend_interpreter.so" "$OUT/lib/collet/backends/"
 ls "$OUT"
