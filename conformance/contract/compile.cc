@@ -194,7 +194,7 @@ void yes_compiles(Contract& c) {
   for_each_accepted(*instance, [](const Sample&, const PreparedProgram&) { return true; });
 }
 
-// Where compile rejects a program, it does so whatever room there is for the names of ops. compile() checks the names.
+// A program that compile rejects is rejected for every capacity of the list of ops, 0 included. compile() checks what the list names.
 void rejection_room(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -203,7 +203,7 @@ void rejection_room(Contract& c) {
     const CompileResult made = compile(*instance, program.get());
     if (made.rejected.empty()) return Visit::Taken;
     any = true;
-    for (const uint32_t room : {0u, 1u}) compile(*instance, program.get(), {.rejection_room = room});
+    for (const uint32_t capacity : {0u, 1u}) compile(*instance, program.get(), {.rejection_room = capacity});
     return Visit::Taken;
   });
   if (!any && !c.broken()) c.skip("the backend rejects none of the programs");

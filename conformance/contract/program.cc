@@ -268,8 +268,8 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
             "compile named {} ops where there was room for {}", rejection.count, choice.rejection_room);
     // A backend that does not fill in rejections leaves count and ops unchanged.
     const bool written = named[0] != kGuard;
+    const std::vector<uint32_t> ops = entry_ops(program);
     for (uint32_t i = 0; written && i < std::min(rejection.count, choice.rejection_room); ++i) {
-      const std::vector<uint32_t> ops = entry_ops(program);
       c.check(std::find(ops.begin(), ops.end(), named[i]) != ops.end(), Promise::COMPILE_REJECTS,
               "compile named the op {}, which is none of those that it could be cut at", named[i]);
       out.rejected.push_back(named[i]);

@@ -418,8 +418,8 @@ bool entry_has(const collet_program* program, uint32_t opcode, uint32_t& number)
   return false;
 }
 
-// Rejects programs of several ops with a reverse or a reduction, as a right backend may, and names wrong ops: more than there
-// is room for, or one that is not in the entry.
+// Rejects programs of several ops with a reverse or a reduction, as a right backend may, and names wrong ops: more than the
+// list's capacity, or one that is not in the entry.
 bool rejects_wrongly(const collet_program* program, collet_rejection* rejection) {
   uint32_t number = 0;
   const collet_region* entry = collet_region_at(program, 0);
