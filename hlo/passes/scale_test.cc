@@ -218,15 +218,19 @@ struct Case {
 };
 
 // A module of eight times the size may take about eight times as long; a quadratic pass would take 64 times as long.
+// Another process that uses the caches can disturb one of the two measurements, but hardly the best of several.
 void check(const Case& c) {
-  auto warm = c.make(c.small);
-  (void)pipeline_seconds(*warm);
-  auto one = c.make(c.small), other = c.make(c.large);
-  ASSERT_TRUE(verify_module(*other).ok()) << verify_module(*other).to_string();
-  const double a = pipeline_seconds(*one), b = pipeline_seconds(*other);
+  constexpr int kTries = 5;
   const double ratio = static_cast<double>(c.large) / static_cast<double>(c.small);
-  std::cout << c.name << ": " << c.small << " in " << a << " s, " << c.large << " in " << b << " s\n";
-  EXPECT_LT(b, ratio * ratio / 2.5 * std::max(a, 0.005)) << c.name;
+  ASSERT_TRUE(verify_module(*c.make(c.large)).ok());
+  double small = 1e9, large = 1e9;
+  const auto is_linear = [&] { return large < ratio * ratio / 2.5 * std::max(small, 0.005); };
+  for (int i = 0; i < kTries && (i == 0 || !is_linear()); ++i) {
+    for (int k = 0; k < 3; ++k) small = std::min(small, pipeline_seconds(*c.make(c.small)));
+    large = std::min(large, pipeline_seconds(*c.make(c.large)));
+  }
+  std::cout << c.name << ": " << c.small << " in " << small << " s, " << c.large << " in " << large << " s\n";
+  EXPECT_TRUE(is_linear()) << c.name;
 }
 
 TEST(Scale, Straight) {
