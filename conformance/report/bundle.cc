@@ -49,7 +49,9 @@ std::string head_line(const ConformReport& report, const ConformOptions& options
   write_texts(writer, "profiles", options.profiles);
   writer.field("shard", options.shard).field("shards", options.shards).field("seed", options.seed).end_object();
   writer.key("backend").begin_object().field("name", report.backend).field("version", report.version);
-  writer.field("opset", report.opset).field("library", std::filesystem::path(report.path).filename().string());
+  writer.field("interface", report.interface)
+      .field("opset", report.opset)
+      .field("library", std::filesystem::path(report.path).filename().string());
   writer.field("sha256", library).field("fallback", report.fallback).key("options").begin_array();
   for (const auto& [key, value] : options.backend.options) writer.begin_array().value(key).value(value).end_array();
   writer.end_array().end_object().key("machine").begin_object().field("sha256", sha256(report.machine));
@@ -163,6 +165,7 @@ Expected<Bundle> read_head(std::string_view name, std::string_view line) {
   if (out.report.backend.find('/') != std::string::npos)
     return invalid_argument(fmt::format("{}: '{}' is no name of a backend", name, out.report.backend));
   out.report.version = text_of(*backend, "version");
+  out.report.interface = text_of(*backend, "interface");
   out.report.opset = static_cast<uint32_t>(count_in(*backend, "opset"));
   out.report.path = text_of(*backend, "library");
   out.library = text_of(*backend, "sha256");

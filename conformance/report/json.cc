@@ -63,7 +63,8 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   json.begin_object().field("backend", report.backend).field("version", report.version).field("library", report.path);
   if (!report.revision.empty()) json.field("revision", report.revision);
   if (report.from.empty()) json.field("suite", kSuiteVersion);
-  json.field("opset", report.opset)
+  json.field("interface", report.interface)
+      .field("opset", report.opset)
       .field("fallback", report.fallback)
       .field("seed", report.seed)
       .field("seconds", report.seconds);
@@ -102,6 +103,8 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   if (!report.from.empty()) {
     json.key("programs").begin_array();
     for (const std::string& note : report.programs) json.value(note);
+    json.end_array().key("unread").begin_array();
+    for (const std::string& why : report.unread) json.value(why);
     json.end_array();
   }
   json.key("cases").begin_array();

@@ -93,6 +93,7 @@ std::string programs_text(const ConformReport& report) {
       wrong.remove_prefix(std::min(end + 1, wrong.size()));
     }
   }
+  for (const std::string& why : report.unread) out += fmt::format("not read: {}\n", why);
   return out + needs_text(report) + times_text(report);
 }
 

@@ -411,7 +411,10 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   const std::string_view verdict = report.from.empty() ? (report.conforms() ? "conforms" : "does not conform")
                                    : report.conforms() ? "runs these programs"
                                                        : "does not run these programs";
-  return out + fmt::format(" in {:.1f} s: {}\n", report.seconds, verdict);
+  const size_t files = report.unread.size();
+  const std::string unread =
+      files == 0 ? "" : fmt::format("; {} {} not read", files, files == 1 ? "file was" : "files were");
+  return out + fmt::format(" in {:.1f} s: {}{}\n", report.seconds, verdict, unread);
 }
 
 }  // namespace collet::conformance

@@ -128,6 +128,8 @@ std::vector<std::string> check_machine(const Bundle& bundle, const ConformReport
   std::vector<std::string> details = lines_that_differ(bundle.report.machine, here.machine);
   if (bundle.report.opset != here.opset)
     details.push_back(fmt::format("in the bundle opset {}, here {}", bundle.report.opset, here.opset));
+  if (!bundle.report.interface.empty() && bundle.report.interface != here.interface)
+    details.push_back(fmt::format("in the bundle interface {}, here {}", bundle.report.interface, here.interface));
   return details;
 }
 

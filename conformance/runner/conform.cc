@@ -188,9 +188,10 @@ Fields describe_backend(const Session& session) {
   for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type) declared += session.declares(type) ? '1' : '0';
   const Expected<std::string> machine = session.machine();
   if (!machine.ok()) return describe_failure(machine.status());
-  return {{"name", info->backend},      {"version", info->backend_version},     {"path", info->backend_path},
-          {"fallback", info->fallback}, {"opset", std::to_string(info->opset)}, {"machine", *machine},
-          {"declared", declared}};
+  return {{"name", info->backend},      {"version", info->backend_version},
+          {"path", info->backend_path}, {"interface", fmt::format("{}.{}", info->abi_major, info->abi_minor)},
+          {"fallback", info->fallback}, {"opset", std::to_string(info->opset)},
+          {"machine", *machine},        {"declared", declared}};
 }
 
 // Returns the cases of the patterns that the backend declares for its first device.
@@ -243,6 +244,7 @@ Status probe(const std::string& name, PoolOptions& pool, ConformReport& report) 
   report.fallback = find_field(answer.reply, "fallback");
   report.declared = find_field(answer.reply, "declared");
   report.machine = find_field(answer.reply, "machine");
+  report.interface = find_field(answer.reply, "interface");
   report.opset = static_cast<uint32_t>(number(answer.reply, "opset"));
   return ok_status();
 }
@@ -613,7 +615,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
   pool.timeout = [&](size_t) { return options.program_timeout; };
   struct Offered {
     std::vector<Case> cases;
-    std::string note;
+    std::string note, unread;
   };
   std::vector<Offered> offered(files.size());
   Status status;
@@ -623,6 +625,9 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
       [&](size_t i) { return std::string(kOffer) + encode_fields({{"path", files[i].path}, {"name", files[i].name}}); },
       [&](size_t i, const TaskResult& task) {
         const Fields fields = fields_of(task);
+        if (options.progress) options.progress(++done, files.size(), files[i].name);
+        offered[i].unread = find_field(fields, "unread");
+        if (!offered[i].unread.empty()) return;
         auto cases = read_case_file(files[i].path, find_field(fields, "cases"));
         if (cases.ok()) offered[i].cases = *std::move(cases);
         if (!cases.ok() && status.ok()) status = cases.status();
@@ -632,11 +637,14 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
         if (task.kind != TaskResult::Kind::Replied)
           offered[i].cases = {
               {.name = fmt::format("{}{}", kWholeProgram, files[i].name), .op = Op::CALL, .program = files[i].path}};
-        if (options.progress) options.progress(++done, files.size(), files[i].name);
       }));
   COLLET_TRY(status);
   std::unordered_set<std::string> names, texts;
   for (Offered& one : offered) {
+    if (!one.unread.empty()) {
+      out.unread.push_back(std::move(one.unread));
+      continue;
+    }
     out.notes.push_back(std::move(one.note));
     for (Case& each : one.cases) {
       if (!names.insert(each.name).second) continue;
@@ -645,7 +653,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
       out.cases.push_back(std::move(each));
     }
   }
-  if (out.cases.empty()) return invalid_argument("the programs have no ops for a device");
+  if (out.cases.empty() && out.unread.empty()) return invalid_argument("the programs have no ops for a device");
   return out;
 }
 

@@ -103,13 +103,15 @@ struct WorkerTimes {
 
 struct ConformReport {
   std::string backend, version, path, fallback;
-  std::string revision = {};  ///< revision of the backend's sources, as the caller states it
-  std::string declared;       ///< by number of the element type: '1' if the device declares it
-  std::string machine;        ///< description of device 0, one line per property
-  uint32_t opset = 0;         ///< opset of the backend
+  std::string revision = {};   ///< revision of the backend's sources, as the caller states it
+  std::string declared;        ///< by number of the element type: '1' if the device declares it
+  std::string machine;         ///< description of device 0, one line per property
+  std::string interface = {};  ///< version of the interface that the backend was built with, such as 1.1
+  uint32_t opset = 0;          ///< opset of the backend
   uint64_t seed = 0;
   bool full = false;
   std::vector<std::string> programs = {};  ///< the notes of cases_of_programs; empty for a run of the suite
+  std::vector<std::string> unread = {};    ///< why other files of `from` could not be read
   std::vector<std::string> from = {};      ///< the paths of these programs, as the user names them
   std::string beside = {};                 ///< the backend of CaseResult::beside_seconds
   bool whole = true;                       ///< true if all cases ran, without filter or shard
@@ -148,10 +150,11 @@ struct ProgramCases {
   std::vector<Case> cases;
   /// A line for each program: what it consists of, and ops without a case.
   std::vector<std::string> notes;
+  std::vector<std::string> unread;  ///< why files could not be read, one line or more for each
 };
 /// Makes the cases of programs (find_programs) in a worker: each distinct op, fused group and pattern with the suite's
-/// inputs and bounds, and each program as a whole. A program that cannot be read is a case that fails when it is run. A
-/// file of cases (case_file.h) stands for the cases in it. An error means that a path is wrong or no worker started.
+/// inputs and bounds, and each program as a whole. A file of cases (case_file.h) stands for the cases in it. A file that cannot
+/// be read has no cases. An error means that a path is wrong or no worker started.
 Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const std::vector<std::string>& paths);
 /// Returns the filters that no case matches.
 std::vector<std::string> idle_filters(const ConformOptions& options);

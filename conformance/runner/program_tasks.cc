@@ -45,7 +45,11 @@ Fields offer_cases(std::string_view task, const Session& session) {
   const Fields asked = decode_fields(task);
   const std::string path(find_field(asked, "path")), name(find_field(asked, "name"));
   const Expected<std::string> bytes = read_file(path, uint64_t{4} << 30);
-  if (bytes.ok() && is_case_file(*bytes)) return {{"cases", *bytes}, {"note", "cases of an earlier run"}};
+  if (!bytes.ok()) return {{"unread", bytes.status().to_string()}};
+  if (is_case_file(*bytes)) return {{"cases", *bytes}, {"note", "cases of an earlier run"}};
+  if (const Status read = Session::can_read(session.unpacked(*bytes), {.file = path, .elided = COLLET_ELIDED_COUNTER});
+      !read.ok())
+    return {{"unread", read.to_string()}};
   std::vector<Case> cases = {{.name = fmt::format("{}{}", kWholeProgram, name), .op = Op::CALL, .program = path}};
   const Expected<OfferedProgram> offered = offer_program(session, path);
   if (!offered.ok()) return {{"cases", case_file_text(cases)}, {"note", offered.status().to_string()}};

@@ -234,6 +234,10 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   return program;
 }
 
+Status Session::can_read(std::string_view bytes, const ProgramOptions& options) {
+  return read(bytes, options).status();
+}
+
 std::string Session::unpacked(std::string bytes) const {
   collet_executable* loaded = nullptr;
   if (collet_executable_load(client_.get(), bytes.data(), bytes.size(), nullptr, &loaded, nullptr) != COLLET_OK)

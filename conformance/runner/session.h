@@ -112,6 +112,8 @@ class Session {
   bool declares(uint32_t element) const;
   /// Reads and compiles a program. A program that cannot be read is INVALID_ARGUMENT, with all errors in the message.
   Expected<Program> compile(std::string_view bytes, const ProgramOptions& options) const;
+  /// Returns why `compile` cannot read a program; OK if it can.
+  static Status can_read(std::string_view bytes, const ProgramOptions& options);
   /// Returns the program of a serialized executable of this backend (collet_executable_serialize) as HLO text; bytes of
   /// another kind are returned as they are.
   std::string unpacked(std::string bytes) const;

@@ -60,6 +60,11 @@ struct PassContext {
   /// Limits for a loop that unroll_loops unrolls: iterations, and instructions of all of them.
   int64_t most_unrolled_trips = 4;
   size_t most_unrolled_instructions = 128;
+  /// Raises these limits so far that the loops over the layers of a model are unrolled, too.
+  void unroll_layers() {
+    most_unrolled_trips = 256;
+    most_unrolled_instructions = size_t{1} << 15;
+  }
   /// Largest constant, in bytes, that constant folding may create.
   int64_t largest_folded_bytes = int64_t{1} << 20;
   /// Most work, in elements produced, that constant folding may spend on one instruction.

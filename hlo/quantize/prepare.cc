@@ -16,10 +16,6 @@ namespace {
 // for each compilation.
 constexpr int64_t kLargestWeights = int64_t{1} << 32, kMostWork = int64_t{1} << 30;
 
-// Each iteration of a loop over layers has weights and ranges of its own, so such loops are unrolled.
-constexpr int64_t kMostLayers = 256;
-constexpr size_t kMostInstructions = 1 << 15;
-
 bool contains(Dims dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
@@ -223,8 +219,7 @@ Status prepare_for_quantization(Module& module) {
     return invalid_argument("a program of several participants cannot be quantized");
   context.largest_folded_bytes = kLargestWeights;
   context.largest_folded_work = kMostWork;
-  context.most_unrolled_trips = kMostLayers;
-  context.most_unrolled_instructions = kMostInstructions;
+  context.unroll_layers();  // each iteration has weights and ranges of its own
   COLLET_TRY(prepare(module, context).status());
   PassContext norms = context;
   norms.claim = [](const Module& m, InstrId id) {

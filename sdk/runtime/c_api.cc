@@ -181,6 +181,8 @@ collet_status collet_client_info_get(collet_client* client, collet_client_info* 
     out.fallback = of(client)->fallback() ? of(client)->fallback()->name().c_str() : "";
     out.opset = b.opset();
     out.functions = static_cast<uint32_t>(b.library().functions);
+    out.abi_major = b.library().table.abi_major;
+    out.abi_minor = b.library().table.abi_minor;
     return write_struct(out, info);
   });
 }

@@ -243,6 +243,7 @@ class Compiler {
   hlo::PassContext context() {
     hlo::PassContext context;
     context.control_flow = facts().has(COLLET_TRAIT_CONTROL_FLOW);
+    if (facts().has(COLLET_TRAIT_UNROLLED_LOOPS)) context.unroll_layers();
     context.replica_count = core_->replicas;
     context.partition_count = core_->partitions;
     context.wants_pattern = [this](std::string_view name, uint32_t features) {

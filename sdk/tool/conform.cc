@@ -170,14 +170,15 @@ int run_corpus(const Options& options) {
 
 // Makes the cases of the programs of --from, and hands them to the workers in a file in `folder`.
 Status take_programs(const Options& options, suite::ConformOptions& run, const TemporaryFolder& folder,
-                     std::vector<std::string>& notes) {
+                     suite::ConformReport& report) {
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "programs");
   Expected<suite::ProgramCases> made = suite::cases_of_programs(run, options.from);
   bar.reset();
   COLLET_TRY(made.status());
   run.cases = std::move(made->cases);
-  notes = std::move(made->notes);
+  report.programs = std::move(made->notes);
+  report.unread = std::move(made->unread);
   if (!options.save_cases.empty()) {
     std::vector<suite::Case> ops = run.cases;
     std::erase_if(ops, [](const suite::Case& one) { return !one.program.empty(); });
@@ -215,12 +216,13 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
   if (const Status status = check_profiles(options); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
-  const TemporaryFolder folder;  // of the file of cases
-  std::vector<std::string> notes;
+  const TemporaryFolder folder;   // of the file of cases
+  suite::ConformReport programs;  // what is said of them
   if (!options.from.empty()) {
-    const Status status = take_programs(options, run, folder, notes);
+    const Status status = take_programs(options, run, folder, programs);
     const bool is_usage = status.code() == Code::InvalidArgument || status.code() == Code::NotFound;
     if (!status.ok()) return is_usage ? report(kUsage, status.message()) : report(status);
+    if (run.cases.empty()) return report(kRefused, fmt::format("{}", fmt::join(programs.unread, "\n")));
   }
   if (options.from.empty() && options.fuzz == 0 && options.soak == 0) {
     Expected<std::vector<suite::Case>> declared = suite::cases_of_backend(run);
@@ -258,7 +260,8 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   bar.reset();
   if (result.ok()) {
     result->revision = options.revision;
-    result->programs = std::move(notes);
+    result->programs = std::move(programs.programs);
+    result->unread = std::move(programs.unread);
     result->from = options.from;
   }
   if (!result.ok()) {
@@ -269,7 +272,8 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   if (const Status status = write_bundle(options, *result, run); !status.ok()) return report(status);
   if (options.json != "-")
     print_report(suite::report_text(*result, options.backend, options.most_failures), result->conforms());
-  return result->conforms() ? kDone : kFailed;
+  if (!result->conforms()) return kFailed;
+  return result->unread.empty() ? kDone : kRefused;
 }
 
 // Tests the suite itself: whether it finds each of the mutants.

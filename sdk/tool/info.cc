@@ -96,6 +96,7 @@ std::vector<std::string_view> trait_names(uint32_t traits) {
       {COLLET_TRAIT_SHARED_CODE, "shared code"},
       {COLLET_TRAIT_SCALARS, "scalars by value"},
       {COLLET_TRAIT_INLINE_CONSTANTS, "inline constants"},
+      {COLLET_TRAIT_UNROLLED_LOOPS, "unrolled loops"},
   };
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames) {
@@ -174,8 +175,9 @@ void show_backend(const Described& backend) {
     return;
   }
   const collet_client_info& info = backend.info;
-  show("{}{}{} {}  opset {}, {} functions of the core table\n  {}\n", style.bold, info.backend, style.reset,
-       info.backend_version, info.opset, info.functions, info.backend_path);
+  show("{}{}{} {}  interface {}.{}, opset {}, {} functions of the core table\n  {}\n", style.bold, info.backend,
+       style.reset, info.backend_version, info.abi_major, info.abi_minor, info.opset, info.functions,
+       info.backend_path);
   std::string out;
   for (size_t i = 0; i < backend.devices.size(); ++i) {
     const Device& device = backend.devices[i];
@@ -203,6 +205,7 @@ void json_of(const Described& backend, JsonWriter& json) {
   }
   const collet_client_info& info = backend.info;
   json.field("name", info.backend).field("version", info.backend_version).field("library", info.backend_path);
+  json.field("interface", fmt::format("{}.{}", info.abi_major, info.abi_minor));
   json.field("opset", info.opset).field("functions", info.functions).key("devices").begin_array();
   for (const Device& device : backend.devices) {
     json.begin_object().field("kind", device.info.kind).field("fingerprint", device.info.fingerprint);

@@ -125,8 +125,12 @@ enum {
                                       the same fingerprint, not only on the one of its assignment */
   COLLET_TRAIT_SCALARS = 128, /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
   COLLET_TRAIT_INLINE_CONSTANTS =
-      256 /**< constants of every size stand in the program, where they are accepted as ops; without it those above a
-               limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
+      256, /**< constants of every size stand in the program, where they are accepted as ops; without it those above a
+                limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
+  COLLET_TRAIT_UNROLLED_LOOPS =
+      512 /**< a loop whose number of iterations is known is unrolled up to a limit of the SDK's for models (256
+               iterations that become 32,768 instructions), not only where it is small: for devices that take a program
+               as one list of commands */
 };
 
 /** Kinds of work whose peak a device may state. */

@@ -138,6 +138,8 @@ struct collet_client_info {
   const char* fallback;     /**< name; empty for none */
   uint32_t opset;           /**< the opset of the backend */
   uint32_t functions;       /**< how many functions of the core table the backend supplies */
+  uint32_t abi_major; /**< version of the interface that the backend was built with: COLLET_ABI_MAJOR of backend.h */
+  uint32_t abi_minor; /**< COLLET_ABI_MINOR */
 };
 /** Fills `info`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_client_info_get(collet_client* client, struct collet_client_info* info,

@@ -41,7 +41,8 @@ class ClientOptions(Struct):
 class ClientInfo(Struct):
     c_name = "collet_client_info"
     _fields_ = [("struct_size", c.c_uint32), ("device_count", c.c_uint32), ("backend", c.c_char_p), ("backend_version", c.c_char_p),
-                ("backend_path", c.c_char_p), ("fallback", c.c_char_p), ("opset", c.c_uint32), ("functions", c.c_uint32)]
+                ("backend_path", c.c_char_p), ("fallback", c.c_char_p), ("opset", c.c_uint32), ("functions", c.c_uint32),
+                ("abi_major", c.c_uint32), ("abi_minor", c.c_uint32)]
 
 
 class DeviceInfo(Struct):

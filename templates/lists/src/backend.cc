@@ -11,7 +11,8 @@ collet::kernel::Backend describe() {
   backend.opset = 1;  // raise it after checking the units against the attributes and types that newer opsets added
   backend.device_kind = "Acme stand-in";
   backend.fingerprint = "acme-0";
-  backend.traits = COLLET_TRAIT_INLINE_CONSTANTS;  // constants are packed, and stay on the device
+  // Constants are packed, and stay on the device. A loop over the layers of a model becomes a part of the list.
+  backend.traits = COLLET_TRAIT_INLINE_CONSTANTS | COLLET_TRAIT_UNROLLED_LOOPS;
   for (const uint32_t type : {COLLET_TYPE_F32, COLLET_TYPE_S32, COLLET_TYPE_S8, COLLET_TYPE_PRED}) {
     backend.types.push_back({type, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE});
   }

@@ -45,7 +45,7 @@ kernel::Backend describe() {
   backend.version = "0.1.0";
   backend.opset = 1;  // raise it after checking the units against the attributes and types that newer opsets added
   backend.device_kind = "NPU, a simulated machine";
-  backend.traits = COLLET_TRAIT_INLINE_CONSTANTS | COLLET_TRAIT_SHARED_CODE;
+  backend.traits = COLLET_TRAIT_INLINE_CONSTANTS | COLLET_TRAIT_UNROLLED_LOOPS | COLLET_TRAIT_SHARED_CODE;
   backend.memory_bytes = kMemoryBytes;
   backend.memory_bytes_per_ns = 32;
   backend.flops_per_ns = 512;  // two for each of the 256 multiplications of a cycle
