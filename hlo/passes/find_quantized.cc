@@ -225,9 +225,10 @@ InstrId all_limited(const Graph& g, InstrId id, Bounds& bounds) {
 struct Rounding {
   Bounds bounds;  ///< of the result
   double zero = 0;
-  bool zero_first = false;  ///< the zero point is added before rounding
-  bool away = false;        ///< ties are rounded away from zero
-  Type type = Type::F32;    ///< in which it is computed
+  bool zero_first = false;   ///< the zero point is added before rounding
+  bool away = false;         ///< ties are rounded away from zero
+  bool in_integers = false;  ///< the zero point is added to s32, which wraps around where the real value is large
+  Type type = Type::F32;     ///< in which it is computed
 };
 
 /// True for the types in which groups may compute what follows a sum. Each step is rounded to the type.
@@ -237,6 +238,20 @@ bool is_step_type(Type type) {
 
 bool is_whole(double x) {
   return std::isinf(x) || x == std::floor(x);
+}
+
+/// A value to which a whole number is added.
+struct WithZeroPoint {
+  InstrId before;
+  double number;
+};
+std::optional<WithZeroPoint> with_zero_point(const Graph& g, InstrId id) {
+  const bool plus = g.is(id, Op::ADD);
+  if (!plus && !g.is(id, Op::SUBTRACT)) return std::nullopt;
+  const auto right = splat_number(g, g[id].operand(1)), left = plus ? splat_number(g, g[id].operand(0)) : std::nullopt;
+  const auto number = right ? right : left;
+  if (!number || !is_whole(*number) || !(std::abs(*number) <= 0x1p31)) return std::nullopt;
+  return WithZeroPoint{g[id].operand(right ? 0 : 1), plus ? *number : -*number};
 }
 
 /// If `root` is integers of at most 8 bits that were rounded, returns the value before zero point, rounding and clamps.
@@ -255,12 +270,17 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
   const bool wraps = is_integer(g.shape(id).type());
   if (wraps) {
     id = all_limited(g, id, before_narrowing);
+    if (const auto zero = with_zero_point(g, id)) {
+      out.zero = zero->number;
+      out.in_integers = true;
+      id = zero->before;
+    }
     if (!g.is(id, Op::CONVERT)) return std::nullopt;
     id = g[id].operand(0);
   }
   if (!is_step_type(g.shape(id).type())) return std::nullopt;
   out.type = g.shape(id).type();
-  bool round = false, zero = false;
+  bool round = false, zero = out.in_integers;
   for (int step = 0; step < kMostSteps; ++step) {
     if (!zero) {
       // A clamp to whole numbers may come before or after rounding. Below the zero point it is another.
@@ -277,20 +297,12 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
       id = g[id].operand(0);
       continue;
     }
-    const bool plus = g.is(id, Op::ADD), minus = g.is(id, Op::SUBTRACT);
-    if (!zero && (plus || minus)) {
-      const auto right = splat_number(g, g[id].operand(1)),
-                 left = plus ? splat_number(g, g[id].operand(0)) : std::nullopt;
-      const auto number = right ? right : left;
-      if (number && is_whole(*number) && std::abs(*number) <= 0x1p31) {
-        zero = true;
-        out.zero = plus ? *number : -*number;
-        out.zero_first = round;
-        id = g[id].operand(right ? 0 : 1);
-        continue;
-      }
-    }
-    break;
+    const auto added = zero ? std::nullopt : with_zero_point(g, id);
+    if (!added) break;
+    zero = true;
+    out.zero = added->number;
+    out.zero_first = round;
+    id = added->before;
   }
   if (!round) return std::nullopt;
   if (wraps && (before_narrowing.low < whole_type.low || before_narrowing.high > whole_type.high)) return std::nullopt;
@@ -329,6 +341,49 @@ std::optional<InstrId> result_scaled(const Graph& g, InstrId id, ResultScale& ou
       return g[id].operand(1 - side);
     }
   return std::nullopt;
+}
+
+/// The least and the largest magnitude of a parameter whose elements are all positive, or all of any sign.
+struct Magnitudes {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  bool positive = false;
+};
+
+/// Returns what is known of a parameter when the program is compiled.
+Magnitudes magnitudes(const Graph& g, const Parameter& one) {
+  if (one.number) return {std::abs(*one.number), std::abs(*one.number), *one.number > 0};
+  if (!g.is(one.array, Op::CONSTANT)) return {};
+  const Literal& value = g[one.array].as<ConstantAttrs>().value;
+  Magnitudes out{std::numeric_limits<double>::infinity(), 0, true};
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const double x = value.as_double(i);
+    if (!std::isfinite(x)) return {};
+    out = {std::min(out.least, std::abs(x)), std::max(out.most, std::abs(x)), out.positive && x > 0};
+  }
+  return out;
+}
+
+/// True if max(x, 0) may be computed before or after products with these, with the same result.
+bool keep_sign(const Graph& g, const std::vector<Parameter>& factors) {
+  constexpr double kLeast = 1e-30;  // products of integers with it are not zero in any of the step types
+  return std::all_of(factors.begin(), factors.end(), [&](const Parameter& one) {
+    const Magnitudes known = magnitudes(g, one);
+    return known.positive && known.least >= kLeast;
+  });
+}
+
+/// True if the zero point is added after rounding, or if it is the same because no element before the rounding has a larger
+/// magnitude than `most` times the factors.
+bool adds_zero_point(const Graph& g, const Rounding& r, double most, const std::vector<Parameter>& factors,
+                     const ResultScale& scale, const std::optional<Parameter>& bias = {}) {
+  if (!r.in_integers) return true;
+  // An infinity of a shorter type is not ruled out by the limit.
+  if (r.type != Type::F32) return false;
+  for (const Parameter& one : factors) most *= magnitudes(g, one).most;
+  if (bias) most += magnitudes(g, *bias).most;
+  if (scale.name == "result_factor") most *= magnitudes(g, scale.value).most;
+  if (scale.name == "result_scale") most /= magnitudes(g, scale.value).least;
+  return most + std::abs(r.zero) <= 0x1p30;  // far below the limit of s32, so that rounding errors do not matter
 }
 
 /// Matches products of parameters.
@@ -536,6 +591,14 @@ std::optional<Match> integer_product(const Graph& g, InstrId root, Op op, std::s
       epilogue.result_scale = {};
     }
     if (factors.empty() && !e.rounding) return false;
+    if (e.rounding && !adds_zero_point(g, *e.rounding, 0x1p31, factors, epilogue.result_scale, e.bias)) return false;
+    Bounds of_integers;
+    if (const InstrId before = all_limited(g, *sum, of_integers); before != *sum) {
+      const bool is_relu = of_integers.low == 0 && std::isinf(of_integers.high);
+      if (!is_relu || e.activation || e.bias || !keep_sign(g, factors)) return false;
+      epilogue.activation = of_integers;
+      sum = before;
+    }
     std::vector<IntegerTerm> terms;
     while (terms.size() < 2 && !e.bias) {
       const auto before = without_term(g, *sum, terms);
@@ -754,7 +817,7 @@ std::optional<Match> scaled_product(const Graph& g, InstrId root, Op op, std::st
     if (!g.is(id, op)) return false;
     const auto lhs = dequantized(g, g[id].operand(0), summed_dims(g, id, 0)),
                rhs = dequantized(g, g[id].operand(1), summed_dims(g, id, 1));
-    if (!lhs || !rhs) return false;
+    if (!lhs || !rhs || (e.rounding && e.rounding->in_integers)) return false;
     Group group;
     group.operand("lhs", lhs->stored);
     group.operand("rhs", rhs->stored);
@@ -817,6 +880,10 @@ std::optional<Match> match_integer_add(const Graph& g, InstrId root) {
     const std::optional<Dequantized> sides[] = {dequantized_elements(g, g[id].operand(0)),
                                                 dequantized_elements(g, g[id].operand(1))};
     if (!sides[0] || !sides[1]) return false;
+    double most = 0;
+    for (const auto& side : sides)
+      most += (0x1p8 + (side->zero ? std::abs(*side->zero->number) : 0)) * magnitudes(g, side->scale).most;
+    if (!adds_zero_point(g, *e.rounding, most, {}, e.result_scale)) return false;
     group.operand("lhs", sides[0]->stored);
     group.operand("rhs", sides[1]->stored);
     for (size_t i = 0; i < 2; ++i) {
@@ -844,6 +911,8 @@ std::optional<Match> match_requantize(const Graph& g, InstrId root) {
     x = before ? scaled_integers(g, *before, factors) : std::nullopt;
   }
   if (!x || (factors.empty() && scale.name.empty())) return std::nullopt;
+  if (!adds_zero_point(g, rounding, std::ldexp(1.0, type_info(g.shape(*x).type()).bits), factors, scale))
+    return std::nullopt;
   Group group;
   group.operand("x", *x);
   if (!add_factors(group, factors)) return std::nullopt;
@@ -858,7 +927,7 @@ std::optional<Match> match_quantize(const Graph& g, InstrId root) {
   const auto real = rounded(g, root, rounding);
   ResultScale scale;
   const auto x = real ? result_scaled(g, *real, scale) : std::nullopt;
-  if (!x || parameter(g, *x)) return std::nullopt;
+  if (!x || parameter(g, *x) || rounding.in_integers) return std::nullopt;
   Group group;
   group.operand("x", *x);
   group.parameter(scale.name, scale.value);

@@ -431,6 +431,40 @@ func.func @main(%x: tensor<4x6xi8>, %w: tensor<6x3xi8>) -> tensor<4x3xf32> {
   EXPECT_TRUE(found.names.empty()) << found.names[0];
 }
 
+// jax: clip(round(maximum(dot(x, w), 0).astype(f32) * scale).astype(int32) + 3, -128, 127).astype(int8)
+constexpr const char* kIntegerSteps = R"(
+func.func @main(%x: tensor<4x64xi8>, %w: tensor<64x32xi8>) -> tensor<4x32xi8> {
+  %a = stablehlo.convert %x : (tensor<4x64xi8>) -> tensor<4x64xi32>
+  %b = stablehlo.convert %w : (tensor<64x32xi8>) -> tensor<64x32xi32>
+  %d = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x64xi32>, tensor<64x32xi32>) -> tensor<4x32xi32>
+  %0 = stablehlo.constant dense<0> : tensor<4x32xi32>
+  %r = stablehlo.maximum %d, %0 : tensor<4x32xi32>
+  %f = stablehlo.convert %r : (tensor<4x32xi32>) -> tensor<4x32xf32>
+  %s = stablehlo.constant dense<SCALE> : tensor<4x32xf32>
+  %y = stablehlo.multiply %f, %s : tensor<4x32xf32>
+  %n = stablehlo.round_nearest_even %y : tensor<4x32xf32>
+  %i = stablehlo.convert %n : (tensor<4x32xf32>) -> tensor<4x32xi32>
+  %3 = stablehlo.constant dense<3> : tensor<4x32xi32>
+  %z = stablehlo.add %i, %3 : tensor<4x32xi32>
+  %low = stablehlo.constant dense<-128> : tensor<i32>
+  %high = stablehlo.constant dense<127> : tensor<i32>
+  %c = stablehlo.clamp %low, %z, %high : (tensor<i32>, tensor<4x32xi32>, tensor<i32>) -> tensor<4x32xi32>
+  %q = stablehlo.convert %c : (tensor<4x32xi32>) -> tensor<4x32xi8>
+  return %q : tensor<4x32xi8>
+})";
+
+TEST(FindQuantized, ReluAndZeroPointOfIntegers) {
+  const auto of_scale = [](const std::string& scale) {
+    std::string text = kIntegerSteps;
+    return text.replace(text.find("SCALE"), 5, scale);
+  };
+  expect_one(find(of_scale("0.01")), "integer_dot",
+             {R"(activation = "relu")", "factor = 0.0", "zero_point = 3 : i64",
+              R"(zero_point_added = "after_rounding")", "low = -128 : i64", "high = 127 : i64"});
+  // With other factors the zero point may wrap around, or the sum change its sign: then there is no such group.
+  for (const char* scale : {"2.0", "-0.01"}) EXPECT_TRUE(find(of_scale(scale), {"integer_dot"}).names.empty()) << scale;
+}
+
 // Products of a value with itself have two ways to each operand, and so have clamps and conversions in a row many ops.
 TEST(FindQuantized, LongChainsTakeNoTime) {
   std::string steps = "  %0 = stablehlo.convert %x : (tensor<4xi8>) -> tensor<4xf32>\n";

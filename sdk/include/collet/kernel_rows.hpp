@@ -23,6 +23,7 @@
 
 #include <utility>
 
+#include "kernel_choice.hpp"
 #include "kernel_floats.hpp"
 #include "kernel_index.hpp"
 #include "kernel_loops.hpp"
@@ -440,6 +441,40 @@ class Rows {
     row.takes = [](const Op& op) -> Verdict {
       if (!is_simple_reduction(op)) return "only sums, products, extremes and bitwise reductions of one array";
       return detail::has_combination<T>(op.combine());
+    };
+    return add(std::move(row));
+  }
+
+  /** Adds reduce of an array of T and one of Index whose body chooses between elements, as argmax and argmin do. */
+  template <class T, class Index>
+  Rows& choose() {
+    Kernel row{
+        COLLET_OP_REDUCE, types_of<T, Index>(), types_of<T, Index>(), [at = address_](Device& device, const Op& op) {
+          const Reduction reduction = reduction_of(op);
+          ChoiceBody body(op);
+          const auto pair = [](T value, Index index) {
+            return ChoiceBody::Pair{static_cast<double>(static_cast<Wide<T>>(value)), static_cast<double>(index)};
+          };
+          const T* x = in<T>(at, device, op, 0);
+          const Index* i = in<Index>(at, device, op, 1);
+          const ChoiceBody::Pair init = pair(*in<T>(at, device, op, 2), *in<Index>(at, device, op, 3));
+          T* value = out<T>(at, device, op);
+          Index* index = out<Index>(at, device, op, 1);
+          for_each_index(reduction.kept, [&](int64_t from, int64_t to) {
+            ChoiceBody::Pair chosen = init;
+            for_each_index(reduction.reduced, [&](int64_t offset, int64_t) {
+              body.combine(&chosen, pair(x[from + offset], i[from + offset]));
+            });
+            value[to] = narrow<T>(static_cast<Wide<T>>(chosen[0]));
+            index[to] = static_cast<Index>(chosen[1]);
+          });
+        }};
+    row.takes = [](const Op& op) -> Verdict {
+      const bool fits = op.operand_count() == 4 && op.operand(0).type == Element<T>::type &&
+                        op.operand(1).type == Element<Index>::type;
+      if (!fits) return "only choices between elements of two arrays";
+      const ChoiceBody body(op);
+      return body.refusal().empty() ? Verdict(true) : Verdict(body.refusal());
     };
     return add(std::move(row));
   }

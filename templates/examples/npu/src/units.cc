@@ -84,7 +84,7 @@ std::vector<Kernel> make_rows() {
   rows.select(kTypes).moves(kTypes).gather(kTypes).iota<float>().iota<half>().iota<int32_t>();
   rows.convert<bool, int8_t, uint8_t, int32_t, half, float>();
   rows.reduce<float, double>().reduce<half, double>().reduce<int32_t>().reduce<int8_t>().reduce<uint8_t>();
-  rows.reduce<bool>();
+  rows.reduce<bool>().choose<float, int32_t>().choose<half, int32_t>().choose<int8_t, int32_t>();
   rows.product<int8_t, int32_t, int32_t>().product<uint8_t, int32_t, int32_t>().product<int32_t, int32_t, int32_t>();
   rows.product<half, half, double>().product<half, float, double>().product<float, float, double>();
   rows.convolution<int8_t, int32_t, int32_t>().convolution<uint8_t, int32_t, int32_t>();
