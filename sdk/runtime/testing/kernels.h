@@ -60,6 +60,7 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
   rows.arithmetic<float>().arithmetic<int32_t>().arithmetic<uint32_t>().arithmetic<bool>();
   rows.compare<float>().compare<int32_t>().compare<uint32_t>().select(every).moves(every);
   rows.convert<bool, int32_t, uint32_t, float>().reduce<float>().reduce<int32_t>();
+  rows.choose<float, int32_t>();
   rows.product<float, float, double>();
   // Kernels for max(x + y, z), and for softmax of short rows, which is never run: both give a reason when they decline
   // other fusions.

@@ -32,7 +32,8 @@ std::shared_ptr<const std::vector<kernel::Kernel>> instructions() {
   kernel::Rows rows(commands::address_of);
   rows.product<int8_t, int32_t, int32_t>();
   rows.arithmetic<float>().arithmetic<int32_t>().compare<float>().compare<int32_t>().select(all).moves(all);
-  rows.convert<float, int32_t, int8_t, bool>().reduce<float>().reduce<int32_t>().iota<float>().iota<int32_t>();
+  rows.convert<float, int32_t, int8_t, bool>().iota<float>().iota<int32_t>();
+  rows.reduce<float>().reduce<int32_t>().choose<float, int32_t>();
   rows.unary<float>(COLLET_OP_EXPONENTIAL, [](float x) { return std::exp(x); });
   rows.unary<float>(COLLET_OP_ROUND_NEAREST_EVEN, [](float x) { return std::nearbyint(x); });
   return std::make_shared<const std::vector<kernel::Kernel>>(rows.take());
