@@ -352,11 +352,11 @@ struct Magnitudes {
 /// Returns what is known of a parameter when the program is compiled.
 Magnitudes magnitudes(const Graph& g, const Parameter& one) {
   if (one.number) return {std::abs(*one.number), std::abs(*one.number), *one.number > 0};
-  if (!g.is(one.array, Op::CONSTANT)) return {};
-  const Literal& value = g[one.array].as<ConstantAttrs>().value;
+  const Literal* value = constant_value(g.module(), one.array);
+  if (!value || value->element_count() == 0) return {};
   Magnitudes out{std::numeric_limits<double>::infinity(), 0, true};
-  for (int64_t i = 0; i < value.element_count(); ++i) {
-    const double x = value.as_double(i);
+  for (int64_t i = 0; i < value->element_count(); ++i) {
+    const double x = value->as_double(i);
     if (!std::isfinite(x)) return {};
     out = {std::min(out.least, std::abs(x)), std::max(out.most, std::abs(x)), out.positive && x > 0};
   }

@@ -390,13 +390,8 @@ class ProgramList {
    * array. For ProgramCompiler::answer. */
   static std::string refusal(const collet_program* program, uint32_t id, const ListOptions& options,
                              const Units& units) {
-    const collet_op* op = collet_op_at(program, id);
-    if (op->flags != 0 || op->reserved != 0 || op->since > options.opset) {
-      return "an op of opset " + std::to_string(op->since) + ", or with a field that is not zero";
-    }
-    const std::vector<kernel::Array> arrays = kernel::detail::arrays_of(program, op);
-    const std::string said = units.refusal(kernel::Op(program, op, arrays.data()));
-    if (!said.empty() || op->opcode == COLLET_OP_CONSTANT) return said;
+    const std::string said = refusal_of_units(program, id, options, units);
+    if (!said.empty() || collet_op_at(program, id)->opcode == COLLET_OP_CONSTANT) return said;
     return detail::Cut(tiling::group_of_op(program, id), options, units).complaint();
   }
 
@@ -459,6 +454,17 @@ class ProgramList {
     uint64_t bytes = 0;
     bool has_rows = false;  // packing makes several rows of a part one
   };
+
+  /** Returns why no unit computes an op; empty if one does. */
+  static std::string refusal_of_units(const collet_program* program, uint32_t id, const ListOptions& options,
+                                      const Units& units) {
+    const collet_op* op = collet_op_at(program, id);
+    if (op->flags != 0 || op->reserved != 0 || op->since > options.opset) {
+      return "an op of opset " + std::to_string(op->since) + ", or with a field that is not zero";
+    }
+    const std::vector<kernel::Array> arrays = kernel::detail::arrays_of(program, op);
+    return units.refusal(kernel::Op(program, op, arrays.data()));
+  }
 
   uint32_t workspace() const { return entry_->arguments.count + entry_->results.count; }
   uint64_t bytes_of(uint32_t value) const { return collet_value_type(p_, value)->bytes; }
@@ -566,15 +572,14 @@ class ProgramList {
       const uint32_t id = entry_->ops.first + i;
       const collet_op* op = collet_op_at(p_, id);
       if (op->opcode == COLLET_OP_CONSTANT || spreads_.count(op->results.first) != 0) continue;
-      const std::string said = refusal(p_, id, options_, units_);
-      if (!said.empty()) {
+      if (!refusal_of_units(p_, id, options_, units_).empty()) {
         rejected_.push_back(id);
         continue;
       }
       const auto heavy = [&](uint32_t one) { return is_heavy(collet_op_at(p_, one)); };
       std::vector<uint32_t> mine = joined({}, id);
       auto alone = std::make_unique<detail::Cut>(group_of(mine), options_, units_);
-      if (!alone->complaint().empty()) {
+      if (!alone->complaint().empty() && mine.size() > 1) {
         // Its spreads do not fit: they are stored.
         for (const uint32_t other : mine) {
           if (other == id) continue;
@@ -584,6 +589,10 @@ class ProgramList {
         ops.clear();
         mine = {id};
         alone = std::make_unique<detail::Cut>(group_of(mine), options_, units_);
+      }
+      if (!alone->complaint().empty()) {
+        rejected_.push_back(id);
+        continue;
       }
       const bool joins = !ops.empty() && may_join(op) && may_join(collet_op_at(p_, ops.back())) &&
                          ops.size() < options_.most_ops &&
