@@ -31,7 +31,7 @@ constexpr size_t kMostPrograms = 12;  // that a round keeps at a time
 constexpr size_t kMostBuffers = 24;
 constexpr int64_t kMostElements = 1 << 18;  // of a buffer that is kept
 // What may grow while caches fill: the first rounds do not count, and neither does this much in all later ones.
-constexpr size_t kWarmUp = 4;
+constexpr size_t kWarmUp = 4, kLeastRounds = 3 * kWarmUp;
 constexpr double kMostGrowth = 16 << 20;  // bytes
 // A backend also fails if memory grows by this much a round from the first to the second and from the second to the last
 // third of the rounds that count.
@@ -199,9 +199,8 @@ std::string run_round(const BackendChoice& backend, std::mt19937_64& random) {
   return Round(**session, random).run();
 }
 
-// Returns what grows from round to round; empty if nothing does.
+// Returns what grows from round to round; empty if nothing does. `samples`: kLeastRounds or more.
 std::string growth_of(const std::vector<Sample>& samples) {
-  if (samples.size() < 3 * kWarmUp) return {};
   const size_t first = kWarmUp, half = first + (samples.size() - first) / 2;
   const auto least = [&](auto member, size_t from, size_t to) {
     auto value = samples[from].*member;
@@ -259,7 +258,7 @@ Fields run_soak(uint64_t seed, const BackendChoice& backend, double seconds) {
   std::mt19937_64 random(seed);
   std::vector<Sample> samples;
   std::string wrong;
-  while (wrong.empty() && Clock::now() < end) {
+  while (wrong.empty() && (Clock::now() < end || samples.size() < kLeastRounds)) {
     wrong = run_round(backend, random);
     if (!wrong.empty()) wrong += fmt::format(", round {}", samples.size() + 1);
     samples.push_back(sample());
