@@ -8,6 +8,7 @@
  */
 
 #include "hash.h"
+#include "record_ranges.hpp"
 #include "tiling_axes.hpp"
 
 namespace collet {
@@ -29,15 +30,7 @@ struct PieceBody {
 class PieceWriter {
  public:
   PieceWriter(const collet_program* program, const Axes& axes, const std::vector<Range>& ranges)
-      : p_(program), axes_(axes), ranges_(ranges) {
-    integers_.assign(collet_integers(p_, {0, 0}), collet_integers(p_, {0, 0}) + p_->integers.count);
-    const auto copy = [&](collet_array from, std::vector<char>* to) {
-      const char* first = reinterpret_cast<const char*>(p_) + from.offset;
-      to->assign(first, first + from.count);
-    };
-    copy(p_->records, &records_);
-    copy(p_->bytes, &bytes_);
-  }
+      : p_(program), axes_(axes), ranges_(ranges) {}
 
   /** Returns the block of a program whose entry has one op. */
   std::vector<uint64_t> write(const PieceBody& body) {
@@ -96,10 +89,9 @@ class PieceWriter {
     if (own) {
       const collet_op* from = collet_op_at(p_, body.op);
       op.opcode = from->opcode;
-      op.record = from->record;
-      op.record_bytes = from->record_bytes;
       op.since = from->since;
-      op.name = from->name;
+      op.name = text(from->name);
+      copy_record(from, &op);
     } else {
       set_record(&op, collet_fusion_attrs{});
     }
@@ -142,20 +134,19 @@ class PieceWriter {
 
   /** Replaces the padding in the attributes of a quantized group, which also stands in its region, by that of the piece. */
   void restate_padding() {
-    auto attributes = attributes_of<collet_call_attrs>(p_, collet_op_at(p_, body_->op));
-    std::string text(collet_string(p_, attributes.attributes), attributes.attributes.count);
+    auto attributes = record_of<collet_call_attrs>(ops_[0]);
+    std::string all(bytes_.data() + attributes.attributes.first, attributes.attributes.count);
     const auto replace = [&](const std::string& name, const std::vector<int64_t>& values) {
       const std::string key = name + " = array<i64:";
-      const size_t at = text.find(key), end = at == std::string::npos ? at : text.find('>', at);
+      const size_t at = all.find(key), end = at == std::string::npos ? at : all.find('>', at);
       if (end == std::string::npos) return;
       std::string list;
       for (const int64_t value : values) list += (list.empty() ? " " : ", ") + std::to_string(value);
-      text.replace(at + key.size(), end - at - key.size(), list);
+      all.replace(at + key.size(), end - at - key.size(), list);
     };
     replace("lhs_pad_low", pad_low_);
     replace("lhs_pad_high", pad_high_);
-    attributes.attributes = {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(text.size())};
-    bytes_.insert(bytes_.end(), text.begin(), text.end());
+    attributes.attributes = text(all.data(), all.size());
     set_record(&ops_[0], attributes);
   }
 
@@ -198,6 +189,13 @@ class PieceWriter {
     integers_.insert(integers_.end(), numbers.begin(), numbers.end());
     return {first, static_cast<uint32_t>(numbers.size())};
   }
+  collet_range text(const char* characters, size_t size) {
+    const auto first = static_cast<uint32_t>(bytes_.size());
+    bytes_.insert(bytes_.end(), characters, characters + size);
+    return {first, static_cast<uint32_t>(size)};
+  }
+  /** Copies a text of the program. */
+  collet_range text(collet_range from) { return text(collet_string(p_, from), from.count); }
   collet_range refs(const std::vector<uint32_t>& values) {
     const auto first = static_cast<uint32_t>(refs_.size());
     refs_.insert(refs_.end(), values.begin(), values.end());
@@ -205,11 +203,34 @@ class PieceWriter {
   }
   template <class Attributes>
   void set_record(collet_op* op, const Attributes& attributes) {
+    set_record(op, reinterpret_cast<const char*>(&attributes), sizeof attributes);
+  }
+  void set_record(collet_op* op, const char* from, size_t bytes) {
     records_.resize((records_.size() + 7) / 8 * 8);
     op->record = static_cast<uint32_t>(records_.size());
-    op->record_bytes = sizeof attributes;
-    const char* from = reinterpret_cast<const char*>(&attributes);
-    records_.insert(records_.end(), from, from + sizeof attributes);
+    op->record_bytes = static_cast<uint32_t>(bytes);
+    records_.insert(records_.end(), from, from + bytes);
+  }
+  /** Returns the record that has been set for an op of the new program. */
+  template <class Attributes>
+  Attributes record_of(const collet_op& op) const {
+    Attributes out{};
+    std::memcpy(&out, records_.data() + op.record, std::min<size_t>(op.record_bytes, sizeof out));
+    return out;
+  }
+  /** Copies the record of an op of the program, with the lists and texts to which it refers. */
+  void copy_record(const collet_op* from, collet_op* op) {
+    const char* first = reinterpret_cast<const char*>(p_) + p_->records.offset + from->record;
+    std::vector<char> record(first, first + from->record_bytes);
+    for (const RecordRange& one : ranges_of_record(from->opcode)) {
+      if (one.offset + sizeof(collet_range) > record.size()) continue;
+      collet_range range;
+      std::memcpy(&range, &record[one.offset], sizeof range);
+      const int64_t* numbers = collet_integers(p_, range);
+      range = one.is_text ? text(range) : list(std::vector<int64_t>(numbers, numbers + range.count));
+      std::memcpy(&record[one.offset], &range, sizeof range);
+    }
+    set_record(op, record.data(), record.size());
   }
 
   /** Writes op `id` of the group as op `number`. */
@@ -223,6 +244,8 @@ class PieceWriter {
     for (uint32_t i = 0; i < from->results.count; ++i) {
       (*names)[from->results.first + i] = add_value(output_type(from->results.first + i), 0, number, i);
     }
+    op.name = text(from->name);
+    copy_record(from, &op);
     rewrite_attributes(from, &op);
     reserve_regions(from, &op, number);
     ops_[number] = op;
@@ -239,6 +262,8 @@ class PieceWriter {
     for (uint32_t i = 0; i < from->results.count; ++i) {
       (*names)[from->results.first + i] = add_value(copy_type(from->results.first + i), 0, number, i);
     }
+    op.name = text(from->name);
+    copy_record(from, &op);
     if (op.opcode == COLLET_OP_CONSTANT) write_constant(from, &op, nullptr);
     reserve_regions(from, &op, number);
     ops_[number] = op;
@@ -290,9 +315,9 @@ class PieceWriter {
     const Axis& axis = axes_.all()[child];
     return !axis.whole && axis.parent != no_axis;
   }
+  /** Returns a list of the new program. */
   std::vector<int64_t> numbers(collet_range range) const {
-    const int64_t* first = collet_integers(p_, range);
-    return {first, first + range.count};
+    return {integers_.begin() + range.first, integers_.begin() + range.first + range.count};
   }
 
   void rewrite_attributes(const collet_op* from, collet_op* op) {
@@ -316,7 +341,7 @@ class PieceWriter {
         write_constant(from, op, &ranges_);
         return;
       case COLLET_OP_SLICE: {
-        auto a = attributes_of<collet_slice_attrs>(p_, from);
+        auto a = record_of<collet_slice_attrs>(*op);
         std::vector<int64_t> start = numbers(a.start), limit = numbers(a.limit);
         for (size_t d = 0; d < start.size(); ++d) {
           const uint32_t child = axis(in, static_cast<int64_t>(d)), parent = axis(out, static_cast<int64_t>(d));
@@ -332,7 +357,7 @@ class PieceWriter {
         return;
       }
       case COLLET_OP_PAD: {
-        auto a = attributes_of<collet_pad_attrs>(p_, from);
+        auto a = record_of<collet_pad_attrs>(*op);
         std::vector<int64_t> low = numbers(a.low), high = numbers(a.high);
         for (size_t d = 0; d < low.size(); ++d) {
           const uint32_t child = axis(in, static_cast<int64_t>(d)), parent = axis(out, static_cast<int64_t>(d));
@@ -348,7 +373,7 @@ class PieceWriter {
         return;
       }
       case COLLET_OP_REDUCE_WINDOW: {
-        auto a = attributes_of<collet_window_attrs>(p_, from);
+        auto a = record_of<collet_window_attrs>(*op);
         std::vector<int64_t> all;
         for (uint32_t d = 0; d < axes_.rank(out); ++d) all.push_back(d);
         set_window(&a.window, all, all);
@@ -356,7 +381,7 @@ class PieceWriter {
         return;
       }
       case COLLET_OP_CONVOLUTION: {
-        auto a = attributes_of<collet_convolution_attrs>(p_, from);
+        auto a = record_of<collet_convolution_attrs>(*op);
         set_window(&a.window, numbers(a.labels.input_spatial), numbers(a.labels.output_spatial));
         const uint32_t features = axis(out, a.labels.output_feature);
         if (a.feature_groups > 1 && axis(in, a.labels.input_feature) == features) {
