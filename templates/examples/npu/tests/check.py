@@ -27,7 +27,7 @@ PROGRAMS = {
     "pools.hlo": [("s8", 33 * 35 * 24, 60), ("f16", 70 * 90, 1), ("f16", 90 * 50, 1)],
 }
 # Integer code of JAX, written by make_models.py. Its layers have s8 weights, s32 biases, and vectors of scales.
-JAX_PROGRAMS = ["jax_mobilenet.mlir", "jax_transformer.mlir"]
+JAX_PROGRAMS = ["jax_mobilenet.mlir", "jax_transformer.mlir", "jax_scan.mlir"]
 # Programs whose layers and residual sums are each one op for the device, and how many ops they have then.
 OPS = {"cnn.mlir": 27}
 # Programs, scratchpads in KiB, and the arguments that are packed because pieces read several rows of them.

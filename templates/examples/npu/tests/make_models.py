@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_models.py [FOLDER]
 
-Writes jax_mobilenet.mlir and jax_transformer.mlir: int8 networks as plain integer code of JAX 0.10.2, lowered with weights as
+Writes jax_mobilenet.mlir, jax_transformer.mlir and jax_scan.mlir: int8 networks as plain integer code of JAX 0.10.2, lowered with weights as
 arguments. The texts beside this file were written by it."""
 import os
 import sys
@@ -85,6 +85,14 @@ def transformer(x, layers):
     return x
 
 
+def classifier(x, layers, head):
+    """Layers in a loop, and the class of each row."""
+    step = lambda x, p: (quantized(jnp.maximum(dense(x, LOW, *p), 0), 1 / 64, LOW), None)
+    x, _ = lax.scan(step, quantized(jnp.maximum(x, 0), 1 / 64, LOW), layers)
+    y = jax.nn.softmax(dense(x, LOW, *head))
+    return y, jnp.argmax(y, axis=-1)
+
+
 def layer(*shape):
     """Types of the weights of a layer, its scales and its bias."""
     return tuple(jax.ShapeDtypeStruct(*one) for one in ((shape, jnp.int8), (shape[-1:], jnp.float32), (shape[-1:], jnp.int32)))
@@ -98,7 +106,9 @@ def arguments():
     one = ((layer(d, d),) * 4, layer(d, 4 * d), layer(4 * d, d), (vectors, vectors))
     return {"jax_mobilenet": (mobilenet, (floats(1, 32, 32, 3), layer(3, 3, 3, 8),
                                           (block(8, 24, 8), block(8, 24, 16), block(16, 48, 16)), layer(16, 10))),
-            "jax_transformer": (transformer, (floats(20, d), (one,)))}
+            "jax_transformer": (transformer, (floats(20, d), (one,))),
+            "jax_scan": (classifier, (floats(20, 64), (jax.ShapeDtypeStruct((6, 64, 64), jnp.int8), floats(6),
+                                                       jax.ShapeDtypeStruct((6, 64), jnp.int32)), layer(64, 10)))}
 
 
 if __name__ == "__main__":
