@@ -429,6 +429,39 @@ double exact_seconds(const Module& module, const Instruction& instr) {
   return elements * (is_math ? kFunction : kElement) + (terms > elements ? terms * kTerm : 0);
 }
 
+// True for a group that subtracts a maximum before it takes the exponential, as a softmax does: exp(x) alone overflows.
+bool shifts_exponents(const Module& module, const Instruction& instr) {
+  if (!is_group(instr)) return false;
+  bool exponential = false, maximum = false;
+  for (const InstrId id : module[instr.called[0]].order) {
+    const Instruction& inner = module[id];
+    // The errors of a product's sums would be magnified.
+    if (inner.op == Op::DOT || inner.op == Op::CONVOLUTION) return false;
+    exponential |= inner.op == Op::EXPONENTIAL;
+    maximum |= inner.op == Op::REDUCE && combiner_of(module, inner.called[0]) == Op::MAXIMUM;
+  }
+  return exponential && maximum;
+}
+
+// Adds what the suite's cases of patterns have as well: values whose exponential overflows, and equal values, which have no variance.
+void add_special_values(const Module& module, const Instruction& instr, const Case& unit, std::string_view stem,
+                        std::vector<Case>& out) {
+  const bool floats = std::all_of(instr.operands.begin(), instr.operands.end(),
+                                  [&](InstrId id) { return hlo::is_float(module[id].shape.type()); });
+  const auto with_inputs = [&](std::string_view values, const InputSpec& spec) {
+    Case one = unit;
+    for (InputSpec& input : one.inputs)
+      if (input.values == Values::Unit && input.low == -1 && input.high == 1) input = spec;
+    one.name = fmt::format("{}/{}", stem, values);
+    out.push_back(std::move(one));
+  };
+  if (floats && shifts_exponents(module, instr)) {
+    const double large = unit.type == Type::F16 ? 60 : 300;  // f16 ends at 65504
+    with_inputs("large", {.low = -large, .high = large});
+  }
+  if (floats && !unit.pattern.empty()) with_inputs("equal", {.values = Values::Fixed, .fixed = {0.75}});
+}
+
 OpCases cases_of_op(const Module& module, InstrId id, std::string_view program) {
   const Instruction& instr = module[id];
   OpCases out;
@@ -458,6 +491,7 @@ OpCases cases_of_op(const Module& module, InstrId id, std::string_view program) 
   }
   one.name = stem + "/unit";
   out.cases.push_back(one);
+  add_special_values(module, instr, one, stem, out.cases);
   if (!takes_edges(module, instr)) return out;
   for (InputSpec& input : one.inputs) input.values = Values::Edges;
   one.name = stem + "/edges";

@@ -53,6 +53,30 @@ TEST(OpCase, AnElementwiseOpGetsEdgesToo) {
   EXPECT_EQ(cases[1].inputs[0].values, Values::Edges);
 }
 
+TEST(OpCase, ASoftmaxGetsValuesWhoseExponentialOverflows) {
+  const auto cases = cases_of_root(R"(HloModule m
+maximum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] maximum(a, b)
+}
+body {
+  x = f32[5,9] parameter(0)
+  least = f32[] constant(-inf)
+  m = f32[5] reduce(x, least), dimensions={1}, to_apply=maximum
+  w = f32[5,9] broadcast(m), dimensions={0}
+  d = f32[5,9] subtract(x, w)
+  ROOT e = f32[5,9] exponential(d)
+}
+ENTRY e {
+  x = f32[5,9] parameter(0)
+  ROOT f = f32[5,9] fusion(x), kind=kLoop, calls=body
+})");
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[1].name, "fusion/f32/model.f/large");
+  EXPECT_EQ(cases[1].inputs[0].high, 300);
+}
+
 TEST(OpCase, KeepsSmallConstantsAndCountsAnOperandOnce) {
   const auto module = read(R"(HloModule m
 ENTRY e {

@@ -45,6 +45,9 @@ constexpr int64_t kMostBytes = int64_t{4} << 30;   // of a value of the evaluato
 constexpr double kMostElements = 2e8;              // of the arguments and results of a program
 constexpr double kMostEvaluation = 20;             // seconds of one run of the evaluator
 constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
+// A program runs this often, as far as the time allows, so that a run that depends on those before it is found.
+constexpr int kRuns = 40;
+constexpr double kMostRunning = 2;  // seconds of these runs
 
 // Returns the largest distance of elements; infinite where only one of two is finite. `different`: the number of
 // elements that are not equal.
@@ -377,6 +380,48 @@ bool has_random_state(const Module& module) {
   return false;
 }
 
+// Runs a program with its inputs in another order, and then again and again with the inputs in buffers at other places. Returns the
+// results of the first run with `inputs`, and what is wrong with those of a later one.
+struct Repeated {
+  Literals first;
+  std::string wrong;
+};
+Expected<Repeated> run_repeatedly(const Program& program, const Literals& inputs,
+                                  const std::function<std::string(const Literals&)>& check) {
+  Literals others;
+  for (const Literal& input : inputs) {
+    const int64_t count = input.element_count(), bytes = count ? input.byte_size() / count : 0;
+    Literal other = Literal::uninitialized(input.shape());
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(other.mutable_bytes() + i * bytes, input.bytes() + (count - 1 - i) * bytes,
+                  static_cast<size_t>(bytes));
+    others.push_back(std::move(other));
+  }
+  Repeated out;
+  COLLET_ASSIGN(std::vector<BufferHandle> before, program.upload(others));
+  COLLET_TRY(program.execute(before).status());
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kMostRunning));
+  for (int run = 0; run < kRuns && out.wrong.empty() && (run == 0 || Clock::now() < end); ++run) {
+    COLLET_ASSIGN(std::vector<BufferHandle> in, program.upload(inputs));
+    COLLET_ASSIGN(const std::vector<BufferHandle> results, program.execute(in));
+    Literals got;
+    for (const BufferHandle& buffer : results) {
+      COLLET_ASSIGN(Literal value, fetch(buffer.get()));
+      got.push_back(std::move(value));
+    }
+    before = std::move(in);  // the next arguments are elsewhere
+    if (run == 0) {
+      out.first = std::move(got);
+    } else if (!std::equal(got.begin(), got.end(), out.first.begin(), out.first.end())) {
+      // The order of a sum may differ from run to run.
+      if (const std::string wrong = check(got); !wrong.empty())
+        out.wrong = fmt::format("in execution {} of one executable, {}", run + 2, wrong);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Fields run_program_case(const Case& one, const Session& session, double seconds) {
@@ -395,8 +440,6 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
                        fmt::format("its arguments and results have {:.0f} million elements", elements * 1e-6));
   const Expected<Literals> inputs = hlo::testing::inputs_of_program(one.program, program->arguments());
   if (!inputs.ok()) return with_status("oracle", inputs.status().to_string());
-  const Expected<Literals> got = program->run(*inputs);
-  if (!got.ok()) return of_error(got.status());
   Fields facts;
   facts.emplace_back("uses", program->uses().text());
   if (const Expected<collet_executable_facts> f = program->facts(); f.ok()) {
@@ -415,11 +458,20 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
   const Expected<Literals> plain = Evaluations::run(module, *inputs, false, {}),
                            other = Evaluations::run(module, *inputs, true, {}),
                            wide = evaluations->run_wide(*inputs, {});
-  for (const Expected<Literals>* result : {&plain, &other, &wide})
-    if (!result->ok())
-      return finish(with_status("unsupported", "the evaluator does not run it: " + result->status().to_string()));
+  for (const Expected<Literals>* result : {&plain, &other, &wide}) {
+    if (result->ok()) continue;
+    const Expected<Literals> got = program->run(*inputs);
+    if (!got.ok()) return finish(of_error(got.status()));
+    return finish(with_status("unsupported", "the evaluator does not run it: " + result->status().to_string()));
+  }
   // Random numbers go on from run to run, so that the device's are not the evaluator's.
-  std::string wrong = has_random_state(module) ? "" : compare_results(*plain, *other, *wide, *got);
+  const auto check = [&](const Literals& got) {
+    return has_random_state(module) ? "" : compare_results(*plain, *other, *wide, got);
+  };
+  const Expected<Repeated> runs = run_repeatedly(*program, *inputs, check);
+  if (!runs.ok()) return finish(of_error(runs.status()));
+  std::string wrong = check(runs->first);
+  if (wrong.empty() && !runs->wrong.empty()) return finish(with_status("fail", runs->wrong));
   OpByOp ops(session, end);
   const Status checked = ops.check(module, module.entry(), *inputs);
   if (!checked.ok() && checked.code() == Code::Unavailable) return finish(of_error(checked));
@@ -432,9 +484,14 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
     if (!growth.ok()) {
       wrong += "; " + growth.status().to_string();
     } else if (growth->text.empty()) {
-      wrong += fmt::format(
-          "; each op alone and each of {} values is right: fusion, memory or aliasing of the whole is wrong",
-          growth->compared);
+      wrong += fmt::format("; each op alone and each of {} values is right: ", growth->compared);
+      const Expected<OfferedProgram> unused = offer_program(session, one.program);
+      const bool compiles = unused.ok() && unused->compiled.ok();
+      const Expected<Literals> got = compiles ? unused->program->run(*inputs) : Status(Code::Unavailable, "");
+      const bool depends = got.ok() && check(*got).empty();
+      wrong += depends
+                   ? "so is the first run of another executable: a run depends on one before it, with other arguments"
+                   : "fusion, memory or aliasing of the whole is wrong";
     } else {
       wrong += "; each op alone is right; " + growth->text;
     }

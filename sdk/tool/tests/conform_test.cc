@@ -496,6 +496,20 @@ TEST(ConformFrom, NamesTheOpThatIsWrong) {
   expect_outcome(0, wrong + kAdd, {"runs these programs"});
 }
 
+// Runs of one executable must not depend on each other, nor on the places of their arguments.
+TEST(ConformFrom, FindsRunsThatDependOnOthers) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  const auto expect_found = [&](const std::string& fault, std::initializer_list<const char*> texts) {
+    expect_outcome(1,
+                   "conform --no-fallback --backend " + lib +
+                       "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
+                       " --option backend=" + lib + "backends/libcollet_backend_interpreter.so --from " + kAdd,
+                   texts);
+  };
+  expect_found("every_sixteenth_run_missing", {"as a whole: fail: in execution 16 of one executable"});
+  expect_found("first_buffers_kept", {"as a whole: fail: ", "a run depends on one before it"});
+}
+
 TEST(ConformFrom, KeepsTheCasesInAFile) {
   const Folder folder;
   const std::string file = folder / "cases", from = "conform --backend interpreter --from ";
