@@ -94,6 +94,8 @@ std::string programs_text(const ConformReport& report) {
     }
   }
   for (const std::string& why : report.unread) out += fmt::format("not read: {}\n", why);
+  if (report.conforms())
+    out += "the suite tests what other programs need: the same command with --profile quick, and without --from\n";
   return out + needs_text(report) + times_text(report);
 }
 

@@ -704,7 +704,8 @@ int serve_conformance(const ConformOptions& options) {
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
     if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
-    if (!one.program.empty()) return run_program_case(one, *session, kShareOfOps * options.program_timeout);
+    if (!one.program.empty())
+      return run_program_case(one, *session, options.seed, kShareOfOps * options.program_timeout);
     Fields fields = run_case(one, *session, options.seed,
                              {.independent_only = options.independent_only, .beside = beside.get(), .kept = &kept});
     if (find_field(fields, "status") == "fail" && (one.op == Op::FUSION || one.op == Op::CALL) && !one.text.empty())

@@ -48,6 +48,7 @@ constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one r
 // A program runs this often, as far as the time allows, so that a run that depends on those before it is found.
 constexpr int kRuns = 40;
 constexpr double kMostRunning = 2;  // seconds of these runs
+constexpr std::string_view kNextStep = "the cases of --filter 'contract/execute/*' say more";
 
 // Returns the largest distance of elements; infinite where only one of two is finite. `different`: the number of
 // elements that are not equal.
@@ -415,8 +416,9 @@ Expected<Repeated> run_repeatedly(const Program& program, const Literals& inputs
       out.first = std::move(got);
     } else if (!std::equal(got.begin(), got.end(), out.first.begin(), out.first.end())) {
       // The order of a sum may differ from run to run.
-      if (const std::string wrong = check(got); !wrong.empty())
-        out.wrong = fmt::format("in execution {} of one executable, {}", run + 2, wrong);
+      const std::string wrong = check(got);
+      if (!wrong.empty())
+        out.wrong = fmt::format("in execution {} of one executable, {}; {}", run + 2, wrong, kNextStep);
     }
   }
   return out;
@@ -424,7 +426,7 @@ Expected<Repeated> run_repeatedly(const Program& program, const Literals& inputs
 
 }  // namespace
 
-Fields run_program_case(const Case& one, const Session& session, double seconds) {
+Fields run_program_case(const Case& one, const Session& session, uint64_t seed, double seconds) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const Expected<OfferedProgram> offered = offer_program(session, one.program);
   if (!offered.ok()) return of_error(offered.status());
@@ -438,7 +440,8 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
   if (elements > kMostElements)
     return with_status("unsupported",
                        fmt::format("its arguments and results have {:.0f} million elements", elements * 1e-6));
-  const Expected<Literals> inputs = hlo::testing::inputs_of_program(one.program, program->arguments());
+  const Expected<Literals> inputs =
+      hlo::testing::inputs_of_program(one.program, program->arguments(), seed * program->arguments().size());
   if (!inputs.ok()) return with_status("oracle", inputs.status().to_string());
   Fields facts;
   facts.emplace_back("uses", program->uses().text());
@@ -490,8 +493,9 @@ Fields run_program_case(const Case& one, const Session& session, double seconds)
       const Expected<Literals> got = compiles ? unused->program->run(*inputs) : Status(Code::Unavailable, "");
       const bool depends = got.ok() && check(*got).empty();
       wrong += depends
-                   ? "so is the first run of another executable: a run depends on one before it, with other arguments"
+                   ? "so is the first run of another executable: a run depends on one before it, with other arguments; "
                    : "fusion, memory or aliasing of the whole is wrong";
+      if (depends) wrong += kNextStep;
     } else {
       wrong += "; each op alone is right; " + growth->text;
     }

@@ -15,6 +15,6 @@ namespace collet::conformance {
 /// Runs the program of a case (Case::program) on the session's backend, with the inputs of hlo::testing::inputs_of_program.
 /// Fields of the reply: those of run_case; `evidence` has a line for each wrong op, in the order of the program. Single
 /// ops run until about `seconds` have passed; the detail of the reply says how many did.
-Fields run_program_case(const Case& one, const Session& session, double seconds);
+Fields run_program_case(const Case& one, const Session& session, uint64_t seed, double seconds);
 
 }  // namespace collet::conformance

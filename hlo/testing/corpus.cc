@@ -193,10 +193,10 @@ Expected<ModelCase> read_model(const std::string& folder) {
   return model;
 }
 
-std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as_f64) {
+std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as_f64, uint64_t first) {
   std::vector<Literal> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Literal value = input_by_rule(inputs[i].rule, inputs[i].shape, i);
+    Literal value = input_by_rule(inputs[i].rule, inputs[i].shape, first + i);
     const Type type = value.type();
     const bool widens = type == Type::F32 || type == Type::F16 || type == Type::BF16 || type == Type::C64;
     if (as_f64 && widens) value = converted(value, value.shape().with_type(is_complex(type) ? Type::C128 : Type::F64));
@@ -205,17 +205,18 @@ std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as
   return values;
 }
 
-Expected<std::vector<Literal>> inputs_of_program(const std::string& program, const std::vector<Shape>& parameters) {
+Expected<std::vector<Literal>> inputs_of_program(const std::string& program, const std::vector<Shape>& parameters,
+                                                 uint64_t first) {
   namespace fs = std::filesystem;
   const fs::path beside = fs::path(program).parent_path() / "case.json";
   std::error_code error;
-  if (program == "-" || !fs::exists(beside, error)) return inputs_by_type(parameters);
+  if (program == "-" || !fs::exists(beside, error)) return inputs_by_type(parameters, first);
   COLLET_ASSIGN(const std::vector<ModelInput> inputs, read_model_inputs(beside.string()));
   if (inputs.size() != parameters.size()) {
     return invalid_argument(beside.string() + " has " + std::to_string(inputs.size()) + " inputs, the program " +
                             std::to_string(parameters.size()) + " parameters");
   }
-  return model_inputs(inputs, false);
+  return model_inputs(inputs, false, first);
 }
 
 }  // namespace collet::hlo::testing

@@ -65,10 +65,11 @@ Expected<ModelCase> read_model(const std::string& folder);
 /// Reads the shapes and rules of the inputs from a case.json, without program and results.
 Expected<std::vector<ModelInput>> read_model_inputs(const std::string& case_json);
 /// Returns the inputs of the program in the file `program`: by the rules of a case.json beside it, or else by element
-/// type. INVALID_ARGUMENT if that file has another number of inputs than `parameters`.
-Expected<std::vector<Literal>> inputs_of_program(const std::string& program, const std::vector<Shape>& parameters);
+/// type. They count as parameters from `first` on. INVALID_ARGUMENT if that file has another number of inputs than `parameters`.
+Expected<std::vector<Literal>> inputs_of_program(const std::string& program, const std::vector<Shape>& parameters,
+                                                 uint64_t first = 0);
 /// Computes the inputs of a model. With `as_f64` the same numbers, after rounding to their own type, are returned as f64
 /// and c128; integers and f8 keep their types.
-std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as_f64);
+std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as_f64, uint64_t first = 0);
 
 }  // namespace collet::hlo::testing

@@ -84,9 +84,9 @@ Literal input_by_rule(const InputRule& rule, const Shape& shape, uint64_t parame
   return filled(rule, shape, parameter);
 }
 
-std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes) {
+std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes, uint64_t first) {
   std::vector<Literal> inputs;
-  uint64_t parameter = 0;
+  uint64_t parameter = first;
   for (const Shape& shape : shapes) inputs.push_back(filled({}, shape, parameter));
   return inputs;
 }

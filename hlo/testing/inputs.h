@@ -36,8 +36,8 @@ struct InputRule {
 /// Returns the array, rounded from double to the element type; for types narrower than f32 through f32. Tuples are
 /// filled leaf by leaf; each leaf counts as a parameter of its own, from `parameter` on.
 Literal input_by_rule(const InputRule& rule, const Shape& shape, uint64_t parameter);
-/// Returns one literal for each shape, by the rule ByType.
-std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes);
+/// Returns one literal for each shape, by the rule ByType. They count as parameters from `first` on.
+std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes, uint64_t first = 0);
 
 /// Converts the values to another float type; exact if it is wider.
 Literal converted(const Literal& value, const Shape& shape);

@@ -63,6 +63,8 @@ struct Outcome {
   collet_executable_facts facts{};
   std::string explanation;  // readable text, or JSON
   std::string backend;
+  /// With --compare: where two runs first differ, the number and the outputs of both.
+  std::vector<std::pair<unsigned, std::vector<Literal>>> unlike;
   conformance::Agreement agreement;
   std::optional<FloatComparison> with_float;
   uint32_t first_participant = 0;  ///< of this process
@@ -124,8 +126,10 @@ std::string output_name(const Outcome& outcome, size_t i) {
                      several ? fmt::format(" of participant {}", outcome.first_participant + i / each) : "");
 }
 
-// The arguments are copied to the device once; each run returns new results.
-Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat, Outcome& outcome) {
+// The arguments are copied to the device once; each run returns new results. `all`: the results of all runs are read, not only those of
+// the last one.
+Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat, bool all,
+                      Outcome& outcome) {
   COLLET_ASSIGN(const std::vector<BufferHandle> arguments, program.upload(inputs));
   Progress bar("run", repeat);
   for (unsigned i = 0; i < repeat; ++i) {
@@ -133,11 +137,15 @@ Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs
     COLLET_ASSIGN(const std::vector<BufferHandle> results, program.execute(arguments));
     outcome.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     bar.update(i + 1);
-    if (i + 1 < repeat) continue;
+    if (i + 1 < repeat && !all) continue;
+    std::vector<Literal> outputs;
     for (const BufferHandle& result : results) {
       COLLET_ASSIGN(Literal value, conformance::fetch(result.get()));
-      outcome.outputs.push_back(std::move(value));
+      outputs.push_back(std::move(value));
     }
+    if (i > 0 && all && outcome.unlike.empty() && outputs != outcome.outputs)
+      outcome.unlike = {{i, outcome.outputs}, {i + 1, outputs}};
+    outcome.outputs = std::move(outputs);
   }
   return ok_status();
 }
@@ -163,6 +171,12 @@ Status compare_with(const Options& options, const std::string& text, const std::
     outputs = std::vector<Literal>(first, first + static_cast<int64_t>(outcome.outputs.size()));
   }
   outcome.agreement = conformance::agrees_with_index(outputs, outcome.outputs);
+  for (const auto& [run, other] : outcome.unlike) {
+    if (!outcome.agreement.wrong.empty()) break;
+    outcome.agreement = conformance::agrees_with_index(outputs, other);
+    if (!outcome.agreement.wrong.empty())
+      outcome.agreement.wrong = fmt::format("in run {}, {}", run, outcome.agreement.wrong);
+  }
   return ok_status();
 }
 
@@ -191,7 +205,7 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
                 outcome.with_float ? outcome.with_float->inputs(program.arguments())
                                    : make_inputs(options.inputs, options.file, program.arguments()));
   begin_task("running " + where);
-  COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
+  COLLET_TRY(run_repeatedly(program, inputs, options.repeat, !options.compare.empty(), outcome));
   if (!options.compare.empty()) {
     begin_task("running it on " + options.compare);
     COLLET_TRY(compare_with(options, text, inputs, outcome));
@@ -275,6 +289,10 @@ void print_outcome(const Options& options, const Outcome& outcome) {
        options.compare,
        agrees ? fmt::format("; largest error {:.2g} of what is allowed", outcome.agreement.share)
               : ": " + outcome.agreement.wrong);
+  const uint32_t elsewhere = outcome.facts.fallback_ops;
+  if (elsewhere > 0)
+    show("{}only {} of {} ops ran on {}{}: --no-fallback compares the device alone\n", style.yellow,
+         outcome.facts.device_ops, outcome.facts.device_ops + elsewhere, outcome.backend, style.reset);
 }
 
 // Checks before the program runs that all output files can be written.

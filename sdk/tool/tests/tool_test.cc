@@ -389,6 +389,16 @@ TEST(Run, ReadsStdinAndWritesJson) {
   EXPECT_TRUE(ran.out.starts_with("{")) << ran.out;
 }
 
+TEST(Run, ComparesTheOutputsOfAllRuns) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  const Ran ran =
+      collet("run sdk/tool/tests/data/add.hlo --no-fallback --repeat 5 --compare interpreter --backend " + lib +
+             "test_backends/libcollet_backend_mutation.so --option mutant=third_run_off:add --option backend=" + lib +
+             "backends/libcollet_backend_interpreter.so");
+  EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+  EXPECT_TRUE(contains(ran.out, "differs from interpreter: in run 3, output 0: ")) << ran.out;
+}
+
 TEST(Run, ComparesBackends) {
   const Ran ran = collet("run sdk/tool/tests/data/add.hlo --backend interpreter --compare interpreter");
   EXPECT_EQ(ran.code, 0) << ran.err;
