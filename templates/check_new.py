@@ -90,7 +90,7 @@ def check_wheel(args, build, library):
         if len(wheels) != 1:
             sys.exit(f"wheels: {wheels}")
         with zipfile.ZipFile(os.path.join(build, wheels[0])) as archive:
-            for part in ("__init__.py", "installed.py", "lib/libcollet_pjrt.so", "lib/libcollet.so.0",
+            for part in ("__init__.py", "installed.py", "lib/libcollet_pjrt.so", "lib/libcollet_pjrt_private.so", "lib/libcollet.so.0",
                          f"lib/collet/backends/{os.path.basename(library)}",
                          "lib/collet/backends/libcollet_backend_interpreter.so"):
                 if f"{package}/{part}" not in archive.namelist():

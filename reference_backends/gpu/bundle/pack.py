@@ -28,7 +28,7 @@ def fill(installed, folder):
         made.mkdir(parents=True)
     files = [installed / "bin/collet"]
     shutil.copy2(files[0], folder / "bin")
-    for name in ("libcollet.so.0", "libcollet_pjrt.so", "libcollet_lapack.so"):
+    for name in ("libcollet.so.0", "libcollet_pjrt.so", "libcollet_pjrt_private.so", "libcollet_lapack.so"):
         path = wheel.library(installed, name, optional=name == "libcollet_lapack.so")
         if path:
             shutil.copy2(path, folder / "lib" / name)

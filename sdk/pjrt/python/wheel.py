@@ -166,7 +166,7 @@ def package_files(options, vendors):
 
 def library_files(options, vendors, backends):
     """Yields (name, bytes) of the libraries; backends are in the folder that libcollet searches."""
-    libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
+    libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet_pjrt_private.so", "libcollet.so.0")}
     lapack = library(options.build, "libcollet_lapack.so", optional=True)  # the cpu backend opens it
     if lapack and any(path.name == "libcollet_backend_cpu.so" for path in backends):
         libraries[lapack.name] = lapack
