@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -268,6 +269,51 @@ class Attributes {
   XLA_FFI_Attrs out_;
 };
 
+/// The attributes of custom calls with one configuration, as handlers get them.
+struct Decoded {
+  std::vector<DictionaryEntry> entries;
+  std::unique_ptr<Attributes> attributes;
+  std::string complaint;  ///< why there are none; empty: there are
+};
+
+std::shared_ptr<const Decoded> decode(const std::string& config) {
+  auto out = std::make_shared<Decoded>();
+  if (!read_dictionary(config, &out->entries)) {
+    out->complaint = "the configuration is no dictionary of attributes";
+    return out;
+  }
+  std::string bad;
+  out->attributes = std::make_unique<Attributes>(out->entries, bad);
+  if (!bad.empty()) out->complaint = "attribute '" + bad + "' is neither a number, an array, a text nor a dictionary";
+  return out;
+}
+
+/// What was decoded, by configuration. Runs hold what they use, so that the table can be emptied at any time.
+struct DecodedAttributes {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const Decoded>> by_config;
+  size_t bytes = 0;  ///< of the configurations
+};
+
+/// When the configurations are longer than this together, those of programs that are gone are forgotten with all others.
+constexpr size_t kMostConfigurationBytes = size_t{16} << 20;
+
+/// Returns the attributes of a configuration, which are decoded when a program runs for the first time.
+std::shared_ptr<const Decoded> attributes_of(const std::string& config) {
+  static auto* const all = new DecodedAttributes;
+  const std::lock_guard lock(all->mutex);
+  const auto found = all->by_config.find(config);
+  if (found != all->by_config.end()) return found->second;
+  std::shared_ptr<const Decoded> decoded = decode(config);
+  if (all->bytes + config.size() > kMostConfigurationBytes) {
+    all->by_config.clear();
+    all->bytes = 0;
+  }
+  all->bytes += config.size();
+  all->by_config.emplace(config, decoded);
+  return decoded;
+}
+
 collet_status refuse(collet_error* error, int code, const std::string& message) {
   const bool known = code > COLLET_OK && code <= COLLET_DATA_LOSS;
   collet_copy_text(error->message, sizeof error->message, message.c_str());
@@ -284,15 +330,9 @@ collet_status wait_for(XLA_FFI_Future* future, collet_error* error) {
 }
 
 collet_status call_checked(XLA_FFI_Handler* handler, const collet_host_call* call, collet_error* error) {
-  std::vector<DictionaryEntry> entries;
-  const std::string config(call->config ? call->config : "", call->config_size);
-  if (!read_dictionary(config, &entries))
-    return refuse(error, COLLET_INVALID_ARGUMENT, "the configuration is no dictionary of attributes");
-  std::string bad;
-  Attributes attributes(entries, bad);
-  if (!bad.empty())
-    return refuse(error, COLLET_INVALID_ARGUMENT,
-                  "attribute '" + bad + "' is neither a number, an array, a text nor a dictionary");
+  const std::shared_ptr<const Decoded> decoded =
+      attributes_of(std::string(call->config ? call->config : "", call->config_size));
+  if (!decoded->complaint.empty()) return refuse(error, COLLET_INVALID_ARGUMENT, decoded->complaint);
   Arrays arguments(call->operand_types, call->operands, call->operand_count);
   Arrays results(call->result_types, call->results, call->result_count);
   XLA_FFI_ExecutionContext context{call, user_data_of(call->run_id)};
@@ -300,7 +340,7 @@ collet_status call_checked(XLA_FFI_Handler* handler, const collet_host_call* cal
   frame.ctx = &context;
   arguments.fill(frame.args);
   results.fill(frame.rets);
-  frame.attrs = attributes.out();
+  frame.attrs = decoded->attributes->out();
   const std::unique_ptr<XLA_FFI_Error> failed(handler(&frame));
   if (failed) return refuse(error, failed->code, failed->message);
   return frame.future ? wait_for(frame.future, error) : COLLET_OK;

@@ -29,7 +29,7 @@ void end_user_data(uint64_t run_id);
 std::string ffi_complaint(XLA_FFI_Handler* handler);
 
 /// A host function whose `user` is an XLA_FFI_Handler: the attributes of the custom call are read from its
-/// configuration, which must be a dictionary or empty. Waits for handlers that return a future.
+/// configuration, which must be a dictionary or empty; a configuration is decoded once. Waits for handlers that return a future.
 collet_status call_ffi_handler(void* user, const collet_host_call* call, collet_error* error);
 
 }  // namespace collet::pjrt

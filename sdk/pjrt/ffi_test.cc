@@ -40,6 +40,7 @@ struct Seen {
   std::vector<std::string> order;  // the names, as they came
   int64_t rank = -1;
   void* data = nullptr;
+  const void* decoded = nullptr;  // where the attributes were
 };
 Seen seen;
 
@@ -72,6 +73,7 @@ std::string text_of(const XLA_FFI_Attrs& attrs, int64_t i) {
 XLA_FFI_Error* scale(XLA_FFI_CallFrame* frame) {
   if (is_metadata(frame)) return nullptr;
   seen = {};
+  seen.decoded = frame->attrs.attrs;
   float factor = 0;
   for (int64_t i = 0; i < frame->attrs.size; ++i) {
     const std::string name(frame->attrs.names[i]->ptr, frame->attrs.names[i]->len);
@@ -192,6 +194,19 @@ TEST_F(FfiTest, HandlersGetArraysAndAttributes) {
   EXPECT_TRUE(std::is_sorted(seen.order.begin(), seen.order.end())) << "handlers search by halves";
   EXPECT_EQ(seen.rank, 1);
   EXPECT_EQ(seen.data, nullptr);
+}
+
+TEST_F(FfiTest, AttributesAreDecodedOnce) {
+  ASSERT_EQ(add("ffi_scale", scale), kOk);
+  const std::string config = "{scale = 2.0 : f32, of = \"this test\"}";
+  ASSERT_EQ(call("ffi_scale", config, &result), kOk);
+  const void* const first = seen.decoded;
+  ASSERT_EQ(call("ffi_scale", "{scale = 3.0 : f32, of = \"this test\"}", &result), kOk);
+  EXPECT_EQ(result[0], 3);
+  EXPECT_NE(seen.decoded, first);
+  ASSERT_EQ(call("ffi_scale", config, &result), kOk);
+  EXPECT_EQ(seen.decoded, first);
+  EXPECT_EQ(result[0], 2);
 }
 
 TEST_F(FfiTest, ErrorsOfHandlersAreTheRuns) {
