@@ -3,10 +3,12 @@
 
 JAX_TEST_DUT=cpu runs the tests that are limited to the cpu: JAX reads this setting only from absl's command line, which
 pytest does not pass on. The number of virtual cpu devices that a file requests becomes the number of this platform's devices.
+COLLET_FRONTENDS_SAMPLE is "N SEED": one test of N is run.
 """
 import functools
 import os
 
+import judge_journal
 import pytest
 
 
@@ -32,3 +34,9 @@ def pytest_make_collect_report(collector):
     if isinstance(collector, pytest.File):
         _prepare()
     return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    every, seed = os.environ.get("COLLET_FRONTENDS_SAMPLE", "1 0").split()
+    items[:] = [item for item in items if judge_journal.is_drawn(item.nodeid, int(every), seed)]

@@ -18,14 +18,23 @@ import tempfile
 import xml.etree.ElementTree as xml
 
 HERE = pathlib.Path(__file__).parent
+JUDGES = HERE.parent / "judges"
+sys.path.insert(0, str(JUDGES))
+import judge_journal  # noqa: E402
 
 
-def baseline(path, files):
-    """Returns the tests that pass on JAX's cpu backend, per file."""
+def is_drawn(file, test, options):
+    """Returns whether a test, CLASS.METHOD, is in the sample."""
+    return judge_journal.is_drawn(f"tests/{file}.py::{test.replace('.', '::', 1)}", options.sample, str(options.seed))
+
+
+def baseline(path, options):
+    """Returns the tests of the sample that pass on JAX's cpu backend, per file."""
     passing = collections.defaultdict(list)
     for line in path.read_text().splitlines():
         test = json.loads(line)
-        if test["result"] == "pass" and (not files or test["file"] in files):
+        if (test["result"] == "pass" and (not options.files or test["file"] in options.files)
+                and is_drawn(test["file"], test["test"], options)):
             passing[test["file"]].append(test["test"])
     return passing
 
@@ -74,8 +83,9 @@ def run_tests(file, options, folder, name, variables):
     """Runs a file's tests with more variables in the environment; returns what results() does."""
     report = folder / f"{name}.xml"
     environment = dict(os.environ, JAX_NUM_GENERATED_CASES="5", PYTHONPATH=os.pathsep.join(
-        [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+        [str(HERE), str(JUDGES), *filter(None, [os.environ.get("PYTHONPATH")])]))
     environment.update(variables)
+    environment["COLLET_FRONTENDS_SAMPLE"] = f"{options.sample} {options.seed}"
     environment["JAX_TEST_DUT"] = "" if options.as_unknown_platform else "cpu"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "collet_pytest", "-p", "no:cacheprovider", "--tb=line",
                "-n", str(options.jobs), "--timeout", str(options.timeout), f"--junitxml={report}", f"tests/{file}.py"]
@@ -114,18 +124,22 @@ def main():
     parser.add_argument("--known", type=pathlib.Path, default=HERE / "known_failures.txt")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=300, help="seconds a test may take")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="run one test of N, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--as-unknown-platform", action="store_true", help="leave out what JAX keeps for its cpu")
     parser.add_argument("--output", type=pathlib.Path, help="a folder for logs and reports")
     parser.add_argument("files", nargs="*", help="lax_test ...; all of the baseline's without")
     options = parser.parse_args()
+    if options.sample < 1:
+        parser.error("--sample takes a positive number")
     folder = (options.output or pathlib.Path(tempfile.mkdtemp(prefix="frontends-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if not options.baseline:
         if not options.files:
             parser.error("without --baseline the files have to be named")
-        options.baseline = folder / "baseline.jsonl"
+        options.baseline = folder / f"baseline{f'-of-{options.sample}-{options.seed}' if options.sample > 1 else ''}.jsonl"
         measure_baseline(options.baseline, options.files, options, folder)
-    tests_of = baseline(options.baseline, options.files)
+    tests_of = baseline(options.baseline, options)
     if missing := sorted(set(options.files) - set(tests_of)):
         parser.error(f"the baseline has no passing tests of {', '.join(missing)}")
     if not tests_of:
