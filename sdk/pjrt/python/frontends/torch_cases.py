@@ -101,6 +101,88 @@ def structure(x, y, i):
     yield "bf16", lambda x, y: (x @ y.T).softmax(-1), (x.bfloat16(), y.bfloat16())
 
 
+def movement(x, y, i):
+    rows = torch.tensor([[0, 1, 2, 3, 1, 0]])
+    functions = {
+        "swapaxes": lambda x, y: x.swapaxes(0, 1),
+        "squeeze": lambda x, y: x[None].squeeze(0),
+        "flatten": lambda x, y: x[None].flatten(1),
+        "unflatten": lambda x, y: x.unflatten(1, (2, 3)),
+        "narrow": lambda x, y: x.narrow(1, 2, 3),
+        "select": lambda x, y: x.select(1, 2),
+        "take": lambda x, y: torch.take(x, i),
+        "take_along_dim": lambda x, y: torch.take_along_dim(x, rows, 0),
+        "diagonal": lambda x, y: x.diagonal(1),
+        "diag_embed": lambda x, y: torch.diag_embed(x),
+        "vander": lambda x, y: torch.vander(x[0], 3),
+        "block_diag": lambda x, y: torch.block_diag(x, y),
+        "cartesian_prod": lambda x, y: torch.cartesian_prod(x[0], y[0]),
+        "hstack": lambda x, y: torch.hstack([x, y]),
+        "dstack": lambda x, y: torch.dstack([x, y]),
+        "tensor_split": lambda x, y: torch.tensor_split(x, 4, 1),
+        "repeat_interleave": lambda x, y: x.repeat_interleave(2, 1),
+        "fliplr": lambda x, y: x.fliplr(),
+        "index_put": lambda x, y: x.clone().index_put_((i,), y[:3]),
+        "index_put, added": lambda x, y: x.clone().index_put_((torch.tensor([1, 1, 2]),), y[:3], accumulate=True),
+        "index_fill": lambda x, y: x.index_fill(0, i, 2.),
+        "index_copy": lambda x, y: x.index_copy(0, i, y[:3]),
+        "scatter_reduce": lambda x, y: x.scatter_reduce(0, rows, y[:1], "sum"),
+        "scatter_reduce, largest": lambda x, y: x.scatter_reduce(0, rows, y[:1], "amax"),
+        "select_scatter": lambda x, y: x.select_scatter(y[0], 0, 1),
+        "slice_scatter": lambda x, y: x.slice_scatter(y[:2], 0, 1, 3),
+        "masked_scatter": lambda x, y: x.masked_scatter(x > 0, y),
+        "pad circular": lambda x, y: F.pad(x[None], (1, 2), mode="circular"),
+        "pad replicate": lambda x, y: F.pad(x[None], (1, 2), mode="replicate"),
+        "ones_like and full": lambda x, y: torch.ones_like(x) * torch.full((4, 6), 2.) + torch.zeros_like(y),
+        "tril_indices": lambda x, y: torch.tril_indices(4, 4),
+        "as_strided": lambda x, y: x.as_strided((3, 2), (6, 1), 1),
+        "channel_shuffle": lambda x, y: F.channel_shuffle(x[None, :, None], 2),
+        "PixelUnshuffle": lambda x, y: F.pixel_unshuffle(x[None, None], 2),
+    }
+    for name, function in functions.items():
+        yield name, function, (x, y)
+
+
+def statistics(x, y, i):
+    functions = {
+        "logcumsumexp": lambda x, y: x.logcumsumexp(1),
+        "aminmax": lambda x, y: torch.aminmax(x, dim=1),
+        "std_mean": lambda x, y: torch.std_mean(x, 1),
+        "var, with correction 0": lambda x, y: x.var(1, correction=0),
+        "nansum": lambda x, y: torch.where(x > 0, x, torch.nan).nansum(1),
+        "nanmean": lambda x, y: torch.where(x > 0, x, torch.nan).nanmean(),
+        "nan_to_num": lambda x, y: torch.where(x > 0, x, torch.nan).nan_to_num(3.),
+        "cov": lambda x, y: x.cov(),
+        "quantile": lambda x, y: x.quantile(0.3, dim=1),
+        "trapezoid": lambda x, y: torch.trapezoid(x, y),
+        "addcmul": lambda x, y: torch.addcmul(x, x, y, value=.5),
+        "addcdiv": lambda x, y: torch.addcdiv(x, x, y, value=.5),
+        "baddbmm": lambda x, y: torch.baddbmm(torch.ones(1, 4, 4), x[None], y.T[None]),
+        "addmv": lambda x, y: torch.addmv(torch.ones(4), x, y[0]),
+        "kron": lambda x, y: torch.kron(x, y),
+        "inner": lambda x, y: torch.inner(x, y),
+        "dist": lambda x, y: torch.dist(x, y),
+        "pdist": lambda x, y: F.pdist(x),
+        "pairwise_distance": lambda x, y: F.pairwise_distance(x, y),
+        "normalize": lambda x, y: F.normalize(x, dim=1),
+        "softmin": lambda x, y: F.softmin(x, 1),
+        "threshold": lambda x, y: F.threshold(x, 0.1, 20.),
+        "float_power": lambda x, y: torch.float_power(y, 2),
+        "ldexp": lambda x, y: torch.ldexp(x, i[:1]),
+        "gcd": lambda x, y: torch.gcd(i, i + 2),
+        "isclose": lambda x, y: torch.isclose(x, y),
+        "clamp by tensors": lambda x, y: x.clamp(-y, y),
+        "expit": lambda x, y: torch.special.expit(x),
+        "ndtr": lambda x, y: torch.special.ndtr(x),
+        "entr": lambda x, y: torch.special.entr(y),
+        "xlog1py": lambda x, y: torch.special.xlog1py(x, y),
+        "i0e": lambda x, y: torch.special.i0e(x),
+        "gammaln": lambda x, y: torch.special.gammaln(y),
+    }
+    for name, function in functions.items():
+        yield name, function, (x, y)
+
+
 def algebra(x, y):
     functions = {
         "fft": lambda x, y: torch.fft.fft(x).real,
@@ -138,6 +220,11 @@ def losses(x, y):
         "triplet": lambda x, y: F.triplet_margin_loss(x, y, x + 1),
         "poisson": lambda x, y: F.poisson_nll_loss(x, y),
         "gaussian": lambda x, y: F.gaussian_nll_loss(x, y, y),
+        "soft margin": lambda x, y: F.soft_margin_loss(x, torch.ones(4, 6)),
+        "hinge embedding": lambda x, y: F.hinge_embedding_loss(x, torch.ones(4, 6)),
+        "cosine embedding": lambda x, y: F.cosine_embedding_loss(x, y, torch.ones(4)),
+        "multi margin": lambda x, y: F.multi_margin_loss(x, t),
+        "multilabel soft margin": lambda x, y: F.multilabel_soft_margin_loss(x, (y > 0.5).float()),
     }
     for name, function in functions.items():
         yield f"loss {name}", function, (x, y)
@@ -162,6 +249,7 @@ def layers(x, y, i):
         "Conv2d": (nn.Conv2d(3, 4, 3, padding=1, stride=2), image),
         "Conv2d in groups": (nn.Conv2d(3, 6, 3, groups=3), image),
         "Conv2d dilated": (nn.Conv2d(3, 4, 3, dilation=2), image),
+        "ConvTranspose1d": (nn.ConvTranspose1d(5, 4, 3, stride=2), sequence),
         "ConvTranspose2d": (nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1, output_padding=1), image),
         "Conv3d": (nn.Conv3d(1, 2, 3), torch.randn(1, 1, 6, 6, 6)),
         "BatchNorm2d in evaluation": (nn.BatchNorm2d(3).eval(), image),
@@ -171,6 +259,9 @@ def layers(x, y, i):
         "InstanceNorm2d": (nn.InstanceNorm2d(3), image),
         "RMSNorm": (nn.RMSNorm(6), x),
         "MaxPool2d": (nn.MaxPool2d(3, 2, 1), image),
+        "MaxPool1d": (nn.MaxPool1d(2), sequence),
+        "AvgPool1d": (nn.AvgPool1d(2), sequence),
+        "LPPool2d": (nn.LPPool2d(2, 2), image),
         "AvgPool2d": (nn.AvgPool2d(2), image),
         "AdaptiveAvgPool2d": (nn.AdaptiveAvgPool2d(5), image),
         "AdaptiveMaxPool2d": (nn.AdaptiveMaxPool2d(4), image),
@@ -178,6 +269,8 @@ def layers(x, y, i):
         "EmbeddingBag": (nn.EmbeddingBag(10, 4, mode="mean"), torch.tensor([[1, 2], [3, 4]])),
         "LSTM": (nn.LSTM(8, 7, batch_first=True), sequence),
         "GRU": (nn.GRU(8, 7, batch_first=True), sequence),
+        "LSTMCell": (nn.LSTMCell(6, 5), x),
+        "GRUCell": (nn.GRUCell(6, 5), x),
         "RNN": (nn.RNN(8, 7, batch_first=True), sequence),
         "MultiheadAttention": (_SelfAttention(), sequence),
         "TransformerEncoderLayer": (nn.TransformerEncoderLayer(8, 2, 16, dropout=0., batch_first=True), sequence),
@@ -203,5 +296,5 @@ def cases():
     """Yields all cases; the same values each time."""
     torch.manual_seed(0)
     x, y, i = torch.randn(4, 6), torch.rand(4, 6) + 0.1, torch.tensor([0, 2, 3])
-    for group in (arithmetic(x, y), structure(x, y, i), algebra(x, y), losses(x, y), layers(x, y, i)):
+    for group in (arithmetic(x, y), structure(x, y, i), movement(x, y, i), statistics(x, y, i), algebra(x, y), losses(x, y), layers(x, y, i)):
         yield from group
