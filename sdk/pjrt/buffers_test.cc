@@ -218,6 +218,23 @@ TEST_F(Buffers, ABitcastHasDataOfItsOwn) {
   }
 }
 
+// Callers of version 0.114 have types that this library does not have.
+TEST_F(Buffers, TypesOfNewerCallersAreRefused) {
+  const char data[] = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {4};
+  auto args = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
+  args.client = client;
+  args.data = data;
+  args.dims = dims;
+  args.num_dims = 1;
+  args.device = device;
+  for (const int type :
+       {static_cast<int>(PJRT_Buffer_Type_F6E2M3FN), static_cast<int>(PJRT_Buffer_Type_F6E3M2FN), 99}) {
+    args.type = static_cast<PJRT_Buffer_Type>(type);
+    EXPECT_EQ(outcome(api()->PJRT_Client_BufferFromHostBuffer(&args)).first, PJRT_Error_Code_UNIMPLEMENTED) << type;
+  }
+}
+
 TEST_F(Buffers, StridedReadsStayInTheirPlace) {
   const float data[] = {1, 2, 3, 4, 5, 6};
   PJRT_Buffer* buffer = upload(data, {2, 3});
