@@ -54,9 +54,11 @@ std::string read(const Op& op, Request* out) {
   if (op.operand_count() != 3 || op.result_count() != 1) return "attention takes q, k and v, and has one result";
   const Array &q = op.operand(0), &k = op.operand(1), &v = op.operand(2), &result = op.result();
   const uint32_t rank = q.rank;
-  if (rank < 2 || k.rank != rank || v.rank != rank || result.rank != rank) return "q, k, v and the result need one rank of at least 2";
+  if (rank < 2 || k.rank != rank || v.rank != rank || result.rank != rank)
+    return "q, k, v and the result need one rank of at least 2";
   for (uint32_t d = 0; d + 2 < rank; ++d) {
-    if (k.dims[d] != q.dims[d] || v.dims[d] != q.dims[d] || result.dims[d] != q.dims[d]) return "q, k and v need the same batch";
+    if (k.dims[d] != q.dims[d] || v.dims[d] != q.dims[d] || result.dims[d] != q.dims[d])
+      return "q, k and v need the same batch";
     out->batch *= q.dims[d];
   }
   out->queries = q.dims[rank - 2];
@@ -64,7 +66,8 @@ std::string read(const Op& op, Request* out) {
   out->keys = k.dims[rank - 2];
   out->out_width = v.dims[rank - 1];
   if (k.dims[rank - 1] != out->width || v.dims[rank - 2] != out->keys) return "the shapes of k and v do not fit";
-  if (result.dims[rank - 2] != out->queries || result.dims[rank - 1] != out->out_width) return "the result has another shape";
+  if (result.dims[rank - 2] != out->queries || result.dims[rank - 1] != out->out_width)
+    return "the result has another shape";
   if (out->keys < 1) return "there are no keys";
   for (const collet::DictionaryEntry& entry : op.dictionary()) {
     if (entry.name == "scale" && entry.kind == collet::DictionaryEntry::kScalar) {
