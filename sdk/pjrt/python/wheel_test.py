@@ -42,7 +42,8 @@ class WheelTest(unittest.TestCase):
             info = f"collet_{frontend}-{wheel.version_of(BUILD)}.dist-info/"
             self.assertEqual(files[info + "entry_points.txt"].decode(), point)
             self.assertIn("OPTIONS = {'a': 'b=c'}", files[package + "settings.py"].decode())
-            self.assertIn(package + "lib/collet/backends/libcollet_backend_interpreter.so", files)
+            for library in ("libcollet_pjrt.so", "libcollet_pjrt_private.so", "collet/backends/libcollet_backend_interpreter.so"):
+                self.assertIn(package + "lib/" + library, files)
             for line in files[info + "RECORD"].decode().splitlines():
                 name, digest, _ = line.split(",")
                 if digest:

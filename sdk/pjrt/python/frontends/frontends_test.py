@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the scripts of this folder that need no frontend: how they draw tests, and what they make of processes."""
+import argparse
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import neighbours_check
+import run
+
+WORKS = "echo 'step: torch begins'; echo 'neighbour: 9.9'; echo 'platform: collet'; echo 'step: the process ends'"
+CRASHES = "echo 'step: Collet begins'; kill -SEGV $$"
+FAILS = "echo 'step: Collet begins'; echo 'ValueError: no' >&2; exit 1"
+
+
+class Sample(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "baseline.jsonl"
+        self.path.write_text("".join(json.dumps({"file": "lax_test", "test": f"Test.test{i}", "result": "fail" if i == 7 else "pass"}) + "\n"
+                                     for i in range(600)))
+
+    def drawn(self, **options):
+        return run.baseline(self.path, argparse.Namespace(**{"files": [], "sample": 1, "seed": 0, **options}))["lax_test"]
+
+    def test_all_without_a_sample(self):
+        self.assertEqual(len(self.drawn()), 599)
+        self.assertEqual(self.drawn(files=["nn_test"]), [])
+
+    def test_the_seed_and_the_names_decide(self):
+        first = self.drawn(sample=6)
+        self.assertEqual(first, self.drawn(sample=6))
+        self.assertTrue(60 < len(first) < 140, len(first))
+        self.assertNotEqual(first, self.drawn(sample=6, seed=1))
+
+
+class Neighbours(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "build/lib").mkdir(parents=True)
+        (self.folder / "build/lib/libcollet_pjrt.so").touch()
+
+    def check(self, script, *options):
+        """Runs the check with a shell script in place of Python; returns the exit code, the output and what the JSON file has."""
+        python = self.folder / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        report = self.folder / "report.json"
+        arguments = ["neighbours_check.py", "--build", str(self.folder / "build"), "--filter", "torch", "--json", str(report),
+                     "--logs", str(self.folder / "logs"), *options]
+        with mock.patch.object(sys, "argv", arguments), mock.patch.object(neighbours_check.sys, "executable", str(python)), \
+                contextlib.redirect_stdout(io.StringIO()) as out:
+            code = neighbours_check.main()
+        return code, out.getvalue(), json.loads(report.read_text())
+
+    def test_all_work(self):
+        code, out, report = self.check(WORKS)
+        self.assertEqual(code, 0)
+        self.assertIn("4 of 4 work", out)
+        self.assertEqual(report["platform"], "collet")
+        self.assertEqual({(o["order"], o["scope"], o["state"], o["version"]) for o in report["processes"]},
+                         {(order, scope, "works", "9.9") for order in ("before", "after") for scope in ("local", "global")})
+
+    def test_a_crash_is_named(self):
+        code, out, report = self.check(f'if [ "$JAX_PLATFORMS" = cpu ]; then {WORKS}; else {CRASHES}; fi')
+        self.assertEqual(code, 1)
+        self.assertIn("torch before, build, local: fails: Collet begins: SIGSEGV", out)
+        self.assertIn("FAILS", out)
+        self.assertIn("step: Collet begins", (self.folder / "logs/build-torch-before-local-collet.log").read_text())
+        self.assertEqual({o["step"] for o in report["processes"]}, {"Collet begins"})
+
+    def test_what_fails_without_the_plugin_is_no_failure_of_it(self):
+        code, out, _ = self.check(FAILS)
+        self.assertEqual(code, 0)
+        self.assertIn("fails with JAX's cpu, too: Collet begins: ValueError: no", out)
+        self.assertIn("0 of 4 work; 4 fail with JAX's own cpu, too", out)
+
+    def test_another_plugin_of_collet_is_no_excuse(self):
+        code, out, _ = self.check(FAILS, "--filter", "collet-tensorflow")
+        self.assertEqual(code, 1)
+        self.assertIn("0 of 4 work; 0 fail", out)
+
+    def test_a_process_that_does_not_end(self):
+        code, out, _ = self.check(f'if [ "$JAX_PLATFORMS" = cpu ]; then {WORKS}; else exec sleep 20; fi', "--timeout", "1", "--jobs", "4")
+        self.assertEqual(code, 1)
+        self.assertIn("still running after 1 s", out)
+
+    def test_refusals(self):
+        for options, message in ((("--filter", "nobody"), "the neighbours are"), (("--wheel", str(self.folder)), "has no jax_plugins")):
+            with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit) as ended:
+                self.check(WORKS, *options)
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(message, err.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
