@@ -62,6 +62,11 @@ struct ConformOptions {
   double fuzz_seconds = 0;
   /// If greater than 0: a soak test (soak.h) for this time in each worker, from `seed` on, and no other cases.
   double soak_seconds = 0;
+  /// If greater than 0: runs the cases of programs whose participants are in so many processes, and no others. Each worker is a
+  /// group of so many processes with backend.devices devices each.
+  uint32_t processes = 0;
+  int process = -1;               ///< for a process of such a group: its number
+  std::string store = {};         ///< for a process of such a group: the folder through which they find each other
   bool stop_at_first = false;     ///< ends the run after the first failure
   bool independent_only = false;  ///< cases whose expected results come from the evaluator count as unsupported
   /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs
@@ -114,6 +119,7 @@ struct ConformReport {
   std::vector<std::string> unread = {};    ///< why other files of `from` could not be read
   std::vector<std::string> from = {};      ///< the paths of these programs, as the user names them
   std::string beside = {};                 ///< the backend of CaseResult::beside_seconds
+  uint32_t processes = 0, devices = 0;     ///< of ConformOptions; 0: not a run over several processes
   bool whole = true;                       ///< true if all cases ran, without filter or shard
   bool of_all_names = true;                ///< true if there was no filter; there may be a shard
   double seconds = 0;

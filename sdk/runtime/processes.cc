@@ -4,24 +4,19 @@
 #include <collet/collet.h>
 #include <collet/hash.h>
 #include <unistd.h>
-#include <collet/dynamic_library.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "sdk/runtime/calling.h"
+#include "sdk/runtime/transport.h"
 
 namespace collet::runtime {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr uint32_t kUsualSeconds = 300;
 constexpr uint32_t kMostProcesses = 4096;
 constexpr uint32_t kMostDevices = 65536;  // of one process
 constexpr int kMostGroups = 1000;         // that use one store one after another
@@ -64,52 +59,8 @@ std::string boot_number() {
   return out;
 }
 
-Expected<uint32_t> timeout_of(const collet_processes& group) {
-  if (group.timeout_ms) return group.timeout_ms;
-  const char* text = std::getenv("COLLET_EXCHANGE_TIMEOUT");
-  if (!text || !*text) return kUsualSeconds * 1000;
-  char* end = nullptr;
-  const unsigned long seconds = std::strtoul(text, &end, 10);
-  if (*end || *text == '-' || seconds == 0 || seconds > 1'000'000)
-    return invalid_argument(std::string("COLLET_EXCHANGE_TIMEOUT='") + text +
-                            "': expected seconds, a number from 1 to 1000000");
-  return static_cast<uint32_t>(seconds * 1000);
-}
-
-std::string chosen(const char* option, const char* variable, const std::string& usual) {
-  if (option && *option) return option;
-  const char* text = std::getenv(variable);
-  return text && *text ? text : usual;
-}
-
-// Loads a transport by name or path. Like a backend's library it is never unloaded.
-Expected<const collet_transport*> load_transport(const std::string& name) {
-  std::string path = name;
-  if (name.find('/') == std::string::npos) {
-    Dl_info self;
-    std::error_code ignored;
-    if (!dladdr(reinterpret_cast<void*>(&load_transport), &self) || !self.dli_fname)
-      return internal_error("the library does not know where it is");
-    const fs::path here = fs::weakly_canonical(self.dli_fname, ignored).parent_path();
-    const std::string file = "libcollet_transport_" + name + ".so";
-    path = (here / "collet" / "transports" / file).string();
-    if (!fs::exists(path, ignored)) path = (here.parent_path() / "lib" / "collet" / "transports" / file).string();
-    if (!fs::exists(path, ignored))
-      return not_found("there is no transport '" + name + "' for several processes; looked for " + path +
-                       (name == "gloo" ? " (it is built if Gloo is installed; Debian: libgloo-dev)" : ""));
-  }
-  void* library = dlopen(path.c_str(), private_library());
-  if (!library) return failed_precondition("the transport '" + name + "' cannot be loaded: " + dlerror());
-  const auto entry = reinterpret_cast<collet_transport_entry_fn>(dlsym(library, COLLET_TRANSPORT_ENTRY));
-  const collet_transport* table = entry ? entry() : nullptr;
-  if (!table) return failed_precondition("'" + path + "' is no transport: it lacks " COLLET_TRANSPORT_ENTRY);
-  constexpr size_t kFirst = offsetof(collet_transport, post) + sizeof table->post;  // it grows at its end
-  if (table->version != 1 || table->struct_size < kFirst || !table->open || !table->close || !table->exchange ||
-      !table->post)
-    return failed_precondition("the transport '" + path + "' has version " + std::to_string(table->version) +
-                               " or lacks functions; version 1 is needed");
-  return table;
-}
+// Its address tells where this library is.
+void own_place() {}
 
 using Clock = std::chrono::steady_clock;
 
@@ -173,7 +124,7 @@ Expected<std::unique_ptr<Processes>> Processes::join(const Backend& backend, con
     return invalid_argument("several processes need a store with put and get to find each other");
   std::unique_ptr<Processes> out(new Processes);
   out->rank_ = group.rank;
-  COLLET_ASSIGN(out->timeout_ms_, timeout_of(group));
+  COLLET_ASSIGN(out->timeout_ms_, exchange_timeout_ms(group.timeout_ms));
   std::string prefix;
   COLLET_TRY(out->meet(backend, group, prefix));
   COLLET_TRY(out->check_alike());
@@ -283,9 +234,10 @@ Status Processes::told_by_others(const collet_store& store, const std::string& p
 }
 
 Status Processes::connect(const collet_processes& group, const std::string& prefix) {
-  const std::string transport = chosen(group.transport, "COLLET_TRANSPORT", "gloo");
+  const std::string transport = transport_name(group.transport);
   const std::string address = chosen(group.address, "COLLET_TRANSPORT_ADDRESS", default_address());
-  COLLET_ASSIGN(table_, load_transport(transport));
+  COLLET_ASSIGN(const Transport loaded, load_transport(transport, reinterpret_cast<const void*>(&own_place)));
+  table_ = loaded.table;
   const std::string own_keys = prefix + transport + "/";
   const collet_transport_options options = {
       sizeof(collet_transport_options), rank_, size(), timeout_ms_, group.store, own_keys.c_str(), address.c_str()};

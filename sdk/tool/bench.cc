@@ -12,6 +12,7 @@
 #include "hlo/base/files.h"
 #include "sdk/tool/support/backend_choice.h"
 #include "sdk/tool/support/bench_cases.h"
+#include "sdk/tool/support/bench_collectives.h"
 #include "sdk/tool/support/bench_sweep.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/option_types.h"
@@ -32,6 +33,9 @@ struct Options {
   bool list = false, limits = false;
   std::vector<std::string> families;  // of --sweep
   bool sweep = false, fixed = false;
+  bool collectives = false;
+  ProcessChoice processes;
+  std::vector<uint64_t> bytes;  // of --collectives
 };
 
 // The optional columns of the table, and an earlier report to compare with.
@@ -42,6 +46,7 @@ struct Columns {
 };
 
 constexpr uint64_t kMostReportBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostBytes = uint64_t{1} << 34;  // of the arrays of --collectives
 
 // Prints a number with two significant digits if it is small, else with two decimals.
 std::string figure(double number) {
@@ -179,6 +184,16 @@ int run_limits(const Options& options) {
 }
 
 int run_bench(Options options) {
+  if (options.collectives) {
+    bench::CollectiveRequest request{.backend = options.backend, .filter = options.request.filter};
+    request.repeat = options.request.repeat;
+    if (!options.bytes.empty()) {
+      request.least_bytes = options.bytes[0];
+      request.most_bytes = options.bytes[1];
+    }
+    find_launcher(options.processes);
+    return run_collectives(std::move(request), options.processes, options.json);
+  }
   if (options.limits) return run_limits(options);
   if (options.sweep)
     return run_sweep({.backend = options.backend.name,
@@ -245,7 +260,8 @@ Examples:
   collet bench --filter softmax --repeat 50 --json bench.json
   collet bench --cases programs --json now.json --compare before.json
   collet bench --backend acme --against cpu --from customer.mlir
-  collet bench --sweep convolution fft --json sweep.json)";
+  collet bench --sweep convolution fft --json sweep.json
+  collet bench --collectives --processes 2 --bytes 4096 4096)";
 
 }  // namespace
 
@@ -288,6 +304,21 @@ Action add_bench(CLI::App& verb) {
                            ->type_name("FAMILY")
                            ->expected(0, -1);
   verb.add_flag("--fixed", options->fixed, "With --sweep: the small part that the tests run")->needs(sweep);
+  CLI::Option* collectives = verb.add_flag(
+      "--collectives", options->collectives,
+      "Measure collectives of f32 arrays, beside the transport's own and the loopback, and do nothing else");
+  collectives->excludes(sweep)->excludes("--cases")->excludes("--from")->excludes("--limits")->excludes("--compare");
+  add_process_options(verb, options->processes, "With --collectives: start so many processes");
+  add_number_option(verb, "--devices", options->backend.devices,
+                    "With --collectives: open so many devices, in each process, if the backend can make them", 0u,
+                    4096u);
+  verb.add_option("--bytes", options->bytes,
+                  "With --collectives: the sizes, from the first to the second; 4 67108864 unless told")
+      ->type_name("LEAST MOST")
+      ->expected(2)
+      ->check(CLI::Range(uint64_t{1}, kMostBytes));
+  for (const char* name : {"--processes", "--process", "--store", "--devices", "--bytes"})
+    verb.get_option(name)->needs(collectives);
   verb.footer(kFooter);
   return [options, sweep] {
     options->sweep = sweep->count() > 0;

@@ -28,6 +28,7 @@
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/interrupts.h"
 #include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/processes.h"
 #include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -46,7 +47,8 @@ struct Options {
   double timeout = 0, fuzz = 0, soak = 0;
   size_t most_failures = 20;
   bool full = false, list = false, worker = false, show = false, mutants = false, independent_only = false;
-  bool has_backend = false, has_seed = false;  ///< were given
+  bool has_backend = false, has_seed = false, has_processes = false;  ///< were given
+  ProcessChoice processes;
 };
 
 constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
@@ -213,6 +215,12 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   run.case_file = options.case_file;
   run.beside = options.beside;
   run.memory_bytes = memory_share(options);
+  if (options.has_processes) {
+    run.processes = options.processes.count;
+    run.process = options.processes.number;
+    run.store = options.processes.store;
+    run.backend.devices = std::max(run.backend.devices, 1u);
+  }
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
   if (const Status status = check_profiles(options); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
@@ -224,7 +232,7 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
     if (!status.ok()) return is_usage ? report(kUsage, status.message()) : report(status);
     if (run.cases.empty()) return report(kRefused, fmt::format("{}", fmt::join(programs.unread, "\n")));
   }
-  if (options.from.empty() && options.fuzz == 0 && options.soak == 0) {
+  if (options.from.empty() && options.fuzz == 0 && options.soak == 0 && !options.has_processes) {
     Expected<std::vector<suite::Case>> declared = suite::cases_of_backend(run);
     if (declared.ok()) {
       run.declared = *std::move(declared);
@@ -367,6 +375,16 @@ std::string_view beside_from(const Options& options) {
   return "";
 }
 
+// Returns what does not fit to --processes; empty if all does.
+std::string_view beside_processes(const Options& options) {
+  if (!options.has_processes) return options.backend.devices > 0 ? "--devices is about --processes" : "";
+  if (!options.from.empty() || !options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants ||
+      !options.verify.empty() || !options.diff.empty() || !options.registry.empty() || !options.bundle.empty())
+    return "--processes runs cases of its own; not of --from, --corpus, --fuzz, --soak, --mutants, --verify, --diff, "
+           "--registry or --bundle";
+  return options.processes.number >= 0 && !options.worker ? "conform starts its processes itself: no --process" : "";
+}
+
 int list_products(const Options& options, const std::vector<suite::Waiver>& waivers) {
   const Expected<suite::Registry> registry = suite::read_registry(options.registry, waivers);
   if (!registry.ok()) return report(kUsage, registry.status().message());
@@ -387,6 +405,8 @@ Expected<std::vector<suite::Waiver>> waivers_of(const Options& options) {
 }
 
 int conform_as_told(const Options& options) {
+  if (const std::string_view wrong = beside_processes(options); !wrong.empty())
+    return report(kUsage, std::string(wrong));
   if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
   if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants))
@@ -425,6 +445,7 @@ Examples:
   collet conform --backend ./libacme.so --jobs 4 --html report.html
   collet conform --backend acme --no-fallback --filter 'dot/f32/*'
   collet conform --backend acme --filter reduce/f32/add_129_all/unit
+  collet conform --backend acme --processes 2 --devices 2 --profile collectives
   collet conform --no-fallback --corpus models --jobs 2 --json out.json
   collet conform --backend acme --from customer.mlir --beside cpu)";
 
@@ -458,6 +479,12 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--corpus", options->corpus,
                   "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules")
       ->type_name("PATH");
+  add_process_options(verb, options->processes,
+                      "Run the cases of programs with several participants instead, spread over so many processes, and "
+                      "faults of a process; each worker is so many processes");
+  for (const char* internal : {"--process", "--store"}) verb.get_option(internal)->group("");
+  add_number_option(verb, "--devices", options->backend.devices,
+                    "With --processes: devices of each process; 1 unless told", 0u, 64u);
   add_number_option(verb, "--jobs,-j", options->jobs, "Worker processes", 1u, 512u)->default_str("1");
   add_seconds_option(verb, "--timeout", options->timeout,
                      "Seconds a case may take; 20, or 120 for a model of a corpus");
@@ -520,6 +547,7 @@ Action add_conform(CLI::App& verb) {
   return [options, &verb] {
     options->has_backend = verb.count("--backend") > 0;
     options->has_seed = verb.count("--seed") > 0;
+    options->has_processes = verb.count("--processes") > 0;
     return conform(*options);
   };
 }

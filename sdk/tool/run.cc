@@ -317,6 +317,7 @@ int run(Options options) {
   if (!options.backend.target.empty() && has_results_use)
     return report(kUsage,
                   "run: with --target nothing runs, so there is nothing for --output, --compare or --compare-float");
+  find_launcher(options.processes);
   if (const Status status = check_processes(options.processes); !status.ok())
     return report(kUsage, "run: " + status.message());
   if (!options.compare_float.empty() && (options.processes.starts_others() || options.processes.is_member()))
@@ -341,9 +342,11 @@ int run(Options options) {
     backend.options.emplace_back("schedules", *schedules);
   }
   begin_task("opening " + options.backend.name);
-  std::optional<Group> group;
+  std::unique_ptr<Group> group;
   if (options.processes.is_member()) {
-    group.emplace(options.processes);
+    Expected<std::unique_ptr<Group>> made = Group::of(options.processes);
+    if (!made.ok()) return report(made.status());
+    group = *std::move(made);
     backend.processes = group->get();
   }
   const Expected<std::unique_ptr<Session>> session = Session::open(backend);
@@ -411,7 +414,9 @@ Action add_run(CLI::App& verb) {
   add_number_option(verb, "--devices", options->backend.devices,
                     "Open so many devices, in each process, if the backend can make them; 0: its own choice", 0u,
                     4096u);
-  add_process_options(verb, options->processes);
+  add_process_options(
+      verb, options->processes,
+      "Start so many processes, over which the participants are spread; each writes its own files, NAME.0, NAME.1 ...");
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
       ->type_name("BACKEND");
   verb.add_option("--compare-float", options->compare_float,

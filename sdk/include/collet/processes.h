@@ -93,6 +93,41 @@ struct collet_transport {
 #define COLLET_TRANSPORT_ENTRY "collet_transport_entry"
 typedef const struct collet_transport* (*collet_transport_entry_fn)(void);
 
+/** Collectives that a transport may have of its own. Collet makes its collectives of messages; these are measured beside them. */
+enum {
+  COLLET_OWN_ALL_REDUCE = 0,     /**< `in` and `out` have `elements`; a sum */
+  COLLET_OWN_ALL_GATHER = 1,     /**< `in` has elements / size, `out` has `elements` */
+  COLLET_OWN_REDUCE_SCATTER = 2, /**< `in` has `elements`, `out` has elements / size; a sum */
+  COLLET_OWN_ALL_TO_ALL = 3,     /**< both have `elements`, of which each process gets one of `size` equal parts */
+  COLLET_OWN_PERMUTE = 4,        /**< both have `elements`; process r sends to (r + 1) % size */
+  COLLET_OWN_BROADCAST = 5       /**< both have `elements`; process 0 sends */
+};
+
+/** One call of a collective of a transport's own, over f32 arrays in host memory. All processes make the same calls. */
+struct collet_own_collective {
+  uint32_t struct_size;
+  uint32_t kind; /**< COLLET_OWN_* */
+  const float* in;
+  float* out;          /**< another array than `in` */
+  uint64_t elements;   /**< of the larger of the two, a multiple of the number of processes */
+  uint32_t timeout_ms; /**< longest wait for another process */
+  uint32_t reserved;   /**< zero */
+};
+
+/** A symbol that a transport's library may export, and its type: runs one collective on a transport that `open` has returned, on which
+ * no other call is running. COLLET_UNIMPLEMENTED for a kind that the transport lacks. `collet bench --collectives` measures it. */
+#define COLLET_TRANSPORT_COLLECTIVE "collet_transport_collective"
+typedef collet_status (*collet_transport_collective_fn)(void* transport, const struct collet_own_collective* call,
+                                                        struct collet_error* error);
+
+/** A symbol that a transport's library may export, and its type: finds the store, number and count of the processes that a
+ * launcher has started, for a tool that no frontend has told. It waits at most `timeout_ms` for the others, unless the launcher's own
+ * functions wait without a limit. The store lives until the process ends. */
+#define COLLET_TRANSPORT_LAUNCHED "collet_transport_launched"
+typedef collet_status (*collet_transport_launched_fn)(uint32_t timeout_ms, uint32_t* out_rank, uint32_t* out_size,
+                                                      const struct collet_store** out_store,
+                                                      struct collet_error* error);
+
 #ifdef __cplusplus
 }
 #endif

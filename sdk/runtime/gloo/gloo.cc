@@ -2,7 +2,13 @@
 // A transport (collet/processes.h) over Gloo: TCP connections between all processes of a group.
 #include <collet/error.h>
 #include <collet/processes.h>
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/broadcast.h>
 #include <gloo/common/error.h>
+#include <gloo/math.h>
+#include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
@@ -78,6 +84,10 @@ struct Transport {
   // Copies of posted messages. A buffer that is destroyed before its message was taken takes the message with it.
   std::mutex mutex;
   std::vector<std::pair<std::vector<char>, Buffer>> posted;
+  /// Gloo's reduce-scatter of the last number of elements, which works in place.
+  uint64_t scattered = 0;
+  std::vector<float> array;
+  std::unique_ptr<gloo::ReduceScatterHalvingDoubling<float>> scatter;
 };
 
 bool is_interface(const std::string& name) {
@@ -209,7 +219,77 @@ collet_status post(void* handle, const collet_message* message, collet_error* er
   });
 }
 
+// Gloo has no permute of its own. The calls do not change the inputs.
+collet_status collective(void* handle, const collet_own_collective* call, collet_error* error) {
+  auto& transport = *static_cast<Transport*>(handle);
+  return guarded(error, [&]() -> collet_status {
+    const auto& context = transport.context;
+    const milliseconds limit(call->timeout_ms);
+    auto* const in = const_cast<float*>(call->in);
+    const size_t count = call->elements, part = count / static_cast<size_t>(context->size);
+    switch (call->kind) {
+      case COLLET_OWN_ALL_REDUCE: {
+        gloo::AllreduceOptions options(context);
+        options.setInput(in, count);
+        options.setOutput(call->out, count);
+        options.setReduceFunction(
+            [](void* to, const void* a, const void* b, size_t n) { gloo::sum<float>(to, a, b, n); });
+        options.setTimeout(limit);
+        gloo::allreduce(options);
+        return COLLET_OK;
+      }
+      case COLLET_OWN_ALL_GATHER: {
+        gloo::AllgatherOptions options(context);
+        options.setInput(in, part);
+        options.setOutput(call->out, count);
+        options.setTimeout(limit);
+        gloo::allgather(options);
+        return COLLET_OK;
+      }
+      case COLLET_OWN_REDUCE_SCATTER: {
+        if (transport.scattered != count) {
+          transport.scatter.reset();
+          transport.array.assign(count, 0);
+          transport.scatter = std::make_unique<gloo::ReduceScatterHalvingDoubling<float>>(
+              context, std::vector<float*>{transport.array.data()}, static_cast<int>(count),
+              std::vector<int>(static_cast<size_t>(context->size), static_cast<int>(part)));
+          transport.scattered = count;
+        }
+        std::copy_n(in, count, transport.array.data());
+        transport.scatter->run();
+        std::copy_n(transport.array.data(), part, call->out);
+        return COLLET_OK;
+      }
+      case COLLET_OWN_ALL_TO_ALL: {
+        gloo::AlltoallOptions options(context);
+        options.setInput(in, count);
+        options.setOutput(call->out, count);
+        options.setTimeout(limit);
+        gloo::alltoall(options);
+        return COLLET_OK;
+      }
+      case COLLET_OWN_BROADCAST: {
+        gloo::BroadcastOptions options(context);
+        if (context->rank == 0) options.setInput(in, count);
+        options.setOutput(call->out, count);
+        options.setRoot(0);
+        options.setTimeout(limit);
+        gloo::broadcast(options);
+        return COLLET_OK;
+      }
+      default:
+        return collet_set_error(error, COLLET_UNIMPLEMENTED, "Gloo has no such collective");
+    }
+  });
+}
+
 }  // namespace
+
+extern "C" __attribute__((visibility("default"))) collet_status
+collet_transport_collective(void* transport, const collet_own_collective* call, collet_error* error);
+collet_status collet_transport_collective(void* transport, const collet_own_collective* call, collet_error* error) {
+  return collective(transport, call, error);
+}
 
 extern "C" __attribute__((visibility("default"))) const collet_transport* collet_transport_entry(void);
 const collet_transport* collet_transport_entry(void) {
