@@ -68,6 +68,7 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
       .field("fallback", report.fallback)
       .field("seed", report.seed)
       .field("seconds", report.seconds);
+  if (report.processes > 0) json.field("processes", report.processes).field("devices", report.devices);
   const WorkerTimes times = report.worker_times();
   json.key("worker_seconds").begin_object().field("compile", times.compile).field("answer", times.answer);
   json.field("run", times.run).field("contract", times.contract).end_object();

@@ -359,6 +359,7 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
     return line + fmt::format(" --soak {:.0f} --seed {}", report.seconds, *seed);
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
   if (report.full) line += " --full";
+  if (report.processes > 0) line += fmt::format(" --processes {} --devices {}", report.processes, report.devices);
   if (one.pattern == "random") {
     const std::string run = command + " run {} --compare interpreter --backend " + shell_word(backend.name);
     return line + fmt::format(
@@ -388,13 +389,17 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   for (const CaseResult& one : report.cases)
     if (one.pattern == "soak") out += fmt::format("{}: {}\n{}", one.name, one.detail, one.evidence);
   out += errors_text(ops);
-  if (report.from.empty()) out += profiles_text(report);
-  out += road_text(report, ops) + group_lines(report);
+  // Of programs over several processes the device runs what is between the collectives, if there is anything.
+  if (report.from.empty() && report.processes == 0) out += profiles_text(report);
+  if (report.processes == 0) out += road_text(report, ops) + group_lines(report);
   if (report.not_run == 0) out += silent_text(report);
   out += exports_text(report) + waivers_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
   if (const std::string times = worker_times_text(report); !times.empty()) out += times + "\n";
   if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
+  if (report.processes > 0)
+    out +=
+        fmt::format("the participants were spread over {} processes of {} devices\n", report.processes, report.devices);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
                      report.cases.size());
   for (const Outcome outcome :

@@ -9,6 +9,7 @@
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
 #include "conformance/runner/random_case.h"
+#include "conformance/runner/serve_processes.h"
 #include "conformance/runner/soak.h"
 #include "hlo/base/sha256.h"
 
@@ -67,11 +68,12 @@ std::string description(const Case& one) {
 }  // namespace
 
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
-  std::vector<Case> cases =
-      !options.cases.empty() ? options.cases : every_case(options.full, [&](const std::string& name) {
-        return with_programs && matches(options.filters, name) &&
-               (options.names.empty() || options.names.contains(name));
-      });
+  std::vector<Case> cases = !options.cases.empty()  ? options.cases
+                            : options.processes > 0 ? cases_of_processes(options)
+                                                    : every_case(options.full, [&](const std::string& name) {
+                                                        return with_programs && matches(options.filters, name) &&
+                                                               (options.names.empty() || options.names.contains(name));
+                                                      });
   if (options.cases.empty()) cases.insert(cases.end(), options.declared.begin(), options.declared.end());
   std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
   // Random programs are chosen by their names alone.
@@ -90,7 +92,9 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
 }
 
 std::vector<std::string> idle_filters(const ConformOptions& options) {
-  std::vector<Case> cases = options.cases.empty() ? every_case(options.full) : options.cases;
+  std::vector<Case> cases = !options.cases.empty()  ? options.cases
+                            : options.processes > 0 ? cases_of_processes(options)
+                                                    : every_case(options.full);
   if (options.cases.empty()) cases.insert(cases.end(), options.declared.begin(), options.declared.end());
   std::vector<std::string> idle;
   for (const std::string& filter : options.filters) {

@@ -15,6 +15,7 @@
 #include "conformance/contract/contract.h"
 #include "conformance/contract/exports.h"
 #include "conformance/runner/case_file.h"
+#include "conformance/runner/describe_backend.h"
 #include "conformance/runner/journal.h"
 #include "conformance/runner/offered_program.h"
 #include "conformance/runner/profiles.h"
@@ -23,6 +24,7 @@
 #include "conformance/runner/program_tasks.h"
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
+#include "conformance/runner/serve_processes.h"
 #include "conformance/runner/soak.h"
 #include "conformance/runner/workers.h"
 #include "hlo/base/files.h"
@@ -31,10 +33,11 @@
 namespace collet::conformance {
 namespace {
 
-constexpr std::string_view kProbe = "?backend";
 // The name of the task in which a worker leaves an instance open and ends.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
+// What a worker that is a group of processes may take longer than a case.
+constexpr double kSecondsOfGroup = 15;
 // How the detail of a case begins after which the worker did not end well.
 constexpr std::string_view kAfter = "after this case";
 // Prefix of a task's name that asks a worker to reduce the failing program of a case.
@@ -114,7 +117,8 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   result.detail = find_field(fields, "detail");
   if (status == "crash" || status == "timeout") {
     result.outcome = status == "timeout" ? Outcome::Timeout : Outcome::Crash;
-    if (is_contract(one.name)) result.detail += "; " + promises_of(one.name);
+    const std::string promises = is_contract(one.name) ? promises_of(one.name) : std::string();
+    if (!promises.empty()) result.detail += "; " + promises;
     return result;
   }
   result.outcome = outcome_of(status);
@@ -159,6 +163,7 @@ std::string journal_head(const ConformOptions& options, const ConformReport& rep
       fmt::format("collet conform, {} {} of {}, seed {}{}", report.backend, report.version, library_digest(report.path),
                   options.seed, options.backend.no_fallback ? ", no fallback" : "");
   for (const auto& [key, value] : options.backend.options) head += fmt::format(", {}={}", key, value);
+  if (options.processes > 0) head += fmt::format(", {} x {} devices", options.processes, options.backend.devices);
   std::replace(head.begin(), head.end(), '\n', ' ');
   return head;
 }
@@ -170,28 +175,12 @@ std::vector<std::string> arguments_of(const ConformOptions& options, const Backe
   if (options.independent_only) arguments.emplace_back("--independent-only");
   if (!options.case_file.empty()) arguments.insert(arguments.end(), {"--case-file", options.case_file});
   if (!options.beside.empty()) arguments.insert(arguments.end(), {"--beside", options.beside});
+  if (options.processes > 0)
+    arguments.insert(arguments.end(),
+                     {"--processes", std::to_string(options.processes), "--timeout", fmt::format("{}", options.timeout),
+                      "--memory", std::to_string(std::max(options.memory_bytes >> 20, uint64_t{1}))});
   if (options.soak_seconds > 0) arguments.insert(arguments.end(), {"--soak", fmt::format("{}", options.soak_seconds)});
   return arguments;
-}
-
-Fields describe_failure(const Status& status) {
-  return {{"status", "fail"},
-          {"detail", status.to_string()},
-          {"error", status.message()},
-          {"code", std::to_string(static_cast<int>(status.code()))}};
-}
-
-Fields describe_backend(const Session& session) {
-  const Expected<collet_client_info> info = session.info();
-  if (!info.ok()) return describe_failure(info.status());
-  std::string declared;  // one character for each element type
-  for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type) declared += session.declares(type) ? '1' : '0';
-  const Expected<std::string> machine = session.machine();
-  if (!machine.ok()) return describe_failure(machine.status());
-  return {{"name", info->backend},      {"version", info->backend_version},
-          {"path", info->backend_path}, {"interface", fmt::format("{}.{}", info->abi_major, info->abi_minor)},
-          {"fallback", info->fallback}, {"opset", std::to_string(info->opset)},
-          {"machine", *machine},        {"declared", declared}};
 }
 
 // Returns the cases of the patterns that the backend declares for its first device.
@@ -208,13 +197,18 @@ Expected<std::vector<Case>> declared_cases(const Session& session, bool full) {
   return out;
 }
 
+// A worker that is a group of processes sees itself which of them gives no answer, and says so a little later.
+double margin(const ConformOptions& options) {
+  return options.processes > 0 ? kSecondsOfGroup : 0;
+}
+
 // Returns the options of the worker pool. `options` must outlive the result.
 PoolOptions pool_of(const ConformOptions& options) {
   PoolOptions pool;
   pool.arguments = arguments_of(options, options.backend);
   pool.jobs = options.jobs;
   pool.memory_bytes = options.memory_bytes;
-  pool.timeout = [&](size_t) { return options.timeout; };
+  pool.timeout = [&](size_t) { return options.timeout + margin(options); };
   pool.start_seconds = 0;  // the limit holds for opening the backend, too
   return pool;
 }
@@ -375,10 +369,11 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
     failed.names.insert(one.name);
     const bool is_program =
         !is_contract(one.name) && !random_case_seed(one.name) && !is_whole(one.name) && !soak_case_seed(one.name);
-    if (one.outcome == Outcome::Fail && is_program && !one.evidence.empty() && to_reduce.size() < kMostReduced &&
-        seen.insert(one.name.substr(0, one.name.find('/'))).second)
+    if (one.outcome == Outcome::Fail && is_program && options.processes == 0 && !one.evidence.empty() &&
+        to_reduce.size() < kMostReduced && seen.insert(one.name.substr(0, one.name.find('/'))).second)
       to_reduce.push_back(&one);
     if (one.detail.starts_with(kAfter)) continue;
+    if (options.processes > 0) continue;
     if (one.outcome != Outcome::Crash || !is_program || ++crashes > kMostCrashesAgain) continue;
     const auto before = before_crash.find(one.name);
     one.detail += blame(pool, one.name, before == before_crash.end() ? std::vector<std::string>() : before->second);
@@ -453,6 +448,7 @@ std::vector<std::string> worker_arguments(const BackendChoice& backend) {
     arguments.emplace_back("--option");
     arguments.push_back(key + "=" + value);
   }
+  if (backend.devices > 0) arguments.insert(arguments.end(), {"--devices", std::to_string(backend.devices)});
   return arguments;
 }
 
@@ -472,12 +468,14 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.seed = options.seed;
   report.full = options.full;
   report.beside = options.beside;
-  report.of_all_names =
-      options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0 && options.soak_seconds == 0;
+  report.of_all_names = options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0 &&
+                        options.soak_seconds == 0 && options.processes == 0;
+  report.processes = options.processes;
+  report.devices = options.backend.devices;
   report.whole = report.of_all_names && options.cases.empty() && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(options.backend.name, pool, report);
   if (!opened.ok()) {
-    if (opened.code() == Code::InvalidArgument || opened.code() == Code::DeadlineExceeded ||
+    if (opened.code() == Code::InvalidArgument || opened.code() == Code::DeadlineExceeded || options.processes > 0 ||
         !describes_itself_wrongly(pool))
       return opened;
     report.backend = report.path = options.backend.name;
@@ -496,7 +494,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
       ran[i] = true;
       continue;
     }
-    (is_contract(cases[i].name) ? contracts : programs).push_back(i);
+    (is_contract(cases[i].name) && options.processes == 0 ? contracts : programs).push_back(i);
   }
   put_alike_together(cases, programs);
   size_t done = 0;
@@ -504,6 +502,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   const auto seconds_for = [&](const Case& one) {
     if (soak_case_seed(one.name)) return options.soak_seconds + options.program_timeout;
+    if (options.processes > 0) return options.timeout + margin(options);
     const double seconds = one.program.empty() ? options.timeout : options.program_timeout;
     return hangs < kPatientHangs ? seconds : kLessTime * seconds;
   };
@@ -658,6 +657,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
 }
 
 int serve_conformance(const ConformOptions& options) {
+  if (options.processes > 0) return serve_processes(options, arguments_of(options, options.backend));
   std::vector<Case> cases;
   if (options.case_file.empty()) {
     cases = all_cases(options.full);

@@ -119,7 +119,7 @@ bool in_own_patterns(std::string_view name, Op op, Type) {
 }
 
 bool in_collectives(std::string_view name, Op op, Type) {
-  return name.starts_with("contract/collective/") ||
+  return name.starts_with("contract/collective/") || name.starts_with("contract/processes/") ||
          (op != Op::INVALID && hlo::op_info(op).op_class == OpClass::COMMUNICATION);
 }
 

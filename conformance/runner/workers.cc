@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,223 +15,21 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <thread>
 #include <utility>
 
+#include "conformance/runner/worker_process.h"
 #include "hlo/base/temporary_folder.h"
 
 namespace collet::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// File descriptors of the pipes in the worker.
-constexpr int kTaskFd = 3, kReplyFd = 4;
 
-// Exit codes of a worker. That of a good end is none that other code is likely to end a process with: functions that run when a
-// process exits may end it by exit(0) or _exit(0) before all have run.
-constexpr int kEndedWell = 97, kLostDescriptors = 98;
-constexpr size_t kMostOutput = 2000;
 constexpr auto kTick = std::chrono::milliseconds(100);
-// Factor by which a task may exceed its time limit on a busy machine, because the time spent waiting for a processor
-// does not count.
-constexpr double kMostPatience = 10;
-
 // What interrupt_tasks has set.
 volatile std::sig_atomic_t interrupted = 0;
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  void reset() { *this = Fd(); }
-
- private:
-  int fd_ = -1;
-};
-
-struct Pipe {
-  Fd read, write;
-};
-
-Expected<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return resource_exhausted(std::string("pipe: ") + std::strerror(errno));
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
-struct Worker {
-  pid_t pid = -1;
-  Fd tasks, replies, output;
-  std::string pending;  // incomplete line of a reply
-  std::string printed;  // the end of the output that it printed to stdout and stderr during the current task
-  bool busy = false, fresh = true;
-  size_t task = 0;
-  size_t next = 0, end = 0;  // the tasks that only this worker runs, because they follow `task`
-  std::vector<size_t> done;  // the last few tasks of this process
-  Clock::time_point start, deadline;
-  double seconds = 0;  // seconds that the task may take
-  double queued = 0;   // seconds that the worker had waited for a processor when the task began
-
-  Worker() = default;
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-  ~Worker() { stop(); }
-
-  bool alive() const { return pid > 0; }
-  // Kills the process and its children; returns its wait status.
-  int stop() {
-    if (!alive()) return 0;
-    tasks.reset();
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL);
-    return reap();
-  }
-  int reap() {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    kill(-pid, SIGKILL);
-    pid = -1;
-    return status;
-  }
-};
-
-// The environment of a worker, whose temporary files stand in `folder`.
-std::vector<std::string> environment_in(const std::string& folder) {
-  constexpr std::string_view kName = "TMPDIR=";
-  std::vector<std::string> out;
-  for (char** one = environ; *one; ++one)
-    if (folder.empty() || !std::string_view(*one).starts_with(kName)) out.emplace_back(*one);
-  if (!folder.empty()) out.push_back(std::string(kName) + folder);
-  return out;
-}
-
-// Returns pointers to the texts, and a null at the end.
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-[[noreturn]] void become_worker(const Pipe& tasks, const Pipe& replies, const Pipe& output,
-                                const std::vector<char*>& arguments, const std::vector<char*>& environment) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The target descriptors may be among the source descriptors, so the sources are duplicated to other numbers first.
-  const int in = fcntl(tasks.read.get(), F_DUPFD, 10), out = fcntl(replies.write.get(), F_DUPFD, 10);
-  const int print = fcntl(output.write.get(), F_DUPFD, 10), null = open("/dev/null", O_RDONLY);
-  const bool good = in >= 0 && out >= 0 && print >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-                    dup2(print, STDOUT_FILENO) >= 0 && dup2(print, STDERR_FILENO) >= 0 && dup2(in, kTaskFd) >= 0 &&
-                    dup2(out, kReplyFd) >= 0;
-  if (good) {
-    for (const int fd : {in, out, print}) close(fd);
-    execve("/proc/self/exe", arguments.data(), environment.data());
-  }
-  _exit(127);
-}
-
-Status start(Worker& worker, const PoolOptions& options, const std::string& folder) {
-  COLLET_ASSIGN(Pipe tasks, make_pipe());
-  COLLET_ASSIGN(Pipe replies, make_pipe());
-  COLLET_ASSIGN(Pipe output, make_pipe());
-  std::vector<std::string> words = options.arguments, variables = environment_in(folder);
-  words.insert(words.begin(), "collet");
-  const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
-  const pid_t pid = fork();
-  if (pid < 0) return resource_exhausted(std::string("fork: ") + std::strerror(errno));
-  if (pid == 0) become_worker(tasks, replies, output, arguments, environment);
-  setpgid(pid, pid);
-  worker.pid = pid;
-  worker.tasks = std::move(tasks.write);
-  worker.replies = std::move(replies.read);
-  worker.output = std::move(output.read);
-  fcntl(worker.replies.get(), F_SETFL, O_NONBLOCK);
-  fcntl(worker.output.get(), F_SETFL, O_NONBLOCK);
-  worker.pending.clear();
-  worker.printed.clear();
-  worker.busy = false;
-  worker.fresh = true;
-  return ok_status();
-}
-
-bool send(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
-// Appends available data; returns false at the end of the file.
-bool drain(int fd, std::string& text) {
-  char block[1 << 14];
-  for (;;) {
-    const ssize_t n = read(fd, block, sizeof block);
-    if (n > 0) {
-      text.append(block, static_cast<size_t>(n));
-    } else if (n == 0) {
-      return false;
-    } else if (errno != EINTR) {
-      return errno == EAGAIN;
-    }
-  }
-}
-
-void keep_end(std::string& text) {
-  if (text.size() > kMostOutput) text.erase(0, text.size() - kMostOutput);
-}
-
-uint64_t resident_bytes(pid_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/statm", static_cast<int>(pid));
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "r"), std::fclose);
-  unsigned long long total = 0, resident = 0;
-  if (!file || std::fscanf(file.get(), "%llu %llu", &total, &resident) != 2) return 0;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// Returns the seconds for which threads were ready to run but had no processor: the largest value of any thread.
-double queued_seconds(pid_t pid) {
-  double longest = 0;
-  std::error_code error;
-  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
-  for (; !error && threads != std::filesystem::directory_iterator(); threads.increment(error)) {
-    const std::string path = threads->path().string() + "/schedstat";
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "r"), std::fclose);
-    unsigned long long run = 0, wait = 0;
-    if (file && std::fscanf(file.get(), "%llu %llu", &run, &wait) == 2)
-      longest = std::max(longest, static_cast<double>(wait) * 1e-9);
-  }
-  return longest;
-}
-
-std::string death(int status) {
-  if (WIFSIGNALED(status)) return std::string("was killed: ") + strsignal(WTERMSIG(status));
-  const int code = WEXITSTATUS(status);
-  if (code == kEndedWell) return "ended before its tasks had";
-  if (code == kLostDescriptors) return "lost file descriptors: the backend has closed some that are not its own";
-  const std::string text = "ended with exit code " + std::to_string(code);
-  return code == 0 ? text + ", because the backend or what it uses has called exit or _exit" : text;
-}
-
-bool has_ended_well(int status) {
-  return WIFEXITED(status) && WEXITSTATUS(status) == kEndedWell;
-}
 
 // The open files behind the descriptors that a worker and its parent share.
 class Descriptors {
@@ -287,32 +84,16 @@ class Pool {
 
   Status assign(Worker& worker) {
     if (!worker.alive()) {
-      COLLET_TRY(start(worker, options_, folder_));
+      COLLET_TRY(start(worker, options_.arguments, folder_));
       worker.done.clear();
     }
     worker.task = worker.next++;
     worker.busy = true;
     worker.printed.clear();
-    worker.start = Clock::now();
-    worker.seconds = options_.timeout(worker.task) + (worker.fresh ? options_.start_seconds : 0);
-    worker.queued = queued_seconds(worker.pid);
-    set_deadline(worker, worker.seconds);
+    set_limit(worker, options_.timeout(worker.task) + (worker.fresh ? options_.start_seconds : 0));
     worker.fresh = false;
     send(worker.tasks.get(), task_(worker.task) + "\n");  // if the worker has died, this shows when its replies end
     return ok_status();
-  }
-
-  static void set_deadline(Worker& worker, double seconds) {
-    worker.deadline =
-        worker.start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
-
-  // The result must not depend on other processes: time spent waiting for a processor does not count.
-  static bool out_of_time(Worker& worker) {
-    if (Clock::now() <= worker.deadline) return false;
-    const double queued = queued_seconds(worker.pid) - worker.queued;
-    set_deadline(worker, worker.seconds + std::clamp(queued, 0.0, (kMostPatience - 1) * worker.seconds));
-    return Clock::now() > worker.deadline;
   }
 
   void wait_for_news() {
@@ -353,10 +134,7 @@ class Pool {
       if (!worker->alive() || worker->busy) continue;
       worker->tasks.reset();
       worker->printed.clear();
-      worker->start = Clock::now();
-      worker->seconds = options_.timeout(worker->task);
-      worker->queued = queued_seconds(worker->pid);
-      set_deadline(*worker, worker->seconds);
+      set_limit(*worker, options_.timeout(worker->task));
       idle.push_back(worker.get());
     }
     for (Worker* worker : idle) {
