@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests programs whose processes mpirun starts. Skipped where MPI is not installed.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <utility>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+namespace json = boost::json;
+
+constexpr char kProgram[] = "sdk/tool/tests/processes.hlo";  // of four participants
+
+class Mpi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version 2>/dev/null | grep -q 'Open MPI'") != 0)
+      GTEST_SKIP() << "Open MPI's mpirun is not installed (Debian: openmpi-bin)";
+  }
+
+  // Runs the tool in processes that mpirun starts; `variables` are theirs.
+  static Ran mpirun(int processes, const std::string& arguments, const std::string& variables = "",
+                    const std::string& options = "") {
+    // Tests may run as root and on fewer cores; the processes exchange through memory.
+    const std::string line = variables +
+                             " timeout 60 mpirun --allow-run-as-root --oversubscribe --mca btl self,vader -n " +
+                             std::to_string(processes) + " " + options;
+    return collet(arguments, line);
+  }
+};
+
+TEST_F(Mpi, ProcessesOfMpirunFindEachOther) {
+  for (const char* transport : {"COLLET_TRANSPORT=mpi", ""}) {
+    const Ran four =
+        mpirun(4, std::string("run ") + kProgram + " --backend interpreter --compare interpreter", transport);
+    EXPECT_EQ(four.code, 0) << transport << four.err;
+    for (const char* participant : {"0", "1", "2", "3"})
+      EXPECT_TRUE(contains(four.out, std::string("of participant ") + participant)) << four.out;
+    const Ran two = mpirun(
+        2, std::string("run ") + kProgram + " --backend interpreter --devices 2 --compare interpreter", transport);
+    EXPECT_EQ(two.code, 0) << transport << two.err;
+    EXPECT_TRUE(contains(two.out, "agrees with")) << two.out;
+  }
+}
+
+TEST_F(Mpi, ProcessesOfMpichFindEachOther) {
+  if (std::system("mpirun.mpich --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "MPICH's mpirun.mpich is not installed (Debian: mpich)";
+  const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter --compare interpreter",
+                         "COLLET_TRANSPORT=mpi timeout 60 mpirun.mpich -n 4");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "of participant 3")) << ran.out;
+}
+
+TEST_F(Mpi, CollectivesOfAllSizesAreRight) {
+  const Folder folder;
+  const std::string file = folder / "out.json";
+  const Ran ran = mpirun(3, "bench --backend interpreter --collectives --bytes 4 4194304 --repeat 1 --json " + file,
+                         "COLLET_TRANSPORT=mpi");
+  ASSERT_EQ(ran.code, 0) << ran.err << ran.out;
+  const json::value report = json::parse(contents(file));
+  EXPECT_EQ(report.at("transport").as_string(), "mpi");
+  EXPECT_EQ(report.at("processes").as_int64(), 3);
+  for (const json::value& one : report.at("collectives").as_array()) EXPECT_TRUE(one.at("right").as_bool()) << one;
+}
+
+TEST_F(Mpi, OneProcessIsAlone) {
+  const Ran ran = mpirun(2, "run sdk/tool/tests/golden/add_read.hlo --backend interpreter --processes 1");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
+// Process 1 gets a signal after two seconds of running a program again and again.
+std::string with_signal(const char* signal) {
+  const std::string run = "\"$0\" run sdk/tool/tests/processes.hlo --backend interpreter --devices 2 --repeat 1000000";
+  return std::string("sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec timeout -s ") + signal + " 2 " + run +
+         "; else exec " + run + "; fi'";
+}
+
+// mpirun ends all processes when one is killed; the others may have seen it before.
+TEST_F(Mpi, KilledProcessIsNamed) {
+  const Ran ran = mpirun(2, "", "COLLET_TRANSPORT=mpi", with_signal("KILL"));
+  EXPECT_NE(ran.code, 0);
+  EXPECT_TRUE(contains(ran.err, "lost process 1 (") || contains(ran.err, "on signal 9")) << ran.err << ran.out;
+}
+
+TEST_F(Mpi, StoppedProcessIsNamedAfterTheLimit) {
+  const Ran ran = mpirun(2, "", "COLLET_TRANSPORT=mpi COLLET_EXCHANGE_TIMEOUT=2", with_signal("STOP"));
+  EXPECT_NE(ran.code, 0);
+  EXPECT_TRUE(contains(ran.err, "no answer within 2 s from process 1 (")) << ran.err << ran.out;
+}
+
+TEST_F(Mpi, WhatDoesNotFitIsTold) {
+  const std::string run = std::string("run ") + kProgram + " --backend interpreter";
+  for (const auto& [library, text] : {std::pair("/no/such.so", "MPI cannot be loaded; tried /no/such.so"),
+                                      std::pair("libm.so.6", "is no library of MPI 3")}) {
+    const Ran ran = mpirun(4, run, std::string("COLLET_TRANSPORT=mpi COLLET_MPI_LIBRARY=") + library);
+    EXPECT_NE(ran.code, 0);
+    EXPECT_TRUE(contains(ran.err, text)) << ran.err;
+    EXPECT_TRUE(contains(ran.err, "--processes 1 runs each alone")) << ran.err;
+  }
+}
+
+// Without mpirun MPI has one process.
+TEST_F(Mpi, ProcessesThatMpiHasNotStartedAreRefused) {
+  const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter --processes 4",
+                         "COLLET_TRANSPORT=mpi OMPI_MCA_btl=self,vader OMPI_ALLOW_RUN_AS_ROOT=1 "
+                         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  EXPECT_EQ(ran.code, 4) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "the group has 4 processes and MPI 1")) << ran.err;
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
