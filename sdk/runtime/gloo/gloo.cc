@@ -14,16 +14,26 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +42,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+
+// How long a process that closes its connections waits until what it has sent has arrived, and how often it looks.
+constexpr auto kLongestDelivery = std::chrono::seconds(10);
+constexpr auto kDeliveryTick = milliseconds(1);
 
 // Gloo's errors are exceptions; this one carries the code of the store's.
 struct StoreError : std::runtime_error {
@@ -78,12 +92,33 @@ class Store : public gloo::rendezvous::Store {
   uint32_t timeout_ms_;
 };
 
+// Returns the connected TCP sockets of this process.
+std::vector<int> connections() {
+  std::vector<int> out;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", failure), end; !failure && it != end;
+       it.increment(failure)) {
+    const int fd = std::atoi(it->path().filename().c_str());
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    sockaddr_storage peer{};
+    socklen_t peer_size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP &&
+        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0)
+      out.push_back(fd);
+  }
+  return out;
+}
+
 struct Transport {
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::rendezvous::Context> context;
   // Copies of posted messages. A buffer that is destroyed before its message was taken takes the message with it.
   std::mutex mutex;
   std::vector<std::pair<std::vector<char>, Buffer>> posted;
+  std::vector<int> sockets;        // Gloo's, and perhaps those of other threads that were opened at the same time
+  std::atomic<bool> lost = false;  // a process; nothing is delivered for sure then
+  milliseconds limit{0};
   /// Gloo's reduce-scatter of the last number of elements, which works in place.
   uint64_t scattered = 0;
   std::vector<float> array;
@@ -149,18 +184,41 @@ collet_status open(const collet_transport_options* options, void** out, collet_e
         std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options->rank), static_cast<int>(options->size));
     transport->context->setTimeout(milliseconds(options->timeout_ms));
     Store store(*options);
+    const std::vector<int> before = connections();
     try {
       transport->context->connectFullMesh(store, transport->device);
     } catch (const gloo::Exception& e) {
       throw std::runtime_error("process " + store.last() + " does not connect: " + e.what());
     }
+    transport->sockets = connections();
+    std::erase_if(transport->sockets,
+                  [&](int fd) { return std::find(before.begin(), before.end(), fd) != before.end(); });
+    transport->limit = std::min<milliseconds>(milliseconds(options->timeout_ms), kLongestDelivery);
     *out = transport.release();
     return COLLET_OK;
   });
 }
 
+// Returns how many bytes the other end's host has not acknowledged; 0 if it will not any more.
+int on_the_way(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int bytes = 0;
+  const bool is_open = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state != TCP_CLOSE;
+  return is_open && ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
+// Waits until the hosts of the other processes have what this one has sent. The kernel drops what is still on its way when a socket is
+// closed of which not everything has been read, and Gloo's have notices of messages that nobody waits for.
+void deliver(const Transport& transport) {
+  const auto end = steady_clock::now() + transport.limit;
+  for (const int fd : transport.sockets)
+    while (on_the_way(fd) > 0 && steady_clock::now() < end) std::this_thread::sleep_for(kDeliveryTick);
+}
+
 void close(void* handle) {
   const std::unique_ptr<Transport> transport(static_cast<Transport*>(handle));
+  if (!transport->lost) deliver(*transport);
   collet_error ignored{};
   guarded(&ignored, [&]() -> collet_status {
     transport->context->closeConnections();
@@ -201,6 +259,7 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
     }
     return COLLET_OK;
   });
+  if (status == COLLET_UNAVAILABLE) transport.lost = true;
   if (status != COLLET_UNAVAILABLE || steady_clock::now() < end) return status;
   error->code = COLLET_DEADLINE_EXCEEDED;
   return COLLET_DEADLINE_EXCEEDED;
