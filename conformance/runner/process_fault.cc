@@ -44,14 +44,13 @@ constexpr std::array<FaultInfo, 5> kFaults{{
      "A process is stopped for a part of the limit while a collective runs. All results are right, and a new group can "
      "be formed."},
     {"other_program", Code::FailedPrecondition,
-     "One process runs another program than the others. All get FAILED_PRECONDITION, which names both programs, or "
-     "UNAVAILABLE, "
-     "which names a process that has ended because of it, but not all UNAVAILABLE; and can form a new group."},
+     "One process runs another program than the others. All get FAILED_PRECONDITION, which names both programs, and "
+     "can form a new "
+     "group."},
     {"other_order", Code::FailedPrecondition,
      "One process runs two programs in another order than the others. All get FAILED_PRECONDITION, which names both "
-     "programs, or "
-     "UNAVAILABLE, which names a process that has ended because of it, but not all UNAVAILABLE; and can form a new "
-     "group."},
+     "programs, and can "
+     "form a new group."},
 }};
 
 constexpr std::string_view kTask = "?fault ";
@@ -193,11 +192,6 @@ std::string judge(Fault fault, uint32_t victim, const Fields& reply) {
   const std::string_view message = find_field(reply, "message");
   const std::string_view again = find_field(reply, "again");
   const std::string no_group = again.empty() ? "" : fmt::format("a new group does not work: {}", again);
-  // A process that has compared programs with another one ends, and is lost to one that has not compared yet.
-  if (info.code == Code::FailedPrecondition && code == Code::Unavailable)
-    return message.find("lost process ") == std::string_view::npos
-               ? fmt::format("the message does not name a process: {}", message)
-               : no_group;
   if (code != info.code) return fmt::format("{} instead of {}: {}", code_name(code), code_name(info.code), message);
   const auto has = [&](const std::string& part) { return message.find(part) != std::string_view::npos; };
   if (loses_process(fault) && !has(fmt::format("process {} (", victim)))
@@ -242,11 +236,6 @@ Fields run_process_fault(std::string_view name, const GroupOptions& options, uin
   bool time_is_up = false;
   std::vector<MemberReply> replies = group.ask(task, seconds, needed, meanwhile, time_is_up);
   std::string wrong;
-  const auto is_unavailable = [](const MemberReply& one) {
-    return one.replied && static_cast<Code>(number(one.fields, "code")) == Code::Unavailable;
-  };
-  if (*fault != Fault::Killed && std::all_of(replies.begin(), replies.end(), is_unavailable))
-    wrong = "; UNAVAILABLE in all processes";
   for (uint32_t p = 0; p < options.processes; ++p) {
     if (!needed[p]) {
       if (replies[p].replied) wrong += fmt::format("; process {} was to be lost and went on", p);
@@ -275,8 +264,9 @@ Fields serve_fault_task(std::string_view task, const BackendChoice& backend, uin
   auto group = Joined::join(backend, store, process, processes, loses_process(*fault) ? kLimitMs : kLongLimitMs);
   const Status status =
       group.ok() ? run_until_fault(**group, *fault, process == victim, number(fields, "moment")) : group.status();
-  // Who waits for a process that has given up because of a third one hears of it when that closes its client.
-  if (group.ok()) group->reset();
+  // Who waits for a process that has given up because a third one is lost hears of it when that closes its client. A process that closes
+  // it because of another program is lost to those that have not compared yet.
+  if (group.ok() && loses_process(*fault)) group->reset();
   const bool without = loses_process(*fault);
   const Status again = run_again(backend, std::string(find_field(fields, "again")),
                                  process - (without && process > victim ? 1 : 0), processes - (without ? 1 : 0));

@@ -304,6 +304,36 @@ TEST_F(ProcessesTest, OtherProgramIsNamed) {
   });
 }
 
+// All processes hear of it, also those that a process which has given up has not told yet which program it runs; and can go on.
+TEST_F(ProcessesTest, OtherProgramIsNamedInAllProcesses) {
+  run_in(4, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1, 20000);
+    ASSERT_TRUE(client) << member.failure.message;
+    ExecutablePtr programs[2];
+    for (int which = 0; which < 2; ++which) {
+      programs[which] = member.compile(
+          client.get(), "HloModule " + std::string(which ? "second" : "first") + ", replica_count=4\n" +
+                            combiner("sum", "add", "s32") +
+                            "ENTRY e {\n  x = s32[40000] parameter(0)\n  z = s32[40000] " +
+                            (which ? "multiply" : "add") +
+                            "(x, x)\n  ROOT y = s32[40000] all-reduce(z), replica_groups={}, to_apply=sum\n}");
+      ASSERT_TRUE(programs[which]) << member.failure.message;
+    }
+    for (uint32_t round = 0; round < 40; ++round) {
+      member.failure = {};
+      member.results(programs[member.rank == round % 4 ? 1 : 0].get(),
+                     member.arguments(client.get(), 1, member.rank, 40000));
+      ASSERT_EQ(member.failure.code, COLLET_FAILED_PRECONDITION) << round << ": " << member.failure.message;
+      EXPECT_THAT(member.failure.message, HasSubstr("'first'"));
+      EXPECT_THAT(member.failure.message, HasSubstr("'second'"));
+    }
+    member.failure = {};
+    const auto out = member.results(programs[0].get(), member.arguments(client.get(), 1, member.rank, 40000));
+    ASSERT_EQ(out.size(), 1u) << member.failure.message;
+    EXPECT_EQ(out[0][3], 2 * (600 + 4 * 3));
+  });
+}
+
 TEST_F(ProcessesTest, KilledProcessIsNamed) {
   start(2, [](Member& member) {
     const ClientPtr client = member.join("interpreter", 1, 20000);

@@ -46,6 +46,8 @@ using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 // How long a process that closes its connections waits until what it has sent has arrived, and how often it looks.
 constexpr auto kLongestDelivery = std::chrono::seconds(10);
 constexpr auto kDeliveryTick = milliseconds(1);
+// The most bytes of a short message, of which copies are made.
+constexpr uint64_t kShort = 1024;
 
 // Gloo's errors are exceptions; this one carries the code of the store's.
 struct StoreError : std::runtime_error {
@@ -113,7 +115,7 @@ std::vector<int> connections() {
 struct Transport {
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::rendezvous::Context> context;
-  // Copies of posted messages. A buffer that is destroyed before its message was taken takes the message with it.
+  // Copies of posted messages, and of short ones of calls that gave up. A buffer that is destroyed before its message was taken takes the message with it.
   std::mutex mutex;
   std::vector<std::pair<std::vector<char>, Buffer>> posted;
   std::vector<int> sockets;        // Gloo's, and perhaps those of other threads that were opened at the same time
@@ -236,29 +238,63 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
                        void* user, uint32_t* out_process, collet_error* error) {
   auto& transport = *static_cast<Transport*>(handle);
   const auto end = steady_clock::now() + milliseconds(timeout_ms);
+  std::vector<Buffer> in, out;
+  // Copies of short messages. They outlive a call that gives up: Gloo takes back what is sent from a buffer that is destroyed, and reads
+  // nothing more from a connection on which data come for such a buffer.
+  std::vector<std::vector<char>> out_copies(send_count), in_copies(receive_count);
+  // Short messages that come first say what the others run. What follows is only waited for when they have been accepted, if a third process
+  // could be hurt otherwise.
+  uint32_t first = 0;
+  while (first < receive_count && receives[first].bytes <= kShort) ++first;
+  const auto from_another = [&](const collet_message& one) { return one.process != receives[0].process; };
+  if (std::none_of(receives, receives + receive_count, from_another)) first = 0;
   const collet_status status = guarded(error, [&]() -> collet_status {
-    std::vector<Buffer> in, out;
-    for (uint32_t i = 0; i < receive_count; ++i) {
+    const auto start_receiving = [&](uint32_t i) {
       *out_process = receives[i].process;
-      in.push_back(transport.context->createUnboundBuffer(receives[i].data, receives[i].bytes));
+      void* data = receives[i].data;
+      if (i < first) {
+        in_copies[i].resize(receives[i].bytes);
+        data = in_copies[i].data();
+      }
+      in.push_back(transport.context->createUnboundBuffer(data, receives[i].bytes));
       in.back()->recv(static_cast<int>(receives[i].process), receives[i].tag);
-    }
-    for (uint32_t i = 0; i < send_count; ++i) {
-      *out_process = sends[i].process;
-      out.push_back(transport.context->createUnboundBuffer(sends[i].data, sends[i].bytes));
-      out.back()->send(static_cast<int>(sends[i].process), sends[i].tag);
-    }
-    for (uint32_t i = 0; i < receive_count; ++i) {
+    };
+    const auto finish_receiving = [&](uint32_t i) {
       *out_process = receives[i].process;
       in[i]->waitRecv(left(end));
-      if (received(user, i) != 0) return collet_set_error(error, COLLET_CANCELLED, "given up");
+      if (i < first) std::memcpy(receives[i].data, in_copies[i].data(), receives[i].bytes);
+      return received(user, i) == 0;
+    };
+    for (uint32_t i = 0; i < (first ? first : receive_count); ++i) start_receiving(i);
+    for (uint32_t i = 0; i < send_count; ++i) {
+      *out_process = sends[i].process;
+      void* data = sends[i].data;
+      if (sends[i].bytes <= kShort) {
+        const char* from = static_cast<const char*>(data);
+        out_copies[i].assign(from, from + sends[i].bytes);
+        data = out_copies[i].data();
+      }
+      out.push_back(transport.context->createUnboundBuffer(data, sends[i].bytes));
+      out.back()->send(static_cast<int>(sends[i].process), sends[i].tag);
     }
+    for (uint32_t i = 0; i < first; ++i)
+      if (!finish_receiving(i)) return collet_set_error(error, COLLET_CANCELLED, "given up");
+    for (uint32_t i = first; first && i < receive_count; ++i) start_receiving(i);
+    for (uint32_t i = first; i < receive_count; ++i)
+      if (!finish_receiving(i)) return collet_set_error(error, COLLET_CANCELLED, "given up");
     for (uint32_t i = 0; i < send_count; ++i) {
       *out_process = sends[i].process;
       out[i]->waitSend(left(end));
     }
     return COLLET_OK;
   });
+  if (status != COLLET_OK) {
+    const std::lock_guard lock(transport.mutex);
+    for (size_t i = 0; i < out.size(); ++i)
+      if (!out_copies[i].empty()) transport.posted.emplace_back(std::move(out_copies[i]), std::move(out[i]));
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!in_copies[i].empty()) transport.posted.emplace_back(std::move(in_copies[i]), std::move(in[i]));
+  }
   if (status == COLLET_UNAVAILABLE) transport.lost = true;
   if (status != COLLET_UNAVAILABLE || steady_clock::now() < end) return status;
   error->code = COLLET_DEADLINE_EXCEEDED;
