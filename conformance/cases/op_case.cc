@@ -443,9 +443,20 @@ bool shifts_exponents(const Module& module, const Instruction& instr) {
   return exponential && maximum;
 }
 
+// True for a group of exact ops, sums and products: its errors grow as its largest result does.
+bool is_linear_group(const Module& module, const Instruction& instr) {
+  if (!is_group(instr)) return false;
+  const auto& order = module[instr.called[0]].order;
+  return std::none_of(order.begin(), order.end(), [&](InstrId id) {
+    const Op op = module[id].op;
+    return hlo::op_info(op).op_class == hlo::OpClass::MATH || op == Op::CALL || op == Op::FUSION;
+  });
+}
+
 // Adds what the suite's cases of patterns have as well: values whose exponential overflows, and equal values, which have no variance.
-void add_special_values(const Module& module, const Instruction& instr, const Case& unit, std::string_view stem,
-                        std::vector<Case>& out) {
+// `types` are those of the inputs.
+void add_special_values(const Module& module, const Instruction& instr, const Case& unit,
+                        const std::vector<Type>& types, std::string_view stem, std::vector<Case>& out) {
   const bool floats = std::all_of(instr.operands.begin(), instr.operands.end(),
                                   [&](InstrId id) { return hlo::is_float(module[id].shape.type()); });
   const auto with_inputs = [&](std::string_view values, const InputSpec& spec) {
@@ -458,6 +469,20 @@ void add_special_values(const Module& module, const Instruction& instr, const Ca
   if (floats && shifts_exponents(module, instr)) {
     const double large = unit.type == Type::F16 ? 60 : 300;  // f16 ends at 65504
     with_inputs("large", {.low = -large, .high = large});
+  }
+  // Quantized values take all numbers of their type: saturation and zero points are then of consequence.
+  if (is_linear_group(module, instr)) {
+    Case one = unit;
+    bool any = false;
+    for (size_t i = 0; i < one.inputs.size(); ++i) {
+      InputSpec& input = one.inputs[i];
+      const bool is_signed = types[i] == Type::S8;
+      if ((!is_signed && types[i] != Type::U8) || input.values != Values::Unit || input.high != 9) continue;
+      input.low = is_signed ? -128 : 0, input.high = is_signed ? 127 : 255;
+      any = true;
+    }
+    one.name = fmt::format("{}/stored", stem);
+    if (any) out.push_back(std::move(one));
   }
   if (floats && !unit.pattern.empty()) with_inputs("equal", {.values = Values::Fixed, .fixed = {0.75}});
 }
@@ -491,7 +516,9 @@ OpCases cases_of_op(const Module& module, InstrId id, std::string_view program) 
   }
   one.name = stem + "/unit";
   out.cases.push_back(one);
-  add_special_values(module, instr, one, stem, out.cases);
+  std::vector<Type> types;
+  for (const InstrId parameter : alone.parameters) types.push_back(module[parameter].shape.type());
+  add_special_values(module, instr, one, types, stem, out.cases);
   if (!takes_edges(module, instr)) return out;
   for (InputSpec& input : one.inputs) input.values = Values::Edges;
   one.name = stem + "/edges";

@@ -91,6 +91,11 @@ std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes, uint64_t f
   return inputs;
 }
 
+InputRule rule_of_stored(const Shape& shape) {
+  if (!shape.is_array() || (shape.type() != Type::S8 && shape.type() != Type::U8)) return {};
+  return {.kind = InputRule::Kind::Integer, .modulo = 256, .low = shape.type() == Type::S8 ? -128 : 0};
+}
+
 Literal converted(const Literal& value, const Shape& shape) {
   if (value.type() == shape.type()) return value;
   Literal result = Literal::zeros(shape);

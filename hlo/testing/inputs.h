@@ -39,6 +39,9 @@ Literal input_by_rule(const InputRule& rule, const Shape& shape, uint64_t parame
 /// Returns one literal for each shape, by the rule ByType. They count as parameters from `first` on.
 std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes, uint64_t first = 0);
 
+/// Returns ByType, or for integers of 8 bits a rule with all of their numbers: quantized programs store their values in them.
+InputRule rule_of_stored(const Shape& shape);
+
 /// Converts the values to another float type; exact if it is wider.
 Literal converted(const Literal& value, const Shape& shape);
 

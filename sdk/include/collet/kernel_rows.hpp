@@ -470,9 +470,12 @@ class Rows {
           });
         }};
     row.takes = [](const Op& op) -> Verdict {
-      const bool fits = op.operand_count() == 4 && op.operand(0).type == Element<T>::type &&
-                        op.operand(1).type == Element<Index>::type;
-      if (!fits) return "only choices between elements of two arrays";
+      const bool fits = op.operand(0).type == Element<T>::type && op.operand(1).type == Element<Index>::type;
+      if (op.operand_count() != 4) return "only choices between elements of two arrays";
+      if (!fits) {
+        return std::string("only choices between elements of ") + collet_type_name(Element<T>::type) + " and " +
+               collet_type_name(Element<Index>::type);
+      }
       const ChoiceBody body(op);
       return body.refusal().empty() ? Verdict(true) : Verdict(body.refusal());
     };

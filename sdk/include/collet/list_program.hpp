@@ -142,7 +142,8 @@ class Cut {
       is_layer_ = units.ends(call.pattern());
       const kernel::RegionGraph graph(p_, call.raw().regions.first);
       has_product_ = !product_of(graph, nullptr).empty();
-      // One command does all of it.
+      // One command does what follows the product, or all of it: what lies between has no place in the scratchpad.
+      if (is_layer_) limits_.keeps_intermediates = false;
       if (is_layer_ && !has_product_) limits_.cuts_sums = false;
     }
     // Tiling does not count broadcasts, and the places of temporaries leave gaps: what is too large after all is cut smaller.

@@ -266,12 +266,16 @@ class Tiling {
 
   /** \name Sizes
    * @{ */
-  uint64_t bytes_of(uint32_t value, const std::vector<int64_t>& sizes, uint64_t width) const {
+  /** Returns the bytes of a part of an array, without the gap behind it. */
+  uint64_t part_bytes(uint32_t value, const std::vector<int64_t>& sizes, uint64_t width) const {
     uint64_t bytes = width;
     for (uint32_t d = 0; d < axes_.rank(value); ++d) {
       bytes *= static_cast<uint64_t>(axes_.size(axes_.at(value, d), sizes));
     }
-    return (bytes + limits_.alignment - 1) / limits_.alignment * limits_.alignment;
+    return bytes;
+  }
+  uint64_t bytes_of(uint32_t value, const std::vector<int64_t>& sizes, uint64_t width) const {
+    return (part_bytes(value, sizes, width) + limits_.alignment - 1) / limits_.alignment * limits_.alignment;
   }
 
   bool is_cut(uint32_t a, const std::vector<int64_t>& sizes) const { return sizes[a] < axes_.all()[a].extent; }
@@ -420,7 +424,7 @@ class Tiling {
       }
       all += bytes * times;
       // The loops turn round: what was read last is there when the next pass begins.
-      const uint64_t piece = bytes_of(one.value, sizes, element_bytes(one.value));
+      const uint64_t piece = part_bytes(one.value, sizes, element_bytes(one.value));
       if (turns) all -= (times - 1) * static_cast<double>(piece);
     }
     return all + count;  // of equal traffic, fewer pieces are better

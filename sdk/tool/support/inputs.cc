@@ -26,7 +26,7 @@ Expected<std::vector<Literal>> random(const std::string& text, const std::vector
   // The seed replaces the parameter's number, and is mixed so that it differs from small numbers.
   for (size_t i = 0; i < parameters.size(); ++i) {
     const uint64_t parameter = mix(*seed) & 0xFFFFFF;
-    inputs.push_back(rules::input_by_rule({}, parameters[i], parameter + i));
+    inputs.push_back(rules::input_by_rule(rules::rule_of_stored(parameters[i]), parameters[i], parameter + i));
   }
   return inputs;
 }
