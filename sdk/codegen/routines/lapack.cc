@@ -16,6 +16,10 @@ namespace collet::codegen {
 namespace {
 
 constexpr char kFile[] = "libcollet_lapack.so";
+// It is linked so that it finds its own functions first, and needs the C library alone. With RTLD_DEEPBIND it would call the C library's
+// `free` for memory of an allocator that the process has put before that, such as jemalloc: its Fortran runtime frees what
+// functions of the C library have allocated.
+constexpr int kOwn = RTLD_NOW | RTLD_LOCAL;
 
 /// Returns the folder of the shared library or executable that contains this function.
 std::string own_folder() {
@@ -33,8 +37,7 @@ void* open_library() {
   if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, private_library()) : nullptr;
   const std::string folder = own_folder();
   for (const char* place : {"/", "/../", "/../lib/", "/../../"}) {
-    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), private_library()))
-      return library;
+    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), kOwn)) return library;
   }
   return nullptr;
 }
