@@ -79,6 +79,11 @@ class Neighbours(unittest.TestCase):
         self.assertIn("step: Collet begins", (self.folder / "logs/build-torch-before-local-collet.log").read_text())
         self.assertEqual({o["step"] for o in report["processes"]}, {"Collet begins"})
 
+    def test_a_library_is_put_before_all_others(self):
+        library = self.folder / "allocator.so"
+        library.touch()  # the loader says that it cannot be put there, and goes on
+        self.assertEqual(self.check(f'[ "$LD_PRELOAD" = "{library}" ] || exit 1; {WORKS}', "--preload", str(library))[0], 0)
+
     def test_what_fails_without_the_plugin_is_no_failure_of_it(self):
         code, out, _ = self.check(FAILS)
         self.assertEqual(code, 0)
@@ -96,7 +101,8 @@ class Neighbours(unittest.TestCase):
         self.assertIn("still running after 1 s", out)
 
     def test_refusals(self):
-        for options, message in ((("--filter", "nobody"), "the neighbours are"), (("--wheel", str(self.folder)), "has no jax_plugins")):
+        for options, message in ((("--filter", "nobody"), "the neighbours are"), (("--wheel", str(self.folder)), "has no jax_plugins"),
+                                 (("--preload", "none.so"), "there is no such file")):
             with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit) as ended:
                 self.check(WORKS, *options)
             self.assertEqual(ended.exception.code, 2)

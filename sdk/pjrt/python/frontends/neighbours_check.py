@@ -45,6 +45,8 @@ def environment(options, library, neighbour, platform):
     """Returns the variables of a process."""
     variables = {k: v for k, v in os.environ.items() if k not in OWN_VARIABLES}
     variables |= {"JAX_PLATFORMS": platform, "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_TRACEBACK_FILTERING": "off"}
+    if options.preload:
+        variables["LD_PRELOAD"] = str(options.preload)
     if platform == "cpu":
         return variables  # without the plugin
     if library == "build":
@@ -118,11 +120,14 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, help="a build tree; it has libcollet_tensorflow.so, too")
     parser.add_argument("--wheel", type=pathlib.Path, help="a folder into which collet-jax was installed")
     parser.add_argument("--filter", default="", help="only the neighbours with this in their names")
+    parser.add_argument("--preload", type=pathlib.Path, help="a library that the loader puts before all others, such as an allocator")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (%(default)s)")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one process (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="a file that gets what came of each process")
     parser.add_argument("--logs", type=pathlib.Path, help="a folder for the output of processes that fail")
     options = parser.parse_args()
+    if options.preload and not options.preload.is_file():
+        parser.error(f"--preload {options.preload}: there is no such file")
     libraries = [name for name in ("build", "wheel") if getattr(options, name)]
     if not libraries:
         parser.error("--build DIR, --wheel DIR, or both")
