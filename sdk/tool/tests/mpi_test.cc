@@ -68,15 +68,27 @@ TEST_F(Mpi, CollectivesOfAllSizesAreRight) {
   for (const json::value& one : report.at("collectives").as_array()) EXPECT_TRUE(one.at("right").as_bool()) << one;
 }
 
+// Arrays of several MiB travel in pieces.
+TEST_F(Mpi, LargeArraysArriveInTheirOrder) {
+  for (const auto& [processes, devices] : {std::pair(4, "1"), std::pair(2, "2")}) {
+    const Ran ran = mpirun(processes,
+                           std::string("run sdk/tool/tests/large_collectives.hlo --backend interpreter --compare "
+                                       "interpreter --repeat 2 --devices ") +
+                               devices,
+                           "COLLET_TRANSPORT=mpi");
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+  }
+}
+
 TEST_F(Mpi, OneProcessIsAlone) {
   const Ran ran = mpirun(2, "run sdk/tool/tests/golden/add_read.hlo --backend interpreter --processes 1");
   EXPECT_EQ(ran.code, 0) << ran.err;
 }
 
-// Process 1 gets a signal after two seconds of running a program again and again.
+// Process 1 gets a signal after four seconds, while it runs a program again and again.
 std::string with_signal(const char* signal) {
   const std::string run = "\"$0\" run sdk/tool/tests/processes.hlo --backend interpreter --devices 2 --repeat 1000000";
-  return std::string("sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec timeout -s ") + signal + " 2 " + run +
+  return std::string("sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec timeout -s ") + signal + " 4 " + run +
          "; else exec " + run + "; fi'";
 }
 
