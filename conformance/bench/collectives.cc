@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/bench/collectives.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 
 #include "conformance/bench/loopback.h"
 #include "hlo/base/json.h"
-#include "sdk/runtime/transport.h"
 
 namespace collet::bench {
 namespace {
@@ -141,36 +139,31 @@ struct Closer {
 // The group's own connections: for barriers, and for the transport's own collectives.
 class Group {
  public:
-  static Expected<Group> open(const collet_processes& processes) {
+  static Expected<Group> open(const collet_processes& processes, const MeasuredTransport& transport) {
     Group out;
     out.processes_ = &processes;
-    COLLET_ASSIGN(out.timeout_ms_, runtime::exchange_timeout_ms(processes.timeout_ms));
-    out.name_ = runtime::transport_name(processes.transport);
-    // Where the library is in which the functions of collet.h are: the transports are beside it.
-    COLLET_ASSIGN(out.transport_, runtime::load_transport(out.name_, dlsym(RTLD_DEFAULT, "collet_client_open")));
+    out.transport_ = &transport;
     const std::string prefix = std::string(kPrefix) + "transport/";
-    const std::string address = runtime::chosen(processes.address, "COLLET_TRANSPORT_ADDRESS", "127.0.0.1");
     const collet_transport_options options = {sizeof(collet_transport_options),
                                               processes.rank,
                                               processes.size,
-                                              out.timeout_ms_,
+                                              transport.timeout_ms,
                                               processes.store,
                                               prefix.c_str(),
-                                              address.c_str()};
+                                              transport.address.c_str()};
     collet_error error{};
     void* handle = nullptr;
-    const collet_status status = out.transport_.table->open(&options, &handle, &error);
-    if (status != COLLET_OK) return from_c(status, error, "transport '" + out.name_ + "', open");
-    out.handle_ = std::unique_ptr<void, Closer>(handle, Closer{out.transport_.table});
+    const collet_status status = transport.table->open(&options, &handle, &error);
+    if (status != COLLET_OK) return from_c(status, error, "transport '" + transport.name + "', open");
+    out.handle_ = std::unique_ptr<void, Closer>(handle, Closer{transport.table});
     if (processes.rank < 2) {
       COLLET_ASSIGN(out.loopback_, Loopback::connect(processes.rank, *processes.store,
-                                                     std::string(kPrefix) + "loopback", out.timeout_ms_));
+                                                     std::string(kPrefix) + "loopback", transport.timeout_ms));
     }
     return out;
   }
 
-  const std::string& name() const { return name_; }
-  bool has_collectives() const { return transport_.collective != nullptr; }
+  bool has_collectives() const { return transport_->collective != nullptr; }
   std::optional<Loopback>& loopback() { return loopback_; }
 
   // Waits for all processes.
@@ -185,8 +178,8 @@ class Group {
     }
     uint32_t process = 0;
     collet_error error{};
-    const collet_status status = transport_.table->exchange(
-        handle_.get(), sends.data(), size - 1, receives.data(), size - 1, timeout_ms_,
+    const collet_status status = transport_->table->exchange(
+        handle_.get(), sends.data(), size - 1, receives.data(), size - 1, transport_->timeout_ms,
         [](void*, uint32_t) -> int32_t { return 0; }, nullptr, &process, &error);
     return status == COLLET_OK ? ok_status()
                                : from_c(status, error, fmt::format("waiting for process {} between samples", process));
@@ -194,9 +187,10 @@ class Group {
 
   // Runs the transport's own collective; UNIMPLEMENTED if there is none.
   Status collective(Collective what, const std::vector<float>& in, std::vector<float>& out, uint64_t elements) {
-    const collet_own_collective call = {sizeof call, kind_of(what), in.data(), out.data(), elements, timeout_ms_, 0};
+    const collet_own_collective call = {sizeof call, kind_of(what),          in.data(), out.data(),
+                                        elements,    transport_->timeout_ms, 0};
     collet_error error{};
-    const collet_status status = transport_.collective(handle_.get(), &call, &error);
+    const collet_status status = transport_->collective(handle_.get(), &call, &error);
     return status == COLLET_OK ? ok_status() : from_c(status, error, "the transport's own collective");
   }
 
@@ -213,15 +207,14 @@ class Group {
     const auto take = [](void* out, const void* data, uint64_t bytes) {
       static_cast<std::string*>(out)->assign(static_cast<const char*>(data), bytes);
     };
-    const collet_status status = store.get(store.user, (kPrefix + key).c_str(), timeout_ms_, take, &value, &error);
+    const collet_status status =
+        store.get(store.user, (kPrefix + key).c_str(), transport_->timeout_ms, take, &value, &error);
     return status == COLLET_OK ? Expected<std::string>(std::move(value)) : from_c(status, error, "the store, get");
   }
 
  private:
   const collet_processes* processes_ = nullptr;
-  std::string name_;
-  uint32_t timeout_ms_ = 0;
-  runtime::Transport transport_;
+  const MeasuredTransport* transport_ = nullptr;
   std::unique_ptr<void, Closer> handle_;
   std::optional<Loopback> loopback_;
 };
@@ -251,8 +244,8 @@ class Measurement {
     if (request_.group) {
       report_.processes = request_.group->size;
       rank_ = request_.group->rank;
-      COLLET_ASSIGN(group_, Group::open(*request_.group));
-      report_.transport = group_->name();
+      COLLET_ASSIGN(group_, Group::open(*request_.group, request_.transport));
+      report_.transport = request_.transport.name;
     }
     std::vector<Collective> chosen;
     for (const Collective what : kCollectives)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/processes.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -25,10 +27,20 @@ std::string_view name_of(Collective what);
 /// sends, by the bytes of the larger array. All-reduce: 2 (n - 1) / n; permute and broadcast: 1; others: (n - 1) / n.
 double bus_factor(Collective what, uint32_t participants);
 
+/// The transport of a group: Collet's collectives are made of its messages.
+struct MeasuredTransport {
+  std::string name = {};
+  const collet_transport* table = nullptr;
+  collet_transport_collective_fn collective = nullptr;  ///< its own collectives; null: none
+  std::string address = {};                             ///< at which this process is reached
+  uint32_t timeout_ms = 0;                              ///< longest wait for another process
+};
+
 struct CollectiveRequest {
   conformance::BackendChoice backend;
   /// The group whose process this is; null: this process alone.
   const collet_processes* group = nullptr;
+  MeasuredTransport transport = {};  ///< of the group
   uint64_t least_bytes = 4,
            most_bytes = uint64_t{64} << 20;  ///< of the larger array; four times as many from row to row
   std::string filter = {};                   ///< only collectives with this in their name

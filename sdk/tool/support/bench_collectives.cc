@@ -65,6 +65,18 @@ void print_report(const bench::CollectiveReport& report) {
       "by the time.\n");
 }
 
+// Finds the transport that the runtime uses.
+Status find_transport(bench::CollectiveRequest& request) {
+  bench::MeasuredTransport& out = request.transport;
+  out.name = runtime::transport_name(request.group->transport);
+  COLLET_ASSIGN(const runtime::Transport loaded, load_transport_beside_libcollet(out.name));
+  out.table = loaded.table;
+  out.collective = loaded.collective;
+  out.address = runtime::chosen(request.group->address, "COLLET_TRANSPORT_ADDRESS", "127.0.0.1");
+  COLLET_ASSIGN(out.timeout_ms, runtime::exchange_timeout_ms(request.group->timeout_ms));
+  return ok_status();
+}
+
 }  // namespace
 
 int run_collectives(bench::CollectiveRequest request, const ProcessChoice& processes, const std::string& json) {
@@ -89,6 +101,7 @@ int run_collectives(bench::CollectiveRequest request, const ProcessChoice& proce
     if (!made.ok()) return report(made.status());
     group = *std::move(made);
     request.group = group->get();
+    if (const Status status = find_transport(request); !status.ok()) return report(status);
   }
   const auto measured = bench::measure_collectives(request);
   bar.reset();

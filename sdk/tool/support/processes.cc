@@ -18,7 +18,6 @@
 #include <iterator>
 #include <vector>
 
-#include "sdk/runtime/transport.h"
 #include "sdk/tool/support/files.h"
 #include "sdk/tool/support/option_types.h"
 #include "sdk/tool/support/terminal.h"
@@ -100,12 +99,9 @@ Expected<std::unique_ptr<Group>> Group::of(const ProcessChoice& choice) {
                               "--processes, --process and --store tell them how; --processes 1 runs each alone",
                               choice.launcher, choice.count, choice.number, status.message()));
   };
-  const std::string chosen = runtime::transport_name(nullptr);
-  // Where the library is in which the functions of collet.h are: the transports are beside it.
-  const void* const place = dlsym(RTLD_DEFAULT, "collet_client_open");
-  Expected<runtime::Transport> transport = runtime::load_transport(chosen, place);
+  Expected<runtime::Transport> transport = load_transport_beside_libcollet(runtime::transport_name(nullptr));
   if (!transport.ok()) return failed(transport.status());
-  if (!transport->launched) transport = runtime::load_transport("mpi", place);
+  if (!transport->launched) transport = load_transport_beside_libcollet("mpi");
   if (!transport.ok()) return failed(transport.status());
   COLLET_ASSIGN(const uint32_t timeout_ms, runtime::exchange_timeout_ms(0));
   uint32_t rank = 0, size = 0;
@@ -114,6 +110,11 @@ Expected<std::unique_ptr<Group>> Group::of(const ProcessChoice& choice) {
   if (status != COLLET_OK) return failed(from_c(status, error, "'" + transport->path + "'"));
   if (rank == out->group_.rank && size == out->group_.size) return out;
   return failed(failed_precondition(fmt::format("for MPI, this is process {} of {}", rank, size)));
+}
+
+Expected<runtime::Transport> load_transport_beside_libcollet(const std::string& name) {
+  // Where the library is in which the functions of collet.h are.
+  return runtime::load_transport(name, dlsym(RTLD_DEFAULT, "collet_client_open"));
 }
 
 void find_launcher(ProcessChoice& choice) {

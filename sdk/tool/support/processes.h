@@ -9,6 +9,7 @@
 #include <string>
 
 #include "hlo/base/status.h"
+#include "sdk/runtime/transport.h"
 
 namespace CLI {
 class App;
@@ -46,6 +47,9 @@ class Group {
   std::optional<FolderStore> store_;
   collet_processes group_{};
 };
+
+/// Loads a transport by name or path; those of Collet are beside libcollet.
+Expected<runtime::Transport> load_transport_beside_libcollet(const std::string& name);
 
 /// Unless the options say whether there are several processes: looks in the environment for a launcher that has started some.
 void find_launcher(ProcessChoice& choice);
