@@ -116,6 +116,26 @@ TEST_F(Mpi, WhatDoesNotFitIsTold) {
   }
 }
 
+// The environments of launchers; there is no MPI that could be loaded.
+TEST(Launcher, IsFoundInTheEnvironment) {
+  for (const auto& [variables, text] :
+       {std::pair("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+                  "Open MPI's mpirun has started 2 processes, of which this is 1"),
+        std::pair("PMI_RANK=2 PMI_SIZE=3", "a launcher with PMI has started 3 processes, of which this is 2"),
+        std::pair("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4",
+                  "Slurm's srun has started 4 processes, of which this is 0")}) {
+    const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter",
+                           std::string("COLLET_MPI_LIBRARY=/no/such.so ") + variables);
+    EXPECT_EQ(ran.code, 4) << ran.err;
+    EXPECT_TRUE(contains(ran.err, text)) << ran.err;
+  }
+  // A script of sbatch, a job of one process, and what is no number.
+  for (const char* variables : {"SLURM_PROCID=0 SLURM_NTASKS=4", "PMI_RANK=0 PMI_SIZE=1", "PMI_RANK=x PMI_SIZE=4"}) {
+    const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter --devices 4", variables);
+    EXPECT_EQ(ran.code, 0) << variables << ran.err;
+  }
+}
+
 // Without mpirun MPI has one process.
 TEST_F(Mpi, ProcessesThatMpiHasNotStartedAreRefused) {
   const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter --processes 4",
