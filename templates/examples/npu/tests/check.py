@@ -31,7 +31,7 @@ JAX_PROGRAMS = ["jax_mobilenet.mlir", "jax_transformer.mlir", "jax_scan.mlir"]
 # Programs whose layers and residual sums are each one op for the device, and how many ops they have then.
 OPS = {"cnn.mlir": 27}
 # Programs, scratchpads in KiB, and the arguments that are packed because pieces read several rows of them.
-PACKED = [("large_layer.hlo", 1024, ["w"]), ("transformer.hlo", 16, ["v2", "v3", "v4", "v5", "v6", "v7"])]
+PACKED = [("large_layer.hlo", 1024, ["w"]), ("transformer.hlo", 8, ["v2", "v3", "v4", "v5", "v6", "v7"])]
 # Networks for --corpus, and their parameters that are weights.
 MODELS = {"mobilenet_block": "1-3", "torch_transformer_encoder": "0-9,11,12", "torch_resnet18_small": "0-11,13-42",
           "tf_mobilenet_v2": "1-262"}
