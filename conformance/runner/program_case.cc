@@ -45,6 +45,10 @@ constexpr int64_t kMostBytes = int64_t{4} << 30;   // of a value of the evaluato
 constexpr double kMostElements = 2e8;              // of the arguments and results of a program
 constexpr double kMostEvaluation = 20;             // seconds of one run of the evaluator
 constexpr int64_t kMostTapped = int64_t{1} << 30;  // bytes of values that one run returns
+// Units in the last place by which a right device's value may be wrong before it is rounded to an integer.
+constexpr double kNudge = 8;
+// Such a value decides between two integers in few elements; the elements of two devices differ in about so many times as many.
+constexpr double kNudgeNoise = 4;
 // A program runs this often, as far as the time allows, so that a run that depends on those before it is found.
 constexpr int kRuns = 40;
 constexpr double kMostRunning = 2;  // seconds of these runs
@@ -68,9 +72,11 @@ double distance(const Literal& a, const Literal& b, int64_t& different) {
 }
 
 // The evaluator's results of one value: in the program's types, with the other choice wherever an op leaves one, and
-// with floats as f64.
+// with floats as f64. `nudged`: with floats that are a little larger, and a little smaller, before they are rounded to integers; may
+// be empty.
 struct Expectation {
   Literal plain, other, wide;
+  std::vector<Literal> nudged = {};
 };
 
 struct Growth {
@@ -84,11 +90,18 @@ Growth compare(const Expectation& expected, const Literal& got) {
   int64_t by_rounding = 0, by_choice = 0, different = 0;
   const double rounding = distance(expected.plain, expected.wide, by_rounding);
   const double choice = distance(expected.plain, expected.other, by_choice);
+  double nudge = 0;
+  int64_t by_nudge = 0;
+  for (const Literal& nudged : expected.nudged) {
+    int64_t count = 0;
+    nudge = std::max(nudge, distance(expected.plain, nudged, count));
+    by_nudge = std::max(by_nudge, count);
+  }
   if (hlo::is_float(type) || hlo::is_complex(type)) {
     out.error = distance(got, expected.wide, different);
     out.allowed = std::max(
-        kEvaluatorNoise * std::max(rounding, choice),
-        kLeastUlps * ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, largest_magnitude(expected.plain)));
+        {kEvaluatorNoise * std::max(rounding, choice), kNudgeNoise * nudge,
+         kLeastUlps * ulp_at(hlo::is_complex(type) ? hlo::real_type(type) : type, largest_magnitude(expected.plain))});
     out.agrees = out.error <= out.allowed;
     return out;
   }
@@ -96,7 +109,8 @@ Growth compare(const Expectation& expected, const Literal& got) {
   const auto count = static_cast<double>(std::max<int64_t>(got.element_count(), 1));
   out.error = static_cast<double>(different) / count;
   out.allowed =
-      std::max(kMostIntegers, kEvaluatorNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count);
+      std::max({kMostIntegers, kEvaluatorNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count,
+                kNudgeNoise * static_cast<double>(by_nudge) / count});
   out.agrees = different == 0 || out.error <= out.allowed;
   return out;
 }
@@ -106,6 +120,36 @@ std::string name_of(const Instruction& instr) {
       instr.extras && instr.extras->metadata ? instr.extras->metadata->op_name : std::string_view();
   return fmt::format("{} '{}'{}", hlo::op_info(instr.op).text, instr.name,
                      origin.empty() ? "" : fmt::format(" ({})", origin));
+}
+
+bool rounds_to_integers(Op op) {
+  return op == Op::ROUND_NEAREST_EVEN || op == Op::ROUND_NEAREST_AFZ || op == Op::FLOOR || op == Op::CEIL;
+}
+
+// Returns the program with each operand of a rounding to integers multiplied by 1 + `times` units in the last place: as far as the
+// errors of a right device may move it. Null if there is no rounding.
+Expected<std::unique_ptr<Module>> nudged_before_rounding(const Module& module, double times) {
+  std::unique_ptr<Module> out = module.clone();
+  bool any = false;
+  for (const CompId comp : out->computations()) {
+    hlo::Rewriter rewriter(*out, comp);
+    for (const InstrId id : rewriter.instructions()) {
+      rewriter.enter(id);
+      const Op op = (*out)[id].op;
+      if (!rounds_to_integers(op) || !(*out)[id].shape.is_array()) {
+        rewriter.keep(id);
+        continue;
+      }
+      any = true;
+      hlo::Builder& b = rewriter.builder();
+      const InstrId x = (*out)[id].operand(0);
+      const double unit = ulp_at((*out)[id].shape.type(), 1);
+      rewriter.replace(id, b.unary(op, b.mul(x, b.like(x, 1 + times * unit))));
+    }
+    (void)rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  return any ? std::move(out) : nullptr;
 }
 
 // Evaluates a module in three ways. Values of the entry are given to `each` where it is not empty.
@@ -166,10 +210,8 @@ bool is_open(const Case& one, const Literals& inputs) {
 bool is_by_rounding(const Module& module, const Instruction& instr, const Answer& answer, const Literals& got) {
   if (instr.op != Op::FUSION && instr.op != Op::CALL) return false;
   const auto& order = module[instr.called[0]].order;
-  const bool rounds = std::any_of(order.begin(), order.end(), [&](InstrId id) {
-    const Op op = module[id].op;
-    return op == Op::ROUND_NEAREST_EVEN || op == Op::ROUND_NEAREST_AFZ || op == Op::FLOOR || op == Op::CEIL;
-  });
+  const bool rounds =
+      std::any_of(order.begin(), order.end(), [&](InstrId id) { return rounds_to_integers(module[id].op); });
   if (!rounds || got.size() != answer.outputs.size()) return false;
   for (size_t i = 0; i < got.size(); ++i) {
     const Literal& expected = answer.outputs[i].value;
@@ -382,11 +424,14 @@ Fields of_error(const Status& status) {
 }
 
 // Returns what is wrong with the results of the whole program; empty if nothing is.
-std::string compare_results(const Literals& plain, const Literals& other, const Literals& wide, const Literals& got) {
+std::string compare_results(const Literals& plain, const Literals& other, const Literals& wide,
+                            const std::vector<Literals>& nudged, const Literals& got) {
   if (got.size() != plain.size()) return fmt::format("{} results, expected {}", got.size(), plain.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if (!got[i].shape().is_array()) continue;
-    const Growth growth = compare({plain[i], other[i], wide[i]}, got[i]);
+    Expectation expected{plain[i], other[i], wide[i]};
+    for (const Literals& one : nudged) expected.nudged.push_back(one[i]);
+    const Growth growth = compare(expected, got[i]);
     if (!growth.agrees)
       return fmt::format("result {} of the program: the error is {:.3g} where {:.3g} is allowed", i, growth.error,
                          growth.allowed);
@@ -488,9 +533,16 @@ Fields run_program_case(const Case& one, const Session& session, uint64_t seed, 
     if (!got.ok()) return finish(of_error(got.status()));
     return finish(with_status("unsupported", "the evaluator does not run it: " + result->status().to_string()));
   }
+  std::vector<Literals> nudged;
+  for (const double times : {kNudge, -kNudge}) {
+    const Expected<std::unique_ptr<Module>> moved = nudged_before_rounding(module, times);
+    if (!moved.ok() || !*moved) break;
+    Expected<Literals> result = Evaluations::run(**moved, *inputs, false, {});
+    if (result.ok()) nudged.push_back(*std::move(result));
+  }
   // Random numbers go on from run to run, so that the device's are not the evaluator's.
   const auto check = [&](const Literals& got) {
-    return has_random_state(module) ? "" : compare_results(*plain, *other, *wide, got);
+    return has_random_state(module) ? "" : compare_results(*plain, *other, *wide, nudged, got);
   };
   const Expected<Repeated> runs = run_repeatedly(*program, *inputs, check);
   if (!runs.ok()) return finish(of_error(runs.status()));
