@@ -126,7 +126,7 @@ TEST(Report, SaysWhereGroupsRan) {
   EXPECT_TRUE(contains(ran.out,
                        "groups of ops, by the cases that have them:\n"
                        "  pattern  integer_convolution      1 declined: s8\n"
-                       "  pattern  integer_dot              2 cases on the device: s8; 1 not offered\n"))
+                       "  pattern  integer_dot              3 cases on the device: s8; 1 not offered\n"))
       << ran.out;
   const json::value report = json::parse(contents(folder / "report.json"));
   EXPECT_EQ(complaint(report, schema(), "report"), "");
@@ -134,13 +134,13 @@ TEST(Report, SaysWhereGroupsRan) {
   EXPECT_TRUE(contains(groups,
                        R"([{"kind":"pattern","name":"integer_convolution","on_device":0,"not_run":0,"declined":1,)"
                        R"("not_offered":0,"types_on_device":[],"types_elsewhere":["s8"]},)"
-                       R"({"kind":"pattern","name":"integer_dot","on_device":2,"not_run":0,"declined":0,)"
+                       R"({"kind":"pattern","name":"integer_dot","on_device":3,"not_run":0,"declined":0,)"
                        R"("not_offered":1,"types_on_device":["s8"],"types_elsewhere":[]})"))
       << groups;
   const std::string page = contents(folder / "page.html");
   EXPECT_TRUE(
       contains(page,
-               "<tr><td><code>integer_dot</code><td>pattern<td class=\"n\">2<td class=\"n\">0<td class=\"n\">1<td "
+               "<tr><td><code>integer_dot</code><td>pattern<td class=\"n\">3<td class=\"n\">0<td class=\"n\">1<td "
                "class=\"n\">0<td>s8 <td>\n"))
       << page;
 }
