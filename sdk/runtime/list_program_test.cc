@@ -21,13 +21,22 @@ std::shared_ptr<const std::vector<kernel::Kernel>> test_rows() {
       .moves(kernel::types_of<float, int32_t>())
       .product<float, float, float>();
   rows.reduce<int32_t>();
+  // A pattern of the backend's own: 2 x + y.
+  kernel::Kernel twice{
+      COLLET_OP_CALL, kernel::types_of<float>(), kernel::types_of<float>(), [](kernel::Device& device, const Op& op) {
+        const auto at = [&](const kernel::Array& a) { return static_cast<float*>(address_of(device, a)); };
+        for (uint64_t i = 0; i < op.result().elements; ++i)
+          at(op.result())[i] = 2 * at(op.operand(0))[i] + at(op.operand(1))[i];
+      }};
+  twice.pattern = "acme.twice";
+  rows.add(std::move(twice));
   return std::make_shared<const std::vector<kernel::Kernel>>(rows.take());
 }
 
 /// Computes f32 and s32 by the rows of the headers.
 class TestUnits final : public RowUnits {
  public:
-  TestUnits() : RowUnits(test_rows(), {}) {}
+  TestUnits() : RowUnits(test_rows(), {"acme.twice"}) {}
   Cost cost(const PieceOp&) const override { return {kAlu, 1}; }
   std::string refusal_of_layer(const Op&) const override { return "no layers"; }
 };
@@ -111,6 +120,30 @@ TEST_F(ProgramLists, ProductWhoseSumIsCut_AndItsConstants) {
       EXPECT_EQ(results[0][m * 8 + n], 2 * sum) << m << ", " << n;
     }
   }
+}
+
+TEST_F(ProgramLists, ARowForAPatternIsOneCommandForEachPiece) {
+  ASSERT_NO_FATAL_FAILURE(make(R"(HloModule m
+f {
+  x = f32[900] parameter(0)
+  y = f32[900] parameter(1)
+  z = f32[900] add(x, x)
+  ROOT s = f32[900] add(z, y)
+}
+ENTRY e {
+  x = f32[900] parameter(0)
+  y = f32[900] parameter(1)
+  ROOT c = f32[900] call(x, y), to_apply=f, is_composite=true, frontend_attributes={composite.name="acme.twice",composite.attributes={},composite.version="0"}
+})",
+                               4096));
+  ASSERT_EQ(made_->rejected().size(), 0u);
+  size_t computed = 0;
+  for (const Command& one : made_->list().commands()) computed += one.engine == kAlu;
+  EXPECT_GT(computed, 1u);
+  for (const RowWork& one : units_.works()) EXPECT_EQ(one.row->pattern, "acme.twice");
+  std::vector<std::vector<float>> arguments{counted(900, 1), counted(900, 5)}, results{std::vector<float>(900)};
+  run(arguments, results);
+  for (size_t i = 0; i < 900; ++i) EXPECT_EQ(results[0][i], 2 * arguments[0][i] + arguments[1][i]);
 }
 
 TEST_F(ProgramLists, ResultsThatAreArgumentsConstantsOrTwice) {

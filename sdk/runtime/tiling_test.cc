@@ -886,6 +886,38 @@ ENTRY e {
   PieceRun(tiles, limits, inputs, {*whole}).check();
 }
 
+// Tables, caches and slices of them, which are larger than the scratchpad.
+TEST(Tiling, WindowsWithAllOfADimension_AreCutAlongIt) {
+  for (const char* root : {
+           "f32[70,96] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+           "index_vector_dim=1, "
+           "slice_sizes={1,96}",
+           "f32[70,5,96] gather(x, i), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, "
+           "index_vector_dim=1, slice_sizes={5,96}",
+           "f32[7,96] dynamic-slice(x, s, zero), dynamic_slice_sizes={7,96}",
+           "f32[150,96] dynamic-update-slice(x, u, s, zero)",
+       }) {
+    SCOPED_TRACE(root);
+    const Made made = make(
+        "HloModule m\nENTRY e {\n x = f32[150,96] parameter(0)\n i = s32[70,1] parameter(1)\n"
+        " u = f32[7,96] parameter(2)\n s = s32[] parameter(3)\n zero = s32[] parameter(4)\n ROOT y = " +
+        std::string(root) + "\n}\n");
+    ASSERT_TRUE(made.module);
+    Limits limits;
+    limits.scratchpad_bytes = 16384;
+    const Tiling tiles(entry_group(made, true), limits);
+    ASSERT_EQ(tiles.complaint(), "");
+    EXPECT_GT(tiles.pieces().size(), 1u);
+    const std::vector<Literal> inputs = inputs_of(*made.module);
+    const auto whole = hlo::Evaluator(*made.module).run(inputs);
+    ASSERT_TRUE(whole.ok());
+    const collet_region* entry = collet_region_at(made.get(), 0);
+    std::vector<Literal> given;
+    for (const uint32_t value : tiles.group().sources) given.push_back(inputs[value - entry->arguments.first]);
+    PieceRun(tiles, limits, given, {*whole}).check();
+  }
+}
+
 TEST(Tiling, WhatCannotFit_IsRefusedWithTheArrayThatIsTooLarge) {
   const Made made = make(
       "HloModule m\nENTRY e {\n x = f32[8,5000] parameter(0)\n ROOT y = f32[8,5000] reverse(x), dimensions={1}\n}\n");

@@ -50,7 +50,8 @@ struct RowWork {
 /** Units whose commands are rows. Constants, reshape and copy need none, and neither do the ends of quantized layers. */
 class RowUnits : public Units {
  public:
-  /** `rows` find their arrays by address_of. `layers` are the patterns that PieceOp::ends_layer does. */
+  /** `rows` find their arrays by address_of. `layers` are the patterns that PieceOp::ends_layer does: by a row with that `pattern`, or
+   * else as the end of a quantized layer. */
   RowUnits(std::shared_ptr<const std::vector<kernel::Kernel>> rows, std::vector<std::string> layers)
       : rows_(std::move(rows)), layers_(std::move(layers)) {}
 
@@ -65,7 +66,8 @@ class RowUnits : public Units {
     if (copies(op)) return {};
     if (op.opcode() == COLLET_OP_FUSION) return "groups are formed by the compiler";
     if (op.opcode() == COLLET_OP_CALL) {
-      return ends(op.pattern()) ? refusal_of_layer(op) : "no unit computes this call as one";
+      if (!ends(op.pattern())) return "no unit computes this call as one";
+      if (!has_row(op.pattern())) return refusal_of_layer(op);
     }
     std::string reason;
     row_of(op, &reason);
@@ -77,7 +79,11 @@ class RowUnits : public Units {
     const Cost cost = this->cost(what);
     RowWork work{what, nullptr, nullptr, nullptr, cost.cycles};
     std::string reason;
-    if (what.ends_layer) {
+    if (what.ends_layer && has_row(op.pattern())) {
+      if (what.has_sums)
+        throw kernel::Error(COLLET_UNIMPLEMENTED, "a row for a pattern with a product: " + op.pattern());
+      work.row = row_of(op, &reason);
+    } else if (what.ends_layer) {
       work.layer = std::make_shared<const kernel::QuantizedGroup>(layer_of(op));
     } else {
       if (!copies(op)) work.row = row_of(op, &reason);
@@ -99,6 +105,13 @@ class RowUnits : public Units {
     return op.opcode() == COLLET_OP_CONSTANT || op.opcode() == COLLET_OP_RESHAPE || op.opcode() == COLLET_OP_COPY;
   }
 
+  /** True if there is a row for the calls of a pattern. */
+  bool has_row(const std::string& pattern) const {
+    return std::any_of(rows_->begin(), rows_->end(), [&](const kernel::Kernel& row) {
+      return row.opcode == COLLET_OP_CALL && row.pattern == pattern;
+    });
+  }
+
   const kernel::Kernel* row_of(const kernel::Op& op, std::string* reason) const {
     const auto all_in = [&](kernel::TypeSet set, uint32_t first, uint32_t count) {
       return std::all_of(op.arrays() + first, op.arrays() + first + count,
@@ -107,11 +120,13 @@ class RowUnits : public Units {
     bool known = false;
     for (const kernel::Kernel& row : *rows_) {
       if (row.opcode != op.opcode()) continue;
+      if (row.opcode == COLLET_OP_CALL && row.pattern != op.pattern()) continue;
       known = true;
       if (!all_in(row.operands, 0, op.operand_count()) || !all_in(row.results, op.operand_count(), op.result_count())) {
         continue;
       }
-      const kernel::Verdict verdict = row.takes ? row.takes(op) : kernel::Verdict(op.region_count() == 0);
+      const bool plain = op.region_count() == 0 || row.opcode == COLLET_OP_CALL;
+      const kernel::Verdict verdict = row.takes ? row.takes(op) : kernel::Verdict(plain);
       if (verdict) {
         reason->clear();
         return &row;

@@ -295,6 +295,20 @@ class Axes {
         return;
       case COLLET_OP_RESHAPE:
         return relate_reshape(from, to);
+      case COLLET_OP_GATHER:
+        return relate_gather(op);
+      case COLLET_OP_DYNAMIC_SLICE:
+        // Where the slice has all of a dimension, it begins at 0.
+        for (uint32_t d = 0; d < rank(to); ++d) unite(slot(from, d), slot(to, d));
+        return;
+      case COLLET_OP_DYNAMIC_UPDATE_SLICE: {
+        const uint32_t update = collet_operand(p_, op, 1);
+        for (uint32_t d = 0; d < rank(to); ++d) {
+          unite(slot(from, d), slot(to, d));
+          unite(slot(from, d), slot(update, d));
+        }
+        return;
+      }
       case COLLET_OP_CONCATENATE: {
         const int64_t along = attributes_of<collet_dimension_attrs>(p_, op).dimension;
         for (uint32_t i = 0; i < op->operands.count; ++i) {
@@ -401,6 +415,37 @@ class Axes {
       }
       for (uint32_t d = first_i; d < i; ++d) keep(from, d);
       for (uint32_t d = first_j; d < j; ++d) keep(to, d);
+    }
+  }
+
+  /** A gather is cut along its indices, and along dimensions of which each window has all elements. */
+  void relate_gather(const collet_op* op) {
+    const auto a = attributes_of<collet_gather_attrs>(p_, op);
+    const uint32_t from = collet_operand(p_, op, 0), indices = collet_operand(p_, op, 1), to = op->results.first;
+    const auto at = [&](collet_range list, uint32_t i) { return collet_integers(p_, list)[i]; };
+    std::vector<int64_t> batch;  // dimensions of the result that are those of the indices
+    for (uint32_t d = 0; d < rank(to); ++d) {
+      if (!is_in(a.offset_dims, d)) batch.push_back(d);
+    }
+    size_t next = 0;
+    for (uint32_t d = 0; d < rank(indices); ++d) {
+      if (d == a.index_vector_dim) {
+        keep(indices, d);
+      } else {
+        unite(slot(indices, d), slot(to, batch[next++]));
+      }
+    }
+    uint32_t offset = 0;
+    for (uint32_t d = 0; d < rank(from); ++d) {
+      if (is_in(a.operand_batching_dims, d)) continue;
+      if (is_in(a.collapsed_slice_dims, d)) {
+        keep(from, d);
+      } else {
+        unite(slot(from, d), slot(to, at(a.offset_dims, offset++)));  // those that differ in size are not cut
+      }
+    }
+    for (uint32_t i = 0; i < a.operand_batching_dims.count; ++i) {
+      unite(slot(from, at(a.operand_batching_dims, i)), slot(indices, at(a.start_indices_batching_dims, i)));
     }
   }
 

@@ -311,6 +311,14 @@ class PieceWriter {
     const Range read = window.read(result), have = ranges_[child];
     return {have.begin - read.begin, read.begin + read.size - have.begin - have.size};
   }
+  /** Returns the sizes of a window in the piece: where it has all of a dimension of `value`, it has all of the piece's. */
+  std::vector<int64_t> window_sizes(uint32_t value, std::vector<int64_t> sizes) const {
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const uint32_t a = axes_.at(value, d);
+      if (sizes[d] == axes_.all()[a].extent) sizes[d] = ranges_[a].size;
+    }
+    return sizes;
+  }
   bool is_cut(uint32_t child) const {
     const Axis& axis = axes_.all()[child];
     return !axis.whole && axis.parent != no_axis;
@@ -353,6 +361,18 @@ class PieceWriter {
         }
         a.start = list(start);
         a.limit = list(limit);
+        set_record(op, a);
+        return;
+      }
+      case COLLET_OP_GATHER: {
+        auto a = record_of<collet_gather_attrs>(*op);
+        a.slice_sizes = list(window_sizes(in, numbers(a.slice_sizes)));
+        set_record(op, a);
+        return;
+      }
+      case COLLET_OP_DYNAMIC_SLICE: {
+        auto a = record_of<collet_dynamic_slice_attrs>(*op);
+        a.sizes = list(window_sizes(in, numbers(a.sizes)));
         set_record(op, a);
         return;
       }
