@@ -459,32 +459,33 @@ void add_special_values(const Module& module, const Instruction& instr, const Ca
                         const std::vector<Type>& types, std::string_view stem, std::vector<Case>& out) {
   const bool floats = std::all_of(instr.operands.begin(), instr.operands.end(),
                                   [&](InstrId id) { return hlo::is_float(module[id].shape.type()); });
-  const auto with_inputs = [&](std::string_view values, const InputSpec& spec) {
-    Case one = unit;
-    for (InputSpec& input : one.inputs)
-      if (input.values == Values::Unit && input.low == -1 && input.high == 1) input = spec;
-    one.name = fmt::format("{}/{}", stem, values);
-    out.push_back(std::move(one));
-  };
-  if (floats && shifts_exponents(module, instr)) {
-    const double large = unit.type == Type::F16 ? 60 : 300;  // f16 ends at 65504
-    with_inputs("large", {.low = -large, .high = large});
-  }
-  // Quantized values take all numbers of their type: saturation and zero points are then of consequence.
-  if (is_linear_group(module, instr)) {
+  // Adds the case if `change` changes one of the inputs that have the usual values of their types.
+  const auto with_inputs = [&](std::string_view values, const auto& change) {
     Case one = unit;
     bool any = false;
-    for (size_t i = 0; i < one.inputs.size(); ++i) {
-      InputSpec& input = one.inputs[i];
-      const bool is_signed = types[i] == Type::S8;
-      if ((!is_signed && types[i] != Type::U8) || input.values != Values::Unit || input.high != 9) continue;
-      input.low = is_signed ? -128 : 0, input.high = is_signed ? 127 : 255;
-      any = true;
-    }
-    one.name = fmt::format("{}/stored", stem);
+    for (size_t i = 0; i < one.inputs.size(); ++i)
+      if (one.inputs[i].values == Values::Unit && one.inputs[i].high == usual(types[i]).high)
+        any |= change(types[i], one.inputs[i]);
+    one.name = fmt::format("{}/{}", stem, values);
     if (any) out.push_back(std::move(one));
+  };
+  const auto all = [](InputSpec spec) {
+    return [spec = std::move(spec)](Type, InputSpec& input) {
+      input = spec;
+      return true;
+    };
+  };
+  const double large = unit.type == Type::F16 ? 60 : 300;  // f16 ends at 65504
+  if (floats && shifts_exponents(module, instr)) with_inputs("large", all({.low = -large, .high = large}));
+  // Quantized values take all numbers of their type: saturation and zero points are then of consequence.
+  if (is_linear_group(module, instr)) {
+    with_inputs("stored", [](Type type, InputSpec& input) {
+      if (type == Type::S8) input.low = -128, input.high = 127;
+      if (type == Type::U8) input.low = 0, input.high = 255;
+      return type == Type::S8 || type == Type::U8;
+    });
   }
-  if (floats && !unit.pattern.empty()) with_inputs("equal", {.values = Values::Fixed, .fixed = {0.75}});
+  if (floats && !unit.pattern.empty()) with_inputs("equal", all({.values = Values::Fixed, .fixed = {0.75}}));
 }
 
 OpCases cases_of_op(const Module& module, InstrId id, std::string_view program) {

@@ -36,7 +36,7 @@ namespace {
 // The name of the task in which a worker leaves an instance open and ends.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
-// What a worker that is a group of processes may take longer than a case.
+// A worker that is a group of processes may take so many seconds longer than the limit of a case.
 constexpr double kSecondsOfGroup = 15;
 // How the detail of a case begins after which the worker did not end well.
 constexpr std::string_view kAfter = "after this case";

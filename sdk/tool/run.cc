@@ -289,10 +289,9 @@ void print_outcome(const Options& options, const Outcome& outcome) {
        options.compare,
        agrees ? fmt::format("; largest error {:.2g} of what is allowed", outcome.agreement.share)
               : ": " + outcome.agreement.wrong);
-  const uint32_t elsewhere = outcome.facts.fallback_ops;
-  if (elsewhere > 0)
+  if (outcome.facts.fallback_ops > 0)
     show("{}only {} of {} ops ran on {}{}: --no-fallback compares the device alone\n", style.yellow,
-         outcome.facts.device_ops, outcome.facts.device_ops + elsewhere, outcome.backend, style.reset);
+         outcome.facts.device_ops, outcome.facts.device_ops + outcome.facts.fallback_ops, outcome.backend, style.reset);
 }
 
 // Checks before the program runs that all output files can be written.

@@ -29,8 +29,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Pieces of a message: small enough to stay in a cache between the copies at both ends. Those of the store go through without the help
-// of the sender, whose process may not be in a function of MPI: they are below the limit of eager messages, 4 KiB in Open MPI.
+// A message is sent in pieces of these sizes. A piece stays in a cache between the copies at both ends. A piece of the store arrives without
+// the help of the sender, whose process may not be in a function of MPI, because it is below the limit of eager messages, 4 KiB in Open MPI.
 constexpr uint64_t kPiece = uint64_t{512} << 10, kPieceOfStore = 2048;
 // Tags of the transport's own: a process closes its connections, and an entry of the store.
 constexpr uint64_t kClosedTag = 0x636c6f736564, kEntryTag = 0x656e747279;
