@@ -214,6 +214,11 @@ function(collet_check)
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT
     "COLLET_BACKEND_PATH=${COLLET_BACKENDS_OUTPUT_DIR};COLLET_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1;COLLET_CPU_VERIFY=1")
+  # What a developer has set for programs of their own does not change what is tested.
+  set(unset BACKEND FALLBACK DEVICES DUMP EXPLAIN LOG HOST_CALLS PLATFORM_NAME RUNS_IN_FLIGHT)
+  list(TRANSFORM unset PREPEND "COLLET_")
+  list(TRANSFORM unset APPEND "=unset:")
+  set_tests_properties(${arg_NAME} PROPERTIES ENVIRONMENT_MODIFICATION "${unset}")
   if(arg_EXPECT)
     set_tests_properties(${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_EXPECT}")
   endif()

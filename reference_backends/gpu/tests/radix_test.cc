@@ -314,7 +314,7 @@ TEST(GpuRadix, Tiles_AroundTheirEnds) {
 TEST(GpuRadix, Tiles_KeepEqualKeysInOrder) {
   const KeyRule words{COLLET_TYPE_F32, false, true, true};
   const KeyRule bytes{COLLET_TYPE_U8, true, false, false};
-  for (const int64_t different : {1, 3, 300}) {
+  for (const int64_t different : {1, 300}) {
     check({words, 2, 20001, {COLLET_TYPE_S32}, false, 8, different});
     check({words, 1, 20001, {COLLET_TYPE_F64}, false, 8, different});
     check({words, 1, 20001, {COLLET_TYPE_PRED, COLLET_TYPE_C64, COLLET_TYPE_C128}, false, 8, different});
@@ -326,7 +326,7 @@ TEST(GpuRadix, Tiles_KeepEqualKeysInOrder) {
 
 TEST(GpuRadix, Tiles_WithPassesThatMoveNothing) {
   const KeyRule rule{COLLET_TYPE_S32, false, false, false};
-  for (const uint64_t mask : {uint64_t{0xff00}, uint64_t{0xff}, uint64_t{0x80}, uint64_t{0xff0000ff}}) {
+  for (const uint64_t mask : {uint64_t{0xff00}, uint64_t{0xff0000ff}}) {
     check({rule, 2, 9001, {}, false, 8, 0, false, mask});
     check({rule, 2, 9001, {COLLET_TYPE_F32}, false, 8, 0, false, mask});
     check({rule, 1, 9001, {}, true, 8, 0, false, mask});
