@@ -8,10 +8,10 @@
 
 namespace collet::codegen {
 
-/// A compiled kernel: the addresses of its buffers, and the range of loop 0 that this call runs. A sequential kernel
-/// must be called with the whole range; a kernel without loops ignores it. Parts begin at multiples of
-/// KernelCall::grain.
-using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
+/// A compiled kernel, or a matrix product: the addresses of its buffers, and the range of loop 0, or of the jobs, that this call runs. A
+/// sequential kernel must be called with the whole range; a kernel without loops ignores it. Parts begin at multiples of
+/// KernelCall::grain. `worker` is the number of the thread that calls, from 0 on; it selects the scratch memory of a product.
+using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end, int32_t worker);
 
 /// A comparator: returns whether element i of the buffers comes before element j.
 using CompareFunction = uint8_t (*)(char* const* buffers, int64_t i, int64_t j);

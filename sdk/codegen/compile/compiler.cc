@@ -480,6 +480,8 @@ void Compiler::keep_stages() {
     } else if (const auto* grid = std::get_if<GridKernel>(&source.body)) {
       kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + steps_of(source.name) +
                  print_kernel(grid->kernel) + "\n";
+    } else if (const auto* product = std::get_if<BlockedProduct>(&source.body)) {
+      kernels += "// " + source.name + "\n" + print_blocking(*product) + "\n\n";
     }
   }
   stages_.emplace_back("kernels.txt", kernels);

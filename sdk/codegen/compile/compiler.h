@@ -87,7 +87,7 @@ class Compiler {
     /// Returns the columns of the first product's result that are used in the given rows, at least one.
     LoopRange used_columns(int64_t row, int64_t rows) const;
     /// Leaves out scores that are not used, and what is multiplied by weights of such scores if they are zero.
-    void set_parts(MatmulCall& scores, MatmulCall& result) const;
+    void set_parts(BlockedProduct& scores, BlockedProduct& result) const;
     /// The values that the steps write for each other, and the bytes of each in a block.
     std::vector<std::pair<ValueId, uint64_t>> passed;
   };
@@ -307,25 +307,30 @@ class Compiler {
   void add_before_loop(KernelPlan& k);
   /// Adds a kernel that prepares an operand: before the loop if it is invariant, else to `drafts`.
   void add_preparation(KernelPlan& k, Drafts& drafts);
-  /// Adds a packing kernel that the matmul call runs block by block. The call selects the block by the range of loop 0,
-  /// so optimisations must keep that loop.
-  FunctionId add_packing(ProductOperand& o, Draft& d);
+  /// Adds a packing kernel that the product runs block by block, and returns its name. The product selects the block by the range of
+  /// loop 0, so optimisations must keep that loop.
+  std::string add_packing(ProductOperand& o, Draft& d);
   /// `key`: the schedule_key of its kernel, or "".
   void add_product(Product& p, const std::string& key, Drafts& drafts);
   /// The operands of a product that earlier steps prepare.
   struct PreparedOperands {
     ValueId b = kNone;
     ValueId starts = kNone;  ///< initial values of rows
+    ValueId finite = kNone;  ///< whether all of b is finite, for BlockedProduct::checks_parts
   };
   /// Adds the steps that prepare the operands of a product.
-  PreparedOperands prepare_operands(Product& p, const MatmulCall& call, Drafts& drafts);
+  PreparedOperands prepare_operands(Product& p, const BlockedProduct& call, Drafts& drafts);
   /// Returns the step of a product whose result is written to `result`.
-  Draft product_step(Product& p, MatmulCall call, const PreparedOperands& operands, ValueId result);
+  Draft product_step(Product& p, BlockedProduct call, const PreparedOperands& operands, ValueId result);
   /// Makes epilogue_ part of the product, if that is possible.
   std::optional<Epilogue> take_epilogue(const Product& p, Draft& d);
-  void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);
+  void add_micros(const Product& p, const Epilogue* epilogue, BlockedProduct& call);
   FunctionId function_of(const MicroKernel& kernel, const Epilogue* epilogue);
   FunctionId function_of(const Kernel& kernel);
+  /// Returns the function of a product; `name`: its name, unless an equal product has one.
+  FunctionId function_of(BlockedProduct product, const std::string& name);
+  /// Returns the name of the product that is added next.
+  std::string next_product() const { return "product" + std::to_string(product_count_); }
   /// Checks a kernel with verify_kernel, and stores the first error in defect_.
   void verify(const Kernel& kernel, const char* stage);
   /// Schedules a kernel whose lanes are chosen.
@@ -390,6 +395,8 @@ class Compiler {
   std::map<Kernel, FunctionId> attention_functions_;
   std::map<NodeId, Attention> attentions_;  ///< attentions by the product that gives their result
   std::map<MicroKernel, FunctionId> micros_;
+  std::map<BlockedProduct, FunctionId> products_;
+  uint32_t product_count_ = 0;  ///< products that have been added
   std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;

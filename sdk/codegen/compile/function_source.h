@@ -11,6 +11,7 @@
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/lower/routines.h"
+#include "sdk/codegen/matmul/blocked_product.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/grid_radix.h"
@@ -44,11 +45,11 @@ struct LoopSource {
   std::map<FunctionId, Kernel> functions;           ///< kernels by the function numbers that the steps use
 };
 
-/// The source of one function of a program: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or a
-/// kernel for a grid of threads.
+/// The source of one function of a program: a KernelFunction of a kernel or of a product, a MicroFunction, a CompareFunction, a
+/// LoopFunction, or a kernel for a grid of threads. The functions that a product calls come before it.
 struct FunctionSource {
   std::string name;
-  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort, GridRadix> body;
+  std::variant<Kernel, MicroSource, Comparator, LoopSource, BlockedProduct, GridKernel, GridSort, GridRadix> body;
   /// True for a function that has the same name and the same code in all programs that use it.
   bool shared = false;
   /// The ops that it was made for, as messages name them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -101,14 +102,16 @@ class LoopJoiner {
       case StepKind::kKernel:
         for (FunctionId id : {step.kernel.function, step.kernel.tail}) {
           if (id == kNoFunction) continue;
+          const auto* const kernel = std::get_if<Kernel>(&program_.sources[id].body);
+          content.suits = content.suits && kernel;
+          if (!kernel) continue;
           content.functions.insert(id);
           ++content.kernels;
-          content.expressions += std::get<Kernel>(program_.sources[id].body).exprs.size();
+          content.expressions += kernel->exprs.size();
         }
         content.cost_ns += step.kernel.cost_ns;
         content.suits = content.suits && !step.kernel.parallel;
         break;
-      case StepKind::kMatmul:
       case StepKind::kRoutine:
       case StepKind::kLibrary:
       case StepKind::kChoice:
@@ -150,8 +153,14 @@ class LoopJoiner {
 
   void drop_unused() {
     std::vector<FunctionId> number(plan_.functions.size(), kNoFunction);
+    std::map<std::string, FunctionId> named;
+    for (size_t i = 0; i < number.size(); ++i) named[plan_.functions[i]] = static_cast<FunctionId>(i);
     each_function([&](FunctionId& id) {
-      if (id != kNoFunction) number[id] = 0;
+      if (id == kNoFunction) return;
+      number[id] = 0;
+      const auto* const product = std::get_if<BlockedProduct>(&program_.sources[id].body);
+      if (!product) return;
+      for (const std::string& name : product->functions()) number[named.at(name)] = 0;
     });
     std::vector<std::string> names;
     std::vector<FunctionSource> sources;
@@ -172,16 +181,6 @@ class LoopJoiner {
   template <typename Visit>
   void each_function(const Visit& visit) {
     each_function(plan_.steps, visit);
-    for (MatmulCall& call : plan_.matmuls) {
-      for (auto& row : call.micro) {
-        for (FunctionId& id : row) visit(id);
-      }
-      for (FunctionId& id : call.after) visit(id);
-      for (FunctionId& id : call.fold) visit(id);
-      visit(call.pack_a);
-      visit(call.pack_b);
-      visit(call.copy_b);
-    }
     for (RoutineCall& call : plan_.routines) visit(call.compare);
   }
 

@@ -7,8 +7,9 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
-#include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/matmul/blocking.h"
 #include "sdk/codegen/matmul/product_schedule.h"
+#include "sdk/codegen/matmul/zero_parts.h"
 #include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
@@ -42,7 +43,7 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
   return v;
 }
 
-FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
+std::string Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
   o.pack.kernel.in_parts = true;
   choose_lanes(o.pack.kernel, target_);
@@ -50,7 +51,7 @@ FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
   }
-  return function_of(o.pack.kernel);
+  return sources_[function_of(o.pack.kernel)].name;
 }
 
 std::optional<Epilogue> Compiler::take_epilogue(const Product& p, Draft& d) {
@@ -68,7 +69,7 @@ std::optional<Epilogue> Compiler::take_epilogue(const Product& p, Draft& d) {
   return e;
 }
 
-void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call) {
+void Compiler::add_micros(const Product& p, const Epilogue* epilogue, BlockedProduct& call) {
   const bool in_registers = epilogue && call.depth_blocks() == 1 && fits_registers(*epilogue, p);
   for (int column = 0; column < 2; ++column) {
     if (column ? call.last_columns == 0 : call.columns < call.panel) continue;
@@ -78,7 +79,7 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
       MicroKernel m = p.micro(row ? call.last_rows : p.tile_rows, columns);
       m.accumulates = !in_registers;
       m.fetches = call.copies_b && column == 0;
-      call.micro[row][column] = function_of(m, in_registers ? epilogue : nullptr);
+      call.micro[row][column] = sources_[function_of(m, in_registers ? epilogue : nullptr)].name;
     }
     const MicroKernel shape = p.micro(0, columns);
     MicroKernel m;  // only the fields that are set here matter to a function without rows
@@ -87,8 +88,8 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
     m.vectors = shape.vectors;
     m.lanes = shape.lanes;
     m.masked = shape.masked;
-    if (call.group_blocks != 0) call.fold[column] = function_of(m, nullptr);
-    if (epilogue && !in_registers) call.after[column] = function_of(m, epilogue);
+    if (call.group_blocks != 0) call.fold[column] = sources_[function_of(m, nullptr)].name;
+    if (epilogue && !in_registers) call.after[column] = sources_[function_of(m, epilogue)].name;
   }
 }
 
@@ -103,6 +104,12 @@ FunctionId Compiler::function_of(const MicroKernel& kernel, const Epilogue* epil
   if (fresh) {
     it->second = add_function({"tile" + std::to_string(sources_.size()), MicroSource{kernel, *epilogue}, false});
   }
+  return it->second;
+}
+
+FunctionId Compiler::function_of(BlockedProduct product, const std::string& name) {
+  const auto [it, fresh] = products_.try_emplace(std::move(product), kNoFunction);
+  if (fresh) it->second = add_function({name, it->first, false});
   return it->second;
 }
 
@@ -159,7 +166,7 @@ void Compiler::add_preparation(KernelPlan& k, Drafts& drafts) {
   }
 }
 
-Compiler::PreparedOperands Compiler::prepare_operands(Product& p, const MatmulCall& call, Drafts& drafts) {
+Compiler::PreparedOperands Compiler::prepare_operands(Product& p, const BlockedProduct& call, Drafts& drafts) {
   PreparedOperands made;
   made.b = p.b.value;
   if (p.b.packed && !call.packs_b) {
@@ -179,12 +186,18 @@ Compiler::PreparedOperands Compiler::prepare_operands(Product& p, const MatmulCa
     p.a.start.writes = {made.starts};
     add_preparation(p.a.start, drafts);
   }
+  if (call.checks_parts) {
+    made.finite = temporary(COLLET_TYPE_PRED, {});
+    KernelPlan k = finite_kernel(p, call, made.b, made.finite);
+    add_kernel(k, drafts);
+  }
   return made;
 }
 
-Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const PreparedOperands& operands, ValueId result) {
+Compiler::Draft Compiler::product_step(Product& p, BlockedProduct call, const PreparedOperands& operands,
+                                       ValueId result) {
   Draft d;
-  d.step.kind = StepKind::kMatmul;
+  d.step.kind = StepKind::kKernel;
   if (p.a.packed) {
     call.pack_a = add_packing(p.a, d);
   } else {
@@ -200,29 +213,32 @@ Compiler::Draft Compiler::product_step(Product& p, MatmulCall call, const Prepar
     copy.in_parts = true;
     choose_lanes(copy, target_);
     schedule(copy);
-    call.copy_b = function_of(copy);
+    call.copy_b = sources_[function_of(copy)].name;
   }
   d.ranges.push_back(write(result));
   RangeId scratch = buffers_.add(std::max<uint64_t>(call.scratch_bytes(), 64), time_);
   for (RangeId r : d.ranges) plan_->traffic_bytes += buffers_.bytes(r);
   d.ranges.push_back(scratch);
   if (operands.starts != kNone) d.ranges.push_back(read(operands.starts));
+  if (operands.finite != kNone) d.ranges.push_back(read(operands.finite));
   const std::optional<Epilogue> epilogue = take_epilogue(p, d);
   call.epilogue = epilogue.has_value();
   add_micros(p, epilogue ? &*epilogue : nullptr, call);
-  d.step.call = static_cast<uint32_t>(plan_->matmuls.size());
-  call.ops = ops_;
-  plan_->matmuls.push_back(std::move(call));
+  KernelCall& step = d.step.kernel;
+  step.range = call.jobs();
+  step.cost_ns = call.cost_ns;
+  step.parallel = call.threads > 1 && step.range > 1;
+  step.function = function_of(std::move(call), next_product());
+  ++product_count_;
   ++plan_->kernels;
   return d;
 }
 
 void Compiler::add_product(Product& p, const std::string& key, Drafts& drafts) {
   const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
-  MatmulCall call = make_matmul_call(p, target_);
+  BlockedProduct call = choose_blocking(p, target_);
   if (options_.list_schedules)
-    list_schedule("product" + std::to_string(plan_->matmuls.size()), key, print_actions(schedule_of(p, call)),
-                  neighbour_schedules(p, call, target_));
+    list_schedule(next_product(), key, print_actions(schedule_of(p, call)), neighbour_schedules(p, call, target_));
   const PreparedOperands operands = prepare_operands(p, call, drafts);
   ++time_;
   drafts.push_back(product_step(p, std::move(call), operands, result));
@@ -356,7 +372,7 @@ void Compiler::schedule_by_hand(const std::string& name, Kernel& kernel) {
 
 bool Compiler::find_scheduled_product(const KernelPlan& plan, const std::string& key, Product& out) {
   if (!find_product(plan, graph_, target_, out, 0, {}, &why_no_product_)) return false;
-  const std::string name = "product" + std::to_string(plan_->matmuls.size());
+  const std::string name = next_product();
   const std::optional<std::string> given = given_schedule(name, key);
   if (!given) return true;
   ProductSchedule by_hand;

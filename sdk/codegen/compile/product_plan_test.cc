@@ -19,6 +19,15 @@ using testing::RegionBuilder;
 
 using Parts = std::vector<std::pair<int64_t, int64_t>>;
 
+/// Returns the products among the functions of a program.
+std::vector<BlockedProduct> products_of(const PlannedProgram& planned) {
+  std::vector<BlockedProduct> out;
+  for (const FunctionSource& source : planned.sources) {
+    if (const auto* const product = std::get_if<BlockedProduct>(&source.body)) out.push_back(*product);
+  }
+  return out;
+}
+
 /// Returns the one product of a convolution of 3 x 3 with images that are padded by one on each side. Channels are the last
 /// dimension of images and kernels, or the first one after the batch. `features`: of the result; 0 for as many as channels.
 PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
@@ -58,17 +67,17 @@ PlannedProgram plan_of_convolution(int64_t batch, int64_t side, int64_t channels
   PlannedProgram planned;
   const Status status = plan_program(program.finish(), target, CompileOptions(), planned);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+  EXPECT_EQ(products_of(planned).size(), 1u);
   return planned;
 }
 
-MatmulCall convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
-                       int vector_bits = 512) {
+BlockedProduct convolution(int64_t batch, int64_t side, int64_t channels, bool channels_first = false,
+                           int vector_bits = 512) {
   const PlannedProgram planned = plan_of_convolution(batch, side, channels, channels_first, vector_bits);
-  return planned.plan.matmuls.empty() ? MatmulCall() : planned.plan.matmuls[0];
+  return products_of(planned).empty() ? BlockedProduct() : products_of(planned)[0];
 }
 
-Parts parts_of(const MatmulCall& call) {
+Parts parts_of(const BlockedProduct& call) {
   Parts parts;
   for (size_t i = 0; i < call.first_step.size(); ++i) parts.emplace_back(call.first_step[i], call.end_step[i]);
   return parts;
@@ -76,7 +85,7 @@ Parts parts_of(const MatmulCall& call) {
 
 TEST(ProductPlan, RowsThatDoNotFillVectors_AreMultipliedTogether) {
   for (const auto& [side, columns] : {std::pair{int64_t{28}, int64_t{28 * 28}}, {int64_t{31}, int64_t{31}}}) {
-    const MatmulCall call = convolution(1, side, 4, true, 256);
+    const BlockedProduct call = convolution(1, side, 4, true, 256);
     EXPECT_EQ(call.columns, columns);
     EXPECT_EQ(call.batches, side * side / columns);
   }
@@ -86,9 +95,9 @@ TEST(ProductPlan, RowsThatDoNotFillVectors_AreMultipliedTogether) {
 TEST(ProductPlan, ConvolutionOfChannelsFirst_NeedsNoMatrixOfPatches) {
   for (const int64_t channels : {64, 128}) {
     const PlannedProgram planned = plan_of_convolution(4, 56, channels, true);
-    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-    EXPECT_EQ(planned.plan.matmuls[0].columns, channels);
-    EXPECT_FALSE(planned.plan.matmuls[0].a_packed);
+    ASSERT_EQ(products_of(planned).size(), 1u);
+    EXPECT_EQ(products_of(planned)[0].columns, channels);
+    EXPECT_FALSE(products_of(planned)[0].a_packed);
     const auto image_bytes = static_cast<uint64_t>(4 * 56 * 56 * channels * 4);
     const auto filter_bytes = static_cast<uint64_t>(9 * channels * channels * 4);
     EXPECT_LE(planned.plan.workspace_bytes, 2 * image_bytes + filter_bytes + (image_bytes >> 2)) << channels;
@@ -140,8 +149,8 @@ TEST(ProductPlan, LongLineOfChannelsFirst_NeedsNoMatrixOfPatches) {
 TEST(ProductPlan, ConvolutionOfFewFeaturesAfterTheBatch_IsAProduct) {
   for (const int64_t features : {2, 3}) {
     const PlannedProgram planned = plan_of_convolution(2, 28, 32, true, 256, features);
-    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-    EXPECT_EQ(planned.plan.matmuls[0].rows, features);
+    ASSERT_EQ(products_of(planned).size(), 1u);
+    EXPECT_EQ(products_of(planned)[0].rows, features);
   }
 }
 
@@ -174,15 +183,15 @@ TEST(ProductPlan, DilatedInput_IsMultipliedWithoutItsZeros) {
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
     int64_t products = 0;
-    for (const MatmulCall& call : planned.plan.matmuls)
+    for (const BlockedProduct& call : products_of(planned))
       products += call.batches * call.rows * call.columns * call.depth;
     EXPECT_EQ(products, out * out * filters * 4 * channels) << dilation;
-    EXPECT_LE(planned.plan.matmuls.size(), 4u) << dilation;
+    EXPECT_LE(products_of(planned).size(), 4u) << dilation;
   }
 }
 
 TEST(ProductPlan, ConvolutionInSegments_LeavesOutTheFirstAndLastLinesOfPadding) {
-  const MatmulCall call = convolution(2, 8, 128);
+  const BlockedProduct call = convolution(2, 8, 128);
   ASSERT_EQ(call.segments.size(), 3u);  // one for each line of the window
   Parts parts;
   for (int64_t line = 0; line < 16; ++line) parts.emplace_back(line % 8 == 0 ? 1 : 0, line % 8 == 7 ? 2 : 3);
@@ -190,7 +199,7 @@ TEST(ProductPlan, ConvolutionInSegments_LeavesOutTheFirstAndLastLinesOfPadding) 
 }
 
 TEST(ProductPlan, PackedConvolution_HasATileForEachLineAndLeavesOutItsPadding) {
-  const MatmulCall call = convolution(2, 7, 512);
+  const BlockedProduct call = convolution(2, 7, 512);
   EXPECT_TRUE(call.a_packed);
   EXPECT_EQ(call.tile_rows, 7);
   const int64_t line = int64_t{3} * 512;  // steps of the depth for one line of the window
@@ -213,8 +222,8 @@ TEST(ProductPlan, ProductOfMatrices_UsesTheWholeDepth) {
   target.vector_registers = 32;
   PlannedProgram planned;
   ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-  ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-  EXPECT_TRUE(planned.plan.matmuls[0].first_step.empty());
+  ASSERT_EQ(products_of(planned).size(), 1u);
+  EXPECT_TRUE(products_of(planned)[0].first_step.empty());
 }
 
 /// The weights of four experts: a dimension of few elements beside the columns does not make them few rows.
@@ -232,7 +241,7 @@ TEST(ProductPlan, MatricesOfSeveralWeights_AreAProduct) {
   target.vector_registers = 32;
   PlannedProgram planned;
   ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-  EXPECT_EQ(planned.plan.matmuls.size(), 1u);
+  EXPECT_EQ(products_of(planned).size(), 1u);
 }
 
 TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
@@ -250,12 +259,12 @@ TEST(ProductPlan, ProductOfFewRows_IsReadWithoutPrefetching) {
     target.vector_registers = 32;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-    const MatmulCall& call = planned.plan.matmuls[0];
+    ASSERT_EQ(products_of(planned).size(), 1u);
+    const BlockedProduct call = products_of(planned)[0];
     EXPECT_EQ(call.depth_blocks(), 1) << rows;
-    const FunctionId micro = call.micro[call.rows < call.tile_rows ? 1 : 0][0];
-    ASSERT_NE(micro, kNoFunction) << rows;
-    EXPECT_EQ(planned.plan.functions[micro].find("_streams") != std::string::npos, few) << rows;
+    const std::string& micro = call.micro[call.rows < call.tile_rows ? 1 : 0][0];
+    ASSERT_FALSE(micro.empty()) << rows;
+    EXPECT_EQ(micro.find("_streams") != std::string::npos, few) << rows;
   }
 }
 
@@ -286,12 +295,12 @@ TEST(ProductPlan, RowsThatEvictEachOther_AreCopiedOrNotPrefetched) {
     target.vector_registers = c.vector_bits >= 512 ? 32 : 16;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-    const MatmulCall& call = planned.plan.matmuls[0];
+    ASSERT_EQ(products_of(planned).size(), 1u);
+    const BlockedProduct call = products_of(planned)[0];
     EXPECT_EQ(call.copies_b, c.copies);
-    const FunctionId micro = call.micro[0][0];
-    ASSERT_NE(micro, kNoFunction);
-    EXPECT_EQ(planned.plan.functions[micro].find("_streams") == std::string::npos, c.prefetches);
+    const std::string& micro = call.micro[0][0];
+    ASSERT_FALSE(micro.empty());
+    EXPECT_EQ(micro.find("_streams") == std::string::npos, c.prefetches);
   }
 }
 
@@ -311,8 +320,8 @@ TEST(ProductPlan, OneRowOfALargeMatrix_ReadsFewRowsAtATime) {
     target.second_cache = 1 << 20;
     PlannedProgram planned;
     ASSERT_TRUE(plan_program(program.finish(), target, CompileOptions(), planned).ok());
-    ASSERT_EQ(planned.plan.matmuls.size(), 1u);
-    EXPECT_EQ(planned.plan.matmuls[0].depth_block, block) << side;
+    ASSERT_EQ(products_of(planned).size(), 1u);
+    EXPECT_EQ(products_of(planned)[0].depth_block, block) << side;
   }
 }
 

@@ -11,7 +11,7 @@
 #include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/used_range.h"
-#include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/matmul/blocking.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
@@ -408,9 +408,9 @@ LoopRange Compiler::RowBlocks::used_columns(int64_t row, int64_t rows) const {
   return found.first < found.end ? found : LoopRange{0, 1};
 }
 
-void Compiler::RowBlocks::set_parts(MatmulCall& scores, MatmulCall& result) const {
+void Compiler::RowBlocks::set_parts(BlockedProduct& scores, BlockedProduct& result) const {
   if (reader.loops.empty()) return;
-  const auto of_tiles = [&](const MatmulCall& call, int64_t divisor, std::vector<int64_t>& begins,
+  const auto of_tiles = [&](const BlockedProduct& call, int64_t divisor, std::vector<int64_t>& begins,
                             std::vector<int64_t>& ends) {
     for (int64_t tile = 0; tile < call.batches * call.tiles; ++tile) {
       const int64_t row = tile % call.tiles * call.tile_rows;
@@ -433,13 +433,12 @@ void Compiler::RowBlocks::set_parts(MatmulCall& scores, MatmulCall& result) cons
   const bool reads_b = !result.packs_b && !result.copies_b && result.b_starts == 0 && result.element_bytes == 4;
   if (!is_plain || !reads_b || !result.first_step.empty()) return;
   result.checks_parts = true;
-  result.pairs = columns_of_element == 2;
   of_tiles(result, columns_of_element, result.first_step, result.end_step);
 }
 
 void Compiler::add_row_blocks(RowBlocks& r, Drafts& drafts) {
-  MatmulCall first = make_matmul_call(r.first, target_, true);
-  MatmulCall second = make_matmul_call(r.second, target_, true);
+  BlockedProduct first = choose_blocking(r.first, target_, true);
+  BlockedProduct second = choose_blocking(r.second, target_, true);
   r.set_parts(first, second);
   const PreparedOperands of_first = prepare_operands(r.first, first, drafts);
   const PreparedOperands of_second = prepare_operands(r.second, second, drafts);

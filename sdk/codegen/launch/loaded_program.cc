@@ -14,9 +14,9 @@ struct Call {
   char* const* buffers;
 };
 
-void call_kernel(void* context, int64_t begin, int64_t end, int) {
+void call_kernel(void* context, int64_t begin, int64_t end, int worker) {
   const Call* call = static_cast<const Call*>(context);
-  call->kernel(call->buffers, begin, end);
+  call->kernel(call->buffers, begin, end, worker);
 }
 
 /// Returns the branch that a conditional takes. Without an index, `index` is a pred: true takes branch 0. An index out of
@@ -41,7 +41,6 @@ std::unique_ptr<LoadedProgram> LoadedProgram::load(LaunchPlan plan, const Find& 
       return nullptr;
     }
   }
-  for (const MatmulCall& call : p.matmuls) made->matmuls_.emplace_back(call, made->addresses_);
   for (const RoutineCall& call : p.routines) {
     void* const compare = call.compare == kNoFunction ? nullptr : made->addresses_[call.compare];
     made->routines_.push_back(make_routine(call, reinterpret_cast<CompareFunction>(compare)));
@@ -73,9 +72,6 @@ std::string LoadedProgram::name_of(const codegen::Step& step) const {
     case StepKind::kKernel:
       add_function(step.kernel.function);
       add_function(step.kernel.tail);
-      break;
-    case StepKind::kMatmul:
-      add("product" + std::to_string(step.call));
       break;
     case StepKind::kRoutine:
       add(collet_op_name(plan_.routines[step.call].opcode));
@@ -114,10 +110,6 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
     to.index_bytes = from.index_bytes;
     to.block_bytes = from.block_bytes;
     if (from.loop != kNoFunction) to.loop = reinterpret_cast<LoopFunction>(addresses_[from.loop]);
-    if (from.kind == StepKind::kMatmul) {
-      to.matmul = &matmuls_[from.call];
-      to.checks_b = plan_.matmuls[from.call].checks_parts;
-    }
     if (from.kind == StepKind::kRoutine) to.routine = routines_[from.call].get();
     for (const StepList& child : from.children) to.children.push_back(resolve(child));
   }
@@ -144,12 +136,9 @@ void LoadedProgram::run(const Step& step, const Run& with) {
         Call call{step.kernel, at};
         threads.loop(step.range, step.grain, call_kernel, &call);
       } else {
-        step.kernel(at, 0, step.range);
+        step.kernel(at, 0, step.range, 0);
       }
-      if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range);
-      break;
-    case StepKind::kMatmul:
-      step.matmul->run(at, threads);
+      if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range, 0);
       break;
     case StepKind::kRoutine:
       step.routine->run(at, threads);
@@ -173,9 +162,6 @@ void LoadedProgram::run(const Step& step, const Run& with) {
       break;
     case StepKind::kBlocks: {
       BlockWork work{step.children[0], with.addresses};
-      for (const Step& one : step.children[0]) {
-        if (one.checks_b) work.finite = work.finite && one.matmul->has_finite_b(with.addresses + one.first_place);
-      }
       if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
         threads.loop(step.range, 1, run_blocks, &work);
       } else {
@@ -200,11 +186,7 @@ void LoadedProgram::run_blocks(void* context, int64_t begin, int64_t end, int wo
         const int64_t shift = (worker - block) * static_cast<int64_t>(step.block_bytes[i]);
         places[i] = work.addresses[step.first_place + i] + shift;
       }
-      if (step.matmul) {
-        step.matmul->run_jobs(places, block, block + 1, worker, work.finite);
-      } else {
-        step.kernel(places, block, block + 1);
-      }
+      step.kernel(places, block, block + 1, worker);
     }
   }
 }

@@ -4,13 +4,15 @@
 #include <collet/codegen/launch_plan.h>
 #include <collet/codegen/step_times.h>
 
+#include <collet/codegen/threads.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/launch/matmul_runner.h"
+#include "sdk/codegen/base/functions.h"
 #include "sdk/codegen/routines/routine.h"
 
 namespace collet::codegen {
@@ -62,17 +64,14 @@ class LoadedProgram {
     uint64_t bytes = 0;
     uint32_t index_bytes = 0;
     LoopFunction loop = nullptr;
-    const MatmulRunner* matmul = nullptr;
     const Routine* routine = nullptr;
     std::vector<uint64_t> block_bytes;
-    bool checks_b = false;  ///< MatmulCall::checks_parts
-    std::string name;       ///< StepTime::name
+    std::string name;  ///< StepTime::name
     std::vector<std::vector<Step>> children;
   };
   struct BlockWork {
     const std::vector<Step>& steps;
     char* const* addresses;
-    bool finite = true;  ///< whether has_finite_b is true for all products that check it
   };
   using Steps = std::vector<Step>;
   /// What the steps of a run need.
@@ -93,7 +92,6 @@ class LoadedProgram {
 
   LaunchPlan plan_;
   std::vector<void*> addresses_;  ///< addresses of plan_.functions
-  std::vector<MatmulRunner> matmuls_;
   std::vector<std::unique_ptr<Routine>> routines_;
   Steps steps_;
   char* constants_ = nullptr;

@@ -67,7 +67,6 @@ class Printer {
             std::to_string(plan_.constants.size()) + " bytes\n";
     sizes("argument", plan_.argument_bytes);
     sizes("result", plan_.result_bytes);
-    for (size_t i = 0; i < plan_.matmuls.size(); ++i) matmul(i, plan_.matmuls[i]);
     for (size_t i = 0; i < plan_.libraries.size(); ++i)
       out_ += "library " + std::to_string(i) + ": " + print_library_call(plan_.libraries[i]) + "\n";
     for (size_t i = 0; i < plan_.collectives.size(); ++i) collective(i, plan_.collectives[i]);
@@ -79,39 +78,6 @@ class Printer {
   void sizes(const char* what, const std::vector<uint64_t>& bytes) {
     for (size_t i = 0; i < bytes.size(); ++i)
       out_ += std::string(what) + std::to_string(i) + ": " + std::to_string(bytes[i]) + " bytes\n";
-  }
-
-  void matmul(size_t i, const MatmulCall& call) {
-    out_ += "matmul " + std::to_string(i) + ": " + std::to_string(call.batches) + " of " + std::to_string(call.rows) +
-            " x " + std::to_string(call.columns) + " x " + std::to_string(call.depth) + ", tiles of " +
-            std::to_string(call.tile_rows) + " x " + std::to_string(call.panel) + ", depth blocks of " +
-            std::to_string(call.depth_block) + ", " + std::to_string(call.chunks) + " x " +
-            std::to_string(call.column_parts) + " parts";
-    if (call.a_packed) out_ += ", a packed";
-    if (call.b_packed) out_ += ", b packed";
-    if (call.group_blocks != 0) out_ += ", groups of " + std::to_string(call.group_blocks);
-    if (call.copies_b) out_ += ", panels of b copied";
-    if (call.epilogue) out_ += ", epilogue";
-    if (!call.first_step.empty()) {
-      out_ += ", " + std::to_string(percent_skipped(call)) + (call.checks_parts ? " % masked" : " % in padding");
-    }
-    if (!call.first_column.empty()) out_ += ", " + std::to_string(percent_unused(call)) + " % not used";
-    out_ += "\n";
-  }
-
-  /// Returns the share of the depth that tiles leave out because it is zero.
-  static int64_t percent_skipped(const MatmulCall& call) {
-    const int64_t all = call.segments.empty() ? call.depth : static_cast<int64_t>(call.segments.size());
-    int64_t used = 0;
-    for (size_t i = 0; i < call.first_step.size(); ++i) used += call.end_step[i] - call.first_step[i];
-    return 100 - 100 * used / (all * static_cast<int64_t>(call.first_step.size()));
-  }
-
-  /// Returns the share of the result that nothing uses.
-  static int64_t percent_unused(const MatmulCall& call) {
-    int64_t used = 0;
-    for (size_t i = 0; i < call.first_column.size(); ++i) used += call.end_column[i] - call.first_column[i];
-    return 100 - 100 * used / (call.columns * static_cast<int64_t>(call.first_column.size()));
   }
 
   void collective(size_t i, const CollectiveCall& call) {
@@ -171,9 +137,6 @@ class Printer {
         }
         out_ += " range " + std::to_string(step.kernel.range);
         if (step.kernel.parallel) out_ += " in parallel, grain " + std::to_string(step.kernel.grain);
-        break;
-      case StepKind::kMatmul:
-        out_ += "matmul " + std::to_string(step.call) + places(step);
         break;
       case StepKind::kRoutine:
         out_ += std::string(collet_op_name(plan_.routines[step.call].opcode)) + places(step);

@@ -35,6 +35,13 @@ void level_lanes(Ir& ir, std::vector<Val>& args) {
   for (Val& x : args) x = ir.splat(x, lanes);
 }
 
+llvm::FunctionType* kernel_function(llvm::LLVMContext& context) {
+  llvm::Type* const number = llvm::Type::getInt64Ty(context);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                 {llvm::PointerType::get(context, 0), number, number, llvm::Type::getInt32Ty(context)},
+                                 false);
+}
+
 void set_function_attributes(llvm::Function* f, const Target& target) {
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("target-cpu", target.cpu);

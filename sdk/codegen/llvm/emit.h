@@ -15,6 +15,9 @@ namespace collet::codegen {
 /// Sets the attributes that tell LLVM for which processor a function is compiled.
 void set_function_attributes(llvm::Function* function, const Target& target);
 
+/// Returns the type of a KernelFunction.
+llvm::FunctionType* kernel_function(llvm::LLVMContext& context);
+
 /// Adds the kernel to the module as a KernelFunction. `whole`: each call runs all iterations of loop 0, so that short
 /// loops need no counter, and accesses have constant addresses.
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name,

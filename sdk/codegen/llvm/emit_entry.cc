@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "sdk/codegen/base/functions.h"
-#include "sdk/codegen/launch/matmul_loops.h"
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/object_compiler.h"
@@ -17,141 +15,6 @@ namespace collet::codegen {
 namespace {
 
 using llvm::Value;
-
-Value* numbers(llvm::Module& module, const std::vector<int64_t>& values) {
-  llvm::Constant* const data = llvm::ConstantDataArray::get(module.getContext(), values);
-  return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
-}
-
-/// Returns the type of the functions that threads share: void part(char* const* buffers, int64_t begin, int64_t end,
-/// int32_t worker).
-llvm::FunctionType* part_function(llvm::LLVMContext& context) {
-  llvm::Type* const number = llvm::Type::getInt64Ty(context);
-  return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
-                                 {llvm::PointerType::get(context, 0), number, number, llvm::Type::getInt32Ty(context)},
-                                 false);
-}
-
-/// A Machine for MatmulLoops that emits code: a function whose parameters are the addresses of a product's places and a
-/// range of its jobs.
-class MatmulWriter {
- public:
-  using Functions = std::vector<llvm::Function*>;
-  using Table = std::vector<int64_t> MatmulCall::*;
-  /// A number, an address or a flag as an LLVM value, with operators.
-  struct Word {
-    llvm::IRBuilder<>* b = nullptr;
-    Value* v = nullptr;
-    Word same(int64_t x) const { return {b, llvm::ConstantInt::getSigned(b->getInt64Ty(), x)}; }
-    Word operator+(Word x) const {
-      return {b, v->getType()->isPointerTy() ? b->CreateGEP(b->getInt8Ty(), v, x.v) : b->CreateAdd(v, x.v)};
-    }
-    Word operator-(Word x) const { return *this + Word{b, b->CreateNeg(x.v)}; }
-    Word operator+(int64_t x) const { return *this + same(x); }
-    Word operator*(int64_t x) const { return {b, b->CreateMul(v, same(x).v)}; }
-    Word operator/(int64_t x) const { return {b, b->CreateSDiv(v, same(x).v)}; }
-    Word operator%(int64_t x) const { return {b, b->CreateSRem(v, same(x).v)}; }
-    Word operator<(Word x) const { return {b, b->CreateICmpSLT(v, x.v)}; }
-    Word operator>(int64_t x) const { return {b, b->CreateICmpSGT(v, same(x).v)}; }
-    Word operator==(int64_t x) const { return {b, b->CreateICmpEQ(v, same(x).v)}; }
-  };
-  using Number = Word;
-  using Address = Word;
-  using Flag = Word;
-
-  MatmulWriter(const MatmulCall& call, const Functions& functions, llvm::Module& module, const Target& target)
-      : c_(call),
-        functions_(functions),
-        module_(module),
-        function_(llvm::Function::Create(part_function(module.getContext()), llvm::Function::InternalLinkage, "matmul",
-                                         module)),
-        w_(function_, target),
-        b_(w_.b) {}
-
-  llvm::Function* run() {
-    tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    for (const Table table : {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::start_at,
-                              &MatmulCall::positions, &MatmulCall::segments, &MatmulCall::first_step,
-                              &MatmulCall::end_step, &MatmulCall::first_column, &MatmulCall::end_column}) {
-      if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
-    }
-    Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
-    MatmulLoops<MatmulWriter>(c_, *this).jobs(of(function_->getArg(1)), of(function_->getArg(2)), of(worker));
-    b_.CreateRetVoid();
-    return function_;
-  }
-
-  Number number(int64_t x) { return of(w_.number(x)); }
-  static bool uses_parts(const MatmulCall& call) { return !call.first_step.empty() && !call.checks_parts; }
-  Number least(Number x, Number y) { return of(b_.CreateSelect((x < y).v, x.v, y.v)); }
-  Number most(Number x, Number y) { return of(b_.CreateSelect((x < y).v, y.v, x.v)); }
-  Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
-  Address choose(Flag which, Address x, Address y) { return of(b_.CreateSelect(which.v, x.v, y.v)); }
-  Flag no() { return of(b_.getFalse()); }
-  Flag either(Flag x, Flag y) { return of(b_.CreateOr(x.v, y.v)); }
-  Number element(Table table, Number i) { return of(b_.CreateLoad(b_.getInt64Ty(), elements(table, i).v)); }
-  Address elements(Table table, Number i) {
-    const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t.first == table; });
-    return of(b_.CreateGEP(b_.getInt64Ty(), found->second, i.v));
-  }
-  Address buffer(uint32_t i) { return of(b_.CreateLoad(b_.getPtrTy(), buffers(i).v)); }
-  Address buffers(uint32_t i) { return of(function_->getArg(0)) + int64_t{8} * i; }
-  template <typename Field, typename What>
-  void put(Field Tile::* field, What value) {
-    static constexpr Tile kTile{};
-    const auto at = reinterpret_cast<const char*>(&(kTile.*field)) - reinterpret_cast<const char*>(&kTile);
-    b_.CreateStore(value.v, w_.at(tile_, at));
-  }
-  template <typename Body>
-  void loop(Number begin, Number end, const Body& body) {
-    w_.loop(begin.v, end.v, [&](Value* i) { body(of(i)); });
-  }
-  template <typename Body>
-  void when(Flag condition, const Body& body) {
-    w_.branch(condition.v, body);
-  }
-  void compute(Flag last_row, Flag last_column) {
-    for (int r = 0; r < 2; ++r) {
-      for (int k = 0; k < 2; ++k) call(c_.micro[r][k], is(last_row, r), is(last_column, k));
-    }
-  }
-  void fold(Flag last_column) {
-    for (int k = 0; k < 2; ++k) call(c_.fold[k], b_.getTrue(), is(last_column, k));
-  }
-  void finish(Flag is_last_block, Flag last_column) {
-    for (int k = 0; k < 2; ++k) call(c_.after[k], is_last_block.v, is(last_column, k));
-  }
-  /// Emits a call of a packing kernel. Its buffers are `count` addresses from place `from` on, followed by `packed`.
-  void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
-    Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), count + 1));
-    for (uint32_t i = 0; i < count; ++i) b_.CreateStore(buffer(from + i).v, w_.at(places, int64_t{8} * i));
-    b_.CreateStore(packed.v, w_.at(places, int64_t{8} * count));
-    b_.CreateCall(functions_[id], {places, begin.v, end.v});
-  }
-  void copy(Address from, Address to, Number steps) {
-    Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), 2));
-    b_.CreateStore(from.v, places);
-    b_.CreateStore(to.v, w_.at(places, int64_t{8}));
-    b_.CreateCall(functions_[c_.copy_b], {places, w_.number(0), steps.v});
-  }
-
- private:
-  Word of(Value* v) { return {&b_, v}; }
-  Value* is(Flag flag, int value) { return value ? flag.v : b_.CreateNot(flag.v); }
-  void call(FunctionId id, Value* one, Value* other) {
-    if (id == kNoFunction) return;
-    w_.branch(b_.CreateAnd(one, other), [&] { b_.CreateCall(functions_[id], {tile_}); });
-  }
-
-  const MatmulCall& c_;
-  const Functions& functions_;
-  llvm::Module& module_;
-  llvm::Function* function_;
-  FunctionWriter w_;
-  llvm::IRBuilder<>& b_;
-  Value* tile_ = nullptr;
-  std::vector<std::pair<Table, Value*>> tables_;
-};
 
 /// Emits the function that runs a launch plan.
 class EntryWriter final : public StepsWriter {
@@ -163,15 +26,13 @@ class EntryWriter final : public StepsWriter {
         plan_(program.plan),
         target_(target),
         module_(module) {
+    for (const FunctionSource& source : program.sources) emit_function(source, module, target);
     for (const FunctionSource& source : program.sources) {
-      emit_function(source, module, target);
       functions_.push_back(module.getFunction(source.name));
       functions_.back()->setLinkage(llvm::Function::InternalLinkage);
-      // A name with a dot cannot clash with the C name that the caller chooses.
-      functions_.back()->setName("own." + source.name);
     }
-    for (const MatmulCall& call : plan_.matmuls)
-      matmuls_.push_back(MatmulWriter(call, functions_, module, target).run());
+    // A name with a dot cannot clash with the C name that the caller chooses.
+    for (llvm::Function* const function : functions_) function->setName("own." + function->getName());
     const uint32_t own = workspace_slot(plan_) + 1;
     for (uint32_t i = 0; i < own; ++i) slots_.push_back(slot(i));
     slots_.push_back(options.embed_constants ? constants() : slot(own));
@@ -226,23 +87,17 @@ class EntryWriter final : public StepsWriter {
   void kernel(const Step& step) override {
     const KernelCall& call = step.kernel;
     Value* const table = places(step);
-    const auto whole = [&] { b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range)}); };
+    const auto whole = [&] {
+      b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range), b_.getInt32(0)});
+    };
     if (call.parallel && call.range > 1) {
-      share(call.cost_ns, part_of(call.function), table, call.range, call.grain, whole);
+      share(call.cost_ns, functions_[call.function], table, call.range, call.grain, whole);
     } else {
       whole();
     }
     if (call.tail == kNoFunction) return;
     Value* const rest = w_.at(table, int64_t{8} * call.tail_place);
-    b_.CreateCall(functions_[call.tail], {rest, w_.number(0), w_.number(call.tail_range)});
-  }
-
-  void matmul(const Step& step) override {
-    const MatmulCall& call = plan_.matmuls[step.call];
-    const int64_t jobs = call.jobs();
-    Value* const table = places(step);
-    share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
-          [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
+    b_.CreateCall(functions_[call.tail], {rest, w_.number(0), w_.number(call.tail_range), b_.getInt32(0)});
   }
 
   void blocks(const Step& step) override {
@@ -260,10 +115,10 @@ class EntryWriter final : public StepsWriter {
     share(call.cost_ns, part, table, call.range, 1, whole);
   }
 
-  /// Returns the part function that runs steps for blocks of rows. Its table has the places of all steps, in order.
+  /// Returns the function that runs steps for blocks of rows. Its table has the places of all steps, in order.
   llvm::Function* block_function(const StepList& list) {
-    auto* const function =
-        llvm::Function::Create(part_function(module_.getContext()), llvm::Function::InternalLinkage, "blocks", module_);
+    auto* const function = llvm::Function::Create(kernel_function(module_.getContext()),
+                                                  llvm::Function::InternalLinkage, "blocks", module_);
     FunctionWriter w(function, target_);
     Value* const worker = w.b.CreateSExt(function->getArg(3), w.b.getInt64Ty());
     Value* const own = w.local(llvm::ArrayType::get(w.b.getPtrTy(), kMostBlockPlaces));
@@ -277,11 +132,7 @@ class EntryWriter final : public StepsWriter {
           const auto bytes = static_cast<int64_t>(step.block_bytes[i]);
           w.b.CreateStore(bytes == 0 ? address : w.at(address, w.times(ahead, bytes)), w.at(own, int64_t{8} * i));
         }
-        if (step.kind == StepKind::kMatmul) {
-          w.b.CreateCall(matmuls_[step.call], {own, block, end, function->getArg(3)});
-        } else {
-          w.b.CreateCall(functions_[step.kernel.function], {own, block, end});
-        }
+        w.b.CreateCall(functions_[step.kernel.function], {own, block, end, function->getArg(3)});
       }
     });
     w.b.CreateRetVoid();
@@ -308,23 +159,10 @@ class EntryWriter final : public StepsWriter {
     b_.SetInsertPoint(after);
   }
 
-  /// Returns the part function that runs a kernel.
-  llvm::Function* part_of(FunctionId id) {
-    llvm::Function*& made = parts_[id];
-    if (made) return made;
-    made =
-        llvm::Function::Create(part_function(module_.getContext()), llvm::Function::InternalLinkage, "part", module_);
-    FunctionWriter writer(made, target_);
-    writer.b.CreateCall(functions_[id], {made->getArg(0), made->getArg(1), made->getArg(2)});
-    writer.b.CreateRetVoid();
-    return made;
-  }
-
   const LaunchPlan& plan_;
   const Target& target_;
   llvm::Module& module_;
-  std::vector<llvm::Function*> functions_, matmuls_;
-  std::map<FunctionId, llvm::Function*> parts_;
+  std::vector<llvm::Function*> functions_;
   std::vector<Value*> slots_;
   Value* table_ = nullptr;    ///< table with the addresses of the current step's places
   Value* threads_ = nullptr;  ///< address of the caller's SharedLoops; may be null when the program runs

@@ -28,10 +28,7 @@ using llvm::BasicBlock;
 
 KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
     : k_(kernel), passes_(kernel), ir_(module, target), b_(ir_.b) {
-  Type* ptr = b_.getPtrTy();
-  Type* i64 = b_.getInt64Ty();
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
-                                     llvm::Function::ExternalLinkage, name, module);
+  function_ = llvm::Function::Create(kernel_function(b_.getContext()), llvm::Function::ExternalLinkage, name, module);
   set_function_attributes(function_, target);
 }
 
@@ -114,7 +111,7 @@ llvm::Function* KernelEmitter::run_bypassing(llvm::Function* otherwise, int alig
   places = b_.CreateAnd(places, b_.getInt64(static_cast<uint64_t>(alignment) - 1));
   b_.CreateCondBr(b_.CreateIsNull(places), aligned, other);
   b_.SetInsertPoint(other);
-  b_.CreateCall(otherwise, {function_->getArg(0), function_->getArg(1), function_->getArg(2)});
+  b_.CreateCall(otherwise, {function_->getArg(0), function_->getArg(1), function_->getArg(2), function_->getArg(3)});
   b_.CreateRetVoid();
   b_.SetInsertPoint(aligned);
   outer(0);

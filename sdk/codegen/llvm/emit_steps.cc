@@ -21,8 +21,6 @@ void StepsWriter::one(const Step& step) {
   switch (step.kind) {
     case StepKind::kKernel:
       return kernel(step);
-    case StepKind::kMatmul:
-      return matmul(step);
     case StepKind::kBlocks:
       return blocks(step);
     case StepKind::kRoutine:
@@ -143,14 +141,13 @@ class LoopWriter final : public StepsWriter {
     const KernelCall& call = step.kernel;
     Value* const table = w_.local(llvm::ArrayType::get(b_.getPtrTy(), std::max(step.places, 1U)));
     for (uint32_t i = 0; i < step.places; ++i) b_.CreateStore(place(step, i), w_.at(table, int64_t{8} * i));
-    b_.CreateCall(functions_.at(call.function), {table, w_.number(0), w_.number(call.range)});
+    b_.CreateCall(functions_.at(call.function), {table, w_.number(0), w_.number(call.range), b_.getInt32(0)});
     if (call.tail == kNoFunction) return;
     Value* const rest = w_.at(table, int64_t{8} * call.tail_place);
-    b_.CreateCall(functions_.at(call.tail), {rest, w_.number(0), w_.number(call.tail_range)});
+    b_.CreateCall(functions_.at(call.tail), {rest, w_.number(0), w_.number(call.tail_range), b_.getInt32(0)});
   }
 
-  // Unreachable: a joined loop has no matrix product.
-  void matmul(const Step&) override {}
+  // Unreachable: a joined loop has no blocks of rows.
   void blocks(const Step&) override {}
 
   const LoopSource& source_;

@@ -85,7 +85,6 @@ class StepsWriter {
   /// Returns the address of place `i` of a step.
   virtual Value* place(const Step& step, uint32_t i) = 0;
   virtual void kernel(const Step& step) = 0;
-  virtual void matmul(const Step& step) = 0;
   virtual void blocks(const Step& step) = 0;
 
   llvm::Function* function_;

@@ -62,7 +62,11 @@ std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<Fun
   constexpr size_t kLeast = 3;
   std::vector<std::vector<const FunctionSource*>> modules;
   for (size_t kind = 0; kind < std::size(kMost); ++kind) {
-    const auto is_mine = [&](const FunctionSource& f) { return !f.shared && f.body.index() == kind; };
+    const auto is_mine = [&](const FunctionSource& f) {
+      // Products are short, like kernels.
+      const size_t own = std::holds_alternative<BlockedProduct>(f.body) ? 0 : f.body.index();
+      return !f.shared && own == kind;
+    };
     const auto all = static_cast<size_t>(std::count_if(sources.begin(), sources.end(), is_mine));
     const size_t each = std::min(kMost[kind], std::max(kLeast, (all + threads - 1) / threads));
     size_t count = 0;
@@ -218,9 +222,14 @@ Status Jit::make_shared(const std::vector<FunctionSource>& sources) {
 Status Jit::add_shared(const std::vector<FunctionSource>& sources, Code& code) {
   COLLET_CODEGEN_TRY(make_shared(sources));
   std::lock_guard lock(mutex_);
+  orc::SymbolMap symbols;  // products call them by name
   for (const FunctionSource& f : sources) {
-    if (f.shared) code.shared_[f.name] = shared_[f.name].second;
+    if (!f.shared) continue;
+    void* const address = code.shared_[f.name] = shared_[f.name].second;
+    symbols[jit_->mangleAndIntern(f.name)] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
   }
+  if (auto error = code.library_->define(orc::absoluteSymbols(std::move(symbols))))
+    return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
   return {};
 }
 

@@ -63,8 +63,8 @@ bool compare(int vector_bits, const std::string& text, uint32_t stored = 0) {
     auto* f = reinterpret_cast<KernelFunction>(code->find(sources[p].name));
     const int64_t iterations = plans[p]->kernel.loops[0].size;
     const int64_t middle = iterations / 2 / plans[p]->kernel.lanes * plans[p]->kernel.lanes;
-    f(addresses.data(), 0, middle);
-    f(addresses.data(), middle, iterations);
+    f(addresses.data(), 0, middle, 0);
+    f(addresses.data(), middle, iterations, 0);
   }
   EXPECT_TRUE(actual.are_guards_unchanged());
   for (size_t i = 0; i < actual.size(); ++i)

@@ -24,6 +24,7 @@
 
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/emit_product.h"
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/grid_emitter.h"
@@ -59,7 +60,7 @@ class ObjectCompiler::Passes {
       inliner_.run(module, modules_);
     }
     for (llvm::Function& f : module) {
-      if (!f.isDeclaration()) passes_.run(f, functions_);
+      if (!f.isDeclaration() && !f.hasOptNone()) passes_.run(f, functions_);
     }
     // The results refer to the module.
     loops_.clear();
@@ -126,6 +127,8 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
     emit_comparator(comparator->body, comparator->types, module, target, f.name);
   } else if (const auto* loop = std::get_if<LoopSource>(&f.body)) {
     emit_loop(*loop, module, target, f.name);
+  } else if (const auto* product = std::get_if<BlockedProduct>(&f.body)) {
+    emit_product(*product, module, target, f.name);
   } else {
     const auto& micro = std::get<MicroSource>(f.body);
     const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;

@@ -38,7 +38,7 @@ void run(Jit& jit, const std::string& body, int lanes, std::vector<char*> buffer
   std::unique_ptr<LoadedCode> code;
   const Status compiled = jit.compile({f}, false, code);
   ASSERT_TRUE(compiled.ok()) << compiled.message() << "\n" << text;
-  reinterpret_cast<KernelFunction>(code->find("kernel"))(buffers.data(), 0, kCount);
+  reinterpret_cast<KernelFunction>(code->find("kernel"))(buffers.data(), 0, kCount, 0);
 }
 
 /// Quotients of any float type with all kinds of dividends.

@@ -82,7 +82,7 @@ void check(int vector_bits, const std::string& type, bool maximum) {
     std::vector<T> result = old;
     char* buffers[] = {reinterpret_cast<char*>(x.data()), reinterpret_cast<char*>(result.data())};
     const auto points = static_cast<size_t>(kernel.loops[0].size);
-    reinterpret_cast<KernelFunction>(code->find("kernel"))(buffers, 0, static_cast<int64_t>(points));
+    reinterpret_cast<KernelFunction>(code->find("kernel"))(buffers, 0, static_cast<int64_t>(points), 0);
     for (size_t i = 0; i < points; ++i) {
       const T expected = extremum(maximum, old[i], x[i]);
       const bool same = std::isnan(expected)
@@ -169,7 +169,7 @@ void check_in_order(int vector_bits, const std::string& type, const std::vector<
         ASSERT_TRUE(evaluate_kernel(kernel, buffers).ok());
         char* addresses[] = {reinterpret_cast<char*>(places.data()), reinterpret_cast<char*>(x.data()),
                              reinterpret_cast<char*>(result.data())};
-        reinterpret_cast<KernelFunction>(code->find("kernel"))(addresses, 0, kUpdates);
+        reinterpret_cast<KernelFunction>(code->find("kernel"))(addresses, 0, kUpdates, 0);
         for (size_t i = 0; i < kElements; ++i) {
           const auto as_double = [](T v) { return static_cast<double>(v); };
           const bool same = std::isnan(as_double(expected[i]))

@@ -36,7 +36,7 @@ struct ProductSchedule {
   int tile_rows = 0;
   int vectors = 0;          ///< MicroKernel::vectors; not 0 if tile_rows is not
   int64_t depth_block = 0;  ///< where takes_depth_block is false it is ignored
-  int64_t chunks = 0;       ///< MatmulCall::chunks; at most the number of tiles
+  int64_t chunks = 0;       ///< BlockedProduct::chunks; at most the number of tiles
   int64_t column_parts = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace collet::codegen {
 
-ProductSchedule schedule_of(const Product& product, const MatmulCall& call) {
+ProductSchedule schedule_of(const Product& product, const BlockedProduct& call) {
   return {product.tile_rows, product.vectors, call.depth_block, call.chunks, call.column_parts};
 }
 
@@ -53,7 +53,7 @@ Status read_actions(std::string_view actions, ProductSchedule& out) {
   return {};
 }
 
-std::vector<std::string> neighbour_schedules(const Product& product, const MatmulCall& call, const Target& target) {
+std::vector<std::string> neighbour_schedules(const Product& product, const BlockedProduct& call, const Target& target) {
   const ProductSchedule own = schedule_of(product, call);
   std::vector<std::string> out;
   std::set<std::string> seen{print_actions(own)};

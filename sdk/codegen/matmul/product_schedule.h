@@ -9,7 +9,6 @@
 ///   chunks 8     parts into which the tiles of rows are cut for threads and caches
 ///   parts 2      parts into which the columns are cut
 
-#include <collet/codegen/launch_plan.h>
 #include <collet/codegen/status.h>
 #include <collet/codegen/target.h>
 
@@ -17,12 +16,13 @@
 #include <string_view>
 #include <vector>
 
+#include "sdk/codegen/matmul/blocked_product.h"
 #include "sdk/codegen/matmul/matmul.h"
 
 namespace collet::codegen {
 
-/// Returns what make_matmul_call decided.
-ProductSchedule schedule_of(const Product& product, const MatmulCall& call);
+/// Returns what choose_blocking decided.
+ProductSchedule schedule_of(const Product& product, const BlockedProduct& call);
 
 std::string print_actions(const ProductSchedule& schedule);
 
@@ -31,6 +31,6 @@ std::string print_actions(const ProductSchedule& schedule);
 Status read_actions(std::string_view actions, ProductSchedule& out);
 
 /// Returns schedules that differ in one number, or in the two of a tile, from that of the call.
-std::vector<std::string> neighbour_schedules(const Product& product, const MatmulCall& call, const Target& target);
+std::vector<std::string> neighbour_schedules(const Product& product, const BlockedProduct& call, const Target& target);
 
 }  // namespace collet::codegen

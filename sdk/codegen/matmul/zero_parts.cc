@@ -100,4 +100,53 @@ std::vector<std::pair<int64_t, int64_t>> parts_of_batches(const ZeroBorder& bord
   return parts;
 }
 
+KernelPlan finite_kernel(const Product& product, const BlockedProduct& blocked, ValueId b, ValueId finite) {
+  const auto [least, most] = std::minmax_element(blocked.b_at.begin(), blocked.b_at.end());
+  int64_t first = *least * blocked.b_matrix;
+  int64_t end = (*most + 1) * blocked.b_matrix;
+  if (!blocked.b_packed) {
+    first = *least + blocked.b_offset;
+    end = *most + blocked.b_offset + (blocked.depth - 1) * blocked.b_depth + blocked.columns;
+  }
+  KernelPlan plan;
+  plan.buffers = {b, finite};
+  plan.writes = {finite};
+  Kernel& k = plan.kernel;
+  k.loops = {{end - first}};
+  k.buffers = 2;
+  const auto add = [&](Expr e) {
+    k.exprs.push_back(std::move(e));
+    return static_cast<ExprId>(k.exprs.size() - 1);
+  };
+  const auto constant = [&](uint64_t bits) {
+    Expr e;
+    e.type = COLLET_TYPE_U32;
+    e.bits = {bits, 0};
+    return add(std::move(e));
+  };
+  const auto op = [&](uint32_t opcode, ExprId x, ExprId y) { return add(op_expr(opcode, COLLET_TYPE_U32, {x, y})); };
+  Expr load;
+  load.op = ExprOp::kLoad;
+  load.type = COLLET_TYPE_U32;
+  load.index = loop_index(0);
+  load.index.constant = first;
+  const ExprId bits = add(std::move(load));
+  // All bits of the exponent are set in infinities and NaN, and only there.
+  const ExprId all = constant(0x7f800000);
+  ExprId exponent = op(COLLET_OP_AND, bits, all);
+  if (product.packs == 2) {  // two factors of bf16
+    const ExprId low = op(COLLET_OP_AND, bits, constant(0x7f80));
+    exponent = op(COLLET_OP_MAXIMUM, exponent, op(COLLET_OP_MULTIPLY, low, constant(0x10000)));
+  }
+  k.reductions.push_back({COLLET_COMBINE_MAXIMUM, {exponent}, {kNoExpr}, {COLLET_TYPE_U32}, {}});
+  Expr reduced;
+  reduced.op = ExprOp::kReduced;
+  reduced.type = COLLET_TYPE_U32;
+  const ExprId largest = add(std::move(reduced));
+  const ExprId is_less =
+      add(op_expr(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {largest, all}, COLLET_DIRECTION_LT, COLLET_COMPARE_UNSIGNED));
+  k.stores.push_back({1, is_less, {}, kNoExpr});
+  return plan;
+}
+
 }  // namespace collet::codegen

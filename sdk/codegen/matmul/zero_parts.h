@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/matmul/blocked_product.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/matmul/product_loops.h"
 
@@ -39,5 +40,9 @@ class ZeroConditions {
 /// Returns, for each batch, the segments of the depth [first, end) that are not in a border of zeros of `a`, which is read in segments.
 /// Returns nothing if no batch has such segments.
 std::vector<std::pair<int64_t, int64_t>> parts_of_batches(const ZeroBorder& border, const Product& product);
+
+/// Returns the kernel that stores in `finite`, a pred, whether all factors of b are finite: what is left out because a is zero there would
+/// be NaN otherwise. `b` is the value that the product reads; its elements have 32 bits.
+KernelPlan finite_kernel(const Product& product, const BlockedProduct& blocked, ValueId b, ValueId finite);
 
 }  // namespace collet::codegen

@@ -21,6 +21,9 @@
 namespace collet::codegen {
 namespace {
 
+/// A kernel in C.
+using TextFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
+
 /// A shared library that the system's compiler makes of C.
 class Library {
  public:
@@ -47,8 +50,8 @@ class Library {
     if (library_) dlclose(library_);
     if (!::testing::Test::HasFailure()) std::filesystem::remove_all(folder_);
   }
-  KernelFunction find(const std::string& name) const {
-    return library_ ? reinterpret_cast<KernelFunction>(dlsym(library_, name.c_str())) : nullptr;
+  TextFunction find(const std::string& name) const {
+    return library_ ? reinterpret_cast<TextFunction>(dlsym(library_, name.c_str())) : nullptr;
   }
 
  private:
@@ -69,7 +72,7 @@ void compare_source(const std::vector<KernelCase>& cases, const std::string& com
   const Library library(write_kernels(kernels, scalar_machine()), compiler, options);
   for (size_t i = 0; i < cases.size(); ++i) {
     const Kernel& k = cases[i].kernel;
-    const KernelFunction f = library.find(kernels[i].first);
+    const TextFunction f = library.find(kernels[i].first);
     ASSERT_NE(f, nullptr) << kernels[i].first;
     SCOPED_TRACE(cases[i].name + "\n" + print_kernel(k));
     compare_with_evaluator(cases[i], i, [&](size_t, Buffers& buffers) {

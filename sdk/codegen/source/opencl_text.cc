@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "sdk/codegen/source/kernel_text.h"
-#include "sdk/codegen/source/matmul_text.h"
+#include "sdk/codegen/source/product_text.h"
 
 namespace collet::codegen {
 namespace {
@@ -127,9 +127,8 @@ class ProgramWriter {
       if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name, s.ops);
       if (const auto* const order = std::get_if<Comparator>(&s.body))
         write_comparator(unit_, order->body, order->types, s.name);
+      if (std::holds_alternative<BlockedProduct>(s.body)) write_product(unit_, s, program_.sources);
     }
-    for (size_t i = 0; i < plan_.matmuls.size(); ++i)
-      write_matmul(unit_, plan_.matmuls[i], program_.sources, product_name(static_cast<uint32_t>(i)));
     StepList all = std::move(plan_.steps);
     plan_.steps = steps(all);
     plan_.functions = std::move(names_);
@@ -145,8 +144,6 @@ class ProgramWriter {
     std::vector<std::string> addresses;  ///< by place of the step
   };
 
-  static std::string product_name(uint32_t call) { return "product" + text(call); }
-
   StepList steps(const StepList& list) {
     StepList out;
     for (const Step& step : list) one(step, out);
@@ -156,6 +153,8 @@ class ProgramWriter {
   void one(const Step& step, StepList& out) {
     switch (step.kind) {
       case StepKind::kKernel: {
+        if (std::holds_alternative<BlockedProduct>(program_.sources[step.kernel.function].body))
+          return product(step, out);
         Step first = step;
         first.kernel.tail = kNoFunction;
         if (step.kernel.tail == kNoFunction) return kernel(first, out);
@@ -170,8 +169,6 @@ class ProgramWriter {
         kernel(first, out);
         return kernel(second, out);
       }
-      case StepKind::kMatmul:
-        return product(step, out);
       case StepKind::kBlocks:
         return blocks(step, out);
       case StepKind::kRoutine:
@@ -218,17 +215,18 @@ class ProgramWriter {
 
   /// The work-items are workers, each with its own scratch memory.
   void product(const Step& step, StepList& out) {
-    const MatmulCall& call = plan_.matmuls[step.call];
+    const FunctionSource& source = program_.sources[step.kernel.function];
+    const auto& call = std::get<BlockedProduct>(source.body);
     const int64_t jobs = call.jobs(),
                   workers = call.cost_ns > target_.awake_ns ? std::min<int64_t>(jobs, call.threads) : 1;
     Step made = as_kernel(step, workers);
-    const std::string name = unique(product_name(step.call));
-    const Arrays arrays = by_slot(made, call.ops);
+    const std::string name = unique(source.name);
+    const Arrays arrays = by_slot(made, source.ops);
     Function f(unit_);
     declare_places(f, arrays.addresses);
     f.statement("const int64_t worker = get_global_id(0);");
     f.open("for (int64_t job = worker; job < " + text(jobs) + "; job += get_global_size(0))");
-    f.statement(unit_.part(product_name(step.call)) + "(places, job, job + 1, worker);");
+    f.statement(unit_.part(source.name) + "(places, job, job + 1, worker);");
     f.close();
     unit_.add(f.print(head_of(name, arrays.count, 1)));
     made.kernel.function = add(name);
@@ -257,9 +255,9 @@ class ProgramWriter {
       }
       f.open("");
       f.statement(unit_.places("places[] = {") + all + "};");
-      const bool multiplies = one.kind == StepKind::kMatmul;
-      f.statement(unit_.part(multiplies ? product_name(one.call) : program_.sources[one.kernel.function].name) +
-                  "(places, block, block + 1" + (multiplies ? ", worker);" : ");"));
+      const FunctionSource& source = program_.sources[one.kernel.function];
+      const bool multiplies = std::holds_alternative<BlockedProduct>(source.body);
+      f.statement(unit_.part(source.name) + "(places, block, block + 1" + (multiplies ? ", worker);" : ");"));
       f.close();
     }
     f.close();

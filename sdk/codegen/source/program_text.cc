@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sdk/codegen/source/kernel_text.h"
-#include "sdk/codegen/source/matmul_text.h"
+#include "sdk/codegen/source/product_text.h"
 
 namespace collet::codegen {
 namespace {
@@ -32,9 +32,8 @@ class EntryWriter {
       if (const auto* const kernel = std::get_if<Kernel>(&s.body)) write_kernel(unit_, *kernel, s.name, s.ops);
       if (const auto* const order = std::get_if<Comparator>(&s.body))
         write_comparator(unit_, order->body, order->types, s.name);
+      if (std::holds_alternative<BlockedProduct>(s.body)) write_product(unit_, s, program_.sources);
     }
-    for (size_t i = 0; i < plan_.matmuls.size(); ++i)
-      write_matmul(unit_, plan_.matmuls[i], program_.sources, "product" + std::to_string(i));
     if (options_.embed_constants && !plan_.constants.empty())
       f_.statement("char *const constants = (char *)constant_bytes.bytes;");
     if (!plan_.routines.empty()) {
@@ -72,19 +71,13 @@ class EntryWriter {
       case StepKind::kKernel: {
         f_.open("");
         f_.statement("char *const places[] = {" + places(step) + "};");
-        f_.statement(name(step.kernel.function) + "(places, 0, " + range + ");");
+        f_.statement(call(step.kernel.function, "0", range));
         if (step.kernel.tail != kNoFunction) {
           f_.statement(name(step.kernel.tail) + "(places + " + std::to_string(step.kernel.tail_place) + ", 0, " +
                        std::to_string(step.kernel.tail_range) + ");");
         }
         return f_.close();
       }
-      case StepKind::kMatmul:
-        f_.open("");
-        f_.statement("char *const places[] = {" + places(step) + "};");
-        f_.statement("product" + std::to_string(step.call) + "(places, 0, " +
-                     std::to_string(plan_.matmuls[step.call].jobs()) + ", 0);");
-        return f_.close();
       case StepKind::kBlocks:
         f_.open("for (int64_t block = 0; block < " + range + "; ++block)");
         for (const Step& inner : step.children[0]) block_step(inner);
@@ -123,11 +116,7 @@ class EntryWriter {
     }
     f_.open("");
     f_.statement("char *const places[] = {" + all + "};");
-    if (step.kind == StepKind::kMatmul) {
-      f_.statement("product" + std::to_string(step.call) + "(places, block, block + 1, 0);");
-    } else {
-      f_.statement(name(step.kernel.function) + "(places, block, block + 1);");
-    }
+    f_.statement(call(step.kernel.function, "block", "block + 1"));
     f_.close();
   }
 
@@ -149,6 +138,11 @@ class EntryWriter {
   }
 
   const std::string& name(FunctionId id) const { return program_.sources[id].name; }
+  /// Returns the call of a kernel or of a product, which is also told that the first worker calls.
+  std::string call(FunctionId id, const std::string& begin, const std::string& end) const {
+    const bool multiplies = std::holds_alternative<BlockedProduct>(program_.sources[id].body);
+    return name(id) + "(places, " + begin + ", " + end + (multiplies ? ", 0);" : ");");
+  }
 
   const PlannedProgram& program_;
   const LaunchPlan& plan_;

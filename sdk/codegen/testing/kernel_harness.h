@@ -54,13 +54,13 @@ inline void compare_scheduled(Jit& jit, const std::vector<KernelCase>& cases) {
       const int64_t iterations = k.outer > 0 ? k.loops[0].size : 1;
       const std::vector<char*> addresses = buffers.addresses();
       if (k.sequential || k.outer == 0) {
-        f(addresses.data(), 0, iterations);
+        f(addresses.data(), 0, iterations, 0);
       } else {  // runs parts of the range, as threads do
         const bool is_lane_loop = k.lanes > 1 && k.lane_loop == 0;
         const int64_t middle =
             is_lane_loop ? iterations / 2 / k.lanes * k.lanes : std::min(iterations / 2 | 1, iterations);
-        f(addresses.data(), 0, middle);
-        f(addresses.data(), middle, iterations);
+        f(addresses.data(), 0, middle, 0);
+        f(addresses.data(), middle, iterations, 0);
       }
     });
   }

@@ -182,7 +182,6 @@ class LoadedGrid final : public kernel::DeviceProgram {
         }
         case StepKind::kCollective:
           return collective(step);
-        case StepKind::kMatmul:
         case StepKind::kRoutine:
         case StepKind::kChoice:
         case StepKind::kBlocks:

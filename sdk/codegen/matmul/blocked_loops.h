@@ -2,12 +2,11 @@
 #pragma once
 
 /// \file
-/// The loop nest of a MatmulCall, as a template, so that it is written only once: MatmulRunner executes it, and
-/// emit_entry generates code for it.
-
-#include <collet/codegen/launch_plan.h>
+/// The loop nest of a BlockedProduct, as a template, so that it is written only once: emit_product generates LLVM IR from it,
+/// and write_product source text.
 
 #include "sdk/codegen/base/functions.h"
+#include "sdk/codegen/matmul/blocked_product.h"
 
 namespace collet::codegen {
 
@@ -17,15 +16,15 @@ inline int64_t divide_up(int64_t x, int64_t y) {
 
 /// A `Machine` defines the types Number, Address and Flag, with the operators of int64_t, char* and bool that this
 /// class uses; how to set the fields of a Tile and call functions with it; access to tables, which are members of
-/// MatmulCall; and loops and branches.
+/// BlockedProduct; loops and branches; and a word in which the bits of elements are collected.
 template <typename Machine>
-class MatmulLoops {
+class BlockedLoops {
  public:
   using Number = typename Machine::Number;
   using Address = typename Machine::Address;
   using Flag = typename Machine::Flag;
 
-  MatmulLoops(const MatmulCall& call, Machine& machine) : c_(call), m_(machine) {}
+  BlockedLoops(const BlockedProduct& call, Machine& machine) : c_(call), m_(machine) {}
 
   /// Runs jobs [begin, end) of call.jobs(). `worker` selects the scratch memory.
   void jobs(Number begin, Number end, Number worker) {
@@ -39,10 +38,12 @@ class MatmulLoops {
     c_base_ = m_.buffer(operands);
     uint32_t next = operands + 2;
     if (c_.row_starts) starts_ = m_.buffer(next++);
+    if (c_.checks_parts) is_finite_ = m_.flag(next++);
     if (c_.epilogue) {
       d_base_ = m_.buffer(next);
       m_.put(&Tile::buffers, m_.buffers(next + 1));
     }
+    if (c_.jobs() == 1) return job(m_.number(0));
     m_.loop(begin, end, [&](Number number) { job(number); });
   }
 
@@ -58,6 +59,7 @@ class MatmulLoops {
     const Number chunk = rest - set * c_.chunks;
     const int64_t all = c_.tiles * c_.shared;
     batch_ = set * c_.shared;
+    if (c_.checks_parts) check_parts();
     first_tile_ = quotient(chunk * all, c_.chunks);
     last_tile_ = quotient((chunk + 1) * all, c_.chunks);
     first_panel_ = quotient(piece * c_.panels, c_.column_parts);
@@ -73,7 +75,7 @@ class MatmulLoops {
   }
 
   Address matrix_of_b() {
-    const Number at = m_.element(&MatmulCall::b_at, batch_);
+    const Number at = m_.element(&BlockedProduct::b_at, batch_);
     const Number matrix = c_.b_packed ? at * c_.b_matrix : at + c_.b_offset;
     return m_.buffer(c_.a_buffers) + matrix * c_.element_bytes;
   }
@@ -83,7 +85,7 @@ class MatmulLoops {
     const int64_t units = divide_up(c_.rows, c_.a_pack_rows);
     const Number first = first_tile_ * c_.tile_rows;
     const Number rows = m_.least(last_tile_ * c_.tile_rows, m_.number(c_.rows)) - first;
-    const Number matrix = m_.element(&MatmulCall::a_at, batch_) * c_.a_blocks + block;
+    const Number matrix = m_.element(&BlockedProduct::a_at, batch_) * c_.a_blocks + block;
     const Number begin = matrix * units + first / c_.a_pack_rows;
     const int64_t step = (c_.a_pack_rows == 1 ? c_.a_row : c_.a_tile) * c_.element_bytes;
     m_.pack(c_.pack_a, 0, c_.a_buffers, a_scratch_ - begin * step, begin,
@@ -91,7 +93,7 @@ class MatmulLoops {
   }
 
   Address packed_panels(Address scratch) {
-    const Number matrix = m_.element(&MatmulCall::b_at, batch_);
+    const Number matrix = m_.element(&BlockedProduct::b_at, batch_);
     const Address base = scratch - matrix * (c_.b_matrix * c_.element_bytes);
     if (c_.b_in_panels) {
       const Number panels = matrix * c_.panels;
@@ -113,7 +115,7 @@ class MatmulLoops {
         steps = segments * c_.run;
         m_.put(&Tile::depth, m_.number(c_.run));
         m_.put(&Tile::segments, segments);
-        m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, k * c_.run_block));
+        m_.put(&Tile::offsets, m_.elements(&BlockedProduct::segments, k * c_.run_block));
         block_ = {k * c_.run_block, segments};
       } else {
         steps = m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first);
@@ -163,21 +165,21 @@ class MatmulLoops {
       const Number batch = c_.shared == 1 ? batch_ : batch_ + n / c_.tiles;
       const Flag last_row = c_.last_rows == 0 ? m_.no() : i == c_.tiles - 1;
       const Number row = i * c_.tile_rows;
-      const Number c = (m_.element(&MatmulCall::c_at, batch) + row * c_.ldc + column) * c_.element_bytes;
+      const Number c = (m_.element(&BlockedProduct::c_at, batch) + row * c_.ldc + column) * c_.element_bytes;
       const Number a =
-          c_.a_packed ? (i - first_tile_) * c_.a_tile : m_.element(&MatmulCall::a_at, batch) + i * c_.a_tile;
+          c_.a_packed ? (i - first_tile_) * c_.a_tile : m_.element(&BlockedProduct::a_at, batch) + i * c_.a_tile;
       m_.put(&Tile::a, a_ + (a + a_at) * c_.element_bytes);
       if (c_.row_starts)
-        m_.put(&Tile::start, starts_ + (m_.element(&MatmulCall::start_at, batch) + row) * c_.element_bytes);
+        m_.put(&Tile::start, starts_ + (m_.element(&BlockedProduct::start_at, batch) + row) * c_.element_bytes);
       m_.put(&Tile::c, c_base_ + c);
       if (c_.epilogue) m_.put(&Tile::d, d_base_ + c);
       m_.put(&Tile::row, row);
       m_.put(&Tile::rows, m_.choose(last_row, c_.last_rows, c_.tile_rows));
       if (!c_.positions.empty())
-        m_.put(&Tile::position, m_.elements(&MatmulCall::positions, batch * static_cast<int64_t>(c_.batch_rank)));
+        m_.put(&Tile::position, m_.elements(&BlockedProduct::positions, batch * static_cast<int64_t>(c_.batch_rank)));
       const Number tile = batch * c_.tiles + i;
       const auto compute = [&] {
-        if (m_.uses_parts(c_)) {
+        if (!c_.first_step.empty()) {
           compute_part(tile, a_ + (a + a_at) * c_.element_bytes, last_row, last_column);
         } else {
           m_.compute(last_row, last_column);
@@ -187,8 +189,8 @@ class MatmulLoops {
       if (c_.first_column.empty()) {
         compute();
       } else {
-        m_.when(column < m_.element(&MatmulCall::end_column, tile),
-                [&] { m_.when(m_.element(&MatmulCall::first_column, tile) < column + c_.panel, compute); });
+        m_.when(column < m_.element(&BlockedProduct::end_column, tile),
+                [&] { m_.when(m_.element(&BlockedProduct::first_column, tile) < column + c_.panel, compute); });
       }
       if (c_.copies_b) m_.put(&Tile::ahead_step, m_.number(0));  // the first tile has fetched the panel
       m_.finish(is_last_block, last_column);
@@ -197,15 +199,15 @@ class MatmulLoops {
 
   /// Computes a tile for the part of this block of the depth in which its rows are not all zero.
   void compute_part(Number tile, Address a, Flag last_row, Flag last_column) {
-    const Number first = m_.element(&MatmulCall::first_step, tile);
+    const Number first = first_step(tile);
     const Number begin = m_.most(first - block_.first, m_.number(0));
-    const Number end = m_.least(m_.element(&MatmulCall::end_step, tile) - block_.first, block_.count);
+    const Number end = m_.least(end_step(tile) - block_.first, block_.count);
     m_.when(begin < end, [&] {
       const bool segmented = !c_.segments.empty();
       m_.put(&Tile::b, panel_ + begin * ((segmented ? c_.run : 1) * c_.b_depth * c_.element_bytes));
       if (segmented) {
         m_.put(&Tile::segments, end - begin);
-        m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, block_.first + begin));
+        m_.put(&Tile::offsets, m_.elements(&BlockedProduct::segments, block_.first + begin));
       } else {
         m_.put(&Tile::a, a + begin * (c_.a_depth * c_.element_bytes));
         m_.put(&Tile::depth, end - begin);
@@ -213,6 +215,36 @@ class MatmulLoops {
       m_.put(&Tile::accumulate, m_.choose(first < block_.first, 1, 0));
       m_.compute(last_row, last_column);
     });
+  }
+
+  /// The part of the depth that a tile computes. If a check has failed, it is all of the depth.
+  Number first_step(Number tile) {
+    const Number first = m_.element(&BlockedProduct::first_step, tile);
+    return c_.checks_parts ? m_.choose(is_part_, first, m_.number(0)) : first;
+  }
+  Number end_step(Number tile) {
+    const Number end = m_.element(&BlockedProduct::end_step, tile);
+    return c_.checks_parts ? m_.choose(is_part_, end, m_.number(c_.depth)) : end;
+  }
+
+  /// Finds out whether b is finite and the elements of a outside of the parts of all tiles of a batch are zero.
+  void check_parts() {
+    m_.clear_bits();
+    m_.when(is_finite_, [&] {
+      m_.loop(m_.number(0), m_.number(c_.tiles), [&](Number i) {
+        const Number tile = batch_ * c_.tiles + i;
+        const Number first = m_.element(&BlockedProduct::first_step, tile);
+        const Number end = m_.element(&BlockedProduct::end_step, tile);
+        const Number last = m_.least((i + 1) * c_.tile_rows, m_.number(c_.rows));
+        const Number matrix = m_.element(&BlockedProduct::a_at, batch_) + c_.a_offset;
+        m_.loop(i * c_.tile_rows, last, [&](Number row) {
+          const Address from = m_.buffer(0) + (matrix + row * c_.a_row) * c_.element_bytes;
+          m_.collect_bits(from, m_.number(0), first);
+          m_.collect_bits(from, end, m_.number(c_.depth));
+        });
+      });
+    });
+    is_part_ = m_.both(is_finite_, m_.has_no_bits());
   }
 
   /// Sets what tells tiles whether block `k` of the depth ends a group.
@@ -231,9 +263,9 @@ class MatmulLoops {
       const Address totals = a_scratch_ + (c_.a_scratch() + c_.b_scratch());
       const Number at = row * c_.total_columns() + (column - first_panel_ * c_.panel);
       m_.put(&Tile::total, totals + at * c_.element_bytes);
-      if (!m_.uses_parts(c_)) return m_.fold(last_column);
+      if (c_.first_step.empty()) return m_.fold(last_column);
       // The sums of a tile begin with the block that has its first step.
-      const Number first = m_.element(&MatmulCall::first_step, tile);
+      const Number first = first_step(tile);
       m_.put(&Tile::is_first, m_.choose(first < group_begin_, 0, 1));
       m_.when(first < block_.first + block_.count, [&] { m_.fold(last_column); });
     });
@@ -244,9 +276,11 @@ class MatmulLoops {
     Number first{}, count{};
   };
 
-  const MatmulCall& c_;
+  const BlockedProduct& c_;
   Machine& m_;
   Block block_;
+  Flag is_finite_{};      ///< all of b is finite
+  Flag is_part_{};        ///< tiles compute the parts of the depth in first_step and end_step
   Flag ends_group_{};     ///< that block is the last one of a group
   Number group_begin_{};  ///< where its group begins, like Block::first
   Address panel_{};       ///< the panel of b, from the block's first step on

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/source/matmul_text.h"
+#include "sdk/codegen/source/product_text.h"
 
 #include <collet/types.h>
 
+#include <algorithm>
+
 #include "sdk/codegen/base/functions.h"
-#include "sdk/codegen/launch/matmul_loops.h"
+#include "sdk/codegen/matmul/blocked_loops.h"
 #include "sdk/codegen/source/kernel_text.h"
 
 namespace collet::codegen::source {
@@ -307,10 +309,10 @@ class MicroWriter {
   std::string source_, target_;  ///< types of pointers to elements that are read, and to those that are written
 };
 
-/// A Machine for MatmulLoops that writes C.
+/// A Machine for BlockedLoops that writes C.
 class LoopsWriter {
  public:
-  using Table = std::vector<int64_t> MatmulCall::*;
+  using Table = std::vector<int64_t> BlockedProduct::*;
   /// A number, an address or a flag.
   struct Word {
     Function* f = nullptr;
@@ -339,19 +341,19 @@ class LoopsWriter {
   using Address = Word;
   using Flag = Word;
 
-  LoopsWriter(Unit& unit, const MatmulCall& call, const std::vector<FunctionSource>& sources)
+  LoopsWriter(Unit& unit, const BlockedProduct& call, const std::vector<FunctionSource>& sources)
       : f_(unit), c_(call), sources_(sources) {}
 
   std::string run(const std::string& name) {
     f_.statement("struct tile t;");
     if (c_.scratch_bytes() == 0) f_.statement("(void)worker;");
-    MatmulLoops<LoopsWriter>(c_, *this).jobs(named("begin"), named("end"), named("worker"));
+    if (c_.jobs() == 1) f_.statement("(void)begin, (void)end;");
+    BlockedLoops<LoopsWriter>(c_, *this).jobs(named("begin"), named("end"), named("worker"));
     return f_.print("static void " + f_.unit.part(name) + "(" + f_.unit.places("*buffers") +
                     ", int64_t begin, int64_t end, int64_t worker)");
   }
 
   Number number(int64_t x) { return {&f_, f_.integer(x)}; }
-  static bool uses_parts(const MatmulCall& call) { return !call.first_step.empty() && !call.checks_parts; }
   Number least(Number x, Number y) {
     return {&f_, f_.value("int64_t", "$v0 < $v1 ? $v0 : $v1", {x.v, y.v}, Level::kConditional)};
   }
@@ -365,6 +367,22 @@ class LoopsWriter {
   }
   Flag no() { return {&f_, f_.constant("bool", "false")}; }
   Flag either(Flag x, Flag y) { return {&f_, f_.value("bool", "$s0 || $s1", {x.v, y.v}, Level::kConditional)}; }
+  Flag both(Flag x, Flag y) { return {&f_, f_.value("bool", "$s0 && $s1", {x.v, y.v}, Level::kConditional)}; }
+  Flag flag(uint32_t i) {
+    return {&f_,
+            f_.value("bool", "*(" + f_.unit.pointer("const uint8_t") + ")buffers[" + std::to_string(i) + "] != 0")};
+  }
+  void clear_bits() {
+    bits_ = f_.fresh("bits");
+    f_.statement("uint32_t " + bits_ + " = 0;");
+  }
+  void collect_bits(Address first, Number begin, Number end) {
+    const std::string i = f_.fresh("i");
+    f_.open("for (int64_t " + i + " = $a0; " + i + " < $b1; ++" + i + ")", {begin.v, end.v});
+    f_.statement(bits_ + " |= ((" + f_.unit.pointer("const uint32_t") + ")($a0))[" + i + "];", {first.v});
+    f_.close();
+  }
+  Flag has_no_bits() { return {&f_, f_.value("bool", bits_ + " == 0")}; }
   Number element(Table table, Number i) { return {&f_, f_.value("int64_t", table_of(table) + "[$a0]", {i.v})}; }
   Address elements(Table table, Number i) {
     return {&f_, f_.value(f_.unit.language.in_table + std::string("int64_t *"), table_of(table) + " + $m0", {i.v},
@@ -402,18 +420,18 @@ class LoopsWriter {
   void fold(Flag last_column) {
     for (int k = 0; k < 2; ++k) call(c_.fold[k], {{last_column, k == 1}});
   }
-  void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
+  void pack(const std::string& name, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
     f_.open("");
     std::string places;
     for (uint32_t i = 0; i < count; ++i) places += "buffers[" + std::to_string(from + i) + "], ";
     f_.statement(f_.unit.places("places[] = {") + places + "$a0};", {packed.v});
-    f_.statement(f_.unit.part(sources_[id].name) + "(places, $a0, $a1);", {begin.v, end.v});
+    f_.statement(f_.unit.part(name) + "(places, $a0, $a1);", {begin.v, end.v});
     f_.close();
   }
   void copy(Address from, Address to, Number steps) {
     f_.open("");
     f_.statement(f_.unit.places("places[] = {$a0, $a1};"), {from.v, to.v});
-    f_.statement(f_.unit.part(sources_[c_.copy_b].name) + "(places, 0, $a0);", {steps.v});
+    f_.statement(f_.unit.part(c_.copy_b) + "(places, 0, $a0);", {steps.v});
     f_.close();
   }
 
@@ -428,8 +446,8 @@ class LoopsWriter {
   }
 
   /// Calls a micro-kernel where each of the flags has the value beside it.
-  void call(FunctionId id, const std::vector<std::pair<Flag, bool>>& flags) {
-    if (id == kNoFunction) return;
+  void call(const std::string& called, const std::vector<std::pair<Flag, bool>>& flags) {
+    if (called.empty()) return;
     std::string condition;
     std::vector<Id> args;
     for (const auto& [flag, wanted] : flags) {
@@ -442,8 +460,9 @@ class LoopsWriter {
       args.push_back(flag.v);
     }
     if (!args.empty()) f_.open("if (" + condition + ")", args);
-    const auto& source = std::get<MicroSource>(sources_[id].body);
-    const std::string name = sources_[id].name + (source.kernel.masked ? "_tail_" + std::to_string(c_.tail) : "");
+    const auto found = std::find_if(sources_.begin(), sources_.end(), [&](const auto& s) { return s.name == called; });
+    const auto& source = std::get<MicroSource>(found->body);
+    const std::string name = called + (source.kernel.masked ? "_tail_" + std::to_string(c_.tail) : "");
     f_.unit.helper("struct tile", [&] { return tile_of(f_.unit.language); });
     f_.unit.helper(name, [&] { return MicroWriter(f_.unit, source, c_.tail).run(name); });
     f_.statement(name + "(&t);");
@@ -451,17 +470,17 @@ class LoopsWriter {
   }
 
   Function f_;
-  const MatmulCall& c_;
+  const BlockedProduct& c_;
   const std::vector<FunctionSource>& sources_;
+  std::string bits_;  ///< the variable in which bits are collected
 };
 
 }  // namespace
 
-void write_matmul(Unit& unit, const MatmulCall& call, const std::vector<FunctionSource>& sources,
-                  const std::string& name) {
-  LoopsWriter writer(unit, call, sources);
-  const std::string text = writer.run(name);
-  unit.add((call.ops.empty() ? "" : comment(call.ops)) + text);
+void write_product(Unit& unit, const FunctionSource& source, const std::vector<FunctionSource>& sources) {
+  LoopsWriter writer(unit, std::get<BlockedProduct>(source.body), sources);
+  const std::string text = writer.run(source.name);
+  unit.add((source.ops.empty() ? "" : comment(source.ops)) + text);
 }
 
 }  // namespace collet::codegen::source

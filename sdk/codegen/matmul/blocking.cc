@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/matmul/blocking.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ class Maker {
  public:
   Maker(const Target& target, bool by_batch) : target_(target), by_batch_(by_batch) {}
 
-  MatmulCall run(const Product& p) {
+  BlockedProduct run(const Product& p) {
     c_.element_bytes = p.type == COLLET_TYPE_F64 ? 8 : 4;
     c_.rows = p.rows;
     c_.columns = p.columns;
@@ -196,12 +196,12 @@ class Maker {
 
   const Target& target_;
   const bool by_batch_;
-  MatmulCall c_;
+  BlockedProduct c_;
 };
 
 }  // namespace
 
-MatmulCall make_matmul_call(const Product& product, const Target& target, bool by_batch) {
+BlockedProduct choose_blocking(const Product& product, const Target& target, bool by_batch) {
   return Maker(target, by_batch).run(product);
 }
 
