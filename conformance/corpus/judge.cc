@@ -103,7 +103,8 @@ Agreement agrees_with_model(const ModelCase& model, const std::vector<Literal>& 
 }
 
 Agreement agrees_with_model_in_f64(const ModelCase& model, const std::vector<Literal>& got) {
-  return agrees_with_samples(model, got, [](const ModelOutput& output) { return 1e-9 * output.max_abs; });
+  return agrees_with_samples(model, got,
+                             [](const ModelOutput& output) { return hlo::testing::kWideError * output.max_abs; });
 }
 
 bool needs_f64(const ModelCase& model) {

@@ -31,7 +31,7 @@ Agreement agrees_with_index(const std::vector<hlo::Literal>& expected, const std
 /// Compares with a sample of a float64 result: within 4 times the error of XLA:CPU, or 8 ULP of the largest magnitude
 /// if that is more.
 Agreement agrees_with_model(const hlo::testing::ModelCase& model, const std::vector<hlo::Literal>& got);
-/// Compares results of the program with floats read as f64: within 1e-9 of the largest magnitude.
+/// Compares results of the program with floats read as f64: within hlo::testing::kWideError of the largest magnitude.
 Agreement agrees_with_model_in_f64(const hlo::testing::ModelCase& model, const std::vector<hlo::Literal>& got);
 /// True if XLA's own error is so large that an agreement in f32 is not meaningful.
 bool needs_f64(const hlo::testing::ModelCase& model);

@@ -130,9 +130,8 @@ TEST(EvalCorpus, AgreesWithTheModels) {
       for (size_t k = 0; k < got->size(); ++k) {
         if (as_f64 && model->outputs[k].xla_max_abs_error <= 1e-4 * model->outputs[k].max_abs) continue;
         const Agreement agreement = testing::agrees_with_model(model->outputs[k], (*got)[k], as_f64);
-        // A constant such as 1e-6, rounded to bf16 before it was printed, moves the f64 result by a little more than 1e-9.
-        EXPECT_LE(agreement.worst, as_f64 ? 4 : 1)
-            << model->name << (as_f64 ? " in f64" : "") << " output " << k << ": " << agreement.detail;
+        EXPECT_LE(agreement.worst, 1) << model->name << (as_f64 ? " in f64" : "") << " output " << k << ": "
+                                      << agreement.detail;
         worst = std::max(worst, agreement.worst);
       }
     }

@@ -221,7 +221,7 @@ Agreement agrees_with_model(const ModelOutput& expected, const Literal& got, boo
     return refusal("the result is " + got.shape().to_string() + ", expected " + expected.shape.to_string());
   double allowed = 0;
   if (!expected.exact)
-    allowed = as_f64 ? 1e-9 * expected.max_abs
+    allowed = as_f64 ? kWideError * expected.max_abs
                      : std::max(4 * expected.xla_max_abs_error, 8 * ulp_at(expected.shape.type(), expected.max_abs));
   Comparer judge(allowed);
   for (int64_t i = 0; i < expected.sample.element_count(); ++i) judge.see(expected.sample, i, got, i * expected.stride);

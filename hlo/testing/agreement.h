@@ -41,8 +41,12 @@ struct VariantLists {
 Agreement agrees_with_index(std::span<const Literal> expected, std::span<const Literal> got,
                             const VariantLists& variants = {});
 
+/// The error that is allowed of a program with its floats read as f64, times the largest magnitude. A constant such as 1e-6, rounded to bf16
+/// before it was printed, moves results by more than 1e-9.
+inline constexpr double kWideError = 4e-9;
+
 /// Checks a result of a model. The allowed error is 4 times XLA's own error, or 8 units in the last place of the largest magnitude
-/// if that is more; integers must be equal. With `as_f64`, for the program with its floats read as f64, it is 1e-9 of the magnitude.
+/// if that is more; integers must be equal. With `as_f64`, for the program with its floats read as f64, it is kWideError of the magnitude.
 Agreement agrees_with_model(const ModelOutput& expected, const Literal& got, bool as_f64 = false);
 
 }  // namespace collet::hlo::testing
