@@ -309,16 +309,46 @@ class Compiler {
     return observer;
   }
 
+  // Returns the content of a program that has no names.
+  static hlo::ContentId content_of(const hlo::Program& program) {
+    hlo::ContentId key = hlo::content_id(program.block.bytes());
+    for (const hlo::ConstantArgument& c : program.constants)
+      mix(key, {reinterpret_cast<const char*>(&c.id), sizeof c.id});
+    return key;
+  }
+
+  // Returns what is equal in all processes that run the program, whose content here is `own`: each process registers its host
+  // functions under names of its own.
+  Expected<hlo::ContentId> content_in_all_processes(const hlo::ContentId& own) {
+    if (key_of_calls(host_functions(), *module_).empty()) return own;
+    const std::unique_ptr<hlo::Module> module = module_->clone();
+    for (hlo::CompId c : module->computations())
+      for (hlo::InstrId id : (*module)[c].order) {
+        hlo::Instruction& instr = (*module)[id];
+        if (instr.op != hlo::Op::CUSTOM_CALL || !called_function(host_functions(), instr)) continue;
+        auto* attributes = module->make<hlo::CustomCallAttrs>();
+        *attributes = instr.as<hlo::CustomCallAttrs>();
+        attributes->target = "host function";
+        instr.attrs = attributes;
+      }
+    hlo::ContentIds ids;
+    hlo::ProgramOptions options;
+    options.without_names = true;
+    options.content_ids = &ids;
+    COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module, options));
+    return content_of(program);
+  }
+
   // Returns a key of everything on which the result of the compilation depends.
   Expected<hlo::ContentId> cache_key() {
     hlo::ProgramOptions options;
     options.without_names = true;
     options.content_ids = &content_ids_;
     COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_, options));
-    hlo::ContentId key = hlo::content_id(program.block.bytes());
-    for (const hlo::ConstantArgument& c : program.constants)
-      mix(key, {reinterpret_cast<const char*>(&c.id), sizeof c.id});
-    if (core_->across) core_->across->content = key;
+    hlo::ContentId key = content_of(program);
+    if (core_->across) {
+      COLLET_ASSIGN(core_->across->content, content_in_all_processes(key));
+    }
     mix(key, {reinterpret_cast<const char*>(core_->donates.data()), core_->donates.size()});
     // A number precedes each list, so that different lists never give the same sequence of texts.
     const auto mix_count = [&](size_t count) { mix(key, std::to_string(count)); };

@@ -304,6 +304,34 @@ TEST_F(ProcessesTest, OtherProgramIsNamed) {
   });
 }
 
+// A frontend registers its functions under names that are unlike in each process.
+TEST_F(ProcessesTest, HostFunctionsMayHaveOtherNamesInEachProcess) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string target = "add_ten_" + std::to_string(member.rank);
+    const collet_host_function function = {
+        target.c_str(), nullptr, [](void*, const collet_host_call* call, collet_error*) -> collet_status {
+          for (int i = 0; i < 8; ++i)
+            static_cast<int32_t*>(call->results[0])[i] = static_cast<const int32_t*>(call->operands[0])[i] + 10;
+          return COLLET_OK;
+        }};
+    const ModulePtr module =
+        member.read(program("c = s32[8] custom-call(x), custom_call_target=\"" + target +
+                                "\"\n  ROOT y = s32[8] all-reduce(c), replica_groups={}, to_apply=sum",
+                            "HloModule m, replica_count=2\n"));
+    ASSERT_TRUE(module) << member.failure.message;
+    collet_compile_request request{};
+    request.host_functions = &function;
+    request.host_function_count = 1;
+    const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    ASSERT_EQ(out.size(), 1u) << member.failure.message;
+    EXPECT_EQ(out[0][3], 3 + 103 + 20);
+  });
+}
+
 // All processes hear of it, also those that a process which has given up has not told yet which program it runs; and can go on.
 TEST_F(ProcessesTest, OtherProgramIsNamedInAllProcesses) {
   run_in(4, [](Member& member) {
