@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "sdk/runtime/calling.h"
 #include "sdk/runtime/transport.h"
@@ -71,6 +73,7 @@ uint32_t ask_ms(uint32_t timeout_ms) {
 }  // namespace
 
 struct Processes::Pending {
+  const std::string* what;
   std::span<const collet_message> receives;
   Clock::time_point limit;
   std::atomic<uint32_t> next = 0;  ///< the message for which it waits
@@ -287,6 +290,7 @@ uint64_t Processes::next_launch(std::span<const uint32_t> processes) {
 Status Processes::exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
                            const std::function<Status(uint32_t)>& received, const std::string& what) {
   Pending pending;
+  pending.what = &what;
   pending.receives = receives;
   pending.limit = Clock::now() + std::chrono::milliseconds(timeout_ms_);
   std::list<Pending*>::iterator place;
@@ -294,6 +298,7 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
     const std::lock_guard lock(mutex_);
     if (!lost_.ok()) return lost_.with_prefix(what + ": the processes lost each other before: ");
     place = pending_.insert(pending_.end(), &pending);
+    ++uses_;
   }
   struct State {
     const std::function<Status(uint32_t)>* received;
@@ -314,23 +319,56 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
   const collet_status status =
       table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
                        static_cast<uint32_t>(receives.size()), limit_ms, forward, &state, &process, &error);
+  bool late = false;
   {
     std::unique_lock lock(mutex_);
     if (pending.is_late) changed_.wait(lock, [&] { return pending.was_asked; });
     pending_.erase(place);
-    const bool late = pending.is_late || status == COLLET_DEADLINE_EXCEEDED;
-    if (state.outcome.ok() && late) {
-      if (pending.who.empty()) pending.who = process < size() ? name(process) : "another process";
-      Status outcome(Code::DeadlineExceeded,
-                     what + ": no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + pending.who);
-      if (lost_.ok()) lost_ = outcome;
-      return outcome;
-    }
+    late = pending.is_late || status == COLLET_DEADLINE_EXCEEDED;
   }
-  if (!state.outcome.ok()) return state.outcome;
-  if (status == COLLET_OK) return ok_status();
   const std::string other = process < size() ? name(process) : "another process";
-  return Status(static_cast<Code>(status), what + ": lost " + other + ": " + error.message + others_lost(process));
+  Status outcome = state.outcome;
+  if (outcome.ok() && late) {
+    const std::string why = no_answer(pending.who.empty() ? other : pending.who);
+    outcome = Status(Code::DeadlineExceeded, what + ": " + why);
+    leave(outcome, why);
+  } else if (outcome.ok() && status != COLLET_OK) {
+    const std::string why = "lost " + other + ": " + error.message + others_lost(process);
+    outcome = Status(static_cast<Code>(status), what + ": " + why);
+    if (status == COLLET_UNAVAILABLE) leave(outcome, why);
+  }
+  end_use();
+  return outcome;
+}
+
+std::string Processes::no_answer(const std::string& who) const {
+  return "no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + who;
+}
+
+void Processes::leave(const Status& outcome, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return;
+    lost_ = outcome;
+  }
+  constexpr size_t kFirst = offsetof(collet_transport, leave) + sizeof table_->leave;
+  if (table_->struct_size >= kFirst && table_->leave) table_->leave(transport_, why.c_str());
+}
+
+bool Processes::begin_use() {
+  const std::lock_guard lock(mutex_);
+  if (!transport_) return false;
+  ++uses_;
+  return true;
+}
+
+void Processes::end_use() {
+  void* closing = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--uses_ == 0 && !lost_.ok()) closing = std::exchange(transport_, nullptr);
+  }
+  if (closing) table_->close(closing);
 }
 
 void Processes::watch() {
@@ -349,6 +387,8 @@ void Processes::watch() {
     if (next < one.receives.size()) {
       const uint32_t process = one.receives[next].process;
       lock.unlock();
+      const std::string why = no_answer(name(process));
+      leave(Status(Code::DeadlineExceeded, *one.what + ": " + why), why);  // while there are connections
       std::string who = ask_who_waits(process);
       lock.lock();
       one.who = std::move(who);
@@ -406,8 +446,10 @@ std::string Processes::others_lost(uint32_t process) {
 }
 
 void Processes::post(const collet_message& message) {
+  if (!begin_use()) return;
   collet_error ignored{};
   table_->post(transport_, &message, &ignored);
+  end_use();
 }
 
 }  // namespace collet::runtime

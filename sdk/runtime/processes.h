@@ -53,7 +53,8 @@ class Processes {
 
   /// Sends and receives messages as collet_transport does. `received` gets the index of each message that has been
   /// received; an error that it returns ends the exchange. `what` says what waits, for error messages. DEADLINE_EXCEEDED names the
-  /// process that it waited for, the one that this waits for in turn, and so on; UNAVAILABLE names all that are lost.
+  /// process that it waited for, the one that this waits for in turn, and so on; UNAVAILABLE names all that are lost. After both, this
+  /// process leaves the group: it closes its connections when its other exchanges have ended, and says why, so that nobody waits for it.
   Status exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
                   const std::function<Status(uint32_t)>& received, const std::string& what);
   /// Sends a message of which a copy is made, without waiting. Errors are ignored: it tells of another one.
@@ -77,10 +78,17 @@ class Processes {
   Status check_alike() const;
   Status connect(const collet_processes& group, const std::string& prefix);
   std::string default_address() const;
+  std::string no_answer(const std::string& who) const;
   /// Tells the others through the store why this process cannot connect, and returns that with what they told.
   Status told_by_others(const collet_store& store, const std::string& prefix, const Status& failure) const;
   /// Looks for exchanges that wait too long, until the end.
   void watch();
+  /// Leaves the group, once: further exchanges fail like the one that ends with `outcome`, and the others are told `why`.
+  void leave(const Status& outcome, const std::string& why);
+  /// Begins the use of the transport; false if it is closed.
+  bool begin_use();
+  /// Ends it, and closes the transport if this process has left the group and nothing else uses it.
+  void end_use();
   /// Tells the others for whom this process waits, and hears the same from those that wait, too. Returns the process that does not
   /// answer, with those for which it waits in turn, as messages name them.
   std::string ask_who_waits(uint32_t process);
@@ -94,10 +102,11 @@ class Processes {
   std::vector<Process> processes_;
   std::vector<GlobalDevice> devices_;
   const collet_transport* table_ = nullptr;  // null in a group of one process
-  void* transport_ = nullptr;
-  std::mutex mutex_;  // guards the following members
+  void* transport_ = nullptr;                // null when it is closed; changed under `mutex_` when nothing uses it
+  std::mutex mutex_;                         // guards the following members
+  uint32_t uses_ = 0;                        // of the transport
   std::map<std::vector<uint32_t>, uint64_t> launches_;
-  Status lost_;                  // the error after which the transport carries no more messages
+  Status lost_;                  // the error with which this process has left the group
   std::list<Pending*> pending_;  // in the order of their beginnings
   bool closing_ = false;
   std::condition_variable changed_;  // an exchange has been asked for whom it waits, or closing_

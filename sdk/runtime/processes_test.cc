@@ -2,6 +2,8 @@
 // Tests programs whose participants are in several processes.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "sdk/runtime/testing/process_group.h"
 #include "sdk/runtime/testing/programs.h"
 
@@ -397,6 +399,95 @@ TEST_F(ProcessesTest, StoppedProcessIsNamedAfterTheLimit) {
     EXPECT_EQ(member.failure.code, COLLET_DEADLINE_EXCEEDED);
   });
   expect_good(0, 10);
+}
+
+// A store whose owner is stopped when it has stored where the transport reaches it: the others try to connect to it.
+struct StoppingStore {
+  explicit StoppingStore(const collet_store* inner) : inner_(inner), store{sizeof(collet_store), 0, this, put, get} {}
+  static collet_status put(void* user, const char* key, const void* value, uint64_t bytes, collet_error* error) {
+    const collet_store* const inner = static_cast<StoppingStore*>(user)->inner_;
+    const collet_status status = inner->put(inner->user, key, value, bytes, error);
+    if (std::string(key).find("gloo") != std::string::npos) raise(SIGSTOP);
+    return status;
+  }
+  static collet_status get(void* user, const char* key, uint32_t timeout_ms,
+                           void (*take)(void* out, const void* value, uint64_t bytes), void* out, collet_error* error) {
+    const collet_store* const inner = static_cast<StoppingStore*>(user)->inner_;
+    return inner->get(inner->user, key, timeout_ms, take, out, error);
+  }
+  const collet_store* const inner_;
+  const collet_store store;
+};
+
+// Which of two processes waits for the other's connection is drawn by their ports; so this is tried a few times.
+TEST_F(ProcessesTest, ProcessThatStopsWhileConnectingIsNamedByAll) {
+  constexpr uint32_t kLimitMs = 500;
+  for (int round = 0; round < 4; ++round) {
+    const std::string folder = folder_ + "/" + std::to_string(round);
+    std::filesystem::create_directory(folder);
+    start(3, [&](Member& started) {
+      Member member(folder, started.rank, 3);
+      StoppingStore stopping(member.store());
+      const auto begin = Clock::now();
+      EXPECT_FALSE(member.join("interpreter", 1, kLimitMs, member.rank == 1 ? &stopping.store : nullptr));
+      EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
+      // The limit, twice the time in which processes hear of each other's waits, and the time to start.
+      EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(4 * kLimitMs));
+    });
+    expect_good(0);
+    expect_good(2);
+    kill(processes_[1], SIGKILL);
+    waitpid(processes_[1], nullptr, 0);
+    processes_.clear();
+  }
+}
+
+// Process 0 gives up waiting for process 1 and closes its client long before process 2 waits for it.
+TEST_F(ProcessesTest, ReasonOfAProcessThatGaveUpIsTold) {
+  start(3, [](Member& member) {
+    ClientPtr client = member.join("interpreter", 1, 1000);
+    ASSERT_TRUE(client) << member.failure.message;
+    ExecutablePtr e = member.compile(
+        client.get(),
+        program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", "HloModule m, replica_count=3\n"));
+    ASSERT_TRUE(e) << member.failure.message;
+    if (member.rank == 1) raise(SIGSTOP);
+    if (member.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
+    EXPECT_THAT(member.failure.message, HasSubstr("no answer within 1 s"));
+    EXPECT_EQ(member.failure.code, member.rank == 0 ? COLLET_DEADLINE_EXCEEDED : COLLET_UNAVAILABLE);
+  });
+  expect_good(0);
+  expect_good(2);
+}
+
+// Process 0 sees that process 1 has died, and goes on with its client. Process 2, which waits for data of process 0, hears of it at once.
+TEST_F(ProcessesTest, SurvivorThatKeepsItsClientIsNotWaitedFor) {
+  start(3, [this](Member& member) {
+    ClientPtr client = member.join("interpreter", 1, 20000);
+    ASSERT_TRUE(client) << member.failure.message;
+    ExecutablePtr e =
+        member.compile(client.get(),
+                       "HloModule m, replica_count=3\nENTRY e {\n  x = s32[40000] parameter(0)\n"
+                       "  ROOT y = s32[40000] collective-permute(x), source_target_pairs={{1,0},{0,2}}\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    if (member.rank == 1) raise(SIGKILL);
+    if (member.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto begin = Clock::now();
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank, 40000));
+    EXPECT_EQ(member.failure.code, COLLET_UNAVAILABLE);
+    EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    std::ofstream(folder_ + "/done_" + std::to_string(member.rank));
+    while (!std::filesystem::exists(folder_ + "/done_" + std::to_string(2 - member.rank)))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    member.failure = {};
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank, 40000));  // fails at once
+    EXPECT_EQ(member.failure.code, COLLET_UNAVAILABLE);
+  });
+  expect_good(0);
+  expect_good(2);
 }
 
 // An argument fails in process 1, so the program cannot run there; process 0 hears of it.

@@ -87,6 +87,9 @@ struct collet_transport {
   /** Sends a message of which the transport makes a copy, and does not wait. The copy is kept until `close`. COLLET_UNAVAILABLE if it is
    * known that the other process is lost. */
   collet_status (*post)(void* transport, const struct collet_message* message, struct collet_error* error);
+  /** Tells all other processes that this one gives up, and why, without waiting for them: `close` follows soon. Where a call of theirs fails
+   * because this process has closed, the error has the text. May be null; a table without it may end before it. */
+  void (*leave)(void* transport, const char* why);
 };
 
 /** The symbol that a transport's library exports, and its type. */

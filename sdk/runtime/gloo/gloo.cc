@@ -7,10 +7,10 @@
 #include <gloo/alltoall.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
+#include <gloo/context.h>
 #include <gloo/math.h>
 #include <gloo/reduce_scatter.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
+#include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
@@ -46,8 +46,13 @@ using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 // How long a process that closes its connections waits until what it has sent has arrived, and how often it looks.
 constexpr auto kLongestDelivery = std::chrono::seconds(10);
 constexpr auto kDeliveryTick = milliseconds(1);
+constexpr milliseconds kFarewellDelivery(1000);  // where a process is lost
 // The most bytes of a short message, of which copies are made.
 constexpr uint64_t kShort = 1024;
+// A pair of Gloo waits five times its timeout for the other end to connect.
+constexpr uint32_t kConnectTimeouts = 5;
+// The slot of the message in which a process says why it gives up.
+constexpr uint64_t kFarewellSlot = 0x6661726577656c6c;
 
 // Gloo's errors are exceptions; this one carries the code of the store's.
 struct StoreError : std::runtime_error {
@@ -55,43 +60,75 @@ struct StoreError : std::runtime_error {
   collet_status code;
 };
 
-class Store : public gloo::rendezvous::Store {
+// Returns the time that is left, at least a millisecond: zero would mean no limit.
+milliseconds left(steady_clock::time_point end) {
+  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(end - steady_clock::now()));
+}
+
+// The connections of this process to all others.
+class Mesh : public gloo::Context {
  public:
-  explicit Store(const collet_transport_options& options)
-      : store_(*options.store), prefix_(options.prefix), timeout_ms_(options.timeout_ms) {}
+  using Context::Context;
 
-  void set(const std::string& key, const std::vector<char>& data) override {
+  // Connects to all others. No process begins before it has the addresses of all, so that all notice at about the same time that one does not
+  // answer. `out_process` is the process for which it waits.
+  void connect(const collet_transport_options& options, const std::shared_ptr<gloo::transport::Device>& device,
+               uint32_t& out_process) {
+    const auto end = steady_clock::now() + milliseconds(options.timeout_ms);
+    device_ = device;
+    transportContext_ = device->createContext(rank, size);
+    transportContext_->setTimeout(milliseconds(options.timeout_ms / kConnectTimeouts + 1));
+    const std::string prefix = options.prefix;
+    const collet_store& store = *options.store;
     collet_error error{};
-    const collet_status status = store_.put(store_.user, (prefix_ + key).c_str(), data.data(), data.size(), &error);
+    std::string own;
+    std::vector<std::string> addresses(options.size);
+    for (uint32_t p = 0; p < options.size; ++p) {
+      if (p == options.rank) continue;
+      const std::vector<char> bytes = transportContext_->createPair(static_cast<int>(p))->address().bytes();
+      addresses[p].assign(bytes.begin(), bytes.end());
+    }
+    for (const std::string& one : addresses) {
+      const uint64_t bytes = one.size();
+      own.append(reinterpret_cast<const char*>(&bytes), sizeof bytes) += one;
+    }
+    collet_status status =
+        store.put(store.user, (prefix + std::to_string(options.rank)).c_str(), own.data(), own.size(), &error);
     if (status != COLLET_OK) throw StoreError(status, error.message);
+    for (uint32_t p = 0; p < options.size; ++p) {
+      if (p == options.rank) continue;
+      out_process = p;
+      std::string value;
+      const auto take = [](void* to, const void* data, uint64_t bytes) {
+        static_cast<std::string*>(to)->assign(static_cast<const char*>(data), bytes);
+      };
+      status = store.get(store.user, (prefix + std::to_string(p)).c_str(), static_cast<uint32_t>(left(end).count()),
+                         take, &value, &error);
+      if (status != COLLET_OK) throw StoreError(status, error.message);
+      addresses[p] = address_for(value, options.rank);
+    }
+    for (uint32_t p = 0; p < options.size; ++p) {
+      if (p == options.rank) continue;
+      out_process = p;
+      getPair(static_cast<int>(p))->connect({addresses[p].begin(), addresses[p].end()});
+    }
   }
-
-  std::vector<char> get(const std::string& key) override {
-    std::vector<char> out;
-    collet_error error{};
-    const auto take = [](void* to, const void* value, uint64_t bytes) {
-      const char* from = static_cast<const char*>(value);
-      static_cast<std::vector<char>*>(to)->assign(from, from + bytes);
-    };
-    const collet_status status = store_.get(store_.user, (prefix_ + key).c_str(), timeout_ms_, take, &out, &error);
-    const size_t number = key.find_first_of("0123456789");  // Gloo's keys are "rank_1" and the like
-    last_ = number == std::string::npos ? key : key.substr(number);
-    if (status != COLLET_OK)
-      throw StoreError(status, "process " + last_ + " does not connect: " + std::string(error.message));
-    return out;
-  }
-  /// The process whose key was read last: the one to which Gloo connects. Empty before the first.
-  const std::string& last() const { return last_; }
-
-  void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) get(key);
-  }
-  void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
 
  private:
-  const collet_store& store_;
-  std::string prefix_, last_;
-  uint32_t timeout_ms_;
+  // Returns the address that a process has for another one, from the list that it has stored.
+  static std::string address_for(const std::string& list, uint32_t process) {
+    size_t at = 0;
+    for (uint32_t p = 0;; ++p) {
+      uint64_t bytes = 0;
+      if (list.size() - at < sizeof bytes) break;
+      std::memcpy(&bytes, list.data() + at, sizeof bytes);
+      at += sizeof bytes;
+      if (list.size() - at < bytes) break;
+      if (p == process) return list.substr(at, bytes);
+      at += bytes;
+    }
+    throw StoreError(COLLET_FAILED_PRECONDITION, "its addresses in the store cannot be read");
+  }
 };
 
 // Returns the connected TCP sockets of this process.
@@ -112,14 +149,23 @@ std::vector<int> connections() {
   return out;
 }
 
+/// Why a process gives up. `is_there` comes last, so that it is only set in a message that is complete.
+struct Farewell {
+  char text[248];
+  uint64_t is_there;
+};
+
 struct Transport {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::shared_ptr<Mesh> context;
+  // Those of the other processes, which are waited for from the start: they are read at once, and are there when the connection ends.
+  std::vector<Farewell> farewells;
+  std::vector<Buffer> farewell_buffers;
   // Copies of posted messages, and of short ones of calls that gave up. A buffer that is destroyed before its message was taken takes the message with it.
   std::mutex mutex;
   std::vector<std::pair<std::vector<char>, Buffer>> posted;
   std::vector<int> sockets;        // Gloo's, and perhaps those of other threads that were opened at the same time
-  std::atomic<bool> lost = false;  // a process; nothing is delivered for sure then
+  std::atomic<bool> lost = false;  // a process, or this one gives up
   milliseconds limit{0};
   /// Gloo's reduce-scatter of the last number of elements, which works in place.
   uint64_t scattered = 0;
@@ -182,15 +228,25 @@ collet_status open(const collet_transport_options* options, void** out, collet_e
     gloo::transport::tcp::attr attr;
     (is_interface(options->address) ? attr.iface : attr.hostname) = options->address;
     transport->device = gloo::transport::tcp::CreateDevice(attr);
-    transport->context =
-        std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options->rank), static_cast<int>(options->size));
+    transport->context = std::make_shared<Mesh>(static_cast<int>(options->rank), static_cast<int>(options->size));
     transport->context->setTimeout(milliseconds(options->timeout_ms));
-    Store store(*options);
     const std::vector<int> before = connections();
+    const auto end = steady_clock::now() + milliseconds(options->timeout_ms);
+    uint32_t process = options->rank;
+    const auto who = [&] { return "process " + std::to_string(process) + " does not connect: "; };
     try {
-      transport->context->connectFullMesh(store, transport->device);
+      transport->context->connect(*options, transport->device, process);
+    } catch (const StoreError& e) {
+      throw StoreError(e.code, process == options->rank ? e.what() : who() + e.what());
     } catch (const gloo::Exception& e) {
-      throw std::runtime_error("process " + store.last() + " does not connect: " + e.what());
+      throw StoreError(steady_clock::now() < end ? COLLET_UNAVAILABLE : COLLET_DEADLINE_EXCEEDED, who() + e.what());
+    }
+    transport->farewells.resize(options->size);
+    for (uint32_t p = 0; p < options->size; ++p) {
+      if (p == options->rank) continue;
+      Buffer buffer = transport->context->createUnboundBuffer(&transport->farewells[p], sizeof(Farewell));
+      buffer->recv(static_cast<int>(p), kFarewellSlot);
+      transport->farewell_buffers.push_back(std::move(buffer));
     }
     transport->sockets = connections();
     std::erase_if(transport->sockets,
@@ -211,26 +267,23 @@ int on_the_way(int fd) {
 }
 
 // Waits until the hosts of the other processes have what this one has sent. The kernel drops what is still on its way when a socket is
-// closed of which not everything has been read, and Gloo's have notices of messages that nobody waits for.
+// closed of which not everything has been read, and Gloo's have notices of messages that nobody waits for. The host of a process that is
+// lost may never have it.
 void deliver(const Transport& transport) {
-  const auto end = steady_clock::now() + transport.limit;
+  const auto end =
+      steady_clock::now() + (transport.lost ? std::min(transport.limit, kFarewellDelivery) : transport.limit);
   for (const int fd : transport.sockets)
     while (on_the_way(fd) > 0 && steady_clock::now() < end) std::this_thread::sleep_for(kDeliveryTick);
 }
 
 void close(void* handle) {
   const std::unique_ptr<Transport> transport(static_cast<Transport*>(handle));
-  if (!transport->lost) deliver(*transport);
+  deliver(*transport);
   collet_error ignored{};
   guarded(&ignored, [&]() -> collet_status {
     transport->context->closeConnections();
     return COLLET_OK;
   });
-}
-
-// Returns the time that is left, at least a millisecond: zero would mean no limit.
-milliseconds left(steady_clock::time_point end) {
-  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(end - steady_clock::now()));
 }
 
 collet_status exchange(void* handle, const collet_message* sends, uint32_t send_count, const collet_message* receives,
@@ -295,7 +348,14 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
     for (size_t i = 0; i < in.size(); ++i)
       if (!in_copies[i].empty()) transport.posted.emplace_back(std::move(in_copies[i]), std::move(in[i]));
   }
-  if (status == COLLET_UNAVAILABLE) transport.lost = true;
+  if (status == COLLET_UNAVAILABLE) {
+    transport.lost = true;
+    const Farewell& farewell = transport.farewells[*out_process];
+    if (farewell.is_there == 1) {
+      const std::string text(farewell.text, strnlen(farewell.text, sizeof farewell.text));
+      collet_set_error(error, status, ("it has given up: " + text).c_str());
+    }
+  }
   if (status != COLLET_UNAVAILABLE || steady_clock::now() < end) return status;
   error->code = COLLET_DEADLINE_EXCEEDED;
   return COLLET_DEADLINE_EXCEEDED;
@@ -312,6 +372,21 @@ collet_status post(void* handle, const collet_message* message, collet_error* er
     transport.posted.emplace_back(std::move(copy), std::move(buffer));
     return COLLET_OK;
   });
+}
+
+void leave(void* handle, const char* why) {
+  auto& transport = *static_cast<Transport*>(handle);
+  transport.lost = true;
+  Farewell farewell{};
+  collet_copy_text(farewell.text, sizeof farewell.text, why);
+  farewell.is_there = 1;
+  const auto size = static_cast<uint32_t>(transport.context->size);
+  for (uint32_t p = 0; p < size; ++p) {
+    if (static_cast<int>(p) == transport.context->rank) continue;
+    const collet_message message = {p, 0, kFarewellSlot, &farewell, sizeof farewell};
+    collet_error ignored{};
+    post(handle, &message, &ignored);
+  }
 }
 
 // Gloo has no permute of its own. The calls do not change the inputs.
@@ -388,6 +463,6 @@ collet_status collet_transport_collective(void* transport, const collet_own_coll
 
 extern "C" __attribute__((visibility("default"))) const collet_transport* collet_transport_entry(void);
 const collet_transport* collet_transport_entry(void) {
-  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post};
+  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post, leave};
   return &table;
 }

@@ -31,7 +31,9 @@ class Member : public Session {
       : rank(number), size(count), store_(folder, number) {}
 
   /// Opens a client and joins the group; null if that fails, and `failure` says why.
-  ClientPtr join(const std::string& backend = "interpreter", uint32_t devices = 1, uint32_t timeout_ms = 20000) {
+  /// `store`: another one than the folder's.
+  ClientPtr join(const std::string& backend = "interpreter", uint32_t devices = 1, uint32_t timeout_ms = 20000,
+                 const collet_store* store = nullptr) {
     const bool named = backend == "cpu" || backend == "interpreter";
     ClientPtr client = open(named ? backend : test_backend(backend), named ? "none" : "interpreter", nullptr, devices);
     if (!client) return client;
@@ -40,7 +42,7 @@ class Member : public Session {
     group.rank = rank;
     group.size = size;
     group.timeout_ms = timeout_ms;
-    group.store = store_.store();
+    group.store = store ? store : store_.store();
     collet_error error{};
     failure.code = collet_client_join(client.get(), &group, &error);
     failure.message = failure.code == COLLET_OK ? "" : error.message;
@@ -70,6 +72,7 @@ class Member : public Session {
   }
 
   const uint32_t rank, size;
+  const collet_store* store() const { return store_.store(); }
 
  private:
   FolderStore store_;
