@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -25,6 +26,9 @@ constexpr int kMostGroups = 1000;         // that use one store one after anothe
 // After its limit, a process waits for the notices of the others for a quarter of the limit, but within these bounds.
 constexpr uint32_t kLeastAskMs = 200;
 constexpr uint32_t kMostAskMs = 10'000;
+// How many notices a process sends while it is in a group, the last of them when it gives up.
+constexpr uint32_t kMostNotices = 8;
+constexpr uint32_t kNobody = UINT32_MAX;  // in a notice: its sender does not wait any more
 
 // Appends and reads numbers, and texts after their lengths.
 void put(std::string& out, uint64_t number) {
@@ -80,12 +84,13 @@ struct Processes::Pending {
   // Under the mutex of the processes:
   bool is_late = false;  ///< it fails, whatever comes
   bool was_asked = false;
-  std::string who;  ///< what ask_who_waits() returned
+  bool was_told = false;  ///< the others know that it waits
+  std::string who;        ///< what ask_who_waits() returned
 };
 
 struct Processes::Notice {
   uint32_t is_there;  ///< 1 in a message
-  uint32_t process;   ///< for which its sender waits
+  uint32_t process;   ///< for which its sender waits, or kNobody
 };
 
 std::string Processes::write(const Process& p) {
@@ -320,12 +325,15 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
       table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
                        static_cast<uint32_t>(receives.size()), limit_ms, forward, &state, &process, &error);
   bool late = false;
+  uint32_t waited = kMostNotices;  // the number of the notice that it does not wait any more
   {
     std::unique_lock lock(mutex_);
     if (pending.is_late) changed_.wait(lock, [&] { return pending.was_asked; });
     pending_.erase(place);
+    if (pending.was_told && !pending.is_late && lost_.ok() && notices_ + 1 < kMostNotices) waited = notices_++;
     late = pending.is_late || status == COLLET_DEADLINE_EXCEEDED;
   }
+  if (waited < kMostNotices) post_notice(waited, kNobody);
   const std::string other = process < size() ? name(process) : "another process";
   Status outcome = state.outcome;
   if (outcome.ok() && late) {
@@ -372,24 +380,41 @@ void Processes::end_use() {
 }
 
 void Processes::watch() {
+  const auto half = std::chrono::milliseconds(timeout_ms_ / 2);
+  const auto due = [&](const Pending& p) { return p.was_told ? p.limit : p.limit - half; };
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    const auto late = std::find_if(pending_.begin(), pending_.end(), [](const Pending* p) { return !p->is_late; });
-    const auto until = late == pending_.end() ? Clock::now() + std::chrono::milliseconds(timeout_ms_) : (*late)->limit;
+    Pending* first = nullptr;
+    for (Pending* p : pending_)
+      if (!p->is_late && (!first || due(*p) < due(*first))) first = p;
+    // Exchanges that begin meanwhile are due later than this.
+    const auto until = first ? due(*first) : Clock::now() + half;
     if (Clock::now() < until) {
-      // Exchanges that begin meanwhile end later than this.
       changed_.wait_until(lock, until);
       continue;
     }
-    Pending& one = **late;
+    Pending& one = *first;
     const uint32_t next = one.next.load(std::memory_order_relaxed);
+    const uint32_t process = next < one.receives.size() ? one.receives[next].process : kNobody;
+    if (!one.was_told) {
+      // Who has waited longer for this process is to hear that another one is the reason.
+      one.was_told = true;
+      if (process == kNobody || !lost_.ok() || notices_ + 2 >= kMostNotices) continue;
+      const uint32_t number = notices_++;
+      ++uses_;
+      lock.unlock();
+      post_notice(number, process);
+      end_use();
+      lock.lock();
+      continue;
+    }
     one.is_late = true;
-    if (next < one.receives.size()) {
-      const uint32_t process = one.receives[next].process;
+    if (process != kNobody) {
+      const uint32_t number = notices_++;
       lock.unlock();
       const std::string why = no_answer(name(process));
       leave(Status(Code::DeadlineExceeded, *one.what + ": " + why), why);  // while there are connections
-      std::string who = ask_who_waits(process);
+      std::string who = ask_who_waits(process, number);
       lock.lock();
       one.who = std::move(who);
     }
@@ -398,33 +423,46 @@ void Processes::watch() {
   }
 }
 
-std::string Processes::ask_who_waits(uint32_t process) {
-  const auto tag = [](uint32_t sender) { return collet_hash_number(0x6e6f74696365, sender); };
+uint64_t Processes::notice_tag(uint32_t sender, uint32_t number) {
+  return collet_hash_number(collet_hash_number(0x6e6f74696365, sender), number);
+}
+
+std::string Processes::post_notice(uint32_t number, uint32_t process) {
   Notice own{1, process};
-  std::vector<Notice> heard(size());
-  std::vector<collet_message> receives;
   std::string lost;
   for (uint32_t r = 0; r < size(); ++r) {
     if (r == rank_) continue;
-    const collet_message message = {r, 0, tag(rank_), &own, sizeof own};
-    collet_error why{};
-    if (table_->post(transport_, &message, &why) == COLLET_OK)
-      receives.push_back({r, 0, tag(r), &heard[r], sizeof(Notice)});
-    else
-      lost += "; " + name(r) + " is lost";
+    const collet_message message = {r, 0, notice_tag(rank_, number), &own, sizeof own};
+    collet_error ignored{};
+    if (table_->post(transport_, &message, &ignored) != COLLET_OK) lost += "; " + name(r) + " is lost";
   }
-  // A process that does not wait sends no notice, so this usually ends with DEADLINE_EXCEEDED; notices of others are in place then.
+  return lost;
+}
+
+std::string Processes::ask_who_waits(uint32_t process, uint32_t number) {
+  const std::string lost = post_notice(number, process);
+  std::vector<std::array<Notice, kMostNotices>> heard(size());
+  std::vector<collet_message> receives;
+  for (uint32_t k = 0; k < kMostNotices; ++k)
+    for (uint32_t r = 0; r < size(); ++r)
+      if (r != rank_) receives.push_back({r, 0, notice_tag(r, k), &heard[r][k], sizeof(Notice)});
+  // Nobody sends so many, so this ends with DEADLINE_EXCEEDED; the notices that there are are in place then.
   uint32_t ignored_process = 0;
   collet_error ignored{};
   table_->exchange(
       transport_, nullptr, 0, receives.data(), static_cast<uint32_t>(receives.size()), ask_ms(timeout_ms_),
       [](void*, uint32_t) -> int32_t { return 0; }, nullptr, &ignored_process, &ignored);
-  heard[rank_] = own;
+  // The last notice of a process counts.
+  const auto waits_for = [&](uint32_t r) {
+    uint32_t out = kNobody;
+    for (const Notice& notice : heard[r])
+      if (notice.is_there == 1) out = notice.process;
+    return r == rank_ ? process : out;
+  };
   std::string out = name(process);
   std::vector<bool> named(size());
   named[process] = true;
-  for (uint32_t at = process; heard[at].is_there == 1 && heard[at].process < size();) {
-    at = heard[at].process;
+  for (uint32_t at = waits_for(process); at < size(); at = waits_for(at)) {
     out += ", which waits for " + name(at);
     if (named[at]) break;
     named[at] = true;

@@ -89,9 +89,12 @@ class Processes {
   bool begin_use();
   /// Ends it, and closes the transport if this process has left the group and nothing else uses it.
   void end_use();
-  /// Tells the others for whom this process waits, and hears the same from those that wait, too. Returns the process that does not
-  /// answer, with those for which it waits in turn, as messages name them.
-  std::string ask_who_waits(uint32_t process);
+  static uint64_t notice_tag(uint32_t sender, uint32_t number);
+  /// Tells the others for whom this process waits. Returns those that are lost, as a message continues.
+  std::string post_notice(uint32_t number, uint32_t process);
+  /// Tells the others for whom this process waits, and hears the same from those that have waited for half of the limit. Returns the process
+  /// that does not answer, with those for which it waits in turn, as messages name them.
+  std::string ask_who_waits(uint32_t process, uint32_t number);
   /// Returns the other processes to which there is no connection, as a message continues: "; process 1 (...) is lost, too".
   std::string others_lost(uint32_t process);
   static std::string write(const Process& process);
@@ -105,6 +108,7 @@ class Processes {
   void* transport_ = nullptr;                // null when it is closed; changed under `mutex_` when nothing uses it
   std::mutex mutex_;                         // guards the following members
   uint32_t uses_ = 0;                        // of the transport
+  uint32_t notices_ = 0;                     // that this process has sent
   std::map<std::vector<uint32_t>, uint64_t> launches_;
   Status lost_;                  // the error with which this process has left the group
   std::list<Pending*> pending_;  // in the order of their beginnings
