@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cctype>
+
 #include "hlo/ops/constraint.h"
+#include "hlo/ops/transfers.h"
 
 namespace collet::hlo {
 namespace {
@@ -48,6 +51,24 @@ Expected<Shape> infer_recv_done(const InferInput& in) {
 }
 
 }  // namespace
+
+std::vector<std::pair<int64_t, int64_t>> transfer_pairs(const Instruction& instr) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  if (!instr.extras) return pairs;
+  for (const FrontendAttribute& attribute : instr.extras->frontend_attributes) {
+    if (attribute.name != "_xla_send_recv_source_target_pairs") continue;
+    std::vector<int64_t> numbers;
+    bool inside = false;
+    for (char c : attribute.value) {
+      const bool digit = std::isdigit(static_cast<unsigned char>(c));
+      if (digit && !inside) numbers.push_back(0);
+      if (digit && numbers.back() < (int64_t{1} << 40)) numbers.back() = numbers.back() * 10 + (c - '0');
+      inside = digit;
+    }
+    for (size_t i = 0; i + 1 < numbers.size(); i += 2) pairs.emplace_back(numbers[i], numbers[i + 1]);
+  }
+  return pairs;
+}
 
 Expected<Shape> infer_host_io(const InferInput& in) {
   switch (in.op) {

@@ -1,31 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cctype>
-#include <string_view>
-
 #include "hlo/ops/eval/families.h"
+#include "hlo/ops/transfers.h"
 
 namespace collet::hlo {
 namespace {
-
-/// Returns the pairs of source and target between which send and recv communicate, from the attribute
-/// {{source,target},...}. Without pairs every participant sends to itself.
-std::vector<std::pair<int64_t, int64_t>> pairs_of(const Instruction& instr) {
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  if (!instr.extras) return pairs;
-  for (const FrontendAttribute& attribute : instr.extras->frontend_attributes) {
-    if (attribute.name != "_xla_send_recv_source_target_pairs") continue;
-    std::vector<int64_t> numbers;
-    bool inside = false;
-    for (char c : attribute.value) {
-      const bool digit = std::isdigit(static_cast<unsigned char>(c));
-      if (digit && !inside) numbers.push_back(0);
-      if (digit && numbers.back() < (int64_t{1} << 40)) numbers.back() = numbers.back() * 10 + (c - '0');
-      inside = digit;
-    }
-    for (size_t i = 0; i + 1 < numbers.size(); i += 2) pairs.emplace_back(numbers[i], numbers[i + 1]);
-  }
-  return pairs;
-}
 
 int64_t self(const EvalContext& context) {
   return context.replica() * context.partition_count() + context.partition();
@@ -34,7 +12,7 @@ int64_t self(const EvalContext& context) {
 Status deliver(const EvalInput& in) {
   const auto& attrs = in.instr.as<ChannelAttrs>();
   if (attrs.host_transfer) return in.context.outfeed(in.operand(0));
-  const auto pairs = pairs_of(in.instr);
+  const auto pairs = transfer_pairs(in.instr);
   const int64_t me = self(in.context);
   if (pairs.empty()) return in.context.send(attrs.channel, me, in.operand(0));
   const int64_t count = in.context.replica_count() * in.context.partition_count();
@@ -57,7 +35,7 @@ Expected<Literal> collect(const EvalInput& in) {
   const bool from_host = attrs.host_transfer || recv.as<ChannelAttrs>().host_transfer;
   if (from_host) return in.context.infeed(shape);
   const int64_t channel = attrs.channel ? attrs.channel : recv.as<ChannelAttrs>().channel;
-  const auto pairs = pairs_of(recv);
+  const auto pairs = transfer_pairs(recv);
   const int64_t me = self(in.context), count = in.context.replica_count() * in.context.partition_count();
   bool expects = pairs.empty();
   for (const auto& [source, target] : pairs) expects |= target == me && source < count;
