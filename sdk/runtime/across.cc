@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "hlo/program/leaves.h"
@@ -123,6 +124,26 @@ uint8_t* gathered_at(const Instruction& instr, const Across::Partners& partners,
   return nullptr;
 }
 
+// Returns the participant whose operands are the results of `number` in a permute or broadcast; that of no other are if there is none.
+std::optional<uint32_t> source_of(const Instruction& instr, const std::vector<uint32_t>& group, uint32_t number) {
+  if (instr.op == hlo::Op::COLLECTIVE_BROADCAST) return group.front();
+  const auto& pairs = instr.as<hlo::CollectivePermuteAttrs>().pairs;
+  std::optional<uint32_t> out;
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    const auto source = static_cast<uint64_t>(pairs[i]), target = static_cast<uint64_t>(pairs[i + 1]);
+    if (source < group.size() && target < group.size() && group[target] == number) out = group[source];
+  }
+  return out;
+}
+
+// True for a permute or broadcast of whole arrays in which each of these participants takes part.
+bool is_move(const Instruction& instr, const Across::Partners& partners, std::span<const uint32_t> present) {
+  if (instr.op == hlo::Op::COLLECTIVE_PERMUTE) return instr.as<hlo::CollectivePermuteAttrs>().slice_sizes.empty();
+  // One that is in no group gets zeros.
+  return instr.op == hlo::Op::COLLECTIVE_BROADCAST &&
+         std::all_of(present.begin(), present.end(), [&](uint32_t p) { return partners.groups[p].size() > 1; });
+}
+
 std::string text_of(const char* text, size_t capacity) {
   return {text, strnlen(text, capacity)};
 }
@@ -189,7 +210,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const bool fits = own.bytes <= sizeof own.data;
   const bool sums = own.bytes >= kSlicedBytes && is_sum(module, instr, operands[0]);
   const bool swaps = !fits && instr.op == hlo::Op::ALL_TO_ALL && !has_dynamic(operands[0]);
-  const bool apart = sums || swaps;  // the operands are not sent whole
+  const bool rags = !fits && instr.op == hlo::Op::RAGGED_ALL_TO_ALL && !has_dynamic(operands[0]);
+  const bool apart = sums || swaps || rags;  // the operands are not sent whole
 
   // Who sends to whom follows from the groups of the collective, so both sides know it.
   std::vector<Header> headers(present.size(), own);
@@ -217,8 +239,9 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     }
   }
   const bool gathers = !fits && instr.op == hlo::Op::ALL_GATHER;
+  const bool moves = !fits && !has_dynamic(operands[0]) && is_move(instr, *partners, present);
   std::vector<std::vector<Literal>> results(present.size());
-  for (size_t k = 0; gathers && k < present.size(); ++k)
+  for (size_t k = 0; (gathers || moves) && k < present.size(); ++k)
     for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(place_of(instr, i, targets, k).first);
   std::vector<Incoming> incoming;
   for (uint32_t q = 0; q < across_.place.size(); ++q) {
@@ -231,9 +254,12 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     const uint32_t sequence = sent_[{one.participant, rank}]++;
     receives.push_back({process, 0, tag(one.participant, rank, sequence, 0), &one.header, sizeof(Header)});
     for (size_t i = 0; !apart && i < operands[0].size(); ++i) {
-      // A part of an array that is gathered goes to its place, if it is in one piece there.
-      uint8_t* to =
-          gathers ? gathered_at(instr, *partners, present, results, operands[0][i], one.participant, i) : nullptr;
+      // A part of an array that is gathered goes to its place, if it is in one piece there, and so does an array that is moved.
+      uint8_t* to = nullptr;
+      if (gathers) to = gathered_at(instr, *partners, present, results, operands[0][i], one.participant, i);
+      for (size_t k = 0; moves && !to && k < present.size(); ++k)
+        if (source_of(instr, partners->groups[present[k]], present[k]) == one.participant)
+          to = const_cast<uint8_t*>(results[k][i].bytes());
       Literal& value = one.operands.emplace_back(to ? Literal::borrow(operands[0][i].shape(), to)
                                                     : Literal::uninitialized(operands[0][i].shape()));
       const auto bytes = static_cast<uint64_t>(value.byte_size());
@@ -252,6 +278,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const Heads heads{sends, receives, check_header};
   if (sums) return sum(module, instr, own, *partners, present, operands, targets, heads, what);
   if (swaps) return swap(instr, own, *partners, present, operands, targets, heads, what);
+  if (rags) return ragged(instr, own, *partners, present, operands, targets, heads, what);
   const size_t checked = receives.size();
   sends.insert(sends.end(), sends_of_data.begin(), sends_of_data.end());
   receives.insert(receives.end(), receives_of_data.begin(), receives_of_data.end());
@@ -274,6 +301,28 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
                                        " takes another way through control flow");
           unpack((*source->second)[i].bytes(), division, member, const_cast<uint8_t*>(results[k][i].bytes()));
         }
+      }
+    }
+    return results;
+  }
+
+  if (moves) {
+    std::map<uint32_t, const std::vector<Literal>*> from;
+    for (size_t k = 0; k < present.size(); ++k) from[present[k]] = &operands[k];
+    for (const Incoming& one : incoming) from[one.participant] = &one.operands;
+    for (size_t k = 0; k < present.size(); ++k) {
+      const auto source = source_of(instr, partners->groups[present[k]], present[k]);
+      if (source && !from.contains(*source))
+        return failed_precondition(what + ": participant " + std::to_string(*source) +
+                                   " takes another way through control flow");
+      for (size_t i = 0; i < results[k].size(); ++i) {
+        auto* const to = const_cast<uint8_t*>(results[k][i].bytes());
+        const auto bytes = static_cast<size_t>(results[k][i].byte_size());
+        const uint8_t* const data = source ? (*from[*source])[i].bytes() : nullptr;
+        if (!source)
+          std::memset(to, 0, bytes);
+        else if (data != to)
+          std::memcpy(to, data, bytes);
       }
     }
     return results;
@@ -495,6 +544,110 @@ Expected<std::vector<std::vector<Literal>>> Exchange::swap(const Instruction& in
   const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
   if (!sends.empty() || !receives.empty()) COLLET_TRY(across_.processes->exchange(sends, receives, check, what));
   for (const Arrival& one : arrivals) unpack(one.data, one.division, one.part, one.result);
+  return results;
+}
+
+Expected<std::vector<std::vector<Literal>>> Exchange::ragged(const Instruction& instr, const Header& own,
+                                                             const Across::Partners& partners,
+                                                             std::span<const uint32_t> present,
+                                                             const std::vector<std::vector<Literal>>& operands,
+                                                             std::span<const std::vector<void*>> targets,
+                                                             const Heads& heads, const std::string& what) {
+  /// Rows that a member sends to another one: the first of them in its input, how many, and the first one in the other's result.
+  struct Piece {
+    int64_t from, rows, to;
+  };
+  constexpr int64_t kWrong = -1;  // in place of the number of rows: they are not all there
+  /// What one member sends to another one, in another process: the pieces, then the data.
+  struct Leg {
+    size_t k;  // the member of this process
+    uint32_t process;
+    uint64_t tag;
+    std::vector<Piece> pieces;
+  };
+  const auto rows_of = [](const Literal& array) { return array.shape().dim(0); };
+  const int64_t rows = rows_of(operands[0][1]);
+  const int64_t row_bytes = rows ? operands[0][1].byte_size() / rows : 0;
+  // Both ends must agree on which pieces are wrong, so that neither waits for one: the sender judges.
+  const auto pieces_for = [&](size_t k, size_t member, size_t members) {
+    const int64_t updates = operands[k][2].element_count() / static_cast<int64_t>(members);
+    std::vector<Piece> out;
+    for (int64_t u = static_cast<int64_t>(member) * updates; u < (static_cast<int64_t>(member) + 1) * updates; ++u) {
+      Piece one{operands[k][2].as_int(u), operands[k][3].as_int(u), operands[k][4].as_int(u)};
+      if (one.rows < 0 || one.from < 0 || one.from > rows_of(operands[k][0]) - one.rows || one.to < 0 ||
+          one.to > rows - one.rows)
+        one.rows = kWrong;
+      out.push_back(one);
+    }
+    return out;
+  };
+  bool wrong = false;
+  std::vector<Leg> out, in;
+  std::vector<std::vector<Literal>> results(present.size());
+  std::vector<uint8_t*> memory(present.size());
+  std::map<uint32_t, uint32_t> round;  // of each group, by its first member
+  for (size_t k = 0; k < present.size(); ++k) {
+    auto [result, to] = place_of(instr, 0, targets, k);
+    std::memcpy(to, operands[k][1].bytes(), static_cast<size_t>(operands[k][1].byte_size()));
+    results[k].push_back(std::move(result));
+    memory[k] = to;
+  }
+  for (size_t k = 0; k < present.size(); ++k) {
+    const std::vector<uint32_t>& group = partners.groups[present[k]];
+    const auto mine = static_cast<size_t>(std::find(group.begin(), group.end(), present[k]) - group.begin());
+    if (const auto [it, is_new] = round.try_emplace(group.front()); is_new) it->second = rounds_[group.front()]++;
+    const uint64_t start =
+        data_tag(own, *std::min_element(group.begin(), group.end()), 0, round[group.front()], kRound);
+    const auto leg_tag = [&](size_t from, size_t to) {
+      return collet_hash_number(collet_hash_number(start, from), to);
+    };
+    for (size_t m = 0; m < group.size(); ++m) {
+      const uint32_t process = across_.place[group[m]];
+      std::vector<Piece> pieces = pieces_for(k, m, group.size());
+      for (const Piece& one : pieces) wrong |= one.rows == kWrong;
+      if (process != across_.processes->rank()) {
+        in.push_back({k, process, leg_tag(m, mine), std::vector<Piece>(pieces.size())});
+        out.push_back({k, process, leg_tag(mine, m), std::move(pieces)});
+        continue;
+      }
+      const auto at = std::find(present.begin(), present.end(), group[m]);
+      if (at == present.end())
+        return failed_precondition(what + ": participant " + std::to_string(group[m]) +
+                                   " takes another way through control flow");
+      for (const Piece& one : pieces)
+        if (one.rows > 0)
+          std::memcpy(memory[static_cast<size_t>(at - present.begin())] + one.to * row_bytes,
+                      operands[k][0].bytes() + one.from * row_bytes, static_cast<size_t>(one.rows * row_bytes));
+    }
+  }
+  std::vector<collet_message> sends(heads.sends.begin(), heads.sends.end()),
+      receives(heads.receives.begin(), heads.receives.end());
+  const auto table = [](Leg& leg) {
+    return collet_message{leg.process, 0, leg.tag, leg.pieces.data(), leg.pieces.size() * sizeof(Piece)};
+  };
+  for (Leg& leg : out)
+    if (!leg.pieces.empty()) sends.push_back(table(leg));
+  for (Leg& leg : in)
+    if (!leg.pieces.empty()) receives.push_back(table(leg));
+  const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
+  if (!sends.empty() || !receives.empty()) COLLET_TRY(across_.processes->exchange(sends, receives, check, what));
+  sends.clear();
+  receives.clear();
+  const auto add = [&](std::vector<collet_message>& to, const Leg& leg, const uint8_t* base, int64_t Piece::* first) {
+    for (size_t u = 0; u < leg.pieces.size(); ++u) {
+      const Piece& one = leg.pieces[u];
+      wrong |= one.rows == kWrong;
+      if (one.rows <= 0 || row_bytes == 0) continue;
+      to.push_back({leg.process, 0, collet_hash_number(leg.tag, u + 1),
+                    const_cast<uint8_t*>(base) + one.*first * row_bytes,  // what is sent is only read
+                    static_cast<uint64_t>(one.rows * row_bytes)});
+    }
+  };
+  for (const Leg& leg : out) add(sends, leg, operands[leg.k][0].bytes(), &Piece::from);
+  for (const Leg& leg : in) add(receives, leg, memory[leg.k], &Piece::to);
+  if (!sends.empty() || !receives.empty())
+    COLLET_TRY(across_.processes->exchange(sends, receives, [](uint32_t) { return ok_status(); }, what));
+  if (wrong) return invalid_argument(what + ": ragged-all-to-all moves rows that are not there");
   return results;
 }
 

@@ -16,8 +16,8 @@
 
 /// \file
 /// Collectives whose participants are in several processes. Sums of large arrays are made slice by slice, see sum_across.h. Of
-/// large arrays that are gathered or exchanged (all-to-all), each participant gets the parts of its results, at their places. For
-/// others the operands that the participants of this process need are fetched from the others, then the runtime computes the
+/// large arrays that are gathered, exchanged (all-to-all) or moved (permute, broadcast), each participant gets the parts of its results, at
+/// their places. For others the operands that the participants of this process need are fetched from the others, then the runtime computes the
 /// results on the host.
 
 namespace collet::runtime {
@@ -28,9 +28,10 @@ struct Across {
   std::string name;  ///< of the program
   uint32_t replicas = 1, partitions = 1;
   std::vector<uint32_t> numbers;  ///< of the participants in this process: replica * partitions + partition, ascending
-  std::vector<uint32_t> place;    ///< the process of each of all participants
-  std::vector<uint32_t> members;  ///< the processes that take part, ascending
-  hlo::ContentId content;         ///< equal in processes that run the same program
+  std::vector<uint32_t> assignment;  ///< the device of each of all participants, numbered over all processes
+  std::vector<uint32_t> place;       ///< the process of each of all participants
+  std::vector<uint32_t> members;     ///< the processes that take part, ascending
+  hlo::ContentId content;            ///< equal in processes that run the same program
 
   /// What belongs to each of all participants in a collective: see ordered_groups() and dependencies().
   struct Partners {
@@ -80,6 +81,13 @@ class Exchange {
                                                         const std::vector<std::vector<hlo::Literal>>& operands,
                                                         std::span<const std::vector<void*>> targets, const Heads& heads,
                                                         const std::string& what);
+  /// Runs a ragged-all-to-all: each participant sends each other one the rows that it gets, after a message that says which these are.
+  Expected<std::vector<std::vector<hlo::Literal>>> ragged(const hlo::Instruction& instr, const Header& own,
+                                                          const Across::Partners& partners,
+                                                          std::span<const uint32_t> present,
+                                                          const std::vector<std::vector<hlo::Literal>>& operands,
+                                                          std::span<const std::vector<void*>> targets,
+                                                          const Heads& heads, const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
 
   Across& across_;

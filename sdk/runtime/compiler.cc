@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "hlo/ops/transfers.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/plan_buffers.h"
 #include "hlo/program/print.h"
@@ -71,6 +72,7 @@ class Compiler {
     core_->donates.assign(source_.parameters().size(), 0);
     for (uint32_t a : hlo::donated_arguments(*module_)) core_->donates[a] = 1;
     COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
+    COLLET_TRY(join_transfers(context));
 
     hlo::ContentId key;
     if (!request_.no_cache || core_->across) {
@@ -204,6 +206,7 @@ class Compiler {
     across->name = source_.name();
     across->replicas = core_->replicas;
     across->partitions = core_->partitions;
+    across->assignment = assignment;
     for (uint32_t p = 0; p < assignment.size(); ++p) {
       if (assignment[p] >= processes->devices().size())
         return invalid_argument("the program needs device " + std::to_string(assignment[p]) + "; the " +
@@ -307,6 +310,23 @@ class Compiler {
       if (changed) dump_.module("after." + std::string(pass), module);
     };
     return observer;
+  }
+
+  // Turns transfers between participants into permutes: neither the runtime nor the program block has transfers between unlike ones.
+  Status join_transfers(hlo::PassContext& context) {
+    if (core_->total() == 1) return ok_status();
+    constexpr std::string_view kJoin[] = {"join_transfers", "eliminate_dead"};
+    COLLET_TRY(hlo::run_passes(*module_, context, kJoin, observer()).status());
+    for (hlo::CompId c : module_->computations())
+      for (hlo::InstrId id : (*module_)[c].order) {
+        const hlo::Instruction& instr = (*module_)[id];
+        if ((instr.op == hlo::Op::SEND || instr.op == hlo::Op::RECV) && !hlo::transfer_pairs(instr).empty())
+          return unimplemented(
+              "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
+              "): a send and its recv-done are supported in one computation, with the same pairs in which nobody "
+              "occurs twice, if what is sent does not depend on what is received");
+      }
+    return ok_status();
   }
 
   // Returns the content of a program that has no names.

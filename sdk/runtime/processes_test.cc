@@ -109,6 +109,43 @@ std::string large_sum(const std::string& groups, const char* elements = "30007")
       "  tu = s32[] multiply(t, u)\n  all = s32[8] broadcast(tu), dimensions={}\n  ROOT y = s32[8] add(all, x)");
 }
 
+// A ragged-all-to-all of rows of so many numbers: participant p sends participant q p + 2 q + 1 rows, from row 10 q on, to row 20 p.
+std::string ragged(const std::string& width) {
+  const std::string in = "s32[40," + width + "]", out = "s32[80," + width + "]";
+  return program(
+      "zero = s32[] constant(0)\n  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] reshape(first)\n"
+      "  hundred = s32[] constant(100)\n  me = s32[] divide(one, hundred)\n"
+      "  b = " +
+      in + " broadcast(one), dimensions={}\n  i = " + in + " iota(), iota_dimension=0\n  h = " + in +
+      " iota(), iota_dimension=1\n  ih = " + in + " add(i, h)\n  data = " + in + " add(b, ih)\n  o = " + out +
+      " iota(), iota_dimension=0\n  q = s32[4] iota(), iota_dimension=0\n  ten = s32[4] constant({10,10,10,10})\n"
+      "  two = s32[4] constant({2,2,2,2})\n  ones = s32[4] constant({1,1,1,1})\n  twenty = s32[4] "
+      "constant({20,20,20,20})\n"
+      "  from = s32[4] multiply(q, ten)\n  mine = s32[4] broadcast(me), dimensions={}\n  twice = s32[4] multiply(q, "
+      "two)\n"
+      "  a1 = s32[4] add(mine, twice)\n  sizes = s32[4] add(a1, ones)\n  to = s32[4] multiply(mine, twenty)\n"
+      "  m2 = s32[4] multiply(mine, two)\n  b1 = s32[4] add(m2, q)\n  gets = s32[4] add(b1, ones)\n"
+      "  r = " +
+      out +
+      " ragged-all-to-all(data, o, from, sizes, to, gets), replica_groups={{0,1,2,3}}\n"
+      "  p = " +
+      out +
+      " multiply(r, o)\n  t = s32[] reduce(p, zero), dimensions={0,1}, to_apply=sum\n"
+      "  all = s32[8] broadcast(t), dimensions={}\n  ROOT y = s32[8] add(all, x)");
+}
+
+// A program that moves an array of so many elements, and gives values that depend on all of what came.
+std::string large_move(const std::string& op) {
+  return program(
+      "zero = s32[] constant(0)\n  i = s32[30000] iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n"
+      "  one = s32[] reshape(first)\n  b = s32[30000] broadcast(one), dimensions={}\n  v = s32[30000] multiply(b, i)\n"
+      "  r = s32[30000] " +
+      op +
+      "\n  p = s32[30000] multiply(r, i)\n"
+      "  t = s32[] reduce(p, zero), dimensions={0}, to_apply=sum\n  all = s32[8] broadcast(t), dimensions={}\n"
+      "  ROOT y = s32[8] add(all, x)");
+}
+
 class EachCollective : public ProcessesTest, public ::testing::WithParamInterface<Case> {
  protected:
   void check(const std::string& backend) {
@@ -126,9 +163,37 @@ TEST_P(EachCollective, GivesWhatOneProcessGivesOnQueues) {
   check("queued");
 }
 
+// A program that sends and receives an array of so many elements in pairs, and gives values that depend on all of what was received.
+std::string transfer(const std::string& pairs, const std::string& elements, const std::string& header = kHeader) {
+  const std::string n = "s32[" + elements + "]";
+  const std::string channel =
+      "channel_id=7, frontend_attributes={_xla_send_recv_source_target_pairs=\"" + pairs + "\"}";
+  return program(
+      "zero = s32[] constant(0)\n  t = token[] after-all()\n  i = " + n +
+          " iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] reshape(first)\n"
+          "  b = " +
+          n + " broadcast(one), dimensions={}\n  w = " + n + " multiply(b, i)\n  s = (" + n +
+          ", u32[], token[]) send(w, t), " + channel + "\n  v = (" + n + ", u32[], token[]) recv(t), " + channel +
+          "\n  d = (" + n + ", token[]) recv-done(v), " + channel + "\n  e = token[] send-done(s), " + channel +
+          "\n  r = " + n + " get-tuple-element(d), index=0\n  p = " + n +
+          " multiply(r, i)\n"
+          "  all = s32[] reduce(p, zero), dimensions={0}, to_apply=sum\n  m = s32[8] broadcast(all), dimensions={}\n"
+          "  ROOT y = s32[8] add(m, x)",
+      header);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Processes, EachCollective,
     ::testing::Values(
+        Case{"Ragged", ragged("1")}, Case{"LargeRagged", ragged("500")},
+        Case{"LargePermute", large_move("collective-permute(v), source_target_pairs={{0,3},{2,1},{1,0}}")},
+        Case{"LargePermuteWithinAProcess",
+             large_move("collective-permute(v), source_target_pairs={{0,1},{1,0},{2,2}}")},
+        Case{"LargeBroadcast", large_move("collective-broadcast(v), replica_groups={{2,0,1,3}}")},
+        Case{"LargeBroadcastToSome", large_move("collective-broadcast(v), replica_groups={{3,0}}")},
+        Case{"SendAndReceive", transfer("{{0,1},{1,2},{2,3},{3,0}}", "8")},
+        Case{"LargeSendAndReceive", transfer("{{0,2},{3,1}}", "30000")},
+        Case{"SendAndReceiveOfPartitions", transfer("{{0,3},{3,0},{1,2}}", "3000", "HloModule m, num_partitions=4\n")},
         Case{"AllReduce", program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum")},
         Case{"AllReduceOfGroupsWithinAProcess",
              program("ROOT y = s32[8] all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=sum")},
@@ -238,6 +303,130 @@ TEST_F(ProcessesTest, LargeArraysAreExchanged) {
 }
 TEST_F(ProcessesTest, LargeArraysOfThreeProcessesAreExchanged) {
   run_in(3, sum_large_arrays);
+}
+
+// Executables of programs over several processes: each process keeps its own, and loads it in a new group.
+TEST_F(ProcessesTest, SerializedExecutablesRunInTheirProcesses) {
+  for (const char* const backend : {"interpreter", "memory_only"}) {
+    const std::string again = folder_ + "/" + backend;
+    std::filesystem::create_directories(again + "/first");
+    std::filesystem::create_directories(again + "/second");
+    run_in(2, [&](Member& started) {
+      const std::string text = program("ROOT y = s32[8] all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=sum");
+      std::string bytes;
+      collet_error error{};
+      const uint32_t assignment[] = {2, 0, 3, 1};
+      {
+        Member member(again + "/first", started.rank, 2);
+        const ClientPtr client = member.join(backend, 2);
+        ASSERT_TRUE(client) << member.failure.message;
+        const ModulePtr module = member.read(text);
+        collet_compile_request request{};
+        request.assignment = assignment;
+        request.assignment_count = 4;
+        const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+        ASSERT_TRUE(e) << member.failure.message;
+        collet_blob* blob = nullptr;
+        ASSERT_EQ(collet_executable_serialize(e.get(), &blob, &error), COLLET_OK) << error.message;
+        bytes.assign(collet_blob_data(blob), collet_blob_size(blob));
+        collet_blob_release(blob);
+      }
+      Member member(again + "/second", started.rank, 2);
+      const ClientPtr client = member.join(backend, 2);
+      ASSERT_TRUE(client) << member.failure.message;
+      const auto load = [&](collet_client* in, const uint32_t* devices) {
+        collet_compile_request request{};
+        request.struct_size = sizeof request;
+        request.assignment = devices;
+        request.assignment_count = devices ? 4 : 0;
+        collet_executable* out = nullptr;
+        error = {};
+        collet_executable_load(in, bytes.data(), bytes.size(), &request, &out, &error);
+        return ExecutablePtr(out);
+      };
+      const ExecutablePtr e = load(client.get(), nullptr);
+      ASSERT_TRUE(e) << error.message;
+      const auto out = member.results(e.get(), member.arguments(client.get(), 2, 0));
+      ASSERT_EQ(out.size(), 2u) << member.failure.message;
+      // The participants of this process are 1 and 3, or 0 and 2: each sums with one of the other process.
+      EXPECT_EQ(out[0][0] + out[1][0], 2 * 100);
+      // The same devices in another order, within the processes.
+      const uint32_t same[] = {3, 1, 2, 0}, other[] = {0, 1, 2, 3};
+      EXPECT_TRUE(load(client.get(), same)) << error.message;
+      EXPECT_FALSE(load(client.get(), other));
+      EXPECT_EQ(error.code, COLLET_FAILED_PRECONDITION);
+      EXPECT_THAT(error.message,
+                  HasSubstr("participant 0 of the executable ran on device 2 in process 1; device 0 is in process 0"));
+      Session alone;
+      const ClientPtr single = alone.open("interpreter", "none", nullptr, 4);
+      ASSERT_TRUE(single);
+      if (std::string(backend) == "interpreter") {
+        EXPECT_FALSE(load(single.get(), nullptr));
+        EXPECT_THAT(error.message, HasSubstr("runs in 2 processes"));
+      }
+    });
+    processes_.clear();
+  }
+}
+
+// A program of one process of a group is kept with its device's number in the group.
+TEST_F(ProcessesTest, SerializedExecutablesOfOneProcessRunThere) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1);
+    ASSERT_TRUE(client) << member.failure.message;
+    const ModulePtr module = member.read(program("ROOT y = s32[8] negate(x)", "HloModule m\n"));
+    collet_compile_request request{};
+    request.assignment = &member.rank;
+    request.assignment_count = 1;
+    const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << member.failure.message;
+    collet_blob* blob = nullptr;
+    collet_error error{};
+    ASSERT_EQ(collet_executable_serialize(e.get(), &blob, &error), COLLET_OK) << error.message;
+    collet_executable* loaded = nullptr;
+    collet_executable_load(client.get(), collet_blob_data(blob), collet_blob_size(blob), nullptr, &loaded, &error);
+    collet_blob_release(blob);
+    const ExecutablePtr owner(loaded);
+    ASSERT_TRUE(owner) << error.message;
+    const auto out = member.results(loaded, member.arguments(client.get(), 1, 1));
+    ASSERT_EQ(out.size(), 1u) << member.failure.message;
+    EXPECT_EQ(out[0][1], -101);
+  });
+}
+
+TEST_F(ProcessesTest, SendOfWhatIsReceivedIsRefused) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string pairs = "channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1}}\"}\n";
+    EXPECT_FALSE(member.compile(client.get(),
+                                "HloModule m, replica_count=2\nENTRY e {\n  t = token[] after-all()\n"
+                                "  v = (s32[8], u32[], token[]) recv(t), " +
+                                    pairs + "  d = (s32[8], token[]) recv-done(v), " + pairs +
+                                    "  r = s32[8] get-tuple-element(d), index=0\n"
+                                    "  s = (s32[8], u32[], token[]) send(r, t), " +
+                                    pairs + "  e = token[] send-done(s), " + pairs + "  ROOT y = s32[8] negate(r)\n}"));
+    EXPECT_EQ(member.failure.code, COLLET_UNIMPLEMENTED);
+    EXPECT_THAT(member.failure.message, HasSubstr("what is sent does not depend on what is received"));
+  });
+}
+
+// Rows that are not there: an error in both processes, and none waits for the other.
+TEST_F(ProcessesTest, RaggedRowsThatAreNotThereAreRefused) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const ExecutablePtr e = member.compile(
+        client.get(),
+        "HloModule m, replica_count=2\nENTRY e {\n  x = s32[400] parameter(0)\n  o = s32[400] negate(x)\n"
+        "  from = s32[2] constant({0,10})\n  sizes = s32[2] constant({5,395})\n  to = s32[2] constant({0,0})\n"
+        "  ROOT y = s32[400] ragged-all-to-all(x, o, from, sizes, to, sizes), replica_groups={{0,1}}\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto begin = Clock::now();
+    EXPECT_TRUE(member.results(e.get(), member.arguments(client.get(), 1, member.rank, 400)).empty());
+    EXPECT_EQ(member.failure.code, COLLET_INVALID_ARGUMENT) << member.failure.message;
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  });
 }
 
 // Two threads run programs on different devices at the same time, and do not meet each other's messages.
@@ -457,6 +646,25 @@ TEST_F(ProcessesTest, ReasonOfAProcessThatGaveUpIsTold) {
     EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
     EXPECT_THAT(member.failure.message, HasSubstr("no answer within 1 s"));
     EXPECT_EQ(member.failure.code, member.rank == 0 ? COLLET_DEADLINE_EXCEEDED : COLLET_UNAVAILABLE);
+  });
+  expect_good(0);
+  expect_good(2);
+}
+
+// Process 0 waits for process 2, which waits for process 1, which is stopped. The limit of process 0 passes long before that of process 2.
+TEST_F(ProcessesTest, ProcessForWhichAnotherOneWaitsIsNamed) {
+  start(3, [](Member& member) {
+    ClientPtr client = member.join("interpreter", 1, 2000);
+    ASSERT_TRUE(client) << member.failure.message;
+    ExecutablePtr e = member.compile(client.get(),
+                                     "HloModule m, replica_count=3\nENTRY e {\n  x = s32[8] parameter(0)\n"
+                                     "  a = s32[8] collective-permute(x), source_target_pairs={{1,2}}\n"
+                                     "  ROOT y = s32[8] collective-permute(a), source_target_pairs={{2,0}}\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    if (member.rank == 1) raise(SIGSTOP);
+    if (member.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_THAT(member.failure.message, HasSubstr("process 1"));
   });
   expect_good(0);
   expect_good(2);

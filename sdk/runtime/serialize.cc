@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/serialize.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -16,7 +17,7 @@ namespace collet::runtime {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'L', 'T', 'E', 'X', 'E', 'C', '\n'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint32_t kMostDevices = 1 << 16;
 
 struct Head {
@@ -89,6 +90,23 @@ class Reader {
   bool ok_ = true;
 };
 
+// Returns the device of each participant, numbered over all processes.
+std::vector<uint32_t> assignment_of(const Executable& executable) {
+  const ExecutableCore& core = executable.core();
+  if (core.across) return core.across->assignment;
+  std::vector<uint32_t> out = core.devices;
+  if (const Processes* const processes = executable.client().processes()) {
+    const auto all = processes->devices();
+    for (uint32_t& device : out)
+      device = static_cast<uint32_t>(std::find_if(all.begin(), all.end(),
+                                                  [&](const GlobalDevice& one) {
+                                                    return one.process == processes->rank() && one.device == device;
+                                                  }) -
+                                     all.begin());
+  }
+  return out;
+}
+
 void write_parts(const Executable& executable, Writer& out) {
   std::set<const CompiledProgram*> seen;
   std::vector<std::pair<hlo::ContentId, std::string>> parts;
@@ -141,7 +159,8 @@ Status check_signature(std::string_view& body) {
 struct Stored {
   std::string_view backend, module;
   uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0, whole_arrays = 0;
-  std::vector<uint32_t> devices;
+  std::vector<uint32_t> devices;  // of all processes
+  std::vector<uint32_t> places;   // the process of each participant; empty if all are in one
   CompiledParts parts;
 };
 
@@ -156,6 +175,9 @@ Status read_body(std::string_view body, Stored& out) {
   const uint32_t devices = in.number();
   if (devices > kMostDevices) return damaged("too many devices");
   for (uint32_t i = 0; i < devices; ++i) out.devices.push_back(in.number());
+  const uint32_t places = in.number();
+  if (places != 0 && places != devices) return damaged("the processes of some participants are missing");
+  for (uint32_t i = 0; i < places; ++i) out.places.push_back(in.number());
   out.module = in.text();
   const uint32_t parts = in.number();
   for (uint32_t i = 0; i < parts && in.ok(); ++i) {
@@ -185,12 +207,32 @@ collet_compile_request merged(const Stored& stored, collet_compile_request reque
   return request;
 }
 
+// All processes must agree where each participant is, so an executable of several processes is loaded where its participants were.
+Status check_places(const Client& client, const Stored& stored, const collet_compile_request& request) {
+  if (stored.places.empty()) return ok_status();
+  const std::set<uint32_t> members(stored.places.begin(), stored.places.end());
+  const Processes* const processes = client.processes();
+  if (!processes)
+    return failed_precondition("the executable runs in " + std::to_string(members.size()) +
+                               " processes; this client is one of no group of processes");
+  if (request.assignment_count != stored.places.size()) return ok_status();  // the compiler refuses it
+  for (size_t i = 0; i < stored.places.size(); ++i) {
+    const uint32_t device = request.assignment[i];
+    const std::string was = "participant " + std::to_string(i) + " of the executable ran on device " +
+                            std::to_string(stored.devices[i]) + " in process " + std::to_string(stored.places[i]);
+    if (device >= processes->devices().size())
+      return failed_precondition(was + "; there is no device " + std::to_string(device) + " here");
+    const uint32_t process = processes->devices()[device].process;
+    if (process != stored.places[i])
+      return failed_precondition(was + "; device " + std::to_string(device) + " is in " + processes->name(process));
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Expected<std::string> serialize(const Executable& executable) {
   const ExecutableCore& core = executable.core();
-  if (core.across)
-    return failed_precondition("the program runs in several processes; each of them compiles it when it starts");
   COLLET_ASSIGN(const SecretKey key, SecretKey::of_environment());
   Writer body;
   body.text(executable.client().backend().name());
@@ -199,8 +241,12 @@ Expected<std::string> serialize(const Executable& executable) {
   body.number(core.optimization);
   body.number(core.no_fusion);
   body.number(core.whole_arrays);
-  body.number(static_cast<uint32_t>(core.devices.size()));
-  for (uint32_t device : core.devices) body.number(device);
+  const std::vector<uint32_t> devices = assignment_of(executable);
+  body.number(static_cast<uint32_t>(devices.size()));
+  for (const uint32_t device : devices) body.number(device);
+  body.number(core.across ? static_cast<uint32_t>(core.across->place.size()) : 0);
+  if (core.across)
+    for (const uint32_t process : core.across->place) body.number(process);
   body.text(hlo::print_module(executable.source().module()));
   write_parts(executable, body);
   Writer out;
@@ -233,7 +279,9 @@ Expected<Executable*> load(Client& client, std::string_view bytes, const collet_
     void operator()(ProgramModule* m) const { m->release(); }
   };
   const std::unique_ptr<ProgramModule, Release> owner(*module);
-  return compile(client, **module, merged(stored, request), &stored.parts);
+  const collet_compile_request whole = merged(stored, request);
+  COLLET_TRY(check_places(client, stored, whole));
+  return compile(client, **module, whole, &stored.parts);
 }
 
 }  // namespace collet::runtime

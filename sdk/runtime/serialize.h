@@ -15,10 +15,10 @@
 
 namespace collet::runtime {
 
-/// See collet_executable_serialize.
-/// FAILED_PRECONDITION for a program with participants in other processes.
+/// See collet_executable_serialize. The bytes have the parts of this process; another one that loads them compiles its own.
 Expected<std::string> serialize(const Executable& executable);
-/// See collet_executable_load. Options in `request` take precedence over those in the bytes.
+/// See collet_executable_load. Options in `request` take precedence over those in the bytes. FAILED_PRECONDITION names the participant of a
+/// program over several processes that would run in another process than before.
 Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request);
 
 }  // namespace collet::runtime
