@@ -359,6 +359,25 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
   Use use;
   COLLET_TRY(this->use(use));
   Device& d = client_->device(device_);
+  if (out_event && use.memory && use.ready && !use.ready->is_placed() && d.backend().has_layouts()) {
+    // The layout is known when the run has begun, which may wait for the caller: it may call a function that needs a lock of his.
+    auto* done = new Event(use.ready->is_late());
+    done->retain();
+    *out_event = done;
+    Event* const before[] = {use.ready};
+    retain();
+    client_->add_after(d.download(), before, [this, use = std::move(use), offset, bytes, out, done]() mutable {
+      done->set(copy_to_host(std::move(use), offset, bytes, out, nullptr));
+      done->release();
+      release();
+    });
+    return ok_status();
+  }
+  return copy_to_host(std::move(use), offset, bytes, out, out_event);
+}
+
+Status Buffer::copy_to_host(Use use, uint64_t offset, uint64_t bytes, void* out, Event** out_event) {
+  Device& d = client_->device(device_);
   if (Status status = make_dense(use); !status.ok()) {
     if (use.ready) use.ready->release();
     return status;

@@ -61,6 +61,8 @@ class Buffer {
   /// Prepares a use of the buffer as a dense array: waits until its memory has the layout of its contents, and makes a
   /// dense copy if that layout is not dense.
   Status make_dense(Use& use);
+  /// to_host() of a use.
+  Status copy_to_host(Use use, uint64_t offset, uint64_t bytes, void* out, Event** out_event);
   Buffer() = default;
   /// Ends the promise and returns its memory and event.
   Status settle(MemoryRef& memory, Event*& event);

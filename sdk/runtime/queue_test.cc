@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/collet.h>
+#include <collet/error.h>
 #include <gmock/gmock.h>
 
 #include <array>
@@ -430,6 +431,39 @@ ENTRY e {
   b = f32[2,3] broadcast(s), dimensions={}
   ROOT z = f32[2,3] multiply(x, b)
 })";
+
+// A read that has an event does not wait for the run: its host function may need a lock that the reader holds. The device has layouts, and
+// which one the result has is known when the run has begun.
+TEST_F(Queues, ReadsDoNotWaitForHostFunctions) {
+  const auto wait = [](void* user, const collet_host_call* call, collet_error* error) -> collet_status {
+    const auto& go = *static_cast<std::atomic<bool>*>(user);
+    for (int i = 0; i < 10000 && !go; ++i) std::this_thread::sleep_for(milliseconds(1));
+    std::memcpy(call->results[0], call->operands[0], 4 * sizeof(float));
+    return go ? COLLET_OK : collet_set_error(error, COLLET_DEADLINE_EXCEEDED, "the reader waits");
+  };
+  std::atomic<bool> go{false};
+  control_.column_major = true;
+  ASSERT_TRUE(start());
+  const collet_host_function function = {"wait", &go, wait};
+  collet_compile_request request{};
+  request.host_functions = &function;
+  request.host_function_count = 1;
+  const ModulePtr module = read(
+      "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
+      "  ROOT y = f32[4] custom-call(x), custom_call_target=\"wait\"\n}\n");
+  const ExecutablePtr e = compile(client_.get(), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  const BufferPtr result = call(e, vector({1, 2, 3, 4}));
+  ASSERT_TRUE(result) << failure.message;
+  float out[4] = {};
+  collet_event* done = nullptr;
+  ASSERT_EQ(collet_buffer_to_host(result.get(), out, sizeof out, &done, nullptr), COLLET_OK);
+  go = true;
+  collet_error error{};
+  EXPECT_EQ(collet_event_wait(done, &error), COLLET_OK) << error.message;
+  collet_event_release(done);
+  EXPECT_THAT(out, ElementsAre(1, 2, 3, 4));
+}
 
 TEST_F(Queues, LayoutsAreKeptBetweenExecutablesAndConvertedElsewhere) {
   control_.column_major = true;
