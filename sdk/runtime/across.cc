@@ -157,6 +157,10 @@ uint64_t Exchange::tag(uint32_t participant, uint32_t process, uint32_t sequence
   return hash;
 }
 
+uint64_t Exchange::header_tag(uint32_t participant, uint32_t process, uint32_t sequence) const {
+  return tag(across_.ordinals[participant], process, sequence, 0);
+}
+
 uint64_t Exchange::data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                             uint32_t operand) const {
   uint64_t hash = tag(participant, process, sequence, operand + 1);
@@ -186,9 +190,10 @@ Status Exchange::check(const Header& header, const Header& own, uint32_t process
   };
   const bool same_program = std::memcmp(header.content, own.content, sizeof own.content) == 0;
   if (same_program && header.op == own.op && header.bytes == own.bytes) return ok_status();
-  return failed_precondition(what + ": " + other + " runs " + at(header) + " where " +
-                             across_.processes->name(across_.processes->rank()) + " runs " + at(own) +
-                             (same_program ? "" : "; all processes must start the same programs in the same order"));
+  return failed_precondition(
+      what + ": " + other + " runs " + at(header) + " where " + across_.processes->name(across_.processes->rank()) +
+      " runs " + at(own) +
+      (same_program ? "" : "; all processes must start the same programs, on the same devices, in the same order"));
 }
 
 Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& module, const Instruction& instr,
@@ -231,7 +236,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
         wanted |= across_.place[p] == process && contains((*needs)[p], present[k]);
       if (!wanted) continue;
       const uint32_t sequence = sent_[{present[k], process}]++;
-      sends.push_back({process, 0, tag(present[k], process, sequence, 0), &headers[k], sizeof(Header)});
+      sends.push_back({process, 0, header_tag(present[k], process, sequence), &headers[k], sizeof(Header)});
       for (size_t i = 0; !fits && !apart && i < operands[k].size(); ++i)
         if (const auto bytes = static_cast<uint64_t>(operands[k][i].byte_size()))
           sends_of_data.push_back({process, 0, data_tag(own, present[k], process, sequence, static_cast<uint32_t>(i)),
@@ -252,7 +257,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   for (Incoming& one : incoming) {
     const uint32_t process = across_.place[one.participant];
     const uint32_t sequence = sent_[{one.participant, rank}]++;
-    receives.push_back({process, 0, tag(one.participant, rank, sequence, 0), &one.header, sizeof(Header)});
+    receives.push_back({process, 0, header_tag(one.participant, rank, sequence), &one.header, sizeof(Header)});
     for (size_t i = 0; !apart && i < operands[0].size(); ++i) {
       // A part of an array that is gathered goes to its place, if it is in one piece there, and so does an array that is moved.
       uint8_t* to = nullptr;
@@ -661,7 +666,7 @@ void Exchange::abandon(const Status& failure) {
     for (const uint32_t process : across_.members) {
       if (process == across_.processes->rank()) continue;
       const uint32_t sequence = sent_[{participant, process}]++;
-      across_.processes->post({process, 0, tag(participant, process, sequence, 0), &header, sizeof header});
+      across_.processes->post({process, 0, header_tag(participant, process, sequence), &header, sizeof header});
     }
 }
 

@@ -30,6 +30,7 @@ struct Across {
   std::vector<uint32_t> numbers;  ///< of the participants in this process: replica * partitions + partition, ascending
   std::vector<uint32_t> assignment;  ///< the device of each of all participants, numbered over all processes
   std::vector<uint32_t> place;       ///< the process of each of all participants
+  std::vector<uint32_t> ordinals;    ///< of each of all participants among those in its process
   std::vector<uint32_t> members;     ///< the processes that take part, ascending
   hlo::ContentId content;            ///< equal in processes that run the same program
 
@@ -63,6 +64,8 @@ class Exchange {
   struct Incoming;
 
   uint64_t tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const;
+  /// The tag of a header. It counts the sender's participants, so that headers meet where processes have other participants in mind.
+  uint64_t header_tag(uint32_t participant, uint32_t process, uint32_t sequence) const;
   /// The tag of an operand. Messages of other programs, or of another size, have another one.
   uint64_t data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                     uint32_t operand) const;

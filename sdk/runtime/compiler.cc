@@ -207,12 +207,14 @@ class Compiler {
     across->replicas = core_->replicas;
     across->partitions = core_->partitions;
     across->assignment = assignment;
+    std::vector<uint32_t> counts(processes->size());
     for (uint32_t p = 0; p < assignment.size(); ++p) {
       if (assignment[p] >= processes->devices().size())
         return invalid_argument("the program needs device " + std::to_string(assignment[p]) + "; the " +
                                 std::to_string(processes->size()) + " processes have " +
                                 std::to_string(processes->devices().size()));
       const GlobalDevice& device = processes->devices()[assignment[p]];
+      across->ordinals.push_back(counts[device.process]++);
       across->place.push_back(device.process);
       if (device.process != processes->rank()) continue;
       across->numbers.push_back(p);
@@ -368,6 +370,8 @@ class Compiler {
     hlo::ContentId key = content_of(program);
     if (core_->across) {
       COLLET_ASSIGN(core_->across->content, content_in_all_processes(key));
+      for (const uint32_t device : core_->across->assignment)
+        mix(core_->across->content, std::to_string(device) + "\n");
     }
     mix(key, {reinterpret_cast<const char*>(core_->donates.data()), core_->donates.size()});
     // A number precedes each list, so that different lists never give the same sequence of texts.

@@ -523,6 +523,24 @@ TEST_F(ProcessesTest, HostFunctionsMayHaveOtherNamesInEachProcess) {
   });
 }
 
+TEST_F(ProcessesTest, OtherOrderOfDevicesIsNamed) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const ModulePtr module = member.read(
+        program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum", "HloModule m, replica_count=2\n"));
+    const uint32_t assignment[] = {member.rank, 1 - member.rank};
+    collet_compile_request request{};
+    request.assignment = assignment;
+    request.assignment_count = 2;
+    const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << member.failure.message;
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    EXPECT_EQ(member.failure.code, COLLET_FAILED_PRECONDITION);
+    EXPECT_THAT(member.failure.message, HasSubstr("on the same devices"));
+  });
+}
+
 // All processes hear of it, also those that a process which has given up has not told yet which program it runs; and can go on.
 TEST_F(ProcessesTest, OtherProgramIsNamedInAllProcesses) {
   run_in(4, [](Member& member) {

@@ -152,10 +152,10 @@ TEST_F(Serialize, RefusesAnotherBackend) {
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
   EXPECT_THAT(failure.message, HasSubstr("'interpreter'"));
   std::string newer = bytes;
-  newer[8] = 4;
+  newer[8] = 5;
   EXPECT_FALSE(load(client.get(), newer));
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
-  EXPECT_THAT(failure.message, HasSubstr("form 4"));
+  EXPECT_THAT(failure.message, HasSubstr("form 5"));
 }
 
 TEST_F(Serialize, DamageIsToldOfEveryBit) {
