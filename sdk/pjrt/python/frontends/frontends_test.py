@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import multiprocess
 import neighbours_check
 import run
 
@@ -39,6 +40,23 @@ class Sample(unittest.TestCase):
         self.assertEqual(first, self.drawn(sample=6))
         self.assertTrue(60 < len(first) < 140, len(first))
         self.assertNotEqual(first, self.drawn(sample=6, seed=1))
+
+
+class Multiprocess(unittest.TestCase):
+
+    def test_a_test_passes_if_it_passes_in_each_process(self):
+        begun = "[ RUN      ] T.{0}\n"
+        good, bad, left = (begun + word for word in ("[       OK ] T.{0}\n", "[  FAILED  ] T.{0}\n", "[  SKIPPED ] T.{0} - why\n"))
+        first = good.format("a") + good.format("b") + left.format("c") + good.format("d") + begun.format("e")
+        second = good.format("a") + bad.format("b") + left.format("c") + good.format("e")
+        self.assertEqual(multiprocess.of_all([first, second]),
+                         {"T.a": "passed", "T.b": "failed", "T.c": "skipped", "T.d": "failed", "T.e": "failed"})
+
+    def test_the_reason_is_the_last_line_of_the_error(self):
+        text = ("noise\n" + "=" * 70 + "\nERROR: test_b (__main__.T.test_b)\n" + "-" * 70 + "\nTraceback (most recent call last):\n"
+                "  File x, line 1\nValueError: no such thing\n\n" + "-" * 70 + "\nRan 1 test\n")
+        self.assertEqual(multiprocess.reason(["", text], "T.test_b"), "ValueError: no such thing")
+        self.assertEqual(multiprocess.reason([text], "T.test_c"), "the process ended, or did not end in time")
 
 
 class Neighbours(unittest.TestCase):
