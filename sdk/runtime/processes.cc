@@ -79,6 +79,7 @@ uint32_t ask_ms(uint32_t timeout_ms) {
 struct Processes::Pending {
   const std::string* what;
   std::span<const collet_message> receives;
+  uint32_t process;  ///< for which the transport waits; it writes this as atomically as it is read
   Clock::time_point limit;
   std::atomic<uint32_t> next = 0;  ///< the message for which it waits
   // Under the mutex of the processes:
@@ -297,6 +298,7 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
   Pending pending;
   pending.what = &what;
   pending.receives = receives;
+  pending.process = rank_;
   pending.limit = Clock::now() + std::chrono::milliseconds(timeout_ms_);
   std::list<Pending*>::iterator place;
   {
@@ -316,7 +318,7 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
     s.outcome = (*s.received)(index);
     return s.outcome.ok() ? 0 : 1;
   };
-  uint32_t process = rank_;
+  uint32_t& process = pending.process;
   collet_error error{};
   // The transport's own limit is later than that of watch(), which still needs the connections.
   const auto limit_ms =
@@ -395,7 +397,12 @@ void Processes::watch() {
     }
     Pending& one = *first;
     const uint32_t next = one.next.load(std::memory_order_relaxed);
-    const uint32_t process = next < one.receives.size() ? one.receives[next].process : kNobody;
+    uint32_t process = kNobody;
+    if (next < one.receives.size())
+      process = one.receives[next].process;
+    else if (const uint32_t other = std::atomic_ref(one.process).load(std::memory_order_relaxed); other != rank_)
+      process = other;  // what it sends is not taken
+    if (process >= size()) process = kNobody;
     if (!one.was_told) {
       // Who has waited longer for this process is to hear that another one is the reason.
       one.was_told = true;

@@ -688,6 +688,25 @@ TEST_F(ProcessesTest, ProcessForWhichAnotherOneWaitsIsNamed) {
   expect_good(2);
 }
 
+// Process 1 waits for process 2 to take what it sends.
+TEST_F(ProcessesTest, ProcessThatTakesNothingIsNamed) {
+  start(3, [](Member& member) {
+    ClientPtr client = member.join("interpreter", 1, 2000);
+    ASSERT_TRUE(client) << member.failure.message;
+    ExecutablePtr e = member.compile(
+        client.get(),
+        "HloModule m, replica_count=3\nENTRY e {\n  x = s32[40000] parameter(0)\n"
+        "  a = s32[40000] collective-permute(x), source_target_pairs={{1,2}}\n"
+        "  b = s32[40000] add(a, x)\n  ROOT y = s32[40000] collective-permute(b), source_target_pairs={{1,0}}\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    if (member.rank == 2) raise(SIGSTOP);
+    member.results(e.get(), member.arguments(client.get(), 1, member.rank, 40000));
+    EXPECT_THAT(member.failure.message, HasSubstr("process 2"));
+  });
+  expect_good(0);
+  expect_good(1);
+}
+
 // Process 0 sees that process 1 has died, and goes on with its client. Process 2, which waits for data of process 0, hears of it at once.
 TEST_F(ProcessesTest, SurvivorThatKeepsItsClientIsNotWaitedFor) {
   start(3, [this](Member& member) {

@@ -77,7 +77,8 @@ struct collet_transport {
   /** Sends and receives messages, and returns when all have been moved. No receive waits for a send. When message
    * `index` has been received, in their order, it calls `received`; if that does not return 0, the function gives up what
    * has not been moved and returns COLLET_CANCELLED. If another process is lost it returns COLLET_UNAVAILABLE, and after
-   * `timeout_ms` COLLET_DEADLINE_EXCEEDED; `*out_process` is then the process that it waited for. After
+   * `timeout_ms` COLLET_DEADLINE_EXCEEDED; `*out_process` is then the process that it waited for. While it waits,
+   * another thread may read there for whom, so it is written by atomic stores. After
    * COLLET_DEADLINE_EXCEEDED what was received from others until then is in its place, and the transport may refuse all further
    * messages, and end other calls. */
   collet_status (*exchange)(void* transport, const struct collet_message* sends, uint32_t send_count,

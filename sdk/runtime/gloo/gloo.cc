@@ -286,6 +286,11 @@ void close(void* handle) {
   });
 }
 
+// Another thread may ask meanwhile for whom the call waits.
+void wait_for(uint32_t* out_process, uint32_t process) {
+  std::atomic_ref(*out_process).store(process, std::memory_order_relaxed);
+}
+
 collet_status exchange(void* handle, const collet_message* sends, uint32_t send_count, const collet_message* receives,
                        uint32_t receive_count, uint32_t timeout_ms, int32_t (*received)(void* user, uint32_t index),
                        void* user, uint32_t* out_process, collet_error* error) {
@@ -303,7 +308,7 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
   if (std::none_of(receives, receives + receive_count, from_another)) first = 0;
   const collet_status status = guarded(error, [&]() -> collet_status {
     const auto start_receiving = [&](uint32_t i) {
-      *out_process = receives[i].process;
+      wait_for(out_process, receives[i].process);
       void* data = receives[i].data;
       if (i < first) {
         in_copies[i].resize(receives[i].bytes);
@@ -313,14 +318,14 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
       in.back()->recv(static_cast<int>(receives[i].process), receives[i].tag);
     };
     const auto finish_receiving = [&](uint32_t i) {
-      *out_process = receives[i].process;
+      wait_for(out_process, receives[i].process);
       in[i]->waitRecv(left(end));
       if (i < first) std::memcpy(receives[i].data, in_copies[i].data(), receives[i].bytes);
       return received(user, i) == 0;
     };
     for (uint32_t i = 0; i < (first ? first : receive_count); ++i) start_receiving(i);
     for (uint32_t i = 0; i < send_count; ++i) {
-      *out_process = sends[i].process;
+      wait_for(out_process, sends[i].process);
       void* data = sends[i].data;
       if (sends[i].bytes <= kShort) {
         const char* from = static_cast<const char*>(data);
@@ -336,7 +341,7 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
     for (uint32_t i = first; i < receive_count; ++i)
       if (!finish_receiving(i)) return collet_set_error(error, COLLET_CANCELLED, "given up");
     for (uint32_t i = 0; i < send_count; ++i) {
-      *out_process = sends[i].process;
+      wait_for(out_process, sends[i].process);
       out[i]->waitSend(left(end));
     }
     return COLLET_OK;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -216,7 +217,9 @@ class Exchange {
         while (got == in_.size() && sent < out_.size() && out_[sent].is_done()) ++sent;
         if (got == before && (got < in_.size() || sent < out_.size())) {
           transport_.look();
-          *out_process = got < in_.size() ? receives_[got].process : sends_[sent].process;
+          // Another thread may ask meanwhile for whom the call waits.
+          std::atomic_ref(*out_process)
+              .store(got < in_.size() ? receives_[got].process : sends_[sent].process, std::memory_order_relaxed);
           // What has come last is taken in the next round.
           const bool is_done = got < in_.size() ? in_[got].is_done : out_[sent].is_done();
           if (!is_done) why = transport_.lost[*out_process];
