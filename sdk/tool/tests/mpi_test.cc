@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 // Tests may run as root and on fewer cores; the processes exchange through memory.
-constexpr char kMpirun[] = "timeout 60 mpirun --allow-run-as-root --oversubscribe --mca btl self,vader";
+constexpr char kMpirun[] = "timeout 240 mpirun --allow-run-as-root --oversubscribe --mca btl self,vader";
 constexpr char kProgram[] = "sdk/tool/tests/processes.hlo";  // of four participants
 
 class Mpi : public ::testing::Test {
@@ -53,7 +53,7 @@ TEST_F(Mpi, ProcessesOfMpichFindEachOther) {
   if (std::system("timeout 60 mpirun.mpich -n 2 true >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "MPICH's mpirun.mpich is not installed (Debian: mpich), or starts no processes here";
   const Ran ran = collet(std::string("run ") + kProgram + " --backend interpreter --compare interpreter",
-                         "COLLET_TRANSPORT=mpi timeout 60 mpirun.mpich -n 4");
+                         "COLLET_TRANSPORT=mpi timeout 240 mpirun.mpich -n 4");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, "of participant 3")) << ran.out;
 }
