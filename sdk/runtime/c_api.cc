@@ -559,7 +559,7 @@ void collet_event_release(collet_event* event) {
   if (event) of(event)->release();
 }
 uint32_t collet_event_is_ready(collet_event* event) {
-  return of(event)->is_ready();
+  return of(event)->has_ended();
 }
 collet_status collet_event_wait(collet_event* event, collet_error* error) {
   return guarded(error, [&] { return of(event)->wait(); });

@@ -36,6 +36,9 @@ class Event {
   void release();
 
   bool is_ready() const { return state_.load(std::memory_order_acquire) == State::Come; }
+  /// True if the event has come, or is known to come without a wait: the queue has ended its work, which a thread that waited for it
+  /// sees before `set` is called. Never blocks.
+  bool has_ended() const { return is_ready() || (is_placed() && point_.queue->has_ended(point_.value)); }
   /// True if the event has come, or its work is on a queue.
   bool is_placed() const { return state_.load(std::memory_order_acquire) != State::Pending; }
   /// True if the event is pending, and no worker may wait for it.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "sdk/runtime/testing/programs.h"
@@ -113,6 +114,26 @@ TEST_F(Queues, ExecuteReturnsBeforeTheDeviceHasBegun) {
   EXPECT_EQ(control_.pieces.load(), 3);
   control_.hold = false;
   EXPECT_THAT(download<float>(z), ElementsAre(3, 4, 5, 6));
+}
+
+// The thread that reports the end of work may be late; a caller that has waited must not see that.
+TEST_F(Queues, AnEventIsReadyAfterAWaitForIt) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  control_.hold = true;
+  const BufferPtr y = call(e, x), z = call(e, y);
+  ASSERT_TRUE(z) << failure.message;
+  const EventPtr first(collet_buffer_ready(y.get())), last(collet_buffer_ready(z.get()));
+  std::promise<void> go_on;
+  std::future<void> may_go_on = go_on.get_future();
+  collet_event_on_ready(
+      first.get(), [](void* user, collet_status, const char*) { static_cast<std::future<void>*>(user)->wait(); },
+      &may_go_on);
+  EXPECT_FALSE(collet_event_is_ready(last.get()));
+  control_.hold = false;
+  EXPECT_EQ(collet_event_wait(last.get(), nullptr), COLLET_OK);
+  EXPECT_TRUE(collet_event_is_ready(last.get()));
+  go_on.set_value();
 }
 
 // Random delays change the order in which the queues do their work; the results must not change.
