@@ -174,7 +174,9 @@ class PointEmitter final : public GridEmitter {
     for (const Point& p : points) {
       vals_ = p.values;
       iv_ = p.loops;
-      for (const Store& s : k_.stores) store(s);
+      for (const Store& s : k_.stores) {
+        if (!passes_.is_inner(s)) store(s);  // the others were stored in their loops
+      }
     }
   }
 
