@@ -73,6 +73,24 @@ Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
   return wide;
 }
 
+enum class Kind { Finite, NaN, PositiveInfinity, NegativeInfinity };
+Kind kind_of(double value) {
+  if (std::isnan(value)) return Kind::NaN;
+  if (std::isfinite(value)) return Kind::Finite;
+  return value > 0 ? Kind::PositiveInfinity : Kind::NegativeInfinity;
+}
+
+// Marks the elements that are NaN or infinite in some of the evaluator's runs only: what is so depends on the order or the width of
+// sums.
+void open_undecided(const Literal& other, Reference& reference) {
+  if (!hlo::is_float(reference.value.type()) || other.element_count() != reference.value.element_count()) return;
+  for (int64_t i = 0; i < other.element_count(); ++i) {
+    if (kind_of(reference.value.as_double(i)) == kind_of(other.as_double(i))) continue;
+    if (!reference.open.valid()) reference.open = Literal::zeros(Shape::array(Type::PRED, other.shape().dims()));
+    reference.open.set_int(i, 1);
+  }
+}
+
 // Sets the allowed error of a program of several ops: `ulps` at the largest magnitude, or some times what rounding
 // changed in the evaluator's own runs, `value` and `other`. Where ops magnify errors, a device that is right may be off
 // by as much as these are.
@@ -112,10 +130,16 @@ Status add_exact(const Module& module, const Case& one, Answer& answer) {
     absolute.push_back(widened(answer.inputs[i], shapes[i], !data));
   }
   COLLET_ASSIGN(const std::vector<Literal> results, evaluate(*wide, exact));
-  for (size_t i = 0; i < answer.outputs.size(); ++i) answer.outputs[i].exact = results[i];
+  for (size_t i = 0; i < answer.outputs.size(); ++i) {
+    answer.outputs[i].exact = results[i];
+    open_undecided(results[i], answer.outputs[i]);
+  }
   if (one.bound.kind == Bound::Kind::Scaled) {
     COLLET_ASSIGN(const std::vector<Literal> others, evaluate(module, answer.inputs, true));
-    for (size_t i = 0; i < others.size(); ++i) allow_noise(one.bound.ulps, others[i], answer.outputs[i]);
+    for (size_t i = 0; i < others.size(); ++i) {
+      allow_noise(one.bound.ulps, others[i], answer.outputs[i]);
+      open_undecided(others[i], answer.outputs[i]);
+    }
     return ok_status();
   }
   if (one.bound.kind != Bound::Kind::Sum) return ok_status();
@@ -227,10 +251,10 @@ std::vector<const Literal*> inputs_of_root(const Module& module, const Answer& a
 }
 
 // True if the sum is this value in every order, because no order can overflow on the way. Otherwise the result is left
-// to the evaluator, which adds in the type of the sum. A term that is NaN makes the sum NaN.
+// to the evaluator, which adds in the type of the sum. `magnitude` is that of the finite terms; a sum is NaN or infinite by the others.
 bool is_sum_known(Type type, bool wide, double sum, double magnitude) {
-  if (std::isnan(magnitude)) return true;
   const double most = largest_finite(type), most_added = wide ? std::max(most, largest_finite(Type::F32)) : most;
+  if (std::isnan(sum)) return true;
   if (!(magnitude < most_added / 2)) return false;
   // Between these limits it depends on rounding whether the sum overflows.
   return std::fabs(sum) < most || std::fabs(sum) > 1.125 * most;
@@ -332,6 +356,26 @@ void open_tiny(const Module& module, Answer& answer) {
   answer.outputs[0].zero_too = std::move(open);
 }
 
+// A device that takes a pattern as one call may have another formula for it, which has a limit where the pattern's own has NaN for
+// infinite operands: x * logistic(x) for -infinity.
+void open_limits(const Case& one, Answer& answer) {
+  if (one.pattern.empty()) return;
+  bool infinity = false;
+  for (const Literal& input : answer.inputs) {
+    for (int64_t i = 0; hlo::is_float(input.type()) && i < input.element_count(); ++i) {
+      if (std::isnan(input.as_double(i))) return;
+      infinity |= std::isinf(input.as_double(i));
+    }
+  }
+  for (Reference& output : answer.outputs) {
+    const Literal& value = output.value;
+    if (!infinity || !value.shape().is_array() || !hlo::is_float(value.type())) continue;
+    if (!output.open.valid()) output.open = Literal::zeros(Shape::array(Type::PRED, value.shape().dims()));
+    for (int64_t i = 0; i < value.element_count(); ++i)
+      if (std::isnan(value.as_double(i))) output.open.set_int(i, 1);
+  }
+}
+
 Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Literal> inputs, bool flushes) {
   Answer answer;
   answer.inputs = std::move(inputs);
@@ -341,6 +385,7 @@ Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Li
   const bool is_rounded = one.bound.kind == Bound::Kind::Sum || one.bound.exact;
   if (one.large) {
     if (is_rounded || one.bound.kind == Bound::Kind::Ulp) COLLET_TRY(add_exact(module, one, answer));
+    open_limits(one, answer);
     return answer;
   }
   correct_by_functions(module, one, answer);
@@ -360,6 +405,7 @@ Expected<Answer> answer_to(const Module& module, const Case& one, std::vector<Li
   if (is_known) return answer;
   correct_by_bounds(module, flushes, answer);
   if (!answer.independent) COLLET_TRY(add_exact(module, one, answer));
+  open_limits(one, answer);
   return answer;
 }
 

@@ -165,6 +165,12 @@ Numbers spread_of(Op op, const Bounded& a, const Bounded& b, const Numbers& cent
   return out;
 }
 
+// True if a value is what it is on every device: an infinity or NaN, a number without an error, or one whose error cannot make it
+// zero or change its sign.
+bool is_sure(const Bounded& value, size_t i) {
+  return !std::isfinite(value.center[i]) || value.radius[i] == 0 || std::fabs(value.center[i]) > value.radius[i];
+}
+
 // Computes an elementwise op that is rounded once, or a function with an error bound of its own.
 std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const Bounded& b, const Rounding& rounding) {
   std::vector<ExactResult> results(a.center.size());
@@ -176,7 +182,18 @@ std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const B
   for (size_t i = 0; i < out.center.size(); ++i) {
     const double center = out.center[i];
     const bool is_exact = a.radius[i] == 0 && (b.radius.empty() || b.radius[i] == 0);
-    if (std::isinf(center) && is_exact && (std::isinf(a.center[i]) || (!b.center.empty() && std::isinf(b.center[i])))) {
+    const bool is_special = !std::isfinite(a.center[i]) || (!b.center.empty() && !std::isfinite(b.center[i]));
+    if (is_special && !std::isfinite(center)) {
+      // Of arithmetic, NaN and infinities follow from the other operand's sign and from whether it is zero; of others, from its value.
+      const bool by_sign =
+          instr.op == Op::ADD || instr.op == Op::SUBTRACT || instr.op == Op::MULTIPLY || instr.op == Op::DIVIDE;
+      const bool has_nan = std::isnan(a.center[i]) || std::isnan(b.center.empty() ? 0 : b.center[i]);
+      const bool is_sure_here = by_sign ? has_nan || (is_sure(a, i) && is_sure(b, i)) : is_exact;
+      if (!is_sure_here) return std::nullopt;
+      out.radius[i] = 0;
+      continue;
+    }
+    if (std::isnan(center) && is_exact) {  // outside of the function's domain
       out.radius[i] = 0;
       continue;
     }
@@ -191,9 +208,12 @@ std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const B
 Known extreme(const Instruction& instr, const Bounded& a, const Bounded& b) {
   Bounded out;
   for (size_t i = 0; i < a.center.size(); ++i) {
-    out.center.push_back(instr.op == Op::MAXIMUM ? std::max(a.center[i], b.center[i])
-                                                 : std::min(a.center[i], b.center[i]));
-    out.radius.push_back(std::max(a.radius[i], b.radius[i]));
+    const double x = a.center[i], y = b.center[i];
+    const double center = std::isnan(x) || std::isnan(y) ? std::numeric_limits<double>::quiet_NaN()
+                          : instr.op == Op::MAXIMUM      ? std::max(x, y)
+                                                         : std::min(x, y);
+    out.center.push_back(center);
+    out.radius.push_back(std::isfinite(center) ? std::max(a.radius[i], b.radius[i]) : 0);
   }
   return known(instr.shape, out);
 }
@@ -204,9 +224,13 @@ std::optional<Known> converted(const Instruction& instr, const Bounded& from, co
   Literal stored = Literal::zeros(instr.shape);
   for (size_t i = 0; i < from.center.size(); ++i) {
     const double center = from.center[i], size = std::fabs(center) + from.radius[i];
-    if (std::isinf(center) && from.radius[i] == 0) continue;
-    if (!rounding.holds(size)) return std::nullopt;
     stored.set_double(static_cast<int64_t>(i), center);
+    if (!std::isfinite(center)) {  // a type without infinities has another value for one
+      if (std::isinf(center)) out.center[i] = stored.as_double(static_cast<int64_t>(i));
+      out.radius[i] = 0;
+      continue;
+    }
+    if (!rounding.holds(size)) return std::nullopt;
     const bool is_same = from.radius[i] == 0 && stored.as_double(static_cast<int64_t>(i)) == center;
     if (!is_same) out.radius[i] += rounding.at(size, 0.5);
   }
@@ -228,6 +252,10 @@ std::optional<Known> rounded_to_whole(const Instruction& instr, const Bounded& f
   };
   Literal out = Literal::zeros(instr.shape);
   for (size_t i = 0; i < from.center.size(); ++i) {
+    if (std::isnan(from.center[i])) {
+      if (!integers) out.set_double(static_cast<int64_t>(i), from.center[i]);  // the integer is 0
+      continue;
+    }
     const double reach = from.radius[i] * (1 + kCenterRoundoff);
     const double first = whole(from.center[i] - reach), last = whole(from.center[i] + reach);
     if (!(first == last)) return std::nullopt;
@@ -246,7 +274,12 @@ std::optional<Known> clamped(const Instruction& instr, const Known& least, const
   for (size_t i = 0; i < from.center.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     const double low = least.value.as_double(at), high = most.value.as_double(at), center = from.center[i];
-    if (!(low <= high) || std::isnan(center)) return std::nullopt;
+    if (!(low <= high)) return std::nullopt;
+    if (std::isnan(center)) {
+      out.center.push_back(center);
+      out.radius.push_back(0);
+      continue;
+    }
     const auto inside = [&](double x) { return std::clamp(x, low, high); };
     const double reach = from.radius[i] * (1 + kCenterRoundoff);
     out.center.push_back(inside(center));
@@ -284,6 +317,23 @@ double grain_of_terms(Op op, const std::vector<Known>& operands) {
   return std::min(first, grain_of(operands.back().value));
 }
 
+// True if the infinities and NaNs among the operands of a sum, if there are any, give the same on every device.
+bool is_special_sure(const Instruction& instr, const std::vector<Known>& operands) {
+  bool special = false, sure = true;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (!hlo::is_float(operands[k].value.type())) continue;
+    const Bounded value = bounded(operands[k]);
+    for (size_t i = 0; i < value.center.size(); ++i) {
+      special |= !std::isfinite(value.center[i]);
+      sure &= is_sure(value, i);
+    }
+  }
+  if (!special) return true;
+  if (instr.op == Op::SELECT_AND_SCATTER) return false;
+  // Of products zero and the sign count, of sums only the infinite terms.
+  return sure || (instr.op != Op::DOT && instr.op != Op::CONVOLUTION);
+}
+
 // Computes an op that adds. The effect of the radii is the sum of magnitudes computed with operands enlarged by their
 // radii, minus the same without radii. The rest of the error is the rounding of a sum in any order.
 std::optional<Known> summed(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands,
@@ -300,6 +350,8 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
       size.set_double(i, most);
     }
   }
+  const bool is_product = instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
+  if (!is_special_sure(instr, wide)) return std::nullopt;
   std::vector<const Literal*> centers, sizes;
   for (size_t k = 0; k < wide.size(); ++k) {
     centers.push_back(&wide[k].value);
@@ -313,7 +365,6 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
   const std::optional<ExactSums> exact = exact_sums(interpreter.module(), instr, centers);
   if (!exact) return std::nullopt;
   const std::optional<ExactSums> most = exact_sums(interpreter.module(), instr, sizes);
-  const bool is_product = instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
   const double own = unit_roundoff(rounding.type), u = is_product ? std::min(own, unit_roundoff(Type::F32)) : own;
   const double grain = grain_of_terms(instr.op, wide);
   Bounded out{numbers_of(exact->sum.exact), {}};
@@ -322,6 +373,10 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
     const auto terms = static_cast<double>(exact->terms[i]);
     const double with = most->sum.magnitude.as_double(at), without = exact->sum.magnitude.as_double(at);
     if (!rounding.holds(with)) return std::nullopt;
+    if (!std::isfinite(out.center[i])) {
+      out.radius.push_back(0);
+      continue;
+    }
     // A single term is stored without rounding, unless it is a product.
     const bool is_stored = terms == 0 || (terms == 1 && !is_product);
     const double moved = with > without ? with - without + 2 * terms * kCenterRoundoff * with : 0;
@@ -357,7 +412,7 @@ std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const I
     for (int64_t i = 0; i < operand->radius.element_count(); ++i)
       radius = std::max(radius, operand->radius.as_double(i));
   Bounded out{numbers_of((*values)[0]), {}};
-  for (const double center : out.center) out.radius.push_back(std::isinf(center) ? 0 : radius);
+  for (const double center : out.center) out.radius.push_back(std::isfinite(center) ? radius : 0);
   return known(instr.shape, out);
 }
 
@@ -388,9 +443,13 @@ std::optional<Known> compared(const Instruction& instr, const Bounded& a, const 
   if (attrs.type == hlo::CompareType::TOTALORDER) return std::nullopt;
   Known out{.value = Literal::zeros(instr.shape)};
   for (size_t i = 0; i < a.center.size(); ++i) {
-    const double difference = a.center[i] - b.center[i], unsure = a.radius[i] + b.radius[i];
-    if (std::isnan(difference)) return std::nullopt;
-    if (unsure > 0 && std::fabs(difference) <= unsure) {
+    const double x = a.center[i], y = b.center[i], unsure = a.radius[i] + b.radius[i];
+    if (std::isnan(x) || std::isnan(y)) {
+      out.value.set_int(static_cast<int64_t>(i), attrs.direction == hlo::Direction::NE);
+      continue;
+    }
+    const double difference = x == y ? 0 : x - y;  // also of infinities
+    if (std::isfinite(difference) && unsure > 0 && std::fabs(difference) <= unsure) {
       if (!out.radius.valid()) out.radius = Literal::zeros(Shape::array(Type::F64, instr.shape.dims()));
       out.radius.set_double(static_cast<int64_t>(i), 1);
     }

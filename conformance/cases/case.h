@@ -36,7 +36,8 @@ enum class Values : uint8_t {
   All,
   /// Arguments where functions overflow, saturate or are rounded, and ties of narrower types, with their neighbours.
   Critical,
-  Fixed  ///< the given numbers
+  Fixed,   ///< the given numbers
+  Special  ///< as Unit, with the given numbers at a few random places: NaN and infinities
 };
 std::string_view values_name(Values values);
 
@@ -44,7 +45,8 @@ std::string_view values_name(Values values);
 struct InputSpec {
   Values values = Values::Unit;
   double low = -1, high = 1;
-  std::vector<double> fixed = {};  ///< for Fixed: the numbers, repeated as needed
+  std::vector<double> fixed =
+      {};  ///< for Fixed: the numbers, repeated as needed; for Special: those that stand among others
   /// After drawing, matrices in the last two dimensions are made symmetric positive definite.
   bool definite = false;
 };

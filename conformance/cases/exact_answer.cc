@@ -65,8 +65,8 @@ Numbers numbers(const Literal& literal) {
   return out;
 }
 
-// Computes the elements of a result, each an exact sum of products, and for each the sum of the products' magnitudes and their
-// number.
+// Computes the elements of a result, each an exact sum of products, and for each the sum of the magnitudes of the products of finite
+// numbers, and how many products there are.
 class Sums {
  public:
   Sums(const Shape& shape, const Literal& a, const Literal& b)
@@ -108,7 +108,7 @@ class Sums {
  private:
   void add(size_t part, double p, double q) {
     sums_[part].add_product(p, q);
-    magnitudes_[part] += std::fabs(p * q);
+    if (std::isfinite(p) && std::isfinite(q)) magnitudes_[part] += std::fabs(p * q);
   }
 
   Numbers a_, b_;

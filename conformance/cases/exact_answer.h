@@ -10,7 +10,7 @@
 
 namespace collet::conformance {
 
-/// Exact sums. `sum` has `exact`, `rest` and `magnitude` (the sum of the terms' magnitudes), for complex numbers
+/// Exact sums. `sum` has `exact`, `rest` and `magnitude` (the sum of the finite terms' magnitudes), for complex numbers
 /// separately for each part.
 struct ExactSums {
   Reference sum;

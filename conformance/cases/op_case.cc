@@ -9,6 +9,7 @@
 
 #include "conformance/cases/exact_answer.h"
 #include "conformance/cases/plain_answer.h"
+#include "conformance/cases/special_cases.h"
 #include "conformance/cases/types.h"
 #include "conformance/oracle/functions.h"
 #include "hlo/eval/evaluator.h"
@@ -96,14 +97,6 @@ double terms_of(const Module& module, const Instruction& instr) {
     default:
       return 1;
   }
-}
-
-// Returns the op of a computation that combines its two parameters; INVALID if it does something else.
-Op combiner_of(const Module& module, CompId id) {
-  const Instruction& root = module[module[id].root];
-  if (root.operands.size() != 2 || module[id].parameters.size() != 2) return Op::INVALID;
-  const auto is_parameter = [&](size_t i) { return module[root.operand(i)].op == Op::PARAMETER; };
-  return is_parameter(0) && is_parameter(1) && root.operand(0) != root.operand(1) ? root.op : Op::INVALID;
 }
 
 Bound scaled(double ulps) {
@@ -325,16 +318,14 @@ Type type_of(const Module& module, const Instruction& instr) {
   return shape.is_array() ? shape.type() : Type::Invalid;
 }
 
-// True if edge values have one result: of an elementwise op whose operands have no special meaning.
-bool takes_edges(const Module& module, const Instruction& instr) {
-  if (!hlo::is_elementwise(instr.op) || instr.op == Op::CLAMP || instr.op == Op::SELECT || instr.op == Op::POWER)
-    return false;
-  return std::all_of(instr.operands.begin(), instr.operands.end(), [&](InstrId id) {
-    return module[id].op != Op::CONSTANT && hlo::is_float(module[id].shape.type());
-  });
-}
-
 }  // namespace
+
+Op combiner_of(const Module& module, CompId id) {
+  const Instruction& root = module[module[id].root];
+  if (root.operands.size() != 2 || module[id].parameters.size() != 2) return Op::INVALID;
+  const auto is_parameter = [&](size_t i) { return module[root.operand(i)].op == Op::PARAMETER; };
+  return is_parameter(0) && is_parameter(1) && root.operand(0) != root.operand(1) ? root.op : Op::INVALID;
+}
 
 AloneOp stand_alone(const Module& module, InstrId id) {
   const Instruction& instr = module[id];
@@ -520,10 +511,7 @@ OpCases cases_of_op(const Module& module, InstrId id, std::string_view program) 
   std::vector<Type> types;
   for (const InstrId parameter : alone.parameters) types.push_back(module[parameter].shape.type());
   add_special_values(module, instr, one, types, stem, out.cases);
-  if (!takes_edges(module, instr)) return out;
-  for (InputSpec& input : one.inputs) input.values = Values::Edges;
-  one.name = stem + "/edges";
-  out.cases.push_back(std::move(one));
+  for (Case& special : special_cases(module, instr, one, types, stem)) out.cases.push_back(std::move(special));
   return out;
 }
 

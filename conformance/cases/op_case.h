@@ -31,6 +31,8 @@ struct OpCases {
 };
 OpCases cases_of_op(const hlo::Module& module, hlo::InstrId id, std::string_view program);
 
+/// Returns the op of a computation that combines its two parameters; INVALID if it does something else.
+Op combiner_of(const hlo::Module& module, hlo::CompId id);
 /// Returns the error bound of an instruction, by its op, its types and the number of terms that it adds up.
 Bound bound_of_op(const hlo::Module& module, const hlo::Instruction& instr);
 /// Returns an estimate of the seconds that exact arithmetic takes for the expected results.

@@ -340,6 +340,18 @@ void fill_fixed(Literal& value, const std::vector<double>& fixed) {
   }
 }
 
+// Puts the given numbers, each in turn, at random places of drawn ones. They are few, so that most sums and rows have none.
+void fill_special(Literal& value, const InputSpec& spec, uint64_t seed) {
+  constexpr int64_t kMost = 9, kElementsForOne = 8;
+  fill_drawn(value, spec, seed);
+  const int64_t count = value.element_count();
+  if (count < 2 || spec.fixed.empty()) return;
+  Random random(mix(seed));
+  for (int64_t i = 0; i < std::clamp<int64_t>(count / kElementsForOne, 1, kMost); ++i)
+    value.set_double(static_cast<int64_t>(random.below(static_cast<uint64_t>(count))),
+                     spec.fixed[static_cast<size_t>(i) % spec.fixed.size()]);
+}
+
 // Replaces A by (A + A^H) / 8 with 2 added on the diagonal, which is diagonally dominant for the small sizes of the
 // cases.
 void make_definite(Literal& value) {
@@ -361,7 +373,8 @@ void make_definite(Literal& value) {
 }  // namespace
 
 std::string_view values_name(Values values) {
-  constexpr std::string_view kNames[] = {"unit", "edges", "large", "ties", "distinct", "all", "critical", "fixed"};
+  constexpr std::string_view kNames[] = {"unit", "edges",    "large", "ties",   "distinct",
+                                         "all",  "critical", "fixed", "special"};
   return kNames[static_cast<size_t>(values)];
 }
 
@@ -409,6 +422,9 @@ Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, siz
       break;
     case Values::Fixed:
       fill_fixed(value, spec.fixed);
+      break;
+    case Values::Special:
+      fill_special(value, spec, own);
       break;
     default:
       fill_drawn(value, spec, own);

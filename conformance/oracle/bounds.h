@@ -62,6 +62,9 @@ struct Reference {
   /// pred: the elements of which zero is as right as `value` on a device that flushes denormals; may be invalid. IEEE 754 leaves open
   /// whether a result is tiny before or after it is rounded: one below the least normal number that rounds to it may be flushed.
   hlo::Literal zero_too = {};
+  /// pred: the elements that may be anything; may be invalid. Where one order of a sum overflows and another does not, and where a
+  /// pattern's own formula gives NaN for infinities, nothing is demanded.
+  hlo::Literal open = {};
 };
 
 /// The number of elements by their error relative to the allowed error: none, up to 2^-9, ... up to 1/2, up to 1, and

@@ -76,9 +76,10 @@ bool read_bound(std::string_view text, Bound& bound) {
 
 bool read_input(std::string_view text, InputSpec& input) {
   std::vector<double> n;
-  if (!read_numbers(text, n) || n.size() < 4 || !is_one_of(n[0], 0, static_cast<int>(Values::Fixed))) return false;
-  if ((static_cast<int>(n[0]) == static_cast<int>(Values::Fixed)) != (n.size() > 4)) return false;
+  if (!read_numbers(text, n) || n.size() < 4 || !is_one_of(n[0], 0, static_cast<int>(Values::Special))) return false;
   input.values = static_cast<Values>(static_cast<int>(n[0]));
+  const bool has_numbers = input.values == Values::Fixed || input.values == Values::Special;
+  if (has_numbers != (n.size() > 4)) return false;
   input.low = n[1];
   input.high = n[2];
   input.definite = n[3] != 0;
