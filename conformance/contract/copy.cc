@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "conformance/contract/differences.h"
 #include "conformance/contract/instance.h"
 
 namespace collet::conformance {
@@ -14,9 +15,8 @@ constexpr uint64_t kOffsets[] = {0, 1, 3, 4, 64, 100, 1024, 2049};
 constexpr uint64_t kSizes[] = {1, 4, 7, 64, 999, 2000};
 
 bool same(Contract& c, const Bytes& got, const Bytes& expected, Promise promise, const std::string& what) {
-  const size_t wrong = first_difference(got, expected);
-  return c.check(wrong == SIZE_MAX, promise, "{}: byte {} is {:#x} and should be {:#x}", what, wrong,
-                 wrong < got.size() ? got[wrong] : 0, wrong < expected.size() ? expected[wrong] : 0);
+  const std::string wrong = difference_text(got, expected);
+  return c.check(wrong.empty(), promise, "{}: {}", what, wrong);
 }
 
 void put(Bytes& into, uint64_t offset, const Bytes& from, uint64_t from_offset, uint64_t bytes) {

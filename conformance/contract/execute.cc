@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "conformance/contract/differences.h"
 #include "conformance/contract/program.h"
 #include "conformance/contract/samples.h"
 
@@ -390,8 +391,12 @@ void threads_at_once(Contract& c) {
     const std::vector<Bytes> first = guarded.read_results();
     while (std::chrono::steady_clock::now() < end && !c.broken()) {
       if (guarded.execute() != COLLET_OK) return;
-      c.check(guarded.read_results() == first, Promise::THREADS,
-              "with three threads at work an execution gave other results");
+      const std::vector<Bytes> again = guarded.read_results();
+      for (size_t i = 0; i < first.size() && i < again.size(); ++i) {
+        const std::string wrong = difference_text(again[i], first[i]);
+        c.check(wrong.empty(), Promise::THREADS, "with three threads at work an execution gave another result {}: {}",
+                i, wrong);
+      }
     }
   });
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "conformance/contract/differences.h"
 #include "conformance/contract/program.h"
 
 namespace collet::conformance {
@@ -142,9 +143,8 @@ collet_status GuardedLaunch::execute(std::string* message) {
 bool GuardedLaunch::is_untouched(const std::string& what, Promise promise) {
   for (const Block& block : blocks_) {
     if (!block.buffer) continue;
-    const size_t wrong = first_difference(instance_.read(block.buffer), block.image);
-    if (!instance_.contract().check(wrong == SIZE_MAX, promise, "{} changed byte {} of a buffer", what, wrong))
-      return false;
+    const std::string wrong = difference_text(instance_.read(block.buffer), block.image);
+    if (!instance_.contract().check(wrong.empty(), promise, "{} changed a buffer: {}", what, wrong)) return false;
   }
   return true;
 }
@@ -209,19 +209,23 @@ bool GuardedLaunch::judge(const std::vector<Literal>& inputs, const std::string&
     for (size_t a = 0; a < argument_slots_.size(); ++a) {
       const Slot& slot = argument_slots_[a];
       const bool inside = slot.block == i && wrong >= slot.offset && wrong < slot.offset + slot.bytes;
-      if (!c.check(!inside, Promise::DONATED, "{}: byte {} of argument {}, which is not donated, changed", what,
-                   wrong - slot.offset, a))
+      if (!c.check(!inside, Promise::DONATED,
+                   "{}: byte {} of argument {}, which is not donated, was {:#x} and is {:#x}", what,
+                   wrong - slot.offset, a, blocks_[i].image[wrong], now[i][wrong]))
         return false;
     }
     const bool at_workspace = workspace_slot_.bytes > 0 && workspace_slot_.block == i &&
                               wrong + kGuardBytes >= workspace_slot_.offset &&
                               wrong < workspace_slot_.offset + workspace_slot_.bytes + kGuardBytes;
     if (at_workspace) {
-      c.check(false, Promise::WORKSPACE, "{}: byte {} of a workspace of {} bytes changed, which is outside", what,
-              static_cast<int64_t>(wrong) - static_cast<int64_t>(workspace_slot_.offset), workspace_slot_.bytes);
+      c.check(false, Promise::WORKSPACE,
+              "{}: byte {} of a workspace of {} bytes, which is outside, was {:#x} and is {:#x}", what,
+              static_cast<int64_t>(wrong) - static_cast<int64_t>(workspace_slot_.offset), workspace_slot_.bytes,
+              blocks_[i].image[wrong], now[i][wrong]);
     } else {
-      c.check(false, Promise::ARGUMENT_BYTES, "{}: byte {} of a buffer changed, which no result or workspace has", what,
-              wrong);
+      c.check(false, Promise::ARGUMENT_BYTES,
+              "{}: byte {} of a buffer, which no result or workspace has, was {:#x} and is {:#x}", what, wrong,
+              blocks_[i].image[wrong], now[i][wrong]);
     }
     return false;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "conformance/contract/differences.h"
 #include "conformance/contract/instance.h"
 
 namespace collet::conformance {
@@ -52,9 +53,9 @@ void sizes(Contract& c) {
     if (!instance->write(buffers.back(), contents.back())) return;
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const size_t wrong = first_difference(instance->read(buffers[i]), contents[i]);
-    c.check(wrong == SIZE_MAX, Promise::ALLOC_ALIGNED, "byte {} of a buffer of {} bytes does not hold what was written",
-            wrong, all[i]);
+    const std::string wrong = difference_text(instance->read(buffers[i]), contents[i]);
+    c.check(wrong.empty(), Promise::ALLOC_ALIGNED, "a buffer of {} bytes does not hold what was written: {}", all[i],
+            wrong);
   }
   std::vector<std::pair<uint8_t*, uint64_t>> places;
   for (const Buffer& buffer : buffers)
@@ -76,8 +77,8 @@ void reuse(Contract& c) {
   for (size_t step = 0; step < 400; ++step) {
     const size_t i = (step * 7 + step / 5) % kBuffers;
     if (buffers[i]) {
-      const size_t wrong = first_difference(instance->read(buffers[i]), contents[i]);
-      if (!c.check(wrong == SIZE_MAX, Promise::FREE, "freeing other buffers changed byte {} of one", wrong)) return;
+      const std::string wrong = difference_text(instance->read(buffers[i]), contents[i]);
+      if (!c.check(wrong.empty(), Promise::FREE, "after other buffers were freed, {}", wrong)) return;
       buffers[i].reset();
     }
     const uint64_t bytes = 1 + step * 977 % 50000;
@@ -197,9 +198,8 @@ void from_threads(Contract& c) {
       held.emplace_back(std::move(buffer), std::move(data));
       if (held.size() < 5) continue;
       const auto& [old, expected] = held.front();
-      const size_t wrong = first_difference(instance->read(old), expected);
-      if (!c.check(wrong == SIZE_MAX, Promise::THREADS, "with four threads at work byte {} of a buffer changed", wrong))
-        return;
+      const std::string wrong = difference_text(instance->read(old), expected);
+      if (!c.check(wrong.empty(), Promise::THREADS, "with four threads at work, in a buffer, {}", wrong)) return;
       held.erase(held.begin());
     }
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/queues.h"
+#include "conformance/contract/differences.h"
 
 namespace collet::conformance {
 namespace {
@@ -81,8 +82,8 @@ Setting start_queues(Contract& c, uint32_t devices) {
 }
 
 bool same_bytes(Contract& c, const Bytes& got, const Bytes& expected, Promise promise, const std::string& what) {
-  const size_t wrong = first_difference(got, expected);
-  return c.check(wrong == SIZE_MAX, promise, "{}: byte {} is wrong", what, wrong);
+  const std::string wrong = difference_text(got, expected);
+  return c.check(wrong.empty(), promise, "{}: {}", what, wrong);
 }
 
 }  // namespace collet::conformance

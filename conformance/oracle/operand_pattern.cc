@@ -17,6 +17,8 @@ namespace {
 using hlo::Literal;
 using hlo::Type;
 
+// Of fewer elements many properties hold by chance, such as that one operand is larger than the other.
+constexpr size_t kFewestElements = 4;
 // A property is only reported if at most this share of the correct elements has it, and at most this number of correct
 // elements per wrong element.
 constexpr double kMostOfRight = 0.25, kMostForEachWrong = 0.5;
@@ -181,6 +183,7 @@ std::string describe_operands(std::span<const Literal> operands, std::span<const
   if (operands.empty() || bad.empty()) return {};
   for (const Literal& operand : operands)
     if (operand.element_count() != operands[0].element_count()) return {};
+  if (static_cast<size_t>(operands[0].element_count()) < kFewestElements) return {};
   return Search(operands, bad).result();
 }
 

@@ -49,6 +49,8 @@ TEST(OperandPattern, SaysNothingWithoutGrounds) {
   EXPECT_EQ(described({floats({1, 2, 3, 4})}, {0, 1, 2, 3}), "");  // all elements are wrong
   // No property distinguishes the wrong elements.
   EXPECT_EQ(described({floats({1, 2, 1, 2, 1, 2}), floats({3, 3, 3, 3, 3, 3})}, {0, 1}), "");
+  // Of two elements one is larger, whatever is wrong.
+  EXPECT_EQ(described({integers({3, 1}), integers({3, 2})}, {0}), "");
   EXPECT_EQ(described({floats({1, 2}), floats({3})}, {0}), "");  // an operand has fewer elements than the result
 }
 
