@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
+constexpr size_t kMostReasons = 10;  // for which a bundle is refused
 constexpr uint64_t kMostBundle = uint64_t{1} << 30, kMostNote = uint64_t{1} << 20;
 
 // Returns the value of a line "key: value" of a machine's description.
@@ -66,9 +67,13 @@ Submission read_submission(const fs::path& path, std::span<const Waiver> waivers
     return out;
   }
   Bundle& bundle = *read;
+  size_t differences = 0;
   for (const Check& check : check_bundle(bundle, waivers))
     for (const std::string& detail : check.details)
-      if (check.state == Check::State::Differs) out.refused.push_back(check.what + ": " + detail);
+      if (check.state == Check::State::Differs && ++differences <= kMostReasons)
+        out.refused.push_back(check.what + ": " + detail);
+  if (differences > kMostReasons)
+    out.refused.push_back(fmt::format("and {} more, which --verify shows", differences - kMostReasons));
   out.backend = bundle.report.backend;
   out.version = bundle.report.version;
   out.kind = line_of(bundle.report.machine, "kind");
