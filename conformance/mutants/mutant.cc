@@ -36,7 +36,8 @@ enum class Wrong {
   ExecuteRefuses,
   DeclinesAll,
   Lost,
-  FreesTwice
+  FreesTwice,
+  AfterAnother
 };
 
 struct Mutant {
@@ -60,7 +61,10 @@ constexpr Mutant kMutants[] = {
     {"declines-all", Wrong::DeclinesAll, COLLET_OP_DOT},        // supports declines everything
     {"lost", Wrong::Lost, COLLET_OP_REVERSE},                   // the device is lost, and stays so
     {"frees-twice", Wrong::FreesTwice, COLLET_OP_ADD},          // release frees its state twice
+    // One element in the middle is wrong as soon as the process has run a program with kOther.
+    {"after-another", Wrong::AfterAnother, COLLET_OP_DOT},
 };
+constexpr uint32_t kOther = COLLET_OP_SINE;
 constexpr uint64_t kVector = 16;
 
 struct Choice {
@@ -70,6 +74,7 @@ struct Choice {
 
 const collet_host* host = nullptr;
 bool is_lost = false;
+bool has_run_other = false;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
   return collet_set_error(error, code, message.c_str());
@@ -94,7 +99,7 @@ struct Result {
 struct Executable {
   Instance* owner = nullptr;
   collet_backend_executable* behind = nullptr;
-  bool hit = false;
+  bool hit = false, has_other = false;
   std::vector<Result> results;
 };
 Executable* executable_of(collet_backend_executable* handle) {
@@ -240,6 +245,7 @@ collet_status compile(collet_backend_instance* handle, const collet_program* pro
   auto executable = std::make_unique<Executable>();
   executable->owner = self;
   executable->hit = collet::mutants::has_op(program, self->choice.op);
+  executable->has_other = collet::mutants::has_op(program, kOther);
   const Wrong wrong = self->choice.mutant->wrong;
   while (executable->hit && wrong == Wrong::HangInCompile) pause();
   if (executable->hit && wrong == Wrong::CompileRefuses) return fail(error, COLLET_UNIMPLEMENTED, "not done yet");
@@ -279,7 +285,8 @@ collet_status spoil(const Executable& self, const collet_launch& launch, collet_
     if (wrong == Wrong::VectorTail) {
       const uint64_t whole = type.elements / kVector * kVector;
       code = overwrite(self, launch.results[i], type, whole, type.elements - whole, 0, error);
-    } else if (wrong == Wrong::OneElement && type.elements > kVector) {
+    } else if ((wrong == Wrong::OneElement || (wrong == Wrong::AfterAnother && has_run_other)) &&
+               type.elements > kVector) {
       code = overwrite(self, launch.results[i], type, type.elements / 2, 1, 0x41, error);
     }
     if (code != COLLET_OK) return code;
@@ -295,6 +302,7 @@ collet_status execute(collet_backend_executable* handle, const collet_launch* la
   while (self.hit && wrong == Wrong::Hang) pause();
   if (self.hit && wrong == Wrong::ExecuteRefuses) return fail(error, COLLET_UNIMPLEMENTED, "not done yet");
   is_lost |= self.hit && wrong == Wrong::Lost;
+  has_run_other |= self.has_other;
   if (is_lost) return fail(error, COLLET_UNAVAILABLE, "the device is lost");
   const collet_status code = self.owner->behind->execute(self.behind, launches, count, run_id, error);
   if (code != COLLET_OK || !self.hit) return code;

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <map>
 #include <tuple>
+#include <unordered_set>
 
+#include "conformance/contract/contract.h"
 #include "conformance/runner/soak.h"
 #include "hlo/base/shell.h"
 
@@ -33,6 +35,17 @@ std::string own_command() {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return shell_word(self.string());
+}
+
+// True for a case that runs without --full.
+bool is_in_default_set(const std::string& name) {
+  static const std::unordered_set<std::string> names = [] {
+    std::unordered_set<std::string> out;
+    for (const Case& one : all_cases(false)) out.insert(one.name);
+    for (const ContractCase& one : contract_cases()) out.insert(one.name);
+    return out;
+  }();
+  return names.contains(name);
 }
 
 void keep_type(std::vector<hlo::Type>& types, hlo::Type type) {
@@ -358,8 +371,19 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
   if (const auto seed = soak_case_seed(one.name))
     return line + fmt::format(" --soak {:.0f} --seed {}", report.seconds, *seed);
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
-  if (report.full) line += " --full";
-  if (report.processes > 0) line += fmt::format(" --processes {} --devices {}", report.processes, report.devices);
+  if (report.full && !is_in_default_set(one.name)) line += " --full";
+  if (report.processes > 0) line += fmt::format(" --processes {}", report.processes);
+  if (report.processes > 0 && report.devices > 1) line += fmt::format(" --devices {}", report.devices);
+  if (one.outcome == Outcome::Timeout && report.told_timeout > 0)
+    line += fmt::format(" --timeout {:g}", report.told_timeout);
+  if (one.outcome == Outcome::Crash && report.told_memory_mib > 0)
+    line += fmt::format(" --memory {}", report.told_memory_mib);
+  if (one.outcome == Outcome::Fail && !report.told_waivers.empty())
+    line += fmt::format(" --waivers {}", shell_word(report.told_waivers));
+  if (one.outcome == Outcome::Fail)
+    if (const Profile* profile = claimed_profile(report.told_claims, one);
+        profile && one.detail.starts_with(fmt::format("profile {} is claimed", profile->name)))
+      line += fmt::format(" --claim {}", profile->name);
   if (one.pattern == "random") {
     const std::string run = command + " run {} --compare interpreter --backend " + shell_word(backend.name);
     return line + fmt::format(
@@ -367,7 +391,11 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
                       "reduce p.hlo -- {2}",
                       one.name, command, run);
   }
-  for (const std::string& path : report.from) line += fmt::format(" --from {}", shell_word(path));
+  if (const auto origin = report.origins.find(one.name); origin != report.origins.end()) {
+    line += fmt::format(" --from {}", shell_word(origin->second));
+  } else {
+    for (const std::string& path : report.from) line += fmt::format(" --from {}", shell_word(path));
+  }
   return line + fmt::format(" --filter {}", shell_word(one.name));
 }
 

@@ -24,6 +24,7 @@
 #include "conformance/runner/program_tasks.h"
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
+#include "conformance/runner/sequence.h"
 #include "conformance/runner/serve_processes.h"
 #include "conformance/runner/soak.h"
 #include "conformance/runner/workers.h"
@@ -46,6 +47,10 @@ constexpr std::string_view kReduce = "?reduce ";
 // How a task's name begins that asks a worker for the cases of a program; the fields `path` and `name` follow.
 constexpr std::string_view kOffer = "?offer ";
 constexpr double kSecondsToReduce = 2;
+// How a task's name begins that asks a worker to run a case with another program; the fields `name` and `text` follow.
+constexpr std::string_view kTry = "?try ";
+// How long sequences of cases are looked for after which others fail.
+constexpr double kSecondsForSequences = 30;
 // The share of a program's time in which its ops run one by one.
 constexpr double kShareOfOps = 0.5;
 // Limits of how many failures are reduced and how many crashes are run again, since both take long.
@@ -334,9 +339,37 @@ std::string blame(const PoolOptions& pool, const std::string& name, const std::v
   if (!ran.ok()) return {};
   if (again.kind == TaskResult::Kind::Crashed) return "; it crashes alone as well";
   if (before.empty()) return "; alone in another process it does not crash";
+  constexpr size_t kMostNamed = 8;
   return fmt::format(
       "; alone it does not crash: one of those that ran before it in the process may be to blame, the last first: {}",
-      fmt::join(before, ", "));
+      fmt::join(std::span(before).first(std::min(before.size(), kMostNamed)), ", "));
+}
+
+// Returns whether a case fails in a new process after those with the given names; nullopt if that cannot be told.
+std::optional<bool> fails_after(PoolOptions pool, std::vector<std::string> names, const std::string& name) {
+  pool.jobs = 1;
+  names.push_back(name);
+  TaskResult last;
+  const Status ran = run_tasks(
+      names.size(), pool, [&](size_t i) { return names[i]; },
+      [&](size_t i, const TaskResult& task) {
+        if (i + 1 == names.size()) last = task;
+      });
+  if (!ran.ok() || last.kind != TaskResult::Kind::Replied) return std::nullopt;
+  return find_field(last.reply, "status") == "fail";
+}
+
+// Says of a failure that depends on what ran before it in its process, the latest first, what that is; empty for one that does not.
+std::string dependence(const PoolOptions& pool, const std::string& name, const std::vector<std::string>& before,
+                       double seconds) {
+  const auto name_of = [&](size_t i) { return before[before.size() - 1 - i]; };  // in the order in which they ran
+  const auto fails = [&](const std::vector<size_t>& runs) {
+    std::vector<std::string> names;
+    for (const size_t i : runs) names.push_back(name_of(i));
+    return fails_after(pool, std::move(names), name);
+  };
+  const std::optional<Dependence> found = find_dependence(before.size(), fails, seconds);
+  return found ? dependence_text(*found, name_of) : std::string();
 }
 
 // Moves cases with one text behind the first of them, so that a worker can compile it once. The texts of cases of the grid are
@@ -350,7 +383,7 @@ void put_alike_together(const std::vector<Case>& cases, std::vector<size_t>& cho
 
 // Adds details to the failures of a report.
 Status explain_failures(const ConformOptions& options, PoolOptions pool,
-                        const std::unordered_map<std::string, std::vector<std::string>>& before_crash,
+                        const std::unordered_map<std::string, std::vector<std::string>>& ran_before,
                         ConformReport& report) {
   pool.stop = {};
   pool.ended = {};
@@ -375,8 +408,8 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
     if (one.detail.starts_with(kAfter)) continue;
     if (options.processes > 0) continue;
     if (one.outcome != Outcome::Crash || !is_program || ++crashes > kMostCrashesAgain) continue;
-    const auto before = before_crash.find(one.name);
-    one.detail += blame(pool, one.name, before == before_crash.end() ? std::vector<std::string>() : before->second);
+    const auto before = ran_before.find(one.name);
+    one.detail += blame(pool, one.name, before == ran_before.end() ? std::vector<std::string>() : before->second);
   }
   if (failed.names.empty()) return ok_status();
   std::unordered_map<std::string, std::string> programs;
@@ -387,10 +420,31 @@ Status explain_failures(const ConformOptions& options, PoolOptions pool,
     if (const auto found = programs.find(one.name); found != programs.end()) one.program = found->second;
     if (const auto seed = random_case_seed(one.name)) one.program = random_case_text(*seed);
   }
-  pool.timeout = [](size_t) { return 4 * kSecondsToReduce; };
-  return run_tasks(
-      to_reduce.size(), pool, [&](size_t i) { return std::string(kReduce) + to_reduce[i]->name; },
-      [&](size_t i, const TaskResult& task) { to_reduce[i]->reduced = find_field(task.reply, "reduced"); });
+  // What depends on other cases has no smaller program: in one process with many others, the search would end at ops that are right.
+  double seconds = kSecondsForSequences;
+  std::erase_if(to_reduce, [&](CaseResult* one) {
+    const auto before = ran_before.find(one->name);
+    if (before == ran_before.end()) return false;
+    const auto start = std::chrono::steady_clock::now();
+    const std::string text = dependence(pool, one->name, before->second, std::max(seconds, 0.0));
+    seconds -= text.empty() ? 0 : std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    one->detail += text;
+    return !text.empty();
+  });
+  PoolOptions reduces = pool;
+  reduces.timeout = [](size_t) { return 4 * kSecondsToReduce; };
+  COLLET_TRY(run_tasks(
+      to_reduce.size(), reduces, [&](size_t i) { return std::string(kReduce) + to_reduce[i]->name; },
+      [&](size_t i, const TaskResult& task) { to_reduce[i]->reduced = find_field(task.reply, "reduced"); }));
+  // The search runs many programs in one process; what it ends at must fail in another one as well.
+  for (CaseResult* one : to_reduce) {
+    if (one->reduced.empty()) continue;
+    const std::string task = std::string(kTry) + encode_fields({{"name", one->name}, {"text", one->reduced}});
+    if (fails_after(pool, {}, task).value_or(true)) continue;
+    one->reduced.clear();
+    one->detail += "; smaller programs are wrong only after other ops ran";
+  }
+  return ok_status();
 }
 
 }  // namespace
@@ -509,7 +563,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   const std::chrono::duration<double> fuzz_time(options.fuzz_seconds);
   auto fuzz_start = start;
   size_t failures = 0;
-  std::unordered_map<std::string, std::vector<std::string>> before_crash;
+  std::unordered_map<std::string, std::vector<std::string>> ran_before;
   const auto ended = [&]() -> std::string {
     if (options.stop_at_first && failures > 0) return "a case failed";
     if (options.fuzz_seconds > 0 && std::chrono::steady_clock::now() - fuzz_start >= fuzz_time) return "time is up";
@@ -546,8 +600,8 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
           const Fields fields = fields_of(task);
           journal.note(one.name, fields);
           report.cases[chosen[i]] = result_of(one, fields, report.claims, options.waivers);
-          if (task.kind == TaskResult::Kind::Crashed) {
-            std::vector<std::string>& names = before_crash[one.name];
+          if (is_failure(report.cases[chosen[i]].outcome)) {
+            std::vector<std::string>& names = ran_before[one.name];
             for (const size_t earlier : task.before) names.push_back(cases[chosen[earlier]].name);
           }
           report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
@@ -588,7 +642,8 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     report.not_run = options.fuzz_seconds > 0 ? 0 : cases.size() - seen.size();
     report.cases = std::move(seen);
   }
-  if (options.explain) COLLET_TRY(explain_failures(options, pool, before_crash, report));
+  report.not_kept = journal.failure();
+  if (options.explain) COLLET_TRY(explain_failures(options, pool, ran_before, report));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -614,7 +669,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
   pool.timeout = [&](size_t) { return options.program_timeout; };
   struct Offered {
     std::vector<Case> cases;
-    std::string note, unread;
+    std::string note, unread, argument;
   };
   std::vector<Offered> offered(files.size());
   Status status;
@@ -626,6 +681,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
         const Fields fields = fields_of(task);
         if (options.progress) options.progress(++done, files.size(), files[i].name);
         offered[i].unread = find_field(fields, "unread");
+        offered[i].argument = files[i].argument;
         if (!offered[i].unread.empty()) return;
         auto cases = read_case_file(files[i].path, find_field(fields, "cases"));
         if (cases.ok()) offered[i].cases = *std::move(cases);
@@ -649,6 +705,7 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
       if (!names.insert(each.name).second) continue;
       const std::string kind = each.name.substr(each.name.rfind('/') + 1);  // the values
       if (!each.text.empty() && !texts.insert(kind + text_without_names(each.text)).second) continue;
+      if (!one.argument.empty()) out.origins.emplace(each.name, one.argument);
       out.cases.push_back(std::move(each));
     }
   }
@@ -670,7 +727,9 @@ int serve_conformance(const ConformOptions& options) {
   std::unordered_map<std::string_view, const Case*> by_name;
   for (const Case& one : cases) by_name.emplace(one.name, &one);
   std::unique_ptr<Session> session, beside;
-  KeptProgram kept;  // of `session`
+  KeptProgram kept;                                                           // of `session`
+  std::vector<std::string> other_worker = worker_arguments(options.backend);  // that runs cases of its own
+  other_worker.insert(other_worker.end(), {"--seed", std::to_string(options.seed)});
   std::vector<Case> declared;
   ContractWorker contract(options.backend);
   const auto answer = [&](std::string_view task) -> Fields {
@@ -700,16 +759,28 @@ int serve_conformance(const ConformOptions& options) {
     if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
     const bool reduces = task.starts_with(kReduce);
     if (reduces) task.remove_prefix(kReduce.size());
+    std::string other_text, name;
+    if (task.starts_with(kTry)) {
+      const Fields asked = decode_fields(task.substr(kTry.size()));
+      other_text = find_field(asked, "text");
+      name = find_field(asked, "name");
+      task = name;
+    }
     const auto found = by_name.find(task);
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
     if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
+    if (!other_text.empty()) {
+      Case other = one;
+      other.text = other_text;
+      return run_case(other, *session, options.seed, {});
+    }
     if (!one.program.empty())
-      return run_program_case(one, *session, options.seed, kShareOfOps * options.program_timeout);
+      return run_program_case(one, *session, options.seed, kShareOfOps * options.program_timeout, other_worker);
     Fields fields = run_case(one, *session, options.seed,
                              {.independent_only = options.independent_only, .beside = beside.get(), .kept = &kept});
     if (find_field(fields, "status") == "fail" && (one.op == Op::FUSION || one.op == Op::CALL) && !one.text.empty())
-      fields[1].second += blame_in_group(one, *session, options.seed);
+      fields[1].second += blame_in_group(one, *session, options.seed, other_worker);
     return fields;
   };
   return serve_tasks(answer, [&] {

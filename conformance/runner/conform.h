@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -118,10 +119,19 @@ struct ConformReport {
   std::vector<std::string> programs = {};  ///< the notes of cases_of_programs; empty for a run of the suite
   std::vector<std::string> unread = {};    ///< why other files of `from` could not be read
   std::vector<std::string> from = {};      ///< the paths of these programs, as the user names them
-  std::string beside = {};                 ///< the backend of CaseResult::beside_seconds
-  uint32_t processes = 0, devices = 0;     ///< of ConformOptions; 0: not a run over several processes
-  bool whole = true;                       ///< true if all cases ran, without filter or shard
-  bool of_all_names = true;                ///< true if there was no filter; there may be a shard
+  /// By the name of a case: the one of `from` whose programs have it. A case that needs others of them as well has none.
+  std::unordered_map<std::string, std::string> origins = {};
+  /// What the user has stated besides, for the command that runs a case again: claims, the file of waivers, and the limits of a
+  /// case's seconds and of a worker's MiB; 0: none.
+  std::vector<std::string> told_claims = {};
+  std::string told_waivers = {};
+  double told_timeout = 0;
+  uint64_t told_memory_mib = 0;
+  Status not_kept = {};     ///< why results could not be kept in the file of ConformOptions::resume; OK if they were
+  std::string beside = {};  ///< the backend of CaseResult::beside_seconds
+  uint32_t processes = 0, devices = 0;  ///< of ConformOptions; 0: not a run over several processes
+  bool whole = true;                    ///< true if all cases ran, without filter or shard
+  bool of_all_names = true;             ///< true if there was no filter; there may be a shard
   double seconds = 0;
   std::vector<CaseResult> cases;
   size_t not_run = 0;                    ///< number of cases that did not run because the run was ended
@@ -156,7 +166,8 @@ struct ProgramCases {
   std::vector<Case> cases;
   /// A line for each program: what it consists of, and ops without a case.
   std::vector<std::string> notes;
-  std::vector<std::string> unread;  ///< why files could not be read, one line or more for each
+  std::vector<std::string> unread;                       ///< why files could not be read, one line or more for each
+  std::unordered_map<std::string, std::string> origins;  ///< see ConformReport
 };
 /// Makes the cases of programs (find_programs) in a worker: each distinct op, fused group and pattern with the suite's
 /// inputs and bounds, and each program as a whole. A file of cases (case_file.h) stands for the cases in it. A file that cannot

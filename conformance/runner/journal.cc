@@ -29,10 +29,10 @@ Expected<Journal> Journal::open(const std::string& path, const std::string& head
   // Rewrites the file without an incomplete last line.
   journal.file_.reset(std::fopen(path.c_str(), "wb"));
   if (!journal.file_) return Status(Code::Unavailable, path + " cannot be written: " + std::strerror(errno));
-  std::fprintf(journal.file_.get(), "%s\n", head.c_str());
-  for (const auto& [name, fields] : journal.found_)
-    std::fprintf(journal.file_.get(), "%s\n", encode_fields(fields).c_str());
-  std::fflush(journal.file_.get());
+  journal.path_ = path;
+  journal.write(head);
+  for (const auto& [name, fields] : journal.found_) journal.write(encode_fields(fields));
+  COLLET_TRY(journal.failure_);
   return journal;
 }
 
@@ -45,8 +45,12 @@ void Journal::note(const std::string& name, const Fields& fields) {
   if (!file_) return;
   Fields line = {{"name", name}};
   line.insert(line.end(), fields.begin(), fields.end());
-  std::fprintf(file_.get(), "%s\n", encode_fields(line).c_str());
-  std::fflush(file_.get());
+  write(encode_fields(line));
+}
+
+void Journal::write(const std::string& line) {
+  if (std::fprintf(file_.get(), "%s\n", line.c_str()) >= 0 && std::fflush(file_.get()) == 0) return;
+  if (failure_.ok()) failure_ = resource_exhausted(path_ + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace collet::conformance

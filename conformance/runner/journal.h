@@ -20,13 +20,19 @@ class Journal {
   /// Returns the line of a case; null if it has not run.
   const Fields* find(const std::string& name) const;
   void note(const std::string& name, const Fields& fields);
+  /// Returns why results could not be stored; OK if all were.
+  const Status& failure() const { return failure_; }
 
  private:
+  void write(const std::string& line);
+
   struct FileCloser {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::unique_ptr<std::FILE, FileCloser> file_;
   std::unordered_map<std::string, Fields> found_;
+  std::string path_;
+  Status failure_;
 };
 
 }  // namespace collet::conformance

@@ -15,6 +15,7 @@
 #include "conformance/cases/op_case.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/offered_program.h"
+#include "conformance/runner/sequence.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/rewriter.h"
 #include "hlo/testing/corpus.h"
@@ -52,6 +53,9 @@ constexpr double kNudgeNoise = 4;
 // A program runs this often, as far as the time allows, so that a run that depends on those before it is found.
 constexpr int kRuns = 40;
 constexpr double kMostRunning = 2;  // seconds of these runs
+// Seconds in which the ops are looked for after which another one is wrong, and those that an op may take for that in a process of its
+// own.
+constexpr double kSecondsForSequence = 10, kSecondsOfOp = 10;
 constexpr std::string_view kNextStep = "the cases of --filter 'contract/execute/*' say more";
 
 // Returns the largest distance of elements; infinite where only one of two is finite. `different`: the number of
@@ -226,8 +230,11 @@ bool is_by_rounding(const Module& module, const Instruction& instr, const Answer
 // Runs single ops on the device with operands of the evaluator's run.
 class OpByOp {
  public:
-  OpByOp(const Session& session, Clock::time_point end)
-      : session_(session), end_(end), flushes_((session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0) {}
+  OpByOp(const Session& session, Clock::time_point end, const std::vector<std::string>& worker)
+      : session_(session),
+        end_(end),
+        worker_(worker),
+        flushes_((session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0) {}
 
   // Checks the ops of a computation, and those of the computations that it calls.
   Status check(const Module& module, CompId comp, const Literals& arguments) {
@@ -297,13 +304,51 @@ class OpByOp {
     }
     ++ran_;
     const Expected<Literals> got = compiled.program->run(answer->inputs);
+    remember(instr, one, answer->inputs);
     if (!got.ok()) {
       note(instr, "fails alone: " + got.status().to_string());
       return got.status().code() == Code::Unavailable ? got.status() : ok_status();
     }
     const Judgement judgement = judge(one, *answer, *got, flushes_);
-    const bool passes = judgement.pass || is_by_rounding(module, instr, *answer, *got);
-    return passes ? ok_status() : note_wrong(module, instr, judgement.detail, operands);
+    if (judgement.pass || is_by_rounding(module, instr, *answer, *got)) return ok_status();
+    const std::string after = dependence();
+    if (after.empty()) return note_wrong(module, instr, judgement.detail, operands);
+    note(instr, judgement.detail + after);
+    return ok_status();
+  }
+
+  // Keeps an op with its operands for dependence(), as far as they are small.
+  void remember(const Instruction& instr, const Case& one, const Literals& inputs) {
+    constexpr size_t kMostRuns = 32;
+    constexpr int64_t kMostOfOne = int64_t{1} << 18;
+    int64_t elements = 0;
+    bool keeps = true;
+    for (const Literal& input : inputs) {
+      elements += input.element_count();
+      keeps &= !hlo::is_complex(input.type());
+    }
+    keeps &= elements <= kMostOfOne;
+    if (history_.size() == kMostRuns) history_.erase(history_.begin());
+    history_.push_back({name_of(instr), one, keeps ? inputs : Literals(), keeps});
+  }
+
+  // Says of the last op, which is wrong, after which others it is; empty if it is wrong alone in another process, too.
+  std::string dependence() {
+    constexpr size_t kMostChecked = 16, kMostSearched = 2;
+    if (!history_.back().is_whole || late() || ++checked_ > kMostChecked) return {};
+    const double left = std::chrono::duration<double>(end_ - Clock::now()).count();
+    const auto fails = [&](const std::vector<size_t>& runs) -> std::optional<bool> {
+      std::vector<Case> cases;
+      for (const size_t i : runs)
+        if (history_[i].is_whole) cases.push_back(history_[i].alone());
+      cases.push_back(history_.back().alone());
+      return last_fails(worker_, std::move(cases), kSecondsOfOp);
+    };
+    const size_t count = searched_ < kMostSearched ? history_.size() - 1 : 0;
+    const std::optional<Dependence> found = find_dependence(count, fails, std::min(kSecondsForSequence, left));
+    if (!found || found->fails_alone) return {};
+    ++searched_;
+    return dependence_text(*found, [&](size_t i) { return history_[i].name; });
   }
 
   // Notes a wrong op; of a group the op in it that is wrong alone, or that none is.
@@ -312,7 +357,7 @@ class OpByOp {
       note(instr, what);
       return ok_status();
     }
-    OpByOp inside(session_, end_);
+    OpByOp inside(session_, end_, worker_);
     COLLET_TRY(inside.check(module, instr.called[0], operands));
     const bool is_found = !inside.wrong().empty();
     note(instr,
@@ -347,10 +392,33 @@ class OpByOp {
     std::unique_ptr<Program> program;
     int times = 0;
   };
+  // An op that has run, with its operands.
+  struct Ran {
+    std::string name;
+    Case one;
+    Literals inputs;
+    bool is_whole;  // false if its operands were not kept
+
+    // The case with these operands.
+    Case alone() const {
+      Case out = one;
+      out.inputs.clear();
+      for (const Literal& input : inputs) {
+        InputSpec& spec = out.inputs.emplace_back(InputSpec{.values = Values::Fixed});
+        for (int64_t i = 0; i < input.element_count(); ++i)
+          spec.fixed.push_back(hlo::is_float(input.type()) ? input.as_double(i) : static_cast<double>(input.as_int(i)));
+        if (spec.fixed.empty()) spec.fixed = {0};
+      }
+      return out;
+    }
+  };
   const Session& session_;
   Clock::time_point end_;
+  const std::vector<std::string>& worker_;
   bool flushes_;
   std::map<std::string, Compiled> programs_;  // by text
+  std::vector<Ran> history_;                  // the last ops that have run
+  size_t checked_ = 0, searched_ = 0;         // of wrong ops, for dependence()
   size_t ran_ = 0, skipped_ = 0;
   std::vector<std::string> wrong_;
 };
@@ -504,7 +572,8 @@ Expected<Repeated> run_repeatedly(const Program& program, const Literals& inputs
 
 }  // namespace
 
-Fields run_program_case(const Case& one, const Session& session, uint64_t seed, double seconds) {
+Fields run_program_case(const Case& one, const Session& session, uint64_t seed, double seconds,
+                        const std::vector<std::string>& worker) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const Expected<OfferedProgram> offered = offer_program(session, one.program);
   if (!offered.ok()) return of_error(offered.status());
@@ -559,7 +628,7 @@ Fields run_program_case(const Case& one, const Session& session, uint64_t seed, 
   if (!runs.ok()) return finish(of_error(runs.status()));
   std::string wrong = check(runs->first);
   if (wrong.empty() && !runs->wrong.empty()) return finish(with_status("fail", runs->wrong));
-  OpByOp ops(session, end);
+  OpByOp ops(session, end, worker);
   const Status checked = ops.check(module, module.entry(), *inputs);
   if (!checked.ok() && checked.code() == Code::Unavailable) return finish(of_error(checked));
   std::string evidence;

@@ -9,20 +9,22 @@
 #include "conformance/runner/case_file.h"
 #include "conformance/runner/offered_program.h"
 #include "conformance/runner/run_case.h"
+#include "conformance/runner/sequence.h"
 #include "hlo/base/files.h"
 #include "hlo/text/parser.h"
 
 namespace collet::conformance {
 
-// Returns which ops of a wrong group are wrong alone, with inputs of their own.
-std::string blame_in_group(const Case& one, const Session& session, uint64_t seed) {
+std::string blame_in_group(const Case& one, const Session& session, uint64_t seed,
+                           const std::vector<std::string>& worker) {
   constexpr size_t kMostNamed = 3;
+  constexpr double kSecondsOfOp = 10;
   const auto module = hlo::parse_module(one.text, one.name);
   if (!module.ok()) return {};
   const hlo::Instruction& root = (**module)[(*module)->entry_computation().root];
   if (root.called.empty()) return {};
   std::string names;
-  size_t named = 0, ran = 0;
+  size_t named = 0, ran = 0, after_others = 0;
   for (const hlo::InstrId id : (**module)[root.called[0]].order) {
     const hlo::Instruction& instr = (**module)[id];
     if (hlo::op_info(instr.op).op_class == hlo::OpClass::EXECUTOR) continue;
@@ -30,6 +32,10 @@ std::string blame_in_group(const Case& one, const Session& session, uint64_t see
       const Fields fields = run_case(alone, session, seed);
       ++ran;
       if (find_field(fields, "status") != "fail") continue;
+      if (!last_fails(worker, {alone}, kSecondsOfOp).value_or(true)) {
+        ++after_others;
+        continue;
+      }
       names += fmt::format("{}{} '{}'", named ? ", " : "", hlo::op_info(instr.op).text, instr.name);
       ++named;
       break;
@@ -37,6 +43,8 @@ std::string blame_in_group(const Case& one, const Session& session, uint64_t see
     if (named == kMostNamed) break;
   }
   if (named > 0) return "; alone are wrong, too: " + names;
+  if (after_others > 0)
+    return "; ops of it are wrong only after other ops ran: each of them alone in a new process is right";
   return ran > 0 ? "; each of its ops alone is right" : "";
 }
 

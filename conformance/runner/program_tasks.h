@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "conformance/cases/case.h"
 #include "conformance/runner/session.h"
@@ -20,7 +21,9 @@ constexpr std::string_view kWholeProgram = "program/";
 /// reply: `cases`, a file of them (case_file.h), and `note`, a line about the program. A program that cannot be offered has
 /// the case of the whole alone, and the note says why. A file that is no program has the field `unread`, the reason.
 Fields offer_cases(std::string_view task, const Session& session);
-/// Returns which ops of a group that failed are wrong alone, with inputs of their own, as an addition to the failure's detail.
-std::string blame_in_group(const Case& one, const Session& session, uint64_t seed);
+/// Returns which ops of a group that failed are wrong alone, with inputs of their own, as an addition to the failure's detail. Each of
+/// them also runs in another worker, which has the arguments `worker`: one that is right there is wrong only after others.
+std::string blame_in_group(const Case& one, const Session& session, uint64_t seed,
+                           const std::vector<std::string>& worker);
 
 }  // namespace collet::conformance

@@ -104,6 +104,15 @@ TEST_F(Folder, AFolderThatHoldsOneProgramNamesIt) {
   EXPECT_EQ((*found)[1].name, root_.filename().string() + ".2") << "two programs have two names";
 }
 
+TEST_F(Folder, AFolderThatMayNotBeReadIsOneThatCannot) {
+  if (geteuid() == 0) GTEST_SKIP() << "everything may be read";
+  write("step.hlo");
+  write("closed/other.hlo");
+  fs::permissions(root_ / "closed", fs::perms::none);
+  EXPECT_EQ(names(), (std::vector<std::string>{"closed closed", "step step.hlo"}));
+  fs::permissions(root_ / "closed", fs::perms::all);
+}
+
 TEST_F(Folder, WithoutProgramsIsAnError) {
   write("notes.md", "none");
   EXPECT_NE(find_programs({root_.string()}).status().message().find("has no program in it"), std::string::npos);

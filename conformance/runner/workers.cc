@@ -109,12 +109,11 @@ class Pool {
   void finish(Worker& worker, TaskResult result) {
     worker.busy = false;
     result.seconds = std::chrono::duration<double>(Clock::now() - worker.start).count();
+    result.before.assign(worker.done.rbegin(), worker.done.rend());
     if (result.kind == TaskResult::Kind::Replied) {
-      constexpr size_t kRemembered = 8;
+      constexpr size_t kRemembered = 64;
       if (worker.done.size() == kRemembered) worker.done.erase(worker.done.begin());
       worker.done.push_back(worker.task);
-    } else {
-      result.before.assign(worker.done.rbegin(), worker.done.rend());
     }
     ++finished_;
     done_(worker.task, result);

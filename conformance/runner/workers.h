@@ -36,7 +36,7 @@ struct TaskResult {
   Fields reply;
   std::string detail;  ///< the signal or status with which the worker ended, and the end of its output
   double seconds = 0;
-  std::vector<size_t> before = {};  ///< for a crash: the last tasks that the same process had run, the latest first
+  std::vector<size_t> before = {};  ///< the last tasks that the same process had run before, the latest first
 };
 
 struct PoolOptions {

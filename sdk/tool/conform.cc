@@ -181,6 +181,7 @@ Status take_programs(const Options& options, suite::ConformOptions& run, const T
   run.cases = std::move(made->cases);
   report.programs = std::move(made->notes);
   report.unread = std::move(made->unread);
+  report.origins = std::move(made->origins);
   if (!options.save_cases.empty()) {
     std::vector<suite::Case> ops = run.cases;
     std::erase_if(ops, [](const suite::Case& one) { return !one.program.empty(); });
@@ -256,7 +257,7 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
     const Status status = text.ok() ? suite::read_earlier(path, *text, extras) : text.status();
     if (!status.ok()) return report(status);
   }
-  run.explain = !options.html.empty() || !options.json.empty();
+  run.explain = !options.html.empty() || !options.json.empty() || !options.from.empty();
   const std::vector<std::string> idle = suite::idle_filters(run);
   for (const std::string& filter : idle)
     show(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
@@ -271,6 +272,11 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
     result->programs = std::move(programs.programs);
     result->unread = std::move(programs.unread);
     result->from = options.from;
+    result->origins = std::move(programs.origins);
+    result->told_claims = options.claims;
+    result->told_waivers = options.waivers;
+    result->told_timeout = options.timeout;
+    result->told_memory_mib = options.memory_mib;
   }
   if (!result.ok()) {
     report(result.status());
@@ -280,7 +286,9 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   if (const Status status = write_bundle(options, *result, run); !status.ok()) return report(status);
   if (options.json != "-")
     print_report(suite::report_text(*result, options.backend, options.most_failures), result->conforms());
+  if (!result->not_kept.ok()) report(result->not_kept);
   if (!result->conforms()) return kFailed;
+  if (!result->not_kept.ok()) return kRuntime;
   return result->unread.empty() ? kDone : kRefused;
 }
 

@@ -549,6 +549,58 @@ TEST(ConformInterrupted, RemovesItsTemporaryFiles) {
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
+// Dots are wrong once a sine has run, which stands in a fused group. The report says so, and accuses no op that is right.
+TEST(From, SaysAfterWhichOpsAnotherIsWrong) {
+  const Folder folder;
+  const std::string program = folder / "model.hlo";
+  write(program,
+        "HloModule m\nENTRY e {\n  x = f32[8,8] parameter(0)\n  c = f32[8,8] cosine(x)\n  s = f32[8,8] sine(x)\n"
+        "  a = f32[8,8] add(c, s)\n  ROOT d = f32[8,8] dot(a, x), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}\n}\n");
+  const Ran ran = collet(mutant_line("after-another") + " --no-fallback --from " + program);
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(
+      ran.out, "wrong only after other ops ran: alone in a new process it is right, and wrong after fusion 'fusion'"))
+      << ran.out;
+  EXPECT_TRUE(contains(
+      ran.out,
+      "wrong only after other ops ran: alone in a new process it is right, and wrong after fusion/f32/model.fusion/"))
+      << ran.out;
+  EXPECT_FALSE(contains(ran.out, "fail     fusion")) << ran.out;
+}
+
+// The command that runs a failure again has the options that it needs: of several programs the one that has it.
+TEST(From, ACommandThatRunsACaseAgainHasWhatItNeeds) {
+  const Folder folder;
+  write(folder / "first.hlo", "HloModule m\nENTRY e {\n  x = f32[64] parameter(0)\n  ROOT c = f32[64] cosine(x)\n}\n");
+  write(folder / "second.hlo",
+        "HloModule m\nENTRY e {\n  x = f32[64] parameter(0)\n  ROOT s = f32[64] subtract(x, x)\n}\n");
+  write(folder / "third.hlo",
+        "HloModule m\nENTRY e {\n  x = f32[65] parameter(0)\n  y = f32[65] parameter(1)\n  ROOT s = f32[65] "
+        "subtract(x, y)\n}\n");
+  const std::string from =
+      " --from " + (folder / "first.hlo") + " --from " + (folder / "third.hlo") + " --from " + (folder / "second.hlo");
+  const Ran ran = collet(mutant_line("vector-tail") + " --seed 3 --timeout 30 --jobs 2" + from);
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  const std::string again = " --seed 3 --from " + (folder / "third.hlo") + " --filter subtract/f32/third.s/unit";
+  EXPECT_TRUE(contains(ran.out, again + "\n")) << ran.out;
+}
+
+// Names of files are not those of cases: they may have line breaks, and characters of globs.
+TEST(From, TakesFilesOfAnyName) {
+  const Folder folder;
+  for (const char* name : {"a\nb", "c*[d]?", "e: f", "<g>&'h\"", "\xff\xfe", "\x1b[31m"}) {
+    write(folder / (std::string(name) + ".hlo"),
+          "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT s = f32[4] sine(x)\n}\n");
+  }
+  const Ran ran =
+      collet("conform --backend interpreter --from " + (folder / "") + " --json " + (folder / "report.json"));
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_TRUE(contains(ran.out, "runs these programs")) << ran.out;
+  EXPECT_FALSE(contains(ran.out, "\x1b")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "e_ f: 1 ops, 3 cases\n  as a whole: pass")) << ran.out;
+}
+
 // The state of random numbers goes on from run to run, so that no run of the evaluator has the device's.
 TEST(ConformFrom, DoesNotCompareRandomNumbers) {
   const Folder folder;
