@@ -8,6 +8,7 @@ of N is kept, which ones depends on the seed and the test's name alone.
 import json
 import os
 import pathlib
+import time
 
 import pytest
 
@@ -17,7 +18,9 @@ import judge_journal
 class Journal:
     """The part of the plugin in the process that controls the workers: writes the journal."""
 
-    def __init__(self, path):
+    def __init__(self, path, timeout):
+        self.timeout = timeout  # seconds that a test may take; a worker ends itself when they are over
+        self.started = {}  # when the tests that have not ended were begun
         self.judged = sorted(judge_journal.read(path)[0])
         self.out = judge_journal.append_to(path)
         self.wrote = False  # whether a test has ended
@@ -32,10 +35,16 @@ class Journal:
         # Every worker has to collect the same tests, also one that replaces another, whatever the journal has by then.
         node.workerinput["judged"] = self.judged
 
+    def pytest_runtest_logstart(self, nodeid):
+        self.started[nodeid] = time.monotonic()
+
     def pytest_runtest_logreport(self, report):
         state, message, seconds = self.open.get(report.nodeid, ("passed", "", 0))
         if report.failed:
             state, message = "failed", first_line(report)
+            took = time.monotonic() - self.started.get(report.nodeid, time.monotonic())
+            if report.when == "???" and self.timeout and took >= self.timeout:
+                message = f"it did not end in {self.timeout:g} seconds"
         elif report.skipped and state == "passed":
             state, message = "skipped", first_line(report)
         self.open[report.nodeid] = state, message, seconds + report.duration
@@ -44,6 +53,7 @@ class Journal:
             self.wrote = True
             self.write(test=report.nodeid, state=state, message=message, seconds=round(seconds + report.duration, 3))
             del self.open[report.nodeid]
+            self.started.pop(report.nodeid, None)
 
     def pytest_sessionfinish(self, exitstatus):
         # 0: all passed, 1: some failed, 5: no test was left to run. After another status the run is not at its end, nor is
@@ -62,7 +72,7 @@ def first_line(report):
 
 def pytest_configure(config):
     if not hasattr(config, "workerinput"):
-        config.judge_journal = Journal(pathlib.Path(os.environ["COLLET_JUDGE_JOURNAL"]))
+        config.judge_journal = Journal(pathlib.Path(os.environ["COLLET_JUDGE_JOURNAL"]), config.getoption("timeout", None))
         config.pluginmanager.register(config.judge_journal)
 
 

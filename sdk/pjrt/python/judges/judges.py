@@ -421,4 +421,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted; the same line with --resume goes on", file=sys.stderr)
+        sys.exit(130)
