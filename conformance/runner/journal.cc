@@ -1,22 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/journal.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "hlo/base/files.h"
 
 namespace collet::conformance {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // of a journal
+
+}  // namespace
 
 Expected<Journal> Journal::open(const std::string& path, const std::string& head) {
   Journal journal;
   if (path.empty()) return journal;
-  std::ifstream in(path, std::ios::binary);
-  std::string line;
+  std::string text;
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) {
+    COLLET_ASSIGN(text, read_file(path, kMostBytes));
+  }
   bool fresh = true;
-  while (std::getline(in, line)) {
-    if (in.eof()) break;  // a last line without a line break was cut off
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) break;  // a last line without a line break was cut off
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
     const bool is_head = fresh || find_field(decode_fields(line), "name").empty();
-    if (is_head && line != head) return invalid_argument(path + " is of another run: it has '" + line + "'");
+    if (is_head && line != head) {
+      constexpr size_t kMostShown = 200;
+      return invalid_argument(fmt::format("{} is of another run: it has '{}'", path, line.substr(0, kMostShown)));
+    }
     // Journals of several shards may be concatenated.
     if (line != head) {
       Fields fields = decode_fields(line);
@@ -25,7 +45,6 @@ Expected<Journal> Journal::open(const std::string& path, const std::string& head
     }
     fresh = false;
   }
-  in.close();
   // Rewrites the file without an incomplete last line.
   journal.file_.reset(std::fopen(path.c_str(), "wb"));
   if (!journal.file_) return Status(Code::Unavailable, path + " cannot be written: " + std::strerror(errno));

@@ -10,6 +10,12 @@
 namespace collet::conformance {
 namespace {
 
+// The beginning of a word of a line that is none, for a message.
+std::string_view shown(const std::string& word) {
+  constexpr size_t kMost = 40;
+  return std::string_view(word).substr(0, kMost);
+}
+
 // Takes the next word of a line.
 std::string take_word(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -32,8 +38,8 @@ std::string read_waiver(std::string_view line, Waiver& out) {
   for (std::string* field : {&out.number, &out.date, &out.suite, &out.cases}) *field = take_word(line);
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   out.reason = line;
-  if (!is_number(out.number)) return fmt::format("'{}' is no number of a waiver, such as W3", out.number);
-  if (!is_date(out.date)) return fmt::format("'{}' is no date, such as 2026-11-28", out.date);
+  if (!is_number(out.number)) return fmt::format("'{}' is no number of a waiver, such as W3", shown(out.number));
+  if (!is_date(out.date)) return fmt::format("'{}' is no date, such as 2026-11-28", shown(out.date));
   return out.reason.empty() ? "a waiver has number, date, version of the suite, cases and a reason" : "";
 }
 

@@ -241,6 +241,21 @@ TEST(Resume, GoesOnFromWhatIsKept) {
   EXPECT_TRUE(contains(other.err, "is of another run")) << other.err;
 }
 
+// A disk that is full is told, and the report is there all the same.
+TEST(Resume, SaysThatResultsCannotBeKept) {
+  const Folder folder;
+  const std::string line =
+      "conform --backend interpreter --no-fallback --filter 'negate/*' --resume " + (folder / "kept");
+  const Ran full = collet(line, "ulimit -f 4; trap '' XFSZ;");
+  EXPECT_EQ(full.code, 4) << full.err;
+  EXPECT_TRUE(contains(full.err, "kept cannot be written: File too large")) << full.err;
+  const Ran again = collet(line);
+  EXPECT_EQ(again.code, 0) << again.err;
+  const Ran device = collet("conform --backend interpreter --filter 'negate/*' --resume /dev/zero", "timeout 60");
+  EXPECT_EQ(device.code, 2) << device.err;
+  EXPECT_TRUE(contains(device.err, "/dev/zero is a device")) << device.err;
+}
+
 // Cases of a claimed profile must run on the device.
 TEST(Profiles, ClaimsAreHeld) {
   const std::string lib = build_dir() + "/lib/collet/test_backends/libcollet_backend_memory_only.so";
