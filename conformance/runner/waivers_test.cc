@@ -39,6 +39,7 @@ TEST(Waivers, AWrongLineIsNamed) {
   const auto error = [](std::string_view text) { return read_waivers("f", text).status().message(); };
   EXPECT_EQ(error("W1 2026-01-02 1.0 a/* because\nX 2026-01-02 1.0 a/* because"),
             "f:2: 'X' is no number of a waiver, such as W3");
+  EXPECT_LT(error(std::string(100000, 'x')).size(), 100u) << "a file that is no list";
   EXPECT_EQ(error("W1 yesterday 1.0 a/* because"), "f:1: 'yesterday' is no date, such as 2026-11-28");
   EXPECT_EQ(error("W1 2026-01-02 1.0 a/*"), "f:1: a waiver has number, date, version of the suite, cases and a reason");
   EXPECT_EQ(error("W1 2026-01-02 1.0 a/* b\nW1 2026-01-02 1.0 a/* b"), "f:2: there are two waivers W1");

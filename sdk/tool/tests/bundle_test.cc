@@ -270,6 +270,10 @@ TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
   EXPECT_TRUE(contains(ran.out, "it lacks a profile that all its bundles claim and prove")) << ran.out;
   write(folder + "/b.jsonl", good.substr(0, good.size() / 2));
   write(folder + "/c.jsonl", "nothing");
+  std::string more = good;  // it lacks the cases that the full set has besides
+  const std::string part_of_suite = "\"full\": false";
+  more.replace(more.find(part_of_suite), part_of_suite.size(), "\"full\": true");
+  write(folder + "/d.jsonl", more);
   ran = registry();
   EXPECT_EQ(ran.code, 1) << ran.out;
   EXPECT_TRUE(contains(ran.out, "refused b.jsonl: file: ")) << ran.out;
@@ -278,7 +282,7 @@ TEST_F(Bundle, TheRegistryListsWhatBundlesProveAndRefusesOthers) {
   for (const char* part :
        {"Acme &lt;A1&gt;", "<a href=\"https://acme.example/a\">report</a>", "<a href=\"a-7.jsonl\">seed 7</a>",
         "<a href=\"javascript%3Aalert%281%29%252f%252f%20%23%3F%C2%B5.jsonl\">seed 7</a>", "<code>b.jsonl</code>",
-        "0 of 1 products are listed"})
+        "more, which --verify shows", "0 of 1 products are listed"})
     EXPECT_TRUE(contains(page, part)) << part << " is not in\n" << page;
 }
 
