@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include "conformance/cases/op_case.h"
 #include "conformance/runner/case_file.h"
@@ -52,6 +54,9 @@ std::string blame_in_group(const Case& one, const Session& session, uint64_t see
 Fields offer_cases(std::string_view task, const Session& session) {
   const Fields asked = decode_fields(task);
   const std::string path(find_field(asked, "path")), name(find_field(asked, "name"));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))  // find_programs has found that it may not look into it
+    return {{"unread", path + " cannot be read: " + std::make_error_code(std::errc::permission_denied).message()}};
   const Expected<std::string> bytes = read_file(path, uint64_t{4} << 30);
   if (!bytes.ok()) return {{"unread", bytes.status().to_string()}};
   if (is_case_file(*bytes)) return {{"cases", *bytes}, {"note", "cases of an earlier run"}};
