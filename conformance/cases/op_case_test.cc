@@ -404,10 +404,14 @@ TEST(OpCase, SpecialValuesAreDemandedAndNothingElse) {
           changed = true;
         }
         has_special |= changed;
-        if (changed) EXPECT_FALSE(compare(answer->outputs[0], without, one.bound, false).agrees) << one.name;
+        if (changed) {
+          EXPECT_FALSE(compare(answer->outputs[0], without, one.bound, false).agrees) << one.name;
+        }
       }
     }
-    if (text != kWithSpecials[3]) EXPECT_TRUE(has_special) << one.name;
+    if (text != kWithSpecials[3]) {
+      EXPECT_TRUE(has_special) << one.name;
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -95,10 +96,16 @@ collet_status post(void* handle, const collet_message* message, collet_error* er
   return fault() == "wrong_process" ? static_cast<collet_status>(COLLET_OK) : status;
 }
 
+void leave(void* handle, const char* why) {
+  const collet_transport* const forwarded = inner();
+  const bool has_leave = forwarded->struct_size >= offsetof(collet_transport, leave) + sizeof forwarded->leave;
+  if (has_leave && forwarded->leave) forwarded->leave(static_cast<Transport*>(handle)->inner, why);
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const collet_transport* collet_transport_entry(void);
 const collet_transport* collet_transport_entry(void) {
-  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post};
+  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post, leave};
   return inner() ? &table : nullptr;
 }
