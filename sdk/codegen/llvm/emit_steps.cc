@@ -124,7 +124,7 @@ class LoopWriter final : public StepsWriter {
     const LoopSource::Region& r = source_.regions[i];
     Value* address = function_->getArg(static_cast<unsigned>(i));
     if (is_small(r)) {
-      auto* const own = llvm::cast<llvm::AllocaInst>(w_.local(llvm::ArrayType::get(b_.getInt8Ty(), r.end - r.begin)));
+      llvm::AllocaInst* const own = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), r.end - r.begin));
       own->setAlignment(llvm::Align(64));
       copy(own, address, r);
       address = own;

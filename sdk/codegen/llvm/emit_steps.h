@@ -7,6 +7,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "sdk/codegen/compile/function_source.h"
@@ -59,10 +60,12 @@ class FunctionWriter {
     b.SetInsertPoint(after);
   }
 
-  /// Allocates local memory of the function.
-  llvm::Value* local(llvm::Type* type) {
+  /// Allocates local memory of the function, which is aligned for numbers and addresses.
+  llvm::AllocaInst* local(llvm::Type* type) {
     llvm::IRBuilder<> first(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    return first.CreateAlloca(type);
+    llvm::AllocaInst* const made = first.CreateAlloca(type);
+    made->setAlignment(std::max(made->getAlign(), llvm::Align(8)));
+    return made;
   }
 
  private:
