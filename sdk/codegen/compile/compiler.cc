@@ -21,13 +21,6 @@
 
 namespace collet::codegen {
 
-namespace {
-
-/// Most values that are searched between a product and a kernel that could be fused with it.
-constexpr size_t kMostInlined = 64;
-
-}  // namespace
-
 Compiler::Compiler(const collet_program* program, const Target& target, const CompileOptions& options,
                    PlannedProgram& out)
     : program_(program),
@@ -97,7 +90,7 @@ RangeId Compiler::write(ValueId v) {
 
 Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
-  fuse_block(graph_, b, {options_.fuse, pipeline_.splits_edges, near_points()}, fusion_);
+  fuse_block(graph_, b, {options_.fuse, pipeline_.splits_edges, near_points(), target_.tuning}, fusion_);
   // A copy, because bodies of control flow replace fusion_ while they are compiled.
   const std::vector<FusionGroup> groups = fusion_.groups;
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
@@ -172,7 +165,7 @@ size_t Compiler::only_reader(const Block& block, const Readers& readers, ValueId
       if (holder == readers.group_of.end() || (found != none && found != holder->second)) return none;
       found = holder->second;
     }
-    if (open.size() > kMostInlined) return none;
+    if (open.size() > target_.tuning.searched_nodes) return none;
   }
   return found;
 }
@@ -206,7 +199,7 @@ bool Compiler::is_ready(const FusionGroup& u) const {
     const ValueId v = open[at];
     if (graph_.value(v).constant || range_[v] != kNone) continue;
     const Node* def = graph_.def(v);
-    if (!def || open.size() > kMostInlined) return false;
+    if (!def || open.size() > target_.tuning.searched_nodes) return false;
     if (std::find(u.nodes.begin(), u.nodes.end(), graph_.values[v].def) != u.nodes.end()) continue;
     if (fusion_.in_memory[v]) return false;
     open.insert(open.end(), def->operands.begin(), def->operands.end());

@@ -15,13 +15,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Ns per iteration; above it the cost of interpreting steps does not matter.
-constexpr double kLongIterationNs = 5000;
-/// Most kernels of one loop: the joined function must not take long to compile.
-constexpr size_t kMostKernels = 64;
-/// Most expressions of all kernels of one loop together, for the same reason.
-constexpr size_t kMostExpressions = 1000;
-
 /// Fits the vectors of a kernel to the loop that holds it. There, small arrays stay in registers if they are accessed
 /// by whole vectors without masks, or by elements. Elsewhere the width of a vector does not matter to a short array.
 void fit_lanes(Kernel& kernel) {
@@ -59,7 +52,7 @@ struct Content {
 
 class LoopJoiner {
  public:
-  explicit LoopJoiner(PlannedProgram& program) : program_(program), plan_(program.plan) {}
+  LoopJoiner(PlannedProgram& program, const Tuning& tuning) : program_(program), plan_(program.plan), tuning_(tuning) {}
 
   void run() {
     join(plan_.steps);
@@ -77,8 +70,8 @@ class LoopJoiner {
   bool join(Step& step) {
     Content content;
     look_at(step, content);
-    if (!content.suits || content.cost_ns > kLongIterationNs || content.kernels > kMostKernels ||
-        content.expressions > kMostExpressions) {
+    if (!content.suits || content.cost_ns > tuning_.joined_ns || content.kernels > tuning_.joined_kernels ||
+        content.expressions > tuning_.joined_exprs) {
       return false;
     }
     LoopSource source;
@@ -196,12 +189,13 @@ class LoopJoiner {
 
   PlannedProgram& program_;
   LaunchPlan& plan_;
+  const Tuning& tuning_;
 };
 
 }  // namespace
 
-void join_loops(PlannedProgram& program) {
-  LoopJoiner(program).run();
+void join_loops(PlannedProgram& program, const Tuning& tuning) {
+  LoopJoiner(program, tuning).run();
 }
 
 }  // namespace collet::codegen

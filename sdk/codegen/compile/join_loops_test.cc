@@ -53,7 +53,7 @@ PlannedProgram planned(int64_t size, bool dot, int vector_bits = 0, uint32_t opc
   PlannedProgram program;
   const Status status = plan_program(b.finish(), target, CompileOptions(), program);
   EXPECT_TRUE(status.ok()) << status.message();
-  join_loops(program);
+  join_loops(program, Tuning());
   EXPECT_EQ(program.plan.functions.size(), program.sources.size());
   for (size_t i = 0; i < program.sources.size(); ++i) EXPECT_EQ(program.plan.functions[i], program.sources[i].name);
   return program;
@@ -149,7 +149,7 @@ TEST(JoinLoops, SquaresOfFewLanes_AreValidKernels) {
     target.vector_bits = 512;
     PlannedProgram program;
     ASSERT_TRUE(plan_program(b.finish(), target, CompileOptions(), program).ok());
-    join_loops(program);
+    join_loops(program, Tuning());
     for (const FunctionSource& f : program.sources) {
       const auto* loop = std::get_if<LoopSource>(&f.body);
       if (!loop) continue;

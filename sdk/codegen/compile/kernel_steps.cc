@@ -18,9 +18,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Smallest size of a loop that is the result of splitting a loop to remove divisions: shorter ones vectorise badly.
-constexpr int64_t kShortestPart = 8;
-
 /// Changes a kernel. Returns kChanged if it differs then; the kernels are compared only if `records` is true, because only the
 /// artifacts tell the difference.
 template <typename Change>
@@ -52,7 +49,7 @@ Outcome Compiler::split_at_edges_step(Work& w) {
 
 Outcome Compiler::split_at_periods_step(Work& w) {
   Outcome outcome = Outcome::kUnchanged;
-  while (split_at_periods(graph_, w.plan, kShortestPart)) outcome = Outcome::kChanged;
+  while (split_at_periods(graph_, w.plan, target_.tuning.shortest_part)) outcome = Outcome::kChanged;
   return outcome;
 }
 
@@ -68,7 +65,8 @@ Outcome Compiler::group_updates_step(Work& w) {
 }
 
 Outcome Compiler::split_quotients_step(Work& w) {
-  return change(w.plan.kernel, options_.keep_artifacts, [](Kernel& k) { split_loops(k, kShortestPart); });
+  return change(w.plan.kernel, options_.keep_artifacts,
+                [this](Kernel& k) { split_loops(k, target_.tuning.shortest_part); });
 }
 
 Outcome Compiler::collapse_loops_step(Work& w) {

@@ -70,7 +70,7 @@ std::optional<Epilogue> Compiler::take_epilogue(const Product& p, Draft& d) {
 }
 
 void Compiler::add_micros(const Product& p, const Epilogue* epilogue, BlockedProduct& call) {
-  const bool in_registers = epilogue && call.depth_blocks() == 1 && fits_registers(*epilogue, p);
+  const bool in_registers = epilogue && call.depth_blocks() == 1 && fits_registers(*epilogue, p, target_.tuning);
   for (int column = 0; column < 2; ++column) {
     if (column ? call.last_columns == 0 : call.columns < call.panel) continue;
     const int64_t columns = column ? call.last_columns : p.panel();

@@ -26,6 +26,6 @@ Status plan_program(const collet_program* program, const Target& target, const C
 
 /// Replaces each loop whose iterations are so short that interpreting their steps would cost more than running them by
 /// one function.
-void join_loops(PlannedProgram& program);
+void join_loops(PlannedProgram& program, const Tuning& tuning);
 
 }  // namespace collet::codegen

@@ -17,10 +17,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Fewest rows of a block. The second operand of each product is read once for each block, which takes too long beside
-/// the products of fewer rows.
-constexpr int64_t kFewestRows = 16;
-
 /// True if the iterations of the first `count` loops address one block of `elements` elements after the other with
 /// `index`, and the other loops address elements of that block only.
 bool is_block_by_block(const Kernel& kernel, const Index& index, size_t count, int64_t elements) {
@@ -105,8 +101,6 @@ class Compiler::RowBlocksFinder {
   }
 
  private:
-  static constexpr size_t kMostKernels = 4;  ///< most kernels between the two products
-
   /// A product and the kernels that read its result, one after the other.
   struct Chain {
     KernelPlan product;
@@ -119,7 +113,7 @@ class Compiler::RowBlocksFinder {
   bool find_chain(ValueId weights, size_t reader, Chain& out) {
     bool reduces = false;
     ValueId v = weights;
-    while (out.rows.size() < kMostKernels) {
+    while (out.rows.size() < c_.target_.tuning.chain_kernels) {
       const std::optional<size_t> group = producer(v, reader);
       if (!group || !groups_[*group].fused || groups_[*group].values.roots.size() != 1) return false;
       KernelPlan kernel;
@@ -239,7 +233,7 @@ class Compiler::RowBlocksFinder {
     const int64_t fits = c_.target_.second_cache / 2 / bytes;
     const int64_t enough = std::max<int64_t>(rows / (4 * int64_t{c_.target_.threads}), 1);
     const int64_t most = std::min({fits, enough, together});
-    for (int64_t n = most; n >= std::min(kFewestRows, together); --n) {
+    for (int64_t n = most; n >= std::min(c_.target_.tuning.block_rows, together); --n) {
       if (together % n == 0) return n;
     }
     return 0;

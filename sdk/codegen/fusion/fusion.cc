@@ -68,6 +68,7 @@ class Planner {
         fuse_(options.fuse),
         split_edges_(options.fuse && options.split_edges),
         near_points_(options.near_points),
+        tuning_(options.tuning),
         plan_(plan),
         users_(graph.values.size()),
         dependence_(graph),
@@ -217,13 +218,12 @@ class Planner {
   /// True if `node` is the operand that an update writes, and is computed from reads of the overwritten array that the
   /// update's kernel must not do. Such a node is materialised before the update.
   bool is_made_first(const Node& node) const {
-    constexpr size_t kMostNodes = 64;
     for (NodeId user : users_[node.results[0]]) {
       const Node& update = graph_.nodes[user];
       const NodeId u = is_guarded(update) ? users_[update.results[0]][0] : user;
       if (!is_writer(u) || !is_step(graph_, plan_, u)) continue;
       std::vector<const Node*> open{&node};
-      for (size_t at = 0; at < open.size() && open.size() <= kMostNodes; ++at) {
+      for (size_t at = 0; at < open.size() && open.size() <= tuning_.searched_nodes; ++at) {
         for (ValueId o : open[at]->operands) {
           const auto writers = writers_.find(array_of(o));
           const bool written = writers != writers_.end() &&
@@ -296,10 +296,9 @@ class Planner {
   /// True if `node`, or an op that would be inlined in it, is a product. A product takes the elementwise ops behind it
   /// into its own kernel.
   bool follows_product(const Node& node) const {
-    constexpr size_t kMostNodes = 64;
     std::vector<const Node*> open{&node};
     for (size_t at = 0; at < open.size(); ++at) {
-      if (is_product(*open[at]) || at == kMostNodes) return true;
+      if (is_product(*open[at]) || at == tuning_.searched_nodes) return true;
       if (open[at] != &node && !can_inline(graph_, *open[at]) && !may_have_edges(*open[at])) continue;
       for (ValueId o : open[at]->operands) {
         if (graph_.def(o)) open.push_back(graph_.def(o));
@@ -426,6 +425,7 @@ class Planner {
   bool fuse_;
   bool split_edges_;
   int64_t near_points_;
+  const Tuning& tuning_;
   FusionPlan& plan_;
   PagedArray<std::vector<NodeId>> users_;
   Dependence dependence_;
@@ -483,7 +483,7 @@ std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, con
 
 void fuse_block(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan) {
   Planner(graph, block, options, plan).run();
-  form_groups(graph, block, options.fuse, plan);
+  form_groups(graph, block, options, plan);
 }
 
 }  // namespace collet::codegen

@@ -4,6 +4,8 @@
 /// \file
 /// Fusion: decides which values of a block are materialised and which are computed inside the kernels that use them.
 
+#include <collet/codegen/target.h>
+
 #include <map>
 #include <vector>
 
@@ -46,6 +48,7 @@ struct FusionOptions {
   bool fuse = true;          ///< if false, only ops without operands in memory are inlined
   bool split_edges = false;  ///< whether kernels are split by split_at_edges, so that concatenations may be inlined
   int64_t near_points = 0;   ///< as in edges_pay
+  Tuning tuning = {};
 };
 
 void fuse_block(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan);

@@ -8,22 +8,17 @@
 namespace collet::codegen {
 namespace {
 
-constexpr size_t kMostNodes = 32;
-constexpr size_t kMostBuffers = 48;
-constexpr size_t kMostInstructions = 500;
-constexpr size_t kMostCandidates = 6;
-// A group may exceed its limits by these numbers if the node adds products that the group computes: fused, the sum is
-// rounded once.
-constexpr size_t kSumNodes = 8;
-constexpr size_t kSumInstructions = 32;
-constexpr int64_t kLongRow = 32768;  ///< elements; a few rows longer than this are better divided among several threads
-
 using GroupId = uint32_t;
 
 class GroupBuilder {
  public:
-  GroupBuilder(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan)
-      : graph_(graph), block_(block), fuse_(fuse), plan_(plan), group_of_(graph.nodes.size(), kNone) {}
+  GroupBuilder(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan)
+      : graph_(graph),
+        block_(block),
+        fuse_(options.fuse),
+        tuning_(options.tuning),
+        plan_(plan),
+        group_of_(graph.nodes.size(), kNone) {}
 
   void run() {
     for (NodeId n : plan_.order) {
@@ -64,8 +59,9 @@ class GroupBuilder {
   static bool any(const std::vector<bool>& inner) { return std::find(inner.begin(), inner.end(), true) != inner.end(); }
 
   /// True if the rows that one thread reduces are many or short enough to be divided among threads.
-  static bool good_rows(const FusedValues& v) {
-    return trailing(v.inner) && (product(v.shape, v.inner, true) <= kLongRow || product(v.shape, v.inner, false) >= 64);
+  bool good_rows(const FusedValues& v) const {
+    return trailing(v.inner) && (product(v.shape, v.inner, true) <= tuning_.long_row ||
+                                 product(v.shape, v.inner, false) >= tuning_.many_rows);
   }
 
   FusedValues alone(const Node& node) const {
@@ -198,7 +194,7 @@ class GroupBuilder {
     for (ValueId v : inputs_.at(n)) {
       auto& latest = latest_[v];
       latest.insert(u);
-      if (latest.size() > kMostCandidates) latest.erase(std::prev(latest.end()));
+      if (latest.size() > tuning_.group_candidates) latest.erase(std::prev(latest.end()));
     }
   }
 
@@ -236,7 +232,7 @@ class GroupBuilder {
     for (GroupId u : siblings) {
       if (!feeding.count(u)) list.push_back(u);
     }
-    list.resize(std::min(list.size(), kMostCandidates));
+    list.resize(std::min(list.size(), tuning_.group_candidates));
     return list;
   }
 
@@ -253,7 +249,8 @@ class GroupBuilder {
     const Node& node = graph_.nodes[n];
     const bool sum = sums_product_of(u, node);
     FusedValues values;
-    if (!group.fused || group.nodes.size() >= kMostNodes + (sum ? kSumNodes : 0) || !joined(group, node, values))
+    if (!group.fused || group.nodes.size() >= tuning_.group_nodes + (sum ? tuning_.sum_nodes : 0) ||
+        !joined(group, node, values))
       return false;
     if (detour(u, n)) return false;
     values.own.insert(values.own.end(), node.results.begin(), node.results.end());
@@ -263,8 +260,8 @@ class GroupBuilder {
     KernelPlan plan;
     auto is_input = [&](ValueId v) { return plan_.in_memory[v] || graph_.value(v).constant != nullptr; };
     if (!fused_kernel(graph_, values, is_input, plan)) return false;
-    if (plan.buffers.size() > kMostBuffers ||
-        plan.kernel.exprs.size() > kMostInstructions + (sum ? kSumInstructions : 0))
+    if (plan.buffers.size() > tuning_.group_buffers ||
+        plan.kernel.exprs.size() > tuning_.group_exprs + (sum ? tuning_.sum_exprs : 0))
       return false;
     group.values = std::move(values);
     group.nodes = std::move(nodes);
@@ -309,6 +306,7 @@ class GroupBuilder {
   const Graph& graph_;
   const Block& block_;
   bool fuse_;
+  const Tuning& tuning_;
   FusionPlan& plan_;
   std::vector<NodeId> order_;
   std::map<NodeId, size_t> rank_;
@@ -325,9 +323,9 @@ class GroupBuilder {
 
 }  // namespace
 
-void form_groups(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan) {
+void form_groups(const Graph& graph, const Block& block, const FusionOptions& options, FusionPlan& plan) {
   plan.groups.clear();
-  GroupBuilder(graph, block, fuse, plan).run();
+  GroupBuilder(graph, block, options, plan).run();
 }
 
 }  // namespace collet::codegen

@@ -15,14 +15,7 @@
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
-namespace {
-
-/// Sums of floats are computed in blocks, so that rounding errors do not grow with the number of terms: so many steps are a block,
-/// and so many blocks are a group. The sums of groups are added with their rounding errors.
-constexpr int64_t kBlockSteps = 16;
-constexpr int64_t kGroupBlocks = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 using llvm::BasicBlock;
 
@@ -66,7 +59,6 @@ llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value
 std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(llvm::IRBuilder<>& at,
                                                                                 const std::vector<Value*>& loops,
                                                                                 Type* element, uint32_t known) {
-  constexpr size_t kMostLoads = 2;
   b_.SetInsertPoint(at.GetInsertBlock());
   iv_ = loops;
   lanes_ = 1;
@@ -75,7 +67,7 @@ std::vector<std::pair<llvm::Value*, llvm::Value*>> KernelEmitter::rows_of_loads(
   for (const Expr& e : k_.exprs) {
     const bool suits = e.op == ExprOp::kLoad && e.buffer != known && e.mask == kNoExpr && e.index.terms.empty() &&
                        e.index.coefficient(last) == 1 && e.index.coefficient(last - 1) != 0;
-    if (!suits || ir_.storage(e.type) != element || rows.size() == kMostLoads) continue;
+    if (!suits || ir_.storage(e.type) != element || rows.size() == ir_.target.tuning.epilogue_streams) continue;
     rows.emplace_back(b_.CreateGEP(element, bases_[e.buffer], index_value(e.index)),
                       b_.getInt64(static_cast<uint64_t>(e.index.coefficient(last - 1))));
   }
@@ -250,9 +242,8 @@ KernelEmitter::Interior KernelEmitter::interior(size_t l) const {
 }
 
 bool KernelEmitter::may_repeat_body() const {
-  constexpr size_t kMostInstructions = 48;
   return k_.lanes > 1 && k_.lane_loop < k_.outer && has_masks() && !ir_.is_scalable() && !k_.scan &&
-         k_.updates.empty() && !whole_ && k_.exprs.size() <= kMostInstructions;
+         k_.updates.empty() && !whole_ && k_.exprs.size() <= ir_.target.tuning.repeated_body;
 }
 
 void KernelEmitter::inside(const Interior& in, const std::function<void()>& body) {
@@ -263,8 +254,7 @@ void KernelEmitter::inside(const Interior& in, const std::function<void()>& body
 }
 
 void KernelEmitter::iteration(size_t l, int count, const std::function<void()>& body) {
-  constexpr int64_t kFewIterations = 8;
-  const bool suits = l < k_.lane_loop && k_.loops[l].size >= kFewIterations && may_repeat_body();
+  const bool suits = l < k_.lane_loop && k_.loops[l].size >= ir_.target.tuning.interior_turns && may_repeat_body();
   const Interior in = suits ? interior(l) : Interior{0, 0, {}};
   if (in.tests.empty()) return body();
   Value* const begins = b_.CreateICmpSGE(iv_[l], b_.getInt64(static_cast<uint64_t>(in.first)));
@@ -281,10 +271,9 @@ void KernelEmitter::iteration(size_t l, int count, const std::function<void()>& 
 
 bool KernelEmitter::emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width,
                                   const std::function<void()>& body) {
-  constexpr int64_t kFewestVectors = 4;
   if (l >= k_.outer || !may_repeat_body()) return false;
   const Interior in = interior(l);
-  if (in.tests.empty() || in.last - in.first < kFewestVectors * width) return false;
+  if (in.tests.empty() || in.last - in.first < ir_.target.tuning.interior_vectors * width) return false;
   const auto vectors = [&](Value* from, Value* to) {
     loop(from, to, width, [&](Value* i) {
       iv_[l] = i;
@@ -317,8 +306,6 @@ llvm::Value* KernelEmitter::whole_vectors(Value* n, int lanes) {
 }
 
 bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
-  constexpr int64_t kMostSteps = 4;
-  constexpr size_t kMostInstructions = 24;
   if (ir_.is_scalable() || l + 1 != k_.loops.size()) return false;
   // A loop of merged rows, see merge_rows, whose variable is divided, is always unrolled: the quotients become
   // constants.
@@ -327,8 +314,8 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
                          return e.op == ExprOp::kDivide && loop_of(e.index) == l && e.a < 2 * width;
                        });
   if (divided && steps * static_cast<int64_t>(k_.exprs.size()) > ir_.target.tuning.straight_exprs) return false;
-  const bool is_long = k_.exprs.size() > kMostInstructions && !(whole_ && steps <= 1);
-  if (!divided && (steps > kMostSteps || is_long)) return false;
+  const bool is_long = k_.exprs.size() > ir_.target.tuning.straight_body && !(whole_ && steps <= 1);
+  if (!divided && (steps > ir_.target.tuning.straight_vectors || is_long)) return false;
   lanes_ = width;
   for (int64_t i = 0; i < steps; ++i) {
     iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));
@@ -339,11 +326,10 @@ bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std:
 }
 
 bool KernelEmitter::emit_short_vectors(size_t l, int width, const std::function<void()>& body) {
-  constexpr size_t kMostInstructions = 24;  // of the body, which is emitted for each vector
   const int64_t size = k_.loops[l].size;
   if (ir_.is_scalable() || l >= k_.outer || k_.updates.empty() || !k_.stores.empty()) return false;
   if (!updates_neighbours(k_.updates[0], l, loop_dependencies(k_))) return false;
-  if (!k_.reductions.empty() || k_.exprs.size() > kMostInstructions) return false;
+  if (!k_.reductions.empty() || k_.exprs.size() > ir_.target.tuning.straight_body) return false;
   int64_t at = size - size % width;
   for (int lanes = width / 2; lanes > 0; lanes /= 2) {
     if (size - at < lanes) continue;
@@ -381,14 +367,14 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
     within *= (k_.loops[m].size + lanes - 1) / lanes;
   }
   // If the loops inside are long, they are cut into blocks themselves.
-  const bool is_long = within <= 2 * kBlockSteps && k_.loops[l].size / width * within > 2 * kBlockSteps;
+  const int64_t steps = ir_.target.tuning.sum_steps;
+  const bool is_long = within <= 2 * steps && k_.loops[l].size / width * within > 2 * steps;
   if (!open_ || l < k_.outer || !is_long) {
     loop(begin, end, step, body);
     return;
   }
-  Value* const block =
-      b_.CreateMul(step, b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(kBlockSteps / within, 1))));
-  Value* const group = b_.CreateMul(block, b_.getInt64(kGroupBlocks));
+  Value* const block = b_.CreateMul(step, b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(steps / within, 1))));
+  Value* const group = b_.CreateMul(block, b_.getInt64(static_cast<uint64_t>(ir_.target.tuning.sum_blocks)));
   const int lanes = passes_.lanes_inside() ? width_ : lanes_;
   const auto each_sum = [&](const auto& fold) {
     for (Accumulator& a : *open_) {

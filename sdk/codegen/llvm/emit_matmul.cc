@@ -549,7 +549,7 @@ class MicroEmitter {
     // from other rows and from operands: a load then waits for a store that is not finished. Several rows at a time
     // hide the latency of the operations. The operands of the next tile, which follows in the same columns, are
     // prefetched.
-    constexpr int kTogether = 2;
+    const int64_t together = ir_.target.tuning.epilogue_rows;
     Type* const row = llvm::ArrayType::get(vector_, static_cast<uint64_t>(k_.vectors));
     Value* const results = b_.CreateAlloca(row, b_.getInt64(kMostTileRows));
     const auto result = [&](Value* r, int v) {
@@ -568,8 +568,9 @@ class MicroEmitter {
         }
       }
     };
-    Value* const whole = b_.CreateSub(rows, b_.CreateURem(rows, b_.getInt64(kTogether)));
-    ir_.loop(b_.getInt64(0), whole, b_.getInt64(kTogether), [&](Value* r) { compute_rows(r, kTogether); });
+    Value* const whole = b_.CreateSub(rows, b_.CreateURem(rows, b_.getInt64(static_cast<uint64_t>(together))));
+    ir_.loop(b_.getInt64(0), whole, b_.getInt64(static_cast<uint64_t>(together)),
+             [&](Value* r) { compute_rows(r, static_cast<int>(together)); });
     ir_.loop(whole, rows, b_.getInt64(1), [&](Value* r) { compute_rows(r, 1); });
     ir_.loop(b_.getInt64(0), rows, b_.getInt64(1), [&](Value* r) {
       Value* const at = offset(d, b_.CreateMul(c_step, r));

@@ -143,9 +143,7 @@ void store_each(Ir& ir, const std::vector<Value*>& places, Type* element, Value*
   }
 }
 
-constexpr int64_t kNear = 4;  ///< largest stride for which the elements between the lanes are loaded too
-
-/// Loads lanes with a stride of at most kNear: loads all elements of their range with full vectors and selects the lanes with
+/// Loads lanes with a stride of at most Tuning::near_stride: loads all elements of their range with full vectors and selects the lanes with
 /// shuffles. Lanes in which `mask` is false are not accessed; null means all lanes.
 Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* mask) {
   auto& b = ir.b;
@@ -221,11 +219,10 @@ std::vector<Piece> cover(std::vector<int64_t> distances, int64_t longest) {
 /// Loads elements at constant distances from `p`: loads a few pieces that hold all of them, and selects the lanes with
 /// shuffles. Returns null if that takes too many pieces.
 Value* load_pieces(Ir& ir, Value* p, Type* element, const std::vector<int64_t>& distances) {
-  constexpr size_t kMostPieces = 8;
   auto& b = ir.b;
   const auto n = static_cast<int64_t>(distances.size());
   const std::vector<Piece> pieces = cover(distances, n);
-  if (pieces.size() > kMostPieces) return nullptr;
+  if (pieces.size() > ir.target.tuning.combined_loads) return nullptr;
   Value* result = nullptr;
   for (const Piece& piece : pieces) {
     Value* const start = address(ir, p, element, b.getInt64(static_cast<uint64_t>(piece.first)));
@@ -311,7 +308,8 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
     Value* v = load_run(ir, address(ir, base, st, first), vt, nullptr);
     return {ir.from_storage(ir.reversed(v), type)};
   }
-  const bool near = !where.vec && std::abs(where.stride) <= kNear && !complex && !ir.is_scalable();
+  const bool near =
+      !where.vec && std::abs(where.stride) <= ir.target.tuning.near_stride && !complex && !ir.is_scalable();
   if (near && (!mask || st->getScalarSizeInBits() >= 32)) {
     return {ir.from_storage(load_near(ir, base, st, where, mask), type)};
   }

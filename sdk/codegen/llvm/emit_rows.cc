@@ -6,10 +6,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Rows per block of a float sum. The rounding error grows with the number of terms, so blocks are summed separately, with the
-/// errors of their sums.
-constexpr int64_t kBlockRows = 64;
-
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
 }
@@ -102,7 +98,7 @@ void KernelEmitter::reduce_rows() {
     // The last vector of a strip is stored without a mask, so the array is one vector longer.
     Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
     accumulators.push_back(slot(strip));
-    block_sums.push_back(is_float_sum(r) && rows > 4 * kBlockRows ? slot(strip) : nullptr);
+    block_sums.push_back(is_float_sum(r) && rows > 4 * ir_.target.tuning.sum_rows ? slot(strip) : nullptr);
     lost.push_back(block_sums.back() ? slot(strip) : nullptr);
   }
   loop(all_begin, all_end, width, [&](Value* begin) {
@@ -139,7 +135,7 @@ void KernelEmitter::reduce_rows() {
     };
     const int each = passes_.rows();
     const int64_t whole = rows / each * each;
-    const int64_t block = std::max<int64_t>(kBlockRows / each, 1) * each;
+    const int64_t block = std::max<int64_t>(ir_.target.tuning.sum_rows / each, 1) * each;
     loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), block, [&](Value* first) {
       Value* const last =
           ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))),

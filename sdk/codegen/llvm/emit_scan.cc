@@ -5,10 +5,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Steps of a block of a running sum of floats. Errors of a block are small against those of one addition to what came before it;
-/// the sums of blocks are added with their rounding errors. So errors do not grow with the length.
-constexpr uint64_t kBlockSteps = 16;
-
 llvm::Value* shuffled(Ir& ir, llvm::Value* x, llvm::Value* y, const std::vector<int>& order) {
   return x ? ir.b.CreateShuffleVector(x, y, order) : nullptr;
 }
@@ -131,12 +127,13 @@ void KernelEmitter::scan() {
   }
   const auto size = static_cast<uint64_t>(k_.loops[l].size);
   const auto width = static_cast<uint64_t>(passes_.lanes_inside() ? k_.lanes : 1);
+  const auto sum_steps = static_cast<uint64_t>(ir_.target.tuning.sum_steps);
   const Reduction& r = s.reduction;
   const int lanes = passes_.lanes_inside() ? 1 : outer_lanes;
   const uint32_t kind = collet_type_kind(r.types[0]);
   std::vector<Value*> lost;
   if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX) &&
-      size / width > 2 * kBlockSteps) {
+      size / width > 2 * sum_steps) {
     const Val identity = ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes);
     for (auto* blocks : {&scan_start_, &lost}) *blocks = make_slots(r, lanes);
     const Val first = get(slots, 0, r.types[0], lanes);
@@ -163,7 +160,7 @@ void KernelEmitter::scan() {
       });
     };
     if (scan_start_.empty()) return steps(b_.getInt64(from), b_.getInt64(to));
-    const uint64_t block = step * kBlockSteps;
+    const uint64_t block = step * sum_steps;
     loop(b_.getInt64(from), b_.getInt64(to), static_cast<int64_t>(block), [&](Value* first) {
       steps(first, ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(block)), b_.getInt64(to)));
       end_block();

@@ -78,11 +78,11 @@ Val KernelEmitter::outer_value(size_t k) {
 }
 
 bool KernelEmitter::squares_follow(const Index& index, size_t l, int64_t count) const {
-  constexpr int64_t kMostRows = 1024;  // their prefetched cache lines must stay in the cache until they are used
   int64_t rows = 1;
   for (size_t s = k_.loops.size(); s-- > 0;) {
     if (s == l) continue;
-    if (index.coefficient(s) == k_.loops[l].size) return k_.loops[s].size >= count && rows <= kMostRows;
+    if (index.coefficient(s) == k_.loops[l].size)
+      return k_.loops[s].size >= count && rows <= ir_.target.tuning.square_rows;
     rows *= k_.loops[s].size;
   }
   return false;
@@ -120,12 +120,11 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
     b_.CreateStore(llvm::Constant::getNullValue(row), zeros);
   }
   // Processors prefetch few sequences of addresses at the same time.
-  constexpr int64_t kAhead = 4;  // squares
-  constexpr int64_t kStreams = 16;
+  const int64_t distance = ir_.target.tuning.squares_ahead;
   constexpr int64_t kPage = 4096;
   const bool far = std::abs(apart) * static_cast<int64_t>(align.value()) >= kPage;
-  const bool many = k_.loops[l].size >= kAhead * width || squares_follow(e.index, l, kAhead);
-  const bool ahead = far && !exists && k_.loops[k_.lane_loop].size > kStreams && many;
+  const bool many = k_.loops[l].size >= distance * width || squares_follow(e.index, l, distance);
+  const bool ahead = far && !exists && k_.loops[k_.lane_loop].size > ir_.target.tuning.square_streams && many;
   for (int i = 0; i < n; ++i) {
     Value* at = b_.getInt64(static_cast<uint64_t>(i));
     // Lanes after the last one that is used load the last row again, so that no other memory is read.
@@ -135,7 +134,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
     if (ahead) {
       b_.CreateIntrinsic(
           llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-          {b_.CreateGEP(element, p, b_.getInt64(static_cast<uint64_t>(kAhead) * static_cast<uint64_t>(width))),
+          {b_.CreateGEP(element, p, b_.getInt64(static_cast<uint64_t>(distance) * static_cast<uint64_t>(width))),
            b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     }
     Value* row = b_.CreateAlignedLoad(ir_.wide(element, width), p, align);
@@ -146,12 +145,11 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
 }
 
 void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body) {
-  constexpr size_t kMostInstructions = 600;  ///< most instructions for unrolling all iterations of a square
   std::map<size_t, Values> columns;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     if (passes_.is_transposed(k)) columns[k] = read_square(k, l, begin, width);
   }
-  if (k_.exprs.size() * static_cast<size_t>(width - skip) <= kMostInstructions) {
+  if (k_.exprs.size() * static_cast<size_t>(width - skip) <= ir_.target.tuning.square_exprs) {
     for (int iteration = skip; iteration < width; ++iteration) {
       iv_[l] = begin;
       iv_plus_[l] = iteration;

@@ -6,11 +6,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Most depth blocks whose sums are added one after the other. Adding a group's sums to its totals takes about as long as a few steps of
-/// the depth, so that groups of so many blocks cost nothing that can be measured.
-constexpr int64_t kGroupBlocks = 32;
-constexpr int64_t kStreams = 8;  ///< sequences of addresses that the processor prefetches at the same time
-
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
@@ -67,11 +62,12 @@ class Maker {
     }
     if (p.b.streams) {
       // With more rows, loading and storing the result takes longer, so a block needs more depth.
-      const int64_t least = c_.rows > kStreams ? 2 : 1;
+      const int64_t streams = target_.tuning.prefetched_streams;
+      const int64_t least = c_.rows > streams ? 2 : 1;
       // A single row takes so little time that calls count, unless b comes from memory.
       const bool is_near =
           c_.depth * c_.columns * c_.element_bytes <= target_.tuning.near_caches * target_.second_cache;
-      const int64_t rows_of_b = c_.rows == 1 && is_near ? 3 * kStreams : kStreams;
+      const int64_t rows_of_b = c_.rows == 1 && is_near ? 3 * streams : streams;
       c_.depth_block = least * rows_of_b;
       c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
     }
@@ -85,7 +81,7 @@ class Maker {
       c_.depth_block = c_.run_block * c_.run;
     }
     const bool is_float = p.type == COLLET_TYPE_F32 || p.type == COLLET_TYPE_F64;
-    if (is_float && c_.depth_blocks() > kGroupBlocks) c_.group_blocks = kGroupBlocks;
+    if (is_float && c_.depth_blocks() > target_.tuning.depth_groups) c_.group_blocks = target_.tuning.depth_groups;
     c_.a_at = offsets_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
     c_.b_at = offsets_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
     c_.c_at = offsets_of(p.batch, c_.c_offset);
@@ -124,10 +120,9 @@ class Maker {
  private:
   /// Sets the part of the depth of each tile of each batch.
   void set_parts(const ProductOperand& a) {
-    constexpr int64_t kMostParts = 1 << 16;
     const auto& batches = a.parts_of_batches;
     const auto& tiles = a.parts_of_tiles;
-    if ((batches.empty() && tiles.empty()) || c_.batches * c_.tiles > kMostParts) return;
+    if ((batches.empty() && tiles.empty()) || c_.batches * c_.tiles > target_.tuning.listed_parts) return;
     for (int64_t b = 0; b < c_.batches; ++b) {
       for (int64_t i = 0; i < c_.tiles; ++i) {
         const auto& [first, end] = tiles.empty() ? batches[static_cast<size_t>(b)] : tiles[static_cast<size_t>(i)];

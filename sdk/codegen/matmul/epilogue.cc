@@ -66,12 +66,11 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
   return true;
 }
 
-bool fits_registers(const Epilogue& epilogue, const Product& product) {
-  constexpr int64_t kShallow = 1024;
-  constexpr size_t kLight = 8;  // most instructions that are repeated for each register
+bool fits_registers(const Epilogue& epilogue, const Product& product, const Tuning& tuning) {
   // Loading memory that a partial vector has just written is slow.
   const bool partial = product.columns % product.lanes != 0 && product.columns <= 4 * product.panel();
-  if ((product.depth > kShallow && !partial) || epilogue.kernel.exprs.size() > kLight) return false;
+  if ((product.depth > tuning.shallow_depth && !partial) || epilogue.kernel.exprs.size() > tuning.light_epilogue)
+    return false;
   return std::none_of(epilogue.kernel.exprs.begin(), epilogue.kernel.exprs.end(), [](const Expr& i) {
     return i.op == ExprOp::kOp && (is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
   });

@@ -18,10 +18,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kMostSegments = 4096;
-constexpr int64_t kMostBatches = 1 << 20;  ///< most batches: the plan stores three offsets for each
-constexpr int kShortVector = 16;           ///< bytes of the shortest vector that is used
-
 /// Decides how a product is computed: its loops, its tiles and the places of its operands.
 class ProductPlanner {
  public:
@@ -141,8 +137,8 @@ class ProductPlanner {
     if (clashes(step) && line_rows > target_.tuning.line_rows) return;
     if (!lines_suit(line_rows, out_.depth * out_.columns)) return;
     if (line_rows < target_.tuning.line_rows || length < target_.tuning.least_segment) return;
-    if (out_.depth / length > kMostSegments) return;
-    if (out_.batches() * (out_.rows / std::max<int64_t>(line_rows, 1)) > kMostBatches) return;
+    if (out_.depth / length > target_.tuning.product_segments) return;
+    if (out_.batches() * (out_.rows / std::max<int64_t>(line_rows, 1)) > target_.tuning.product_batches) return;
     l_.move_rows_to_batch(first);
     set_sizes();
     run_begin_ = run;
@@ -183,7 +179,7 @@ class ProductPlanner {
 
   const char* why_not_worthwhile() const {
     const Tuning& t = target_.tuning;
-    if (out_.batches() > kMostBatches) return "it has too many batches";
+    if (out_.batches() > target_.tuning.product_batches) return "it has too many batches";
     if (out_.columns < t.product_columns) return "it has few columns";
     if (out_.depth < t.product_depth) return "its depth is small";
     const bool in_place = l_.reads_b_in_place();
@@ -200,7 +196,7 @@ class ProductPlanner {
     const int bytes = l_.element_bytes();
     out_.lanes = target_.vector_bits / 8 / bytes;
     // With few columns, shorter vectors are used, and more of them at a time.
-    while (out_.lanes * bytes > kShortVector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
+    while (out_.lanes * bytes > target_.tuning.shortest_vector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
     const int64_t most = has_many_registers() ? kMostTileRows : 6;
     // Tiles within which the conditions do not change skip more of the depth; they must not be much smaller.
     const int64_t together = zeros_.rows_together();

@@ -178,7 +178,7 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
 
 /// True if an epilogue should be applied to the registers of a tile: if it is short and the depth is small. Otherwise
 /// it runs on the stored tile, which takes less code.
-bool fits_registers(const Epilogue& epilogue, const Product& product);
+bool fits_registers(const Epilogue& epilogue, const Product& product, const Tuning& tuning);
 
 /// Like make_epilogue, for a product that is a plain kernel over `dims` and the summed loops: appends `plan` to that
 /// kernel. Returns false and changes nothing if that is not possible.

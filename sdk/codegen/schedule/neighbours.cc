@@ -85,9 +85,8 @@ class Neighbours {
       }
     }
     if (k_.outer == k_.loops.size()) return;
-    constexpr int64_t kMostUnrolled = 64;  // points; more of them take long to compile, and gain nothing
     const bool is_unrolled = k_.loops[k_.outer].kind == LoopKind::kUnroll;
-    if (!is_unrolled && inner_points(k_) > kMostUnrolled) return;
+    if (!is_unrolled && inner_points(k_) > target_.tuning.searched_points) return;
     Kernel changed = k_;
     for (size_t l = k_.outer; l < k_.loops.size(); ++l)
       changed.loops[l].kind = is_unrolled ? LoopKind::kSerial : LoopKind::kUnroll;
