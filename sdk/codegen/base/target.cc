@@ -31,8 +31,8 @@ const TuningEntry* tuning_entry(size_t index) {
 }
 
 Status set_tuning(Tuning& tuning, const std::string& name, int64_t value) {
-  if (value < 0 || value > INT32_MAX)
-    return {COLLET_INVALID_ARGUMENT, name + " is a number from 0 to " + std::to_string(INT32_MAX)};
+  if (value < 1 || value > INT32_MAX)
+    return {COLLET_INVALID_ARGUMENT, name + " is a number from 1 to " + std::to_string(INT32_MAX)};
 #define COLLET_TUNING(type, field, usual, unit, text) \
   if (name == #field) {                               \
     tuning.field = static_cast<type>(value);          \

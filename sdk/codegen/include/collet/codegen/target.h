@@ -126,7 +126,7 @@ struct TuningEntry {
 /// Returns an entry of tuning.def; null past the last one.
 const TuningEntry* tuning_entry(size_t index);
 
-/// Sets a number of `tuning` by its name. Returns NOT_FOUND for another name, and INVALID_ARGUMENT for a value below 0 or above 2^31 - 1.
+/// Sets a number of `tuning` by its name. Returns NOT_FOUND for another name, and INVALID_ARGUMENT for a value below 1 or above 2^31 - 1.
 Status set_tuning(Tuning& tuning, const std::string& name, int64_t value);
 
 /// Return machines of which no more is said than that they have `registers` registers of one f32, or of `lanes`, a power of two.
