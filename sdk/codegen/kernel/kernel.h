@@ -149,6 +149,9 @@ struct Update {
   auto operator<=>(const Update&) const = default;
 };
 
+/// Most iterations of a loop that are computed at a time, interleaved or as the rows of a square.
+inline constexpr int kMostAtATime = 64;
+
 /// How the iterations of a loop run.
 enum class LoopKind : uint8_t {
   kSerial,      ///< one after the other; in lanes, if it is the kernel's lane_loop

@@ -528,7 +528,6 @@ bool Verifier::interleaves(size_t loop) {
 }
 
 bool Verifier::kinds_of_loops() {
-  constexpr int kMostAtATime = 64;
   const bool is_by_rows = k_.lane_loop < k_.loops.size() && k_.loops[k_.lane_loop].strip != 0;
   int interleaved = 0;
   for (size_t l = 0; l < k_.loops.size(); ++l) {

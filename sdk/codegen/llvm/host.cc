@@ -109,7 +109,7 @@ Status HostCompiler::make(const collet_program* program, const CompileOptions& o
     out = std::move(program_made);
     return {};
   }
-  join_loops(planned, jit_->target().tuning);
+  join_loops(planned, target().tuning);
   COLLET_CODEGEN_TRY(objects ? jit.load(planned.sources, *objects, code)
                              : jit.compile(planned.sources, artifacts != nullptr, code));
   if (artifacts) artifacts->insert(artifacts->end(), code->artifacts().begin(), code->artifacts().end());

@@ -117,6 +117,8 @@ void Scheduler::run(const std::vector<std::string>& off, ScheduleLog* log) {
 }
 
 void Scheduler::interleave(size_t l, int factor) {
+  factor = std::min(factor, kMostAtATime);
+  if (factor < 2) return;
   k_.loops[l].kind = LoopKind::kInterleave;
   k_.loops[l].factor = factor;
 }
@@ -271,9 +273,11 @@ const char* Scheduler::interleave_windows() {
   interleave(side, columns);
   const int64_t emitted =
       inner_points(k_) * static_cast<int64_t>(k_.exprs.size()) * columns * target_.tuning.window_rows;
-  if (columns * target_.tuning.window_rows > available || emitted > target_.tuning.window_exprs) return nullptr;
+  if (columns * int64_t{target_.tuning.window_rows} > available || emitted > target_.tuning.window_exprs)
+    return nullptr;
   for (size_t l = side; l-- > 0;) {
-    if (l == k_.lane_loop || k_.loops[l].size < 2 * target_.tuning.window_rows || !windows_overlap(l)) continue;
+    if (l == k_.lane_loop || k_.loops[l].size < 2 * int64_t{target_.tuning.window_rows} || !windows_overlap(l))
+      continue;
     interleave(l, target_.tuning.window_rows);
     break;
   }
@@ -328,7 +332,7 @@ const char* Scheduler::interleave_gathers() {
     interleave(l, static_cast<int>(rows));
     return nullptr;
   }
-  if (rows < 4 * target_.tuning.gathered_rows) return "there are few rows";
+  if (rows < 4 * int64_t{target_.tuning.gathered_rows}) return "there are few rows";
   const bool shares = std::any_of(k_.exprs.begin(), k_.exprs.end(), [&](const Expr& e) {
     if (e.op != ExprOp::kLoad || e.index.coefficient(l) == 0) return false;
     uint64_t depends = 0;
@@ -345,7 +349,8 @@ const char* Scheduler::interleave_gathers() {
 const char* Scheduler::interleave_rows() {
   if (!lanes_inside() || k_.reductions.empty() || k_.scan || k_.sequential || !k_.updates.empty() || k_.scalable)
     return "lanes of fixed length are not reduced";
-  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() || k_.loops[k_.outer - 1].size < 4 * target_.tuning.reduced_rows)
+  if (k_.outer == 0 || k_.outer + 1 != k_.loops.size() ||
+      k_.loops[k_.outer - 1].size < 4 * int64_t{target_.tuning.reduced_rows})
     return "there are few rows, or several inner loops";
   const int64_t vectors = (k_.loops[k_.outer].size + k_.lanes - 1) / k_.lanes;
   const int64_t emitted = vectors <= target_.tuning.straight_row_vectors ? vectors : 2;

@@ -166,6 +166,29 @@ TEST(ProcessorSchedule, ScalableVectors_AreNotUsedForSquares) {
       "kernel (4 buffers) {\n  outer i0: 32\n  outer i1: 64 lanes 4\n  outer i2: 4 transpose\n");
 }
 
+/// A number of tuning.def may be unsuitable, but never makes a schedule that is illegal.
+TEST(ProcessorSchedule, ExtremeNumbers_MakeLegalSchedules) {
+  const char* const bodies[] = {
+      "outer i0: 64\ninner i1: 24\n%0 = load f32 b0[24*i0 + i1]\nr0 = reduce add f32 %0 init identity\n%1 = reduced "
+      "f32 "
+      "r0 result 0\nstore b1[i0], %1\n",
+      "outer i0: 64\nouter i1: 100\n%0 = load s64 b1[i1]\n%1 = load f32 b0[100*i0 + %0]\nstore b2[100*i0 + i1], %1\n",
+      "outer i0: 1000\nouter i1: 1000\n%0 = load f32 b0[i0 + 1000*i1]\nstore b1[1000*i0 + i1], %0\n",
+      "outer i0: 1000\ninner i1: 4096\n%0 = load f32 b0[i0 + 1000*i1]\nr0 = reduce add f32 %0 init identity\n%1 = "
+      "reduced "
+      "f32 r0 result 0\nstore b1[i0], %1\n"};
+  for (size_t i = 0; const TuningEntry* const entry = tuning_entry(i); ++i) {
+    for (const int64_t value : {int64_t{1}, int64_t{INT32_MAX}}) {
+      SCOPED_TRACE(std::string(entry->name) + " = " + std::to_string(value));
+      Target target = machine(512);
+      ASSERT_TRUE(set_tuning(target.tuning, entry->name, value).ok());
+      for (const char* const body : bodies) schedule_of(body, target);
+    }
+    Tuning tuning;
+    EXPECT_EQ(set_tuning(tuning, entry->name, 0).code(), COLLET_INVALID_ARGUMENT);
+  }
+}
+
 TEST(ProcessorSchedule, RuleThatIsOff_DoesNothing) {
   Kernel kernel;
   ASSERT_TRUE(parse_kernel("kernel (2 buffers) {\nouter i0: 1000\n%0 = load f32 b0[i0]\n%1 = tanh f32 %0\n"

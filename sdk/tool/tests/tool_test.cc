@@ -366,7 +366,8 @@ TEST(Run, TakesNumbersOfRules) {
   const Ran unknown = collet("run " + file + " --backend cpu --option tune.nothing=1");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(contains(unknown.err, "there is no number 'nothing'")) << unknown.err;
-  EXPECT_EQ(collet("run " + file + " --backend cpu --option tune.most_together=-1").code, 2);
+  for (const char* number : {"-1", "0"})
+    EXPECT_EQ(collet("run " + file + " --backend cpu --option tune.most_together=" + number).code, 2);
   EXPECT_EQ(collet("run " + file + " --backend cpu --option tune.most_together=x").code, 2);
 }
 
