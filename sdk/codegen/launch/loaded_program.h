@@ -3,7 +3,6 @@
 
 #include <collet/codegen/launch_plan.h>
 #include <collet/codegen/step_times.h>
-
 #include <collet/codegen/threads.h>
 
 #include <chrono>

@@ -549,7 +549,7 @@ class MicroEmitter {
     // from other rows and from operands: a load then waits for a store that is not finished. Several rows at a time
     // hide the latency of the operations. The operands of the next tile, which follows in the same columns, are
     // prefetched.
-    const int64_t together = ir_.target.tuning.epilogue_rows;
+    const int64_t together = std::min<int64_t>(ir_.target.tuning.epilogue_rows, kMostTileRows);
     Type* const row = llvm::ArrayType::get(vector_, static_cast<uint64_t>(k_.vectors));
     Value* const results = b_.CreateAlloca(row, b_.getInt64(kMostTileRows));
     const auto result = [&](Value* r, int v) {

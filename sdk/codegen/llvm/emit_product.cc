@@ -70,12 +70,6 @@ class ProductWriter {
     function_->addFnAttr(llvm::Attribute::OptimizeNone);
     function_->addFnAttr(llvm::Attribute::NoInline);
     tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    for (const Table table :
-         {&BlockedProduct::a_at, &BlockedProduct::b_at, &BlockedProduct::c_at, &BlockedProduct::start_at,
-          &BlockedProduct::positions, &BlockedProduct::segments, &BlockedProduct::first_step, &BlockedProduct::end_step,
-          &BlockedProduct::first_column, &BlockedProduct::end_column}) {
-      if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
-    }
     Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
     BlockedLoops<ProductWriter>(c_, *this).jobs(of(function_->getArg(1)), of(function_->getArg(2)), of(worker));
     b_.CreateRetVoid();
@@ -114,7 +108,8 @@ class ProductWriter {
     return of(b_.CreateLoad(b_.getInt64Ty(), elements(table, i).v));
   }
   Address elements(Table table, Number i) {
-    const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t.first == table; });
+    auto found = std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t.first == table; });
+    if (found == tables_.end()) found = tables_.insert(found, {table, numbers(module_, c_.*table)});
     return of(b_.CreateGEP(b_.getInt64Ty(), found->second, i.v));
   }
   Address buffer(uint32_t i) { return of(b_.CreateLoad(b_.getPtrTy(), buffers(i).v)); }
@@ -186,8 +181,8 @@ class ProductWriter {
   FunctionWriter w_;
   llvm::IRBuilder<>& b_;
   Value* tile_ = nullptr;
-  Value* bits_ = nullptr;  ///< the bits that a check has collected
-  std::vector<std::pair<Table, Value*>> tables_;
+  Value* bits_ = nullptr;                         ///< the bits that a check has collected
+  std::vector<std::pair<Table, Value*>> tables_;  ///< the tables that are read
 };
 
 }  // namespace

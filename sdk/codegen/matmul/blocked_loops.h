@@ -10,10 +10,6 @@
 
 namespace collet::codegen {
 
-inline int64_t divide_up(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-
 /// A `Machine` defines the types Number, Address and Flag, with the operators of int64_t, char* and bool that this
 /// class uses; how to set the fields of a Tile and call functions with it; access to tables, which are members of
 /// BlockedProduct; loops and branches; and a word in which the bits of elements are collected.

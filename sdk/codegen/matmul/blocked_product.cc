@@ -4,10 +4,6 @@
 namespace collet::codegen {
 namespace {
 
-int64_t divide_up(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-
 /// Returns the share of the depth that tiles leave out because it is zero.
 int64_t percent_skipped(const BlockedProduct& p) {
   const int64_t all = p.segments.empty() ? p.depth : static_cast<int64_t>(p.segments.size());

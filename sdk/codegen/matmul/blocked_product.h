@@ -8,6 +8,11 @@
 
 namespace collet::codegen {
 
+/// Returns x / y, rounded up.
+inline int64_t divide_up(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
 /// A batch of matrix products that is cut into blocks, tiles and jobs. It is the source of a KernelFunction, whose range are the jobs.
 /// The function's buffers are: a and b, or the buffers that their packing kernels read; the result; scratch memory; the initial values
 /// of rows, if there are any; for `checks_parts`, whether b is finite, one byte; then the target and the buffers of the epilogue, if

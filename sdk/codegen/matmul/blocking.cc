@@ -6,10 +6,6 @@
 namespace collet::codegen {
 namespace {
 
-int64_t divide_up(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-
 class Maker {
  public:
   Maker(const Target& target, bool by_batch) : target_(target), by_batch_(by_batch) {}
