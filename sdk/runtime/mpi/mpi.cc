@@ -369,6 +369,6 @@ collet_status collet_transport_launched(uint32_t timeout_ms, uint32_t* out_rank,
 
 extern "C" __attribute__((visibility("default"))) const collet_transport* collet_transport_entry(void);
 const collet_transport* collet_transport_entry(void) {
-  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post};
+  static const collet_transport table = {sizeof(collet_transport), 1, open, close, exchange, post, /*leave=*/nullptr};
   return &table;
 }
