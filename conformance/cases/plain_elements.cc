@@ -254,7 +254,9 @@ double reduced_to(double value, int exponent_bits, int mantissa_bits, int own) {
   const bool keeps = exponent_bits >= own;
   const int most = (1 << (std::min(exponent_bits, own) - 1)) - 1;
   const int exponent = keeps ? std::max(std::ilogb(value), 1 - most) : std::ilogb(value);
-  const double step = std::ldexp(1.0, exponent - mantissa_bits);
+  constexpr int kLeastExponent =
+      std::numeric_limits<double>::min_exponent - std::numeric_limits<double>::digits;  // of a subnormal number
+  const double step = std::ldexp(1.0, std::max(exponent - mantissa_bits, kLeastExponent));
   const double rounded = mantissa_bits >= 52 ? value : rounded_to_even(value / step) * step;
   if (std::ilogb(rounded) > most) return std::copysign(std::numeric_limits<double>::infinity(), value);
   return !keeps && std::ilogb(rounded) < 1 - most ? std::copysign(0.0, value) : rounded;
