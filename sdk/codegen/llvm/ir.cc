@@ -524,6 +524,11 @@ Value* Ir::riscv_to_integer(Value* v, Type* to, bool is_signed) {
   return b.CreateSelect(b.CreateFCmpUNO(v, v), llvm::Constant::getNullValue(to), integers);
 }
 
+bool Ir::neon_rounds_twice(Value* v) const {
+  return llvm::isa<llvm::FixedVectorType>(v->getType()) && v->getType()->getScalarSizeInBits() == 64 &&
+         target.triple.rfind("aarch64", 0) == 0;
+}
+
 Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   const uint32_t kind_from = collet_type_kind(from);
   const uint32_t kind_to = collet_type_kind(to);
@@ -541,6 +546,11 @@ Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   if (from_int) {
     bool wide_source = is_narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
     Type* ft = wide_source ? like(v, b.getDoubleTy()) : t;
+    if (to == COLLET_TYPE_F32 && neon_rounds_twice(v)) {
+      Value* const exact = cut_to_53_bits(v, is_signed(from));
+      Type* const wide = like(v, b.getDoubleTy());
+      return b.CreateFPTrunc(is_signed(from) ? b.CreateSIToFP(exact, wide) : b.CreateUIToFP(exact, wide), t);
+    }
     if (wide_source && v->getType()->getScalarSizeInBits() == 64) v = cut_to_53_bits(v, is_signed(from));
     Value* r = is_signed(from) ? b.CreateSIToFP(v, ft) : b.CreateUIToFP(v, ft);
     if (wide_source) r = round_to_odd(r);

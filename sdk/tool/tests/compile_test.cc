@@ -204,6 +204,49 @@ INSTANTIATE_TEST_SUITE_P(
                                        "qemu-aarch64-static -cpu max,sve256=on,sve-max-vq=2",
                                        "qemu-aarch64-static -cpu max,sve2048=on,sve-max-vq=16"}}));
 
+// LLVM converts vectors of these to f64 first, for AArch64 has no other instruction: that would round twice.
+TEST(CompileForNeon, IntegersOf64BitsAreRoundedOnce) {
+  if (!is_there("aarch64-linux-gnu-gcc") || !is_there("qemu-aarch64-static"))
+    GTEST_SKIP() << "needs a compiler and qemu";
+  const Folder folder;
+  write(folder / "convert.hlo", R"(HloModule convert
+ENTRY main {
+  u = u64[16] parameter(0)
+  s = s64[16] parameter(1)
+  a = f32[16] convert(u)
+  b = f32[16] convert(s)
+  ROOT both = f32[32] concatenate(a, b), dimensions={0}
+})");
+  const Ran made = collet("compile " + (folder / "convert.hlo") + " --target aarch64 --emit header,object --output " +
+                          folder.path());
+  ASSERT_EQ(made.code, 0) << made.err;
+  write(folder / "main.c", R"(#include <convert.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  uint64_t u[16];
+  int64_t s[16];
+  float y[32];
+  // Just above and below the middle of two neighbours of f32, by less than f64 resolves.
+  for (int i = 0; i < 16; ++i) {
+    u[i] = 18446743523953737728u - (uint64_t)(i % 3) + (uint64_t)(i / 3) * 2199023255552u;
+    s[i] = (i % 2 ? -1 : 1) * (int64_t)(u[i] / 2);
+  }
+  void* workspace = aligned_alloc(64, (CONVERT_WORKSPACE_BYTES + 63) / 64 * 64);
+  const struct convert_arguments arguments = {u, s};
+  const struct convert_results results = {y};
+  convert(&arguments, &results, workspace);
+  for (int i = 0; i < 16; ++i)
+    if (y[i] != (float)u[i] || y[16 + i] != (float)s[i]) return printf("%d: %.9g %.9g %.9g %.9g\n", i, y[i], (float)u[i], y[16 + i], (float)s[i]), 1;
+  return 0;
+}
+)");
+  const std::string build = "aarch64-linux-gnu-gcc -static -fno-tree-vectorize -I" + folder.path() + " " +
+                            (folder / "main.c") + " " + (folder / "convert.o") + " -o " + (folder / "main");
+  ASSERT_EQ(std::system(build.c_str()), 0) << build;
+  EXPECT_EQ(std::system(("qemu-aarch64-static " + (folder / "main")).c_str()), 0);
+}
+
 // An attention with a causal mask. Its scores are so large that it runs in blocks of rows.
 constexpr char kAttention[] = R"(
   b = f32[16,160,160] broadcast(x), dimensions={1,2}
