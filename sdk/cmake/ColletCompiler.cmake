@@ -78,6 +78,19 @@ if(COLLET_LLD)
 endif()
 add_link_options(-Wl,--as-needed)
 
+# What is linked needs no newer glibc than this, and no libstdc++ of the system.
+if(COLLET_GLIBC)
+  set(flags)
+  if(CMAKE_SYSROOT)
+    set(flags "--flag=--sysroot=${CMAKE_SYSROOT}")
+  endif()
+  execute_process(COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/old_glibc/stubs.py" --version "${COLLET_GLIBC}"
+                          --compiler "${CMAKE_C_COMPILER}" ${flags} --output "${PROJECT_BINARY_DIR}/glibc" COMMAND_ERROR_IS_FATAL ANY)
+  add_link_options("-B${PROJECT_BINARY_DIR}/glibc" "-L${PROJECT_BINARY_DIR}/glibc" "$<$<LINK_LANGUAGE:CXX>:-static-libstdc++>" -Wl,--gc-sections
+                   # The system's libraries, libgcc_s.so.1 among them, may use functions that are not there.
+                   -Wl,--allow-shlib-undefined)
+endif()
+
 if(COLLET_SANITIZE)
   add_compile_options(-fsanitize=${COLLET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${COLLET_SANITIZE})

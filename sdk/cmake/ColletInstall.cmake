@@ -11,12 +11,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
 if(TARGET collet)
   # The file has the name that programs look for, because wheels hold no links.
   set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION_MAJOR} SOVERSION ${PROJECT_VERSION_MAJOR})
-  set(runpath "$ORIGIN")  # finds libraries that a frontend's wheel puts into the same folder
-  if(COLLET_PORTABLE)
-    file(RELATIVE_PATH libraries "/${CMAKE_INSTALL_LIBDIR}" "/${COLLET_INSTALL_LIBRARIES_DIR}")
-    list(APPEND runpath "$ORIGIN/${libraries}")
-  endif()
-  collet_runpath(collet "${CMAKE_INSTALL_LIBDIR}" RUNPATH ${runpath})
+  # Finds libraries that a frontend's wheel puts into the same folder.
+  collet_runpath(collet "${CMAKE_INSTALL_LIBDIR}" RUNPATH "$ORIGIN")
   target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
   collet_check(NAME exports_libcollet LABELS abi
                COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")

@@ -21,7 +21,6 @@ function(collet_bundle library)
   install(PROGRAMS "${copy}" DESTINATION "${COLLET_INSTALL_LIBRARIES_DIR}")
   set_property(GLOBAL APPEND PROPERTY COLLET_BUNDLED "${file}=${COLLET_INSTALL_LIBRARIES_DIR}/${CMAKE_MATCH_1}")
 endfunction()
-collet_bundle("${Protobuf_LITE_LIBRARY}")  # Debian's archive of it cannot be linked into a library
 collet_bundle("${COLLET_MPFR_LIBRARY}")
 collet_bundle("${COLLET_GMP_LIBRARY}")
 
@@ -36,7 +35,7 @@ list(JOIN bundled "\n" bundled)
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/shipped.txt" CONTENT "${shipped}\n")
 file(WRITE "${PROJECT_BINARY_DIR}/bundled.txt" "${bundled}\n")
 install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/sdk/cmake/sbom.py\"
-  --build \"${PROJECT_BINARY_DIR}\" --ninja \"${CMAKE_MAKE_PROGRAM}\" --readelf \"${CMAKE_READELF}\" --version \"${PROJECT_VERSION}\"
+  --build \"${PROJECT_BINARY_DIR}\" --ninja \"${CMAKE_MAKE_PROGRAM}\" --readelf \"${CMAKE_READELF}\" --version \"${PROJECT_VERSION}\" --sysroot \"${CMAKE_SYSROOT}\"
   --installed \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" --output \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${COLLET_INSTALL_DOC_DIR}\")")
 
 set(CPACK_PACKAGE_NAME collet)
@@ -52,10 +51,11 @@ set(CPACK_ARCHIVE_FILE_NAME "collet-${PROJECT_VERSION}-${system}")
 set(CPACK_PACKAGE_FILE_NAME "${CPACK_ARCHIVE_FILE_NAME}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${COLLET_GLIBC}), libgcc-s1 (>= 7)")  # all that the files need (sdk_wheel.py)
 set(CPACK_DEBIAN_PACKAGING_INSTALL_PREFIX /usr)  # package_files.cmake relies on it
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/lib"
-    "${PROJECT_BINARY_DIR}/${COLLET_INSTALL_LIBRARIES_DIR}")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "cmake, g++, python3")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Collet reads HLO and StableHLO, compiles them for a vendor's backend and runs them.
 The package has the tool, the libraries, the headers, templates of backends, the

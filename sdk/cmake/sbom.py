@@ -47,18 +47,20 @@ class Package(typing.NamedTuple):
     source: str
     source_version: str
     homepage: str
+    root: str = ""  # the folder in which it is unpacked, if it is not installed
 
 
 class Database:
-    """Finds the package of Debian that a file belongs to."""
+    """Finds the package of Debian that a file belongs to: of those that are installed, or unpacked in the folder `root` (debian.py)."""
 
-    def __init__(self):
-        self.packages = {}
-        for line in run("dpkg-query", "-W", "-f", "${db:Status-Status}\t${Package}\t${Version}\t${source:Package}\t${source:Version}\t"
+    def __init__(self, root=""):
+        self.root, self.packages = root, {}
+        self.query = ["dpkg-query", *([f"--admindir={root}/var/lib/dpkg"] if root else [])]
+        for line in run(*self.query, "-W", "-f", "${db:Status-Status}\t${Package}\t${Version}\t${source:Package}\t${source:Version}\t"
                         "${Homepage}\n").splitlines():
             status, *fields = line.split("\t")
             if status == "installed":
-                self.packages[fields[0]] = Package(*fields)
+                self.packages[fields[0]] = Package(*fields, root)
 
     def owners(self, paths):
         """Returns {path: Package}; a file that no package has is an error, for its licence would be missing."""
@@ -66,13 +68,14 @@ class Database:
         for path in sorted(paths):
             real = os.path.realpath(path)
             for one in (path, os.path.normpath(path), real):
+                one = one.removeprefix(self.root)
                 spellings.setdefault(one, path)
                 # /lib is a link to /usr/lib, and packages name their files by either.
                 spellings.setdefault(one[4:] if one.startswith("/usr/lib") else "/usr" + one, path)
         found = {}
         names = list(spellings)
         for first in range(0, len(names), 500):
-            done = subprocess.run(["dpkg-query", "-S", *names[first:first + 500]], text=True, capture_output=True)
+            done = subprocess.run([*self.query, "-S", *names[first:first + 500]], text=True, capture_output=True)
             for line in done.stdout.splitlines():
                 owners, separator, path = line.rpartition(": ")
                 if separator and path in spellings and not line.startswith("diversion by"):
@@ -101,7 +104,7 @@ def linked(build, target):
     return {name for name in names if not name.startswith(str(build) + "/")}
 
 
-def headers(build, ninja):
+def headers(build, ninja, sysroot):
     """Returns the headers outside of the tree that were compiled into any object of the build."""
     found = set()
     for line in run(ninja, "-C", str(build), "-t", "deps").splitlines():
@@ -111,7 +114,7 @@ def headers(build, ninja):
             fail(f"{build} is not up to date: build it first")
         if line.startswith("    /"):
             found.add(os.path.normpath(line.strip()))
-    outside = {path for path in found if path.startswith(("/usr/", "/lib/", "/opt/"))}
+    outside = {path for path in found if path.startswith(("/usr/", "/lib/", "/opt/", *([f"{sysroot}/"] if sysroot else [])))}
     if not outside:
         fail(f"{build} knows no header: was it built?")
     return outside
@@ -123,7 +126,7 @@ def needed(readelf, path):
 
 def licence_text(package):
     """Returns the text that Debian has for a package, with the licences that it refers to."""
-    path = DOC / package.name / "copyright"
+    path = pathlib.Path(f"{package.root}{DOC}") / package.name / "copyright"
     if not path.is_file():
         fail(f"{package.name} has no {path}: install the package again, with its documentation")
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -170,7 +173,7 @@ def component(package, licence):
     }
 
 
-def collect(options, database):
+def collect(options):
     """Returns {package: {(relationship, comment, file)}} of all that is shipped or needed."""
     uses, by_file = {}, {}
     for target, file in pairs(options.build / "shipped.txt"):
@@ -179,12 +182,14 @@ def collect(options, database):
     archives = len(by_file)
     if not archives:
         fail("the link maps name no archive of others: they are not those of a build with COLLET_PORTABLE")
-    for path in headers(options.build, options.ninja):
+    for path in headers(options.build, options.ninja, options.sysroot):
         by_file.setdefault(path, set()).add(("STATIC_LINK", "its headers are compiled in", "all programs and libraries"))
     for path, file in pairs(options.build / "bundled.txt"):
         by_file.setdefault(path, set()).add(("CONTAINS", "shipped as it is", file))
-    for path, package in database.owners(by_file).items():
-        uses.setdefault(package, set()).update(by_file[path])
+    foreign = {path for path in by_file if options.sysroot and path.startswith(f"{options.sysroot}/")}
+    for root, paths in (("", by_file.keys() - foreign), (options.sysroot, foreign)):
+        for path, package in (Database(root).owners(paths) if paths else {}).items():
+            uses.setdefault(package, set()).update(by_file[path])
     return uses
 
 
@@ -230,10 +235,11 @@ def main():
     parser.add_argument("--installed", type=pathlib.Path, required=True, help="where it is installed")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a folder")
     parser.add_argument("--version", required=True, help="of Collet")
+    parser.add_argument("--sysroot", default="", help="the folder with Debian's packages that debian.py has made, if the build is for another machine")
     parser.add_argument("--ninja", default="ninja")
     parser.add_argument("--readelf", default="readelf")
     options = parser.parse_args()
-    uses = collect(options, Database())
+    uses = collect(options)
     licences = Licences()
     text = json.dumps(document(options, uses, licences), indent=2, ensure_ascii=False) + "\n"
     folder = options.output / "licenses"
