@@ -9,15 +9,12 @@ import argparse
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "pjrt/python"))
 import wheel  # noqa: E402
 
 MODULE = "lib/collet/python/collet"
-# What systems of manylinux_2_X have of libstdc++: the newest GLIBCXX_3.4.N, and X. From the policies of auditwheel.
-GLIBCXX = ((24, 28), (28, 31), (29, 34), (30, 35), (32, 38), (33, 39))
 DESCRIPTION = """Collet lets a new accelerator run every program that XLA's frontends produce. This wheel is its SDK: the tool `collet`,
 the libraries, headers and CMake files, templates of backends, the conformance suite, the cpu, gpu and interpreter backends with LLVM
 in them, and a Python module.
@@ -37,32 +34,14 @@ def is_elf(path):
         return file.read(4) == b"\x7fELF"
 
 
-def readelf(option, path):
-    done = subprocess.run(["readelf", option, "-W", path], capture_output=True, text=True)
-    if done.returncode:
-        wheel.fail(f"readelf {path}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def platform(files):
-    """Returns the platform of the tag, manylinux_2_X_MACHINE, by the symbols that the files need."""
-    own, newest = {path.name for path in files}, {"GLIBC_2": 17, "GLIBCXX_3.4": 0}
+    """Returns the platform of the tag. A file that needs a library which is neither the system's nor among them is an error."""
+    own = {path.name for path in files}
     for path in files:
-        needed = re.findall(r"\(NEEDED\)[^\[]*\[([^\]]+)\]", readelf("-d", path))
+        needed = re.findall(r"\(NEEDED\)[^\[]*\[([^\]]+)\]", wheel.readelf("-d", path))
         if other := [name for name in needed if name not in own and not name.startswith(wheel.SYSTEM)]:
             wheel.fail(f"{path.name} needs {', '.join(other)}, which the wheel does not hold: was Collet built with COLLET_PORTABLE?")
-        needs = readelf("-V", path).partition("Version needs section")[2]
-        for name in newest:
-            versions = re.findall(rf"Name: {re.escape(name)}\.(\d+)\b", needs)
-            newest[name] = max([newest[name], *map(int, versions)])
-    minor = newest["GLIBC_2"]
-    for cxx, least in GLIBCXX:
-        if newest["GLIBCXX_3.4"] <= cxx:
-            minor = max(minor, least if newest["GLIBCXX_3.4"] > GLIBCXX[0][0] else 0)
-            break
-    else:
-        wheel.fail(f"GLIBCXX_3.4.{newest['GLIBCXX_3.4']} is newer than what is known of manylinux here")
-    return f"manylinux_2_{minor}_{wheel.machine(files[0])}"
+    return wheel.platform(files)
 
 
 def contents(installed):

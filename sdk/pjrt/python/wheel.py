@@ -48,6 +48,9 @@ FRONTENDS = {
 # Libraries that every Linux with Python has; all others are added to the wheel.
 SYSTEM = ("libc.so", "libm.so", "libmvec.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
 
+# What systems of manylinux_2_X have of libstdc++: the newest GLIBCXX_3.4.N, and X. From the policies of auditwheel.
+GLIBCXX = ((24, 28), (28, 31), (29, 34), (30, 35), (32, 38), (33, 39))
+
 # e_machine of an ELF file -> Python's name of the architecture.
 MACHINES = {21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
@@ -92,6 +95,34 @@ def machine(path):
         fail(f"{path} is no ELF library")
     number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     return MACHINES.get(number) or fail(f"{path} is for a machine that is not known here (ELF {number}); --tag names it")
+
+
+def readelf(option, path):
+    try:
+        done = subprocess.run(["readelf", option, "-W", path], capture_output=True, text=True)
+    except OSError as error:
+        fail(f"readelf: {error.strerror} (Debian: binutils); --tag names the wheel's platform")
+    if done.returncode:
+        fail(f"readelf {path}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def platform(files):
+    """Returns the platform of the tag, manylinux_2_X_MACHINE, by the symbols that the files need of the C and C++ libraries."""
+    newest = {"GLIBC_2": 17, "GLIBCXX_3.4": 0}
+    for path in files:
+        needs = readelf("-V", path).partition("Version needs section")[2]
+        for name in newest:
+            versions = re.findall(rf"Name: {re.escape(name)}\.(\d+)\b", needs)
+            newest[name] = max([newest[name], *map(int, versions)])
+    minor = newest["GLIBC_2"]
+    for cxx, least in GLIBCXX:
+        if newest["GLIBCXX_3.4"] <= cxx:
+            minor = max(minor, least if newest["GLIBCXX_3.4"] > GLIBCXX[0][0] else 0)
+            break
+    else:
+        fail(f"GLIBCXX_3.4.{newest['GLIBCXX_3.4']} is newer than what is known of manylinux here")
+    return f"manylinux_2_{minor}_{machine(files[0])}"
 
 
 def companions(files, fallback):
@@ -165,7 +196,7 @@ def package_files(options, vendors):
 
 
 def library_files(options, vendors, backends):
-    """Yields (name, bytes) of the libraries; backends are in the folder that libcollet searches."""
+    """Yields (name, path) of the libraries; backends are in the folder that libcollet searches."""
     libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet_pjrt_private.so", "libcollet.so.0")}
     lapack = library(options.build, "libcollet_lapack.so", optional=True)  # the cpu backend opens it
     if lapack and any(path.name == "libcollet_backend_cpu.so" for path in backends):
@@ -173,24 +204,32 @@ def library_files(options, vendors, backends):
     fallback = backends[-1] if vendors and backends[-1] != vendors else None
     libraries |= companions([*libraries.values(), *backends], fallback)
     for name, path in libraries.items():
-        yield f"lib/{name}", path.read_bytes()
+        yield f"lib/{name}", path
     for path in backends:
-        yield f"lib/collet/backends/{path.name}", path.read_bytes()
+        yield f"lib/collet/backends/{path.name}", path
 
 
-def contents(options):
-    """Yields (name in the wheel, bytes) of all files."""
-    vendors, backends = chosen_backends(options)
+def binaries(options, vendors, backends):
+    """Returns {name in the wheel: path} of all libraries."""
     frontend = FRONTENDS[options.frontend]
     package = frontend.package.format(name=options.name)
-    for files in (package_files(options, vendors), library_files(options, vendors, backends)):
-        for name, data in files:
-            yield f"{package}/{name}", data
+    found = {f"{package}/{name}": path for name, path in library_files(options, vendors, backends)}
+    if frontend.plugins:  # the library finds the package by its own name
+        found[f"{frontend.plugins}/lib{package}.so"] = library(options.build, f"libcollet_{options.frontend}.so")
+    return found
+
+
+def contents(options, vendors, libraries):
+    """Yields (name in the wheel, bytes) of all files."""
+    frontend = FRONTENDS[options.frontend]
+    package = frontend.package.format(name=options.name)
+    for name, data in package_files(options, vendors):
+        yield f"{package}/{name}", data
+    for name, path in libraries.items():
+        yield name, path.read_bytes()
     for folder, patterns in frontend.modules:
         for name, data in python_files(options, vendors, patterns):
             yield f"{folder.format(name=options.name)}/{name}", data
-    if frontend.plugins:  # the library finds the package by its own name
-        yield f"{frontend.plugins}/lib{package}.so", library(options.build, f"libcollet_{options.frontend}.so").read_bytes()
 
 
 def licence_files(root, info):
@@ -253,7 +292,7 @@ def read_options():
     parser.add_argument("--name", default="collet", help="the frontend's name of the platform")
     parser.add_argument("--distribution", help="the wheel's name; NAME-FRONTEND unless told")
     parser.add_argument("--version", help="the wheel's version; Collet's unless told")
-    parser.add_argument("--tag", help="py3-none-linux_MACHINE unless told, MACHINE read from the libraries")
+    parser.add_argument("--tag", help="py3-none-manylinux_2_X_MACHINE unless told, as the libraries need it")
     parser.add_argument("--backend", action="append", dest="backends",
                         help="path or name, the vendor's first; cpu and interpreter unless told")
     parser.add_argument("--fallback", default="cpu", help="a backend that runs what the vendor's does not; none: none")
@@ -265,7 +304,6 @@ def read_options():
     if options.name != "collet" and not options.backends:
         parser.error("--name needs --backend")
     options.distribution = options.distribution or f"{options.name}-{options.frontend}"
-    options.tag = options.tag or f"py3-none-linux_{machine(library(options.build, 'libcollet_pjrt.so'))}"
     options.version = options.version or version_of(options.build)
     return options
 
@@ -274,7 +312,10 @@ def main():
     options = read_options()
     stem = f"{re.sub('[-_.]+', '_', options.distribution)}-{options.version}"
     info = f"{stem}.dist-info"
-    files = [*contents(options), *((f"{info}/{name}", text.encode()) for name, text in descriptions(options)),
+    vendors, backends = chosen_backends(options)
+    libraries = binaries(options, vendors, backends)
+    options.tag = options.tag or f"py3-none-{platform(list(libraries.values()))}"
+    files = [*contents(options, vendors, libraries), *((f"{info}/{name}", text.encode()) for name, text in descriptions(options)),
              *licence_files(options.build, info)]
     options.output.mkdir(parents=True, exist_ok=True)
     wheel = options.output / f"{stem}-{options.tag}.whl"

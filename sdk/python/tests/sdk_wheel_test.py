@@ -88,18 +88,18 @@ class SdkWheelTest(unittest.TestCase):
         source.write_text("int collet_backend_entry(void);\nint main(void) { return collet_backend_entry(); }\n")
         program = self.folder / "main"
         subprocess.run(["cc", source, "-o", program, f"-L{self.folder}/unpacked/collet/sdk/lib", "-lx"], check=True)
-        needed = sdk_wheel.readelf("-d", program)
+        needed = sdk_wheel.wheel.readelf("-d", program)
         self.assertIn("[libx.so.0]", needed)
 
     def test_the_tag_follows_the_symbols(self):
         listing = ("Version symbols section\n Name: GLIBC_2.99\nVersion needs section '.gnu.version_r'\n"
                    "  0x0010:   Name: GLIBC_2.{}  Flags: none\n  0x0020:   Name: GLIBCXX_3.4.{}  Flags: none\n")
-        original = sdk_wheel.readelf
-        self.addCleanup(setattr, sdk_wheel, "readelf", original)
+        original = sdk_wheel.wheel.readelf
+        self.addCleanup(setattr, sdk_wheel.wheel, "readelf", original)
         for glibc, glibcxx, minor in ((17, 19, 17), (28, 24, 28), (28, 25, 31), (35, 30, 35), (36, 30, 36), (17, 33, 39)):
-            sdk_wheel.readelf = lambda option, path: "" if option == "-d" else listing.format(glibc, glibcxx)
+            sdk_wheel.wheel.readelf = lambda option, path: "" if option == "-d" else listing.format(glibc, glibcxx)
             self.assertRegex(sdk_wheel.platform([self.library]), f"^manylinux_2_{minor}_")
-        sdk_wheel.readelf = lambda option, path: "" if option == "-d" else listing.format(40, 99)
+        sdk_wheel.wheel.readelf = lambda option, path: "" if option == "-d" else listing.format(40, 99)
         with self.assertRaises(SystemExit):
             sdk_wheel.platform([self.library])
 
@@ -110,9 +110,9 @@ class SdkWheelTest(unittest.TestCase):
         (self.installed / "lib/other.so").symlink_to("../bin/collet")
         self.assertIn("a wheel has no links", pack(self.installed, self.folder / "out")[1])
         (self.installed / "lib/other.so").unlink()
-        original = sdk_wheel.readelf
-        self.addCleanup(setattr, sdk_wheel, "readelf", original)
-        sdk_wheel.readelf = lambda option, path: " (NEEDED)  Shared library: [libLLVM.so.19.1]\n" if option == "-d" else ""
+        original = sdk_wheel.wheel.readelf
+        self.addCleanup(setattr, sdk_wheel.wheel, "readelf", original)
+        sdk_wheel.wheel.readelf = lambda option, path: " (NEEDED)  Shared library: [libLLVM.so.19.1]\n" if option == "-d" else ""
         with self.assertRaisesRegex(SystemExit, "needs libLLVM.so.19.1, which the wheel does not hold"):
             sdk_wheel.platform([self.library])
         shutil.rmtree(self.installed / "share/doc/collet/licenses")
