@@ -43,6 +43,7 @@ PJRT_Error* check(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Exe
   if (args.execute_device && (c.devices.empty() || args.execute_device != c.devices[0]))
     return unimplemented("the program was compiled for another device than it is to run on");
   if (options.num_send_ops || options.num_recv_ops) return unimplemented("host send and receive");
+  if (options.num_hlo_output_callbacks) return unimplemented("callbacks that get the values of single instructions");
   return nullptr;
 }
 

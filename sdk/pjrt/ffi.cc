@@ -37,20 +37,42 @@ PJRT_Error* add_user_data(PJRT_FFI_UserData_Add_Args* caller) {
   });
 }
 
-PJRT_Error* register_handler(PJRT_FFI_Register_Handler_Args* caller) {
-  using Args = PJRT_FFI_Register_Handler_Args;
+PJRT_Error* add_handler(const PJRT_FFI_Register_Handler_Args& args) {
+  const std::string target(args.target_name, args.target_name_size);
+  if (!args.handler) return invalid_argument("the handler of '" + target + "' is null");
+  const std::string complaint = ffi_complaint(reinterpret_cast<XLA_FFI_Handler*>(args.handler));
+  if (!complaint.empty()) return invalid_argument("the handler of '" + target + "' cannot be called: " + complaint);
+  if (add_host_function(target.c_str(), args.handler, call_ffi_handler)) return nullptr;
+  if (has_host_function(target.c_str(), args.handler, call_ffi_handler)) return nullptr;  // registered once more
+  return make_error(PJRT_Error_Code_ALREADY_EXISTS, "'" + target + "' has another handler");
+}
+
+PJRT_Error* register_handler_of_version_1(PJRT_FFI_Register_Handler_Args_V1* caller) {
+  using Args = PJRT_FFI_Register_Handler_Args_V1;
   constexpr size_t kLeast = offsetof(Args, platform_name_size) + sizeof(Args::platform_name_size);
   return guarded(caller, "PJRT_FFI_Register_Handler_Args", kLeast, sizeof(Args), [](Args& args) -> PJRT_Error* {
-    const std::string target(args.target_name, args.target_name_size);
     if (args.api_version != kTyped)
-      return unimplemented("the handler of '" + target + "' is for untyped custom calls; only typed ones are called");
-    if (!args.handler) return invalid_argument("the handler of '" + target + "' is null");
-    const std::string complaint = ffi_complaint(reinterpret_cast<XLA_FFI_Handler*>(args.handler));
-    if (!complaint.empty()) return invalid_argument("the handler of '" + target + "' cannot be called: " + complaint);
-    if (add_host_function(target.c_str(), args.handler, call_ffi_handler)) return nullptr;
-    if (has_host_function(target.c_str(), args.handler, call_ffi_handler)) return nullptr;  // registered once more
-    return make_error(PJRT_Error_Code_ALREADY_EXISTS, "'" + target + "' has another handler");
+      return unimplemented("the handler of '" + std::string(args.target_name, args.target_name_size) +
+                           "' is for untyped custom calls; only typed ones are called");
+    return add_handler({sizeof(PJRT_FFI_Register_Handler_Args), args.target_name, args.target_name_size, args.handler,
+                        args.platform_name, args.platform_name_size, args.traits});
   });
+}
+
+/// Returns whether a struct is that of version 1. The versions differ in a field in the middle, so the size decides: with the traits,
+/// with which both versions end, and with or without padding.
+bool is_of_version_1(size_t struct_size) {
+  using Args = PJRT_FFI_Register_Handler_Args_V1;
+  return struct_size == offsetof(Args, traits) + sizeof(Args::traits) || struct_size == sizeof(Args);
+}
+
+PJRT_Error* register_handler(PJRT_FFI_Register_Handler_Args* caller) {
+  using Args = PJRT_FFI_Register_Handler_Args;
+  if (caller && is_of_version_1(caller->struct_size))
+    return register_handler_of_version_1(reinterpret_cast<PJRT_FFI_Register_Handler_Args_V1*>(caller));
+  constexpr size_t kLeast = offsetof(Args, platform_name_size) + sizeof(Args::platform_name_size);
+  return guarded(caller, "PJRT_FFI_Register_Handler_Args", kLeast, sizeof(Args),
+                 [](Args& args) { return add_handler(args); });
 }
 
 std::atomic<uint64_t> last_run{uint64_t{1} << 62};

@@ -136,15 +136,30 @@ XLA_FFI_Error* of_another_version(XLA_FFI_CallFrame* frame) {
   return nullptr;
 }
 
-std::pair<int, std::string> add(const std::string& target, XLA_FFI_Handler* handler, int api_version = 1) {
+std::pair<int, std::string> add(const std::string& target, XLA_FFI_Handler* handler) {
   auto args = args_of<PJRT_FFI_Register_Handler_Args>();
+  args.target_name = target.data();
+  args.target_name_size = target.size();
+  args.handler = reinterpret_cast<void*>(handler);
+  args.platform_name = "collet";
+  args.platform_name_size = 6;
+  // As callers state it: without the padding at the end.
+  args.struct_size = offsetof(PJRT_FFI_Register_Handler_Args, traits) + sizeof args.traits;
+  return outcome(ffi().register_handler(&args));
+}
+
+/// As callers of version 1 of the extension do it, with or without the padding at the end of the struct.
+std::pair<int, std::string> add_as_version_1(const std::string& target, XLA_FFI_Handler* handler, int api_version,
+                                             bool padding) {
+  auto args = args_of<PJRT_FFI_Register_Handler_Args_V1>();
   args.target_name = target.data();
   args.target_name_size = target.size();
   args.api_version = api_version;
   args.handler = reinterpret_cast<void*>(handler);
   args.platform_name = "collet";
   args.platform_name_size = 6;
-  return outcome(ffi().register_handler(&args));
+  if (!padding) args.struct_size = offsetof(PJRT_FFI_Register_Handler_Args_V1, traits) + sizeof args.traits;
+  return outcome(ffi().register_handler(reinterpret_cast<PJRT_FFI_Register_Handler_Args*>(&args)));
 }
 
 class FfiTest : public Plugin {
@@ -196,6 +211,19 @@ TEST_F(FfiTest, HandlersGetArraysAndAttributes) {
   EXPECT_EQ(seen.data, nullptr);
 }
 
+// Version 1 has a field more in the middle of the struct.
+TEST_F(FfiTest, CallersOfBothVersionsRegisterHandlers) {
+  for (const bool padding : {false, true}) {
+    const std::string target = padding ? "ffi_padded" : "ffi_first";
+    ASSERT_EQ(add_as_version_1(target, scale, 1, padding), kOk);
+    ASSERT_EQ(call(target, "{scale = 3.0 : f32}", &result), kOk);
+    EXPECT_EQ(result, (std::vector<float>{3, 6}));
+  }
+  ASSERT_EQ(add("ffi_second", scale), kOk);
+  ASSERT_EQ(call("ffi_second", "{scale = 4.0 : f32}", &result), kOk);
+  EXPECT_EQ(result, (std::vector<float>{4, 8}));
+}
+
 TEST_F(FfiTest, AttributesAreDecodedOnce) {
   ASSERT_EQ(add("ffi_scale", scale), kOk);
   const std::string config = "{scale = 2.0 : f32, of = \"this test\"}";
@@ -237,7 +265,7 @@ TEST_F(FfiTest, UnknownTargetsAreRefusedByName) {
 }
 
 TEST_F(FfiTest, HandlersThatCannotBeCalledAreRefused) {
-  const auto [untyped, untyped_message] = add("ffi_untyped", scale, 0);
+  const auto [untyped, untyped_message] = add_as_version_1("ffi_untyped", scale, 0, true);
   EXPECT_EQ(untyped, PJRT_Error_Code_UNIMPLEMENTED);
   EXPECT_THAT(untyped_message, HasSubstr("ffi_untyped"));
   const auto [old, old_message] = add("ffi_old", of_another_version);

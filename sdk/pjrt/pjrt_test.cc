@@ -123,6 +123,10 @@ TEST_F(Plugin, CompilesAndRuns) {
   EXPECT_EQ(download(outputs[0]), (std::vector<float>{2, 4, 6, 8, 10, 12}));
   run.num_args = 0;
   EXPECT_EQ(outcome(api()->PJRT_LoadedExecutable_Execute(&run)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  run.num_args = 1;
+  options.struct_size = sizeof options;
+  options.num_hlo_output_callbacks = 1;
+  EXPECT_EQ(outcome(api()->PJRT_LoadedExecutable_Execute(&run)).first, PJRT_Error_Code_UNIMPLEMENTED);
   destroy(outputs[0]);
   destroy(in);
   auto free = args_of<PJRT_LoadedExecutable_Destroy_Args>();
@@ -238,6 +242,7 @@ TEST_F(Plugin, AliasesAreFulfilledAndErrorsArrive) {
   broken.error_code = PJRT_Error_Code_DATA_LOSS;
   broken.error_message = "gone";
   broken.error_message_size = 4;
+  broken.struct_size = offsetof(PJRT_Client_CreateErrorBuffer_Args, payload);  // an older caller's
   expect_ok(api()->PJRT_Client_CreateErrorBuffer(&broken));
   auto ready = args_of<PJRT_Buffer_ReadyEvent_Args>();
   ready.buffer = broken.buffer;

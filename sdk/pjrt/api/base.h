@@ -10,7 +10,7 @@
 /// extension_start; the plugin sets the fields marked "out". A caller's struct may be shorter or longer than the one
 /// here: see call.h.
 constexpr int PJRT_API_MAJOR = 0;
-constexpr int PJRT_API_MINOR = 114;
+constexpr int PJRT_API_MINOR = 117;
 
 struct PJRT_Event;
 struct PJRT_Client;

@@ -261,6 +261,7 @@ struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_Buffer* buffer;  // out
   const PJRT_NamedValue* payload;
   size_t num_payload;
+  PJRT_Buffer_MemoryLayout* device_layout;  // in place of shape_layout; null: row-major
 };
 
 struct PJRT_Buffer_CopyRawToHostFuture_Args {

@@ -48,6 +48,8 @@ struct PJRT_ExecuteOptions {
   bool use_major_to_minor_data_layout_for_callbacks;
   PJRT_HloOutputCallbackInfo* hlo_output_callbacks;
   size_t num_hlo_output_callbacks;
+  const PJRT_NamedValue* custom_options;  // of XLA's own runtime
+  size_t num_custom_options;
 };
 
 struct PJRT_LogicalDeviceIds {

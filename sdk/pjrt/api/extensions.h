@@ -129,6 +129,17 @@ struct PJRT_FFI_Register_Handler_Args {
   size_t struct_size;
   const char* target_name;
   size_t target_name_size;
+  void* handler;
+  const char* platform_name;
+  size_t platform_name_size;
+  uint32_t traits;
+};
+
+/// The same of callers of version 1 of the extension, which register handlers for untyped custom calls, too.
+struct PJRT_FFI_Register_Handler_Args_V1 {
+  size_t struct_size;
+  const char* target_name;
+  size_t target_name_size;
   int api_version;
   void* handler;
   const char* platform_name;

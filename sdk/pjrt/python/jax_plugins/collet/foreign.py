@@ -9,6 +9,7 @@ import functools
 from . import extensions, private
 
 _FFI = 5  # the number of the extension in sdk/pjrt/api/base.h
+_TYPED = 1  # api_version of handlers that take a call frame
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -22,7 +23,7 @@ class _Type(ctypes.Structure):
 
 class _Handler(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("target_size", ctypes.c_size_t),
-                ("api_version", ctypes.c_int), ("handler", ctypes.c_void_p), ("platform", ctypes.c_char_p),
+                ("handler", ctypes.c_void_p), ("platform", ctypes.c_char_p),
                 ("platform_size", ctypes.c_size_t), ("traits", ctypes.c_uint32)]
 
 
@@ -44,8 +45,10 @@ def _add_handler(library, extension, name, function, platform, api_version=1, tr
             raise NotImplementedError(f"the handler of '{name}' for {platform} has the stages {', '.join(function)}; "
                                       "only 'execute' is called")
         function = function["execute"]
+    if api_version != _TYPED:
+        raise NotImplementedError(f"the handler of '{name}' for {platform} is for untyped custom calls; only typed ones are called")
     target, platform = name.encode(), platform.encode()
-    handler = _Handler(ctypes.sizeof(_Handler), target, len(target), api_version, _address(function), platform, len(platform),
+    handler = _Handler(ctypes.sizeof(_Handler), target, len(target), _address(function), platform, len(platform),
                        int(getattr(traits, "value", traits)))
     library.check(extension.register_handler(ctypes.byref(handler)))
 
