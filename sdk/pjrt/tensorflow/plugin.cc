@@ -121,6 +121,14 @@ PJRT_Buffer* same_device_buffer_copy(PJRT_Buffer* from, PJRT_Client*, TF_Status*
   return copy.dst_buffer;
 }
 
+/// Returns whether TensorFlow is to compile each operation outside of compiled functions for the device, by kernels of its own.
+/// TensorFlow's compiler tests need these kernels. They corrupt tensors of int32 in eager execution in TensorFlow 2.21, so this is
+/// off unless COLLET_TENSORFLOW_ON_DEMAND=1.
+bool compiles_each_operation() {
+  const char* const value = std::getenv("COLLET_TENSORFLOW_ON_DEMAND");
+  return value && std::string(value) == "1";
+}
+
 constexpr int32_t kPriority = 300;  // above the CPU and GPU of TensorFlow
 
 }  // namespace
@@ -151,7 +159,7 @@ COLLET_EXPORT const TFNPD_Api* TFNPD_InitPlugin(TFNPD_PluginParams* params, TF_S
   params->compilation_device_name = "XLA_CPU_JIT";
   params->priority = kPriority;
   params->is_pluggable_device = false;
-  params->use_pjrt_on_demand_compile = false;
+  params->use_pjrt_on_demand_compile = compiles_each_operation();
   set_status(status, TF_OK, "");
   return &api;
 }
@@ -165,7 +173,8 @@ COLLET_EXPORT const PJRT_Api* GetPjrtApi() {
 COLLET_EXPORT void TF_InitKernel();
 COLLET_EXPORT void TF_InitKernel() {
   const collet::tensorflow::Package& package = collet::tensorflow::Package::get();
-  if (!package.error().empty() || collet::tensorflow::register_kernels(package.device_type())) return;
+  if (!package.error().empty() || collet::tensorflow::compiles_each_operation()) return;
+  if (collet::tensorflow::register_kernels(package.device_type())) return;
   std::fprintf(stderr,
                "collet: TensorFlow %s lacks functions that updates of variables outside of compiled functions need\n",
                collet::tensorflow::version().c_str());
