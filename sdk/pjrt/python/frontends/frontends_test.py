@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import compiler_tests
 import multiprocess
 import neighbours_check
 import run
@@ -40,6 +41,40 @@ class Sample(unittest.TestCase):
         self.assertEqual(first, self.drawn(sample=6))
         self.assertTrue(60 < len(first) < 140, len(first))
         self.assertNotEqual(first, self.drawn(sample=6, seed=1))
+
+
+class CompilerTests(unittest.TestCase):
+
+    def run_file(self, outputs, expected=()):
+        """Runs a file whose processes write `outputs`, and end so."""
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(compiler_tests, "run_process", side_effect=outputs) as process:
+            found = compiler_tests.run_file("a_test", "COLLET", expected, None, pathlib.Path(folder) / "log")
+        return *found, [call.args[2] for call in process.call_args_list]
+
+    def test_what_a_dead_process_left_out_runs_in_another(self):
+        first = ("[ RUN      ] T.a\n[       OK ] T.a\n[ RUN      ] T.b\n[  FAILED  ] T.b\n[ RUN      ] T.c\n*** Received signal 11 ***\n"
+                 "*** Begin stack trace ***\n\tgsignal\n\t\n\ttensorflow::Tensor::data()\n")
+        second = ("[ RUN      ] T.b\n[  FAILED  ] T.b\n[ RUN      ] T.d\n[  SKIPPED ] T.d\n" + "=" * 70 + "\nERROR: test_b (__main__.T.test_b)\n"
+                  "ValueError: no\n").replace("test_b", "b")
+        found, reasons, asked = self.run_file([(first, "SIGABRT"), (second, None)], {"T.d": "passed"})
+        self.assertEqual(found, {"T.a": "passed", "T.b": "failed", "T.c": "failed", "T.d": "skipped"})
+        self.assertEqual(reasons["T.c"], "the process ended: SIGSEGV in tensorflow::Tensor::data()")
+        self.assertEqual(reasons["T.b"], "ValueError: no")
+        self.assertEqual(asked, [[], ["T.b", "T.d"]])
+
+    def test_a_file_that_does_not_load_ends(self):
+        found, reasons, asked = self.run_file([("Traceback\nImportError: no module\n", None)], {"T.a": "passed"})
+        self.assertEqual((found, reasons[""], len(asked)), ({}, "ImportError: no module", 1))
+
+    def test_the_first_of_several_errors_is_the_reason(self):
+        text = ("=" * 70 + "\nERROR: a (__main__.T.a)\nInternalError: 2 root error(s) found.\n  (0) INTERNAL: placed wrongly\n"
+                "tensorflow.InternalError: Graph execution error:\n")
+        self.assertEqual(compiler_tests.why(text, "T.a"), "INTERNAL: placed wrongly")
+
+    def test_counts(self):
+        rows = [{"cpu": a, "here": b} for a, b in (("passed", "passed"), ("passed", "missing"), ("failed", "passed"), ("failed", "failed"),
+                                                   ("skipped", "skipped"))]
+        self.assertEqual(dict(compiler_tests.counts(rows)), {"baseline": 2, "passed": 1, "failed": 1, "beyond": 1, "neither": 1})
 
 
 class Multiprocess(unittest.TestCase):

@@ -273,16 +273,57 @@ def programs(device, steps):
             yield f"templates/tensorflow/{path.name}", "" if close else f"losses {losses[1]}, not {losses[0]}"
 
 
+def mirrored_losses(devices):
+    """Returns losses of a training over the devices: each computes gradients in a compiled function, and they are averaged. TensorFlow's
+    own reduction needs streams, which PJRT devices do not have, so the sum is taken on one device."""
+    strategy = tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+    x, y = np.random.RandomState(0).rand(64, 8).astype("f"), np.random.RandomState(1).rand(64, 1).astype("f")
+    with strategy.scope():
+        weights = tf.Variable(np.full((8, 1), 0.1, "f"))
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((x, y)).batch(16))
+
+    @tf.function(jit_compile=True)
+    def gradient(a, b):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((a @ weights - b)**2)
+        return loss, tape.gradient(loss, weights)
+
+    def step(a, b):
+        loss, change = gradient(a, b)
+        weights.assign_sub(0.1 * tf.distribute.get_replica_context().all_reduce("mean", change))
+        return loss
+
+    run = tf.function(lambda a, b: strategy.reduce("mean", strategy.run(step, args=(a, b)), axis=None))
+    return [float(run(a, b)) for a, b in data]
+
+
+def mirrored():
+    """Compares a training over two devices, in a process with so many, with one on TensorFlow's CPU."""
+    done = subprocess.run([sys.executable, __file__, "--mirrored"], env=dict(os.environ, COLLET_DEVICES="2"),
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
+    sides = json.loads(done.stdout.splitlines()[-1])
+    if sides["count"] < 2:
+        return ""  # the backend has one device
+    return difference(*([np.array(sides[side], "f")] for side in ("cpu", "devices")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="TensorFlow's name of the device; the plugin's first one unless told")
     parser.add_argument("--steps", type=int, default=20, help="of the programs (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="a file that gets the outcome of each check")
     parser.add_argument("--filter", default="", help="runs only what has this in its name")
+    parser.add_argument("--mirrored", action="store_true", help=argparse.SUPPRESS)  # the process of mirrored()
     options = parser.parse_args()
     others = [d for d in tf.config.list_logical_devices() if d.device_type != "CPU"]
     if not options.device and not others:
         sys.exit("tensorflow_check.py: TensorFlow shows no device but its CPU; is the plugin installed?")
+    if options.mirrored:
+        sides = {"cpu": ["/cpu:0"], "devices": [d.name for d in others][:2]}
+        print(json.dumps({"count": len(others), **{side: mirrored_losses(names) for side, names in sides.items()}}))
+        return 0
     device = options.device or others[0].name
     print(f"TensorFlow {tf.__version__}, {device}")
     found = {}
@@ -306,6 +347,8 @@ def main():
             found[name] = "not on TensorFlow's CPU either" if isinstance(have, str) else "only on the device"
         else:
             note(name, have if isinstance(have, str) else difference(expected, have))
+    if options.filter in "MirroredStrategy":
+        note("MirroredStrategy over two devices", mirrored())
     if options.steps and options.filter in "templates":
         for name, text in programs(device, options.steps):
             note(name, text)
