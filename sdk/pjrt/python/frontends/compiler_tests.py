@@ -12,13 +12,16 @@ import importlib
 import json
 import os
 import pathlib
+import queue
 import re
 import runpy
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 
 from multiprocess import BEGIN, ERROR, reason, states
 
@@ -39,32 +42,78 @@ def run_test_file(source, file, arguments):
     runpy.run_path(str(path), run_name="__main__")
 
 
-def run_process(file, device, tests, options, log):
-    """Runs the named tests of a file, all of them without names, in one process; appends its output to `log`. Returns its output
-    and how it ended: None if it ran to its end."""
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2")
-    # The plugin, which is loaded in any case, would set the flag, with which XLA_CPU does not work.
-    environment |= {"TF_XLA_FLAGS": "--tf_xla_use_device_api=false"} if device == REFERENCE else {"COLLET_TENSORFLOW_ON_DEMAND": "1"}
-    command = [sys.executable, __file__, "--tensorflow-source", str(options.tensorflow_source), "--one", file,
-               f"--test_device={device}", f"--types={TYPES}", *tests]
-    with tempfile.TemporaryFile("w+", errors="replace") as out:
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
-        try:
-            code = child.wait(options.timeout)
-            ended = signal.Signals(-code).name if code < 0 else None
-        except subprocess.TimeoutExpired:
-            ended = f"did not end within {options.timeout} s"
-        finally:
+def serve(source):
+    """Runs files in forked processes, one at a time: a line of JSON says what to run, and one says how it ended. TensorFlow, whose import
+    takes longer than most files, is imported once; it opens no device before a test does."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    importlib.import_module("tensorflow")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if not child:
+            os.setsid()
+            out = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
             try:
-                os.killpg(child.pid, signal.SIGKILL)
-            except ProcessLookupError:
+                run_test_file(source, asked["file"], asked["arguments"])
+            except SystemExit:
                 pass
-            child.wait()
-        out.seek(0)
-        text = out.read()
-    with log.open("a", encoding="utf-8") as kept:
-        kept.write(text)
-    return text, ended
+            except BaseException:  # pylint: disable=broad-exception-caught
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)  # without the ends of libraries, which may wait for threads
+        end = time.monotonic() + asked["timeout"]
+        while not (done := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:
+            time.sleep(0.02)
+        ended = None
+        if not done[0]:
+            ended = f"did not end within {asked['timeout']} s"
+        elif os.WIFSIGNALED(done[1]):
+            ended = signal.Signals(os.WTERMSIG(done[1])).name
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        if not done[0]:
+            os.waitpid(child, 0)
+        print(json.dumps(ended), file=answers, flush=True)
+
+
+class Server:
+    """A process that runs files on a device."""
+
+    def __init__(self, device, options):
+        environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2")
+        # The plugin, which is loaded in any case, would set the flag, with which XLA_CPU does not work.
+        environment |= {"TF_XLA_FLAGS": "--tf_xla_use_device_api=false"} if device == REFERENCE else {"COLLET_TENSORFLOW_ON_DEMAND": "1"}
+        self.arguments, self.timeout = [f"--test_device={device}", f"--types={TYPES}"], options.timeout
+        self.lock = threading.Lock()
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--tensorflow-source", str(options.tensorflow_source), "--serve"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
+
+    def run(self, file, tests, log):
+        """Runs the named tests of a file, all of them without names; appends its output to `log`. Returns its output and how it ended: None
+        if it ran to its end."""
+        with self.lock, tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "output"
+            asked = {"file": file, "arguments": self.arguments + tests, "output": str(output), "timeout": self.timeout}
+            print(json.dumps(asked), file=self.process.stdin, flush=True)
+            answer = self.process.stdout.readline()
+            if not answer:
+                raise RuntimeError(f"the process that runs {file} ended; is TensorFlow installed?")
+            text = output.read_text(encoding="utf-8", errors="replace") if output.is_file() else ""
+        with log.open("a", encoding="utf-8") as kept:
+            kept.write(text)
+        return text, json.loads(answer)
+
+    def close(self):
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def why(text, test):
@@ -88,14 +137,14 @@ def end_of_process(text, ended):
     return f"the process ended: {signal.Signals(int(number[1])).name if number else ended}{where}"[:200]
 
 
-def run_file(file, device, expected, options, log):
-    """Returns a map from test to its state on a device, and one from failed test to the reason. `expected` are tests that the file is
+def run_file(file, server, expected, log):
+    """Returns a map from test to its state on a server's device, and one from failed test to the reason. `expected` are tests that the file is
     known to have. What a process that died left out, and what failed in it before, runs in another one, since absl writes
     reasons only at the end."""
     log.unlink(missing_ok=True)
     known, found, reasons, left = set(expected), {}, {}, []
     while True:
-        text, ended = run_process(file, device, left, options, log)
+        text, ended = server.run(file, left, log)
         here = {test: state for test, state in states(text).items() if test.rsplit(".", 1)[-1] not in HELPERS}
         begun = BEGIN.findall(text)
         if ended:
@@ -113,17 +162,17 @@ def run_file(file, device, expected, options, log):
             return found, reasons
 
 
-def check_file(file, device, options, folder):
-    """Returns the rows of a file: what each test does on XLA_CPU and on the device."""
+def check_file(file, reference, ours, folder):
+    """Returns the rows of a file: what each test does on XLA_CPU and on the device, each by its server."""
     stored = folder / f"{file}-{REFERENCE}.json"
     if stored.is_file():
         before = json.loads(stored.read_text(encoding="utf-8"))
     else:
-        states_there, reasons = run_file(file, REFERENCE, {}, options, folder / f"{file}-{REFERENCE}.log")
+        states_there, reasons = run_file(file, reference, {}, folder / f"{file}-{REFERENCE}.log")
         before = {"states": states_there, "reasons": reasons}
         stored.write_text(json.dumps(before, indent=1), encoding="utf-8")
     begun = time.monotonic()
-    found, reasons = run_file(file, device, before["states"], options, folder / f"{file}.log")
+    found, reasons = run_file(file, ours, before["states"], folder / f"{file}.log")
     rows = []
     for test in sorted(set(before["states"]) | set(found)) or [""]:
         there, here = before["states"].get(test, "missing"), found.get(test, "missing")
@@ -160,22 +209,21 @@ def plugin_device():
 def main():
     parser = argparse.ArgumentParser(prog="./dev frontends --tensorflow --compiler-tests", description=__doc__)
     parser.add_argument("--tensorflow-source", type=pathlib.Path, required=True, help="tensorflow/tensorflow at the tag v2.21.0")
-    parser.add_argument("--one", metavar="FILE", help=argparse.SUPPRESS)  # runs one file in this process
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # the process of a Server
     parser.add_argument("--jobs", type=int, default=2, help="files at a time (%(default)s)")
     parser.add_argument("--timeout", type=int, default=900, help="seconds that a file may take (%(default)s)")
     parser.add_argument("--share", type=float, default=0.95, help="of what passes on XLA_CPU that has to pass (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="what came of each test")
     parser.add_argument("--output", type=pathlib.Path, help="a folder for logs and the results of XLA_CPU, which are kept")
     parser.add_argument("files", nargs="*", help="unary_ops_test ...; all without")
-    options, more = parser.parse_known_args()
+    options = parser.parse_args()
     options.tensorflow_source = options.tensorflow_source.resolve()
     there = sorted(path.stem for path in (options.tensorflow_source / TESTS).glob("*_test.py"))
     if not there:
         parser.error(f"--tensorflow-source {options.tensorflow_source} has no {TESTS}")
-    if options.one:
-        return run_test_file(options.tensorflow_source, options.one, more + options.files)
-    if more:
-        parser.error(f"what is {more[0]}?")
+    if options.serve:
+        serve(options.tensorflow_source)
+        return 0
     if wrong := sorted(set(options.files) - set(there)):
         parser.error(f"there is no {TESTS}/{wrong[0]}.py")
     folder = (options.output or pathlib.Path(tempfile.mkdtemp(prefix="compiler-tests-"))).resolve()
@@ -183,9 +231,21 @@ def main():
     device = plugin_device()
     report, total = [], collections.Counter()
     print(f"{'file':<36}{REFERENCE:>9}{device:>10}{'failed':>8}{'beyond':>8}{'neither':>9}{'seconds':>9}", flush=True)
+    pairs = queue.SimpleQueue()
+    servers = [Server(where, options) for _ in range(max(options.jobs, 1)) for where in (REFERENCE, device)]
+    for pair in zip(servers[::2], servers[1::2]):
+        pairs.put(pair)
+
+    def check(file):
+        pair = pairs.get()
+        try:
+            return check_file(file, *pair, folder)
+        finally:
+            pairs.put(pair)
+
+    files = options.files or there
     with concurrent.futures.ThreadPoolExecutor(max(options.jobs, 1)) as pool:
-        for file, (rows, seconds) in zip(options.files or there, pool.map(
-                lambda file: check_file(file, device, options, folder), options.files or there)):
+        for file, (rows, seconds) in zip(files, pool.map(check, files)):
             count = counts(rows)
             total += count
             report += rows
@@ -193,6 +253,8 @@ def main():
                   f"{seconds:>9.0f}", flush=True)
             if options.json:
                 options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    for server in servers:
+        server.close()
     for row in report:
         if row["here"] != "passed" and row["cpu"] == "passed" or not row["test"]:
             print(f"{row['file']} {row['test']}: {row['here']}: {row['reason'] or row['cpu_reason']}")

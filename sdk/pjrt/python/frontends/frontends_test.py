@@ -47,9 +47,11 @@ class CompilerTests(unittest.TestCase):
 
     def run_file(self, outputs, expected=()):
         """Runs a file whose processes write `outputs`, and end so."""
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(compiler_tests, "run_process", side_effect=outputs) as process:
-            found = compiler_tests.run_file("a_test", "COLLET", expected, None, pathlib.Path(folder) / "log")
-        return *found, [call.args[2] for call in process.call_args_list]
+        server = mock.Mock()
+        server.run.side_effect = outputs
+        with tempfile.TemporaryDirectory() as folder:
+            found = compiler_tests.run_file("a_test", server, expected, pathlib.Path(folder) / "log")
+        return *found, [call.args[1] for call in server.run.call_args_list]
 
     def test_what_a_dead_process_left_out_runs_in_another(self):
         first = ("[ RUN      ] T.a\n[       OK ] T.a\n[ RUN      ] T.b\n[  FAILED  ] T.b\n[ RUN      ] T.c\n*** Received signal 11 ***\n"
