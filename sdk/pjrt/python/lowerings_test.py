@@ -6,6 +6,11 @@ COLLET_BACKEND_PATH=... JAX_PLATFORMS=collet python sdk/pjrt/python/lowerings_te
 """
 import gc
 import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 import unittest
 import weakref
@@ -33,6 +38,23 @@ def matrix(m, n, dtype, seed=0, rank=None):
 
 
 TYPES = (np.float32, np.complex64)
+
+
+class Start(unittest.TestCase):
+    def test_a_platform_that_cannot_be_registered_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "libcollet_pjrt.so"
+            alone = {"COLLET_PJRT_LIBRARY": str(library)}
+            for text in ("there is no PJRT library at", "has no PJRT table"):
+                for platforms, code in (("collet", 1), ("", 0)):
+                    done = subprocess.run([sys.executable, "-c", "import jax; print(jax.devices())"], capture_output=True, text=True,
+                                          env=dict(os.environ, JAX_PLATFORMS=platforms, **alone), check=False)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertIn(text, done.stderr)
+                    if code:
+                        self.assertIn("could not be registered", done.stderr.splitlines()[-1])
+                # The library without the one that it opens.
+                shutil.copy(os.environ["COLLET_PJRT_LIBRARY"], library)
 
 
 class Lowerings(unittest.TestCase):

@@ -7,12 +7,14 @@ COLLET_PJRT_LIBRARY (the library's path). A vendor's package calls `register` wi
 import os
 import pathlib
 import types
+import warnings
 
-from . import analysis, callbacks, foreign, installed, lowerings, private, settings
+from . import analysis, callbacks, extensions, foreign, installed, lowerings, private, settings
 
 
 def register(name: str, library: pathlib.Path, options: dict | None = None) -> None:
     """Makes `library` JAX's platform `name`; `options` go to the client (sdk/pjrt/settings.cc reads them)."""
+    extensions.Library(library)  # its error says more than what JAX makes of a library without a table
     private.register_plugin(name, priority=400, library_path=str(library), options={"platform_name": name, **(options or {})})
     lowerings.register(name)
     private.attempt("the donation of arrays", _allow_donation, name)
@@ -58,7 +60,23 @@ def _use_compilation_cache(platform: str) -> None:
     private.compilation_cache.is_cache_used = is_cache_used
 
 
+def _register_failure(name: str, error: Exception) -> None:
+    """Makes the platform `name` one whose use raises the error. Otherwise JAX says that it knows no such platform, and why is lost among
+    the messages of the start."""
+    warnings.warn(f"collet: the platform {name} cannot be used: {error}", RuntimeWarning, stacklevel=3)
+
+    def fail():
+        raise RuntimeError(f"the platform {name} could not be registered: {error}") from error
+
+    private.register_backend_factory(name, fail, priority=-1, fail_quietly=True)
+
+
 def initialize() -> None:
     """Called by JAX when it looks for plugins."""
     name = os.environ.get("COLLET_PLATFORM_NAME", settings.PLATFORM)
-    register(name, installed.library(), installed.client_options(name))
+    try:
+        register(name, installed.library(), installed.client_options(name))
+    except Exception as error:
+        if name in private.backend_factories:
+            raise  # the platform is there, and JAX reports what it lacks
+        _register_failure(name, error)

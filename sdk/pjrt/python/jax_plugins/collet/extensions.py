@@ -27,7 +27,10 @@ class Library:
         self.path = path
         get_api = ctypes.CDLL(str(path)).GetPjrtApi
         get_api.restype = ctypes.POINTER(_Api)
-        self._api = get_api().contents
+        api = get_api()
+        if not api:
+            raise RuntimeError(f"{path} has no PJRT table; what it wrote to the standard error stream says why")
+        self._api = api.contents
 
     def find(self, number, structure):
         """Returns the extension with this number as a `structure`, whose fields begin with BASE."""

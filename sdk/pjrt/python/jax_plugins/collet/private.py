@@ -26,6 +26,7 @@ VERSION = _version(jax.__version__)
 NAMES = {
     # the platform
     "register_plugin": ("xla_bridge", "register_plugin", "0.7", None),
+    "register_backend_factory": ("xla_bridge", "register_backend_factory", "0.7", None),
     "backend_factories": ("xla_bridge", "_backend_factories", "0.7", None),
     "backends": ("xla_bridge", "_backends", "0.7", None),
     "init_backend": ("xla_bridge", "_init_backend", "0.7", None),
