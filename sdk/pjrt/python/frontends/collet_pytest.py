@@ -3,7 +3,7 @@
 
 JAX_TEST_DUT=cpu runs the tests that are limited to the cpu: JAX reads this setting only from absl's command line, which
 pytest does not pass on. The number of virtual cpu devices that a file requests becomes the number of this platform's devices.
-COLLET_FRONTENDS_SAMPLE is "N SEED": one test of N is run.
+COLLET_FRONTENDS_SAMPLE is "N SEED": one test of N is run. COLLET_FRONTENDS_ONLY is a file with the tests, CLASS.METHOD, that are run.
 """
 import functools
 import os
@@ -40,3 +40,7 @@ def pytest_make_collect_report(collector):
 def pytest_collection_modifyitems(items):
     every, seed = os.environ.get("COLLET_FRONTENDS_SAMPLE", "1 0").split()
     items[:] = [item for item in items if judge_journal.is_drawn(item.nodeid, int(every), seed)]
+    if only := os.environ.get("COLLET_FRONTENDS_ONLY"):
+        with open(only, encoding="utf-8") as names:
+            wanted = set(names.read().split())
+        items[:] = [item for item in items if ".".join(item.nodeid.split("::")[-2:]) in wanted]

@@ -89,7 +89,7 @@ class Server:
         environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2")
         # The plugin, which is loaded in any case, would set the flag, with which XLA_CPU does not work.
         environment |= {"TF_XLA_FLAGS": "--tf_xla_use_device_api=false"} if device == REFERENCE else {"COLLET_TENSORFLOW_ON_DEMAND": "1"}
-        self.arguments, self.timeout = [f"--test_device={device}", f"--types={TYPES}"], options.timeout
+        self.arguments, self.timeout = [f"--test_device={device}", f"--types={TYPES}", "--undefok=test_device,types"], options.timeout
         self.lock = threading.Lock()
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--tensorflow-source", str(options.tensorflow_source), "--serve"],

@@ -43,6 +43,29 @@ class Sample(unittest.TestCase):
         self.assertNotEqual(first, self.drawn(sample=6, seed=1))
 
 
+class CpuAfter(unittest.TestCase):
+
+    def test_what_does_not_pass_runs_on_the_cpu(self):
+        here = {"T.a": ("passed", ""), "T.b": ("failed", "why"), "T.c": ("skipped", ""), "T.d": ("failed", "")}
+        there = {"T.b": ("passed", ""), "T.c": ("skipped", ""), "T.d": ("failed", "")}
+        asked = []
+
+        def run_tests(_file, _options, folder, name, variables):
+            if "COLLET_FRONTENDS_ONLY" in variables:
+                asked.extend((folder / "a_test-left.txt").read_text().split())
+            return there if name.endswith("-cpu") else here
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "run_tests", side_effect=run_tests):
+            found = run.run_file_first("a_test", None, pathlib.Path(folder))
+        self.assertEqual(found, {"T.a": ("passed", ""), "T.b": ("failed", "why")})
+        self.assertEqual(asked, ["T.b", "T.c", "T.d"])
+
+    def test_a_file_that_is_not_collected_here_counts_as_missing(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "run_tests", side_effect=[{}, {"T.a": ("passed", "")}]):
+            found = run.run_file_first("a_test", None, pathlib.Path(folder))
+        self.assertEqual({test: state for test, (state, _) in found.items()}, {"T.a": "missing"})
+
+
 class CompilerTests(unittest.TestCase):
 
     def run_file(self, outputs, expected=()):
