@@ -247,8 +247,9 @@ InstrId normal(const ExpandInput& in) {
 }
 
 InstrId rng(const ExpandInput& in) {
-  if (in.shape().element_count() == 0 || in.shape().has_dynamic() || in.instr.operands.size() != 2)
-    return InstrId::None;
+  if (in.shape().has_dynamic() || in.instr.operands.size() != 2) return InstrId::None;
+  if (in.shape().element_count() == 0)
+    return in.b.broadcast(in.b.convert(in.operand(0), in.type()), in.shape().dims(), {});
   return in.as<RngAttrs>().distribution == Distribution::NORMAL ? normal(in) : uniform(in);
 }
 

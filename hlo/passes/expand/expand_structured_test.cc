@@ -157,6 +157,18 @@ TEST(Structured, random_bits_with_and_without_the_new_state) {
       }
 }
 
+TEST(Structured, random_numbers_of_no_elements) {
+  for (const std::string distribution : {"rng_uniform", "rng_normal"}) {
+    for (const std::string type : {"f32", "bf16", "f64"}) {
+      check("HloModule m\nENTRY e {\n a = " + type + "[] constant(0)\n b = " + type +
+            "[] constant(1)\n ROOT r = " + type + "[42,0,40] rng(a, b), distribution=" + distribution + "\n}\n");
+    }
+  }
+  check(
+      "HloModule m\nENTRY e {\n a = s32[] constant(0)\n b = s32[] constant(9)\n ROOT r = s32[0] rng(a, b), "
+      "distribution=rng_uniform\n}\n");
+}
+
 TEST(Structured, complex_functions) {
   for (const char* type : {"c64", "c128"})
     for (const char* op : {"negate", "exponential",  "exponential-minus-one",
