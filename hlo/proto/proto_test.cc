@@ -77,6 +77,25 @@ TEST(Proto, ReadsAModule) {
   EXPECT_EQ(root.extras->metadata->op_name, "a/b");
 }
 
+TEST(Proto, AScalarIsPaddedByNothing) {
+  wire::HloModuleProto module;
+  module.set_name("scalars");
+  module.set_entry_computation_id(7);
+  auto* entry = module.add_computations();
+  entry->set_id(7);
+  entry->set_name("main");
+  entry->set_root_id(2);
+  add(entry, 1, "a", "parameter", Type::F32, {});
+  add(entry, 2, "b", "pad", Type::F32, {}, {1, 1})->mutable_padding_config();
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const auto written = write_proto(**read);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  const auto again = read_proto(*written);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE((**again)[(*again)->entry_computation().root].as<PadAttrs>().padding.low.empty());
+}
+
 // XlaBuilder leaves the computation's id out of references to instructions.
 TEST(Proto, ReferencesMayLackTheComputationsId) {
   wire::HloModuleProto module = small_module();

@@ -172,7 +172,9 @@ bool Parser::missing_attributes(const Draft& draft, const char* start) {
   const auto fields = record_fields(draft.record);
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldInfo& f = fields[i];
-    const bool needed = f.required && f.kind != FieldKind::WINDOW && !f.text.empty();
+    // XLA's protos do not tell the padding of a scalar, which has none, from a missing one.
+    const bool scalar_pad = f.kind == FieldKind::PADS && draft.shape->is_scalar();
+    const bool needed = f.required && f.kind != FieldKind::WINDOW && !f.text.empty() && !scalar_pad;
     if (needed && !(draft.seen >> i & 1)) return missing(f.text);
   }
   Regions regions = op_info(op).regions;

@@ -105,7 +105,18 @@ bool Parser::window(Window& out) {
   return expect(Tok::RightBrace, " after the window");
 }
 
+bool Parser::is_first_of_line() const {
+  const char* before = tok_.begin;
+  while (before[-1] == ' ' || before[-1] == '\t' || before[-1] == '\r') --before;
+  return before[-1] == '\n';
+}
+
 bool Parser::pads(Padding& out) {
+  // A scalar has no dimensions to pad: "padding=" ends there, or the line does.
+  if (is(Tok::Comma) || (!is(Tok::Pad) && is_first_of_line())) {
+    out = {};
+    return true;
+  }
   if (!is(Tok::Pad)) return expected("padding such as 0_0x1_1_2");
   std::vector<int64_t> low, high, interior;
   for (std::string_view rest = tok_.text; !rest.empty();) {

@@ -151,6 +151,8 @@ class Parser {
   bool window_sizes(std::string_view name, Dims& out);
   bool split_numbers(std::string_view text, char separator, std::vector<int64_t>& out);
   bool slices(SliceRanges& out);
+  /// Whether the token is the first of its line.
+  bool is_first_of_line() const;
   bool pads(Padding& out);
   bool dim_labels(DimLabels& out);
   bool label_part(std::string_view part, char first, char second, int64_t& first_at, int64_t& second_at, Dims& spatial);

@@ -211,6 +211,13 @@ TEST(Parser, ReadsAttributesOfOps) {
   EXPECT_EQ(find(*m, "i").as<ReshapeAttrs>().inferred_dimension, 1);
 }
 
+TEST(Parser, AScalarIsPaddedByNothing) {
+  const auto m = read(
+      "ENTRY e {\n a = f32[] parameter(0)\n b = f32[] pad(a, a), padding=\n c = f32[] pad(b, a), padding=, "
+      "metadata={op_name=\"x\"}\n ROOT d = f32[] pad(c, a)\n}\n");
+  for (const char* name : {"b", "c", "d"}) EXPECT_TRUE(find(*m, name).as<PadAttrs>().padding.low.empty()) << name;
+}
+
 TEST(Parser, OrdersCalledComputations) {
   const auto m = read(R"(HloModule m
 cond { p = s32[] parameter(0)
