@@ -35,6 +35,45 @@ std::string_view without_config(std::string_view format, std::string_view code) 
   return code;
 }
 
+// Returns the first dimension of a ShapeProto whose size the data decide, as text, or an empty text. `name` is the result's.
+// Tuples that are nested deeper than any program's are left to the reader of the module.
+std::string dynamic_dimension(std::string_view shape, const std::string& name, int depth = 0) {
+  constexpr uint32_t kTupleShapes = 4, kIsDynamicDimension = 6;
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) return {};
+  WireReader reader(shape);
+  for (uint32_t element = 0; reader.next();) {
+    if (reader.wire_type() != 2) continue;  // neither a message nor a packed list
+    if (reader.field() == kTupleShapes) {
+      std::string found = dynamic_dimension(reader.bytes(), name + "." + std::to_string(element++), depth + 1);
+      if (!found.empty()) return found;
+    } else if (reader.field() == kIsDynamicDimension) {
+      const size_t at = reader.bytes().find_first_not_of('\0');
+      if (at != std::string_view::npos) return "dimension " + std::to_string(at) + " of " + name;
+    }
+  }
+  return {};
+}
+
+// Refuses a HloModuleProto with such a result: the caller would take the bound for the size.
+PJRT_Error* check_sizes(std::string_view format, std::string_view code) {
+  constexpr uint32_t kHostProgramShape = 4, kResult = 2;
+  WireReader module(without_config(format, code));
+  while (module.next()) {
+    if (module.field() != kHostProgramShape || module.wire_type() != 2) continue;
+    WireReader program(module.bytes());
+    while (program.next()) {
+      if (program.field() != kResult || program.wire_type() != 2) continue;
+      const std::string found = dynamic_dimension(program.bytes(), "the result");
+      if (!found.empty())
+        return unimplemented(
+            "the data decide the size of " + found +
+            "; results have fixed sizes. A sum over it, or the padded array and the size apart, can be returned");
+    }
+  }
+  return nullptr;
+}
+
 struct Module {
   collet_module* handle = nullptr;
   ~Module() { collet_module_release(handle); }
@@ -220,6 +259,8 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
     c->name = source.name;
   } else {
     Module module;
+    if (client.settings.refuses_dynamic_results && source.format.starts_with("hlo"))
+      COLLET_PJRT_CHECK(check_sizes(source.format, source.code));
     COLLET_PJRT_CHECK(read(source.format, source.code, module));
     COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
     c->name = collet_module_name(module.handle);
