@@ -123,8 +123,9 @@ def why(text, test):
         head = ERROR.search(part)
         if head and head[1] == name:
             root = re.search(r"^\s+\(0\) (.*)", part, re.MULTILINE)
-            if root:
-                return root[1][:200]
+            errors = re.findall(r"^[\w.]+(?:Error|Exception): (?!Graph execution error)(\S.*)", part, re.MULTILINE)
+            if root or errors:
+                return (root[1] if root else errors[0])[:200]
     return reason([text], test)
 
 
