@@ -173,7 +173,7 @@ bool Parser::missing_attributes(const Draft& draft, const char* start) {
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldInfo& f = fields[i];
     // XLA's protos do not tell the padding of a scalar, which has none, from a missing one.
-    const bool scalar_pad = f.kind == FieldKind::PADS && draft.shape->is_scalar();
+    const bool scalar_pad = f.kind == FieldKind::PADS && draft.shape && draft.shape->is_scalar();
     const bool needed = f.required && f.kind != FieldKind::WINDOW && !f.text.empty() && !scalar_pad;
     if (needed && !(draft.seen >> i & 1)) return missing(f.text);
   }
