@@ -11,6 +11,7 @@
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/collective.h"
+#include "sdk/runtime/parts_across.h"
 
 namespace collet::runtime {
 
@@ -58,56 +59,8 @@ void copy_name(char (&to)[64], std::string_view name) {
   collet_copy_text(to, sizeof to, std::string(name).c_str());
 }
 
-// True if sum_across can compute the collective.
-bool is_sum(const hlo::Module& module, const Instruction& instr, const std::vector<Literal>& operands) {
-  if (instr.op != hlo::Op::ALL_REDUCE && instr.op != hlo::Op::ALL_REDUCE_START && instr.op != hlo::Op::REDUCE_SCATTER)
-    return false;
-  return std::all_of(operands.begin(), operands.end(), [&](const Literal& value) {
-    return value.shape().is_array() && value.dynamic_sizes().empty() &&
-           combine_function(module, instr.called[0], value.type()) != nullptr;
-  });
-}
-
-/// How an array is divided among participants: `parts` along one dimension, each of them `outer` pieces of `piece` bytes.
-struct Division {
-  uint64_t outer = 1, parts = 1, piece = 0;
-
-  uint64_t part() const { return outer * piece; }
-};
-Division division_of(const hlo::Shape& shape, int64_t dimension, size_t parts) {
-  Division out;
-  out.parts = parts;
-  for (int64_t d = 0; d < dimension; ++d) out.outer *= static_cast<uint64_t>(shape.dim(static_cast<int>(d)));
-  out.piece = static_cast<uint64_t>(shape.byte_size()) / std::max<uint64_t>(out.outer * parts, 1);
-  return out;
-}
-
-// Puts a part of an array into it, unless it is there already.
-void unpack(const uint8_t* from, const Division& d, size_t part, uint8_t* to) {
-  if (d.outer == 1 && from == to + part * d.piece) return;
-  for (uint64_t o = 0; o < d.outer; ++o) std::memcpy(to + (o * d.parts + part) * d.piece, from + o * d.piece, d.piece);
-}
-
 bool has_dynamic(const std::vector<Literal>& operands) {
   return std::any_of(operands.begin(), operands.end(), [](const Literal& one) { return !one.dynamic_sizes().empty(); });
-}
-
-// Puts the parts of an array behind each other, in this order.
-void pack(const void* from, const Division& d, const std::vector<size_t>& order, char* to) {
-  for (const size_t part : order)
-    for (uint64_t o = 0; o < d.outer; ++o, to += d.piece)
-      std::memcpy(to, static_cast<const char*>(from) + (o * d.parts + part) * d.piece, d.piece);
-}
-
-// Returns result `i` of participant `k` of those here, and its memory: the caller's, or that of a new array.
-std::pair<Literal, uint8_t*> place_of(const Instruction& instr, size_t i, std::span<const std::vector<void*>> targets,
-                                      size_t k) {
-  const hlo::Shape shape = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
-  if (void* const target = targets.empty() ? nullptr : targets[k][i])
-    return {Literal::borrow(shape, target), static_cast<uint8_t*>(target)};
-  Literal made = Literal::uninitialized(shape);
-  uint8_t* const memory = made.mutable_bytes();
-  return {std::move(made), memory};
 }
 
 // Returns where an operand of `participant` stands in a result of one of those here; null if it is not in one piece there.
@@ -218,6 +171,15 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const bool rags = !fits && instr.op == hlo::Op::RAGGED_ALL_TO_ALL && !has_dynamic(operands[0]);
   const bool apart = sums || swaps || rags;  // the operands are not sent whole
 
+  std::map<uint32_t, uint64_t> tags;  // of the groups of this collective, by their first members
+  const auto tag_of = [&](const std::vector<uint32_t>& group) {
+    const auto [it, is_new] = tags.try_emplace(group.front());
+    if (is_new)
+      it->second = data_tag(own, *std::min_element(group.begin(), group.end()), 0, rounds_[group.front()]++, kRound);
+    return it->second;
+  };
+  Turn turn{module, instr, across_, *partners, present, operands, targets, {}, what, tag_of};
+
   // Who sends to whom follows from the groups of the collective, so both sides know it.
   std::vector<Header> headers(present.size(), own);
   std::vector<collet_message> sends, sends_of_data, receives, receives_of_data;
@@ -247,7 +209,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const bool moves = !fits && !has_dynamic(operands[0]) && is_move(instr, *partners, present);
   std::vector<std::vector<Literal>> results(present.size());
   for (size_t k = 0; (gathers || moves) && k < present.size(); ++k)
-    for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(place_of(instr, i, targets, k).first);
+    for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(turn.place(k, i).first);
   std::vector<Incoming> incoming;
   for (uint32_t q = 0; q < across_.place.size(); ++q) {
     if (across_.place[q] == rank) continue;
@@ -274,60 +236,39 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
                                     to ? to : value.mutable_bytes(), bytes});
     }
   }
-  Processes& processes = *across_.processes;
   const auto check_header = [&](uint32_t i) {
     return this->check(incoming[i].header, own, across_.place[incoming[i].participant], what);
   };
   // The data are on their way while the headers are checked: their tags say what they are, so that those of another program are
   // never taken for them.
-  const Heads heads{sends, receives, check_header};
-  if (sums) return sum(module, instr, own, *partners, present, operands, targets, heads, what);
-  if (swaps) return swap(instr, own, *partners, present, operands, targets, heads, what);
-  if (rags) return ragged(instr, own, *partners, present, operands, targets, heads, what);
-  const size_t checked = receives.size();
-  sends.insert(sends.end(), sends_of_data.begin(), sends_of_data.end());
-  receives.insert(receives.end(), receives_of_data.begin(), receives_of_data.end());
-  const auto check = [&](uint32_t i) { return i < checked ? check_header(i) : ok_status(); };
-  if (!sends.empty() || !receives.empty()) COLLET_TRY(processes.exchange(sends, receives, check, what));
+  turn.heads = {sends, receives, check_header};
+  if (sums) return sum_parts(turn);
+  if (swaps) return swap_parts(turn);
+  if (rags) return swap_rows(turn);
+  COLLET_TRY(turn.exchange(sends_of_data, receives_of_data));
 
-  if (gathers) {
+  if (gathers || moves) {
     std::map<uint32_t, const std::vector<Literal>*> from;
     for (size_t k = 0; k < present.size(); ++k) from[present[k]] = &operands[k];
     for (const Incoming& one : incoming) from[one.participant] = &one.operands;
     for (size_t k = 0; k < present.size(); ++k) {
       const std::vector<uint32_t>& group = partners->groups[present[k]];
-      for (size_t i = 0; i < results[k].size(); ++i) {
-        const Division division =
-            division_of(results[k][i].shape(), instr.as<hlo::CollectiveDimAttrs>().dimension, group.size());
-        for (size_t member = 0; member < group.size(); ++member) {
-          const auto source = from.find(group[member]);
-          if (source == from.end())
-            return failed_precondition(what + ": participant " + std::to_string(group[member]) +
-                                       " takes another way through control flow");
-          unpack((*source->second)[i].bytes(), division, member, const_cast<uint8_t*>(results[k][i].bytes()));
-        }
-      }
-    }
-    return results;
-  }
-
-  if (moves) {
-    std::map<uint32_t, const std::vector<Literal>*> from;
-    for (size_t k = 0; k < present.size(); ++k) from[present[k]] = &operands[k];
-    for (const Incoming& one : incoming) from[one.participant] = &one.operands;
-    for (size_t k = 0; k < present.size(); ++k) {
-      const auto source = source_of(instr, partners->groups[present[k]], present[k]);
-      if (source && !from.contains(*source))
-        return failed_precondition(what + ": participant " + std::to_string(*source) +
-                                   " takes another way through control flow");
+      // The participants whose operands are the parts of the results, one after another.
+      std::vector<std::optional<uint32_t>> sources(group.begin(), group.end());
+      if (moves) sources = {source_of(instr, group, present[k])};
       for (size_t i = 0; i < results[k].size(); ++i) {
         auto* const to = const_cast<uint8_t*>(results[k][i].bytes());
-        const auto bytes = static_cast<size_t>(results[k][i].byte_size());
-        const uint8_t* const data = source ? (*from[*source])[i].bytes() : nullptr;
-        if (!source)
-          std::memset(to, 0, bytes);
-        else if (data != to)
-          std::memcpy(to, data, bytes);
+        const int64_t dimension = gathers ? instr.as<hlo::CollectiveDimAttrs>().dimension : 0;
+        const Division division = division_of(results[k][i].shape(), dimension, sources.size());
+        for (size_t part = 0; part < sources.size(); ++part) {
+          if (!sources[part]) {
+            std::memset(to, 0, static_cast<size_t>(results[k][i].byte_size()));
+            continue;
+          }
+          const auto source = from.find(*sources[part]);
+          if (source == from.end()) return turn.absent(*sources[part]);
+          unpack((*source->second)[i].bytes(), division, part, to);
+        }
       }
     }
     return results;
@@ -354,306 +295,6 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   }
   return run_collective(module, instr, {across_.replicas, across_.partitions, known, present, needs},
                         std::move(values));
-}
-
-Expected<std::vector<std::vector<Literal>>> Exchange::sum(const hlo::Module& module, const Instruction& instr,
-                                                          const Header& own, const Across::Partners& partners,
-                                                          std::span<const uint32_t> present,
-                                                          const std::vector<std::vector<Literal>>& operands,
-                                                          std::span<const std::vector<void*>> targets,
-                                                          const Heads& heads, const std::string& what) {
-  const bool scatters = instr.op == hlo::Op::REDUCE_SCATTER;
-  std::vector<std::vector<Literal>> results(present.size());
-  std::vector<SumGroup> groups;
-  /// A place of results that no participant has: the data of several ones.
-  struct Shared {
-    size_t participant, operand;
-    const void* from;
-  };
-  std::vector<Shared> copies;
-  std::vector<std::unique_ptr<char[]>> storage;
-  const auto allocate = [&](uint64_t bytes) {
-    storage.emplace_back(new char[std::max<uint64_t>(bytes, 1)]);
-    return storage.back().get();
-  };
-  const auto place = [&](size_t k, size_t i) -> void* {
-    auto [result, memory] = place_of(instr, i, targets, k);
-    results[k][i] = std::move(result);
-    return memory;
-  };
-  std::vector<bool> done(present.size());
-  for (size_t k = 0; k < present.size(); ++k) {
-    results[k].resize(operands[k].size());
-    if (done[k]) continue;
-    const std::vector<uint32_t>& ordered = partners.groups[present[k]];
-    SumGroup& group = groups.emplace_back();
-    for (const uint32_t number : ordered) group.processes.push_back(across_.place[number]);
-    std::sort(group.processes.begin(), group.processes.end());
-    group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
-    // The members by process, and within one by their place in the group; those here in the order of `present`.
-    std::vector<size_t> by_process, here;
-    std::vector<uint64_t> first{0};
-    size_t before = 0;
-    for (const uint32_t process : group.processes) {
-      if (process == across_.processes->rank()) before = by_process.size();
-      for (size_t m = 0; m < ordered.size(); ++m)
-        if (across_.place[ordered[m]] == process) by_process.push_back(m);
-      first.push_back(by_process.size());
-    }
-    for (size_t j = k; j < present.size(); ++j)
-      if (std::find(ordered.begin(), ordered.end(), present[j]) != ordered.end()) {
-        here.push_back(j);
-        done[j] = true;
-        results[j].resize(operands[j].size());
-      }
-    for (size_t i = 0; i < operands[k].size(); ++i) {
-      const Literal& value = operands[k][i];
-      const auto bytes = static_cast<uint64_t>(value.byte_size()), count = static_cast<uint64_t>(value.element_count());
-      SummedArray& array = group.arrays.emplace_back();
-      array.element_bytes = count ? bytes / count : 1;
-      array.combine = combine_function(module, instr.called[0], value.type());
-      for (const size_t j : here) array.mine.push_back(operands[j][i].bytes());
-      if (!scatters) {
-        array.bounds = equal_bounds(count, group.processes.size());
-        array.result = array.total = place(k, i);
-        const size_t at =
-            static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), across_.processes->rank()) -
-                                group.processes.begin());
-        array.own = static_cast<char*>(array.result) + array.bounds[at] * array.element_bytes;
-        for (size_t j = 1; j < here.size(); ++j) copies.push_back({here[j], i, array.result});
-        continue;
-      }
-      const Division division =
-          division_of(value.shape(), instr.as<hlo::CollectiveDimAttrs>().dimension, ordered.size());
-      for (const uint64_t members : first) array.bounds.push_back(members * (count / ordered.size()));
-      if (division.outer > 1 || !std::is_sorted(by_process.begin(), by_process.end())) {
-        for (const void*& one : array.mine) {
-          char* const packed = allocate(bytes);
-          pack(one, division, by_process, packed);
-          one = packed;
-        }
-      }
-      if (here.size() == 1) {
-        array.own = place(k, i);
-        continue;
-      }
-      array.total = allocate(bytes);
-      array.own = allocate(here.size() * division.part());
-      for (const size_t j : here) {
-        const size_t member =
-            static_cast<size_t>(std::find(ordered.begin(), ordered.end(), present[j]) - ordered.begin());
-        const size_t at =
-            static_cast<size_t>(std::find(by_process.begin(), by_process.end(), member) - by_process.begin());
-        copies.push_back({j, i, static_cast<char*>(array.own) + (at - before) * division.part()});
-      }
-    }
-    const uint64_t start =
-        data_tag(own, *std::min_element(ordered.begin(), ordered.end()), 0, rounds_[ordered.front()]++, kRound);
-    group.tag = [start](std::span<const uint64_t> parts) {
-      uint64_t hash = start;
-      for (const uint64_t part : parts) hash = collet_hash_number(hash, part);
-      return hash;
-    };
-  }
-  COLLET_TRY(sum_across(*across_.processes, across_.scratch, groups, heads, what));
-  for (const Shared& one : copies) {
-    void* const to = place(one.participant, one.operand);
-    std::memcpy(to, one.from, static_cast<size_t>(results[one.participant][one.operand].byte_size()));
-  }
-  return results;
-}
-
-Expected<std::vector<std::vector<Literal>>> Exchange::swap(const Instruction& instr, const Header& own,
-                                                           const Across::Partners& partners,
-                                                           std::span<const uint32_t> present,
-                                                           const std::vector<std::vector<Literal>>& operands,
-                                                           std::span<const std::vector<void*>> targets,
-                                                           const Heads& heads, const std::string& what) {
-  // An array is divided along a dimension; of several arrays, each member gets one.
-  const auto& along = instr.as<hlo::AllToAllAttrs>().dimension;
-  /// A part that arrived, whose places in the result are not in one piece.
-  struct Arrival {
-    const uint8_t* data;
-    Division division;
-    size_t part;
-    uint8_t* result;
-  };
-  std::vector<Arrival> arrivals;
-  std::vector<std::unique_ptr<char[]>> storage;
-  const auto allocate = [&](uint64_t bytes) {
-    storage.emplace_back(new char[std::max<uint64_t>(bytes, 1)]);
-    return storage.back().get();
-  };
-  const auto division = [&](const Literal& array, size_t members) {
-    return along.empty() ? division_of(array.shape(), 0, 1) : division_of(array.shape(), along[0], members);
-  };
-  std::vector<collet_message> sends(heads.sends.begin(), heads.sends.end()),
-      receives(heads.receives.begin(), heads.receives.end());
-  std::map<uint32_t, uint32_t> round;  // of each group, by its first member
-  std::vector<std::vector<Literal>> results(present.size());
-  for (size_t k = 0; k < present.size(); ++k) {
-    const std::vector<uint32_t>& group = partners.groups[present[k]];
-    const auto place_in_group = [&](uint32_t number) {
-      return static_cast<size_t>(std::find(group.begin(), group.end(), number) - group.begin());
-    };
-    const size_t mine = place_in_group(present[k]);
-    if (const auto [it, is_new] = round.try_emplace(group.front()); is_new) it->second = rounds_[group.front()]++;
-    const uint64_t start =
-        data_tag(own, *std::min_element(group.begin(), group.end()), 0, round[group.front()], kRound);
-    const auto part_tag = [&](size_t from, size_t to) {
-      return collet_hash_number(collet_hash_number(start, from), to);
-    };
-    std::vector<uint8_t*> memory;
-    for (size_t i = 0; i < operands[k].size(); ++i) {
-      auto [result, to] = place_of(instr, i, targets, k);
-      results[k].push_back(std::move(result));
-      memory.push_back(to);
-    }
-    for (size_t m = 0; m < group.size(); ++m) {
-      const uint32_t process = across_.place[group[m]];
-      // What comes from member m.
-      const size_t element = along.empty() ? m : 0, part = along.empty() ? 0 : m;
-      const Division in = division(results[k][element], group.size());
-      if (process == across_.processes->rank()) {
-        const auto at = std::find(present.begin(), present.end(), group[m]);
-        if (at == present.end())
-          return failed_precondition(what + ": participant " + std::to_string(group[m]) +
-                                     " takes another way through control flow");
-        const Literal& from = operands[static_cast<size_t>(at - present.begin())][along.empty() ? mine : 0];
-        const size_t sent = along.empty() ? 0 : mine;
-        for (uint64_t o = 0; o < in.outer; ++o)
-          std::memcpy(memory[element] + (o * in.parts + part) * in.piece,
-                      from.bytes() + (o * in.parts + sent) * in.piece, in.piece);
-        continue;
-      }
-      if (in.part() > 0) {
-        uint8_t* to = memory[element] + part * in.piece;
-        if (in.outer > 1) {
-          to = reinterpret_cast<uint8_t*>(allocate(in.part()));
-          arrivals.push_back({to, in, part, memory[element]});
-        }
-        receives.push_back({process, 0, part_tag(m, mine), to, in.part()});
-      }
-      // What member m gets.
-      const Literal& from = operands[k][element];
-      const Division out = division(from, group.size());
-      if (out.part() == 0) continue;
-      char* data = reinterpret_cast<char*>(const_cast<uint8_t*>(from.bytes())) + part * out.piece;  // only read
-      if (out.outer > 1) {
-        data = allocate(out.part());
-        pack(from.bytes(), out, {part}, data);
-      }
-      sends.push_back({process, 0, part_tag(mine, m), data, out.part()});
-    }
-  }
-  const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
-  if (!sends.empty() || !receives.empty()) COLLET_TRY(across_.processes->exchange(sends, receives, check, what));
-  for (const Arrival& one : arrivals) unpack(one.data, one.division, one.part, one.result);
-  return results;
-}
-
-Expected<std::vector<std::vector<Literal>>> Exchange::ragged(const Instruction& instr, const Header& own,
-                                                             const Across::Partners& partners,
-                                                             std::span<const uint32_t> present,
-                                                             const std::vector<std::vector<Literal>>& operands,
-                                                             std::span<const std::vector<void*>> targets,
-                                                             const Heads& heads, const std::string& what) {
-  /// Rows that a member sends to another one: the first of them in its input, how many, and the first one in the other's result.
-  struct Piece {
-    int64_t from, rows, to;
-  };
-  constexpr int64_t kWrong = -1;  // in place of the number of rows: they are not all there
-  /// What one member sends to another one, in another process: the pieces, then the data.
-  struct Leg {
-    size_t k;  // the member of this process
-    uint32_t process;
-    uint64_t tag;
-    std::vector<Piece> pieces;
-  };
-  const auto rows_of = [](const Literal& array) { return array.shape().dim(0); };
-  const int64_t rows = rows_of(operands[0][1]);
-  const int64_t row_bytes = rows ? operands[0][1].byte_size() / rows : 0;
-  // Both ends must agree on which pieces are wrong, so that neither waits for one: the sender judges.
-  const auto pieces_for = [&](size_t k, size_t member, size_t members) {
-    const int64_t updates = operands[k][2].element_count() / static_cast<int64_t>(members);
-    std::vector<Piece> out;
-    for (int64_t u = static_cast<int64_t>(member) * updates; u < (static_cast<int64_t>(member) + 1) * updates; ++u) {
-      Piece one{operands[k][2].as_int(u), operands[k][3].as_int(u), operands[k][4].as_int(u)};
-      if (one.rows < 0 || one.from < 0 || one.from > rows_of(operands[k][0]) - one.rows || one.to < 0 ||
-          one.to > rows - one.rows)
-        one.rows = kWrong;
-      out.push_back(one);
-    }
-    return out;
-  };
-  bool wrong = false;
-  std::vector<Leg> out, in;
-  std::vector<std::vector<Literal>> results(present.size());
-  std::vector<uint8_t*> memory(present.size());
-  std::map<uint32_t, uint32_t> round;  // of each group, by its first member
-  for (size_t k = 0; k < present.size(); ++k) {
-    auto [result, to] = place_of(instr, 0, targets, k);
-    std::memcpy(to, operands[k][1].bytes(), static_cast<size_t>(operands[k][1].byte_size()));
-    results[k].push_back(std::move(result));
-    memory[k] = to;
-  }
-  for (size_t k = 0; k < present.size(); ++k) {
-    const std::vector<uint32_t>& group = partners.groups[present[k]];
-    const auto mine = static_cast<size_t>(std::find(group.begin(), group.end(), present[k]) - group.begin());
-    if (const auto [it, is_new] = round.try_emplace(group.front()); is_new) it->second = rounds_[group.front()]++;
-    const uint64_t start =
-        data_tag(own, *std::min_element(group.begin(), group.end()), 0, round[group.front()], kRound);
-    const auto leg_tag = [&](size_t from, size_t to) {
-      return collet_hash_number(collet_hash_number(start, from), to);
-    };
-    for (size_t m = 0; m < group.size(); ++m) {
-      const uint32_t process = across_.place[group[m]];
-      std::vector<Piece> pieces = pieces_for(k, m, group.size());
-      for (const Piece& one : pieces) wrong |= one.rows == kWrong;
-      if (process != across_.processes->rank()) {
-        in.push_back({k, process, leg_tag(m, mine), std::vector<Piece>(pieces.size())});
-        out.push_back({k, process, leg_tag(mine, m), std::move(pieces)});
-        continue;
-      }
-      const auto at = std::find(present.begin(), present.end(), group[m]);
-      if (at == present.end())
-        return failed_precondition(what + ": participant " + std::to_string(group[m]) +
-                                   " takes another way through control flow");
-      for (const Piece& one : pieces)
-        if (one.rows > 0)
-          std::memcpy(memory[static_cast<size_t>(at - present.begin())] + one.to * row_bytes,
-                      operands[k][0].bytes() + one.from * row_bytes, static_cast<size_t>(one.rows * row_bytes));
-    }
-  }
-  std::vector<collet_message> sends(heads.sends.begin(), heads.sends.end()),
-      receives(heads.receives.begin(), heads.receives.end());
-  const auto table = [](Leg& leg) {
-    return collet_message{leg.process, 0, leg.tag, leg.pieces.data(), leg.pieces.size() * sizeof(Piece)};
-  };
-  for (Leg& leg : out)
-    if (!leg.pieces.empty()) sends.push_back(table(leg));
-  for (Leg& leg : in)
-    if (!leg.pieces.empty()) receives.push_back(table(leg));
-  const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
-  if (!sends.empty() || !receives.empty()) COLLET_TRY(across_.processes->exchange(sends, receives, check, what));
-  sends.clear();
-  receives.clear();
-  const auto add = [&](std::vector<collet_message>& to, const Leg& leg, const uint8_t* base, int64_t Piece::* first) {
-    for (size_t u = 0; u < leg.pieces.size(); ++u) {
-      const Piece& one = leg.pieces[u];
-      wrong |= one.rows == kWrong;
-      if (one.rows <= 0 || row_bytes == 0) continue;
-      to.push_back({leg.process, 0, collet_hash_number(leg.tag, u + 1),
-                    const_cast<uint8_t*>(base) + one.*first * row_bytes,  // what is sent is only read
-                    static_cast<uint64_t>(one.rows * row_bytes)});
-    }
-  };
-  for (const Leg& leg : out) add(sends, leg, operands[leg.k][0].bytes(), &Piece::from);
-  for (const Leg& leg : in) add(receives, leg, memory[leg.k], &Piece::to);
-  if (!sends.empty() || !receives.empty())
-    COLLET_TRY(across_.processes->exchange(sends, receives, [](uint32_t) { return ok_status(); }, what));
-  if (wrong) return invalid_argument(what + ": ragged-all-to-all moves rows that are not there");
-  return results;
 }
 
 void Exchange::abandon(const Status& failure) {

@@ -15,9 +15,8 @@
 #include "sdk/runtime/sum_across.h"
 
 /// \file
-/// Collectives whose participants are in several processes. Sums of large arrays are made slice by slice, see sum_across.h. Of
-/// large arrays that are gathered, exchanged (all-to-all) or moved (permute, broadcast), each participant gets the parts of its results, at
-/// their places. For others the operands that the participants of this process need are fetched from the others, then the runtime computes the
+/// Collectives whose participants are in several processes. Of large arrays that are summed or exchanged, parts are sent, see
+/// parts_across.h. Large arrays that are gathered or moved (permute, broadcast) are received at their places in the results. For others the operands that the participants of this process need are fetched from the others, then the runtime computes the
 /// results on the host.
 
 namespace collet::runtime {
@@ -71,26 +70,6 @@ class Exchange {
                     uint32_t operand) const;
   Expected<const Across::Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr,
                                                 hlo::InstrId id, const std::vector<hlo::Literal>& operands);
-  Expected<std::vector<std::vector<hlo::Literal>>> sum(const hlo::Module& module, const hlo::Instruction& instr,
-                                                       const Header& own, const Across::Partners& partners,
-                                                       std::span<const uint32_t> present,
-                                                       const std::vector<std::vector<hlo::Literal>>& operands,
-                                                       std::span<const std::vector<void*>> targets, const Heads& heads,
-                                                       const std::string& what);
-  /// Runs an all-to-all: each participant sends each other one the part that it gets.
-  Expected<std::vector<std::vector<hlo::Literal>>> swap(const hlo::Instruction& instr, const Header& own,
-                                                        const Across::Partners& partners,
-                                                        std::span<const uint32_t> present,
-                                                        const std::vector<std::vector<hlo::Literal>>& operands,
-                                                        std::span<const std::vector<void*>> targets, const Heads& heads,
-                                                        const std::string& what);
-  /// Runs a ragged-all-to-all: each participant sends each other one the rows that it gets, after a message that says which these are.
-  Expected<std::vector<std::vector<hlo::Literal>>> ragged(const hlo::Instruction& instr, const Header& own,
-                                                          const Across::Partners& partners,
-                                                          std::span<const uint32_t> present,
-                                                          const std::vector<std::vector<hlo::Literal>>& operands,
-                                                          std::span<const std::vector<void*>> targets,
-                                                          const Heads& heads, const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
 
   Across& across_;
