@@ -78,6 +78,7 @@ uint32_t ask_ms(uint32_t timeout_ms) {
 
 struct Processes::Pending {
   const std::string* what;
+  const Connection::Use* use;
   std::span<const collet_message> receives;
   uint32_t process;  ///< for which the transport waits; it writes this as atomically as it is read
   Clock::time_point limit;
@@ -246,18 +247,15 @@ Status Processes::connect(const collet_processes& group, const std::string& pref
   const std::string transport = transport_name(group.transport);
   const std::string address = chosen(group.address, "COLLET_TRANSPORT_ADDRESS", default_address());
   COLLET_ASSIGN(const Transport loaded, load_transport(transport, reinterpret_cast<const void*>(&own_place)));
-  table_ = loaded.table;
   const std::string own_keys = prefix + transport + "/";
   const collet_transport_options options = {
       sizeof(collet_transport_options), rank_, size(), timeout_ms_, group.store, own_keys.c_str(), address.c_str()};
   collet_error error{};
   const Calling calling("transport.open", transport);
-  const collet_status status = table_->open(&options, &transport_, &error);
-  if (status != COLLET_OK) {
-    transport_ = nullptr;
+  const collet_status status = connection_.open(*loaded.table, options, &error);
+  if (status != COLLET_OK)
     return told_by_others(*group.store, prefix,
                           from_c(status, error, "transport '" + transport + "' at '" + address + "', open"));
-  }
   watcher_ = std::thread([this] { watch(); });
   // One message from each process says that it has connected to all: before that, none may go on and end.
   std::vector<char> out(size()), in(size());
@@ -280,7 +278,6 @@ Processes::~Processes() {
     changed_.notify_all();
     watcher_.join();
   }
-  if (transport_) table_->close(transport_);
 }
 
 std::string Processes::name(uint32_t process) const {
@@ -295,17 +292,18 @@ uint64_t Processes::next_launch(std::span<const uint32_t> processes) {
 
 Status Processes::exchange(std::span<const collet_message> sends, std::span<const collet_message> receives,
                            const std::function<Status(uint32_t)>& received, const std::string& what) {
+  const Connection::Use use = connection_.use();
+  if (!use) return connection_.lost().with_prefix(what + ": the processes lost each other before: ");
   Pending pending;
   pending.what = &what;
+  pending.use = &use;
   pending.receives = receives;
   pending.process = rank_;
   pending.limit = Clock::now() + std::chrono::milliseconds(timeout_ms_);
   std::list<Pending*>::iterator place;
   {
     const std::lock_guard lock(mutex_);
-    if (!lost_.ok()) return lost_.with_prefix(what + ": the processes lost each other before: ");
     place = pending_.insert(pending_.end(), &pending);
-    ++uses_;
   }
   struct State {
     const std::function<Status(uint32_t)>* received;
@@ -324,61 +322,35 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
   const auto limit_ms =
       static_cast<uint32_t>(std::min<uint64_t>(uint64_t{timeout_ms_} + 2 * ask_ms(timeout_ms_), UINT32_MAX));
   const collet_status status =
-      table_->exchange(transport_, sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
-                       static_cast<uint32_t>(receives.size()), limit_ms, forward, &state, &process, &error);
+      use->exchange(use.transport(), sends.data(), static_cast<uint32_t>(sends.size()), receives.data(),
+                    static_cast<uint32_t>(receives.size()), limit_ms, forward, &state, &process, &error);
   bool late = false;
   uint32_t waited = kMostNotices;  // the number of the notice that it does not wait any more
   {
     std::unique_lock lock(mutex_);
     if (pending.is_late) changed_.wait(lock, [&] { return pending.was_asked; });
     pending_.erase(place);
-    if (pending.was_told && !pending.is_late && lost_.ok() && notices_ + 1 < kMostNotices) waited = notices_++;
+    if (pending.was_told && !pending.is_late && connection_.lost().ok() && notices_ + 1 < kMostNotices)
+      waited = notices_++;
     late = pending.is_late || status == COLLET_DEADLINE_EXCEEDED;
   }
-  if (waited < kMostNotices) post_notice(waited, kNobody);
+  if (waited < kMostNotices) post_notice(use, waited, kNobody);
   const std::string other = process < size() ? name(process) : "another process";
   Status outcome = state.outcome;
   if (outcome.ok() && late) {
     const std::string why = no_answer(pending.who.empty() ? other : pending.who);
     outcome = Status(Code::DeadlineExceeded, what + ": " + why);
-    leave(outcome, why);
+    connection_.leave(outcome, why);
   } else if (outcome.ok() && status != COLLET_OK) {
-    const std::string why = "lost " + other + ": " + error.message + others_lost(process);
+    const std::string why = "lost " + other + ": " + error.message + others_lost(use, process);
     outcome = Status(static_cast<Code>(status), what + ": " + why);
-    if (status == COLLET_UNAVAILABLE) leave(outcome, why);
+    if (status == COLLET_UNAVAILABLE) connection_.leave(outcome, why);
   }
-  end_use();
   return outcome;
 }
 
 std::string Processes::no_answer(const std::string& who) const {
   return "no answer within " + std::to_string(timeout_ms_ / 1000) + " s from " + who;
-}
-
-void Processes::leave(const Status& outcome, const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!lost_.ok()) return;
-    lost_ = outcome;
-  }
-  constexpr size_t kFirst = offsetof(collet_transport, leave) + sizeof table_->leave;
-  if (table_->struct_size >= kFirst && table_->leave) table_->leave(transport_, why.c_str());
-}
-
-bool Processes::begin_use() {
-  const std::lock_guard lock(mutex_);
-  if (!transport_) return false;
-  ++uses_;
-  return true;
-}
-
-void Processes::end_use() {
-  void* closing = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (--uses_ == 0 && !lost_.ok()) closing = std::exchange(transport_, nullptr);
-  }
-  if (closing) table_->close(closing);
 }
 
 void Processes::watch() {
@@ -406,12 +378,10 @@ void Processes::watch() {
     if (!one.was_told) {
       // Who has waited longer for this process is to hear that another one is the reason.
       one.was_told = true;
-      if (process == kNobody || !lost_.ok() || notices_ + 2 >= kMostNotices) continue;
+      if (process == kNobody || notices_ + 2 >= kMostNotices) continue;
       const uint32_t number = notices_++;
-      ++uses_;
       lock.unlock();
-      post_notice(number, process);
-      end_use();
+      if (const Connection::Use use = connection_.use()) post_notice(use, number, process);
       lock.lock();
       continue;
     }
@@ -420,8 +390,9 @@ void Processes::watch() {
       const uint32_t number = notices_++;
       lock.unlock();
       const std::string why = no_answer(name(process));
-      leave(Status(Code::DeadlineExceeded, *one.what + ": " + why), why);  // while there are connections
-      std::string who = ask_who_waits(process, number);
+      // The exchange, which waits for the answers, keeps the connections open.
+      connection_.leave(Status(Code::DeadlineExceeded, *one.what + ": " + why), why);
+      std::string who = ask_who_waits(*one.use, process, number);
       lock.lock();
       one.who = std::move(who);
     }
@@ -434,20 +405,20 @@ uint64_t Processes::notice_tag(uint32_t sender, uint32_t number) {
   return collet_hash_number(collet_hash_number(0x6e6f74696365, sender), number);
 }
 
-std::string Processes::post_notice(uint32_t number, uint32_t process) {
+std::string Processes::post_notice(const Connection::Use& use, uint32_t number, uint32_t process) {
   Notice own{1, process};
   std::string lost;
   for (uint32_t r = 0; r < size(); ++r) {
     if (r == rank_) continue;
     const collet_message message = {r, 0, notice_tag(rank_, number), &own, sizeof own};
     collet_error ignored{};
-    if (table_->post(transport_, &message, &ignored) != COLLET_OK) lost += "; " + name(r) + " is lost";
+    if (use->post(use.transport(), &message, &ignored) != COLLET_OK) lost += "; " + name(r) + " is lost";
   }
   return lost;
 }
 
-std::string Processes::ask_who_waits(uint32_t process, uint32_t number) {
-  const std::string lost = post_notice(number, process);
+std::string Processes::ask_who_waits(const Connection::Use& use, uint32_t process, uint32_t number) {
+  const std::string lost = post_notice(use, number, process);
   std::vector<std::array<Notice, kMostNotices>> heard(size());
   std::vector<collet_message> receives;
   for (uint32_t k = 0; k < kMostNotices; ++k)
@@ -456,8 +427,8 @@ std::string Processes::ask_who_waits(uint32_t process, uint32_t number) {
   // Nobody sends so many, so this ends with DEADLINE_EXCEEDED; the notices that there are are in place then.
   uint32_t ignored_process = 0;
   collet_error ignored{};
-  table_->exchange(
-      transport_, nullptr, 0, receives.data(), static_cast<uint32_t>(receives.size()), ask_ms(timeout_ms_),
+  use->exchange(
+      use.transport(), nullptr, 0, receives.data(), static_cast<uint32_t>(receives.size()), ask_ms(timeout_ms_),
       [](void*, uint32_t) -> int32_t { return 0; }, nullptr, &ignored_process, &ignored);
   // The last notice of a process counts.
   const auto waits_for = [&](uint32_t r) {
@@ -477,7 +448,7 @@ std::string Processes::ask_who_waits(uint32_t process, uint32_t number) {
   return out + lost;
 }
 
-std::string Processes::others_lost(uint32_t process) {
+std::string Processes::others_lost(const Connection::Use& use, uint32_t process) {
   std::string out;
   // A message that nobody receives: only whether there is a connection matters.
   char byte = 0;
@@ -485,16 +456,15 @@ std::string Processes::others_lost(uint32_t process) {
     if (r == rank_ || r == process) continue;
     collet_error ignored{};
     const collet_message probe = {r, 0, collet_hash_number(0x70726f6265, rank_), &byte, 1};
-    if (table_->post(transport_, &probe, &ignored) != COLLET_OK) out += "; " + name(r) + " is lost, too";
+    if (use->post(use.transport(), &probe, &ignored) != COLLET_OK) out += "; " + name(r) + " is lost, too";
   }
   return out;
 }
 
 void Processes::post(const collet_message& message) {
-  if (!begin_use()) return;
+  const Connection::Use use = connection_.use();
   collet_error ignored{};
-  table_->post(transport_, &message, &ignored);
-  end_use();
+  if (use) use->post(use.transport(), &message, &ignored);
 }
 
 }  // namespace collet::runtime

@@ -16,6 +16,7 @@
 
 #include "hlo/base/status.h"
 #include "sdk/runtime/backend.h"
+#include "sdk/runtime/connection.h"
 
 /// \file
 /// The processes of a group, from the side of one of them: what devices they have, and the messages between them.
@@ -83,20 +84,14 @@ class Processes {
   Status told_by_others(const collet_store& store, const std::string& prefix, const Status& failure) const;
   /// Looks for exchanges that wait too long, until the end.
   void watch();
-  /// Leaves the group, once: further exchanges fail like the one that ends with `outcome`, and the others are told `why`.
-  void leave(const Status& outcome, const std::string& why);
-  /// Begins the use of the transport; false if it is closed.
-  bool begin_use();
-  /// Ends it, and closes the transport if this process has left the group and nothing else uses it.
-  void end_use();
   static uint64_t notice_tag(uint32_t sender, uint32_t number);
   /// Tells the others for whom this process waits. Returns those that are lost, as a message continues.
-  std::string post_notice(uint32_t number, uint32_t process);
+  std::string post_notice(const Connection::Use& use, uint32_t number, uint32_t process);
   /// Tells the others for whom this process waits, and hears the same from those that have waited for half of the limit. Returns the process
   /// that does not answer, with those for which it waits in turn, as messages name them.
-  std::string ask_who_waits(uint32_t process, uint32_t number);
+  std::string ask_who_waits(const Connection::Use& use, uint32_t process, uint32_t number);
   /// Returns the other processes to which there is no connection, as a message continues: "; process 1 (...) is lost, too".
-  std::string others_lost(uint32_t process);
+  std::string others_lost(const Connection::Use& use, uint32_t process);
   static std::string write(const Process& process);
   static Status read(std::string_view bytes, Process& out);
 
@@ -104,13 +99,10 @@ class Processes {
   uint32_t timeout_ms_ = 0;
   std::vector<Process> processes_;
   std::vector<GlobalDevice> devices_;
-  const collet_transport* table_ = nullptr;  // null in a group of one process
-  void* transport_ = nullptr;                // null when it is closed; changed under `mutex_` when nothing uses it
-  std::mutex mutex_;                         // guards the following members
-  uint32_t uses_ = 0;                        // of the transport
-  uint32_t notices_ = 0;                     // that this process has sent
+  Connection connection_;  // not open in a group of one process
+  std::mutex mutex_;       // guards the following members
+  uint32_t notices_ = 0;   // that this process has sent
   std::map<std::vector<uint32_t>, uint64_t> launches_;
-  Status lost_;                  // the error with which this process has left the group
   std::list<Pending*> pending_;  // in the order of their beginnings
   bool closing_ = false;
   std::condition_variable changed_;  // an exchange has been asked for whom it waits, or closing_
