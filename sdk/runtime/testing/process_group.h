@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "sdk/runtime/testing/programs.h"
 #include "sdk/runtime/testing/session.h"
 
 /// \file
@@ -23,6 +24,11 @@
 /// through its exit code and what it writes to stderr.
 
 namespace collet::testing {
+
+/// Returns a program of `x = s32[8]`, with these instructions and the computation `sum`.
+inline std::string program(const std::string& entry, const std::string& header = "HloModule m, replica_count=4\n") {
+  return header + combiner("sum", "add", "s32") + "ENTRY e {\n  x = s32[8] parameter(0)\n  " + entry + "\n}";
+}
 
 /// One process of a group, with a client that has joined the others.
 class Member : public Session {
