@@ -12,6 +12,7 @@
 #include "hlo/ir/module.h"
 #include "hlo/program/block.h"
 #include "sdk/runtime/processes.h"
+#include "sdk/runtime/started_exchanges.h"
 #include "sdk/runtime/sum_across.h"
 
 /// \file
@@ -40,9 +41,10 @@ struct Across {
   std::mutex mutex;
   std::map<hlo::InstrId, Partners> partners;  ///< by collective; under `mutex`
   ScratchPool scratch;
+  WorkerPool workers;  ///< for collectives that run beside launches
 };
 
-/// The exchange of one run with the other processes. Used by one thread.
+/// The exchange of one run with the other processes. Used by one thread at a time.
 class Exchange {
  public:
   /// `launch`: see Processes::next_launch.

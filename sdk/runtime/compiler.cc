@@ -529,6 +529,7 @@ class Compiler {
                                     constraints_,
                                     core_->total() > 1 && !core_->together,
                                     core_->total() > 1,
+                                    core_->across != nullptr,
                                     request_.ignore_costs != 0,
                                     host_functions()};
       COLLET_ASSIGN(partition_, partition(input));

@@ -18,6 +18,11 @@ namespace {
 using hlo::InstrId;
 using hlo::Op;
 
+// True if the steps after a collective run while it waits for other processes.
+bool runs_beside(const ExecutableCore& core, const Step& step) {
+  return core.across && step.overlaps;
+}
+
 std::string bytes_text(uint64_t bytes) {
   char out[32];
   if (bytes < 10000)
@@ -224,7 +229,8 @@ class Text {
         return line(indent, "own number " + name(step.instr));
       case Step::Kind::Collective:
       case Step::Kind::HostCall:
-        return line(indent, std::string(op_info(m_[step.instr].op).text) + " " + name(step.instr) + reason(step.instr));
+        return line(indent, std::string(op_info(m_[step.instr].op).text) + " " + name(step.instr) + reason(step.instr) +
+                                (runs_beside(in_.core, step) ? ", beside what follows" : ""));
     }
   }
 
@@ -325,6 +331,7 @@ void json_sequence(const ExplainInput& in, uint32_t number, JsonWriter& json) {
       json.field("bytes", s.slots[step.out[0]].bytes).field("from", side_name(s.slots[step.in[0]].side));
       json.field("to", side_name(s.slots[step.out[0]].side));
     }
+    if (runs_beside(in.core, step)) json.field("runs_beside_next_steps", true);
     if (!step.sequence.empty()) {
       const auto it = in.partition.placements.find(step.instr);
       if (it != in.partition.placements.end()) json.field("reason", it->second.reason);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "sdk/runtime/collective.h"
+#include "sdk/runtime/overlap.h"
 #include "sdk/runtime/plan.h"
 #include "sdk/runtime/updates.h"
 
@@ -17,6 +18,10 @@ using hlo::Instruction;
 using hlo::Leaf;
 using hlo::Module;
 using hlo::Op;
+
+bool hands_through(const Step& step) {
+  return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
+}
 
 class Lowerer {
  public:
@@ -130,6 +135,7 @@ class Lowerer {
     }
     if (entry) own_results(f, leaves);
     find_last_uses(f.sequence);
+    find_overlaps(f.sequence);
     out_.plan.sequences[number] = std::move(f.sequence);
     return number;
   }
@@ -186,6 +192,24 @@ class Lowerer {
       } else {
         group(step.in.size());
       }
+    }
+  }
+
+  // Marks the collectives before whose first use there is work that takes time.
+  void find_overlaps(Sequence& s) const {
+    for (size_t i = 0; i < s.steps.size(); ++i) {
+      if (s.steps[i].kind != Step::Kind::Collective) continue;
+      const std::vector<uint32_t>& out = s.steps[i].out;
+      const auto uses = [&](const std::vector<uint32_t>& slots) {
+        return std::find_first_of(slots.begin(), slots.end(), out.begin(), out.end()) != slots.end();
+      };
+      double work_ns = 0;
+      for (size_t k = i + 1; k < s.steps.size() && !uses(s.steps[k].in); ++k) {
+        const Step& step = s.steps[k];
+        if (step.kind == Step::Kind::Launch) work_ns += out_.plan.units[step.unit].cost_ns;
+        if (step.kind == Step::Kind::HostCall || hands_through(step)) work_ns += kLeastBesideNs;  // nobody knows
+      }
+      s.steps[i].overlaps = work_ns >= kLeastBesideNs;
     }
   }
 
@@ -375,10 +399,6 @@ class Lowerer {
   hlo::ContentIds& ids_;
   Lowered out_;
 };
-
-bool hands_through(const Step& step) {
-  return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
-}
 
 // A step that writes or reads a slot, and the index of the slot among its outputs or inputs.
 struct SlotUse {

@@ -7,6 +7,7 @@
 
 #include "sdk/runtime/collective.h"
 #include "sdk/runtime/host_call.h"
+#include "sdk/runtime/overlap.h"
 
 namespace collet::runtime {
 namespace {
@@ -67,6 +68,7 @@ class Partitioner {
       clusters = make_clusters(c, nodes);
       if (round == kMostRounds || !flip(c, entry, nodes, clusters)) break;
     }
+    if (in_.across) hide_exchanges(c, nodes, clusters);
     COLLET_TRY(check_groups(nodes));
     ComputationPlan plan;
     for (const ClusterPlan& cluster : clusters) {
@@ -239,12 +241,54 @@ class Partitioner {
       clusters.back().cost_ns += n.side == Side::Fallback ? n.fallback_ns : n.device_ns;
       previous = &n;
     }
+    finish(c, nodes, clusters);
+    return clusters;
+  }
+
+  void finish(CompId c, const std::vector<Node>& nodes, std::vector<ClusterPlan>& clusters) {
     for (ClusterPlan& cluster : clusters) {
       if (cluster.side == Side::Device) cluster.cost_ns += device_speed_.launch_ns;
       if (cluster.side == Side::Fallback) cluster.cost_ns += fallback_speed_.launch_ns;
     }
     connect(c, nodes, clusters);
-    return clusters;
+  }
+
+  // Moves what collectives do not need behind them, so that it runs while they wait for other processes.
+  void hide_exchanges(CompId c, std::vector<Node>& nodes, std::vector<ClusterPlan>& clusters) {
+    std::vector<OverlapCluster> order(clusters.size());
+    for (size_t k = 0; k < clusters.size(); ++k) order[k].may_move = clusters[k].side == Side::Device;
+    std::vector<OverlapNode> all;
+    std::unordered_map<uint32_t, uint32_t> number;
+    for (const Node& n : nodes) {
+      number[hlo::index_of(n.id)] = static_cast<uint32_t>(all.size());
+      const Instruction& instr = m_[n.id];
+      double bytes = 0;
+      for (uint32_t i = 0; i < static_cast<uint32_t>(instr.shape.leaf_count()); ++i)
+        bytes += static_cast<double>(leaf_bytes(m_, {n.id, i}));
+      all.push_back({n.before, in_.device.of(n.id).group, n.device_ns, bytes});
+      if (n.side != Side::Host || !is_collective(instr.op)) continue;
+      double sent = 0;
+      for (const Leaf leaf : hlo::operand_leaves(m_, instr)) sent += static_cast<double>(leaf_bytes(m_, leaf));
+      order[n.cluster].exchange_ns = exchange_ns(std::max(sent, bytes));
+    }
+    if (std::none_of(order.begin(), order.end(), [](const OverlapCluster& one) { return one.exchange_ns > 0; })) return;
+    for (size_t k = 0; k < clusters.size(); ++k)
+      for (const InstrId id : clusters[k].members)
+        if (const auto it = number.find(hlo::index_of(id)); it != number.end()) order[k].members.push_back(it->second);
+    const OverlapCosts costs{device_speed_.launch_ns + kHostStepNs, device_speed_.bytes_per_ns,
+                             in_.device_facts.smallest_cluster};
+    clusters.clear();
+    for (const OverlapCluster& one : overlap(all, std::move(order), costs)) {
+      ClusterPlan& cluster = clusters.emplace_back();
+      for (const uint32_t k : one.members) {
+        Node& n = nodes[k];
+        n.cluster = static_cast<uint32_t>(clusters.size() - 1);
+        cluster.side = n.side;
+        cluster.members.push_back(n.id);
+        cluster.cost_ns += n.side == Side::Fallback ? n.fallback_ns : n.device_ns;
+      }
+    }
+    finish(c, nodes, clusters);
   }
 
   // Determines inputs and outputs of the clusters, and the constants in them.

@@ -44,6 +44,8 @@ struct PartitionInput {
   bool host_gives_ids = false;
   /// There are several participants: the host runs the collectives that the device does not support.
   bool several = false;
+  /// Participants are in several processes: work that a collective does not need runs while it waits for the others.
+  bool across = false;
   /// All instructions that the device accepts run there, whatever they cost.
   bool ignore_costs = false;
   /// The host runs the custom calls of these functions.

@@ -90,6 +90,8 @@ struct Step {
   std::vector<uint32_t> dead;  ///< slots that no later step needs
   /// Per input: no later step, and no other input (of the same branch), needs its slot, so its memory may be reused.
   std::vector<uint8_t> is_last_use;
+  /// For Collective: steps that do not use its results follow, so that they run while it waits for other processes.
+  bool overlaps = false;
   uint32_t choice_bytes = 0;  ///< for Conditional: 1 for pred, 4 for s32
   hlo::InstrId instr = hlo::InstrId::None;
 };

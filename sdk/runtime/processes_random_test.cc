@@ -21,17 +21,20 @@ constexpr uint32_t kProcesses = 3;
 /// For each wait for another process: where one is lost, and where all are to go on, however busy the machine is.
 constexpr uint32_t kLimitMs = 3000, kLongLimitMs = 30000;
 constexpr uint32_t kDelayMs = 300;
-constexpr int kPrograms = 4;
+constexpr int kPrograms = 5;
 constexpr int kLaunches = 40;
 constexpr int64_t kElements = 3 * 20000;
 
-std::string program(int which) {
+std::string numbered_program(int which) {
   const char* const entries[kPrograms] = {
       "ROOT y = s32[60000] all-reduce(x), replica_groups={}, to_apply=sum",
       "ROOT y = s32[60000] all-to-all(x), replica_groups={{0,1,2}}, dimensions={0}",
       "g = s32[180000] all-gather(x), replica_groups={}, dimensions={0}\n  ROOT y = s32[60000] slice(g), "
       "slice={[60000:120000]}",
-      "ROOT y = s32[60000] collective-permute(x), source_target_pairs={{0,1},{1,2},{2,0}}"};
+      "ROOT y = s32[60000] collective-permute(x), source_target_pairs={{0,1},{1,2},{2,0}}",
+      // The collective runs beside the rest.
+      "r = s32[60000] all-reduce(x), replica_groups={}, to_apply=sum\n  c = s32[] constant(255)\n"
+      "  b = s32[60000] broadcast(c), dimensions={}\n  m = s32[60000] and(x, b)\n  ROOT y = s32[60000] add(r, m)"};
   return "HloModule m" + std::to_string(which) + ", replica_count=3\n" + combiner("sum", "add", "s32") +
          "ENTRY e {\n  x = s32[60000] parameter(0)\n  " + entries[which] + "\n}";
 }
@@ -44,6 +47,8 @@ int32_t expected(int which, uint32_t p, int launch, int64_t i) {
   switch (which) {
     case 0:
       return argument(0, i) + argument(1, i) + argument(2, i);
+    case 4:
+      return argument(0, i) + argument(1, i) + argument(2, i) + (argument(p, i) & 255);
     case 1:
       return argument(static_cast<uint32_t>(i / (kElements / 3)), p * (kElements / 3) + i % (kElements / 3));
     case 2:
@@ -59,7 +64,7 @@ bool launch_all(Member& member, uint32_t limit_ms) {
   if (!client) return false;
   std::vector<ExecutablePtr> programs;
   for (int which = 0; which < kPrograms; ++which) {
-    programs.push_back(member.compile(client.get(), program(which)));
+    programs.push_back(member.compile(client.get(), numbered_program(which)));
     if (!programs.back()) return false;
   }
   for (int launch = 0; launch < kLaunches; ++launch) {

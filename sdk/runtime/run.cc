@@ -22,16 +22,22 @@ namespace {
 //
 // On devices with queues launches are put on the compute queue of each participant's device, where they run in order. The
 // host waits for them only before it reads or copies memory itself.
+//
+// A collective over several processes runs on another thread if the plan has steps that do not need it; see StartedExchanges.
 class Runner {
  public:
   Runner(Client& client, const ExecutableCore& core, uint64_t run_id, const RunOrder& order)
       : run_(client, core, run_id, order), core_(core), plan_(core.plan), count_(core.participants()) {
-    if (core.across) exchange_.emplace(*core.across, order.launch);
+    if (!core.across) return;
+    exchange_.emplace(*core.across, order.launch);
+    started_.emplace(core.across->workers);
   }
 
   Status run(const RunMemory& memory) {
     Status status = run_here(memory);
-    if (!status.ok() && exchange_) exchange_->abandon(status);
+    if (status.ok() || !exchange_) return status;
+    started_->drop();
+    exchange_->abandon(status);
     return status;
   }
 
@@ -50,6 +56,7 @@ class Runner {
       for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = std::move(memory.results[p * results + i]);
     }
     Status status = steps(entry, frame, {all.data(), all.size()});
+    if (status.ok() && started_) status = started_->finish();
     for (uint32_t p = 0; p < count_ && status.ok(); ++p) {
       // A caller that does not ask for end points gets results that are complete when the call returns.
       if (!run_.end(p) || run_.order.ends.empty()) status = run_.settle(p);
@@ -62,9 +69,21 @@ class Runner {
 
   Status steps(const Sequence& sequence, Frame& frame, Who who) {
     for (const Step& step : sequence.steps) {
+      if (started_ && !started_->empty()) COLLET_TRY(wait_for_started(step, frame, who));
       COLLET_TRY(one(sequence, step, frame, who));
       for (uint32_t slot : step.dead)
         for (uint32_t p : who) frame.at(p, slot).reset();
+    }
+    return ok_status();
+  }
+
+  // Waits for those started exchanges that a step depends on. Memory that a step allocates is in no exchange; what its outputs have
+  // already is memory of results, which may be that of donated arguments.
+  Status wait_for_started(const Step& step, Frame& frame, Who who) {
+    COLLET_TRY(started_->failure());
+    for (const uint32_t p : who) {
+      for (const uint32_t slot : step.in) COLLET_TRY(started_->before_read(frame.at(p, slot).get()));
+      for (const uint32_t slot : step.out) COLLET_TRY(started_->before_write(frame.at(p, slot).get()));
     }
     return ok_status();
   }
@@ -152,6 +171,8 @@ class Runner {
   using Choices = Small<int32_t, 16>;
   Status decide(Frame& frame, uint32_t slot, uint32_t bytes, Who who, Choices& out) {
     out.assign(who.size(), 0);
+    if (started_)
+      for (const uint32_t p : who) COLLET_TRY(started_->before_read(frame.at(p, slot).get()));
     COLLET_TRY(run_.settle(who));
     for (size_t k = 0; k < who.size(); ++k) {
       COLLET_TRY(read(frame.at(who[k], slot), &out[k], bytes));
@@ -241,72 +262,101 @@ class Runner {
     return out;
   }
 
+  // A collective or a call of a host function whose operands are complete, and whose results have memory.
+  struct HostWork {
+    const Step* step;
+    std::vector<uint32_t> who;
+    std::vector<std::vector<MemoryRef>> in, out;  // by participant
+    std::vector<uint64_t> out_bytes;
+  };
+
   // Runs a collective or a host function. Returns results per participant, with tuples flattened.
   // `targets`: see Exchange::run.
-  Expected<std::vector<std::vector<hlo::Literal>>> results_of(const Step& step, const hlo::Instruction& instr, Who who,
+  Expected<std::vector<std::vector<hlo::Literal>>> results_of(const HostWork& work, const hlo::Instruction& instr,
                                                               std::vector<std::vector<hlo::Literal>> operands,
                                                               std::span<const std::vector<void*>> targets) {
+    const Step& step = *work.step;
     if (step.kind == Step::Kind::Collective && exchange_) {
       Small<uint32_t, 16> numbers;
-      for (const uint32_t p : who) numbers.push_back(core_.number(p));
+      for (const uint32_t p : work.who) numbers.push_back(core_.number(p));
       return exchange_->run(*core_.module, instr, step.instr, {numbers.data(), numbers.size()}, std::move(operands),
                             targets);
     }
     if (step.kind == Step::Kind::Collective)
-      return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who, {}, nullptr},
+      return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, work.who, {}, nullptr},
                             std::move(operands));
-    std::vector<std::vector<hlo::Literal>> results(who.size());
-    for (size_t k = 0; k < who.size(); ++k) {
-      COLLET_ASSIGN(results[k],
-                    call_host(core_.host_functions[step.unit], instr, operands[k], core_.number(who[k]), run_.run_id));
+    std::vector<std::vector<hlo::Literal>> results(work.who.size());
+    for (size_t k = 0; k < work.who.size(); ++k) {
+      COLLET_ASSIGN(results[k], call_host(core_.host_functions[step.unit], instr, operands[k],
+                                          core_.number(work.who[k]), run_.run_id));
     }
     return results;
   }
 
   Status on_host(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
-    const hlo::Instruction& instr = (*core_.module)[step.instr];
-    std::vector<hlo::Shape> shapes;
-    for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
-    std::vector<std::vector<hlo::Literal>> operands(who.size());
+    HostWork work{&step, {who.begin(), who.end()}, {}, {}, {}};
     for (const uint32_t p : who)
       for (const uint32_t slot : step.in)
         COLLET_TRY(run_.change_layout(p, sequence.slots[slot].side, frame.at(p, slot), nullptr));
     COLLET_TRY(run_.settle(who));
-    for (size_t k = 0; k < who.size(); ++k)
+    for (const uint32_t slot : step.out) work.out_bytes.push_back(sequence.slots[slot].bytes);
+    for (const uint32_t p : who) {
+      std::vector<MemoryRef>& in = work.in.emplace_back();
+      for (const uint32_t slot : step.in) in.push_back(frame.at(p, slot));
+      std::vector<MemoryRef>& out = work.out.emplace_back();
+      for (const uint32_t slot : step.out) {
+        if (const uint64_t bytes = sequence.slots[slot].bytes) {
+          COLLET_TRY(run_.allocate(frame, p, slot, Side::Device, bytes, nullptr));
+          frame.at(p, slot)->uses.wait();
+        }
+        out.push_back(frame.at(p, slot));
+      }
+    }
+    // What has been started before ends before: the exchanges of a run keep their order.
+    if (step.kind != Step::Kind::Collective || !started_ || (!step.overlaps && started_->empty())) return on_host(work);
+    std::vector<MemoryRef> reads, writes;
+    for (const std::vector<MemoryRef>& in : work.in) reads.insert(reads.end(), in.begin(), in.end());
+    for (const std::vector<MemoryRef>& out : work.out) writes.insert(writes.end(), out.begin(), out.end());
+    started_->start(std::move(reads), std::move(writes), [this, work = std::move(work)] { return on_host(work); });
+    return ok_status();
+  }
+
+  Status on_host(const HostWork& work) {
+    const Step& step = *work.step;
+    const hlo::Instruction& instr = (*core_.module)[step.instr];
+    std::vector<hlo::Shape> shapes;
+    for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
+    std::vector<std::vector<hlo::Literal>> operands(work.who.size());
+    std::vector<std::vector<void*>> targets(work.who.size());
+    for (size_t k = 0; k < work.who.size(); ++k) {
       for (size_t i = 0; i < shapes.size(); ++i) {
-        COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
+        COLLET_ASSIGN(hlo::Literal value, fetch(work.in[k][i], shapes[i]));
         operands[k].push_back(std::move(value));
       }
-    std::vector<std::vector<void*>> targets(who.size());
-    for (size_t k = 0; k < who.size(); ++k)
-      for (const uint32_t slot : step.out) {
-        const uint64_t bytes = sequence.slots[slot].bytes;
-        if (bytes) {
-          COLLET_TRY(run_.allocate(frame, who[k], slot, Side::Device, bytes, nullptr));
-          frame.at(who[k], slot)->uses.wait();
-        }
-        targets[k].push_back(bytes ? frame.at(who[k], slot)->host : nullptr);
-      }
+      for (size_t i = 0; i < work.out_bytes.size(); ++i)
+        targets[k].push_back(work.out_bytes[i] ? work.out[k][i]->host : nullptr);
+    }
     Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
     span.facts().run_id = run_.run_id;
-    COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands), targets));
-    for (size_t k = 0; k < who.size(); ++k) {
+    COLLET_ASSIGN(const auto results, results_of(work, instr, std::move(operands), targets));
+    for (size_t k = 0; k < work.who.size(); ++k) {
       Small<collet_copy_region, 4> regions;
-      for (size_t i = 0; i < step.out.size(); ++i) {
-        const uint64_t bytes = sequence.slots[step.out[i]].bytes;
+      for (size_t i = 0; i < work.out_bytes.size(); ++i) {
+        const uint64_t bytes = work.out_bytes[i];
         if (bytes == 0) continue;
         if (i >= results[k].size() || static_cast<uint64_t>(results[k][i].byte_size()) != bytes)
           return internal_error("'" + std::string(instr.name) + "' gives another shape than it states");
         if (targets[k][i] && results[k][i].bytes() == targets[k][i]) continue;
         collet_copy_region region{};
         region.from.host = const_cast<uint8_t*>(results[k][i].bytes());  // only read
-        region.to.buffer = frame.at(who[k], step.out[i])->handle;
+        region.to.buffer = work.out[k][i]->handle;
         region.bytes = bytes;
         regions.push_back(region);
       }
+      const uint32_t p = work.who[k];
       if (!regions.empty())
-        COLLET_TRY(run_.of_participant(
-            run_.device(who[k], Side::Device).backend().copy({regions.data(), regions.size()}), who[k]));
+        COLLET_TRY(
+            run_.of_participant(run_.device(p, Side::Device).backend().copy({regions.data(), regions.size()}), p));
     }
     return ok_status();
   }
@@ -315,7 +365,9 @@ class Runner {
   const ExecutableCore& core_;
   const Plan& plan_;
   uint32_t count_;
-  std::optional<Exchange> exchange_;  // if participants are in other processes
+  // If participants are in other processes:
+  std::optional<Exchange> exchange_;
+  std::optional<StartedExchanges> started_;
 };
 
 }  // namespace

@@ -51,4 +51,17 @@ void Worker::run() {
   }
 }
 
+std::unique_ptr<Worker> WorkerPool::take() {
+  const std::lock_guard lock(mutex_);
+  if (kept_.empty()) return std::make_unique<Worker>();
+  std::unique_ptr<Worker> out = std::move(kept_.back());
+  kept_.pop_back();
+  return out;
+}
+
+void WorkerPool::give_back(std::unique_ptr<Worker> worker) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(worker));
+}
+
 }  // namespace collet::runtime

@@ -5,8 +5,10 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace collet::runtime {
 
@@ -38,6 +40,19 @@ class Worker {
   std::deque<std::function<void()>> tasks_;
   bool stop_ = false;
   std::thread thread_;
+};
+
+/// Threads for work that waits for other processes, each for one piece of work at a time; they are kept for the next one. Thread-safe.
+class WorkerPool {
+ public:
+  /// Returns a worker without tasks.
+  std::unique_ptr<Worker> take();
+  /// Keeps a worker; its last task may still be about to end.
+  void give_back(std::unique_ptr<Worker> worker);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> kept_;
 };
 
 }  // namespace collet::runtime
