@@ -351,6 +351,25 @@ Status Buffer::make_dense(Use& use) {
   return collet::runtime::wait_for({&end, 1});
 }
 
+Expected<const void*> Buffer::host_data(Use& use, std::unique_ptr<char[]>& copy) {
+  if (Status status = make_dense(use); !status.ok()) {
+    if (use.ready) use.ready->release();
+    use.ready = nullptr;
+    return status;
+  }
+  COLLET_TRY(wait_for(std::exchange(use.ready, nullptr)));
+  if (!use.memory || type_->bytes == 0) return nullptr;
+  if (use.memory->host) return use.memory->host;
+  copy.reset(new char[type_->bytes]);
+  COLLET_TRY(download(client_->device(device_).backend(), use.memory.get(), 0, copy.get(), type_->bytes));
+  return copy.get();
+}
+
+void* Buffer::promised_place() {
+  const std::lock_guard lock(mutex_);
+  return promised_ && !is_narrow(type_->element) ? promised_->host : nullptr;
+}
+
 Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event) {
   if (offset > type_->bytes || bytes > type_->bytes - offset)
     return Status(Code::OutOfRange, "bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +

@@ -4,6 +4,7 @@
 #include <collet/collet.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "sdk/runtime/array_type.h"
@@ -53,6 +54,12 @@ class Buffer {
 
   /// Returns a new reference to the event of its completion.
   Event* ready_event();
+  /// Waits until a use of the buffer is complete and returns its dense data, which live as long as the use and `copy`: the memory itself
+  /// if the host sees it, else a copy of it. Null for 0 bytes.
+  Expected<const void*> host_data(Use& use, std::unique_ptr<char[]>& copy);
+  /// Returns the host's address of what a promised buffer is fulfilled with; null if the host cannot write there. The caller holds a
+  /// reference to the buffer, and fulfils or fails it afterwards.
+  void* promised_place();
   Status to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event);
   Expected<Buffer*> copy_to(uint32_t device, uint32_t space);
   const void* host_pointer();

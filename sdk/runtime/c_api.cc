@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/calling.h>
 #include <collet/collet.h>
+#include <collet/transfers.h>
 #include <collet/float_modes.hpp>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "sdk/runtime/module.h"
 #include "sdk/runtime/serialize.h"
 #include "sdk/runtime/trace.h"
+#include "sdk/runtime/transfers.h"
 
 /// \file
 /// Implements the functions of collet.h: checks arguments, and calls the classes of the runtime.
@@ -461,6 +463,43 @@ collet_status collet_buffer_promise(collet_client* client, uint32_t device, uint
     COLLET_ASSIGN(const ArrayType* known, array_type(type->element, {type->dims, type->rank}));
     COLLET_ASSIGN(Buffer * buffer, Buffer::promise(*of(client), device, space, known));
     *out_buffer = give<collet_buffer>(buffer);
+    return ok_status();
+  });
+}
+
+collet_status collet_buffers_send(collet_client* client, uint32_t count, collet_buffer* const* buffers,
+                                  const collet_transfer* transfers, collet_event** out_events, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || (count && (!buffers || !transfers))) return missing("client, buffers or transfers");
+    std::vector<Buffer*> sent;
+    for (uint32_t i = 0; i < count; ++i) sent.push_back(of(buffers[i]));
+    std::vector<collet::runtime::Event*> events;
+    COLLET_TRY(send_buffers(*of(client), sent, {transfers, count}, events));
+    for (uint32_t i = 0; i < count; ++i) {
+      if (out_events)
+        out_events[i] = give<collet_event>(events[i]);
+      else
+        events[i]->release();
+    }
+    return ok_status();
+  });
+}
+
+collet_status collet_buffers_receive(collet_client* client, uint32_t space, uint32_t count,
+                                     const collet_array_type* types, const collet_transfer* transfers,
+                                     collet_buffer** out_buffers, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || (count && (!types || !transfers || !out_buffers)))
+      return missing("client, types, transfers or out_buffers");
+    std::vector<const ArrayType*> known;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (types[i].rank && !types[i].dims) return missing("dimensions");
+      COLLET_ASSIGN(const ArrayType* one, array_type(types[i].element, {types[i].dims, types[i].rank}));
+      known.push_back(one);
+    }
+    std::vector<Buffer*> received;
+    COLLET_TRY(receive_buffers(*of(client), space, known, {transfers, count}, received));
+    for (uint32_t i = 0; i < count; ++i) out_buffers[i] = give<collet_buffer>(received[i]);
     return ok_status();
   });
 }

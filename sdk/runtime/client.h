@@ -97,6 +97,8 @@ class Client {
   Status join(const collet_processes& group);
   /// The processes that the client has joined; null if none.
   Processes* processes() const { return processes_.get(); }
+  /// Threads for copies of arrays between processes.
+  WorkerPool& transfers() { return transfers_; }
   size_t device_count() const { return devices_.size(); }
   Device& device(uint32_t index) { return *devices_[index]; }
   /// Returns the device of the fallback. There must be a fallback.
@@ -174,6 +176,7 @@ class Client {
   std::unique_ptr<Processes> processes_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Device> fallback_device_;
+  WorkerPool transfers_;  // destroyed before the devices, because its tasks hold memory
 
   // The thread that returns unused memory to backends. It runs while pools keep much.
   std::mutex decay_mutex_;  // guards the following members

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ["types.h", "attributes.h", "program.h", "backend.h", "tables.h", "processes.h", "collet.h", "calling.h"]
+HEADERS = ["types.h", "attributes.h", "program.h", "backend.h", "tables.h", "processes.h", "collet.h", "transfers.h", "calling.h"]
 STRUCT = re.compile(r"^struct (\w+) \{(.*?)^\};", re.M | re.S)
 ENUM = re.compile(r"^enum \{(.*?)^\};", re.M | re.S)
 FUNCTION = re.compile(r"^COLLET_(?:API|EXPORT) (.*?);", re.M | re.S)
