@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/pjrt/abi_version.h"
 #include "sdk/pjrt/call.h"
+#include "sdk/pjrt/cross_host.h"
 #include "sdk/pjrt/ffi.h"
 #include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/layouts.h"
@@ -67,8 +68,9 @@ constexpr Signature<PJRT_Error_Message_Args>::type entry_of<PJRT_Error_Message_A
 Table make_table() {
   Table table{};
   table.api.struct_size = sizeof(PJRT_Api);
-  table.api.extension_start = layouts_extension(shardings_extension(ffi_extension(
-      abi_version_extension(memory_descriptions_extension(host_functions_extension(profiler_extension(nullptr)))))));
+  table.api.extension_start =
+      layouts_extension(shardings_extension(ffi_extension(abi_version_extension(memory_descriptions_extension(
+          host_functions_extension(profiler_extension(cross_host_transfers_extension(nullptr))))))));
   table.api.pjrt_api_version = {sizeof(PJRT_Api_Version), nullptr, PJRT_API_MAJOR, PJRT_API_MINOR};
 #define PJRT_FUNCTION(name, last, least, size) table.api.PJRT_##name = entry_of<PJRT_##name##_Args>();
 #include "sdk/pjrt/api/functions.def"

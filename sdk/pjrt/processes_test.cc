@@ -212,6 +212,73 @@ TEST(PjrtProcessesTest, MemoryOfOtherProcessesIsRefused) {
   });
 }
 
+// Each client sends an array from its second device to the first device of the other one.
+TEST(PjrtProcessesTest, ArraysAreCopiedBetweenProcesses) {
+  with_two([](PJRT_Client* client, int node) {
+    const auto& extension =
+        extension_of_library<PJRT_CrossHostTransfers_Extension>(PJRT_Extension_Type_CrossHostTransfers);
+    const std::vector<PJRT_Device*> own = own_devices(client);
+    const float value = static_cast<float>(node + 1);
+    auto from = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
+    from.client = client;
+    from.data = &value;
+    from.type = PJRT_Buffer_Type_F32;
+    from.device = own[1];
+    expect_ok(api()->PJRT_Client_BufferFromHostBuffer(&from));
+    await(from.done_with_host_buffer);
+
+    const int other = 1 - node;
+    const int32_t to_device = 2 * other, from_device = 2 * other + 1;
+    const int64_t send_key = 7 + node, receive_key = 7 + other;
+    PJRT_Event* sent = nullptr;
+    auto send = args_of<PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args>();
+    send.client = client;
+    send.num_buffers = 1;
+    send.buffers = &from.buffer;
+    send.dst_global_device_ids = &to_device;
+    send.transfer_keys = &send_key;
+    send.send_events = &sent;
+    expect_ok(extension.PJRT_Transfers_PJRT_Client_CrossHostSendBuffers(&send));
+
+    size_t rank = 0;
+    const int64_t* dims = nullptr;
+    PJRT_Buffer_Type type = PJRT_Buffer_Type_F32;
+    PJRT_Buffer* received = nullptr;
+    auto receive = args_of<PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args>();
+    receive.client = client;
+    receive.num_shapes = 1;
+    receive.shape_num_dims = &rank;
+    receive.num_dims = &dims;
+    receive.element_types = &type;
+    receive.device = own[0];
+    receive.src_global_device_ids = &from_device;
+    receive.transfer_keys = &receive_key;
+    receive.buffers = &received;
+    expect_ok(extension.PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers(&receive));
+    ASSERT_NE(received, nullptr);
+    float got = 0;
+    auto to = args_of<PJRT_Buffer_ToHostBuffer_Args>();
+    to.src = received;
+    to.dst = &got;
+    to.dst_size = sizeof got;
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
+    await(to.event);
+    EXPECT_EQ(got, static_cast<float>(other + 1));
+    await(sent);
+    for (PJRT_Buffer* buffer : {from.buffer, received}) {
+      auto destroy = args_of<PJRT_Buffer_Destroy_Args>();
+      destroy.buffer = buffer;
+      expect_ok(api()->PJRT_Buffer_Destroy(&destroy));
+    }
+    auto all = args_of<PJRT_Client_Devices_Args>();
+    all.client = client;
+    expect_ok(api()->PJRT_Client_Devices(&all));
+    receive.device = all.devices[2 * other];
+    EXPECT_EQ(outcome(extension.PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers(&receive)).first,
+              PJRT_Error_Code_FAILED_PRECONDITION);
+  });
+}
+
 // CompileOptionsProto with four replicas on devices 3, 2, 1, 0.
 std::string four_replicas() {
   std::string ids, computation, assignment, build, options;

@@ -343,3 +343,40 @@ struct PJRT_Profiler_Extension {
   PLUGIN_Profiler_Api* profiler_api;
   int64_t traceme_context_id;  // set in arguments only
 };
+
+struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Client* client;
+  size_t num_buffers;
+  PJRT_Buffer** buffers;
+  const int32_t* dst_global_device_ids;
+  const int64_t* transfer_keys;
+  PJRT_Event** send_events;  // the array is the caller's; its elements are out
+};
+
+struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Client* client;
+  size_t num_shapes;
+  size_t* shape_num_dims;
+  const int64_t** num_dims;  // the dimensions of each shape
+  PJRT_Buffer_Type* element_types;
+  PJRT_Buffer_MemoryLayout** layouts;
+  PJRT_Device* device;
+  const int32_t* src_global_device_ids;
+  const int64_t* transfer_keys;
+  PJRT_Buffer** buffers;  // the array is the caller's; its elements are out
+};
+
+/// The first two functions are an older interface, in which the frontend carries descriptions of the receiver to the sender.
+struct PJRT_CrossHostTransfers_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers)(void* args);
+  void (*PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice)(void* args);
+  PJRT_Error* (*PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers)(
+      PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args* args);
+  PJRT_Error* (*PJRT_Transfers_PJRT_Client_CrossHostSendBuffers)(
+      PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args* args);
+};
