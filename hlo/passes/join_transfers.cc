@@ -12,15 +12,17 @@
 namespace collet::hlo {
 namespace {
 
-/// A send and the recv-done that gets what it sends.
+/// A send and the recv of what it sends.
 struct Transfer {
-  InstrId send = InstrId::None, done = InstrId::None;
+  InstrId send = InstrId::None, recv = InstrId::None;
   std::vector<std::pair<int64_t, int64_t>> pairs;
 };
 
-const Instruction* recv_of(const Module& module, const Instruction& done) {
-  const Instruction& operand = module[done.operand(0)];
-  return operand.op == Op::RECV ? &operand : nullptr;
+bool is_transfer(const Instruction& instr) {
+  return (instr.op == Op::SEND || instr.op == Op::RECV) && !instr.as<ChannelAttrs>().host_transfer;
+}
+bool is_done(const Instruction& instr) {
+  return (instr.op == Op::SEND_DONE || instr.op == Op::RECV_DONE) && !instr.as<ChannelAttrs>().host_transfer;
 }
 
 // True if a permute can have these pairs: nobody sends twice, or receives twice.
@@ -31,35 +33,43 @@ bool is_permutation(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
   return true;
 }
 
-// Returns the transfers of a computation whose channel has one send and one recv-done there, with the same pairs.
+// Returns the transfers of a computation whose channel has one send and one recv there, with the same pairs.
 std::vector<Transfer> transfers_of(const Module& module, CompId computation) {
-  std::map<int64_t, std::vector<InstrId>> sends, dones;
+  std::map<int64_t, std::vector<InstrId>> sends, recvs;
   for (const InstrId id : module[computation].order) {
     const Instruction& instr = module[id];
-    if (instr.op == Op::SEND && !instr.as<ChannelAttrs>().host_transfer)
-      sends[instr.as<ChannelAttrs>().channel].push_back(id);
-    if (instr.op != Op::RECV_DONE) continue;
-    const Instruction* const recv = recv_of(module, instr);
-    if (recv && !recv->as<ChannelAttrs>().host_transfer) dones[recv->as<ChannelAttrs>().channel].push_back(id);
+    if (is_transfer(instr)) (instr.op == Op::SEND ? sends : recvs)[instr.as<ChannelAttrs>().channel].push_back(id);
   }
   std::vector<Transfer> out;
   for (const auto& [channel, ids] : sends) {
-    const auto found = dones.find(channel);
-    if (ids.size() != 1 || found == dones.end() || found->second.size() != 1) continue;
+    const auto found = recvs.find(channel);
+    if (ids.size() != 1 || found == recvs.end() || found->second.size() != 1) continue;
     Transfer one{ids[0], found->second[0], transfer_pairs(module[ids[0]])};
-    const Instruction& done = module[one.done];
-    const bool same = module[module[one.send].operand(0)].shape.compatible(done.shape.element(0));
-    if (same && one.pairs == transfer_pairs(*recv_of(module, done)) && is_permutation(one.pairs)) out.push_back(one);
+    const Instruction& recv = module[one.recv];
+    const bool same = module[module[one.send].operand(0)].shape.compatible(recv.shape.element(0));
+    if (same && one.pairs == transfer_pairs(recv) && is_permutation(one.pairs)) out.push_back(one);
   }
   return out;
 }
 
-/// The order of a computation in which what is sent comes before the recv-done that gets it.
+// True if the state of a transfer is passed on, for example to the next iteration of a loop. Which of the dones there belongs to it
+// is not known.
+bool is_passed_on(const Module& module, CompId computation, const Transfer& transfer) {
+  const UserMap users(module, computation);
+  for (const InstrId start : {transfer.send, transfer.recv}) {
+    if (start == module[computation].root) return true;
+    for (const InstrId user : users.users(start))
+      if (!is_done(module[user]) && module[user].op != Op::GET_TUPLE_ELEMENT) return true;
+  }
+  return false;
+}
+
+/// The order of a computation in which what is sent comes before the recv.
 class Order {
  public:
   Order(const Module& module, CompId computation) : module_(module), computation_(computation) {}
 
-  // Makes the recv-done come after what is sent; false if the recv-done comes first by data.
+  // Makes the recv come after what is sent; false if the recv comes first by data.
   bool add(const Transfer& transfer) {
     const InstrId sent = module_[transfer.send].operand(0);
     std::unordered_set<uint32_t> seen{index_of(sent)};
@@ -67,11 +77,11 @@ class Order {
     while (!left.empty()) {
       const InstrId id = left.back();
       left.pop_back();
-      if (id == transfer.done) return false;
+      if (id == transfer.recv) return false;
       for (const InstrId one : before(id))
         if (seen.insert(index_of(one)).second) left.push_back(one);
     }
-    sent_[index_of(transfer.done)] = sent;
+    sent_[index_of(transfer.recv)] = sent;
     return true;
   }
 
@@ -107,7 +117,83 @@ class Order {
 
   const Module& module_;
   CompId computation_;
-  std::unordered_map<uint32_t, InstrId> sent_;  // by recv-done
+  std::unordered_map<uint32_t, InstrId> sent_;  // by recv
+};
+
+/// Replaces transfers of one computation.
+class Joiner {
+ public:
+  /// `all`: all transfers of the module are joined, so that each done belongs to one of them.
+  Joiner(Module& module, CompId computation, const PassContext& context, const std::vector<Transfer>& transfers,
+         bool all)
+      : module_(module), context_(context), all_(all), rewriter_(module, computation) {
+    for (const Transfer& one : transfers) by_start_[one.send] = by_start_[one.recv] = &one;
+  }
+
+  Expected<bool> run() {
+    for (const InstrId id : rewriter_.instructions()) {
+      const Instruction& instr = rewriter_.enter(id);
+      const bool has_tuple = !instr.operands.empty() && tuples_.contains(instr.operand(0));
+      if (const auto start = by_start_.find(id); start != by_start_.end())
+        begin(id, instr, *start->second);
+      else if (is_done(instr) && (all_ || has_tuple))
+        end(id, instr);
+      else if (instr.op == Op::GET_TUPLE_ELEMENT && has_tuple)
+        rewriter_.replace(id, part(instr.operand(0), instr.as<TupleIndexAttrs>().index));
+      else
+        rewriter_.keep(id);
+    }
+    const bool changed = rewriter_.finish();
+    COLLET_TRY(rewriter_.builder().status());
+    return changed;
+  }
+
+ private:
+  // Puts a tuple of the same shape in place of a send or recv.
+  void begin(InstrId id, const Instruction& instr, const Transfer& transfer) {
+    const bool sends = instr.op == Op::SEND;
+    const InstrId token = instr.operand(sends ? 1 : 0);
+    const InstrId value = sends ? instr.operand(0) : received(instr, transfer);
+    Builder& b = rewriter_.builder();
+    replace(id, b.tuple(std::array{value, b.scalar(Type::U32, 0), token}));
+  }
+
+  // Returns what a recv gets.
+  InstrId received(const Instruction& recv, const Transfer& transfer) {
+    const InstrId sent = rewriter_.now(sent_by(transfer));
+    if (transfer.pairs.empty()) return sent;
+    auto* attributes = module_.make<CollectivePermuteAttrs>();
+    std::vector<int64_t> pairs;
+    for (const auto& [source, target] : transfer.pairs) pairs.insert(pairs.end(), {source, target});
+    attributes->pairs = module_.arena().list(pairs);
+    attributes->channel = context_.partition_count > 1 ? recv.as<ChannelAttrs>().channel : 0;
+    return rewriter_.builder().op(Op::COLLECTIVE_PERMUTE, recv.shape.element(0), {sent}, attributes);
+  }
+  InstrId sent_by(const Transfer& transfer) const { return module_[transfer.send].operand(0); }
+
+  // Puts what a done gives in its place: data and token, or the token alone.
+  void end(InstrId id, const Instruction& done) {
+    const InstrId state = done.operand(0), token = part(state, 2);
+    if (done.op == Op::SEND_DONE) return rewriter_.replace(id, token);
+    replace(id, rewriter_.builder().tuple(std::array{part(state, 0), token}));
+  }
+
+  void replace(InstrId id, InstrId tuple) {
+    rewriter_.replace(id, tuple);
+    tuples_.insert(rewriter_.now(id));
+  }
+
+  InstrId part(InstrId tuple, int64_t index) {
+    if (tuples_.contains(tuple)) return module_[tuple].operand(static_cast<size_t>(index));
+    return rewriter_.builder().get(tuple, index);
+  }
+
+  Module& module_;
+  const PassContext& context_;
+  bool all_;
+  Rewriter rewriter_;
+  std::map<InstrId, const Transfer*> by_start_;
+  std::set<InstrId> tuples_;  // in place of sends, recvs and recv-dones
 };
 
 }  // namespace
@@ -115,57 +201,30 @@ class Order {
 Expected<bool> join_transfers(Module& module, PassContext& context) {
   // The numbers of transfers count replicas and partitions, those of a permute either of them.
   if (context.replica_count > 1 && context.partition_count > 1) return false;
-  bool changed = false;
-  for (const CompId computation : post_order(module)) {
-    std::map<InstrId, Transfer> by_done;
-    std::map<InstrId, const Transfer*> by_send;
+  std::map<CompId, std::vector<Transfer>> found;
+  size_t starts = 0, joined = 0;
+  const std::vector<CompId> computations = post_order(module);
+  for (const CompId computation : computations) {
     Order order(module, computation);
-    for (Transfer& one : transfers_of(module, computation))
-      if (order.add(one)) by_done.emplace(one.done, std::move(one));
-    if (by_done.empty()) continue;
-    std::set<InstrId> recvs;
-    for (const auto& [done, one] : by_done) {
-      by_send[one.send] = &one;
-      recvs.insert(module[done].operand(0));
+    for (const InstrId id : module[computation].order) starts += is_transfer(module[id]);
+    for (Transfer& one : transfers_of(module, computation)) {
+      if (!order.add(one)) continue;
+      found[computation].push_back(std::move(one));
+      joined += 2;
     }
+  }
+  if (joined == 0) return false;
+  const bool all = joined == starts;
+  bool changed = false;
+  for (const CompId computation : computations) {
+    std::vector<Transfer>& transfers = found[computation];
+    if (!all) std::erase_if(transfers, [&](const Transfer& one) { return is_passed_on(module, computation, one); });
+    if (transfers.empty() && !all) continue;
+    Order order(module, computation);
+    for (const Transfer& one : transfers) order.add(one);
     module[computation].order = order.sorted();
-    std::set<InstrId> tuples;  // in place of transfers
-    Rewriter rewriter(module, computation);
-    Builder& b = rewriter.builder();
-    for (const InstrId id : rewriter.instructions()) {
-      const Instruction& instr = rewriter.enter(id);
-      if (recvs.contains(id)) continue;  // only its recv-done uses it
-      if (const auto sent = by_send.find(id); sent != by_send.end()) {
-        rewriter.replace(id, b.tuple(std::array{instr.operand(0), b.scalar(Type::U32, 0), instr.operand(1)}));
-        tuples.insert(rewriter.now(id));
-        continue;
-      }
-      if ((instr.op == Op::SEND_DONE || instr.op == Op::GET_TUPLE_ELEMENT) && tuples.contains(instr.operand(0))) {
-        const auto index = instr.op == Op::SEND_DONE ? 2 : static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
-        rewriter.replace(id, module[instr.operand(0)].operand(index));
-        continue;
-      }
-      const auto found = by_done.find(id);
-      if (found == by_done.end()) {
-        rewriter.keep(id);
-        continue;
-      }
-      InstrId value = rewriter.now(module[found->second.send].operand(0));
-      if (!found->second.pairs.empty()) {
-        auto* attributes = module.make<CollectivePermuteAttrs>();
-        std::vector<int64_t> pairs;
-        for (const auto& [source, target] : found->second.pairs) pairs.insert(pairs.end(), {source, target});
-        attributes->pairs = module.arena().list(pairs);
-        attributes->channel = context.partition_count > 1 ? instr.as<ChannelAttrs>().channel : 0;
-        value = b.op(Op::COLLECTIVE_PERMUTE, instr.shape.element(0), {value}, attributes);
-      }
-      const Instruction& recv = module[instr.operand(0)];
-      rewriter.replace(id, b.tuple(std::array{value, recv.operand(0)}));
-      tuples.insert(rewriter.now(id));
-    }
-    rewriter.finish();
-    COLLET_TRY(rewriter.builder().status());
-    changed = true;
+    COLLET_ASSIGN(const bool one, Joiner(module, computation, context, transfers, all).run());
+    changed |= one;
   }
   return changed;
 }

@@ -284,6 +284,50 @@ TEST_F(ProcessesTest, LargeArraysOfThreeProcessesAreExchanged) {
   run_in(3, sum_large_arrays);
 }
 
+// A pipelined loop: what is sent in one iteration is received in the next one.
+TEST_F(ProcessesTest, TransfersPassFromIterationToIteration) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string channel =
+        "channel_id=3, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1},{1,0}}\"}\n";
+    const std::string transfer = "(s32[8], u32[], token[])", state = "(s32[], " + transfer + ", " + transfer + ")";
+    const std::string dones = "  received = " + transfer + " get-tuple-element(c), index=1\n  sent = " + transfer +
+                              " get-tuple-element(c), index=2\n  d = (s32[8], token[]) recv-done(received), " +
+                              channel + "  e = token[] send-done(sent), " + channel;
+    const ExecutablePtr e = member.compile(
+        client.get(),
+        "HloModule m, replica_count=2\ncond {\n  c = " + state +
+            " parameter(0)\n  i = s32[] get-tuple-element(c), index=0\n  n = s32[] constant(2)\n"
+            "  ROOT r = pred[] compare(i, n), direction=LT\n}\nbody {\n  c = " +
+            state + " parameter(0)\n  i = s32[] get-tuple-element(c), index=0\n  one = s32[] constant(1)\n" +
+            "  j = s32[] add(i, one)\n" + dones +
+            "  got = s32[8] get-tuple-element(d), index=0\n  next = s32[8] negate(got)\n  v = " + transfer +
+            " recv(e), " + channel + "  s = " + transfer + " send(next, e), " + channel + "  ROOT r = " + state +
+            " tuple(j, v, s)\n}\nENTRY m {\n  x = s32[8] parameter(0)\n  t = token[] after-all()\n"
+            "  zero = s32[] constant(0)\n  v = " +
+            transfer + " recv(t), " + channel + "  s = " + transfer + " send(x, t), " + channel + "  init = " + state +
+            " tuple(zero, v, s)\n  c = " + state + " while(init), condition=cond, body=body\n" + dones +
+            "  ROOT got = s32[8] get-tuple-element(d), index=0\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto out = member.results(e.get(), member.arguments(client.get(), 1, member.rank));
+    ASSERT_EQ(out.size(), 1u) << member.failure.message;
+    // It has gone to the other process and back, and to the other one again.
+    EXPECT_EQ(out[0][3], 100 * (1 - static_cast<int32_t>(member.rank)) + 3);
+  });
+}
+
+TEST_F(ProcessesTest, TransfersBetweenReplicasAndPartitionsAreRefused) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 2);
+    ASSERT_TRUE(client) << member.failure.message;
+    EXPECT_FALSE(member.compile(client.get(),
+                                transfer("{{0,3},{3,0}}", "8", "HloModule m, replica_count=2, num_partitions=2\n")));
+    EXPECT_EQ(member.failure.code, COLLET_UNIMPLEMENTED);
+    EXPECT_THAT(member.failure.message, HasSubstr("not of both"));
+  });
+}
+
 TEST_F(ProcessesTest, SendOfWhatIsReceivedIsRefused) {
   run_in(2, [](Member& member) {
     const ClientPtr client = member.join();

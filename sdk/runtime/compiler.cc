@@ -317,16 +317,18 @@ class Compiler {
   // Turns transfers between participants into permutes: neither the runtime nor the program block has transfers between unlike ones.
   Status join_transfers(hlo::PassContext& context) {
     if (core_->total() == 1) return ok_status();
-    constexpr std::string_view kJoin[] = {"join_transfers", "eliminate_dead"};
+    constexpr std::string_view kJoin[] = {"join_transfers", "flatten_tuples", "eliminate_dead"};
     COLLET_TRY(hlo::run_passes(*module_, context, kJoin, observer()).status());
     for (hlo::CompId c : module_->computations())
       for (hlo::InstrId id : (*module_)[c].order) {
         const hlo::Instruction& instr = (*module_)[id];
-        if ((instr.op == hlo::Op::SEND || instr.op == hlo::Op::RECV) && !hlo::transfer_pairs(instr).empty())
-          return unimplemented(
-              "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
-              "): a send and its recv-done are supported in one computation, with the same pairs in which nobody "
-              "occurs twice, if what is sent does not depend on what is received");
+        if ((instr.op != hlo::Op::SEND && instr.op != hlo::Op::RECV) || hlo::transfer_pairs(instr).empty()) continue;
+        const std::string what = "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + "): ";
+        if (core_->replicas > 1 && core_->partitions > 1)
+          return unimplemented(what + "transfers are supported in programs of replicas or of partitions, not of both");
+        return unimplemented(what +
+                             "a send and a recv are supported in one computation, with the same pairs in which nobody "
+                             "occurs twice, if what is sent does not depend on what is received");
       }
     return ok_status();
   }
