@@ -148,6 +148,13 @@ class Maker {
     add_unequal();
     add_partitions();
     add_programs();
+    for (const Type type : {Type::F32, Type::S32, Type::U8, Type::C64}) {
+      add_ragged(type, "small", 1);
+      add_ragged(type, "large", 700);
+      if (count_ == 1) continue;
+      add_transfers(type, small);
+      add_transfers(type, large);
+    }
     return std::move(list_);
   }
 
@@ -245,6 +252,45 @@ class Maker {
             if (to == p) return std::vector{in[from][0]};
           return std::vector{Literal::zeros(whole)};
         });
+  }
+
+  // Participant p sends participant q (p + q) % 3 rows of so many elements: those from row 3 q on, to row 3 p.
+  void add_ragged(Type type, std::string_view name, int64_t width) {
+    constexpr int64_t kMostRows = 3;
+    const Shape whole = Shape::array(type, {kMostRows * count_, width});
+    const std::string numbers = fmt::format("s32[{}]", count_);
+    add(Op::RAGGED_ALL_TO_ALL, type, fmt::format("{}.all", name), header(), "", {whole, whole},
+        fmt::format("  i = u32[] replica-id()\n  n = s32[] convert(i)\n  p = {0} broadcast(n), dimensions={{}}\n"
+                    "  q = {0} iota(), iota_dimension=0\n  s = {0} add(p, q)\n  m = s32[] constant({1})\n"
+                    "  most = {0} broadcast(m), dimensions={{}}\n  rows = {0} remainder(s, most)\n"
+                    "  from = {0} multiply(q, most)\n  to = {0} multiply(p, most)\n"
+                    "  ROOT r = {2} ragged-all-to-all(p0, p1, from, rows, to, rows), replica_groups={3}\n",
+                    numbers, kMostRows, whole.to_string(), text_of(equal_[0].groups)),
+        [count = count_](const ByParticipant& in, uint32_t p) {
+          Literal out = in[p][1];
+          for (uint32_t m = 0; m < count; ++m)
+            copy_slices(in[m][0], kMostRows * p, out, kMostRows * m, (m + p) % kMostRows, 0);
+          return std::vector{out};
+        });
+  }
+
+  // Each participant sends its argument to the next one, or to the one before.
+  void add_transfers(Type type, const NamedShape& shape) {
+    const Shape whole = Shape::array(type, shape.dims);
+    for (const bool back : {false, true}) {
+      const uint32_t step = back ? count_ - 1 : 1;
+      std::string pairs;
+      for (uint32_t p = 0; p < count_; ++p) pairs += fmt::format("{}{{{},{}}}", p ? "," : "", p, (p + step) % count_);
+      add(Op::SEND, type, fmt::format("{}.{}", shape.name, back ? "back" : "ring"), header(), "", {whole},
+          fmt::format("  t = token[] after-all()\n  s = ({0}, u32[], token[]) send(p0, t), {1}\n"
+                      "  v = ({0}, u32[], token[]) recv(t), {1}\n  d = ({0}, token[]) recv-done(v), {1}\n"
+                      "  e = token[] send-done(s), {1}\n  ROOT r = {0} get-tuple-element(d), index=0\n",
+                      whole.to_string(),
+                      "channel_id=7, frontend_attributes={_xla_send_recv_source_target_pairs=\"{" + pairs + "}\"}"),
+          [count = count_, step](const ByParticipant& in, uint32_t p) {
+            return std::vector{in[(p + count - step) % count][0]};
+          });
+    }
   }
 
   void add_reduction(std::string_view how, Type type, const Shape& whole, const std::string& name, const Groups& groups,

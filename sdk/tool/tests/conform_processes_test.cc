@@ -88,6 +88,19 @@ TEST(ConformProcesses, WrongPartsAreFound) {
   }
 }
 
+// Rows, and arrays that are sent, which do not arrive are found.
+TEST(ConformProcesses, LostRowsAndTransfersAreFound) {
+  const Ran ran = conform("3 --backend interpreter --filter 'ragged-all-to-all/f32/*' --filter 'send/f32/*'",
+                          with_fault("lose_part"));
+  ASSERT_EQ(ran.code, 1) << ran.err;
+  const json::value report = json::parse(ran.out);
+  const std::string failed = with_status(report, "fail"), good = with_status(report, "pass");
+  for (const char* what : {"ragged-all-to-all/f32/large.all/whole", "send/f32/large.ring/whole"})
+    EXPECT_TRUE(contains(failed, what)) << failed;
+  for (const char* what : {"ragged-all-to-all/f32/small.all/whole", "send/f32/small.ring/whole"})
+    EXPECT_TRUE(contains(good, what)) << good;
+}
+
 TEST(ConformProcesses, WrongReportsOfALostProcessAreFound) {
   const Ran wrong = conform("3 --backend interpreter --filter contract/processes/killed", with_fault("wrong_process"));
   EXPECT_EQ(wrong.code, 1) << wrong.err;
