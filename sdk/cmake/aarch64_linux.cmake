@@ -8,7 +8,7 @@ list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES COLLET_SYSROOT)
 
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-set(CMAKE_CXX_FLAGS_INIT -Wno-psabi)  # notes on what gcc 10.1 changed
+set(CMAKE_CXX_FLAGS_INIT -Wno-psabi)  # no notes that gcc 10.1 passes some structs in another way than older ones
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_SYSROOT "${COLLET_SYSROOT}")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

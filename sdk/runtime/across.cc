@@ -178,7 +178,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
       it->second = data_tag(own, *std::min_element(group.begin(), group.end()), 0, rounds_[group.front()]++, kRound);
     return it->second;
   };
-  Turn turn{module, instr, across_, *partners, present, operands, targets, {}, what, tag_of};
+  CollectiveCall call{module, instr, across_, *partners, present, operands, targets, {}, what, tag_of};
 
   // Who sends to whom follows from the groups of the collective, so both sides know it.
   std::vector<Header> headers(present.size(), own);
@@ -209,7 +209,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const bool moves = !fits && !has_dynamic(operands[0]) && is_move(instr, *partners, present);
   std::vector<std::vector<Literal>> results(present.size());
   for (size_t k = 0; (gathers || moves) && k < present.size(); ++k)
-    for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(turn.place(k, i).first);
+    for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(call.place(k, i).first);
   std::vector<Incoming> incoming;
   for (uint32_t q = 0; q < across_.place.size(); ++q) {
     if (across_.place[q] == rank) continue;
@@ -241,11 +241,11 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   };
   // The data are on their way while the headers are checked: their tags say what they are, so that those of another program are
   // never taken for them.
-  turn.heads = {sends, receives, check_header};
-  if (sums) return sum_parts(turn);
-  if (swaps) return swap_parts(turn);
-  if (rags) return swap_rows(turn);
-  COLLET_TRY(turn.exchange(sends_of_data, receives_of_data));
+  call.heads = {sends, receives, check_header};
+  if (sums) return sum_parts(call);
+  if (swaps) return swap_parts(call);
+  if (rags) return swap_rows(call);
+  COLLET_TRY(call.exchange(sends_of_data, receives_of_data));
 
   if (gathers || moves) {
     std::map<uint32_t, const std::vector<Literal>*> from;
@@ -266,7 +266,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
             continue;
           }
           const auto source = from.find(*sources[part]);
-          if (source == from.end()) return turn.absent(*sources[part]);
+          if (source == from.end()) return call.absent(*sources[part]);
           unpack((*source->second)[i].bytes(), division, part, to);
         }
       }

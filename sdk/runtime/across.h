@@ -17,8 +17,9 @@
 
 /// \file
 /// Collectives whose participants are in several processes. Of large arrays that are summed or exchanged, parts are sent, see
-/// parts_across.h. Large arrays that are gathered or moved (permute, broadcast) are received at their places in the results. For others the operands that the participants of this process need are fetched from the others, then the runtime computes the
-/// results on the host.
+/// parts_across.h. Large arrays that are gathered or moved (permute, broadcast) are received at their places in the results. For
+/// other collectives the operands that the participants of this process need are fetched from the other processes, and the
+/// runtime computes the results on the host.
 
 namespace collet::runtime {
 

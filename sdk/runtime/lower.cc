@@ -197,19 +197,20 @@ class Lowerer {
 
   // Marks the collectives before whose first use there is work that takes time.
   void find_overlaps(Sequence& s) const {
-    for (size_t i = 0; i < s.steps.size(); ++i) {
-      if (s.steps[i].kind != Step::Kind::Collective) continue;
-      const std::vector<uint32_t>& out = s.steps[i].out;
-      const auto uses = [&](const std::vector<uint32_t>& slots) {
-        return std::find_first_of(slots.begin(), slots.end(), out.begin(), out.end()) != slots.end();
-      };
+    std::vector<double> work_from(s.steps.size() + 1);  // the time of the steps from this one to the end
+    std::vector<size_t> next_use(s.slots.size(), s.steps.size());
+    for (size_t i = s.steps.size(); i-- > 0;) {
+      Step& step = s.steps[i];
       double work_ns = 0;
-      for (size_t k = i + 1; k < s.steps.size() && !uses(s.steps[k].in); ++k) {
-        const Step& step = s.steps[k];
-        if (step.kind == Step::Kind::Launch) work_ns += out_.plan.units[step.unit].cost_ns;
-        if (step.kind == Step::Kind::HostCall || hands_through(step)) work_ns += kLeastBesideNs;  // nobody knows
+      if (step.kind == Step::Kind::Launch) work_ns = out_.plan.units[step.unit].cost_ns;
+      if (step.kind == Step::Kind::HostCall || hands_through(step)) work_ns = kLeastBesideNs;  // it is not known
+      work_from[i] = work_from[i + 1] + work_ns;
+      if (step.kind == Step::Kind::Collective) {
+        size_t first_use = s.steps.size();
+        for (const uint32_t slot : step.out) first_use = std::min(first_use, next_use[slot]);
+        step.overlaps = work_from[i + 1] - work_from[first_use] >= kLeastBesideNs;
       }
-      s.steps[i].overlaps = work_ns >= kLeastBesideNs;
+      for (const uint32_t slot : step.in) next_use[slot] = i;
     }
   }
 

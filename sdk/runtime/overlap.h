@@ -9,8 +9,8 @@
 
 namespace collet::runtime {
 
-/// Work of which less is not done beside a collective. To give a collective to another thread and to wait for it there takes about
-/// 6 us more: products of estimated 6 us made a run longer, those of 25 us shorter.
+/// The least estimated time of work that is done beside a collective. To give a collective to another thread and to wait for it
+/// there costs about 6 us, in the fastest of many runs; estimates of work are often too high.
 constexpr double kLeastBesideNs = 20'000;
 
 /// An instruction, as far as its place among the clusters depends on it.

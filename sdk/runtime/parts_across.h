@@ -34,7 +34,7 @@ void unpack(const uint8_t* from, const Division& d, size_t part, uint8_t* to);
 using Results = std::vector<std::vector<hlo::Literal>>;
 
 /// One collective, as this process takes part in it.
-struct Turn {
+struct CollectiveCall {
   const hlo::Module& module;
   const hlo::Instruction& instr;
   Across& across;
@@ -43,7 +43,7 @@ struct Turn {
   const Results& operands;                      ///< of each of them
   std::span<const std::vector<void*>> targets;  ///< see Exchange::run
   Heads heads;                                  ///< messages that go before those of the parts
-  std::string what;                             ///< for messages
+  const std::string& what;                      ///< for messages
   /// Returns a number for the messages of a group in this collective: equal in all of its processes, and unlike all others.
   std::function<uint64_t(const std::vector<uint32_t>& group)> tag;
 
@@ -60,10 +60,10 @@ struct Turn {
 /// True if sum_parts can compute the collective.
 bool is_sum(const hlo::Module& module, const hlo::Instruction& instr, const std::vector<hlo::Literal>& operands);
 /// Runs an all-reduce or reduce-scatter: see sum_across.h.
-Expected<Results> sum_parts(const Turn& turn);
+Expected<Results> sum_parts(const CollectiveCall& call);
 /// Runs an all-to-all: each participant sends each other one the part that it gets.
-Expected<Results> swap_parts(const Turn& turn);
+Expected<Results> swap_parts(const CollectiveCall& call);
 /// Runs a ragged-all-to-all: each participant sends each other one the rows that it gets, after a message that says which these are.
-Expected<Results> swap_rows(const Turn& turn);
+Expected<Results> swap_rows(const CollectiveCall& call);
 
 }  // namespace collet::runtime

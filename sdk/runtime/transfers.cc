@@ -128,23 +128,23 @@ Status check(Client& client, const collet_transfer& transfer, bool sends) {
   return ok_status();
 }
 
-// Runs `work` on a thread of its own; the client lives until it ends.
-void start(Client& client, std::function<void()> work) {
-  std::unique_ptr<Worker> worker = client.transfers().take();
-  Worker* const thread = worker.get();
+// Runs `work` on a thread of its own; the client lives until it ends. An error if there is no thread.
+Status start(Client& client, std::function<void()> work) {
   client.retain_for_work();
-  try {
+  const Status outcome = caught([&] {
+    std::unique_ptr<Worker> worker = client.transfers().take();
+    Worker* const thread = worker.get();
     thread->add([&client, thread, work = std::move(work)]() mutable {
       work();
       work = nullptr;  // it holds memory
       client.transfers().give_back(std::unique_ptr<Worker>(thread));
       client.release_after_work();
     });
-  } catch (...) {
-    client.release_after_work();
-    throw;
-  }
-  (void)worker.release();  // the task gives it back
+    (void)worker.release();  // the task gives it back
+    return ok_status();
+  });
+  if (!outcome.ok()) client.release_after_work();
+  return outcome;
 }
 
 struct Sending {
@@ -153,11 +153,24 @@ struct Sending {
   Status failure;  ///< of the buffer, which has no data then
   Event* done = nullptr;
   collet_transfer transfer{};
+
+  void end(Status outcome) {
+    if (use.ready) use.ready->release();
+    use = {};
+    done->set(std::move(outcome));
+    done->release();
+    buffer->release();
+  }
 };
 
 struct Receiving {
   Buffer* buffer = nullptr;  ///< a reference
   collet_transfer transfer{};
+
+  void end(Status outcome) const {
+    if (!outcome.ok()) (void)buffer->fail(std::move(outcome));
+    buffer->release();
+  }
 };
 
 Status receive(Processes& processes, const Receiving& one) {
@@ -199,20 +212,17 @@ Status send_buffers(Client& client, std::span<Buffer* const> buffers, std::span<
     one.done->retain();
     out.push_back(one.done);
   }
-  start(client, [&processes = *client.processes(), all] {
-    for (Sending& one : *all) {
-      Status outcome = caught([&] {
+  const Status started = start(client, [&processes = *client.processes(), all] {
+    for (Sending& one : *all)
+      one.end(caught([&] {
         std::unique_ptr<char[]> copy;
         const Expected<const void*> data =
             one.failure.ok() ? one.buffer->host_data(one.use, copy) : Expected<const void*>(one.failure);
         return Route(processes, one.transfer).send(one.buffer->type(), data);
-      });
-      one.use = {};
-      one.done->set(std::move(outcome));
-      one.done->release();
-      one.buffer->release();
-    }
+      }));
   });
+  if (!started.ok())
+    for (Sending& one : *all) one.end(started);
   return ok_status();
 }
 
@@ -230,13 +240,11 @@ Status receive_buffers(Client& client, uint32_t space, std::span<const ArrayType
     all->push_back({*made, transfers[i]});
   }
   for (const Receiving& one : *all) one.buffer->retain();
-  start(client, [&processes = *client.processes(), all] {
-    for (const Receiving& one : *all) {
-      Status outcome = caught([&] { return receive(processes, one); });
-      if (!outcome.ok()) (void)one.buffer->fail(std::move(outcome));
-      one.buffer->release();
-    }
+  const Status started = start(client, [&processes = *client.processes(), all] {
+    for (const Receiving& one : *all) one.end(caught([&] { return receive(processes, one); }));
   });
+  if (!started.ok())
+    for (const Receiving& one : *all) one.end(started);
   return ok_status();
 }
 

@@ -544,17 +544,14 @@ Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
     return wrap_small(r, to);
   }
   if (from_int) {
-    bool wide_source = is_narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
-    Type* ft = wide_source ? like(v, b.getDoubleTy()) : t;
-    if (to == COLLET_TYPE_F32 && neon_rounds_twice(v)) {
-      Value* const exact = cut_to_53_bits(v, is_signed(from));
-      Type* const wide = like(v, b.getDoubleTy());
-      return b.CreateFPTrunc(is_signed(from) ? b.CreateSIToFP(exact, wide) : b.CreateUIToFP(exact, wide), t);
-    }
-    if (wide_source && v->getType()->getScalarSizeInBits() == 64) v = cut_to_53_bits(v, is_signed(from));
+    const bool narrow = is_narrow_float(to);
+    const unsigned bits = v->getType()->getScalarSizeInBits();
+    const bool by_double = (narrow && bits > 16) || (to == COLLET_TYPE_F32 && neon_rounds_twice(v));
+    Type* ft = by_double ? like(v, b.getDoubleTy()) : t;
+    if (by_double && bits == 64) v = cut_to_53_bits(v, is_signed(from));
     Value* r = is_signed(from) ? b.CreateSIToFP(v, ft) : b.CreateUIToFP(v, ft);
-    if (wide_source) r = round_to_odd(r);
-    return is_narrow_float(to) ? round_narrow(r, to) : r;
+    if (narrow) return round_narrow(by_double ? round_to_odd(r) : r, to);
+    return by_double ? b.CreateFPTrunc(r, t) : r;
   }
   if (to_int) {
     const int bits = type_bits(to);

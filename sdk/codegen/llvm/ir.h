@@ -139,7 +139,8 @@ class Ir {
   /// Truncates 64-bit integers to 53 significant bits, which f64 holds exactly. The last bit is set if a bit that was cut off was
   /// set, so that a later rounding to at most 41 bits is the same as that of the given integer.
   llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
-  /// True for a vector of 64-bit integers that LLVM converts to f32 by way of f64, with two roundings, as AArch64 has no other instruction.
+  /// True for a vector of 64-bit integers on AArch64. No instruction converts it to f32, so LLVM converts it to f64 first, which
+  /// rounds twice.
   bool neon_rounds_twice(llvm::Value* v) const;
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
   llvm::Value* riscv_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
