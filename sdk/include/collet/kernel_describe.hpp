@@ -16,6 +16,7 @@
 #include "backend.h"
 #include "kernel_call.hpp"
 #include "kernel_compiler.hpp"
+#include "tables.h"
 
 namespace collet {
 namespace kernel {
@@ -138,6 +139,24 @@ struct Space {
   uint32_t flags = 0;      /**< COLLET_SPACE_HOST_VISIBLE, or 0 */
 };
 
+/** A member of an exchange between devices of several processes. */
+struct ExchangeMember {
+  uint32_t process; /**< its process, by rank in the group of the exchange */
+  uint32_t number;  /**< of its device in that process */
+  Device* device;   /**< null if it is in another process, as is the memory of `from` and `to` */
+  Piece from, to;   /**< operand and result */
+};
+
+/** Runs collectives between devices of several processes, by links that the devices have. Thread-safe. */
+class Exchanger {
+ public:
+  virtual ~Exchanger() = default;
+  /** Answers collet_exchange_table::takes. */
+  virtual bool takes(const collet_exchange& exchange) = 0;
+  /** Runs an exchange as collet_exchange_table::run does. `members` stand in place of those of `exchange`. Throws Error. */
+  virtual void run(const collet_exchange& exchange, const std::vector<ExchangeMember>& members) = 0;
+};
+
 /** Describes a backend to the SDK. Zeros mean "unknown"; the SDK then estimates, and treats a link without figures as
  * free. */
 struct Backend {
@@ -208,6 +227,8 @@ struct Backend {
   /** Describes the link from one device to another ("links" of tables.h). Empty: devices reach each other through the
    * host. */
   std::function<void(uint32_t from, uint32_t to, collet_link* link)> link;
+  /** Runs collectives over several processes by links of the devices ("exchange" of tables.h). Null: data go through the host. */
+  std::shared_ptr<Exchanger> exchanger;
 };
 
 }  // namespace kernel

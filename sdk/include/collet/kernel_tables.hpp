@@ -388,6 +388,45 @@ struct LinkFunctions {
   }
 };
 
+/** "exchange". */
+struct ExchangeFunctions {
+  static uint32_t takes(collet_backend_instance* handle, const collet_exchange* exchange) {
+    try {
+      return unwrap(handle)->backend.exchanger->takes(read_sized(exchange)) ? 1 : 0;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+  static collet_status run(collet_backend_instance* handle, const collet_exchange* exchange, collet_error* error) {
+    return guarded(error, [&] {
+      Instance* instance = unwrap(handle);
+      std::vector<ExchangeMember> members;
+      for (uint32_t i = 0; i < exchange->member_count; ++i) {
+        const collet_exchange_member& member = exchange->members[i];
+        const bool is_here = member.process == exchange->group->rank;
+        members.push_back({member.process, member.device, is_here ? instance->device(member.device) : nullptr,
+                           piece(instance, member.from), piece(instance, member.to)});
+      }
+      const auto serial_lock = instance->lock_serial();
+      instance->backend.exchanger->run(read_sized(exchange), members);
+    });
+  }
+  static const void* table() {
+    static const collet_exchange_table functions = {sizeof functions, 0, takes, run};
+    return &functions;
+  }
+
+ private:
+  static Piece piece(const Instance* instance, const collet_place& place) {
+    Piece out;
+    if (!place.buffer) return out;
+    check_place(instance, place, 0);
+    out.memory = unwrap(place.buffer)->memory;
+    out.offset = place.offset;
+    return out;
+  }
+};
+
 /** Returns a table for `query`, if the description has what the table needs; else null. */
 inline const void* find_table(const Backend& backend, const char* name, uint32_t version) {
   const auto any = [&](const auto& has) { return std::any_of(backend.kernels.begin(), backend.kernels.end(), has); };
@@ -400,6 +439,7 @@ inline const void* find_table(const Backend& backend, const char* name, uint32_t
   if (wanted == "profile") return backend.profile ? ProfileFunctions::table() : nullptr;
   if (wanted == "host_memory") return backend.host_memory ? HostMemoryFunctions::table() : nullptr;
   if (wanted == "host_buffers") return backend.host_buffers ? HostBufferFunctions::table() : nullptr;
+  if (wanted == "exchange") return backend.exchanger ? ExchangeFunctions::table() : nullptr;
   if (wanted == "links") return backend.link ? LinkFunctions::table() : nullptr;
   const ProgramCompiler* compiler = backend.compiler.get();
   if (wanted == "layout") {

@@ -275,6 +275,67 @@ struct collet_links_table {
                         struct collet_error* error);
 };
 
+/** What an exchange over several processes does. */
+enum {
+  COLLET_EXCHANGE_COPIES = 0,         /**< bytes of members' operands come to results of members */
+  COLLET_EXCHANGE_ALL_REDUCE = 1,     /**< each result is the combination of all operands */
+  COLLET_EXCHANGE_REDUCE_SCATTER = 2, /**< the result of member m is block m of the combination of all operands */
+  COLLET_EXCHANGE_ALL_GATHER = 3      /**< each result is all operands, by member */
+};
+
+/** A device that takes part in an exchange. Never changes size. */
+struct collet_exchange_member {
+  uint32_t process; /**< the device's process, by rank in the exchange's group */
+  uint32_t device;  /**< its number in that process */
+  /** Operand and result of a member in this process, dense, in the default space. The result overlaps no operand. The buffers
+   * are null for members in other processes, and where nothing is read or written. */
+  struct collet_place from, to;
+};
+
+/** Bytes that an exchange copies. Never changes size. */
+struct collet_exchange_copy {
+  uint32_t from, to;               /**< members */
+  uint64_t from_offset, to_offset; /**< bytes from the start of the operand, and of the result */
+  uint64_t bytes;                  /**< at least 1 */
+};
+
+/** One exchange between devices of several processes, as one of them sees it. All of them make the same call, but for the
+ * buffers. */
+struct collet_exchange {
+  uint32_t struct_size;
+  uint32_t kind;    /**< COLLET_EXCHANGE_* */
+  uint32_t element; /**< COLLET_TYPE_*; of no meaning for copies */
+  uint32_t combine; /**< COLLET_COMBINE_ADD to COLLET_COMBINE_XOR for ALL_REDUCE and REDUCE_SCATTER */
+  uint64_t count;   /**< elements of the smaller of operand and result, at least 1; 0 for copies */
+  const struct collet_exchange_member* members; /**< in the order in which they count, not by process */
+  const struct collet_exchange_copy* copies;    /**< all of them, also those between other processes */
+  uint32_t member_count;
+  uint32_t copy_count;
+  uint32_t timeout_ms; /**< longest wait for another process */
+  uint32_t reserved;   /**< zero */
+  /** The processes that have members, ascending. `exchange` may be called during `run`, when all of these processes call it. */
+  const struct collet_group* group;
+  void* user;
+  /** To be asked from time to time while `run` waits, from any thread: 1 if it is to give up, because another process is lost. */
+  uint32_t (*is_over)(void* user);
+};
+
+/** "exchange", version 1: collectives over the devices of several processes, by links that the devices have. Without it, and for
+ * what `takes` refuses, data go through host memory and the transport of the processes. */
+struct collet_exchange_table {
+  uint32_t struct_size;
+  uint32_t reserved; /**< zero */
+  /** 1 if `run` takes such an exchange. The members have no buffers, and `group` none but its size and rank. It depends on the
+   * exchange and the kinds of the devices alone, so that all processes get the same answer. */
+  uint32_t (*takes)(collet_backend_instance* instance, const struct collet_exchange* exchange);
+  /** Runs an exchange and returns when the results of the members in this process are complete. The operands are complete before,
+   * and no work on queues uses the results. Calls with the same members follow each other, in the same order in all processes; others
+   * may come at the same time. COLLET_UNAVAILABLE where another process is lost, COLLET_DEADLINE_EXCEEDED after `timeout_ms`; nothing
+   * reads or writes the members' memory any more then, and the group is used no more. All members of an all-reduce get the same bits. */
+  collet_status (*run)(collet_backend_instance* instance, const struct collet_exchange* exchange,
+                       struct collet_error* error);
+};
+
 #ifdef __cplusplus
 }
 #endif
