@@ -352,7 +352,7 @@ void unknown_tables(Contract& c) {
     c.check(instance->table().query(instance->handle(), name, 1) == nullptr, Promise::QUERY,
             "query gave a table named '{}'", name);
   for (const char* name : {"aot", "queue", "memory_stats", "artifacts", "layout", "residency", "patterns", "profile",
-                           "host_memory", "host_buffers", "links"}) {
+                           "host_memory", "host_buffers", "links", "exchange"}) {
     c.check(instance->table().query(instance->handle(), name, 0x7fffffff) == nullptr, Promise::QUERY,
             "query gave version {} of the table {}", 0x7fffffff, name);
     const void* table = instance->table().query(instance->handle(), name, 1);

@@ -138,6 +138,8 @@ collet_status lost(collet_error* error);
 
 /// Returns one of the tables "patterns", "host_memory", "host_buffers", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
+/// Returns the table "exchange".
+const void* exchange_table();
 /// Records a copy of so many bytes in the profile.
 void note_copy(uint64_t bytes);
 

@@ -722,6 +722,7 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   if (wanted == "memory_stats") return &stats;
   if (wanted == "artifacts") return &artifacts;
   if (wanted == "queue") return queue_table(of(p));
+  if (wanted == "exchange") return exchange_table();
   if (const void* table = further_table(wanted)) return table;
   const bool has_aot = behind->query && behind->query(of(p)->inner, "aot", 1);
   if (wanted == "aot") return has_aot ? &aot : nullptr;

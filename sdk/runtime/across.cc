@@ -11,17 +11,28 @@
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/collective.h"
+#include "sdk/runtime/copy.h"
 #include "sdk/runtime/parts_across.h"
 
 namespace collet::runtime {
 
 using hlo::Instruction;
 using hlo::Literal;
+using hlo::Shape;
+
+namespace {
+constexpr size_t kMostInHeader = 320;  // bytes of operands that travel with a header
+}
 
 /// The first message about the operands of a participant: what it takes part in, and its operands if they are small.
 /// Collet's version is equal in all processes, so the layout is, too.
 struct Exchange::Header {
-  enum : uint32_t { kOperands = 1, kFailure = 2 };
+  enum : uint32_t {
+    kOperands = 1,
+    kFailure = 2,  ///< of the sender's run
+    kTurn = 3,     ///< from the first process of a group: the turn of an exchange on devices, in `bytes`
+    kRefusal = 4   ///< from the same: the collective fails, with this message
+  };
   uint32_t kind;
   uint32_t op;
   uint64_t content[4];
@@ -30,7 +41,7 @@ struct Exchange::Header {
   uint32_t reserved;
   char program[64];
   char instr[64];
-  char data[320];  ///< the operands if they fit, or the message of the failure
+  char data[kMostInHeader];  ///< the operands if they fit, or the message of the failure
 };
 
 struct Exchange::Incoming {
@@ -44,6 +55,7 @@ namespace {
 // Sums of less data are exchanged whole: another round costs more than the bytes that it saves.
 constexpr uint64_t kSlicedBytes = uint64_t{1} << 15;
 constexpr uint32_t kRound = UINT32_MAX - 1;  // in place of the number of an operand
+constexpr uint32_t kOnDevices = UINT32_MAX;  // in place of the number of a message
 
 bool contains(std::span<const uint32_t> sorted, uint32_t number) {
   return std::binary_search(sorted.begin(), sorted.end(), number);
@@ -57,6 +69,12 @@ uint64_t bytes_of(const std::vector<Literal>& operands) {
 
 void copy_name(char (&to)[64], std::string_view name) {
   collet_copy_text(to, sizeof to, std::string(name).c_str());
+}
+
+std::vector<Shape> operand_shapes(const hlo::Module& module, const Instruction& instr) {
+  std::vector<Shape> out;
+  for (const hlo::InstrId operand : instr.operands) hlo::append_leaf_shapes(module[operand].shape, out);
+  return out;
 }
 
 bool has_dynamic(const std::vector<Literal>& operands) {
@@ -97,11 +115,36 @@ bool is_move(const Instruction& instr, const Across::Partners& partners, std::sp
          std::all_of(present.begin(), present.end(), [&](uint32_t p) { return partners.groups[p].size() > 1; });
 }
 
-std::string text_of(const char* text, size_t capacity) {
+std::string text_in(const char* text, size_t capacity) {
   return {text, strnlen(text, capacity)};
 }
 
 }  // namespace
+
+Expected<const Across::Partners*> Across::partners_of(const hlo::Module& module, const Instruction& instr,
+                                                      hlo::InstrId id) {
+  const std::lock_guard lock(mutex);
+  const auto known = partners.find(id);
+  if (known != partners.end()) return &known->second;
+  std::vector<Literal> operands;
+  for (const Shape& shape : operand_shapes(module, instr)) {
+    static uint8_t nothing = 0;  // the data of these arrays are not read
+    operands.push_back(shape.is_array() ? Literal::borrow(shape, &nothing) : Literal::zeros(shape));
+  }
+  Partners made;
+  COLLET_ASSIGN(made.groups, ordered_groups(module, instr, replicas, partitions, operands));
+  made.needs = dependencies(instr, made.groups);
+  // Small arrays travel with the headers.
+  if (has_devices() && bytes_of(operands) > kMostInHeader) {
+    std::vector<ParticipantPlace> places;
+    for (const uint32_t number : assignment) {
+      const GlobalDevice& device = processes->devices()[number];
+      places.push_back({device.process, device.device});
+    }
+    made.on_devices = device_exchange(module, instr, made.groups, places, *backend);
+  }
+  return &partners.emplace(id, std::move(made)).first->second;
+}
 
 uint64_t Exchange::tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const {
   uint64_t hash = collet_hash_bytes(0, across_.members.data(), across_.members.size() * sizeof(uint32_t));
@@ -121,25 +164,16 @@ uint64_t Exchange::data_tag(const Header& header, uint32_t participant, uint32_t
   return collet_hash_number(collet_hash_number(hash, header.op), header.bytes);
 }
 
-Expected<const Across::Partners*> Exchange::partners_of(const hlo::Module& module, const Instruction& instr,
-                                                        hlo::InstrId id, const std::vector<Literal>& operands) {
-  const std::lock_guard lock(across_.mutex);
-  const auto known = across_.partners.find(id);
-  if (known != across_.partners.end()) return &known->second;
-  Across::Partners partners;
-  COLLET_ASSIGN(partners.groups, ordered_groups(module, instr, across_.replicas, across_.partitions, operands));
-  partners.needs = dependencies(instr, partners.groups);
-  return &across_.partners.emplace(id, std::move(partners)).first->second;
-}
-
 Status Exchange::check(const Header& header, const Header& own, uint32_t process, const std::string& what) const {
+  if (header.kind == Header::kRefusal)
+    return Status(static_cast<Code>(header.code), text_in(header.data, sizeof header.data));
   const std::string other = across_.processes->name(process);
   if (header.kind == Header::kFailure)
     return Status(static_cast<Code>(header.code), other + " failed in program '" +
-                                                      text_of(header.program, sizeof header.program) +
-                                                      "': " + text_of(header.data, sizeof header.data));
+                                                      text_in(header.program, sizeof header.program) +
+                                                      "': " + text_in(header.data, sizeof header.data));
   const auto at = [](const Header& h) {
-    return "'" + text_of(h.instr, sizeof h.instr) + "' of program '" + text_of(h.program, sizeof h.program) + "'";
+    return "'" + text_in(h.instr, sizeof h.instr) + "' of program '" + text_in(h.program, sizeof h.program) + "'";
   };
   const bool same_program = std::memcmp(header.content, own.content, sizeof own.content) == 0;
   if (same_program && header.op == own.op && header.bytes == own.bytes) return ok_status();
@@ -149,22 +183,31 @@ Status Exchange::check(const Header& header, const Header& own, uint32_t process
       (same_program ? "" : "; all processes must start the same programs, on the same devices, in the same order"));
 }
 
+Exchange::Header Exchange::header_of(const Instruction& instr, uint64_t bytes) const {
+  Header out{};
+  out.kind = Header::kOperands;
+  out.op = static_cast<uint32_t>(instr.op);
+  std::memcpy(out.content, across_.content.words, sizeof out.content);
+  out.bytes = bytes;
+  copy_name(out.program, across_.name);
+  copy_name(out.instr, instr.name);
+  return out;
+}
+
+std::string Exchange::text_of(const Instruction& instr) const {
+  return "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + ") of program '" + across_.name +
+         "', launch " + std::to_string(launch_);
+}
+
 Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& module, const Instruction& instr,
                                                           hlo::InstrId id, std::span<const uint32_t> present,
                                                           std::vector<std::vector<Literal>> operands,
                                                           std::span<const std::vector<void*>> targets) {
-  COLLET_ASSIGN(const Across::Partners* const partners, partners_of(module, instr, id, operands[0]));
+  COLLET_ASSIGN(const Across::Partners* const partners, across_.partners_of(module, instr, id));
   const std::vector<std::vector<uint32_t>>* const needs = &partners->needs;
   const uint32_t rank = across_.processes->rank();
-  const std::string what = "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
-                           ") of program '" + across_.name + "', launch " + std::to_string(launch_);
-  Header own{};
-  own.kind = Header::kOperands;
-  own.op = static_cast<uint32_t>(instr.op);
-  std::memcpy(own.content, across_.content.words, sizeof own.content);
-  own.bytes = bytes_of(operands[0]);
-  copy_name(own.program, across_.name);
-  copy_name(own.instr, instr.name);
+  const std::string what = text_of(instr);
+  const Header own = header_of(instr, bytes_of(operands[0]));
   const bool fits = own.bytes <= sizeof own.data;
   const bool sums = own.bytes >= kSlicedBytes && is_sum(module, instr, operands[0]);
   const bool swaps = !fits && instr.op == hlo::Op::ALL_TO_ALL && !has_dynamic(operands[0]);
@@ -266,7 +309,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
             continue;
           }
           const auto source = from.find(*sources[part]);
-          if (source == from.end()) return call.absent(*sources[part]);
+          if (source == from.end()) return absent(what, *sources[part]);
           unpack((*source->second)[i].bytes(), division, part, to);
         }
       }
@@ -295,6 +338,81 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   }
   return run_collective(module, instr, {across_.replicas, across_.partitions, known, present, needs},
                         std::move(values));
+}
+
+Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const ExchangeTurns::Members& members,
+                                   const Header& own, const std::string& what) {
+  Processes& processes = *across_.processes;
+  const uint32_t rank = processes.rank(), leader = group.processes[0];
+  // Returns the tag of a header from the first member in a process to another process.
+  const auto next_tag = [&](uint32_t from, uint32_t to) {
+    const uint32_t participant = group.first_in(from);
+    return header_tag(participant, to, sent_[{participant, to}]++);
+  };
+  Header answer = own;
+  if (rank != leader) {
+    Header mine = own;
+    const collet_message send = {leader, 0, next_tag(rank, leader), &mine, sizeof mine};
+    const collet_message receive = {leader, 0, next_tag(leader, rank), &answer, sizeof answer};
+    COLLET_TRY(processes.exchange({&send, 1}, {&receive, 1}, [](uint32_t) { return ok_status(); }, what));
+    if (answer.kind == Header::kTurn) return answer.bytes;
+    COLLET_TRY(check(answer, own, leader, what));
+    return failed_precondition(what + ": " + processes.name(leader) + " exchanges it through the host");
+  }
+  std::vector<Header> headers(group.processes.size());
+  std::vector<collet_message> receives;
+  for (size_t r = 1; r < group.processes.size(); ++r)
+    receives.push_back({group.processes[r], 0, next_tag(group.processes[r], rank), &headers[r], sizeof(Header)});
+  const auto check_header = [&](uint32_t i) { return check(headers[i + 1], own, group.processes[i + 1], what); };
+  const Status status = receives.empty() ? ok_status() : processes.exchange({}, receives, check_header, what);
+  answer.kind = status.ok() ? Header::kTurn : Header::kRefusal;
+  answer.code = static_cast<int32_t>(status.code());
+  if (status.ok())
+    answer.bytes = processes.turns().next(members);
+  else
+    collet_copy_text(answer.data, sizeof answer.data, status.message().c_str());
+  for (const uint32_t process : group.processes)
+    if (process != rank) processes.post({process, 0, next_tag(rank, process), &answer, sizeof answer});
+  COLLET_TRY(status);
+  return answer.bytes;
+}
+
+Expected<bool> Exchange::run_on_devices(const hlo::Module& module, const Instruction& instr, hlo::InstrId id,
+                                        std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory) {
+  COLLET_ASSIGN(const Across::Partners* const partners, across_.partners_of(module, instr, id));
+  if (!partners->on_devices) return false;
+  const std::vector<Shape> shapes = operand_shapes(module, instr);
+  uint64_t bytes = 0;
+  for (const Shape& shape : shapes) bytes += static_cast<uint64_t>(shape.byte_size());
+  const std::string what = text_of(instr);
+  const Header own = header_of(instr, bytes);
+  Processes& processes = *across_.processes;
+  std::map<uint32_t, ExchangeMemory> all;
+  for (size_t k = 0; k < present.size(); ++k) all[present[k]] = memory[k];
+  for (const DeviceExchange::Group& group : partners->on_devices->groups) {
+    if (!contains(group.processes, processes.rank())) continue;
+    for (const uint32_t participant : group.participants)
+      if (across_.place[participant] == processes.rank() && !all.count(participant)) return absent(what, participant);
+    ExchangeTurns::Members members;
+    for (const collet_exchange_member& member : group.members)
+      members.emplace_back(group.processes[member.process], member.device);
+    COLLET_ASSIGN(const uint64_t turn, agree(group, members, own, what));
+    processes.turns().begin(members, turn);
+    const uint32_t first = group.participants[0];
+    const uint64_t tag = collet_hash_number(this->tag(first, group.processes[0], kOnDevices, 0), turn);
+    const Status status = exchange_on_devices(*across_.backend, processes, group, all, tag, what);
+    processes.turns().end(members);
+    COLLET_TRY(status);
+  }
+  const std::vector<uint32_t>& empty = partners->on_devices->empty;
+  for (size_t k = 0; k < present.size(); ++k) {
+    if (std::find(empty.begin(), empty.end(), present[k]) == empty.end()) continue;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::vector<char> zeros(static_cast<size_t>(shapes[i].byte_size()));
+      if (!zeros.empty()) COLLET_TRY(upload(*across_.backend, memory[k].results[i], zeros.data(), zeros.size()));
+    }
+  }
+  return true;
 }
 
 void Exchange::abandon(const Status& failure) {

@@ -11,6 +11,7 @@
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
 #include "hlo/program/block.h"
+#include "sdk/runtime/device_exchange.h"
 #include "sdk/runtime/processes.h"
 #include "sdk/runtime/started_exchanges.h"
 #include "sdk/runtime/sum_across.h"
@@ -26,6 +27,7 @@ namespace collet::runtime {
 /// A program whose participants are in several processes. Shared by its runs.
 struct Across {
   Processes* processes = nullptr;
+  Backend* backend = nullptr;
   std::string name;  ///< of the program
   uint32_t replicas = 1, partitions = 1;
   std::vector<uint32_t> numbers;  ///< of the participants in this process: replica * partitions + partition, ascending
@@ -38,7 +40,13 @@ struct Across {
   /// What belongs to each of all participants in a collective: see ordered_groups() and dependencies().
   struct Partners {
     std::vector<std::vector<uint32_t>> groups, needs;
+    std::optional<DeviceExchange> on_devices;  ///< if the backend runs it
   };
+  /// True if the backends of all processes may run collectives; they are asked about each.
+  bool has_devices() const { return backend->has_exchange() && processes->all_have_exchange(); }
+  /// Returns the partners in a collective. Thread-safe.
+  Expected<const Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id);
+
   std::mutex mutex;
   std::map<hlo::InstrId, Partners> partners;  ///< by collective; under `mutex`
   ScratchPool scratch;
@@ -58,6 +66,10 @@ class Exchange {
                                                        hlo::InstrId id, std::span<const uint32_t> present,
                                                        std::vector<std::vector<hlo::Literal>> operands,
                                                        std::span<const std::vector<void*>> targets);
+  /// Runs a collective for the participants `present` by links of the devices; `memory` has that of each of them. Returns false, and does
+  /// nothing, if the backend does not take it: in all processes, or in none.
+  Expected<bool> run_on_devices(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
+                                std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory);
   /// Tells the other processes that the run has failed here, so that they do not wait for it.
   void abandon(const Status& failure);
 
@@ -71,8 +83,13 @@ class Exchange {
   /// The tag of an operand. Messages of other programs, or of another size, have another one.
   uint64_t data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                     uint32_t operand) const;
-  Expected<const Across::Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr,
-                                                hlo::InstrId id, const std::vector<hlo::Literal>& operands);
+  Header header_of(const hlo::Instruction& instr, uint64_t bytes) const;
+  /// Returns the collective as messages name it.
+  std::string text_of(const hlo::Instruction& instr) const;
+  /// Waits until all processes of a group are at this collective, and returns the turn of their exchange. The group's first process
+  /// decides.
+  Expected<uint64_t> agree(const DeviceExchange::Group& group, const ExchangeTurns::Members& members, const Header& own,
+                           const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
 
   Across& across_;

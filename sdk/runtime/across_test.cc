@@ -4,6 +4,7 @@
 
 #include "sdk/runtime/testing/process_group.h"
 #include "sdk/runtime/testing/programs.h"
+#include "sdk/runtime/testing/queued.h"
 
 namespace collet::testing {
 namespace {
@@ -14,9 +15,9 @@ using Clock = std::chrono::steady_clock;
 constexpr char kHeader[] = "HloModule m, replica_count=4\n";
 
 // Runs the program with four participants in two processes of two devices each, and compares with one process.
-void compare(Member& member, const std::string& backend, const std::string& text) {
+void compare(Member& member, const std::string& backend, const std::string& text, QueueControl* control = nullptr) {
   SCOPED_TRACE(text);
-  const ClientPtr client = member.join(backend, 2);
+  const ClientPtr client = member.join(backend, 2, 20000, nullptr, control);
   ASSERT_TRUE(client) << member.failure.message;
   const ExecutablePtr e = member.compile(client.get(), text);
   ASSERT_TRUE(e) << member.failure.message;
@@ -155,6 +156,17 @@ TEST_P(EachCollective, GivesWhatOneProcessGivesOnADeviceThatOnlyHasMemory) {
 }
 TEST_P(EachCollective, GivesWhatOneProcessGivesOnQueues) {
   check("queued");
+}
+
+TEST_P(EachCollective, GivesWhatOneProcessGivesByLinksOfTheDevices) {
+  run_in(2, [&](Member& member) {
+    QueueControl control;
+    control.exchange = true;
+    control.duration_ns = 100'000;
+    compare(member, "queued", GetParam().text, &control);
+    EXPECT_EQ(control.broken_rules(), std::vector<std::string>());
+    control.wait_until_closed();
+  });
 }
 
 // A program that sends and receives an array of so many elements in pairs, and gives values that depend on all of what was received.

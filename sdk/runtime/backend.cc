@@ -167,6 +167,8 @@ Status Backend::describe_tables() {
   if (host_buffers_ && !host_buffers_->wrap) return lacks("host_buffers");
   links_ = query<collet_links_table>("links", COLLET_THROUGH(collet_links_table, join));
   if (links_ && !links_->between) return lacks("links");
+  exchange_ = query<collet_exchange_table>("exchange", COLLET_THROUGH(collet_exchange_table, run));
+  if (exchange_ && (!exchange_->takes || !exchange_->run)) return lacks("exchange");
   return ok_status();
 }
 
@@ -581,6 +583,20 @@ Expected<collet_link> Backend::link(uint32_t from, uint32_t to) {
   if (!sane(link.latency_ns) || !sane(link.bytes_per_ns))
     return bad_answer(where("between"), "a figure that cannot be");
   return link;
+}
+
+bool Backend::takes_exchange(const collet_exchange& exchange) {
+  const auto lock = lock_all();
+  const Calling calling("exchange.takes", library_->path);
+  return exchange_->takes(instance_, &exchange) == 1;
+}
+
+Status Backend::run_exchange(const collet_exchange& exchange) {
+  collet_error error{};
+  const auto lock = lock_all();
+  const Calling calling("exchange.run", library_->path);
+  const collet_status code = exchange_->run(instance_, &exchange, &error);
+  return code == COLLET_OK ? ok_status() : from_c(code, error, where("exchange"));
 }
 
 Status Backend::join(const collet_group& group) {

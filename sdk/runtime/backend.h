@@ -163,6 +163,11 @@ class Backend {
   Status remove_host_memory(void* host);
   /// Returns the link between two devices; all zero if the backend gives no information.
   Expected<collet_link> link(uint32_t from, uint32_t to);
+  /// True if the backend has the table "exchange".
+  bool has_exchange() const { return exchange_.has_value(); }
+  /// See tables.h.
+  bool takes_exchange(const collet_exchange& exchange);
+  Status run_exchange(const collet_exchange& exchange);
   /// Converts an error that the backend reported; adds the name of the backend and of the function.
   Status failure_of(collet_status code, const collet_error& error, const char* function) const {
     return from_c(code, error, where(function));
@@ -205,6 +210,7 @@ class Backend {
   std::optional<collet_host_memory_table> host_memory_;
   std::optional<collet_host_buffers_table> host_buffers_;
   std::optional<collet_links_table> links_;
+  std::optional<collet_exchange_table> exchange_;
   std::mutex all_, compile_;
   std::mutex asked_;                                      // for patterns_of_
   std::map<uint32_t, std::vector<Pattern>> patterns_of_;  // by device

@@ -10,6 +10,7 @@
 
 #include "hlo/base/json.h"
 #include "hlo/base/utf8.h"
+#include "sdk/runtime/collective.h"
 #include "sdk/runtime/cost.h"
 
 namespace collet::runtime {
@@ -230,8 +231,17 @@ class Text {
       case Step::Kind::Collective:
       case Step::Kind::HostCall:
         return line(indent, std::string(op_info(m_[step.instr].op).text) + " " + name(step.instr) + reason(step.instr) +
+                                (by_links(step.instr) ? ", by links of the devices" : "") +
                                 (runs_beside(in_.core, step) ? ", beside what follows" : ""));
     }
+  }
+
+  // True for a collective over several processes that the backend runs.
+  bool by_links(InstrId id) const {
+    Across* const across = in_.core.across.get();
+    if (!across || !is_collective(m_[id].op)) return false;
+    const auto partners = across->partners_of(m_, m_[id], id);
+    return partners.ok() && (*partners)->on_devices.has_value();
   }
 
   std::string trips(InstrId id) const {

@@ -76,11 +76,11 @@ std::pair<Literal, uint8_t*> CollectiveCall::place(size_t k, size_t i) const {
 
 Expected<size_t> CollectiveCall::here(uint32_t participant) const {
   const auto at = std::find(present.begin(), present.end(), participant);
-  if (at == present.end()) return absent(participant);
+  if (at == present.end()) return absent(what, participant);
   return static_cast<size_t>(at - present.begin());
 }
 
-Status CollectiveCall::absent(uint32_t participant) const {
+Status absent(const std::string& what, uint32_t participant) {
   return failed_precondition(what + ": participant " + std::to_string(participant) +
                              " takes another way through control flow");
 }

@@ -51,12 +51,12 @@ struct CollectiveCall {
   std::pair<hlo::Literal, uint8_t*> place(size_t k, size_t i) const;
   /// Returns where a participant stands in `present`; an error if it is not there.
   Expected<size_t> here(uint32_t participant) const;
-  /// The error for a participant whose data others need.
-  Status absent(uint32_t participant) const;
   /// Sends and receives the heads, then these messages.
   Status exchange(std::span<const collet_message> sends, std::span<const collet_message> receives) const;
 };
 
+/// The error for a participant of this process whose data others need. `what` names the collective.
+Status absent(const std::string& what, uint32_t participant);
 /// True if sum_parts can compute the collective.
 bool is_sum(const hlo::Module& module, const hlo::Instruction& instr, const std::vector<hlo::Literal>& operands);
 /// Runs an all-reduce or reduce-scatter: see sum_across.h.

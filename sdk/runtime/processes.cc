@@ -99,6 +99,7 @@ std::string Processes::write(const Process& p) {
   std::string out;
   for (const std::string* text : {&p.library, &p.backend, &p.backend_version, &p.host, &p.boot}) put(out, *text);
   put(out, p.pid);
+  put(out, uint64_t{p.has_exchange});
   put(out, uint64_t{p.devices.size()});
   for (const GlobalDevice& d : p.devices) {
     put(out, d.kind);
@@ -111,8 +112,9 @@ Status Processes::read(std::string_view bytes, Process& out) {
   bool good = true;
   for (std::string* text : {&out.library, &out.backend, &out.backend_version, &out.host, &out.boot})
     good = good && take(bytes, *text);
-  uint64_t devices = 0;
-  good = good && take(bytes, out.pid) && take(bytes, devices) && devices <= kMostDevices;
+  uint64_t has_exchange = 0, devices = 0;
+  good = good && take(bytes, out.pid) && take(bytes, has_exchange) && take(bytes, devices) && devices <= kMostDevices;
+  out.has_exchange = has_exchange != 0;
   for (uint64_t i = 0; good && i < devices; ++i) {
     GlobalDevice& d = out.devices.emplace_back();
     d.device = static_cast<uint32_t>(i);
@@ -157,6 +159,7 @@ Status Processes::meet(const Backend& backend, const collet_processes& group, st
   self.library = COLLET_VERSION_TEXT;
   self.backend = backend.name();
   self.backend_version = backend.version();
+  self.has_exchange = backend.has_exchange();
   for (const DeviceFacts& facts : backend.devices()) {
     GlobalDevice& d = self.devices.emplace_back();
     d.device = static_cast<uint32_t>(self.devices.size() - 1);
@@ -342,7 +345,11 @@ Status Processes::exchange(std::span<const collet_message> sends, std::span<cons
     outcome = Status(Code::DeadlineExceeded, what + ": " + why);
     connection_.leave(outcome, why);
   } else if (outcome.ok() && status != COLLET_OK) {
-    const std::string why = "lost " + other + ": " + error.message + others_lost(use, process);
+    std::string why = "lost " + other + ": " + error.message;
+    std::vector<uint32_t> all;
+    for (uint32_t r = 0; r < size(); ++r)
+      if (r != process) all.push_back(r);
+    for (const uint32_t r : lost(use, all)) why += "; " + name(r) + " is lost, too";
     outcome = Status(static_cast<Code>(status), what + ": " + why);
     if (status == COLLET_UNAVAILABLE) connection_.leave(outcome, why);
   }
@@ -448,17 +455,47 @@ std::string Processes::ask_who_waits(const Connection::Use& use, uint32_t proces
   return out + lost;
 }
 
-std::string Processes::others_lost(const Connection::Use& use, uint32_t process) {
-  std::string out;
+std::vector<uint32_t> Processes::lost(const Connection::Use& use, std::span<const uint32_t> processes) const {
+  std::vector<uint32_t> out;
   // A message that nobody receives: only whether there is a connection matters.
   char byte = 0;
-  for (uint32_t r = 0; r < size(); ++r) {
-    if (r == rank_ || r == process) continue;
+  for (const uint32_t r : processes) {
+    if (r == rank_) continue;
     collet_error ignored{};
     const collet_message probe = {r, 0, collet_hash_number(0x70726f6265, rank_), &byte, 1};
-    if (use->post(use.transport(), &probe, &ignored) != COLLET_OK) out += "; " + name(r) + " is lost, too";
+    if (use->post(use.transport(), &probe, &ignored) != COLLET_OK) out.push_back(r);
   }
   return out;
+}
+
+std::string Processes::lost_among(std::span<const uint32_t> processes) {
+  const Connection::Use use = connection_.use();
+  if (!use) return "; this process has left the group";
+  std::string out;
+  for (const uint32_t r : lost(use, processes)) out += "; " + name(r) + " is lost";
+  return out;
+}
+
+bool Processes::all_have_exchange() const {
+  return std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.has_exchange; });
+}
+
+Status Processes::give_up(const Status& failure, std::span<const uint32_t> processes, const std::string& what) {
+  std::string why = failure.message();
+  const Connection::Use use = connection_.use();
+  if (use) {
+    const std::string lost = lost_among(processes);
+    why += lost;
+    std::string others;
+    for (const uint32_t r : processes)
+      if (r != rank_) others += (others.empty() ? "" : ", ") + name(r);
+    if (lost.empty() && failure.code() == Code::DeadlineExceeded) why += "; it waited for " + others;
+  } else {
+    why += "; " + connection_.lost().message();
+  }
+  const Status outcome(failure.code(), what + ": " + why);
+  if (use) connection_.leave(outcome, why);
+  return outcome;
 }
 
 void Processes::post(const collet_message& message) {

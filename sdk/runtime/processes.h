@@ -17,6 +17,7 @@
 #include "hlo/base/status.h"
 #include "sdk/runtime/backend.h"
 #include "sdk/runtime/connection.h"
+#include "sdk/runtime/device_exchange.h"
 
 /// \file
 /// The processes of a group, from the side of one of them: what devices they have, and the messages between them.
@@ -43,6 +44,8 @@ class Processes {
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return static_cast<uint32_t>(processes_.size()); }
+  /// The longest wait for another process.
+  uint32_t timeout_ms() const { return timeout_ms_; }
   /// All devices: those of process 0 first, then those of process 1, and so on.
   std::span<const GlobalDevice> devices() const { return devices_; }
   /// Returns the process as messages name it: "process 1 (host 'a', pid 17)".
@@ -61,11 +64,22 @@ class Processes {
   /// Sends a message of which a copy is made, without waiting. Errors are ignored: it tells of another one.
   void post(const collet_message& message);
 
+  /// True if the backends of all processes have the table "exchange".
+  bool all_have_exchange() const;
+  /// The turns of exchanges that the backend runs.
+  ExchangeTurns& turns() { return turns_; }
+  /// Returns which of these processes are known to be lost, as a message continues: "; process 1 (...) is lost".
+  std::string lost_among(std::span<const uint32_t> processes);
+  /// Leaves the group because an exchange of the backend with these processes has failed. Returns the failure, which names those that are
+  /// lost or, after a limit, those for which it waited.
+  Status give_up(const Status& failure, std::span<const uint32_t> processes, const std::string& what);
+
  private:
   struct Process {
     std::string host, boot;  // name of the host, and a number that only processes on the same host share
     uint64_t pid = 0;
     std::string library, backend, backend_version;
+    bool has_exchange = false;
     std::vector<GlobalDevice> devices;
   };
 
@@ -90,8 +104,8 @@ class Processes {
   /// Tells the others for whom this process waits, and hears the same from those that have waited for half of the limit. Returns the process
   /// that does not answer, with those for which it waits in turn, as messages name them.
   std::string ask_who_waits(const Connection::Use& use, uint32_t process, uint32_t number);
-  /// Returns the other processes to which there is no connection, as a message continues: "; process 1 (...) is lost, too".
-  std::string others_lost(const Connection::Use& use, uint32_t process);
+  /// Returns those of these processes to which there is no connection.
+  std::vector<uint32_t> lost(const Connection::Use& use, std::span<const uint32_t> processes) const;
   static std::string write(const Process& process);
   static Status read(std::string_view bytes, Process& out);
 
@@ -99,6 +113,7 @@ class Processes {
   uint32_t timeout_ms_ = 0;
   std::vector<Process> processes_;
   std::vector<GlobalDevice> devices_;
+  ExchangeTurns turns_;
   Connection connection_;  // not open in a group of one process
   std::mutex mutex_;       // guards the following members
   uint32_t notices_ = 0;   // that this process has sent

@@ -321,11 +321,44 @@ class Runner {
     return ok_status();
   }
 
+  // Returns an operand as memory of the default space of the participant's device: a copy if it is elsewhere.
+  Expected<MemoryRef> on_device(const MemoryRef& memory, uint32_t p, uint64_t bytes) {
+    Pool& pool = run_.device(p, Side::Device).default_pool();
+    if (!memory || memory->pool == &pool) return memory;
+    COLLET_ASSIGN(MemoryRef out, pool.take(bytes));
+    COLLET_TRY(copy_memory(memory->pool->backend(), memory.get(), pool.backend(), out.get(), bytes));
+    return out;
+  }
+
+  // Runs a collective over several processes by links of the devices; false if the backend does not take it.
+  Expected<bool> by_links(const HostWork& work, const hlo::Instruction& instr, std::span<const hlo::Shape> shapes) {
+    std::vector<std::vector<MemoryRef>> operands(work.who.size());
+    std::vector<ExchangeMemory> memory(work.who.size());
+    Small<uint32_t, 16> numbers;
+    for (size_t k = 0; k < work.who.size(); ++k) {
+      const uint32_t p = work.who[k];
+      numbers.push_back(core_.number(p));
+      for (size_t i = 0; i < shapes.size(); ++i) {
+        COLLET_ASSIGN(MemoryRef here, on_device(work.in[k][i], p, static_cast<uint64_t>(shapes[i].byte_size())));
+        memory[k].operands.push_back(here.get());
+        operands[k].push_back(std::move(here));
+      }
+      for (const MemoryRef& out : work.out[k]) memory[k].results.push_back(out.get());
+    }
+    return exchange_->run_on_devices(*core_.module, instr, work.step->instr, {numbers.data(), numbers.size()}, memory);
+  }
+
   Status on_host(const HostWork& work) {
     const Step& step = *work.step;
     const hlo::Instruction& instr = (*core_.module)[step.instr];
     std::vector<hlo::Shape> shapes;
     for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
+    Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
+    span.facts().run_id = run_.run_id;
+    if (step.kind == Step::Kind::Collective && exchange_ && core_.across->has_devices()) {
+      COLLET_ASSIGN(const bool done, by_links(work, instr, shapes));
+      if (done) return ok_status();
+    }
     std::vector<std::vector<hlo::Literal>> operands(work.who.size());
     std::vector<std::vector<void*>> targets(work.who.size());
     for (size_t k = 0; k < work.who.size(); ++k) {
@@ -336,8 +369,6 @@ class Runner {
       for (size_t i = 0; i < work.out_bytes.size(); ++i)
         targets[k].push_back(work.out_bytes[i] ? work.out[k][i]->host : nullptr);
     }
-    Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
-    span.facts().run_id = run_.run_id;
     COLLET_ASSIGN(const auto results, results_of(work, instr, std::move(operands), targets));
     for (size_t k = 0; k < work.who.size(); ++k) {
       Small<collet_copy_region, 4> regions;

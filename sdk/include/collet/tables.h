@@ -325,8 +325,8 @@ struct collet_exchange {
 struct collet_exchange_table {
   uint32_t struct_size;
   uint32_t reserved; /**< zero */
-  /** 1 if `run` takes such an exchange. The members have no buffers, and `group` none but its size and rank. It depends on the
-   * exchange and the kinds of the devices alone, so that all processes get the same answer. */
+  /** 1 if `run` takes such an exchange. The members have no buffers, and `group`, `user` and `is_over` are null. It depends on
+   * the exchange and the kinds of the devices alone, so that all processes get the same answer. */
   uint32_t (*takes)(collet_backend_instance* instance, const struct collet_exchange* exchange);
   /** Runs an exchange and returns when the results of the members in this process are complete. The operands are complete before,
    * and no work on queues uses the results. Calls with the same members follow each other, in the same order in all processes; others

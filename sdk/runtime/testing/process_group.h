@@ -37,11 +37,11 @@ class Member : public Session {
       : rank(number), size(count), store_(folder, number) {}
 
   /// Opens a client and joins the group; null if that fails, and `failure` says why.
-  /// `store`: another one than the folder's.
+  /// `store`: another one than the folder's. `control`: of the backend, see Session::open.
   ClientPtr join(const std::string& backend = "interpreter", uint32_t devices = 1, uint32_t timeout_ms = 20000,
-                 const collet_store* store = nullptr) {
+                 const collet_store* store = nullptr, const void* control = nullptr) {
     const bool named = backend == "cpu" || backend == "interpreter";
-    ClientPtr client = open(named ? backend : test_backend(backend), named ? "none" : "interpreter", nullptr, devices);
+    ClientPtr client = open(named ? backend : test_backend(backend), named ? "none" : "interpreter", control, devices);
     if (!client) return client;
     collet_processes group{};
     group.struct_size = sizeof group;

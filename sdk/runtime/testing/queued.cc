@@ -20,6 +20,7 @@
 #include <set>
 #include <thread>
 
+#include "sdk/runtime/testing/host_exchange.h"
 #include "sdk/runtime/testing/inner.h"
 
 namespace collet::testing {
@@ -780,6 +781,33 @@ collet_status join_group(collet_backend_instance* p, const collet_group* group, 
   return code;
 }
 
+uint32_t takes_exchange(collet_backend_instance*, const collet_exchange* exchange) {
+  return takes_host_exchange(*exchange) ? 1 : 0;
+}
+
+collet_status run_exchange(collet_backend_instance* p, const collet_exchange* exchange, collet_error* error) {
+  Instance* i = of(p);
+  std::vector<Buffer*> from, to;
+  for (uint32_t m = 0; m < exchange->member_count; ++m) {
+    if (Buffer* b = of(exchange->members[m].from.buffer)) from.push_back(b);
+    if (Buffer* b = of(exchange->members[m].to.buffer)) to.push_back(b);
+  }
+  {
+    const std::lock_guard lock(i->mutex);
+    check_access(*i, {from, to}, i->known, nullptr, "an exchange");
+  }
+  ++i->control->exchanges;
+  const auto end = Clock::now() + std::chrono::milliseconds(exchange->timeout_ms);
+  while (i->control->stuck) {
+    if (exchange->is_over(exchange->user)) return fail(error, COLLET_UNAVAILABLE, "another process is lost");
+    if (Clock::now() > end) return fail(error, COLLET_DEADLINE_EXCEEDED, "the exchange does not end");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const auto at = [](const collet_place& place) { return static_cast<char*>(of(place.buffer)->host) + place.offset; };
+  return run_host_exchange(*exchange, at, error);
+}
+
+constexpr collet_exchange_table kExchange = {sizeof(collet_exchange_table), 0, takes_exchange, run_exchange};
 constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
 constexpr collet_host_memory_table kHostMemory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                   remove_host_memory};
@@ -797,6 +825,7 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   if (is("residency")) return control.residency ? &kResidency : nullptr;
   if (is("profile")) return control.profile ? &kProfile : nullptr;
   if (is("host_memory")) return control.host_memory ? &kHostMemory : nullptr;
+  if (is("exchange")) return control.exchange ? &kExchange : nullptr;
   if (is("links")) return control.links ? &kLinks : nullptr;
   return nullptr;
 }
