@@ -110,7 +110,6 @@ Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, 
   if (!instance) return bad_answer(where, "no instance");
   backend->instance_ = instance;  // from here on the instance is closed if something fails
   COLLET_TRY(backend->describe(info));
-  if (options.group) COLLET_TRY(backend->join(*options.group));
   if (backend->profiles()) add_profiled(*backend);
   return backend;
 }
@@ -165,7 +164,7 @@ Status Backend::describe_tables() {
   if (host_memory_ && (!host_memory_->add || !host_memory_->remove)) return lacks("host_memory");
   host_buffers_ = query<collet_host_buffers_table>("host_buffers", COLLET_THROUGH(collet_host_buffers_table, wrap));
   if (host_buffers_ && !host_buffers_->wrap) return lacks("host_buffers");
-  links_ = query<collet_links_table>("links", COLLET_THROUGH(collet_links_table, join));
+  links_ = query<collet_links_table>("links", COLLET_THROUGH(collet_links_table, between));
   if (links_ && !links_->between) return lacks("links");
   exchange_ = query<collet_exchange_table>("exchange", COLLET_THROUGH(collet_exchange_table, run));
   if (exchange_ && (!exchange_->takes || !exchange_->run)) return lacks("exchange");
@@ -597,18 +596,6 @@ Status Backend::run_exchange(const collet_exchange& exchange) {
   const Calling calling("exchange.run", library_->path);
   const collet_status code = exchange_->run(instance_, &exchange, &error);
   return code == COLLET_OK ? ok_status() : from_c(code, error, where("exchange"));
-}
-
-Status Backend::join(const collet_group& group) {
-  if (!links_ || !links_->join)
-    return unimplemented("backend '" + name_ + "' cannot work together with other processes");
-  if (group.size == 0 || group.rank >= group.size || !group.exchange)
-    return invalid_argument("rank " + std::to_string(group.rank) + " of a group of " + std::to_string(group.size));
-  collet_error error{};
-  const auto lock = lock_all();
-  const Calling calling("links.join", library_->path);
-  const collet_status code = links_->join(instance_, &group, &error);
-  return code == COLLET_OK ? ok_status() : from_c(code, error, where("join"));
 }
 
 Status Backend::execute(collet_backend_executable* executable, std::span<const collet_launch> launches,

@@ -54,7 +54,6 @@ struct BackendOptions {
   const char* const* keys = nullptr;
   const char* const* values = nullptr;
   uint32_t pairs = 0;
-  const collet_group* group = nullptr;
 };
 
 /// The results of compile, checked.
@@ -189,7 +188,6 @@ class Backend {
                                               collet_executable_info info, std::vector<uint32_t> absorbed,
                                               CompiledFacts& facts, const char* function);
   Status describe_tables();
-  Status join(const collet_group& group);
   Status ask_layouts(const collet_program* program, collet_backend_executable* executable, CompiledFacts& facts);
   Expected<CompiledFacts> check_compiled(const collet_program* program, const collet_executable_info& info,
                                          std::vector<uint32_t> absorbed) const;

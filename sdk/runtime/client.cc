@@ -122,6 +122,8 @@ Expected<Client*> Client::open(const collet_client_options& options) {
     const char* chosen = std::getenv("COLLET_BACKEND");
     name = chosen && *chosen ? chosen : "cpu";
   }
+  if (options.group)
+    return unimplemented("collet_client_options::group is not null; call collet_client_join for several processes");
   if (options.pairs && (!options.keys || !options.values)) return invalid_argument("`pairs` without keys and values");
   struct Release {
     void operator()(Client* c) const { c->release(); }
@@ -133,8 +135,8 @@ Expected<Client*> Client::open(const collet_client_options& options) {
     set_log(options.log, options.log_user);
   }
   COLLET_ASSIGN(client->run_limit_, run_limit(options.runs_in_flight));
-  const BackendOptions backend_options = {options.device_count, options.target, options.keys,
-                                          options.values,       options.pairs,  options.group};
+  const BackendOptions backend_options = {options.device_count, options.target, options.keys, options.values,
+                                          options.pairs};
   COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
   for (uint32_t i = 0; i < client->backend_->devices().size(); ++i)
     client->devices_.push_back(client->make_device(client->backend_, i));

@@ -2,9 +2,6 @@
 #include <collet/collet.h>
 #include <collet/tables.h>
 #include <gmock/gmock.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -31,8 +28,8 @@ ENTRY e {
 
 class OptionalTables : public ::testing::Test, public Session {
  protected:
-  ClientPtr open_queued(uint32_t devices = 1, const collet_group* group = nullptr) {
-    return open(test_backend("queued"), "interpreter", &control_, devices, 0, group);
+  ClientPtr open_queued(uint32_t devices = 1) {
+    return open(test_backend("queued"), "interpreter", &control_, devices);
   }
   // The instance is closed only when the last thread has released the client, so the test waits for that.
   void TearDown() override {
@@ -135,45 +132,6 @@ TEST_F(OptionalTables, LinksAreDescribed) {
     EXPECT_EQ(collet_client_link_get(client.get(), 1, 1, &link, nullptr), COLLET_INVALID_ARGUMENT);
     EXPECT_NE(collet_client_link_get(client.get(), 0, 3, &link, nullptr), COLLET_OK);
   }
-}
-
-// Exchanges data between two processes through a pair of sockets, to tell each other their ranks.
-collet_status exchange(void* user, const void* mine, uint64_t bytes, void* out, collet_error*) {
-  const int socket = static_cast<int*>(user)[0], rank = static_cast<int*>(user)[1];
-  char* to = static_cast<char*>(out);
-  std::copy_n(static_cast<const char*>(mine), bytes, to + static_cast<uint64_t>(rank) * bytes);
-  const auto size = static_cast<ssize_t>(bytes);
-  if (write(socket, mine, bytes) != size || read(socket, to + static_cast<uint64_t>(1 - rank) * bytes, bytes) != size)
-    return COLLET_UNAVAILABLE;
-  return COLLET_OK;
-}
-
-TEST_F(OptionalTables, ProcessesJoinAGroup) {
-  control_.links = true;
-  int sockets[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-  const auto joins = [&](int rank) {
-    int link[] = {sockets[rank], rank};
-    const collet_group group = {sizeof(collet_group), static_cast<uint32_t>(rank), 2, 0, link, exchange};
-    const ClientPtr client = open_queued(1, &group);
-    return client && control_.group == std::vector<uint32_t>{0, 1};
-  };
-  const pid_t child = fork();
-  if (child == 0) _exit(joins(1) ? 0 : 1);
-  EXPECT_TRUE(joins(0)) << failure.message;
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  close(sockets[0]);
-  close(sockets[1]);
-
-  const collet_group wrong = {sizeof(collet_group), 2, 2, 0, nullptr, exchange};
-  EXPECT_FALSE(open_queued(1, &wrong));
-  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
-  control_.links = false;
-  const collet_group alone = {sizeof(collet_group), 0, 1, 0, nullptr, exchange};
-  EXPECT_FALSE(open_queued(1, &alone));
-  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
 }
 
 // The program has a constant, an argument and a result. It compiles for a virtual device, and running it fails.

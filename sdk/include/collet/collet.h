@@ -80,9 +80,7 @@ struct collet_client_options {
   /** Null: warnings and errors go to stderr, or those from the severity on that COLLET_LOG names. Any thread; it
    * may call the library. Messages go to the log of the client that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
   void (*log)(void* user, int32_t severity, const char* message);
-  /** Null, or how this process reaches the others of a group whose devices work together (tables.h); the backend needs a
-   * function `join` in its table "links". Lives during the call. */
-  const struct collet_group* group;
+  const struct collet_group* group; /**< deprecated since minor version 1: null. See collet_client_join */
 };
 
 /** Loads and opens a backend. NOT_FOUND lists the places where it was looked for; FAILED_PRECONDITION for a library that

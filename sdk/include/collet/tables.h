@@ -248,7 +248,7 @@ struct collet_link {
   double bytes_per_ns; /**< bandwidth; 0: unknown */
 };
 
-/** The data that the processes of a group exchange before they work together. */
+/** The processes of an exchange, and how they tell each other what its devices need to find each other. */
 struct collet_group {
   uint32_t struct_size;
   uint32_t rank;     /**< of this process, below `size` */
@@ -256,7 +256,7 @@ struct collet_group {
   uint32_t reserved; /**< zero */
   void* user;
   /** Hands `bytes` bytes of this process to all, and gets those of all, by rank: `out` has room for `size` times `bytes`. All
-   * processes call it, in the same order and with the same `bytes`. Blocks. To be called during `join` alone. */
+   * processes call it, in the same order and with the same `bytes`. Blocks. */
   collet_status (*exchange)(void* user, const void* mine, uint64_t bytes, void* out, struct collet_error* error);
 };
 
@@ -268,9 +268,7 @@ struct collet_links_table {
    * answer. */
   collet_status (*between)(collet_backend_instance* instance, uint32_t from, uint32_t to, struct collet_link* link,
                            struct collet_error* error);
-  /** Null, or makes the instance's devices part of a group over several processes, once, before the first compile. The
-   * devices of rank 0 come first in the assignment of a program, then those of rank 1, and so on; all processes have the
-   * same number of devices. */
+  /** Deprecated since minor version 1: not called, null in new backends. The table "exchange" is for several processes. */
   collet_status (*join)(collet_backend_instance* instance, const struct collet_group* group,
                         struct collet_error* error);
 };

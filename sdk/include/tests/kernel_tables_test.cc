@@ -141,6 +141,26 @@ LateDevice& late(Device& device) {
 int prepared = 0;
 std::atomic<int> known_scalars{0};
 
+// Gathers of two members; those in another process have twice the numbers of member 0.
+class LateExchanger : public Exchanger {
+ public:
+  bool takes(const collet_exchange& exchange) override {
+    if (exchange.element == COLLET_TYPE_F64) throw Error(COLLET_INTERNAL, "no answer");
+    return exchange.kind == COLLET_EXCHANGE_ALL_GATHER;
+  }
+  void run(const collet_exchange& exchange, const std::vector<ExchangeMember>& members) override {
+    if (exchange.timeout_ms == 1) throw Error(COLLET_DEADLINE_EXCEEDED, "process 1 does not answer");
+    ASSERT_EQ(members.size(), 2u);
+    EXPECT_EQ(members[1].device, nullptr);
+    EXPECT_EQ(members[1].to.memory, no_memory);
+    LateDevice& here = late(*members[0].device);
+    std::vector<float> x(2 * exchange.count);
+    here.read(members[0].from.memory, members[0].from.offset, x.data(), exchange.count * 4);
+    for (uint64_t i = 0; i < exchange.count; ++i) x[exchange.count + i] = 2 * x[i];
+    here.write(members[0].to.memory, members[0].to.offset, x.data(), x.size() * 4);
+  }
+};
+
 Backend describe_late() {
   Backend backend;
   backend.name = "late";
@@ -157,6 +177,7 @@ Backend describe_late() {
     const bool is_lost = options.values.count("lost") != 0;
     mine->open_device = [=](uint32_t) { return std::make_unique<LateDevice>(fail_at, is_lost); };
   };
+  backend.exchanger = std::make_shared<LateExchanger>();
   backend.link = [](uint32_t, uint32_t, collet_link* link) {
     link->hops = 1;
     link->bytes_per_ns = 4;
@@ -669,6 +690,42 @@ TEST_F(KernelTables, DevicesSpacesAndRecords) {
   table->free(instance, wrapped);
   EXPECT_EQ(kept[0], 7);
   for (collet_backend_buffer* one : {here, there, pinned}) table->free(instance, one);
+}
+
+TEST_F(KernelTables, ExchangesGetTheMemoryOfTheirMembers) {
+  open();
+  const auto* exchanges = static_cast<const collet_exchange_table*>(table->query(instance, "exchange", 1));
+  ASSERT_TRUE(exchanges);
+  collet_backend_buffer *from = buffer(16), *to = buffer(24, 0);
+  const float data[4] = {0, 0, 3, 4};
+  ASSERT_EQ(copy(at(const_cast<float*>(data)), at(from), 16), COLLET_OK);
+  collet_exchange_member members[2] = {{0, 0, at(from), at(to)}, {1, 0, {}, {}}};
+  members[0].from.offset = members[0].to.offset = 8;
+  const collet_group group = {sizeof(collet_group), 0, 2, 0, nullptr, nullptr};
+  collet_exchange exchange{};
+  exchange.struct_size = sizeof exchange;
+  exchange.kind = COLLET_EXCHANGE_ALL_GATHER;
+  exchange.element = COLLET_TYPE_F32;
+  exchange.count = 2;
+  exchange.members = members;
+  exchange.member_count = 2;
+  EXPECT_EQ(exchanges->takes(instance, &exchange), 1u);
+  exchange.group = &group;
+  ASSERT_EQ(exchanges->run(instance, &exchange, &error), COLLET_OK) << error.message;
+  float out[4] = {};
+  members[0].to.offset = 0;
+  ASSERT_EQ(copy({to, nullptr, 8}, at(out), 16), COLLET_OK);
+  EXPECT_EQ(std::vector<float>(out, out + 4), (std::vector<float>{3, 4, 6, 8}));
+  exchange.timeout_ms = 1;
+  EXPECT_EQ(exchanges->run(instance, &exchange, &error), COLLET_DEADLINE_EXCEEDED);
+  EXPECT_STREQ(error.message, "process 1 does not answer");
+  members[0].device = 7;
+  EXPECT_EQ(exchanges->run(instance, &exchange, &error), COLLET_OUT_OF_RANGE);
+  exchange.kind = COLLET_EXCHANGE_COPIES;
+  EXPECT_EQ(exchanges->takes(instance, &exchange), 0u);
+  exchange.element = COLLET_TYPE_F64;
+  EXPECT_EQ(exchanges->takes(instance, &exchange), 0u);
+  for (collet_backend_buffer* one : {from, to}) table->free(instance, one);
 }
 
 }  // namespace

@@ -774,13 +774,6 @@ collet_status between(collet_backend_instance* p, uint32_t from, uint32_t to, co
   return COLLET_OK;
 }
 
-collet_status join_group(collet_backend_instance* p, const collet_group* group, collet_error* error) {
-  std::vector<uint32_t> ranks(group->size);
-  const collet_status code = group->exchange(group->user, &group->rank, sizeof group->rank, ranks.data(), error);
-  if (code == COLLET_OK) of(p)->control->group = ranks;
-  return code;
-}
-
 uint32_t takes_exchange(collet_backend_instance*, const collet_exchange* exchange) {
   return takes_host_exchange(*exchange) ? 1 : 0;
 }
@@ -811,7 +804,7 @@ constexpr collet_exchange_table kExchange = {sizeof(collet_exchange_table), 0, t
 constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
 constexpr collet_host_memory_table kHostMemory = {sizeof(collet_host_memory_table), 0, add_host_memory,
                                                   remove_host_memory};
-constexpr collet_links_table kLinks = {sizeof(collet_links_table), 0, between, join_group};
+constexpr collet_links_table kLinks = {sizeof(collet_links_table), 0, between, nullptr};
 constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern_name, nullptr, nullptr};
 constexpr collet_layout_table kLayouts = {sizeof(collet_layout_table), 0, layout_of, convert};
 constexpr collet_residency_table kResidency = {sizeof(collet_residency_table), 0, wants_prepared, prepare};

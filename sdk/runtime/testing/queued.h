@@ -53,7 +53,7 @@ struct QueueControl {
   bool profile = false;
   /// It offers the table "host_memory".
   bool host_memory = false;
-  /// It offers the table "links", with its devices connected in a row, and can join a group.
+  /// It offers the table "links", with its devices connected in a row.
   bool links = false;
 
   /// It offers the table "exchange", with devices that exchange data by collet_group::exchange.
@@ -63,7 +63,6 @@ struct QueueControl {
 
   // Counters of the calls that the backend got.
   std::atomic<int64_t> registered{0};    ///< pieces of host memory that are registered
-  std::vector<uint32_t> group;           ///< ranks of the group that it joined, in the order of their arrival
   std::atomic<int64_t> exchanges{0};     ///< that the device has run
   std::atomic<int64_t> by_value{0};      ///< arguments that were passed by value
   std::atomic<int64_t> passed{0};        ///< arguments of all launches

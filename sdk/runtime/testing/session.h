@@ -55,14 +55,13 @@ class Session {
 
   /// `control`: a Control of the wrapper or a QueueControl of the backend "queued"; null for none.
   ClientPtr open(const std::string& backend, const char* fallback = "interpreter", const void* control = nullptr,
-                 uint32_t devices = 0, uint32_t runs_in_flight = 0, const collet_group* group = nullptr) {
+                 uint32_t devices = 0, uint32_t runs_in_flight = 0) {
     collet_client_options o{};
     o.struct_size = sizeof o;
     o.backend = backend.c_str();
     o.fallback = fallback;
     o.device_count = devices;
     o.runs_in_flight = runs_in_flight;
-    o.group = group;
     o.log = [](void*, int32_t, const char*) {};
     const std::string address = std::to_string(reinterpret_cast<uintptr_t>(control));
     const char *keys[] = {"control"}, *values[] = {address.c_str()};
