@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/pjrt/buffer.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -106,7 +107,8 @@ PJRT_Error* call(PJRT_Client_BufferFromHostBuffer_Args& args) {
   array.rank = static_cast<uint32_t>(args.num_dims);
   array.byte_strides = args.num_byte_strides ? args.byte_strides : nullptr;
   array.data = args.data;
-  array.semantics = static_cast<uint32_t>(args.host_buffer_semantics);
+  // Frameworks reuse their arrays once this buffer is ready, whatever they have said, so it is no view of them.
+  array.semantics = std::min<uint32_t>(static_cast<uint32_t>(args.host_buffer_semantics), COLLET_HOST_UNTIL_DONE);
   PJRT_Layouts_MemoryLayout* layout = nullptr;
   COLLET_PJRT_CHECK(to_layout(args.device_layout, {array.element, array.rank, array.dims}, layout));
 

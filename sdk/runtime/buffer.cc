@@ -58,6 +58,26 @@ void call_done(const collet_host_array& array) {
   if (array.done) array.done(array.user);
 }
 
+/// The caller's array of a buffer that is a view of it.
+struct HostView {
+  ~HostView() {
+    if (is_made && done) done(user);
+  }
+  void* user;
+  void (*done)(void*);
+  bool is_made = false;
+};
+
+// Returns memory that is the caller's array, without a copy; an empty reference if the device cannot have that.
+Expected<MemoryRef> view_of(Pool& pool, const collet_host_array& array, uint64_t bytes) {
+  if (array.semantics < COLLET_HOST_ZERO_COPY || !pool.backend().has_host_buffers()) return MemoryRef();
+  const auto view = std::make_shared<HostView>(array.user, array.done);
+  auto memory = pool.wrap(array.data, bytes, view);
+  if (!memory.ok() && memory.status().code() == Code::Unimplemented) return MemoryRef();
+  view->is_made = memory.ok();
+  return memory;
+}
+
 Status wait_for(Event* event) {
   if (!event) return ok_status();
   Status outcome = event->wait();
@@ -124,14 +144,18 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
     call_done(array);
     return make(client, device, s, type, {}, nullptr);
   }
+  const size_t element_bytes = collet_type_bytes(array.element);
+  const bool dense = is_dense(array, element_bytes), narrow = is_narrow(array.element);
+  const bool small = type->bytes < kInlineCopy;
+  if (dense && !narrow && !small) {
+    COLLET_ASSIGN(MemoryRef view, view_of(d.pool(s), array, type->bytes));
+    if (view) return make(client, device, s, type, std::move(view), nullptr);
+  }
   Queue* queue = nullptr;
   if (!d.is_host_visible(s)) {
     COLLET_ASSIGN(queue, d.queue(COLLET_QUEUE_UPLOAD));
   }
   COLLET_ASSIGN(MemoryRef memory, d.pool(s).take(type->bytes, queue));
-  const size_t element_bytes = collet_type_bytes(array.element);
-  const bool dense = is_dense(array, element_bytes), narrow = is_narrow(array.element);
-  const bool small = type->bytes < kInlineCopy;
   std::shared_ptr<char[]> staged;
   if (!dense || narrow || (queue && small)) {
     auto* out = static_cast<char*>(memory->host);

@@ -445,8 +445,10 @@ COLLET_API collet_status collet_executable_explain(collet_executable* executable
 enum {
   COLLET_HOST_COPIED = 0,           /**< until the call returns */
   COLLET_HOST_UNTIL_DONE = 1,       /**< until `done` is called */
-  COLLET_HOST_ZERO_COPY = 2,        /**< until `done` is called, which may be when the buffer dies: it may be a view */
-  COLLET_HOST_MUTABLE_ZERO_COPY = 3 /**< likewise, and the buffer may be donated and written in place */
+  /** Until `done` is called, which may be when the buffer dies: the buffer may be a view, if the backend has the table "host_buffers" and
+   * the address has the alignment of the memory space. It is never written to: a donated one is copied. */
+  COLLET_HOST_ZERO_COPY = 2,
+  COLLET_HOST_MUTABLE_ZERO_COPY = 3 /**< as COLLET_HOST_ZERO_COPY */
 };
 
 /** An array in host memory. */

@@ -107,6 +107,29 @@ class ModuleTest(unittest.TestCase):
         data[0] = 7
         self.assertEqual(x.memoryview()[0], 0)
 
+    def test_borrowed_memory_with_the_right_alignment_is_used_as_it_is(self):
+        elements, alignment = 1 << 20, 64  # of the cpu backend's memory
+        data = array.array("f", bytes(4 * elements + alignment))
+        skipped = -data.buffer_info()[0] % alignment
+        aligned = memoryview(data)[skipped // 4:skipped // 4 + elements]
+        aligned[5] = 3
+        before = len(_host._kept)
+        try:
+            client = collet.Client("cpu")
+        except collet.Error as error:
+            self.skipTest(f"no backend whose memory is the host's: {error}")
+        x = client.array(aligned, borrow=True).wait()
+        self.assertEqual(_host.view_of(x.memoryview(), None).address, data.buffer_info()[0] + skipped)
+        # A donated view is not written to.
+        program = client.compile(f"HloModule m, input_output_alias={{ {{}}: (0, {{}}, may-alias) }}\n"
+                                      f"ENTRY e {{\n  x = f32[{elements}] parameter(0)\n  ROOT y = f32[{elements}] add(x, x)\n}}")
+        y = program(x)
+        self.assertEqual((y.memoryview()[5], aligned[5]), (6, 3))
+        self.assertEqual(len(_host._kept), before + 1)
+        del x
+        gc.collect()
+        self.assertEqual(len(_host._kept), before)
+
     def test_a_result_does_not_use_memory_of_the_caller(self):
         data = array.array("f", range(65536))
         [y] = self.client.compile(SAME)(data)
