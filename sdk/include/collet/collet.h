@@ -443,8 +443,8 @@ COLLET_API collet_status collet_executable_explain(collet_executable* executable
 
 /** How long the caller's memory must stay as it is. */
 enum {
-  COLLET_HOST_COPIED = 0,           /**< until the call returns */
-  COLLET_HOST_UNTIL_DONE = 1,       /**< until `done` is called */
+  COLLET_HOST_COPIED = 0,     /**< until the call returns */
+  COLLET_HOST_UNTIL_DONE = 1, /**< until `done` is called */
   /** Until `done` is called, which may be when the buffer dies: the buffer may be a view, if the backend has the table "host_buffers" and
    * the address has the alignment of the memory space. It is never written to: a donated one is copied. */
   COLLET_HOST_ZERO_COPY = 2,
