@@ -66,6 +66,7 @@ ARROWS = {
     "reference_backends/interpreter": PASSES,
     "templates": [],
     "conformance": HLO,
+    "conformance/mutants": HLO + ["conformance", "sdk/runtime/testing"],
     "docs": [],
 }
 # Additional folders that tests may include: a test of hlo/ may read text, run passes and use hlo/testing, and so may
@@ -209,7 +210,7 @@ def check(path, text, exists):
 
 def self_test():
     files = {"hlo/ir/module.h", "hlo/ir/shape.h", "hlo/base/status.h", "hlo/passes/dce.h", "hlo/text/parser.h",
-             "sdk/runtime/loader.h", "sdk/codegen/llvm/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
+             "sdk/runtime/backend/loader.h", "sdk/codegen/llvm/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
              "sdk/include/tests/writer.h"}
     cases = [
         ("hlo/ir/module.cc", '#include "hlo/ir/module.h"\n#include <vector>\n#include "hlo/base/status.h"', ""),
@@ -235,7 +236,7 @@ def self_test():
         ("sdk/codegen/include/collet/codegen/a.h", '#include <llvm/IR/Module.h>', "may know this library"),
         ("reference_backends/cpu/a.cc", '#include "hlo/ir/module.h"', "no arrow"),
         ("reference_backends/interpreter/a.cc", '#include "hlo/ir/module.h"', ""),
-        ("conformance/runner/a.cc", '#include "sdk/runtime/loader.h"', "no arrow"),
+        ("conformance/runner/a.cc", '#include "sdk/runtime/backend/loader.h"', "no arrow"),
         ("conformance/runner/a.cc", '#include <collet/collet.h>\n#include "hlo/ir/module.h"', ""),
         ("sdk/runtime/a.cc", '#include "hlo/passes/dce.h"', ""),
         ("sdk/include/tests/a_test.cc", '#include "sdk/include/tests/writer.h"', ""),

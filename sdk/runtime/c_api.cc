@@ -9,17 +9,17 @@
 #include <source_location>
 
 #include "hlo/base/utf8.h"
-#include "sdk/runtime/buffer.h"
-#include "sdk/runtime/calling.h"
-#include "sdk/runtime/caught.h"
+#include "sdk/runtime/backend/calling.h"
+#include "sdk/runtime/backend/caught.h"
 #include "sdk/runtime/client.h"
-#include "sdk/runtime/compiler.h"
-#include "sdk/runtime/event.h"
-#include "sdk/runtime/executable.h"
+#include "sdk/runtime/memory/buffer.h"
+#include "sdk/runtime/memory/event.h"
 #include "sdk/runtime/module.h"
-#include "sdk/runtime/serialize.h"
+#include "sdk/runtime/plan/compiler.h"
+#include "sdk/runtime/plan/serialize.h"
+#include "sdk/runtime/processes/transfers.h"
+#include "sdk/runtime/run/executable.h"
 #include "sdk/runtime/trace.h"
-#include "sdk/runtime/transfers.h"
 
 /// \file
 /// Implements the functions of collet.h: checks arguments, and calls the classes of the runtime.

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "sdk/runtime/executable.h"
-#include "sdk/runtime/host_call.h"
+#include "sdk/runtime/run/executable.h"
+#include "sdk/runtime/run/host_call.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {

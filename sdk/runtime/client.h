@@ -16,14 +16,14 @@
 
 #include "hlo/ir/literal.h"
 #include "hlo/program/block.h"
-#include "sdk/runtime/backend.h"
-#include "sdk/runtime/event.h"
-#include "sdk/runtime/executable_cache.h"
-#include "sdk/runtime/in_flight.h"
-#include "sdk/runtime/memory.h"
-#include "sdk/runtime/processes.h"
-#include "sdk/runtime/queue.h"
-#include "sdk/runtime/worker.h"
+#include "sdk/runtime/backend/backend.h"
+#include "sdk/runtime/memory/event.h"
+#include "sdk/runtime/memory/in_flight.h"
+#include "sdk/runtime/memory/memory.h"
+#include "sdk/runtime/memory/queue.h"
+#include "sdk/runtime/memory/worker.h"
+#include "sdk/runtime/plan/executable_cache.h"
+#include "sdk/runtime/processes/processes.h"
 
 namespace collet::runtime {
 

@@ -11,7 +11,7 @@
 #include "hlo/base/diagnostics.h"
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
-#include "sdk/runtime/array_type.h"
+#include "sdk/runtime/memory/array_type.h"
 
 namespace collet::runtime {
 

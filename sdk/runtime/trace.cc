@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sdk/runtime/backend.h"
+#include "sdk/runtime/backend/backend.h"
 
 namespace collet::runtime {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "hlo/base/status.h"
-#include "sdk/runtime/transport.h"
+#include "sdk/runtime/processes/transport.h"
 
 namespace CLI {
 class App;

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "sdk/runtime/calling.h"
-
-namespace collet::runtime {
-
-thread_local constinit Calling::Place Calling::current = {};
-
-}  // namespace collet::runtime
