@@ -210,7 +210,7 @@ def check(path, text, exists):
 
 def self_test():
     files = {"hlo/ir/module.h", "hlo/ir/shape.h", "hlo/base/status.h", "hlo/passes/dce.h", "hlo/text/parser.h",
-             "sdk/runtime/backend/loader.h", "sdk/codegen/llvm/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
+             "sdk/runtime/backend/loader.h", "sdk/codegen/llvm/kernel/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
              "sdk/include/tests/writer.h"}
     cases = [
         ("hlo/ir/module.cc", '#include "hlo/ir/module.h"\n#include <vector>\n#include "hlo/base/status.h"', ""),
@@ -227,9 +227,9 @@ def self_test():
         ("hlo/ir/a.cc", "#include <llvm/IR/Module.h>", "may know this library"),
         ("sdk/codegen/llvm/a.cc", '#include <llvm/IR/Module.h>\n#include <collet/types.h>', ""),
         ("sdk/codegen/lower/a.cc", '#include <llvm/IR/Module.h>', "may know this library"),
-        ("sdk/codegen/lower/a.cc", '#include "sdk/codegen/llvm/emit.h"', "no arrow"),
+        ("sdk/codegen/lower/a.cc", '#include "sdk/codegen/llvm/kernel/emit.h"', "no arrow"),
         ("sdk/codegen/lower/a_test.cc", '#include "hlo/ir/module.h"', "no arrow"),
-        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/llvm/emit.h"', "no arrow"),
+        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/llvm/kernel/emit.h"', "no arrow"),
         ("reference_backends/cpu/a.cc", '#include <collet/codegen/compile.h>', ""),
         ("sdk/runtime/a.cc", '#include <collet/codegen/compile.h>', "may include it"),
         ("sdk/codegen/include/collet/codegen/a.h", '#include <collet/types.h>\n\n#include <vector>', ""),

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "sdk/codegen/base/functions.h"
-#include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_steps.h"
+#include "sdk/codegen/llvm/kernel/emit.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 
 namespace collet::codegen {

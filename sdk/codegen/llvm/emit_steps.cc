@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/kernel/emit.h"
 
 namespace collet::codegen {
 

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "sdk/codegen/compile/function_source.h"
-#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/kernel/emit.h"
 
 namespace collet::codegen {
 

@@ -22,13 +22,13 @@
 #include <algorithm>
 #include <mutex>
 
-#include "sdk/codegen/llvm/emit.h"
-#include "sdk/codegen/llvm/emit_matmul.h"
-#include "sdk/codegen/llvm/emit_product.h"
 #include "sdk/codegen/llvm/emit_steps.h"
-#include "sdk/codegen/llvm/emit_support.h"
-#include "sdk/codegen/llvm/grid_emitter.h"
-#include "sdk/codegen/llvm/grid_function.h"
+#include "sdk/codegen/llvm/grid/grid_emitter.h"
+#include "sdk/codegen/llvm/grid/grid_function.h"
+#include "sdk/codegen/llvm/kernel/emit.h"
+#include "sdk/codegen/llvm/kernel/emit_support.h"
+#include "sdk/codegen/llvm/product/emit_matmul.h"
+#include "sdk/codegen/llvm/product/emit_product.h"
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
