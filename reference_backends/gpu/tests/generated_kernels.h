@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 #include <collet/codegen/target.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +13,6 @@
 
 #include "reference_backends/gpu/driver/driver.h"
 #include "reference_backends/gpu/tensor_maps.h"
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/processor.h"

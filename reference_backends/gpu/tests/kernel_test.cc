@@ -2,6 +2,8 @@
 // Compares kernels that a grid of threads runs on the driver emulator with the evaluator: both must leave the same
 // values in memory.
 
+#include <collet/codegen/kernel_transform.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <vector>
 
 #include "reference_backends/gpu/tests/generated_kernels.h"
-#include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/testing/random_kernels.h"
 
 namespace collet::gpu {

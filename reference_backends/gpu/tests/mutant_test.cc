@@ -2,6 +2,8 @@
 // Injects faults into the kernels that the code generator writes. The emulator's checks or the results must reveal each
 // fault.
 
+#include <collet/codegen/kernel_evaluate.h>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +16,6 @@
 #include <vector>
 
 #include "reference_backends/gpu/tests/generated_kernels.h"
-#include "sdk/codegen/kernel/evaluate.h"
 
 namespace collet::gpu {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/compile/compiler.h"
 
+#include <collet/codegen/kernel_text.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -11,7 +13,6 @@
 #include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/fusion/print.h"
 #include "sdk/codegen/graph/print.h"
-#include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/lower/collective.h"
 #include "sdk/codegen/lower/factorize.h"
@@ -25,7 +26,7 @@ Compiler::Compiler(const collet_program* program, const Target& target, const Co
                    PlannedProgram& out)
     : program_(program),
       target_(target),
-      pipeline_(pipeline_for(target)),
+      pipeline_(pipeline_for(target, options.form)),
       options_(options),
       plan_(&out.plan),
       sources_(out.sources),

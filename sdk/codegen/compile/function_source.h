@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/launch_plan.h>
 
 #include <map>
@@ -9,7 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/blocked_product.h"
 #include "sdk/codegen/matmul/matmul.h"

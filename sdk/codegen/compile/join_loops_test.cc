@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests which loops of a launch plan become one function, and which steps stay in the plan.
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +9,6 @@
 #include <set>
 
 #include "sdk/codegen/compile/plan_program.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/testing/program_builder.h"
 

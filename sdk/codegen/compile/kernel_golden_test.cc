@@ -2,6 +2,9 @@
 // Golden tests of the kernels that programs become, lowered and scheduled for 256-bit registers. The expected text is
 // in sdk/codegen/kernel/goldens; COLLET_UPDATE_GOLDENS=1 rewrites it.
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,9 +14,6 @@
 #include <sstream>
 
 #include "sdk/codegen/compile/plan_program.h"
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/testing/program_builder.h"
 
 namespace collet::codegen {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of the pipelines from a lowered kernel to a step of the launch plan.
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "sdk/codegen/compile/pipeline.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/change_loops.h"
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/lower/split_edges.h"

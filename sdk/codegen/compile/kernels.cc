@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/codegen/kernel_transform.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "sdk/codegen/compile/pipeline.h"
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/transform.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/blocking.h"
 #include "sdk/codegen/matmul/product_schedule.h"
 #include "sdk/codegen/matmul/zero_parts.h"

@@ -75,6 +75,20 @@ struct Pipelines {
                                        .counts_on_host = false,
                                        .has_routines = true};
 
+  // Processors whose kernels another compiler takes: without micro-kernels and blocks of rows, which are no kernels.
+  static constexpr Pipeline kNeutralProcessor{.machine = "neutral processor",
+                                              .group_steps = {},
+                                              .node_steps = {},
+                                              .kernel_steps = kKernelsOfProcessors,
+                                              .describe = &Compiler::describe_call,
+                                              .node_limits = limits_of_processors,
+                                              .splits_edges = true,
+                                              .has_micro_kernels = false,
+                                              .has_blocks_of_rows = false,
+                                              .has_lanes = true,
+                                              .counts_on_host = false,
+                                              .has_routines = true};
+
   // Grids.
 
   static constexpr Pipeline::GroupStep kGroupsOfGrids[] = {
@@ -140,7 +154,8 @@ struct Pipelines {
                                          .has_routines = false};
 };
 
-const Pipeline& pipeline_for(const Target& target) {
+const Pipeline& pipeline_for(const Target& target, CodeForm form) {
+  if (form == CodeForm::kKernels) return Pipelines::kNeutralProcessor;
   if (!target.has_grid()) return Pipelines::kProcessor;
   return target.grid.neutral ? Pipelines::kNeutralGrid : Pipelines::kGrid;
 }

@@ -66,7 +66,7 @@ struct Pipeline {
   bool has_routines;  ///< sorts, transforms and factorizations are routines of the host
 };
 
-/// Returns the pipeline for a target.
-const Pipeline& pipeline_for(const Target& target);
+/// Returns the pipeline for a target and a form of code.
+const Pipeline& pipeline_for(const Target& target, CodeForm form);
 
 }  // namespace collet::codegen

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -9,7 +11,6 @@
 
 #include "sdk/codegen/compile/compiler.h"
 #include "sdk/codegen/compile/pipeline.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/used_range.h"
 #include "sdk/codegen/matmul/blocking.h"
 #include "sdk/codegen/schedule/lanes.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
+
 #include <cstdint>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// Recognises bodies of reductions that select one of their operands, as the body of argmax does.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/kernel/choice.h"
 
+#include <collet/codegen/kernel_text.h>
+
 #include <gtest/gtest.h>
 
 #include <string>
-
-#include "sdk/codegen/kernel/parse.h"
 
 namespace collet::codegen {
 namespace {

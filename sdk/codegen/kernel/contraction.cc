@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/contraction.h"
+#include <collet/codegen/kernel_contraction.h>
 
 #include <vector>
 

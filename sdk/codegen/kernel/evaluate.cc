@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/evaluate.h"
+#include <collet/codegen/kernel_evaluate.h>
+
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 
 #include <algorithm>
 #include <complex>
@@ -10,9 +13,7 @@
 #include <string>
 
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/scalar.h"
-#include "sdk/codegen/kernel/verify.h"
 
 namespace collet::codegen {
 namespace {

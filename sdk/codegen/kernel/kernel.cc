@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/kernel.h"
+#include <collet/codegen/kernel.h>
 
 #include <algorithm>
 #include <cstdlib>

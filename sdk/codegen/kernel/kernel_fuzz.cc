@@ -3,15 +3,14 @@
 // kernel is printed and parsed again, and must be equal. The verifier must accept any parsed kernel as input without
 // crashing.
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
-
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 
 namespace {
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
+
 #include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// A kernel in a program: what its buffers hold.

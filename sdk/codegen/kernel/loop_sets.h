@@ -4,12 +4,12 @@
 /// \file
 /// Functions on sets of a kernel's loops.
 
+#include <collet/codegen/kernel.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/parse.h"
+#include <collet/codegen/kernel_text.h>
 
 #include <cctype>
 #include <charconv>
@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/names.h"
 

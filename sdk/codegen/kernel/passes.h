@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// KernelPasses divides a kernel into passes over its inner loops.

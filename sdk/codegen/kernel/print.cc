@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/print.h"
+#include <collet/codegen/kernel_text.h>
 
 #include <cstring>
 #include <string_view>

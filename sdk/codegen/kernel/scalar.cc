@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/kernel/scalar.h"
 
+#include <collet/codegen/kernel.h>
 #include <collet/program.h>
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include <cmath>
 #include <limits>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/float_format.h"
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/kernel/literal.h"
 
 namespace collet::codegen {
@@ -205,6 +206,17 @@ bool exact_float_op(const ElementOp& op, T x, T y, T z, T& out) {
   }
 }
 
+Wide logistic(Wide x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// Near its poles, whose real part is 0, the sum would lose most of its digits.
+Complex logistic(Complex x) {
+  if (std::abs(x.real()) > 1) return Wide{1} / (Wide{1} + std::exp(-x));
+  const Complex half = x / Wide{2};
+  return std::exp(half) / (Wide{2} * std::cosh(half));
+}
+
 /// Computes the elementary functions that are defined for complex numbers as well.
 template <typename N>
 bool function_of(uint32_t opcode, N x, N y, N& out) {
@@ -218,7 +230,7 @@ bool function_of(uint32_t opcode, N x, N y, N& out) {
     COLLET_GIVES(COSINE, std::cos(x));
     COLLET_GIVES(EXPONENTIAL, std::exp(x));
     COLLET_GIVES(LOG, std::log(x));
-    COLLET_GIVES(LOGISTIC, N(1) / (N(1) + std::exp(-x)));
+    COLLET_GIVES(LOGISTIC, logistic(x));
     COLLET_GIVES(POWER, std::pow(x, y));
     COLLET_GIVES(RSQRT, N(1) / std::sqrt(x));
     COLLET_GIVES(SINE, std::sin(x));

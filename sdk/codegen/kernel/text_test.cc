@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 #include <collet/program.h>
 
 #include <array>
@@ -15,9 +17,6 @@
 
 #include "sdk/codegen/kernel/float_format.h"
 #include "sdk/codegen/kernel/literal.h"
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 
 namespace collet::codegen {
 namespace {

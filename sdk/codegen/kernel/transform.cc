@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/transform.h"
+#include <collet/codegen/kernel_transform.h>
 
 #include <algorithm>
+
+#include "sdk/codegen/base/element_type.h"
 
 namespace collet::codegen {
 namespace {

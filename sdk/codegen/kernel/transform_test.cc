@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/transform.h"
+
+#include <collet/codegen/kernel_evaluate.h>
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_transform.h>
+#include <collet/codegen/kernel_verify.h>
 
 #include <gtest/gtest.h>
 
@@ -10,11 +14,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "sdk/codegen/kernel/evaluate.h"
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 
 namespace collet::codegen {
 namespace {

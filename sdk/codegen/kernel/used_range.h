@@ -5,11 +5,12 @@
 /// Finds which elements of a buffer a kernel uses, where it selects between them and other values by position, as
 /// causal masks do.
 
+#include <collet/codegen/kernel.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/kernel/scalar.h"
 
 namespace collet::codegen {

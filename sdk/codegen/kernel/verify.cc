@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/kernel/verify.h"
+#include <collet/codegen/kernel_verify.h>
+
+#include <collet/codegen/kernel_text.h>
 
 #include <algorithm>
 #include <string>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/names.h"
 #include "sdk/codegen/kernel/passes.h"
-#include "sdk/codegen/kernel/print.h"
 
 namespace collet::codegen {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/window.h"

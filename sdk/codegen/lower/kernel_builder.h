@@ -4,6 +4,8 @@
 /// \file
 /// KernelBuilder lowers the graph to kernel IR: it adds the expressions that compute one element of a value.
 
+#include <collet/codegen/kernel.h>
+
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -14,7 +16,6 @@
 #include <vector>
 
 #include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/lower/merge_rows.h"
 
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
-#include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/lower/change_loops.h"
 
 namespace collet::codegen {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/window.h"

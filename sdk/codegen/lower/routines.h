@@ -5,12 +5,12 @@
 /// Ops that are not loop nests: library routines compute them. These are sort, top-k, fft, cholesky and other
 /// factorizations.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/launch_plan.h>
 
 #include <vector>
 
 #include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/routines/key_rule.h"
 
 namespace collet::codegen {

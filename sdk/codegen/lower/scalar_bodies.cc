@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/window.h"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/matmul/matmul.h"
 
 namespace collet::codegen {

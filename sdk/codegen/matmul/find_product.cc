@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/codegen/kernel_contraction.h>
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/kernel/contraction.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/matmul/operand_packer.h"
@@ -76,7 +77,7 @@ class ProductPlanner {
   void split_columns() {
     if (l_.columns.size() < 2) return;
     const int64_t size = l_.size(l_.columns.back());
-    const int64_t lanes = target_.vector_bits / (8 * l_.element_bytes());
+    const int64_t lanes = std::max(1, target_.vector_bits / (8 * l_.element_bytes()));
     // Otherwise packing all columns costs less than the lanes of the last vector that no column uses.
     const bool fills = size * 8 > (size + lanes - 1) / lanes * lanes * 7;
     int64_t step = 0;
@@ -194,7 +195,7 @@ class ProductPlanner {
 
   void choose_tile() {
     const int bytes = l_.element_bytes();
-    out_.lanes = target_.vector_bits / 8 / bytes;
+    out_.lanes = std::max(1, target_.vector_bits / 8 / bytes);
     // With few columns, shorter vectors are used, and more of them at a time.
     while (out_.lanes * bytes > target_.tuning.shortest_vector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
     const int64_t most = has_many_registers() ? kMostTileRows : 6;

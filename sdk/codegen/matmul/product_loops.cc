@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/matmul/product_loops.h"
 
+#include <collet/codegen/kernel_contraction.h>
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "sdk/codegen/kernel/contraction.h"
-#include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/base/element_type.h"
 
 namespace collet::codegen {
 

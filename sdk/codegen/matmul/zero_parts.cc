@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/matmul/zero_parts.h"
 
-#include <algorithm>
+#include <collet/codegen/kernel_contraction.h>
 
-#include "sdk/codegen/kernel/contraction.h"
+#include <algorithm>
 
 namespace collet::codegen {
 

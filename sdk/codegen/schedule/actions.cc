@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/actions.h"
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 #include <collet/hash.h>
 
 #include <algorithm>
@@ -10,8 +12,6 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/passes.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 
 namespace collet::codegen {
 namespace {

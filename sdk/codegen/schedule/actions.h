@@ -16,6 +16,7 @@
 ///
 /// What they mean is said in docs/code_generation.md. Actions are separated by ';' or by ends of lines.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/status.h>
 #include <collet/codegen/target.h>
 
@@ -24,8 +25,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

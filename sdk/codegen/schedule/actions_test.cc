@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/actions.h"
 
+#include <collet/codegen/kernel_text.h>
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
-
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
 
 namespace collet::codegen {
 namespace {

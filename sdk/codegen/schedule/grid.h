@@ -5,13 +5,13 @@
 /// Schedules for machines with grids of threads: which loops of a kernel become threads, and which loops each thread
 /// runs.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/schedule/grid_attention.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 #include "sdk/codegen/schedule/grid_transpose.h"

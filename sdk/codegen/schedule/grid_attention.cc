@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid_attention.h"
 
+#include <collet/codegen/kernel_contraction.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -9,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/kernel/contraction.h"
 #include "sdk/codegen/kernel/loop_sets.h"
 #include "sdk/codegen/kernel/used_range.h"
 

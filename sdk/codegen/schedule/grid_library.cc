@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid_library.h"
 
+#include <collet/codegen/kernel_contraction.h>
+#include <collet/codegen/kernel_transform.h>
+
 #include <bit>
 #include <vector>
 
-#include "sdk/codegen/kernel/contraction.h"
 #include "sdk/codegen/kernel/loop_sets.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 

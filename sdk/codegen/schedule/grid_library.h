@@ -4,12 +4,12 @@
 /// \file
 /// Recognises kernels and ops that a library of the device can compute instead.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/launch_plan.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/lower/lower.h"
 
 namespace collet::codegen {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid.h"
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/grid_sort.h"
 #include "sdk/codegen/schedule/pack_factor.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid_tiles.h"
 
+#include <collet/codegen/kernel_contraction.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -8,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "sdk/codegen/kernel/contraction.h"
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/loop_sets.h"
 
 namespace collet::codegen {

@@ -5,11 +5,10 @@
 /// Schedules for the blocks of a grid that compute a matrix product, a convolution or any other sum of products of two
 /// expressions.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstdint>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

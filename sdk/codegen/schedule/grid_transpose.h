@@ -5,12 +5,11 @@
 /// Schedules elementwise kernels that transpose on a grid: those that read arrays along one loop and write along
 /// another.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstdint>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

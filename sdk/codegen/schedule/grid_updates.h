@@ -4,11 +4,10 @@
 /// \file
 /// Schedules kernels that update an array in the order of their loops, such as scatters, on a grid.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstdint>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

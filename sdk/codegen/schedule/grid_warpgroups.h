@@ -5,6 +5,7 @@
 /// Schedules for matrix products by warpgroups: four warps run one matrix instruction, whose factors are in shared
 /// memory. A device copies boxes of the arrays there by itself, and counts their bytes in barriers in shared memory.
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/launch_plan.h>
 #include <collet/codegen/target.h>
 
@@ -12,7 +13,6 @@
 #include <optional>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 
 namespace collet::codegen {

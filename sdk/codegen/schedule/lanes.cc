@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/lanes.h"
 
+#include <collet/codegen/kernel_transform.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/passes.h"
-#include "sdk/codegen/kernel/transform.h"
 
 namespace collet::codegen {
 namespace {
@@ -148,9 +150,14 @@ int widest(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop)
   return bytes;
 }
 
+/// Returns how many elements of so many bytes a vector has. A machine whose registers have one f32 has no vectors.
+int lanes_in_vector(const Target& target, int bytes) {
+  return target.vector_bits <= 32 ? 1 : std::max(1, target.vector_bits / (8 * std::max(bytes, 2)));
+}
+
 void choose_scan_lanes(Kernel& kernel, const Target& target, size_t first) {
   const auto deps = loop_dependencies(kernel);
-  auto lanes_of = [&](size_t loop) { return target.vector_bits / (8 * std::max(widest(kernel, deps, loop), 2)); };
+  auto lanes_of = [&](size_t loop) { return lanes_in_vector(target, widest(kernel, deps, loop)); };
   kernel.lane_loop = scan_lane_loop(kernel, first, target.vector_bits / 32, target);
   if (kernel.lane_loop == kernel.loops.size()) return;
   kernel.lanes = lanes_of(kernel.lane_loop);
@@ -398,7 +405,7 @@ void choose_lane_loop(Kernel& kernel, const Target& target, size_t first) {
   }
   auto deps = loop_dependencies(kernel);
   const int bytes = widest(kernel, deps, kernel.lane_loop);
-  kernel.lanes = target.vector_bits / (8 * std::max(bytes, 2));
+  kernel.lanes = lanes_in_vector(target, bytes);
   if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !reduces_rows(kernel, target)) {
     widen_reduction(kernel, deps, target);
   }

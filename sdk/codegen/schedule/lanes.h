@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// Vectorisation for processors: chooses which loop is computed in lanes, and how many lanes there are.

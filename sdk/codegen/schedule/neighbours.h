@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <string>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// Schedules that differ little from the one that a kernel has: what a search measures next.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/processor.h"
 
+#include <collet/codegen/kernel_verify.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/passes.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {

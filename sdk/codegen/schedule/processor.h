@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// Schedules for processors: decides how the loops and passes of a kernel run whose lanes are chosen.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/processor.h"
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <gtest/gtest.h>
 
 #include <sstream>
 #include <string>
 #include <utility>
 
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {

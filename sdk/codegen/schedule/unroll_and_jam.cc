@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/schedule/extract.h"
 #include "sdk/codegen/schedule/pack_value.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes kernels for work-items that are scheduled as a grid: those of OpenCL C.
 
+#include <collet/codegen/kernel_transform.h>
 #include <collet/types.h>
 
 #include <algorithm>
 
 #include "sdk/codegen/kernel/loop_sets.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/source/kernel_text.h"
 
 namespace collet::codegen::source {

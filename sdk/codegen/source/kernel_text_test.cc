@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares kernels that were written as C and compiled by the system's compiler with the evaluator.
 
+#include <collet/codegen/kernel_transform.h>
+#include <collet/codegen/kernel_verify.h>
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +14,6 @@
 #include <sstream>
 
 #include "sdk/codegen/base/functions.h"
-#include "sdk/codegen/kernel/transform.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/source/program_text.h"
 #include "sdk/codegen/testing/elementwise_cases.h"

@@ -2,13 +2,14 @@
 // Compares kernels that were written as OpenCL C with the evaluator, on the first OpenCL device that computes with double.
 
 #define CL_TARGET_OPENCL_VERSION 120
+#include <collet/codegen/kernel_transform.h>
+
 #include <CL/cl.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <optional>
 
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/source/opencl_text.h"
 #include "sdk/codegen/testing/elementwise_cases.h"

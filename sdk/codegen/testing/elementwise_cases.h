@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel_text.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,6 @@
 
 #include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/testing/kernel_cases.h"
 
 /// \file

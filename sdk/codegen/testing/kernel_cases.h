@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel_evaluate.h>
+#include <collet/codegen/kernel_text.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,10 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/kernel/evaluate.h"
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/float_format.h"
 #include "sdk/codegen/kernel/literal.h"
-#include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/scalar.h"
 
 /// \file

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_verify.h>
 #include <collet/codegen/target.h>
 
 #include <gtest/gtest.h>
@@ -9,9 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/print.h"
-#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/schedule/processor.h"
 #include "sdk/codegen/testing/kernel_cases.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/program.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/kernel/scalar.h"
 
 namespace collet::codegen {

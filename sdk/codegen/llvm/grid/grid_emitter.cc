@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/llvm/grid/grid_function.h"
 #include "sdk/codegen/llvm/kernel/emit.h"
 #include "sdk/codegen/llvm/scalar/scalar_ops.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/target.h>
 
 #include <llvm/IR/Module.h>
@@ -8,7 +9,6 @@
 #include <string>
 
 #include "sdk/codegen/base/functions.h"
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/llvm/kernel/kernel_emitter.h"
 #include "sdk/codegen/llvm/scalar/scalar_ops.h"
 

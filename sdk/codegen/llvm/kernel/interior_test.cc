@@ -2,9 +2,10 @@
 // Tests vectorised loops whose tests of indices are false at the edges of arrays only: generated code must leave the
 // same memory as the evaluator of kernels, for all parts of a row.
 
+#include <collet/codegen/kernel_text.h>
+
 #include <gtest/gtest.h>
 
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/processor.h"

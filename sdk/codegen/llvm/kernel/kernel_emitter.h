@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
+
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/llvm/ir.h"
 #include "sdk/codegen/llvm/kernel/emit_memory.h"

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares compiled random kernels, from fixed seeds, with the evaluator: both must leave the same bytes in memory.
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_transform.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <random>
 
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/passes.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/schedule/actions.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/neighbours.h"

@@ -2,11 +2,11 @@
 // Compares generated code with the evaluator of kernel IR: every elementwise op of every type, and all forms of
 // kernels.
 
+#include <collet/codegen/kernel_text.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/testing/elementwise_cases.h"
 #include "sdk/codegen/testing/kernel_harness.h"

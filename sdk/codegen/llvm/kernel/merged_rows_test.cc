@@ -2,11 +2,11 @@
 // Tests kernels whose short rows are merged: the generated code of the merged kernel and of the one for the rest must
 // leave the same memory as the evaluator of the original kernel.
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_transform.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/merge_rows.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/processor.h"

@@ -2,12 +2,12 @@
 // Tests reductions over the rows of a matrix that are computed row by row: generated code must leave the same memory as
 // the evaluator of kernels.
 
+#include <collet/codegen/kernel_text.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/processor.h"

@@ -2,13 +2,13 @@
 // Tests loads that are transposed in registers or strided: generated code must leave the same memory as the evaluator
 // of kernels, for all types, for full and partial squares, and for bodies that are unrolled or loops.
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/codegen/kernel_transform.h>
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 

@@ -2,9 +2,10 @@
 // Tests loops that compute several vectors at a time: generated code must leave the same memory as the evaluator of
 // kernels, for all numbers of vectors that are left over.
 
+#include <collet/codegen/kernel_text.h>
+
 #include <gtest/gtest.h>
 
-#include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/processor.h"

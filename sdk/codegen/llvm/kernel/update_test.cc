@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests updates: by maximum and minimum of NaN and of zeros of both signs, and in lanes that update the same elements.
 
+#include <collet/codegen/kernel_evaluate.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/kernel/evaluate.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/testing/kernel_harness.h"
 

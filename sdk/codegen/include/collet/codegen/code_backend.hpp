@@ -157,6 +157,20 @@ class CodeProgram final : public kernel::WholeProgram {
   std::string symbol_, name_;
 };
 
+/// Returns true if all of a program can be compiled for a target, else false and the ids of the other ops in `rejected`.
+inline bool takes_program(const collet_program* program, const Target& target, std::vector<uint32_t>* rejected) {
+  rejected->resize(program->ops.count);
+  collet_rejection rejection{};
+  rejection.struct_size = sizeof rejection;
+  rejection.count = program->ops.count;
+  rejection.ops = rejected->data();
+  const Status checked = check_program(program, target, &rejection);
+  rejected->resize(checked.ok() ? 0 : rejection.count);
+  if (!rejected->empty()) return false;
+  throw_unless_ok(checked);
+  return true;
+}
+
 /// Implements the compiler interface of kernel_backend.hpp with the code generator. `Program` is constructed from each
 /// compiled program.
 template <class Program, CodeForm form>
@@ -175,15 +189,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
 
   std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
                                                 std::vector<uint32_t>* rejected) const override {
-    rejected->resize(program->ops.count);
-    collet_rejection rejection{};
-    rejection.struct_size = sizeof rejection;
-    rejection.count = program->ops.count;
-    rejection.ops = rejected->data();
-    const Status checked = check_program(program, target_, &rejection);
-    rejected->resize(checked.ok() ? 0 : rejection.count);
-    if (!rejected->empty()) return nullptr;
-    throw_unless_ok(checked);
+    if (!takes_program(program, target_, rejected)) return nullptr;
     CompileOptions options = options_;
     options.name = "collet_program";
     options.form = form;

@@ -63,7 +63,9 @@ enum class CodeForm {
   /// block_threads the number of work-items in each. A kernel has two parameters for each of its places, `__global char *`, the memory,
   /// and `long`, the offset in bytes. The program is right for compilers that do not reorder operations on floats, and whose divisions and
   /// roots of float are rounded correctly. The target has no `routines`; with `sort_kernels`, sorts are kernels.
-  kOpenCl
+  kOpenCl,
+  /// The kernels of the launch plan as data: see kernel_program.h, whose compile_kernels alone makes it.
+  kKernels
 };
 
 /// Threads that run parts of a loop at the same time, for a program that is one function. The layout is that of C.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/status.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

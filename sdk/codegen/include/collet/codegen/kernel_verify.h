@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
 #include <collet/codegen/status.h>
 
 #include <cstdint>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

@@ -4,10 +4,10 @@
 /// \file
 /// Sums of products: the kernels that matrix instructions, micro-kernels and libraries compute.
 
+#include <collet/codegen/kernel.h>
+
 #include <cstdint>
 #include <optional>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
 

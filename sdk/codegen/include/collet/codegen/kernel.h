@@ -4,7 +4,10 @@
 /// \file
 /// Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in SSA
 /// form that are evaluated at each point of the nest. It does not depend on a machine. Every access to memory is an
-/// affine map of the loop variables, plus terms that are computed (gathered indices, quotients).
+/// affine map of the loop variables, plus terms that are computed (gathered indices, quotients). docs/code_generation.md describes it, and
+/// kernel_text.h, kernel_verify.h, kernel_evaluate.h, kernel_transform.h and kernel_contraction.h work on it. C++20.
+
+#include <collet/program.h>
 
 #include <array>
 #include <compare>
@@ -13,9 +16,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "sdk/codegen/base/element_type.h"
-#include "sdk/codegen/graph/graph.h"
 
 namespace collet::codegen {
 

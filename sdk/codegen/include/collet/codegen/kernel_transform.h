@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/kernel.h>
+
 #include <cstddef>
 #include <vector>
-
-#include "sdk/codegen/kernel/kernel.h"
 
 /// \file
 /// Transformations of loop nests that do not change the results of a kernel.
