@@ -71,6 +71,7 @@ bool CufftFunctions::find(void* library) {
 bool NcclFunctions::find(void* library) {
   bool has_all = true;
 #define COLLET_NCCL_FUNCTION(result, name, parameters) has_all = find_function(library, #name, name) && has_all;
+#define COLLET_NCCL_OPTIONAL(result, name, parameters) find_function(library, #name, name);
 #include "reference_backends/gpu/library/nccl_functions.def"
   return has_all;
 }

@@ -37,6 +37,7 @@ struct CufftFunctions {
 };
 struct NcclFunctions {
 #define COLLET_NCCL_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
+#define COLLET_NCCL_OPTIONAL(result, name, parameters) result(*name) parameters = nullptr;
 #include "reference_backends/gpu/library/nccl_functions.def"
   bool find(void* library);
 };
@@ -49,6 +50,11 @@ struct Libraries : CublasFunctions, BlasFunctions, CusolverFunctions, CudnnFunct
   bool has_fft() const { return cufftXtExec != nullptr; }
   bool has_factorizations() const { return cublasCreate_v2 != nullptr && cusolverDnCreate != nullptr; }
   bool has_collectives() const { return ncclGroupEnd != nullptr; }
+  /// True if NCCL has communicators over several processes.
+  bool has_processes() const {
+    return has_collectives() && ncclGetUniqueId != nullptr && ncclCommInitRank != nullptr &&
+           ncclCommGetAsyncError != nullptr;
+  }
   /// Returns names and versions of the libraries, for cache keys, such as "cublasLt 130002, cudnn 91002, cufft 12003, nccl 22803".
   /// Empty if there are none.
   std::string versions() const;

@@ -191,10 +191,29 @@ using ncclComm_t = struct ncclComm*;
 enum ncclResult_t : unsigned int {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
   ncclInternalError = 3,
   ncclInvalidArgument = 4,
   ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7,
 };
+
+/// What the members of a communicator find each other by.
+struct ncclUniqueId {
+  char internal[128];
+};
+
+/// The settings of a communicator, as NCCL 2.14 has them. Later versions take this shorter struct, by its size and version.
+struct ncclConfig_v21400 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking;  ///< 0: functions return ncclInProgress rather than wait for other members
+};
+using ncclConfig_t = ncclConfig_v21400;
+inline constexpr unsigned int kNcclConfigMagic = 0xcafebeef;
+inline constexpr unsigned int kNcclConfigVersion = 21400;
 
 enum ncclDataType_t : unsigned int {
   ncclInt8 = 0,

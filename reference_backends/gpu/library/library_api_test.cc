@@ -66,6 +66,19 @@ COLLET_SAME_TYPE(ncclComm_t, ncclComm_t)
 COLLET_SAME_TYPE(ncclResult_t, ncclResult_t)
 COLLET_SAME_TYPE(ncclDataType_t, ncclDataType_t)
 COLLET_SAME_TYPE(ncclRedOp_t, ncclRedOp_t)
+COLLET_SAME_TYPE(ncclUniqueId, ncclUniqueId)
+#if NCCL_VERSION_CODE >= 21400
+// The toolkit's struct has more fields at its end.
+template <>
+struct Theirs<collet::gpu::ncclConfig_t> {
+  using Type = ::ncclConfig_t;
+  static_assert(sizeof(Type) >= sizeof(collet::gpu::ncclConfig_t));
+  static_assert(offsetof(Type, size) == offsetof(collet::gpu::ncclConfig_t, size));
+  static_assert(offsetof(Type, magic) == offsetof(collet::gpu::ncclConfig_t, magic));
+  static_assert(offsetof(Type, version) == offsetof(collet::gpu::ncclConfig_t, version));
+  static_assert(offsetof(Type, blocking) == offsetof(collet::gpu::ncclConfig_t, blocking));
+};
+#endif
 #endif
 
 namespace {
@@ -94,6 +107,11 @@ namespace {
 #ifdef COLLET_HAS_NCCL
 #define COLLET_NCCL_FUNCTION(result, name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
+#if NCCL_VERSION_CODE >= 21400
+#define COLLET_NCCL_OPTIONAL(result, name, parameters) COLLET_NCCL_FUNCTION(result, name, parameters)
+#else
+#define COLLET_NCCL_OPTIONAL(result, name, parameters)
+#endif
 #include "reference_backends/gpu/library/nccl_functions.def"
 #endif
 
@@ -165,9 +183,17 @@ static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) ==
 SAME_VALUE(CUFFT_INVALID_SIZE);
 #ifdef COLLET_HAS_NCCL
 SAME_VALUE(ncclUnhandledCudaError);
+SAME_VALUE(ncclSystemError);
 SAME_VALUE(ncclInternalError);
 SAME_VALUE(ncclInvalidArgument);
 SAME_VALUE(ncclInvalidUsage);
+SAME_VALUE(ncclRemoteError);
+#if NCCL_VERSION_CODE >= 21400
+SAME_VALUE(ncclInProgress);
+constexpr ::ncclConfig_t kInitializer = NCCL_CONFIG_INITIALIZER;
+static_assert(kInitializer.magic == collet::gpu::kNcclConfigMagic);
+static_assert(NCCL_VERSION(2, 14, 0) == collet::gpu::kNcclConfigVersion);
+#endif
 SAME_VALUE(ncclInt8);
 SAME_VALUE(ncclUint8);
 SAME_VALUE(ncclInt32);
