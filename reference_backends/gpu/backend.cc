@@ -143,6 +143,9 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     target.grid.libraries.collectives = device_options.libraries->has_collectives();
     if (target.grid.libraries.collectives)
       device_options.communicators = std::make_shared<Communicators>(device_options.libraries);
+    if (device_options.libraries->has_processes())
+      device_options.exchanger = std::make_shared<Exchanger>(driver, device_options.libraries, &Device::place_of);
+    mine->exchanger = device_options.exchanger;
     if (device_options.prefers_libraries) target.grid.libraries.least_product = 0;
     // Choices that were measured with one version of the libraries are not reused for another.
     const std::string versions = device_options.libraries->versions();

@@ -131,6 +131,7 @@ Device::~Device() {
 
 void Device::close() noexcept {
   if (options_.communicators) options_.communicators->close(ordinal_);
+  if (options_.exchanger) options_.exchanger->close(ordinal_);
   driver_.cuCtxSetCurrent(context_);
   if (library_calls_) {
     driver_.cuStreamSynchronize(compute_.stream);
@@ -567,6 +568,12 @@ void Device::start_collective(const CollectiveLaunch& what) {
   }
   timed(compute_, codegen::name_of(what.call->kind), what.run_id, 0,
         [&] { options_.communicators->start(what, places); });
+}
+
+Exchanger::Place Device::place_of(kernel::Device& device) {
+  const auto& mine = static_cast<const Device&>(device);
+  mine.use();
+  return {mine.ordinal_, mine.context_, [&mine](CUresult result, const char* what) { mine.check(result, what); }};
 }
 
 void Device::add_host_memory(void* host, uint64_t bytes) {

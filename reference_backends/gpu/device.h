@@ -14,6 +14,7 @@
 
 #include "reference_backends/gpu/driver/driver.h"
 #include "reference_backends/gpu/library/communicators.h"
+#include "reference_backends/gpu/library/exchanger.h"
 #include "reference_backends/gpu/library/library_calls.h"
 #include "reference_backends/gpu/staging.h"
 
@@ -51,6 +52,8 @@ class Device final : public codegen::GridDevice {
     std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< empty unless libraries were opened
     /// Shared by the devices of a backend; null if NCCL was not opened.
     std::shared_ptr<Communicators> communicators{};
+    /// Likewise; null if NCCL has no communicators over several processes.
+    std::shared_ptr<Exchanger> exchanger{};
   };
   Device(std::shared_ptr<const Driver> driver, int ordinal, Options options);
   Device(std::shared_ptr<const Driver> driver, int ordinal) : Device(std::move(driver), ordinal, Options()) {}
@@ -91,6 +94,9 @@ class Device final : public codegen::GridDevice {
   void follow(GridDevice& other) override;
   bool start_copy_to(GridDevice& other, kernel::Memory to, kernel::Memory from, uint64_t bytes) override;
   void launch_collective(const CollectiveLaunch& what) override;
+
+  /// Returns what exchanges between processes need of a Device. Throws kernel::Error if it is lost.
+  static Exchanger::Place place_of(kernel::Device& device);
 
  private:
   /// Like the function `check`, for this device. Once the device is lost, all later calls report that.

@@ -2,72 +2,17 @@
 #include "reference_backends/gpu/library/communicators.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "reference_backends/gpu/library/nccl_elements.h"
 
 namespace collet::gpu {
 namespace {
 
 using codegen::CollectiveCall;
 using Kind = CollectiveCall::Kind;
-
-/// Elements as NCCL counts them.
-struct Elements {
-  ncclDataType_t type = ncclInt8;
-  int64_t each = 1;  ///< elements of NCCL's type for one of the array
-};
-
-/// Returns the type as which NCCL copies elements of `type`: bytes.
-Elements moved(uint32_t type) {
-  return {ncclInt8, static_cast<int64_t>(collet_type_bytes(type))};
-}
-
-/// Returns the type as which NCCL combines elements of `type`. Complex numbers are added part by part.
-Elements combined(uint32_t type) {
-  switch (type) {
-    case COLLET_TYPE_S8:
-      return {ncclInt8, 1};
-    case COLLET_TYPE_U8:
-      return {ncclUint8, 1};
-    case COLLET_TYPE_S32:
-      return {ncclInt32, 1};
-    case COLLET_TYPE_U32:
-      return {ncclUint32, 1};
-    case COLLET_TYPE_S64:
-      return {ncclInt64, 1};
-    case COLLET_TYPE_U64:
-      return {ncclUint64, 1};
-    case COLLET_TYPE_F16:
-      return {ncclFloat16, 1};
-    case COLLET_TYPE_BF16:
-      return {ncclBfloat16, 1};
-    case COLLET_TYPE_F32:
-      return {ncclFloat32, 1};
-    case COLLET_TYPE_F64:
-      return {ncclFloat64, 1};
-    case COLLET_TYPE_C64:
-      return {ncclFloat32, 2};
-    case COLLET_TYPE_C128:
-      return {ncclFloat64, 2};
-    default:
-      throw kernel::Error(COLLET_INTERNAL, std::string("NCCL does not combine ") + collet_type_name(type));
-  }
-}
-
-ncclRedOp_t operation_of(uint32_t combine) {
-  switch (combine) {
-    case COLLET_COMBINE_ADD:
-      return ncclSum;
-    case COLLET_COMBINE_MULTIPLY:
-      return ncclProd;
-    case COLLET_COMBINE_MINIMUM:
-      return ncclMin;
-    case COLLET_COMBINE_MAXIMUM:
-      return ncclMax;
-    default:
-      throw kernel::Error(COLLET_INTERNAL, "NCCL does not have this combination");
-  }
-}
 
 }  // namespace
 
@@ -92,7 +37,7 @@ bool Communicators::is_whole(const CollectiveCall& call) {
 
 void Communicators::check(ncclResult_t result, const char* what) const {
   if (result == ncclSuccess) return;
-  throw kernel::Error(COLLET_INTERNAL, std::string(what) + ": " + libraries_->ncclGetErrorString(result));
+  throw kernel::Error(COLLET_INTERNAL, nccl_text(*libraries_, result, what));
 }
 
 const Communicators::Group& Communicators::group_of(const std::vector<int>& devices) {
@@ -127,8 +72,12 @@ void Communicators::start_part(const codegen::GridDevice::CollectiveLaunch& what
   const CollectiveCall::Part& part = call.parts[p];
   if (!is_whole(call)) return exchange_part(what, p, group, places);
   const bool combines = call.kind == Kind::kAllReduce || call.kind == Kind::kReduceScatter;
-  const Elements elements = combines ? combined(part.type) : moved(part.type);
-  const ncclRedOp_t operation = combines ? operation_of(part.combine) : ncclSum;
+  const std::optional<NcclCombination> combined =
+      combines ? combined_by_nccl(part.type, part.combine) : NcclCombination{moved_by_nccl(part.type)};
+  if (!combined)
+    throw kernel::Error(COLLET_INTERNAL, std::string("NCCL does not combine ") + collet_type_name(part.type));
+  const NcclElements& elements = combined->elements;
+  const ncclRedOp_t operation = combined->operation;
   const auto count = static_cast<size_t>(part.block * elements.each);
   const Libraries& nccl = *libraries_;
   for (size_t i = 0; i < places.size(); ++i) {

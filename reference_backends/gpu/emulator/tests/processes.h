@@ -30,7 +30,8 @@ class Meeting {
   std::atomic<bool> someone_is_lost{false};  ///< set by the test
   std::atomic<uint32_t> counts[kMost] = {};  ///< for the test's own use
 
-  /// Hands data of process `rank` to all of `size`, and gets those of all, by rank. Returns false after 20 s.
+  /// Hands data of process `rank` to all of `size`, and gets those of all, by rank. Returns false if one does not come within 20 s,
+  /// or is lost.
   bool exchange(uint32_t rank, uint32_t size, const void* mine, size_t bytes, void* out) {
     const uint64_t round = arrived_[rank].load() + 1;
     if (bytes != 0) std::memcpy(data_[round % 2][rank], mine, bytes);
@@ -38,7 +39,7 @@ class Meeting {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (uint32_t r = 0; r < size; ++r) {
       while (arrived_[r].load() < round) {
-        if (std::chrono::steady_clock::now() > end) return false;
+        if (someone_is_lost.load() || std::chrono::steady_clock::now() > end) return false;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
       if (bytes != 0) std::memcpy(static_cast<char*>(out) + r * bytes, data_[round % 2][r], bytes);
