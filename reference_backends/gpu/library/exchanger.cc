@@ -141,7 +141,6 @@ bool Exchanger::takes(const collet_exchange& exchange) {
   for (uint32_t i = 0; i < exchange.member_count; ++i) {
     // A device is in a communicator once.
     if (!devices.emplace(exchange.members[i].process, exchange.members[i].device).second) return false;
-    if (exchange.members[i].process >= exchange.group->size) return false;
   }
   if (devices.empty()) return false;
   switch (exchange.kind) {
@@ -345,7 +344,9 @@ void Exchanger::launch_copies(const collet_exchange& exchange, const Members& me
 }
 
 void Exchanger::run(const collet_exchange& exchange, const std::vector<kernel::ExchangeMember>& members) {
-  if (members.size() != exchange.member_count || !takes(exchange))
+  const auto is_strange = [&](const kernel::ExchangeMember& one) { return one.process >= exchange.group->size; };
+  if (members.size() != exchange.member_count || !takes(exchange) ||
+      std::any_of(members.begin(), members.end(), is_strange))
     throw kernel::Error(COLLET_INVALID_ARGUMENT, "NCCL has no such exchange");
   Watch watch(exchange);
   std::vector<Place> places;

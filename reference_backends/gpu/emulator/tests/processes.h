@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <new>
 #include <thread>
@@ -82,7 +84,13 @@ class ProcessesTest : public ::testing::Test {
         processes_.push_back(process);
         continue;
       }
-      body(rank);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      // GoogleTest would go on with the next test in this process.
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
       std::fflush(nullptr);
       _exit(HasFailure() ? 1 : 0);
     }
