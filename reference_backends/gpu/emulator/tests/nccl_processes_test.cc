@@ -366,26 +366,62 @@ TEST_F(NcclProcessesTest, FunctionsThatDoNotWait_SayWhenTheyHaveEnded) {
   });
 }
 
-// A process ends right after its own results have come; the others still get theirs.
-TEST_F(NcclProcessesTest, ProcessThatEndsAfterFinalize_LeavesTheOthersTheirResults) {
-  for (int turn = 0; turn < 5; ++turn) {
-    run_members(2, 1, [](Process& p) {
-      p.join();
-      CUdeviceptr large = 0;
-      constexpr size_t kLarge = size_t{1} << 20;
-      ASSERT_EQ(p.d.cuMemAlloc_v2(&large, kLarge), CUDA_SUCCESS);
-      const std::vector<char> ones(kLarge, 1);
-      ASSERT_EQ(p.d.cuMemcpyHtoD_v2(large, ones.data(), kLarge), CUDA_SUCCESS);
-      ASSERT_EQ(
-          p.nccl.ncclAllReduce(p.source(large), p.target(large), kLarge, ncclInt8, ncclSum, p.comms[0], p.streams[0]),
-          ncclSuccess);
-      ASSERT_EQ(p.d.cuStreamSynchronize(p.streams[0]), CUDA_SUCCESS);
+// The process with the coordinator does not end before the other one, which stands still for a while, can get its result.
+TEST_F(NcclProcessesTest, ProcessThatLeaves_WaitsUntilTheOthersHaveTheirResults) {
+  std::atomic<uint32_t>& step = meetings[0].counts[0];
+  const auto wait_for_step = [&](uint32_t which) {
+    while (step.load() < which) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  start(2, [&](uint32_t rank) {
+    Process p(rank, 2, 1, meetings[0]);
+    p.join();
+    CUdeviceptr large = 0;
+    constexpr size_t kLarge = size_t{1} << 20;  // more than a socket holds
+    ASSERT_EQ(p.d.cuMemAlloc_v2(&large, kLarge), CUDA_SUCCESS);
+    const std::vector<char> ones(kLarge, 1);
+    ASSERT_EQ(p.d.cuMemcpyHtoD_v2(large, ones.data(), kLarge), CUDA_SUCCESS);
+    if (rank == 0) wait_for_step(2);
+    ASSERT_EQ(p.nccl.ncclAllReduce(p.source(large), p.target(large), kLarge, ncclInt8, ncclSum, p.comms[0], p.streams[0]),
+              ncclSuccess);
+    if (rank == 1) step = 1;
+    ASSERT_EQ(p.d.cuStreamSynchronize(p.streams[0]), CUDA_SUCCESS);
+    if (rank == 0) step = 3;
+    if (rank == 1) {
       std::vector<char> out(kLarge);
       ASSERT_EQ(p.d.cuMemcpyDtoH_v2(out.data(), large, kLarge), CUDA_SUCCESS);
       EXPECT_EQ(out, std::vector<char>(kLarge, 2));
-      p.leave();
-    });
-  }
+    }
+    p.leave();
+  });
+  wait_for_step(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until the operands are sent
+  signal_process(1, SIGSTOP);
+  step = 2;
+  wait_for_step(3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(is_running(0));
+  signal_process(1, SIGCONT);
+  expect_good(0);
+  expect_good(1);
+}
+
+TEST_F(NcclProcessesTest, CallsOnSeveralStreams_KeepTheirOrder) {
+  run_members(2, 1, [](Process& p) {
+    p.join();
+    p.use(0);
+    CUstream second = nullptr;
+    ASSERT_EQ(p.d.cuStreamCreateWithPriority(&second, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+    for (size_t turn = 1; turn <= 30; ++turn) {
+      // Another count each time: calls in another order would not fit together.
+      CUstream const stream = p.rank == 1 && turn % 3 == 0 ? second : p.streams[0];
+      ASSERT_EQ(p.nccl.ncclAllReduce(p.source(p.from[0]), p.target(p.to[0]), turn, ncclFloat32, ncclSum, p.comms[0], stream),
+                ncclSuccess);
+    }
+    EXPECT_EQ(p.d.cuStreamSynchronize(second), CUDA_SUCCESS);
+    EXPECT_EQ(p.result(0, 30)[29], 158);
+    EXPECT_EQ(p.state(0), ncclSuccess) << p.nccl.ncclGetLastError(nullptr);
+    p.leave();
+  });
 }
 
 TEST_F(NcclProcessesTest, ProcessThatIsKilled_FailsTheOthers) {
@@ -408,7 +444,7 @@ TEST_F(NcclProcessesTest, ProcessThatIsKilled_FailsTheOthers) {
     });
     while (meetings[0].counts[0].load() < before + 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    kill_process(first + victim);
+    signal_process(first + victim, SIGKILL);
     expect_killed(first + victim);
     for (uint32_t rank = 0; rank < 3; ++rank)
       if (rank != victim) expect_good(first + rank);
