@@ -67,7 +67,7 @@ class Exchanger final : public kernel::Exchanger {
   const std::shared_ptr<const Libraries> libraries_;
   const Libraries& nccl_;
   const std::function<Place(kernel::Device&)> place_of_;
-  const Id id_;  ///< of this process: another one has another id
+  const Id id_;       ///< of this process: another one has another id
   std::mutex mutex_;  ///< guards communicators_
   std::map<Key, std::shared_ptr<Communicator>> communicators_;
 };

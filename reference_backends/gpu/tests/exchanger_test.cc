@@ -2,6 +2,7 @@
 // Tests exchanges between devices of several processes, on the emulator's NCCL.
 #include "reference_backends/gpu/library/exchanger.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -18,9 +19,9 @@
 namespace collet::gpu {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_only::Meeting;
 using testing_only::ProcessesTest;
-using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 using Clock = std::chrono::steady_clock;
 
@@ -45,7 +46,8 @@ void append(Bytes& out, uint32_t type, int value) {
     case COLLET_TYPE_U64:
       return append(out, static_cast<int64_t>(value));
     case COLLET_TYPE_F16:  // of normal numbers: another bias, and fewer bits
-      return append(out, static_cast<uint16_t>(value == 0 ? 0 : ((bits >> 13 & 0x3ffff) - (112U << 10)) | (bits >> 16 & 0x8000)));
+      return append(
+          out, static_cast<uint16_t>(value == 0 ? 0 : ((bits >> 13 & 0x3ffff) - (112U << 10)) | (bits >> 16 & 0x8000)));
     case COLLET_TYPE_BF16:
       return append(out, static_cast<uint16_t>(bits >> 16));
     case COLLET_TYPE_F32:
@@ -252,7 +254,8 @@ std::vector<std::pair<uint32_t, std::vector<uint32_t>>> combinations() {
   constexpr uint32_t kAdd = COLLET_COMBINE_ADD, kMultiply = COLLET_COMBINE_MULTIPLY, kMinimum = COLLET_COMBINE_MINIMUM,
                      kMaximum = COLLET_COMBINE_MAXIMUM;
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> out;
-  for (const uint32_t type : {COLLET_TYPE_S8, COLLET_TYPE_U8, COLLET_TYPE_S32, COLLET_TYPE_U32, COLLET_TYPE_S64, COLLET_TYPE_U64})
+  for (const uint32_t type :
+       {COLLET_TYPE_S8, COLLET_TYPE_U8, COLLET_TYPE_S32, COLLET_TYPE_U32, COLLET_TYPE_S64, COLLET_TYPE_U64})
     out.push_back({type, {kAdd, kMultiply, kMinimum, kMaximum}});
   for (const uint32_t type : {COLLET_TYPE_F16, COLLET_TYPE_BF16, COLLET_TYPE_F32, COLLET_TYPE_F64})
     out.push_back({type, {kAdd, kMultiply}});
@@ -290,8 +293,8 @@ class ExchangerTest : public ProcessesTest {
       }
       what.kind = COLLET_EXCHANGE_ALL_GATHER;
       what.count = 3;
-      for (const uint32_t type : {COLLET_TYPE_PRED, COLLET_TYPE_S4, COLLET_TYPE_S16, COLLET_TYPE_F8E5M2, COLLET_TYPE_BF16,
-                                  COLLET_TYPE_F32, COLLET_TYPE_C128}) {
+      for (const uint32_t type : {COLLET_TYPE_PRED, COLLET_TYPE_S4, COLLET_TYPE_S16, COLLET_TYPE_F8E5M2,
+                                  COLLET_TYPE_BF16, COLLET_TYPE_F32, COLLET_TYPE_C128}) {
         what.element = type;
         expect_collective(p, group, what);
       }
@@ -334,7 +337,9 @@ TEST_F(ExchangerTest, Copies) {
     what.members = {{0, 1}, {1, 0}, {2, 0}, {1, 1}};
     const auto count = static_cast<uint32_t>(what.members.size());
     constexpr uint64_t kBlock = 100;
-    const auto byte = [](uint32_t from, uint32_t to, uint64_t k) { return static_cast<uint8_t>(50 * from + 10 * to + k % 7); };
+    const auto byte = [](uint32_t from, uint32_t to, uint64_t k) {
+      return static_cast<uint8_t>(50 * from + 10 * to + k % 7);
+    };
     std::vector<Bytes> operands(count), results(count, Bytes(count * kBlock));
     for (uint32_t m = 0; m < count; ++m)
       for (uint32_t t = 0; t < count; ++t)
@@ -588,7 +593,8 @@ TEST_F(ExchangerTest, DeviceThatIsLost_FailsTheOthersAtOnce) {
       ADD_FAILURE() << "a device is lost";
     } catch (const kernel::Error& error) {
       EXPECT_EQ(error.code(), COLLET_UNAVAILABLE) << error.what();
-      EXPECT_THAT(error.what(), HasSubstr(p.rank == 0 ? "process 1 of the exchange cannot take part" : "the device is lost"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(p.rank == 0 ? "process 1 of the exchange cannot take part" : "the device is lost"));
     }
     EXPECT_LT(seconds_since(begin), 10);
   });
@@ -608,7 +614,8 @@ TEST_F(ExchangerTest, DeviceThatIsLostMeanwhile_FailsTheOthers) {
     std::vector<kernel::ExchangeMember> members;
     for (uint32_t r = 0; r < 2; ++r) {
       members.push_back({r, 0, nullptr, {}, {}});
-      if (r == p.rank) members.back() = {r, 0, &device, {memory}, {p.rank == 1 ? memory + (uint64_t{1} << 40) : memory}};
+      if (r == p.rank)
+        members.back() = {r, 0, &device, {memory}, {p.rank == 1 ? memory + (uint64_t{1} << 40) : memory}};
     }
     try {
       p.options.exchanger->run(exchange, members);
@@ -666,6 +673,73 @@ TEST_F(ExchangerTest, ExchangesDoNotWaitForLaunches) {
     device.free(to);
     ASSERT_EQ(p.driver->cuStreamSynchronize(stream), CUDA_SUCCESS);
     ASSERT_EQ(p.driver->cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+  });
+}
+
+/// Opens the plugin on the emulator, as the runtime does.
+class Plugin {
+ public:
+  explicit Plugin(const char* libraries) {
+    void* const library = dlopen(COLLET_GPU_PLUGIN_PATH, RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library, nullptr) << dlerror();
+    const auto entry = reinterpret_cast<collet_backend_entry_fn>(dlsym(library, "collet_backend_entry"));
+    collet_host host{};
+    host.struct_size = sizeof host;
+    host.abi_major = COLLET_ABI_MAJOR;
+    host.abi_minor = COLLET_ABI_MINOR;
+    host.opset = COLLET_OPSET;
+    EXPECT_EQ(entry(&host, &backend, &error), COLLET_OK) << error.message;
+    const char* const keys[] = {"driver", "emulator", "libraries"};
+    const char* const values[] = {"emulator", "quiet=1,memory=64,threads=1", libraries};
+    collet_open_options options{};
+    options.struct_size = sizeof options;
+    options.keys = keys;
+    options.values = values;
+    options.pairs = 3;
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(backend->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+    exchange = static_cast<const collet_exchange_table*>(backend->query(instance, "exchange", 1));
+  }
+  ~Plugin() { backend->close(instance); }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  const collet_backend* backend = nullptr;
+  collet_backend_instance* instance = nullptr;
+  const collet_exchange_table* exchange = nullptr;
+  collet_error error{};
+};
+
+TEST_F(ExchangerTest, PluginOffersTheTable_WhereItUsesNccl) {
+  run_in(1, [](uint32_t) { EXPECT_EQ(Plugin("0").exchange, nullptr); });
+  run_in(2, [&](uint32_t rank) {
+    Plugin p("1");
+    ASSERT_NE(p.exchange, nullptr);
+    Group group(meetings[0], all_ranks(2), rank);
+    const What what = reduce_over(2);
+    std::vector<collet_exchange_member> members;
+    collet_exchange exchange = what.exchange(nullptr, &members);
+    EXPECT_EQ(p.exchange->takes(p.instance, &exchange), 1U);
+    exchange.combine = COLLET_COMBINE_XOR;
+    EXPECT_EQ(p.exchange->takes(p.instance, &exchange), 0U);
+    exchange.combine = COLLET_COMBINE_ADD;
+    std::vector<int32_t> numbers(what.count, static_cast<int32_t>(rank + 1));
+    collet_backend_buffer* buffers[2] = {};
+    for (collet_backend_buffer*& one : buffers)
+      ASSERT_EQ(p.backend->alloc(p.instance, 0, 0, 4 * what.count, 256, &one, nullptr, &p.error), COLLET_OK);
+    const collet_copy_region in = {{nullptr, numbers.data(), 0}, {buffers[0], nullptr, 0}, 4 * what.count};
+    const collet_copy_region out = {{buffers[1], nullptr, 0}, {nullptr, numbers.data(), 0}, 4 * what.count};
+    ASSERT_EQ(p.backend->copy(p.instance, &in, 1, nullptr, &p.error), COLLET_OK) << p.error.message;
+    members[rank].from.buffer = buffers[0];
+    members[rank].to.buffer = buffers[1];
+    exchange.group = &group.self;
+    exchange.user = &group.meeting;
+    exchange.is_over = [](void*) -> uint32_t { return 0; };
+    ASSERT_EQ(p.exchange->run(p.instance, &exchange, &p.error), COLLET_OK) << p.error.message;
+    ASSERT_EQ(p.backend->copy(p.instance, &out, 1, nullptr, &p.error), COLLET_OK) << p.error.message;
+    EXPECT_EQ(numbers, std::vector<int32_t>(what.count, 3));
+    for (collet_backend_buffer* one : buffers) p.backend->free(p.instance, one);
   });
 }
 

@@ -381,8 +381,9 @@ TEST_F(NcclProcessesTest, ProcessThatLeaves_WaitsUntilTheOthersHaveTheirResults)
     const std::vector<char> ones(kLarge, 1);
     ASSERT_EQ(p.d.cuMemcpyHtoD_v2(large, ones.data(), kLarge), CUDA_SUCCESS);
     if (rank == 0) wait_for_step(2);
-    ASSERT_EQ(p.nccl.ncclAllReduce(p.source(large), p.target(large), kLarge, ncclInt8, ncclSum, p.comms[0], p.streams[0]),
-              ncclSuccess);
+    ASSERT_EQ(
+        p.nccl.ncclAllReduce(p.source(large), p.target(large), kLarge, ncclInt8, ncclSum, p.comms[0], p.streams[0]),
+        ncclSuccess);
     if (rank == 1) step = 1;
     ASSERT_EQ(p.d.cuStreamSynchronize(p.streams[0]), CUDA_SUCCESS);
     if (rank == 0) step = 3;
@@ -414,8 +415,9 @@ TEST_F(NcclProcessesTest, CallsOnSeveralStreams_KeepTheirOrder) {
     for (size_t turn = 1; turn <= 30; ++turn) {
       // Another count each time: calls in another order would not fit together.
       CUstream const stream = p.rank == 1 && turn % 3 == 0 ? second : p.streams[0];
-      ASSERT_EQ(p.nccl.ncclAllReduce(p.source(p.from[0]), p.target(p.to[0]), turn, ncclFloat32, ncclSum, p.comms[0], stream),
-                ncclSuccess);
+      ASSERT_EQ(
+          p.nccl.ncclAllReduce(p.source(p.from[0]), p.target(p.to[0]), turn, ncclFloat32, ncclSum, p.comms[0], stream),
+          ncclSuccess);
     }
     EXPECT_EQ(p.d.cuStreamSynchronize(second), CUDA_SUCCESS);
     EXPECT_EQ(p.result(0, 30)[29], 158);

@@ -116,7 +116,8 @@ class ProcessesTest : public ::testing::Test {
   void signal_process(uint32_t rank, int signal) { kill(processes_[rank], signal); }
   bool is_running(uint32_t rank) {
     siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(processes_[rank]), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+    return waitid(P_PID, static_cast<id_t>(processes_[rank]), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
   }
   void expect_killed(uint32_t rank) {
     const int status = wait_for(rank);
