@@ -61,6 +61,7 @@ CUresult initialise() {
   }
   s->pool = std::make_unique<Pool>(options.threads);
   s->scheduler = std::make_unique<Scheduler>(options.seed);
+  const std::lock_guard scheduler_lock(s->scheduler->mutex);  // its thread runs already
   s->devices.resize(options.devices);
   for (unsigned i = 0; i < options.devices; ++i) {
     s->devices[i].context.device = s->devices[i].pool.device = static_cast<int>(i);
