@@ -350,7 +350,7 @@ void Exchanger::run(const collet_exchange& exchange, const std::vector<kernel::E
     throw kernel::Error(COLLET_INVALID_ARGUMENT, "NCCL has no such exchange");
   std::vector<Place> places;
   const Key key = meet(exchange, members, &places);
-  Watch watch(exchange);  // from now on all processes are there
+  Watch watch(exchange);       // from now on all processes are there
   if (places.empty()) return;  // no member is in this process
   const std::shared_ptr<Communicator> communicator = find(key);
   try {

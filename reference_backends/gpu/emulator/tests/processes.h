@@ -95,38 +95,41 @@ class ProcessesTest : public ::testing::Test {
       _exit(HasFailure() ? 1 : 0);
     }
   }
+  // Processes are numbered in the order in which the test has started them.
+
   /// Waits for the end of a process, and returns its status. The test fails if that takes longer than `seconds`.
-  int wait_for(uint32_t rank, int seconds = 40) {
+  int wait_for(uint32_t number, int seconds = 40) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     int status = -1;
-    while (waitpid(processes_[rank], &status, WNOHANG) == 0) {
+    while (waitpid(processes_[number], &status, WNOHANG) == 0) {
       if (std::chrono::steady_clock::now() > end) {
-        ADD_FAILURE() << "process " << rank << " hangs";
+        ADD_FAILURE() << "process " << number << " hangs";
         return -1;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    processes_[rank] = 0;
+    processes_[number] = 0;
     return status;
   }
-  void expect_good(uint32_t rank) {
-    const int status = wait_for(rank);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "process " << rank << " failed, status " << status;
+  void expect_good(uint32_t number) {
+    const int status = wait_for(number);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "process " << number << " failed, status " << status;
   }
-  void signal_process(uint32_t rank, int signal) { kill(processes_[rank], signal); }
-  bool is_running(uint32_t rank) {
+  void signal_process(uint32_t number, int signal) { kill(processes_[number], signal); }
+  bool is_running(uint32_t number) {
     siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(processes_[rank]), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+    return waitid(P_PID, static_cast<id_t>(processes_[number]), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0;
   }
-  void expect_killed(uint32_t rank) {
-    const int status = wait_for(rank);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "process " << rank << ", status " << status;
+  void expect_killed(uint32_t number) {
+    const int status = wait_for(number);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "process " << number << ", status " << status;
   }
   /// Runs `body` in so many processes, which must succeed.
   void run_in(uint32_t size, const std::function<void(uint32_t rank)>& body) {
+    const auto first = static_cast<uint32_t>(processes_.size());
     start(size, body);
-    for (uint32_t rank = 0; rank < size; ++rank) expect_good(rank);
+    for (uint32_t rank = 0; rank < size; ++rank) expect_good(first + rank);
   }
 
   static constexpr size_t kMeetings = 4;
