@@ -153,7 +153,9 @@ bool run_trial(const Devices& devices, const Trial& t) {
   const collet_group group = {sizeof(collet_group), 0, 1, 0, nullptr, exchange_alone};
   collet_exchange exchange = describe(t, members);
   exchange.timeout_ms = 20000;
+  const uint32_t number = 0;
   exchange.group = &group;
+  exchange.processes = &number;
   exchange.is_over = [](void*) -> uint32_t { return 0; };
   const collet_status status = checked_call(c, "run of an exchange", [&](collet_error* error) {
     return devices.table.run(devices.instance.handle(), &exchange, error);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,13 +32,6 @@ class Pause {
  private:
   int count_ = 0;
   std::chrono::microseconds time_{10};
-};
-
-/// What the processes of an exchange tell each other before they start it.
-struct Greeting {
-  std::array<uint64_t, 2> id;
-  int32_t status;  ///< COLLET_OK if this process can take part
-  uint32_t reserved;
 };
 
 /// The unique id of a new communicator, from the process that makes it.
@@ -76,12 +68,6 @@ uint64_t address(const kernel::Piece& piece) {
 /// True if NCCL has been started and goes on by itself.
 bool has_started(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
-}
-
-std::array<uint64_t, 2> random_id() {
-  std::random_device random;
-  const auto word = [&] { return uint64_t{random()} << 32 | random(); };
-  return {word(), word()};
 }
 
 }  // namespace
@@ -125,8 +111,7 @@ Exchanger::Exchanger(std::shared_ptr<const Driver> driver, std::shared_ptr<const
       driver_(*library_),
       libraries_(std::move(libraries)),
       nccl_(*libraries_),
-      place_of_(std::move(place_of)),
-      id_(random_id()) {}
+      place_of_(std::move(place_of)) {}
 
 Exchanger::~Exchanger() {
   for (const auto& [key, communicator] : communicators_) end(*communicator, true);
@@ -178,27 +163,11 @@ std::vector<Exchanger::Place> Exchanger::places_of(const collet_exchange& exchan
   return out;
 }
 
-/// Tells the other processes that this one is there, so that none waits for one that cannot take part. Returns who the
-/// members are: the processes of two exchanges may have the same ranks, and be others.
-Exchanger::Key Exchanger::meet(const collet_exchange& exchange, const Members& members,
-                               std::vector<Place>* places) const {
-  Greeting mine{id_, COLLET_OK, 0};
-  std::exception_ptr failure;
-  try {
-    *places = places_of(exchange, members);
-  } catch (const kernel::Error& error) {
-    mine.status = error.code();
-    failure = std::current_exception();
-  }
-  const std::vector<Greeting> all = hand_over(exchange, mine);
-  if (failure) std::rethrow_exception(failure);
-  for (uint32_t process = 0; process < all.size(); ++process) {
-    if (all[process].status == COLLET_OK) continue;
-    throw kernel::Error(COLLET_UNAVAILABLE, process_text(process) + " cannot take part: it has failed with status " +
-                                                std::to_string(all[process].status));
-  }
+/// Returns who the members are: the processes of two exchanges may have the same ranks, and be others.
+Exchanger::Key Exchanger::key_of(const collet_exchange& exchange, const Members& members) {
   Key out;
-  for (const kernel::ExchangeMember& member : members) out.emplace_back(all[member.process].id, member.number);
+  for (const kernel::ExchangeMember& member : members)
+    out.emplace_back(exchange.processes[member.process], member.number);
   return out;
 }
 
@@ -348,11 +317,10 @@ void Exchanger::run(const collet_exchange& exchange, const std::vector<kernel::E
   if (members.size() != exchange.member_count || !takes(exchange) ||
       std::any_of(members.begin(), members.end(), is_strange))
     throw kernel::Error(COLLET_INVALID_ARGUMENT, "NCCL has no such exchange");
-  std::vector<Place> places;
-  const Key key = meet(exchange, members, &places);
-  Watch watch(exchange);       // from now on all processes are there
+  std::vector<Place> places = places_of(exchange, members);
   if (places.empty()) return;  // no member is in this process
-  const std::shared_ptr<Communicator> communicator = find(key);
+  Watch watch(exchange);
+  const std::shared_ptr<Communicator> communicator = find(key_of(exchange, members));
   try {
     if (communicator->parts.empty()) {
       communicator->places = std::move(places);

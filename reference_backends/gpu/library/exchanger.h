@@ -3,7 +3,6 @@
 
 #include <collet/kernel_backend.hpp>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,14 +43,13 @@ class Exchanger final : public kernel::Exchanger {
 
  private:
   using Members = std::vector<kernel::ExchangeMember>;
-  using Id = std::array<uint64_t, 2>;
-  /// The members of a communicator: the id of each one's process, and its device there.
-  using Key = std::vector<std::pair<Id, uint32_t>>;
+  /// The members of a communicator: the number of each one's process in the client, and its device there.
+  using Key = std::vector<std::pair<uint32_t, uint32_t>>;
   class Watch;
   struct Communicator;
 
   std::vector<Place> places_of(const collet_exchange& exchange, const Members& members) const;
-  Key meet(const collet_exchange& exchange, const Members& members, std::vector<Place>* places) const;
+  static Key key_of(const collet_exchange& exchange, const Members& members);
   std::shared_ptr<Communicator> find(const Key& key);
   void make(const collet_exchange& exchange, const Members& members, Communicator* out, Watch& watch) const;
   void launch(const collet_exchange& exchange, const Members& members, const Communicator& communicator) const;
@@ -67,7 +65,6 @@ class Exchanger final : public kernel::Exchanger {
   const std::shared_ptr<const Libraries> libraries_;
   const Libraries& nccl_;
   const std::function<Place(kernel::Device&)> place_of_;
-  const Id id_;       ///< of this process: another one has another id
   std::mutex mutex_;  ///< guards communicators_
   std::map<Key, std::shared_ptr<Communicator>> communicators_;
 };

@@ -313,6 +313,8 @@ struct collet_exchange {
   uint32_t reserved;   /**< zero */
   /** The processes that have members, ascending. `exchange` may be called during `run`, when all of these processes call it. */
   const struct collet_group* group;
+  /** The numbers of these processes in the client, as many as the group has: with `device` they name a member. */
+  const uint32_t* processes;
   void* user;
   /** To be asked from time to time while `run` waits, from any thread: 1 if it is to give up, because another process is lost. */
   uint32_t (*is_over)(void* user);
@@ -323,7 +325,7 @@ struct collet_exchange {
 struct collet_exchange_table {
   uint32_t struct_size;
   uint32_t reserved; /**< zero */
-  /** 1 if `run` takes such an exchange. The members have no buffers, and `group`, `user` and `is_over` are null. It depends on
+  /** 1 if `run` takes such an exchange. The members have no buffers, and `group`, `processes`, `user` and `is_over` are null. It depends on
    * the exchange and the kinds of the devices alone, so that all processes get the same answer. */
   uint32_t (*takes)(collet_backend_instance* instance, const struct collet_exchange* exchange);
   /** Runs an exchange and returns when the results of the members in this process are complete. The operands are complete before,

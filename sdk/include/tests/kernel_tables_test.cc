@@ -710,7 +710,9 @@ TEST_F(KernelTables, ExchangesGetTheMemoryOfTheirMembers) {
   exchange.members = members;
   exchange.member_count = 2;
   EXPECT_EQ(exchanges->takes(instance, &exchange), 1u);
+  const uint32_t processes[] = {0, 1};
   exchange.group = &group;
+  exchange.processes = processes;
   ASSERT_EQ(exchanges->run(instance, &exchange, &error), COLLET_OK) << error.message;
   float out[4] = {};
   members[0].to.offset = 0;

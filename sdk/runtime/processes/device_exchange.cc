@@ -310,6 +310,7 @@ Status exchange_on_devices(Backend& backend, Processes& processes, const Group& 
     exchange.members = members.data();
     exchange.timeout_ms = processes.timeout_ms();
     exchange.group = &said;
+    exchange.processes = group.processes.data();
     exchange.user = &caller;
     exchange.is_over = Caller::is_over;
     const Status status = backend.run_exchange(exchange);
