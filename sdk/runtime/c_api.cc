@@ -321,6 +321,10 @@ collet_array_type collet_module_result(const collet_module* module, uint32_t ind
   return type_at(of(module)->results(), index);
 }
 
+uint32_t collet_module_result_is_dynamic(const collet_module* module, uint32_t index, uint32_t dimension) {
+  return of(module)->is_dynamic(index, dimension);
+}
+
 const char* collet_module_parameter_sharding(const collet_module* module, uint32_t index) {
   return text_at(of(module)->parameter_shardings(), index);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "hlo/formats/formats.h"
+#include "hlo/passes/append_sizes.h"
 #include "hlo/program/leaves.h"
 
 namespace collet::runtime {
@@ -18,6 +19,17 @@ Status leaf_types(const hlo::Shape& shape, std::vector<const ArrayType*>& out) {
     out.push_back(type);
   }
   return ok_status();
+}
+
+std::vector<std::vector<bool>> dynamic_dimensions(const hlo::Shape& shape) {
+  std::vector<hlo::Shape> leaves;
+  hlo::append_leaf_shapes(shape, leaves);
+  std::vector<std::vector<bool>> out;
+  for (const hlo::Shape& leaf : leaves) {
+    std::vector<bool>& dynamic = out.emplace_back();
+    for (int d = 0; leaf.is_array() && d < leaf.rank(); ++d) dynamic.push_back(leaf.is_dynamic(d));
+  }
+  return out;
 }
 
 const hlo::Sharding* sharding_of(const hlo::Instruction& instr) {
@@ -96,6 +108,7 @@ Expected<Signature> signature_of(const hlo::Module& module) {
   const hlo::Instruction& root = module[entry.root];
   COLLET_TRY(leaf_types(root.shape, out.results));
   leaf_shardings(root.shape, sharding_of(root), out.result_shardings);
+  if (root.shape.has_dynamic()) out.dynamic_results = dynamic_dimensions(root.shape);
   const hlo::ModuleHeader& header = module.header();
   if (!header.has_entry_layout) return out;
   for (const hlo::Shape& shape : header.entry_parameters) leaf_layouts(shape, out.parameter_layouts);
@@ -129,6 +142,8 @@ Expected<ProgramModule*> read_module(std::string_view bytes, const collet_read_o
                                     : hlo::read_verified_module(bytes, parse, diagnostics, format);
   if (!diagnostics.empty()) messages = diagnostics.to_string();
   COLLET_TRY(module.status());
+  if (options.append_sizes && (*module)->entry() != hlo::CompId::None)
+    COLLET_TRY(hlo::append_result_sizes(**module).status());
   return ProgramModule::make(std::move(*module));
 }
 

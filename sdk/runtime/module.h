@@ -20,6 +20,7 @@ struct Signature {
   std::vector<const ArrayType*> parameters, results;
   std::vector<std::string> parameter_shardings, result_shardings;
   std::vector<std::string> parameter_layouts, result_layouts;  ///< such as "{0,1}"; also empty for row-major layouts
+  std::vector<std::vector<bool>> dynamic_results;              ///< by dimension: true if the data decide its size
 };
 Expected<Signature> signature_of(const hlo::Module& module);
 
@@ -43,6 +44,11 @@ class ProgramModule {
   const std::vector<std::string>& result_shardings() const { return signature_.result_shardings; }
   const std::vector<std::string>& parameter_layouts() const { return signature_.parameter_layouts; }
   const std::vector<std::string>& result_layouts() const { return signature_.result_layouts; }
+  /// True if the data decide the size of a dimension of a result.
+  bool is_dynamic(size_t result, size_t dimension) const {
+    const auto& all = signature_.dynamic_results;
+    return result < all.size() && dimension < all[result].size() && all[result][dimension];
+  }
 
  private:
   ProgramModule() = default;

@@ -228,6 +228,10 @@ struct collet_read_options {
   uint64_t seed;          /**< for COLLET_ELIDED_RANDOM */
   uint32_t max_errors;    /**< 0: 20 */
   uint32_t skip_verify;   /**< 1: do not verify after reading */
+  /** 1: the program returns, after its own results, the size of each dimension of a result that the data decide: s32 scalars, in
+   * the order of the results and of their dimensions. collet_module_result_is_dynamic names the dimensions. */
+  uint32_t append_sizes;
+  uint32_t reserved; /**< zero */
 };
 
 /** Reads a program. INVALID_ARGUMENT with the first error's place and message in `error`; all of them, with source lines
@@ -259,6 +263,9 @@ COLLET_API struct collet_array_type collet_module_parameter(const collet_module*
 COLLET_API uint32_t collet_module_result_count(const collet_module* module);
 /** Returns the type of a flattened result. */
 COLLET_API struct collet_array_type collet_module_result(const collet_module* module, uint32_t index);
+/** Returns 1 if the data decide the size of a dimension of a flattened result: the array has the size of the bound, which
+ * collet_module_result has, and is zero outside of its size. 0 past the last result and the last dimension. */
+COLLET_API uint32_t collet_module_result_is_dynamic(const collet_module* module, uint32_t index, uint32_t dimension);
 /** Returns the sharding of a flattened parameter in the form of HLO text, such as "{devices=[2,1]<=[2]}". Null if the
  * program has none for it, and past the last. */
 COLLET_API const char* collet_module_parameter_sharding(const collet_module* module, uint32_t index);
