@@ -35,9 +35,9 @@ struct Settings {
   std::string target;                       ///< option target
   uint32_t device_count = 0;                ///< option device_count, COLLET_DEVICES; 0: the backend's choice
   HostCalls host_calls = HostCalls::Ready;  ///< option host_calls, COLLET_HOST_CALLS: ready, wait or queue
-  /// Option data_dependent_sizes: "refuse" refuses HloModuleProtos with results whose sizes the data decide; "pad", which is
-  /// the default, gives such results their bounds as sizes, and zeros after the data.
-  bool refuses_dynamic_results = false;
+  /// Option data_dependent_sizes, about results whose sizes the data decide: "real" gives them these sizes, for which each run
+  /// is waited for; "pad", which is the default, gives them their bounds as sizes, and zeros after the data.
+  bool real_sizes = false;
   uint32_t process = 0;                       ///< option node_id: number of this process
   uint32_t processes = 1;                     ///< option num_nodes: number of processes
   std::map<std::string, std::string> others;  ///< options for the backend

@@ -35,45 +35,6 @@ std::string_view without_config(std::string_view format, std::string_view code) 
   return code;
 }
 
-// Returns the first dimension of a ShapeProto whose size the data decide, as text, or an empty text. `name` is the result's.
-// Tuples that are nested deeper than any program's are left to the reader of the module.
-std::string dynamic_dimension(std::string_view shape, const std::string& name, int depth = 0) {
-  constexpr uint32_t kTupleShapes = 4, kIsDynamicDimension = 6;
-  constexpr int kDeepest = 64;
-  if (depth > kDeepest) return {};
-  WireReader reader(shape);
-  for (uint32_t element = 0; reader.next();) {
-    if (reader.wire_type() != 2) continue;  // neither a message nor a packed list
-    if (reader.field() == kTupleShapes) {
-      std::string found = dynamic_dimension(reader.bytes(), name + "." + std::to_string(element++), depth + 1);
-      if (!found.empty()) return found;
-    } else if (reader.field() == kIsDynamicDimension) {
-      const size_t at = reader.bytes().find_first_not_of('\0');
-      if (at != std::string_view::npos) return "dimension " + std::to_string(at) + " of " + name;
-    }
-  }
-  return {};
-}
-
-// Refuses a HloModuleProto with such a result: the caller would take the bound for the size.
-PJRT_Error* check_sizes(std::string_view format, std::string_view code) {
-  constexpr uint32_t kHostProgramShape = 4, kResult = 2;
-  WireReader module(without_config(format, code));
-  while (module.next()) {
-    if (module.field() != kHostProgramShape || module.wire_type() != 2) continue;
-    WireReader program(module.bytes());
-    while (program.next()) {
-      if (program.field() != kResult || program.wire_type() != 2) continue;
-      const std::string found = dynamic_dimension(program.bytes(), "the result");
-      if (!found.empty())
-        return unimplemented(
-            "the data decide the size of " + found +
-            "; results have fixed sizes. A sum over it, or the padded array and the size apart, can be returned");
-    }
-  }
-  return nullptr;
-}
-
 struct Module {
   collet_module* handle = nullptr;
   ~Module() { collet_module_release(handle); }
@@ -84,9 +45,10 @@ struct Blob {
   ~Blob() { collet_blob_release(handle); }
 };
 
-PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
+PJRT_Error* read(std::string_view format, std::string_view code, bool append_sizes, Module& out) {
   collet_read_options options{};
   options.struct_size = sizeof options;
+  options.append_sizes = append_sizes;
   COLLET_PJRT_CHECK(format_of(format, code, options.format));
   code = without_config(format, code);
   Blob messages;
@@ -98,6 +60,15 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
   std::string text = failure.message;
   if (messages.handle && collet_blob_size(messages.handle) > text.size()) text = collet_blob_data(messages.handle);
   return from_collet(status, text.c_str());
+}
+
+// Returns the dimensions of results whose sizes the data decide, in the order in which the program returns the sizes.
+std::vector<DynamicDimension> dynamic_dimensions(const collet_module* module) {
+  std::vector<DynamicDimension> out;
+  for (uint32_t i = 0; i < collet_module_result_count(module); ++i)
+    for (uint32_t d = 0; d < collet_module_result(module, i).rank; ++d)
+      if (collet_module_result_is_dynamic(module, i, d)) out.push_back({i, d});
+  return out;
 }
 
 // Returns the SHA-256 of everything on which the result depends. JAX takes equal fingerprints for equal programs.
@@ -150,17 +121,16 @@ PJRT_NamedValue cost(const char* name, double value) {
 }
 
 // Stores how arguments and results are sharded, if the program was partitioned.
-void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
-  if (!facts.argument_count && !facts.result_count) return;
-  for (uint32_t i = 0; i < facts.argument_count + facts.result_count; ++i) {
-    const bool result = i >= facts.argument_count;
-    const char* text = result ? collet_executable_result_sharding(c.handle, i - facts.argument_count)
+void describe_shardings(Compiled& c, uint32_t results) {
+  for (uint32_t i = 0; i < c.arguments + results; ++i) {
+    const bool result = i >= c.arguments;
+    const char* text = result ? collet_executable_result_sharding(c.handle, i - c.arguments)
                               : collet_executable_argument_sharding(c.handle, i);
     if (!text) return c.shardings.clear();
     c.shardings.push_back(write_op_sharding(text));
   }
   for (uint32_t i = 0; i < c.shardings.size(); ++i) {
-    const bool result = i >= facts.argument_count;
+    const bool result = i >= c.arguments;
     (result ? c.output_shardings : c.parameter_shardings).push_back(c.shardings[i].data());
     (result ? c.output_sharding_sizes : c.parameter_sharding_sizes).push_back(c.shardings[i].size());
   }
@@ -178,7 +148,8 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
   facts.struct_size = sizeof facts;
   COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
   c.arguments = facts.argument_count;
-  describe_shardings(c, facts);
+  const uint32_t results = facts.result_count - static_cast<uint32_t>(c.sizes.size());
+  describe_shardings(c, results);
   for (uint32_t i = 0; i < c.options.assignment.size(); ++i) {
     PJRT_Device* const device = c.client->devices[c.options.assignment[i]];
     if (!device->is_own) continue;
@@ -188,7 +159,7 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
   }
   const PJRT_Device& one = c.devices.empty() ? *c.client->own_devices[0] : *c.devices[0];
   const std::string& kind = one.default_memory->kind;
-  for (uint32_t i = 0; i < facts.result_count; ++i) {
+  for (uint32_t i = 0; i < results; ++i) {
     const uint32_t space = collet_executable_result_space(c.handle, i);
     if (space >= one.owned.size()) return make_error(PJRT_Error_Code_INTERNAL, "a result in no memory of its device");
     for (PJRT_Device* d : c.devices) {
@@ -220,11 +191,11 @@ PJRT_Error* describe(Compiled& c, std::string_view code) {
 }
 
 // Keeps the program as it was passed. A long one, which has large constants, is written again when it is asked for: by libcollet,
-// as HLO. That gives what runs, so it is not the same if whole arrays were partitioned.
+// as HLO. That gives what runs, so it is not the same if whole arrays were partitioned, or sizes are returned as well.
 void keep_code(Compiled& c, const Source& source) {
   constexpr size_t kLong = size_t{1} << 20, kMostOfHlo = size_t{1} << 30;
   const bool partitioned = c.options.partition && c.options.partitions > 1;
-  if (partitioned || source.code.size() < kLong || source.code.size() > kMostOfHlo) {
+  if (partitioned || !c.sizes.empty() || source.code.size() < kLong || source.code.size() > kMostOfHlo) {
     c.code = source.code;
     c.format = source.format;
     c.names_shardy = !c.format.starts_with("hlo") && c.code.find("sdy") != std::string::npos;
@@ -252,16 +223,19 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
   const HostFunctions functions = host_functions();
   request.host_functions = functions.list.data();
   request.host_function_count = static_cast<uint32_t>(functions.list.size());
+  Module module;
+  const bool real_sizes = client.settings.real_sizes;
+  if (real_sizes) {
+    COLLET_PJRT_CHECK(read(source.format, source.code, true, module));
+    c->sizes = dynamic_dimensions(module.handle);
+  }
   const bool loaded =
       !source.compiled.empty() && collet_executable_load(client.handle, source.compiled.data(), source.compiled.size(),
                                                          &request, &c->handle, nullptr) == COLLET_OK;
   if (loaded) {
     c->name = source.name;
   } else {
-    Module module;
-    if (client.settings.refuses_dynamic_results && source.format.starts_with("hlo"))
-      COLLET_PJRT_CHECK(check_sizes(source.format, source.code));
-    COLLET_PJRT_CHECK(read(source.format, source.code, module));
+    if (!real_sizes) COLLET_PJRT_CHECK(read(source.format, source.code, false, module));
     COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
     c->name = collet_module_name(module.handle);
   }

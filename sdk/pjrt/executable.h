@@ -16,6 +16,11 @@
 
 namespace collet::pjrt {
 
+/// A dimension of a result whose size the data decide.
+struct DynamicDimension {
+  uint32_t result, dimension;
+};
+
 /// A compiled program, shared by the handles that callers hold.
 struct Compiled {
   /// The client, if it was compiled for a topology; it lives as long as the program.
@@ -40,6 +45,9 @@ struct Compiled {
   /// Indices of arguments that are tokens, for which frontends pass any array without data.
   std::vector<uint32_t> token_arguments;
   uint64_t code_bytes = 0;  ///< 0: unknown
+  /// Of the results that follow those of the frontend's program: the dimensions whose sizes they are. Empty unless the client wants
+  /// real sizes.
+  std::vector<DynamicDimension> sizes;
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;
   std::vector<size_t> output_ranks;

@@ -10,6 +10,7 @@
 #include "sdk/pjrt/event.h"
 #include "sdk/pjrt/executable.h"
 #include "sdk/pjrt/ffi.h"
+#include "sdk/pjrt/real_sizes.h"
 
 namespace collet::pjrt {
 namespace {
@@ -158,6 +159,17 @@ bool is_awaited(const Compiled& c, List<collet_buffer*>& arguments) {
   return c.devices.size() == 1 && std::all_of(arguments.data(), arguments.data() + arguments.size(), is_ready);
 }
 
+// Gives the results the sizes that the run returned, and releases these; releases everything, `done` too, if that fails.
+PJRT_Error* cut_or_release(const Compiled& c, List<collet_buffer*>& made, size_t devices, collet_event* done) {
+  const size_t results = c.output_types.size(), all = results + c.sizes.size();
+  PJRT_Error* error = nullptr;
+  for (size_t d = 0; d < devices && !error; ++d) error = cut_to_sizes(c, d, &made[d * all], results);
+  for (size_t i = 0; i < devices * all; ++i)
+    if (error || i % all >= results) collet_buffer_release(made[i]);
+  if (error) collet_event_release(done);
+  return error;
+}
+
 }  // namespace
 
 PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
@@ -165,10 +177,10 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   PJRT_ExecuteOptions options{};
   if (args.options) options = copy_of(*args.options);
   COLLET_PJRT_CHECK(check(args, options, c));
-  const size_t devices = args.num_devices, results = c.output_types.size();
+  const size_t devices = args.num_devices, results = c.output_types.size(), all = results + c.sizes.size();
   if (devices == 0) return nullptr;  // all participants are in other processes
 
-  List<collet_buffer*> arguments(devices * c.arguments), made(devices * results);
+  List<collet_buffer*> arguments(devices * c.arguments), made(devices * all);
   for (size_t d = 0; d < devices; ++d)
     for (uint32_t i = 0; i < c.arguments; ++i) {
       const PJRT_Buffer& buffer = *args.argument_lists[d][i];
@@ -204,11 +216,13 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   COLLET_PJRT_TRY(start(failure));
   if (!c.host_functions.empty()) keep_called(c, run.run_id, done);
   if (!args.device_complete_events) collet_event_release(done);
+  if (!c.sizes.empty())
+    COLLET_PJRT_CHECK(cut_or_release(c, made, devices, args.device_complete_events ? done : nullptr));
 
   for (size_t d = 0; d < devices; ++d) {
     for (size_t i = 0; i < results; ++i)
       args.output_lists[d][i] =
-          new PJRT_Buffer(made[d * results + i], c.output_memories[i * devices + d], c.output_layouts[i]);
+          new PJRT_Buffer(made[d * all + i], c.output_memories[i * devices + d], c.output_layouts[i]);
     if (!args.device_complete_events) continue;
     if (d) collet_event_retain(done);
     args.device_complete_events[d] = event_of(done);

@@ -73,46 +73,6 @@ TEST(Options, TheEnvironmentGivesThemToTheBackend) {
   EXPECT_THAT(pair, HasSubstr("KEY=VALUE"));
 }
 
-/// The part of a HloModuleProto that says that the second of two results has a size, in its dimension 1, that the data decide.
-std::string module_with_dynamic_result() {
-  std::string fixed, dynamic, result, program, module;
-  put_number(fixed, 2, PJRT_Buffer_Type_F32);
-  put_bytes(fixed, 6, std::string_view("\0", 1));
-  put_bytes(dynamic, 6, std::string_view("\0\1", 2));
-  for (const std::string& shape : {fixed, dynamic}) put_bytes(result, 4, shape);
-  put_bytes(program, 2, result);
-  put_bytes(module, 4, program);
-  return module;
-}
-
-class RefusesDynamicResults : public Plugin {
- protected:
-  RefusesDynamicResults() { more_options.emplace_back("data_dependent_sizes", "refuse"); }
-};
-
-TEST_F(RefusesDynamicResults, NamesTheDimension) {
-  PJRT_LoadedExecutable* executable = nullptr;
-  for (const char* format : {"hlo", "hlo_with_config"}) {
-    std::string code = module_with_dynamic_result();
-    if (format == std::string("hlo_with_config")) {
-      std::string with_config;
-      put_bytes(with_config, 1, code);
-      code = with_config;
-    }
-    const auto [code_of_error, message] = outcome(compile(code, format, "", &executable));
-    EXPECT_EQ(code_of_error, PJRT_Error_Code_UNIMPLEMENTED);
-    EXPECT_THAT(message, HasSubstr("dimension 1 of the result.1"));
-  }
-  expect_ok(compile(kDouble, "mlir", "", &executable));
-  destroy_executable(executable);
-}
-
-TEST_F(Plugin, DynamicResultsAreReadUnlessToldOtherwise) {
-  PJRT_LoadedExecutable* executable = nullptr;
-  const auto [code, message] = outcome(compile(module_with_dynamic_result(), "hlo", "", &executable));
-  EXPECT_NE(code, PJRT_Error_Code_UNIMPLEMENTED) << message;  // the rest of the module is missing
-}
-
 TEST(PjrtTable, WhatIsNotThereSaysSo) {
   auto args = args_of<PJRT_Device_PoisonExecution_Args>();
   const auto [code, message] = outcome(api()->PJRT_Device_PoisonExecution(&args));

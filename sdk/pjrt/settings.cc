@@ -105,9 +105,9 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
     } else if (name == "host_calls") {
       if (host_calls.empty()) host_calls = text, host_calls_name = "option 'host_calls'";
     } else if (name == "data_dependent_sizes") {
-      if (text != "pad" && text != "refuse")
-        return invalid_argument("option 'data_dependent_sizes' is pad or refuse, not '" + text + "'");
-      out.refuses_dynamic_results = text == "refuse";
+      if (text != "pad" && text != "real")
+        return invalid_argument("option 'data_dependent_sizes' is pad or real, not '" + text + "'");
+      out.real_sizes = text == "real";
     } else if (name == "node_id") {
       COLLET_PJRT_CHECK(to_number("option 'node_id'", text, out.process));
     } else if (name == "num_nodes") {

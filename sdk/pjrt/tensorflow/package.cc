@@ -120,8 +120,8 @@ std::string Package::load() {
   if (const char* const asked = std::getenv("COLLET_PLATFORM_NAME"); asked && *asked) options_["platform_name"] = asked;
   if (const auto it = options_.find("platform_name"); it != options_.end()) device_type_ = upper(it->second);
 
-  // TensorFlow would take the bounds of results whose sizes the data decide for their sizes.
-  options_["data_dependent_sizes"] = "refuse";
+  // TensorFlow takes the dimensions of a result for its size.
+  options_["data_dependent_sizes"] = "real";
 
   void* const handle = dlopen(library.c_str(), private_library());
   if (!handle) return std::string("cannot load the PJRT library: ") + dlerror();

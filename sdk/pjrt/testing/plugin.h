@@ -161,6 +161,7 @@ class Plugin : public ::testing::Test {
     to.src = buffer;
     expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
     std::vector<float> out(to.dst_size / sizeof(float));
+    if (out.empty()) return out;  // its address is null, which asks for the size
     to.dst = out.data();
     expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
     await(to.event);

@@ -116,6 +116,21 @@ ARRAYS = {
     "l2_normalize": lambda x: tf.math.l2_normalize(x, 0),
     "sparse_softmax_cross_entropy": lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0, 1, 2, 3], x),
 }
+DATA_DEPENDENT = {
+    "boolean_mask": lambda x: tf.boolean_mask(x, x[:, 0] > 0),
+    "boolean_mask of the columns": lambda x: tf.boolean_mask(x, x[0] > 0, axis=1),
+    "where": lambda x: tf.where(x > 0),
+    "where, nothing": lambda x: tf.where(x > 100),
+    "where, transposed": lambda x: tf.transpose(tf.where(x > 0)),
+    "unique": lambda x: tf.unique(tf.cast(x[0] * 2, tf.int32)),
+    "gather_nd of where": lambda x: tf.gather_nd(x, tf.where(x > 0)),
+    "non_max_suppression": lambda x: tf.image.non_max_suppression(tf.reshape(tf.abs(x), [8, 4]), x[0], 4),
+    "concat behind a mask": lambda x: tf.concat([tf.boolean_mask(x, x[:, 0] > 0), x], 0),
+    "slice": lambda x: x[:tf.reduce_sum(tf.cast(x[:, 0] > 0, tf.int32))],
+    "repeat": lambda x: tf.repeat(x, tf.cast(tf.abs(x[:, 0]) * 2, tf.int32), axis=0),
+    "a mask beside other results": lambda x: (x + 1, tf.boolean_mask(x, x[:, 1] > 0), tf.reduce_sum(x)),
+    "no rows": lambda x: tf.boolean_mask(x, x[:, 0] > 100),
+}
 SIGNAL = {
     "rfft": tf.signal.rfft,
     "irfft": lambda x: tf.signal.irfft(tf.signal.rfft(x)),
@@ -152,7 +167,7 @@ def functions():
     yield "signal.ifft", tf.signal.ifft, (COMPLEX,)
     yield "signal.fft2d", tf.signal.fft2d, (SQUARE.astype("complex64"),)
     for group, entries, argument in (("signal", SIGNAL, VECTOR), ("image", IMAGE, IMAGES), ("nn", NETWORK, IMAGES),
-                                     ("array", ARRAYS, TABLE)):
+                                     ("array", ARRAYS, TABLE), ("data-dependent size", DATA_DEPENDENT, TABLE)):
         for name, function in entries.items():
             yield f"{group}.{name}", function, (argument,)
     for name, function in NETWORK.items():
@@ -240,6 +255,12 @@ def fits():
                 losses = model.fit(data, epochs=2, verbose=0).history["loss"]
                 return [tf.constant(losses), tf.constant(model.predict(x[:2], verbose=0))]
             yield f"fit with {name}, {'compiled' if compiled else 'not compiled'}", function
+
+
+def masked_argument():
+    """Returns what functions, compiled and not, compute of a result whose size the data have decided."""
+    rows = tf.function(lambda x: tf.boolean_mask(x, x[:, 0] > 0), jit_compile=True)(tf.constant(TABLE))
+    return [tf.function(lambda r: tf.reduce_sum(r, 0), jit_compile=True)(rows), rows + 1]
 
 
 def saved():
@@ -336,6 +357,7 @@ def main():
     checks = [(name, f, a, True) for name, f, a in functions()]
     checks += [(f"update: {name}", f, (), False) for name, f in updates()]
     checks += [(name, f, (), False) for name, f in fits()] + [("SavedModel", saved, (), False)]
+    checks.append(("data-dependent size of an argument", masked_argument, (), False))
     for i, (name, function, arguments, compiled) in enumerate(checks):
         if options.filter not in name:
             continue
