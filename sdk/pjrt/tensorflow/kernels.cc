@@ -6,10 +6,8 @@
 #include <new>
 
 #include "sdk/pjrt/tensorflow/host.h"
-
-struct TF_KernelBuilder;
-struct TF_OpKernelConstruction;
-struct TF_OpKernelContext;
+#include "sdk/pjrt/tensorflow/kernel_builder.h"
+#include "sdk/pjrt/tensorflow/list_kernels.h"
 
 namespace collet::tensorflow {
 namespace {
@@ -83,9 +81,6 @@ void destroy(void* self) {
   ::operator delete(self, kAlignment);
 }
 
-using NewBuilder = TF_KernelBuilder*(const char* op, const char* device, void* (*create)(TF_OpKernelConstruction*),
-                                     void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
-
 }  // namespace
 
 bool register_kernels(const std::string& device_type) {
@@ -94,22 +89,10 @@ bool register_kernels(const std::string& device_type) {
   on_demand.destroy = c_function<void(void*)>("_ZN10tensorflow20XlaCompileOnDemandOpD2Ev");
   on_demand.compute = c_function<void(void*, TF_OpKernelContext*)>(
       "_ZN10tensorflow20XlaCompileOnDemandOp7ComputeEPNS_15OpKernelContextE");
-  const auto make = c_function<NewBuilder>("TF_NewKernelBuilder");
-  const auto host_memory = c_function<void(TF_KernelBuilder*, const char*)>("TF_KernelBuilder_HostMemory");
-  const auto add = c_function<void(const char*, TF_KernelBuilder*, TF_Status*)>("TF_RegisterKernelBuilder");
-  const auto new_status = c_function<TF_Status*()>("TF_NewStatus");
-  const auto delete_status = c_function<void(TF_Status*)>("TF_DeleteStatus");
-  if (!on_demand.construct || !on_demand.destroy || !on_demand.compute || !make || !host_memory || !add ||
-      !new_status || !delete_status)
-    return false;
-  TF_Status* const status = new_status();
-  for (const Op& op : kOps) {
-    TF_KernelBuilder* const builder = make(op.name, device_type.c_str(), create, compute, destroy);
-    for (const char* const name : op.constants) host_memory(builder, name);
-    add((device_type + op.name).c_str(), builder, status);
-  }
-  delete_status(status);
-  return true;
+  KernelBuilder builder;
+  if (!on_demand.construct || !on_demand.destroy || !on_demand.compute || !builder.find()) return false;
+  for (const Op& op : kOps) builder.add({op.name, device_type, op.constants, nullptr, 0, create, compute, destroy});
+  return register_list_kernels(device_type);
 }
 
 }  // namespace collet::tensorflow

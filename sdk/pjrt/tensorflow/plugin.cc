@@ -176,6 +176,8 @@ COLLET_EXPORT void TF_InitKernel() {
   if (!package.error().empty() || collet::tensorflow::compiles_each_operation()) return;
   if (collet::tensorflow::register_kernels(package.device_type())) return;
   std::fprintf(stderr,
-               "collet: TensorFlow %s lacks functions that updates of variables outside of compiled functions need\n",
+               "collet: TensorFlow %s lacks functions that updates of variables and lists of tensors outside of "
+               "compiled functions "
+               "need\n",
                collet::tensorflow::version().c_str());
 }

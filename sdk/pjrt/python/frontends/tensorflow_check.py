@@ -29,6 +29,7 @@ VECTOR = RANDOM.rand(32).astype("f")
 FILTER = RANDOM.randn(3, 3, 3, 4).astype("f")
 NUMBERS = RANDOM.randint(0, 5, 8).astype("i")
 COMPLEX = VECTOR.astype("complex64")
+RANDOM_ROWS = [list(RANDOM.randint(1, 50, RANDOM.randint(2, 12))) for _ in range(16)]
 
 UNARY = """abs acos asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp expm1 floor lgamma log log1p log_sigmoid
     negative reciprocal rint round rsqrt sigmoid sign sin sinh softplus softsign sqrt square tan tanh is_finite is_inf is_nan
@@ -176,12 +177,69 @@ def functions():
         yield f"gradient of nn.{name}", gradient, (IMAGES,)
 
 
+def array_of(x):
+    """Returns a tf.TensorArray with the rows of x."""
+    return tf.TensorArray(tf.float32, 4).unstack(x)
+
+
+def loop_of_arrays(x, read):
+    """Returns what `read` makes of a TensorArray that a loop has filled, and its gradient."""
+    def step(i, h, array):
+        h = tf.tanh(h * 0.5 + x[i][None])
+        return i + 1, h, array.write(i, h)
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        array = tf.while_loop(lambda i, *_: i < 4, step, (0, tf.zeros([1, 8]), tf.TensorArray(tf.float32, 4)))[2]
+        out = tf.reduce_sum(read(array)**2)
+    return out, tape.gradient(out, x)
+
+
+# Outside of compiled functions TensorArrays are lists of TensorFlow's runtime.
+LISTS = {
+    "map_fn": lambda x: tf.map_fn(lambda r: r * 2, x),
+    "nested map_fn": lambda x: tf.map_fn(lambda r: tf.map_fn(lambda s: s * s, r), x),
+    "map_fn to int32": lambda x: tf.map_fn(lambda r: tf.cast(r, tf.int32), x, fn_output_signature=tf.int32),
+    "map_fn to bool": lambda x: tf.map_fn(lambda r: r > 0, x, fn_output_signature=tf.bool),
+    "map_fn to strings": lambda x: tf.strings.length(
+        tf.map_fn(lambda r: tf.strings.as_string(r[0]), x, fn_output_signature=tf.string)),
+    "map_fn of ragged rows": lambda x: tf.map_fn(tf.reduce_sum, tf.RaggedTensor.from_row_lengths(x[:, 0], [1, 3]),
+                                                 fn_output_signature=tf.float32),
+    "scan": lambda x: tf.scan(lambda a, b: a + b, x),
+    "foldl": lambda x: tf.foldl(lambda a, b: a + b, x),
+    "stack": lambda x: array_of(x).stack(),
+    "read": lambda x: array_of(x).read(2) + 1,
+    "gather": lambda x: array_of(x).gather([2, 0]),
+    "scatter": lambda x: tf.TensorArray(tf.float32, 4).scatter([3, 1, 0, 2], x).stack(),
+    "concat": lambda x: tf.TensorArray(tf.float32, 4, infer_shape=False, element_shape=[None]).unstack(x).concat(),
+    "split": lambda x: tf.TensorArray(tf.float32, 2, infer_shape=False).split(x, [1, 3]).concat(),
+    "stack of what is not written": lambda x: tf.TensorArray(tf.float32, 4, element_shape=[8]).write(1, x[0]).stack(),
+    "read of what is not written": lambda x: tf.TensorArray(tf.float32, 4, element_shape=[8]).write(1, x[0]).read(2),
+    "gradient of a loop": lambda x: loop_of_arrays(x, lambda array: array.stack()),
+    "gradient of the last element": lambda x: loop_of_arrays(x, lambda array: array.read(3)),
+}
+
+
+def recurrent_fit():
+    """Returns losses of a recurrent network with masks that Keras trains uncompiled, and a prediction."""
+    keras.utils.set_random_seed(4)
+    rows = RANDOM_ROWS
+    words = keras.Input((12,), dtype="int32")
+    x = keras.layers.Bidirectional(keras.layers.GRU(6, return_sequences=True))(keras.layers.Embedding(50, 8, mask_zero=True)(words))
+    model = keras.Model(words, keras.layers.Dense(1)(keras.layers.LSTM(5, go_backwards=True)(x)))
+    model.compile("adam", "mse", jit_compile=False)
+    padded = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(shape=[None, 12])
+    data = tf.data.Dataset.from_tensor_slices((padded, np.array([len(r) / 12 for r in rows], "f"))).batch(8)
+    losses = model.fit(data, epochs=2, verbose=0, shuffle=False).history["loss"]
+    return [tf.constant(losses), tf.constant(model.predict(padded, verbose=0))]
+
+
 def outcome(function, arguments, device, compiled=True):
-    """Returns the results as arrays, or the message of an error."""
+    """Returns the results as arrays, or the message of an error. `compiled` None: a function that is not compiled."""
     try:
         with tf.device(device):
-            if compiled:
-                function = tf.function(function, jit_compile=True, autograph=False)
+            if compiled or compiled is None:
+                function = tf.function(function, jit_compile=compiled, autograph=False)
             return [np.asarray(part) for part in tf.nest.flatten(function(*map(tf.constant, arguments)))]
     except Exception as error:  # pylint: disable=broad-exception-caught
         return str(error).splitlines()[0][:300]
@@ -357,7 +415,9 @@ def main():
     checks = [(name, f, a, True) for name, f, a in functions()]
     checks += [(f"update: {name}", f, (), False) for name, f in updates()]
     checks += [(name, f, (), False) for name, f in fits()] + [("SavedModel", saved, (), False)]
-    checks.append(("data-dependent size of an argument", masked_argument, (), False))
+    checks += [("data-dependent size of an argument", masked_argument, (), False)]
+    checks += [(f"not compiled: {name}", f, (TABLE,), None) for name, f in LISTS.items()]
+    checks += [("not compiled: recurrent network", recurrent_fit, (), False)]
     for i, (name, function, arguments, compiled) in enumerate(checks):
         if options.filter not in name:
             continue
