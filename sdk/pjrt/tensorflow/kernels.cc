@@ -53,6 +53,11 @@ const Op kOps[] = {
     {"ResourceStridedSliceAssign", {"begin", "end", "strides"}},
 };
 
+/// Loops whose functions TensorFlow would run on the device, operation by operation. It has kernels of few operations there, and
+/// takes a condition in host memory for one in device memory, so that the process ends. Loops of tf.while_loop are none of
+/// these: TensorFlow makes a graph of them before.
+const char* const kRefused[] = {"StatelessWhile", "While"};
+
 /// Functions of the class tensorflow::XlaCompileOnDemandOp. TensorFlow's C interface passes its own OpKernelConstruction and
 /// OpKernelContext under other names.
 struct OnDemand {
@@ -70,6 +75,23 @@ void* create(TF_OpKernelConstruction* context) {
   on_demand.construct(self, context);
   return self;
 }
+
+void* refuse(TF_OpKernelConstruction* context) {
+  const auto failure = c_function<void(TF_OpKernelConstruction*, TF_Status*)>("TF_OpKernelConstruction_Failure");
+  const auto new_status = c_function<TF_Status*()>("TF_NewStatus");
+  const auto delete_status = c_function<void(TF_Status*)>("TF_DeleteStatus");
+  TF_Status* const status = new_status();
+  set_status(status, TF_UNIMPLEMENTED,
+             "collet: a functional loop (operation While) runs on this device only in compiled functions: give the "
+             "tf.function jit_compile=True, or place the loop on the CPU by tf.device('/CPU:0')");
+  failure(context, status);
+  delete_status(status);
+  return nullptr;
+}
+
+void compute_nothing(void*, TF_OpKernelContext*) {}
+
+void destroy_nothing(void*) {}
 
 void compute(void* self, TF_OpKernelContext* context) {
   on_demand.compute(self, context);
@@ -92,6 +114,9 @@ bool register_kernels(const std::string& device_type) {
   KernelBuilder builder;
   if (!on_demand.construct || !on_demand.destroy || !on_demand.compute || !builder.find()) return false;
   for (const Op& op : kOps) builder.add({op.name, device_type, op.constants, nullptr, 0, create, compute, destroy});
+  if (!c_function<void(TF_OpKernelConstruction*, TF_Status*)>("TF_OpKernelConstruction_Failure")) return false;
+  for (const char* const op : kRefused)
+    builder.add({op, device_type, {}, nullptr, 0, refuse, compute_nothing, destroy_nothing});
   return register_list_kernels(device_type);
 }
 

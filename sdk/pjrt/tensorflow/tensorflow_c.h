@@ -16,7 +16,7 @@ struct PJRT_Buffer;
 struct PJRT_Client;
 
 /// Codes of TF_SetStatus.
-enum TF_Code { TF_OK = 0, TF_FAILED_PRECONDITION = 9, TF_INTERNAL = 13 };
+enum TF_Code { TF_OK = 0, TF_FAILED_PRECONDITION = 9, TF_UNIMPLEMENTED = 12, TF_INTERNAL = 13 };
 
 /// A list of numbers. Up to six are in the list itself; more are in an array that `new[]` has made.
 struct Int64List {

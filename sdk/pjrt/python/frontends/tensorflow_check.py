@@ -17,6 +17,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from tensorflow.python.framework import function  # noqa: E402
+from tensorflow.python.ops import functional_ops  # noqa: E402
 
 tf.get_logger().setLevel("ERROR")
 CPU = "/CPU:0"
@@ -218,6 +220,15 @@ LISTS = {
     "gradient of a loop": lambda x: loop_of_arrays(x, lambda array: array.stack()),
     "gradient of the last element": lambda x: loop_of_arrays(x, lambda array: array.read(3)),
 }
+
+
+def functional_loop(device):
+    """Returns what is wrong with the error of a loop whose functions TensorFlow would run on the device one operation at a time."""
+    types = (tf.int32, tf.float32)
+    condition = function.Defun(*types)(lambda i, x: i < 3)
+    body = function.Defun(*types)(lambda i, x: (i + 1, x * 2))
+    found = outcome(lambda x: functional_ops.While([0, x], condition, body)[1], (TABLE,), device, None)
+    return "" if isinstance(found, str) and "jit_compile=True" in found else f"{found}, not an error that names jit_compile"
 
 
 def recurrent_fit():
@@ -429,6 +440,8 @@ def main():
             found[name] = "not on TensorFlow's CPU either" if isinstance(have, str) else "only on the device"
         else:
             note(name, have if isinstance(have, str) else difference(expected, have))
+    if options.filter in "not compiled: functional loop":
+        note("not compiled: functional loop", functional_loop(device))
     if options.filter in "MirroredStrategy":
         note("MirroredStrategy over two devices", mirrored())
     if options.steps and options.filter in "templates":
