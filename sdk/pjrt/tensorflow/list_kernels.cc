@@ -297,6 +297,8 @@ void read_one(void* self, TF_OpKernelContext* context) {
 }  // namespace
 
 bool register_list_kernels(const std::string& device_type) {
+  // Another version may have other layouts under the same names.
+  if (!version().starts_with("2.21.")) return false;
   KernelBuilder builder;
   if (!functions.find() || !builder.find()) return false;
   for (const ListOp& op : kOps) {
