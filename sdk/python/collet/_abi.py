@@ -56,7 +56,8 @@ class DeviceInfo(Struct):
 class ReadOptions(Struct):
     c_name = "collet_read_options"
     _fields_ = [("struct_size", c.c_uint32), ("format", c.c_uint32), ("file", c.c_char_p), ("elided", c.c_uint32),
-                ("floats_as_f64", c.c_uint32), ("seed", c.c_uint64), ("max_errors", c.c_uint32), ("skip_verify", c.c_uint32)]
+                ("floats_as_f64", c.c_uint32), ("seed", c.c_uint64), ("max_errors", c.c_uint32), ("skip_verify", c.c_uint32),
+                ("append_sizes", c.c_uint32), ("reserved", c.c_uint32)]
 
 
 class ArrayTypeStruct(Struct):
