@@ -7,6 +7,8 @@
 #include <memory>
 #include <string_view>
 
+#include "sdk/pjrt/tensorflow/tensorflow_cpp.h"
+
 namespace collet::tensorflow {
 namespace {
 
@@ -20,12 +22,6 @@ void* find(void* library, const char* name) {
 }
 
 // The following types have the layout and the calling convention of the types of TensorFlow 2.21's C++ functions.
-
-/// absl::Status. Its word is 1 for success.
-struct Status {
-  uintptr_t word = 0;
-  ~Status() {}  // makes it a type that is returned in memory, as absl's is
-};
 
 /// An object of TensorFlow's, which only TensorFlow destroys.
 struct Client;
@@ -44,11 +40,6 @@ struct StatusOrClient {
 /// An empty absl::flat_hash_map, whose words are all zero if elements are not stored in the map itself.
 struct EmptyMap {
   uintptr_t words[8] = {};
-};
-
-/// tsl::DeviceType.
-struct DeviceType {
-  std::string name;
 };
 
 using GetCApiClient = StatusOrClient(std::string_view, const EmptyMap&, std::shared_ptr<void>);

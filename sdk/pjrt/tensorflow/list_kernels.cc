@@ -13,6 +13,7 @@
 
 #include "sdk/pjrt/tensorflow/host.h"
 #include "sdk/pjrt/tensorflow/kernel_builder.h"
+#include "sdk/pjrt/tensorflow/tensorflow_cpp.h"
 
 // Elements of a list that is in device memory are in device memory, too; TensorFlow copies them with the list. So operations on many
 // elements take and return lists in host memory, where TensorFlow's kernels for its CPU compute them: they are few, before and
@@ -49,11 +50,6 @@ const ListOp kOps[] = {
 constexpr int kTypes[] = {1, 2, 3, 9, 14, 19};
 
 // The following types have the layout of TensorFlow 2.21's C++ types.
-
-/// tsl::DeviceType.
-struct DeviceType {
-  std::string name;
-};
 
 struct Span {
   const void* data;
@@ -114,12 +110,6 @@ static_assert(offsetof(Parameters, device) == 40 && offsetof(Parameters, device_
 struct Context {
   uint8_t before[24];
   Parameters* parameters;
-};
-
-/// absl::Status. Its word is 1 for success.
-struct Status {
-  uintptr_t word = 0;
-  ~Status() {}  // makes it a type that is returned in memory, as absl's is
 };
 
 struct Device;
