@@ -64,7 +64,7 @@ class Route {
     Note answer{};
     std::array<collet_message, 2> sends{message(kHead, &note, sizeof note)};
     if (data.ok() && type.bytes)
-      sends[1] = message(kData + type.bytes, const_cast<void*>(*data), type.bytes);  // only read
+      sends[1] = message(data_part(note), const_cast<void*>(*data), type.bytes);  // only read
     const collet_message receive = message(kAnswer, &answer, sizeof answer);
     COLLET_TRY(processes_.exchange(
         {sends.data(), sends[1].bytes ? 2u : 1u}, {&receive, 1}, [&](uint32_t) { return answer_of(answer, ": "); },
@@ -77,7 +77,7 @@ class Route {
     Note note{};
     const Note own = note_of(type);
     std::array<collet_message, 2> receives{message(kHead, &note, sizeof note)};
-    if (type.bytes) receives[1] = message(kData + type.bytes, to, type.bytes);
+    if (type.bytes) receives[1] = message(data_part(own), to, type.bytes);
     Status refused, failed;
     const auto check = [&](uint32_t i) {
       if (i > 0) return ok_status();
@@ -98,6 +98,11 @@ class Route {
  private:
   enum : uint64_t { kHead = 1, kAnswer = 2, kData = 3 };
 
+  // Data of another type are another message: those that come while their receive is given up would block a connection of Gloo's.
+  static uint64_t data_part(const Note& note) {
+    const std::string type = text_of(note);
+    return collet_hash_number(collet_hash_bytes(kData, type.data(), type.size()), note.bytes);
+  }
   collet_message message(uint64_t part, void* data, uint64_t bytes) const {
     return {other_, 0, collet_hash_number(tag_, part), data, bytes};
   }
