@@ -36,6 +36,12 @@ PJRT_Error* code_of(const Compiled& c, std::string& out) {
   return nullptr;
 }
 
+// Returns the field of the compiled code. Code that returns the real sizes of its results has more results than the program, so that
+// clients without this setting compile the program again.
+uint32_t compiled_field(const PJRT_Client& client) {
+  return client.settings.real_sizes ? 7 : 6;
+}
+
 // Serializes the program and, if libcollet provides it, the compiled code.
 PJRT_Error* serialize(const Compiled& c, std::string& out) {
   if (!c.host_functions.empty())
@@ -49,7 +55,7 @@ PJRT_Error* serialize(const Compiled& c, std::string& out) {
   put_bytes(fields, 5, c.name);
   collet_blob* compiled = nullptr;
   if (collet_executable_serialize(c.handle, &compiled, nullptr) == COLLET_OK)
-    put_bytes(fields, 6, {collet_blob_data(compiled), collet_blob_size(compiled)});
+    put_bytes(fields, compiled_field(*c.client), {collet_blob_data(compiled), collet_blob_size(compiled)});
   collet_blob_release(compiled);
   out = kMagic;
   out += digest_of(fields);
@@ -205,7 +211,7 @@ PJRT_Error* call(PJRT_Executable_DeserializeAndLoad_Args& args) {
     if (reader.field() == 3) version = reader.bytes();
     if (reader.field() == 4) source.code = reader.bytes();
     if (reader.field() == 5) source.name = reader.bytes();
-    if (reader.field() == 6) source.compiled = reader.bytes();
+    if (reader.field() == compiled_field(*args.client)) source.compiled = reader.bytes();
   }
   if (!reader.ok()) return invalid_argument("the executable is damaged");
   if (version != args.client->version)

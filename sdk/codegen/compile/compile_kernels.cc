@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/codegen/kernel_program.h>
 
+#include <collet/codegen/kernel_text.h>
+#include <collet/hash.h>
+
+#include <string>
 #include <utility>
 
 #include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/launch/print.h"
 
 namespace collet::codegen {
 
@@ -25,6 +30,9 @@ Status compile_kernels(const collet_program* program, const Target& target, cons
     out.kernels.push_back({std::move(source.name), std::move(source.ops), std::move(*kernel)});
   }
   out.plan = std::move(planned.plan);
+  std::string text = print_launch_plan(out.plan);
+  for (const PlannedKernel& one : out.kernels) text += print_kernel(one.kernel);
+  out.fingerprint = collet_hash_bytes(0, text.data(), text.size());
   return {};
 }
 

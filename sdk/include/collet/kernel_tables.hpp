@@ -407,7 +407,6 @@ struct ExchangeFunctions {
         members.push_back({member.process, member.device, is_here ? instance->device(member.device) : nullptr,
                            piece(instance, member.from), piece(instance, member.to)});
       }
-      const auto serial_lock = instance->lock_serial();
       instance->backend.exchanger->run(read_sized(exchange), members);
     });
   }

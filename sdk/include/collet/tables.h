@@ -320,15 +320,16 @@ struct collet_exchange {
   uint32_t (*is_over)(void* user);
 };
 
-/** "exchange", version 1: collectives over the devices of several processes, by links that the devices have. Without it, and for
- * what `takes` refuses, data go through host memory and the transport of the processes. */
+/** "exchange", version 1: collectives over the devices of several processes, by links that the devices have. Without it, for
+ * what `takes` refuses, and for a device with COLLET_TRAIT_SERIAL, data go through host memory and the transport of the processes. */
 struct collet_exchange_table {
   uint32_t struct_size;
   uint32_t reserved; /**< zero */
   /** 1 if `run` takes such an exchange. The members have no buffers, and `group`, `processes`, `user` and `is_over` are null. It depends on
    * the exchange and the kinds of the devices alone, so that all processes get the same answer. */
   uint32_t (*takes)(collet_backend_instance* instance, const struct collet_exchange* exchange);
-  /** Runs an exchange and returns when the results of the members in this process are complete. The operands are complete before,
+  /** Runs an exchange and returns when the results of the members in this process are complete and nobody reads their operands any
+   * more; neither the group nor `is_over` is called later. The operands are complete before,
    * and no work on queues uses the results. Calls with the same members follow each other, in the same order in all processes; others
    * may come at the same time. COLLET_UNAVAILABLE where another process is lost, COLLET_DEADLINE_EXCEEDED after `timeout_ms`; nothing
    * reads or writes the members' memory any more then, and the group is used no more. All members of an all-reduce get the same bits. */

@@ -168,6 +168,7 @@ Status Backend::describe_tables() {
   if (links_ && !links_->between) return lacks("links");
   exchange_ = query<collet_exchange_table>("exchange", COLLET_THROUGH(collet_exchange_table, run));
   if (exchange_ && (!exchange_->takes || !exchange_->run)) return lacks("exchange");
+  if (serial_) exchange_.reset();  // an exchange waits for other processes, and several wait at once
   return ok_status();
 }
 
@@ -585,14 +586,12 @@ Expected<collet_link> Backend::link(uint32_t from, uint32_t to) {
 }
 
 bool Backend::takes_exchange(const collet_exchange& exchange) {
-  const auto lock = lock_all();
   const Calling calling("exchange.takes", library_->path);
   return exchange_->takes(instance_, &exchange) == 1;
 }
 
 Status Backend::run_exchange(const collet_exchange& exchange) {
   collet_error error{};
-  const auto lock = lock_all();
   const Calling calling("exchange.run", library_->path);
   const collet_status code = exchange_->run(instance_, &exchange, &error);
   return code == COLLET_OK ? ok_status() : from_c(code, error, where("exchange"));

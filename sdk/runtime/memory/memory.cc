@@ -104,8 +104,8 @@ Expected<MemoryRef> Pool::wrap(const void* host, uint64_t bytes, std::shared_ptr
   if (!is_visible || reinterpret_cast<uintptr_t>(host) % where.alignment != 0)
     return unimplemented("host memory that the device's space cannot be");
   COLLET_TRY(check_runs(backend_->devices()[device_]));
+  auto memory = std::make_unique<Memory>();
   COLLET_ASSIGN(collet_backend_buffer* const buffer, backend_->wrap(device_, space_, host, bytes));
-  auto* memory = new Memory;
   memory->pool = this;
   memory->handle = buffer;
   memory->host = const_cast<void*>(host);
@@ -114,7 +114,7 @@ Expected<MemoryRef> Pool::wrap(const void* host, uint64_t bytes, std::shared_ptr
   change_contents(*memory);
   const std::lock_guard lock(mutex_);
   count(bytes, 0);
-  return MemoryRef(memory);
+  return MemoryRef(memory.release());
 }
 
 Status Pool::allocate(Memory& memory) {

@@ -115,6 +115,13 @@ bool is_move(const Instruction& instr, const Across::Partners& partners, std::sp
          std::all_of(present.begin(), present.end(), [&](uint32_t p) { return partners.groups[p].size() > 1; });
 }
 
+/// Ends a turn of exchanges.
+struct EndOfTurn {
+  ~EndOfTurn() { turns.end(members); }
+  ExchangeTurns& turns;
+  const ExchangeTurns::Members& members;
+};
+
 std::string text_in(const char* text, size_t capacity) {
   return {text, strnlen(text, capacity)};
 }
@@ -371,16 +378,21 @@ Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const Exc
     answer.bytes = processes.turns().next(members);
   else
     collet_copy_text(answer.data, sizeof answer.data, status.message().c_str());
+  std::vector<collet_message> sends;
   for (const uint32_t process : group.processes)
-    if (process != rank) processes.post({process, 0, next_tag(rank, process), &answer, sizeof answer});
-  COLLET_TRY(status);
+    if (process != rank) sends.push_back({process, 0, next_tag(rank, process), &answer, sizeof answer});
+  if (!status.ok()) {  // others may not come
+    for (const collet_message& send : sends) processes.post(send);
+    return status;
+  }
+  if (!sends.empty()) COLLET_TRY(processes.exchange(sends, {}, [](uint32_t) { return ok_status(); }, what));
   return answer.bytes;
 }
 
-Expected<bool> Exchange::run_on_devices(const hlo::Module& module, const Instruction& instr, hlo::InstrId id,
-                                        std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory) {
+Status Exchange::run_on_devices(const hlo::Module& module, const Instruction& instr, hlo::InstrId id,
+                                std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory) {
   COLLET_ASSIGN(const Across::Partners* const partners, across_.partners_of(module, instr, id));
-  if (!partners->on_devices) return false;
+  if (!partners->on_devices) return internal_error("a collective that the backend does not take");
   const std::vector<Shape> shapes = operand_shapes(module, instr);
   uint64_t bytes = 0;
   for (const Shape& shape : shapes) bytes += static_cast<uint64_t>(shape.byte_size());
@@ -397,12 +409,11 @@ Expected<bool> Exchange::run_on_devices(const hlo::Module& module, const Instruc
     for (const collet_exchange_member& member : group.members)
       members.emplace_back(group.processes[member.process], member.device);
     COLLET_ASSIGN(const uint64_t turn, agree(group, members, own, what));
-    processes.turns().begin(members, turn);
-    const uint32_t first = group.participants[0];
-    const uint64_t tag = collet_hash_number(this->tag(first, group.processes[0], kOnDevices, 0), turn);
-    const Status status = exchange_on_devices(*across_.backend, processes, group, all, tag, what);
-    processes.turns().end(members);
-    COLLET_TRY(status);
+    COLLET_TRY(processes.turns().begin(members, turn, processes));
+    const EndOfTurn end{processes.turns(), members};
+    uint64_t tag = collet_hash_number(this->tag(group.participants[0], group.processes[0], kOnDevices, 0), turn);
+    for (const auto& [process, device] : members) tag = collet_hash_number(collet_hash_number(tag, process), device);
+    COLLET_TRY(exchange_on_devices(*across_.backend, processes, group, all, tag, what));
   }
   const std::vector<uint32_t>& empty = partners->on_devices->empty;
   for (size_t k = 0; k < present.size(); ++k) {
@@ -412,7 +423,13 @@ Expected<bool> Exchange::run_on_devices(const hlo::Module& module, const Instruc
       if (!zeros.empty()) COLLET_TRY(upload(*across_.backend, memory[k].results[i], zeros.data(), zeros.size()));
     }
   }
-  return true;
+  return ok_status();
+}
+
+Expected<bool> Exchange::is_on_devices(const hlo::Module& module, const Instruction& instr, hlo::InstrId id) {
+  if (!across_.has_devices()) return false;
+  COLLET_ASSIGN(const Across::Partners* const partners, across_.partners_of(module, instr, id));
+  return partners->on_devices.has_value();
 }
 
 void Exchange::abandon(const Status& failure) {

@@ -66,10 +66,11 @@ class Exchange {
                                                        hlo::InstrId id, std::span<const uint32_t> present,
                                                        std::vector<std::vector<hlo::Literal>> operands,
                                                        std::span<const std::vector<void*>> targets);
-  /// Runs a collective for the participants `present` by links of the devices; `memory` has that of each of them. Returns false, and does
-  /// nothing, if the backend does not take it: in all processes, or in none.
-  Expected<bool> run_on_devices(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
-                                std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory);
+  /// True if the backend runs a collective by links of the devices: in all processes, or in none.
+  Expected<bool> is_on_devices(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id);
+  /// Runs such a collective for the participants `present`; `memory` has that of each of them.
+  Status run_on_devices(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id,
+                        std::span<const uint32_t> present, const std::vector<ExchangeMemory>& memory);
   /// Tells the other processes that the run has failed here, so that they do not wait for it.
   void abandon(const Status& failure);
 

@@ -127,43 +127,50 @@ class Planner {
     }
   }
 
-  // A permute is one exchange of all participants that have a source or a target.
+  // Participants of a permute that are connected by pairs exchange their arrays with each other.
   std::optional<DeviceExchange> permute() {
     const auto& attributes = instr_.as<hlo::CollectivePermuteAttrs>();
     if (!attributes.slice_sizes.empty()) return std::nullopt;
     std::set<std::vector<uint32_t>> seen;
     for (const std::vector<uint32_t>& members : groups_) {
       if (members.empty() || !seen.insert(members).second) continue;
-      std::vector<uint32_t> active;
       std::vector<std::pair<uint32_t, uint32_t>> pairs;
+      std::map<uint32_t, uint32_t> part_of;  // by participant: another one that is connected with it, or itself
+      const auto part = [&](uint32_t p) {
+        for (part_of.try_emplace(p, p); part_of[p] != p; p = part_of[p]) part_of[p] = part_of[part_of[p]];
+        return p;
+      };
       std::set<uint32_t> targets;
       for (size_t i = 0; i + 1 < attributes.pairs.size(); i += 2) {
         const auto source = static_cast<uint64_t>(attributes.pairs[i]),
                    target = static_cast<uint64_t>(attributes.pairs[i + 1]);
         if (source >= members.size() || target >= members.size()) continue;
         pairs.emplace_back(members[source], members[target]);
-        active.push_back(members[source]);
-        active.push_back(members[target]);
         targets.insert(members[target]);
+        const uint32_t one = part(members[source]), other = part(members[target]);
+        part_of[std::max(one, other)] = std::min(one, other);
       }
       for (const uint32_t p : members)
         if (!targets.count(p)) out_.empty.push_back(p);
-      std::sort(active.begin(), active.end());
-      active.erase(std::unique(active.begin(), active.end()), active.end());
-      if (active.empty()) continue;
-      Group group = group_of(active);
-      const auto member = [&](uint32_t p) {
-        return static_cast<uint32_t>(std::lower_bound(active.begin(), active.end(), p) - active.begin());
-      };
-      for (uint32_t i = 0; i < operands_.size(); ++i) {
-        Part part;
-        part.operand = part.result = i;
-        for (const auto& [source, target] : pairs)
-          if (const auto bytes = static_cast<uint64_t>(operands_[i].byte_size()))
-            part.copies.push_back({member(source), member(target), 0, 0, bytes});
-        group.parts.push_back(std::move(part));
+      std::map<uint32_t, std::vector<uint32_t>> parts;  // each ascending
+      for (const auto& [p, ignored] : part_of) parts[part(p)].push_back(p);
+      std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> pairs_of;
+      for (const auto& pair : pairs) pairs_of[part(pair.first)].push_back(pair);
+      for (const auto& [first, active] : parts) {
+        Group group = group_of(active);
+        const auto member = [&active = active](uint32_t p) {
+          return static_cast<uint32_t>(std::lower_bound(active.begin(), active.end(), p) - active.begin());
+        };
+        for (uint32_t i = 0; i < operands_.size(); ++i) {
+          Part exchanged;
+          exchanged.operand = exchanged.result = i;
+          for (const auto& [source, target] : pairs_of[first])
+            if (const auto bytes = static_cast<uint64_t>(operands_[i].byte_size()))
+              exchanged.copies.push_back({member(source), member(target), 0, 0, bytes});
+          group.parts.push_back(std::move(exchanged));
+        }
+        out_.groups.push_back(std::move(group));
       }
-      out_.groups.push_back(std::move(group));
     }
     return std::move(out_);
   }
@@ -201,8 +208,9 @@ struct Caller {
   const Group& group;
   const std::string& what;
   uint64_t tag;
-  // The times, in nanoseconds, of the next look for lost processes, and between the last two.
-  std::atomic<int64_t> next_look{0}, interval{10'000'000};
+  // The time of the next look for lost processes. A look sends a byte to each, which the transport keeps, so there are few of them.
+  static constexpr int64_t kLookNs = 1'000'000'000;
+  std::atomic<int64_t> next_look{now() + kLookNs};
   std::atomic<bool> has_lost{false};
 
   static int64_t now() {
@@ -231,16 +239,14 @@ struct Caller {
     return collet_set_error(error, static_cast<collet_status>(status.code()), status.message().c_str());
   }
 
-  // collet_exchange::is_over. A look sends a byte to each process, so there are few of them.
+  // collet_exchange::is_over.
   static uint32_t is_over(void* user) {
     auto& self = *static_cast<Caller*>(user);
     if (self.has_lost.load(std::memory_order_relaxed)) return 1;
     const int64_t time = now();
     int64_t due = self.next_look.load(std::memory_order_relaxed);
     if (time < due) return 0;
-    const int64_t wait = std::min<int64_t>(2 * self.interval.load(std::memory_order_relaxed), 1'000'000'000);
-    if (!self.next_look.compare_exchange_strong(due, time + wait)) return 0;
-    self.interval.store(wait, std::memory_order_relaxed);
+    if (!self.next_look.compare_exchange_strong(due, time + kLookNs)) return 0;
     if (self.processes.lost_among(self.group.processes).empty()) return 0;
     self.has_lost.store(true, std::memory_order_relaxed);
     return 1;
@@ -272,10 +278,12 @@ uint64_t ExchangeTurns::next(const Members& members) {
   return counts_[members].given++;
 }
 
-void ExchangeTurns::begin(const Members& members, uint64_t turn) {
+Status ExchangeTurns::begin(const Members& members, uint64_t turn, const Processes& processes) {
+  constexpr std::chrono::milliseconds kLook(100);
   std::unique_lock lock(mutex_);
   const Count& count = counts_[members];
-  ended_.wait(lock, [&] { return count.ended >= turn; });
+  while (!ended_.wait_for(lock, kLook, [&] { return count.ended >= turn; })) COLLET_TRY(processes.lost());
+  return ok_status();
 }
 
 void ExchangeTurns::end(const Members& members) {
@@ -290,7 +298,6 @@ Status exchange_on_devices(Backend& backend, Processes& processes, const Group& 
                            const std::map<uint32_t, ExchangeMemory>& memory, uint64_t tag, const std::string& what) {
   const auto rank = std::lower_bound(group.processes.begin(), group.processes.end(), processes.rank());
   Caller caller{processes, group, what, tag};
-  caller.next_look = Caller::now() + caller.interval;
   const collet_group said = {sizeof(collet_group),
                              static_cast<uint32_t>(rank - group.processes.begin()),
                              static_cast<uint32_t>(group.processes.size()),

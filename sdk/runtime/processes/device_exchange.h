@@ -63,8 +63,8 @@ class ExchangeTurns {
 
   /// Returns the next turn. The process that leads the group gives them out.
   uint64_t next(const Members& members);
-  /// Waits until all earlier turns have ended.
-  void begin(const Members& members, uint64_t turn);
+  /// Waits until all earlier turns have ended. Fails if this process leaves the group meanwhile.
+  Status begin(const Members& members, uint64_t turn, const Processes& processes);
   void end(const Members& members);
 
  private:

@@ -64,6 +64,8 @@ class Processes {
   /// Sends a message of which a copy is made, without waiting. Errors are ignored: it tells of another one.
   void post(const collet_message& message);
 
+  /// The failure with which this process has left the group; success if it has not.
+  Status lost() const { return connection_.lost(); }
   /// True if the backends of all processes have the table "exchange".
   bool all_have_exchange() const;
   /// The turns of exchanges that the backend runs.

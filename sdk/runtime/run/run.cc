@@ -330,8 +330,8 @@ class Runner {
     return out;
   }
 
-  // Runs a collective over several processes by links of the devices; false if the backend does not take it.
-  Expected<bool> by_links(const HostWork& work, const hlo::Instruction& instr, std::span<const hlo::Shape> shapes) {
+  // Runs a collective over several processes by links of the devices.
+  Status by_links(const HostWork& work, const hlo::Instruction& instr, std::span<const hlo::Shape> shapes) {
     std::vector<std::vector<MemoryRef>> operands(work.who.size());
     std::vector<ExchangeMemory> memory(work.who.size());
     Small<uint32_t, 16> numbers;
@@ -355,9 +355,9 @@ class Runner {
     for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
     Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
     span.facts().run_id = run_.run_id;
-    if (step.kind == Step::Kind::Collective && exchange_ && core_.across->has_devices()) {
-      COLLET_ASSIGN(const bool done, by_links(work, instr, shapes));
-      if (done) return ok_status();
+    if (step.kind == Step::Kind::Collective && exchange_) {
+      COLLET_ASSIGN(const bool by_devices, exchange_->is_on_devices(*core_.module, instr, step.instr));
+      if (by_devices) return by_links(work, instr, shapes);
     }
     std::vector<std::vector<hlo::Literal>> operands(work.who.size());
     std::vector<std::vector<void*>> targets(work.who.size());

@@ -6,19 +6,24 @@ namespace {
 
 constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
 
+constexpr int kUsualLanes = 8;
+
 /// The option `lanes` is a number of f32 in a vector, by which loops are chosen to run in lanes.
 int lanes_of(const kernel::Options& options) {
   const auto found = options.values.find("lanes");
-  if (found == options.values.end()) return 8;
+  if (found == options.values.end()) return kUsualLanes;
   for (const auto& [text, lanes] : {std::pair("1", 1), std::pair("4", 4), std::pair("8", 8), std::pair("16", 16)})
     if (found->second == text) return lanes;
   throw kernel::Error(COLLET_INVALID_ARGUMENT, "the option lanes is 1, 4, 8 or 16");
 }
 
+codegen::Target target_of(int lanes) {
+  return lanes == 1 ? codegen::scalar_machine() : codegen::vector_machine(lanes);
+}
+
 void configure(const kernel::Options& options, kernel::Backend* mine) {
-  const int lanes = lanes_of(options);
   mine->device_count = options.device_count ? options.device_count : 1;
-  codegen::set_kernels(mine, lanes == 1 ? codegen::scalar_machine() : codegen::vector_machine(lanes), compile);
+  if (options.values.count("lanes")) codegen::set_kernels(mine, target_of(lanes_of(options)), compile);
 }
 
 }  // namespace
@@ -34,6 +39,7 @@ kernel::Backend describe() {
   backend.options = {"lanes"};
   backend.open_device = [](uint32_t) { return std::make_unique<Device>(kMemoryBytes); };
   backend.configure = configure;
+  codegen::set_kernels(&backend, target_of(kUsualLanes), compile);
   return backend;
 }
 

@@ -162,7 +162,9 @@ class PlannedKernels final : public kernel::WholeProgram {
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
     return std::make_unique<LoadedKernels>(static_cast<KernelDevice&>(device), program_, code_);
   }
-  std::string serialize() const override { return code_; }
+  std::string serialize() const override { return head_of(*program_) + code_; }
+  /// What precedes the code in bytes of a program: the program to which it belongs.
+  static std::string head_of(const KernelProgram& program) { return std::to_string(program.fingerprint) + "\n"; }
 
  private:
   std::shared_ptr<const KernelProgram> program_;
@@ -188,7 +190,10 @@ class KernelsCompiler final : public kernel::ProgramCompiler {
   }
   std::unique_ptr<kernel::WholeProgram> restore(const collet_program* program,
                                                 const std::string& bytes) const override {
-    return std::make_unique<PlannedKernels>(plan(program, false), bytes);
+    KernelProgram made = plan(program, false);
+    const std::string head = PlannedKernels::head_of(made);
+    if (bytes.compare(0, head.size(), head) != 0) return nullptr;
+    return std::make_unique<PlannedKernels>(std::move(made), bytes.substr(head.size()));
   }
 
  private:
@@ -211,7 +216,8 @@ class KernelsCompiler final : public kernel::ProgramCompiler {
 /// their kernels. Sets its compiler, its types (all that the generator knows, unless some are listed already), its traits for control
 /// flow and shared code, and, where they are empty, the kind and the fingerprint, to which the vendor adds the version of the compiler.
 /// The SDK expands sorts, FFT, random bits and factorizations to ops that are kernels, or runs them on the fallback. `options`: see
-/// set_code.
+/// set_code. A call from Backend::configure, as for a target that an option decides, replaces the compiler alone: the options by which
+/// schedules are tuned are there if describe() has called this before.
 inline void set_kernels(kernel::Backend* backend, Target target, const CompileKernels& compile,
                         const CompileOptions& options = {}) {
   target.routines = false;

@@ -4,6 +4,7 @@
 #include <collet/codegen/compile.h>
 #include <collet/codegen/kernel.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct KernelProgram {
   LaunchPlan plan;
   std::vector<PlannedKernel> kernels;
   Artifacts artifacts;  ///< as in CompiledProgram
+  /// A hash of the plan and of the kernels: code belongs to a program of the same one.
+  uint64_t fingerprint = 0;
 };
 
 /// Fuses, lowers and schedules a program that check_program accepts, plans its memory, and leaves its kernels as they are. Products of
