@@ -203,7 +203,7 @@ class Compiler {
     }
     auto across = std::make_unique<Across>();
     across->processes = processes;
-    across->backend = &client_.backend();
+    if (processes->all_have_exchange()) across->backend = &client_.backend();
     across->name = source_.name();
     across->replicas = core_->replicas;
     across->partitions = core_->partitions;

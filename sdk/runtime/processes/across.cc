@@ -142,7 +142,7 @@ Expected<const Across::Partners*> Across::partners_of(const hlo::Module& module,
   COLLET_ASSIGN(made.groups, ordered_groups(module, instr, replicas, partitions, operands));
   made.needs = dependencies(instr, made.groups);
   // Small arrays travel with the headers.
-  if (has_devices() && bytes_of(operands) > kMostInHeader) {
+  if (backend && bytes_of(operands) > kMostInHeader) {
     std::vector<ParticipantPlace> places;
     for (const uint32_t number : assignment) {
       const GlobalDevice& device = processes->devices()[number];
@@ -427,7 +427,7 @@ Status Exchange::run_on_devices(const hlo::Module& module, const Instruction& in
 }
 
 Expected<bool> Exchange::is_on_devices(const hlo::Module& module, const Instruction& instr, hlo::InstrId id) {
-  if (!across_.has_devices()) return false;
+  if (!across_.backend) return false;
   COLLET_ASSIGN(const Across::Partners* const partners, across_.partners_of(module, instr, id));
   return partners->on_devices.has_value();
 }

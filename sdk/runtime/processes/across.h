@@ -27,8 +27,8 @@ namespace collet::runtime {
 /// A program whose participants are in several processes. Shared by its runs.
 struct Across {
   Processes* processes = nullptr;
-  Backend* backend = nullptr;
-  std::string name;  ///< of the program
+  Backend* backend = nullptr;  ///< that of the devices, if those of all processes have the table "exchange"; else null
+  std::string name;            ///< of the program
   uint32_t replicas = 1, partitions = 1;
   std::vector<uint32_t> numbers;  ///< of the participants in this process: replica * partitions + partition, ascending
   std::vector<uint32_t> assignment;  ///< the device of each of all participants, numbered over all processes
@@ -42,8 +42,6 @@ struct Across {
     std::vector<std::vector<uint32_t>> groups, needs;
     std::optional<DeviceExchange> on_devices;  ///< if the backend runs it
   };
-  /// True if the backends of all processes may run collectives; they are asked about each.
-  bool has_devices() const { return backend->has_exchange() && processes->all_have_exchange(); }
   /// Returns the partners in a collective. Thread-safe.
   Expected<const Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id);
 

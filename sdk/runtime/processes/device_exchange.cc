@@ -14,6 +14,7 @@
 #include "hlo/ops/rules.h"
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/memory/array_type.h"
+#include "sdk/runtime/processes/parts_across.h"
 #include "sdk/runtime/processes/processes.h"
 
 namespace collet::runtime {
@@ -29,9 +30,7 @@ using Part = DeviceExchange::Part;
 
 // True if the parts of an array along a dimension follow each other in memory.
 bool is_outermost(const Shape& shape, int64_t dimension) {
-  for (int64_t d = 0; d < dimension; ++d)
-    if (shape.dim(static_cast<int>(d)) != 1) return false;
-  return true;
+  return division_of(shape, dimension, 1).outer == 1;
 }
 
 bool is_plain(const Shape& shape) {
@@ -87,7 +86,6 @@ class Planner {
     const Expected<const ArrayType*> type = array_type(from);
     if (!type.ok() || members == 0) return std::nullopt;
     Part out;
-    out.operand = out.result = i;
     out.element = (*type)->element;
     const auto bytes = static_cast<uint64_t>(from.byte_size());
     const uint64_t count = (*type)->elements;
@@ -163,7 +161,6 @@ class Planner {
         };
         for (uint32_t i = 0; i < operands_.size(); ++i) {
           Part exchanged;
-          exchanged.operand = exchanged.result = i;
           for (const auto& [source, target] : pairs_of[first])
             if (const auto bytes = static_cast<uint64_t>(operands_[i].byte_size()))
               exchanged.copies.push_back({member(source), member(target), 0, 0, bytes});
@@ -264,7 +261,6 @@ uint32_t Group::first_in(uint32_t process) const {
 std::optional<DeviceExchange> device_exchange(const hlo::Module& module, const Instruction& instr,
                                               const std::vector<std::vector<uint32_t>>& groups,
                                               const std::vector<ParticipantPlace>& places, Backend& backend) {
-  if (!backend.has_exchange()) return std::nullopt;
   std::optional<DeviceExchange> out = Planner(module, instr, groups, places).run();
   if (!out) return out;
   for (const Group& group : out->groups)
@@ -304,14 +300,15 @@ Status exchange_on_devices(Backend& backend, Processes& processes, const Group& 
                              0,
                              &caller,
                              Caller::exchange};
-  for (const Part& part : group.parts) {
+  for (size_t i = 0; i < group.parts.size(); ++i) {
+    const Part& part = group.parts[i];
     if (is_empty(part)) continue;
     std::vector<collet_exchange_member> members = group.members;
     for (size_t m = 0; m < members.size(); ++m) {
       if (members[m].process != said.rank) continue;
       const ExchangeMemory& own = memory.at(group.participants[m]);
-      if (Memory* from = own.operands[part.operand]) members[m].from.buffer = from->handle;
-      if (Memory* to = own.results[part.result]) members[m].to.buffer = to->handle;
+      if (Memory* from = own.operands[i]) members[m].from.buffer = from->handle;
+      if (Memory* to = own.results[i]) members[m].to.buffer = to->handle;
     }
     collet_exchange exchange = describe(group, part);
     exchange.members = members.data();

@@ -31,9 +31,8 @@ struct ParticipantPlace {
 
 /// What a backend does for a collective. The same in all processes.
 struct DeviceExchange {
-  /// One array that is exchanged.
+  /// What becomes of one operand, in the result of the same number.
   struct Part {
-    uint32_t operand = 0, result = 0;  ///< their numbers among those of a participant
     uint32_t kind = COLLET_EXCHANGE_COPIES, element = 0, combine = 0;
     uint64_t count = 0;
     std::vector<collet_exchange_copy> copies;
@@ -43,7 +42,7 @@ struct DeviceExchange {
     std::vector<uint32_t> participants;           ///< the members in their order
     std::vector<uint32_t> processes;              ///< that have members, ascending
     std::vector<collet_exchange_member> members;  ///< without buffers
-    std::vector<Part> parts;
+    std::vector<Part> parts;                      ///< by operand
     /// Returns the first member in a process, which has one.
     uint32_t first_in(uint32_t process) const;
   };
