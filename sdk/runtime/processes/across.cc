@@ -98,12 +98,9 @@ uint8_t* gathered_at(const Instruction& instr, const Across::Partners& partners,
 // Returns the participant whose operands are the results of `number` in a permute or broadcast; that of no other are if there is none.
 std::optional<uint32_t> source_of(const Instruction& instr, const std::vector<uint32_t>& group, uint32_t number) {
   if (instr.op == hlo::Op::COLLECTIVE_BROADCAST) return group.front();
-  const auto& pairs = instr.as<hlo::CollectivePermuteAttrs>().pairs;
   std::optional<uint32_t> out;
-  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-    const auto source = static_cast<uint64_t>(pairs[i]), target = static_cast<uint64_t>(pairs[i + 1]);
-    if (source < group.size() && target < group.size() && group[target] == number) out = group[source];
-  }
+  for (const auto& [source, target] : permute_pairs(instr, group))
+    if (target == number) out = source;
   return out;
 }
 

@@ -16,6 +16,7 @@
 #include "sdk/runtime/memory/array_type.h"
 #include "sdk/runtime/processes/parts_across.h"
 #include "sdk/runtime/processes/processes.h"
+#include "sdk/runtime/run/collective.h"
 
 namespace collet::runtime {
 
@@ -127,25 +128,20 @@ class Planner {
 
   // Participants of a permute that are connected by pairs exchange their arrays with each other.
   std::optional<DeviceExchange> permute() {
-    const auto& attributes = instr_.as<hlo::CollectivePermuteAttrs>();
-    if (!attributes.slice_sizes.empty()) return std::nullopt;
+    if (!instr_.as<hlo::CollectivePermuteAttrs>().slice_sizes.empty()) return std::nullopt;
     std::set<std::vector<uint32_t>> seen;
     for (const std::vector<uint32_t>& members : groups_) {
       if (members.empty() || !seen.insert(members).second) continue;
-      std::vector<std::pair<uint32_t, uint32_t>> pairs;
+      const std::vector<std::pair<uint32_t, uint32_t>> pairs = permute_pairs(instr_, members);
       std::map<uint32_t, uint32_t> part_of;  // by participant: another one that is connected with it, or itself
       const auto part = [&](uint32_t p) {
         for (part_of.try_emplace(p, p); part_of[p] != p; p = part_of[p]) part_of[p] = part_of[part_of[p]];
         return p;
       };
       std::set<uint32_t> targets;
-      for (size_t i = 0; i + 1 < attributes.pairs.size(); i += 2) {
-        const auto source = static_cast<uint64_t>(attributes.pairs[i]),
-                   target = static_cast<uint64_t>(attributes.pairs[i + 1]);
-        if (source >= members.size() || target >= members.size()) continue;
-        pairs.emplace_back(members[source], members[target]);
-        targets.insert(members[target]);
-        const uint32_t one = part(members[source]), other = part(members[target]);
+      for (const auto& [source, target] : pairs) {
+        targets.insert(target);
+        const uint32_t one = part(source), other = part(target);
         part_of[std::max(one, other)] = std::min(one, other);
       }
       for (const uint32_t p : members)

@@ -144,6 +144,16 @@ Expected<std::vector<std::vector<uint32_t>>> ordered_groups(const hlo::Module& m
   return out;
 }
 
+std::vector<std::pair<uint32_t, uint32_t>> permute_pairs(const Instruction& instr, const std::vector<uint32_t>& group) {
+  const auto& pairs = instr.as<hlo::CollectivePermuteAttrs>().pairs;
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    const auto source = static_cast<uint64_t>(pairs[i]), target = static_cast<uint64_t>(pairs[i + 1]);
+    if (source < group.size() && target < group.size()) out.emplace_back(group[source], group[target]);
+  }
+  return out;
+}
+
 std::vector<std::vector<uint32_t>> dependencies(const Instruction& instr,
                                                 const std::vector<std::vector<uint32_t>>& groups) {
   std::vector<std::vector<uint32_t>> out(groups.size());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -30,6 +31,10 @@ struct PresentParticipants {
 Expected<std::vector<std::vector<uint32_t>>> ordered_groups(const hlo::Module& module, const hlo::Instruction& instr,
                                                             uint32_t replicas, uint32_t partitions,
                                                             const std::vector<hlo::Literal>& operands);
+
+/// Returns the sources and targets of a collective-permute that are in a group, as numbers of participants.
+std::vector<std::pair<uint32_t, uint32_t>> permute_pairs(const hlo::Instruction& instr,
+                                                         const std::vector<uint32_t>& group);
 
 /// Returns, for each of all participants, the numbers of the others whose operands its results depend on, ascending.
 std::vector<std::vector<uint32_t>> dependencies(const hlo::Instruction& instr,
