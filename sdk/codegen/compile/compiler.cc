@@ -30,6 +30,7 @@ Compiler::Compiler(const collet_program* program, const Target& target, const Co
       options_(options),
       plan_(&out.plan),
       sources_(out.sources),
+      constant_arrays_(out.constants),
       stages_(out.stages) {}
 
 Status Compiler::run() {
@@ -437,6 +438,7 @@ Status Compiler::store_constants() {
     if (!graph_.value(v).constant) return {COLLET_INTERNAL, "a value is read that no step before has written"};
     const Place p = buffers_.place(range_[v], *plan_);
     std::memcpy(plan_->constants.data() + p.offset, graph_.value(v).constant, bytes_of(v));
+    constant_arrays_.push_back({p.offset, graph_.value(v).type});
   }
   return {};
 }

@@ -381,6 +381,7 @@ class Compiler {
   LaunchPlan* plan_;
   std::vector<FunctionSource>& sources_;
   std::string ops_;  ///< names of the ops that are being compiled
+  std::vector<ConstantArray>& constant_arrays_;
   std::vector<std::pair<std::string, std::string>>& stages_;
   std::string groups_text_;
   Graph graph_;

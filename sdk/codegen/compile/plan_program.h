@@ -12,10 +12,17 @@
 
 namespace collet::codegen {
 
+/// An array among LaunchPlan::constants.
+struct ConstantArray {
+  uint64_t offset = 0;  ///< in bytes, a multiple of 64
+  ArrayType type;
+};
+
 /// A launch plan and the sources of the functions that it calls.
 struct PlannedProgram {
   LaunchPlan plan;
-  std::vector<FunctionSource> sources;  ///< one for each of plan.functions
+  std::vector<ConstantArray> constants;  ///< by offset
+  std::vector<FunctionSource> sources;   ///< one for each of plan.functions
   /// File names and contents of the printed stages of compilation: graph, fusion groups, kernels, launch plan.
   Artifacts stages;
 };

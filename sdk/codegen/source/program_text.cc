@@ -4,7 +4,11 @@
 #include <collet/program.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/source/kernel_text.h"
 #include "sdk/codegen/source/product_text.h"
 
@@ -35,7 +39,7 @@ class EntryWriter {
       if (std::holds_alternative<BlockedProduct>(s.body)) write_product(unit_, s, program_.sources);
     }
     if (options_.embed_constants && !plan_.constants.empty())
-      f_.statement("char *const constants = (char *)constant_bytes.bytes;");
+      f_.statement("char *const constants = (char *)&program_constants;");
     if (!plan_.routines.empty()) {
       unit_.helper("struct routines", [] { return std::string(kRoutines); });
       f_.statement("const struct routines *const routines = (const struct routines *)slots[" +
@@ -151,22 +155,74 @@ class EntryWriter {
   Function f_;
 };
 
+/// Appends the numbers of an array, integers as such and floats by their bits, so that a machine of either byte order reads them.
+template <typename T>
+void append_numbers(const char* data, size_t count, std::string& out) {
+  constexpr size_t kPerLine = 16;
+  for (size_t i = 0; i < count; ++i) {
+    T number;
+    std::memcpy(&number, data + i * sizeof(T), sizeof(T));
+    out += i == 0 ? "" : i % kPerLine == 0 ? ",\n     " : ", ";
+    // The least number of a signed type has no literal of its own.
+    if (std::is_signed_v<T> && number == std::numeric_limits<T>::min() && sizeof(T) >= sizeof(int)) {
+      out += "(" + std::to_string(number + 1) + " - 1)";
+    } else {
+      out += std::to_string(number);
+    }
+    if (std::is_unsigned_v<T> && sizeof(T) >= sizeof(int)) out += 'u';
+  }
+}
+
+/// Appends the declaration of an array in the struct of constants, and its numbers.
+void append_constant(const ConstantArray& array, const char* data, std::string& fields, std::string& numbers) {
+  const std::string name = "at" + std::to_string(array.offset);
+  const uint32_t half = half_type(array.type.element);
+  const auto count = static_cast<size_t>(array.type.bytes() / collet_type_bytes(half));
+  const auto add = [&]<typename T>(T, const char* type) {
+    fields += "  " + std::string(type) + " " + name + "[" + std::to_string(count) + "];\n";
+    numbers += "    {";
+    append_numbers<T>(data, count, numbers);
+    numbers += "},\n";
+  };
+  const bool is_signed = collet_type_kind(half) == COLLET_KIND_SIGNED;
+  switch (collet_type_bytes(half)) {
+    case 2:
+      return is_signed ? add(int16_t(), "int16_t") : add(uint16_t(), "uint16_t");
+    case 4:
+      return is_signed ? add(int32_t(), "int32_t") : add(uint32_t(), "uint32_t");
+    case 8:
+      return is_signed ? add(int64_t(), "int64_t") : add(uint64_t(), "uint64_t");
+    default:
+      return is_signed ? add(int8_t(), "int8_t") : add(uint8_t(), "uint8_t");
+  }
+}
+
+/// Returns the definition of the constants: a struct that has each array at its offset.
+std::string constants_text(const PlannedProgram& program) {
+  std::string fields, numbers;
+  uint64_t end = 0;
+  const auto pad_to = [&](uint64_t offset) {
+    if (offset == end) return;
+    fields += "  uint8_t pad" + std::to_string(end) + "[" + std::to_string(offset - end) + "];\n";
+    numbers += "    {0},\n";
+  };
+  for (const ConstantArray& array : program.constants) {
+    if (array.type.bytes() == 0) continue;
+    pad_to(array.offset);
+    append_constant(array, program.plan.constants.data() + array.offset, fields, numbers);
+    end = array.offset + static_cast<uint64_t>(array.type.bytes());
+  }
+  pad_to(program.plan.constants.size());
+  return "static const struct {\n" + fields + "} program_constants = {\n" + numbers + "};\n";
+}
+
 }  // namespace
 
 void write_program(const PlannedProgram& program, const CompileOptions& options, const Target& target,
                    std::string& out) {
   Unit unit(target);
-  if (options.embed_constants && !program.plan.constants.empty()) {
-    std::string bytes;
-    for (const char c : program.plan.constants) {
-      if (!bytes.empty()) bytes += ',';
-      bytes += std::to_string(static_cast<unsigned char>(c));
-    }
-    unit.helper("constant_bytes", [&] {
-      return "static const union {\n  unsigned char bytes[" + std::to_string(program.plan.constants.size()) +
-             "];\n  double alignment;\n} constant_bytes = {{" + bytes + "}};\n";
-    });
-  }
+  if (options.embed_constants && !program.plan.constants.empty())
+    unit.helper("program_constants", [&] { return constants_text(program); });
   EntryWriter(program, options, unit).run();
   out = unit.text();
 }

@@ -52,10 +52,15 @@ bool has_word(const std::string& text, const std::string& name) {
   return false;
 }
 
-constexpr const char* kC99Preamble = R"c(#include <math.h>
+constexpr const char* kC99Preamble = R"c(#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#if FLT_EVAL_METHOD != 0
+#error "Floats have to be computed in their own precision, as by gcc -fexcess-precision=fast or, on x86, -msse2 -mfpmath=sse"
+#endif
 
 /* Iterations of the loop that follows do not depend on each other. */
 #if defined(__clang__)

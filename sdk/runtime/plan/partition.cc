@@ -295,6 +295,15 @@ class Partitioner {
   void connect(CompId c, const std::vector<Node>& nodes, std::vector<ClusterPlan>& clusters) {
     std::unordered_map<uint32_t, uint32_t> cluster_of;
     for (const Node& n : nodes) cluster_of[hlo::index_of(n.id)] = n.cluster;
+    std::unordered_map<uint32_t, size_t> parameter_number;
+    for (const InstrId parameter : m_[c].parameters)
+      parameter_number.emplace(hlo::index_of(parameter), parameter_number.size());
+    // Parameters come first, in their order, then other values by their first use.
+    const auto rank = [&](Leaf leaf) {
+      const auto it = parameter_number.find(hlo::index_of(leaf.instr));
+      return it == parameter_number.end() ? std::pair(parameter_number.size(), uint32_t{0})
+                                          : std::pair(it->second, leaf.index);
+    };
     std::unordered_set<Leaf, hlo::LeafHash> is_output;
     const auto use = [&](Leaf leaf, uint32_t by) {
       const auto it = cluster_of.find(hlo::index_of(leaf.instr));
@@ -319,6 +328,10 @@ class Partitioner {
         }
       }
       cluster.members.insert(cluster.members.begin(), constants.begin(), constants.end());
+      // The inputs of a host instruction are its operands.
+      if (cluster.side != Side::Host)
+        std::stable_sort(cluster.inputs.begin(), cluster.inputs.end(),
+                         [&](Leaf a, Leaf b) { return rank(a) < rank(b); });
     }
     for (Leaf leaf : hlo::leaves_of(m_, m_[c].root)) use(leaf, COLLET_NONE);
     // All results of a host instruction get a slot, used or not.
