@@ -213,6 +213,7 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   request.struct_size = sizeof request;
   request.no_cache = options.no_cache ? 1 : 0;
   request.ignore_costs = options.ignore_costs ? 1 : 0;
+  request.own_results = options.own_results ? 1 : 0;
   request.replica_count = request.partition_count = options.one_participant ? 1 : 0;
   request.dump_to = options.dump_to.empty() ? nullptr : options.dump_to.c_str();
   request.dump_only = options.dump_only.empty() ? nullptr : options.dump_only.c_str();

@@ -55,6 +55,7 @@ struct ProgramOptions {
   bool one_participant = false;  ///< runs one participant, even if the module has several replicas or partitions
   std::string dump_to = {};
   std::string dump_only = {};  ///< see collet_compile_request
+  bool own_results = false;    ///< see collet_compile_request
   bool ignore_costs = false;   ///< runs everything that the device accepts there
 };
 

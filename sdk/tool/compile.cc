@@ -119,7 +119,8 @@ Status make(const Options& options, const std::string& text, Session& session) {
   const ProgramOptions how = {.file = options.file == "-" ? "stdin" : options.file,
                               .elided = options.elided.how,
                               .seed = options.elided.seed,
-                              .dump_to = scratch.path()};
+                              .dump_to = scratch.path(),
+                              .own_results = true};
   begin_task(fmt::format("compiling '{}' for {}", options.file, options.target));
   COLLET_ASSIGN(const Program program, session.compile(text, how));
   COLLET_ASSIGN(const collet_executable_facts facts, program.facts());

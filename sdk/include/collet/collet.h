@@ -334,6 +334,9 @@ struct collet_compile_request {
   /** What the names of the files end in that dump_to gets, such as ".offered.hlo"; null: it gets all. A program with large
    * constants has a large file for each stage. */
   const char* dump_only;
+  /** 1: each result is computed, also where it is an argument, a constant, or another result, so that one function may
+   * write all of them: for programs that are compiled ahead of time. */
+  uint32_t own_results;
 };
 
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor

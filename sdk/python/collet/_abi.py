@@ -88,7 +88,7 @@ class CompileRequest(Struct):
                 ("assignment", c.POINTER(c.c_uint32)), ("dump_to", c.c_char_p), ("no_fusion", c.c_uint32), ("no_cache", c.c_uint32),
                 ("user", c.c_void_p), ("progress", ProgressFn), ("host_functions", c.POINTER(HostFunction)),
                 ("host_function_count", c.c_uint32), ("partition", c.c_uint32), ("ignore_costs", c.c_uint32), ("reserved", c.c_uint32),
-                ("dump_only", c.c_char_p)]
+                ("dump_only", c.c_char_p), ("own_results", c.c_uint32)]
 
 
 class FactsStruct(Struct):

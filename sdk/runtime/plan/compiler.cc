@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "hlo/ops/transfers.h"
+#include "hlo/passes/own_results.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/plan_buffers.h"
 #include "hlo/program/print.h"
@@ -398,7 +399,8 @@ class Compiler {
       mix(key, one.name);
       mix(key, one.text);
     }
-    mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F") + (request_.ignore_costs ? "i" : ""));
+    mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F") + (request_.ignore_costs ? "i" : "") +
+                 (request_.own_results ? "r" : ""));
     mix(key, key_of_calls(host_functions(), *module_));
     for (const auto* types : {&core_->arguments, &core_->results}) {
       mix_count(types->size());
@@ -512,6 +514,7 @@ class Compiler {
       COLLET_TRY(hlo::propose_fusions(*module_, context, observer()).status());
       COLLET_TRY(failure);
     }
+    if (request_.own_results) COLLET_TRY(hlo::own_results(*module_).status());
     COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("schedule")}, observer()).status());
     dump_.module("offered", *module_);
     // The buffer plan is a suggestion that clusters inherit, because their ops keep the module's order. If planning

@@ -130,6 +130,42 @@ INSTANTIATE_TEST_SUITE_P(
                       Machine{"c", "riscv64-linux-gnu-gcc", "qemu-riscv64-static"}, Machine{"c:8", "tcc", ""},
                       Machine{"c", "s390x-linux-gnu-gcc", "qemu-s390x-static"}));
 
+TEST(AheadOfTimeResults, AreThoseOfTheProgramAlsoIfTheyAreNotComputed) {
+  const Folder folder;
+  write(folder / "same.hlo", R"(HloModule same
+ENTRY main {
+  x = f32[3] parameter(0)
+  y = f32[3] parameter(1)
+  sum = f32[3] add(x, y)
+  c = s32[2] constant({7, -8})
+  ROOT results = (f32[3], f32[3], s32[2], f32[3], f32[3]) tuple(y, sum, c, sum, x)
+})");
+  write(folder / "main.c", R"(
+#include <stdio.h>
+#include <same.h>
+int main(void) {
+  static char workspace[SAME_WORKSPACE_BYTES + 64];
+  const float x[3] = {1, 2, 3}, y[3] = {10, 20, 30};
+  float a[3] = {0}, b[3] = {0}, d[3] = {0}, e[3] = {0};
+  int32_t c[2] = {0};
+  const struct same_arguments arguments = {x, y};
+  const struct same_results results = {a, b, c, d, e};
+  same(&arguments, &results, workspace + (64 - (uintptr_t)workspace % 64) % 64);
+  printf("%g %g %d %d %g %g\n", a[1], b[1], c[0], c[1], d[2], e[2]);
+  return 0;
+})");
+  for (const std::string target : {"c", "x86_64"}) {
+    const bool as_source = target == "c";
+    const Ran made = collet("compile " + (folder / "same.hlo") + " --target " + target + " --output " + folder.path());
+    ASSERT_EQ(made.code, 0) << made.err;
+    const std::string build = "gcc -Wall -Wextra -Werror -I" + folder.path() + " " + (folder / "main.c") + " " +
+                              (folder / (as_source ? "same.c" : "same.o")) + " -lm -o " + (folder / "main");
+    ASSERT_EQ(std::system(build.c_str()), 0) << contents(folder / "same.h");
+    ASSERT_EQ(std::system(((folder / "main") + " > " + (folder / "out")).c_str()), 0);
+    EXPECT_EQ(contents(folder / "out"), "20 22 7 -8 33 3\n") << target;
+  }
+}
+
 TEST(CompileHeader, FieldsHaveDistinctNamesThatAreNoKeywords) {
   const Folder folder;
   write(folder / "names.hlo", R"(HloModule names
