@@ -11,7 +11,9 @@ namespace collet::codegen {
 
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out) {
-  if (target.has_grid() && options.form == CodeForm::kOneFunction)
+  const bool is_text = options.form == CodeForm::kLlvm;
+  const bool is_one = is_text || options.form == CodeForm::kOneFunction;
+  if (target.has_grid() && is_one)
     return {COLLET_UNIMPLEMENTED, "a program for grids of threads is launched from the host: it is no single function"};
   if (options.form == CodeForm::kSource) return compile_source(program, target, options, out);
   PlannedProgram planned;
@@ -22,14 +24,16 @@ Status compile(const collet_program* program, const Target& target, const Compil
   COLLET_CODEGEN_TRY(ObjectCompiler::create(target, compiler));
   Status emitted;
   const auto fill = [&](llvm::Module& module) {
-    if (options.form == CodeForm::kOneFunction) {
+    if (is_one) {
       emitted = emit_entry(planned, options, module, target);
     } else {
       for (const FunctionSource& source : planned.sources) emit_function(source, module, target);
     }
   };
   const Status compiled =
-      compiler->compile(options.name, fill, options.keep_artifacts ? &out.artifacts : nullptr, out.object);
+      is_text ? compiler->print(options.name, fill, options.llvm_version, out.object)
+              : compiler->compile(options.name, fill, options.keep_artifacts ? &out.artifacts : nullptr, out.object);
+  if (is_text && options.keep_artifacts) out.artifacts.emplace_back(options.name + ".ll", out.object);
   COLLET_CODEGEN_TRY(emitted);
   COLLET_CODEGEN_TRY(compiled);
   out.plan = std::move(planned.plan);

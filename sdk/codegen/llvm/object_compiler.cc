@@ -30,6 +30,7 @@
 #include "sdk/codegen/llvm/product/emit_matmul.h"
 #include "sdk/codegen/llvm/product/emit_product.h"
 #include "sdk/codegen/llvm/targets.h"
+#include "sdk/codegen/llvm/versioned_text.h"
 
 namespace collet::codegen {
 
@@ -94,7 +95,7 @@ void define_phis(llvm::Module& module) {
   }
 }
 
-std::string print(const llvm::Module& module) {
+std::string text_of(const llvm::Module& module) {
   std::string text;
   llvm::raw_string_ostream out(text);
   module.print(out, nullptr);
@@ -166,10 +167,7 @@ Status ObjectCompiler::create(const Target& target, std::unique_ptr<ObjectCompil
   return {};
 }
 
-Status ObjectCompiler::compile(const std::string& name, const std::function<void(llvm::Module&)>& fill,
-                               Artifacts* artifacts, std::string& object) {
-  llvm::LLVMContext context;
-  llvm::Module module(name, context);
+Status ObjectCompiler::write(llvm::Module& module, const std::function<void(llvm::Module&)>& fill) const {
   module.setDataLayout(machine_->createDataLayout());
   module.setTargetTriple(target_.triple);
   fill(module);
@@ -177,11 +175,27 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   std::string problem;
   llvm::raw_string_ostream report(problem);
   if (llvm::verifyModule(module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
-  if (artifacts) artifacts->emplace_back(name + ".ll", print(module));
+  return {};
+}
+
+Status ObjectCompiler::print(const std::string& name, const std::function<void(llvm::Module&)>& fill, int version,
+                             std::string& text) {
+  llvm::LLVMContext context;
+  llvm::Module module(name, context);
+  COLLET_CODEGEN_TRY(write(module, fill));
+  return print_for_version(module, version, text);
+}
+
+Status ObjectCompiler::compile(const std::string& name, const std::function<void(llvm::Module&)>& fill,
+                               Artifacts* artifacts, std::string& object) {
+  llvm::LLVMContext context;
+  llvm::Module module(name, context);
+  COLLET_CODEGEN_TRY(write(module, fill));
+  if (artifacts) artifacts->emplace_back(name + ".ll", text_of(module));
   passes_->run(module);
   if (target_.has_grid()) define_phis(module);
   if (artifacts) {
-    artifacts->emplace_back(name + ".opt.ll", print(module));
+    artifacts->emplace_back(name + ".opt.ll", text_of(module));
     artifacts->emplace_back(name + (target_.has_grid() ? ".ptx" : ".s"), assembly_of(module, *machine_));
   }
   llvm::SmallVector<char, 0> bytes;

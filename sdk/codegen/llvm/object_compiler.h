@@ -34,10 +34,14 @@ class ObjectCompiler {
   Status compile(const std::string& name, const std::function<void(llvm::Module&)>& fill, Artifacts* artifacts,
                  std::string& object);
 
+  /// Prints a module that `fill` writes as text for a version of LLVM, see print_for_version. Nothing is optimised.
+  Status print(const std::string& name, const std::function<void(llvm::Module&)>& fill, int version, std::string& text);
+
   const Target& target() const { return target_; }
 
  private:
   class Passes;
+  Status write(llvm::Module& module, const std::function<void(llvm::Module&)>& fill) const;
   ObjectCompiler(const Target& target, std::unique_ptr<llvm::TargetMachine> machine);
 
   Target target_;

@@ -201,7 +201,7 @@ struct CompilerCache::State {
 
 Status CompilerCache::State::run_command(const std::string& text, std::string& code, std::string& messages) const {
   const Folder folder;
-  const std::string in = folder.path() + "/program.c", out = folder.path() + "/program.out";
+  const std::string in = folder.path() + "/program" + compiler.suffix, out = folder.path() + "/program.out";
   if (folder.path().empty() || !write_file(in, text))
     return {COLLET_RESOURCE_EXHAUSTED, "no file can be written to the folder for temporary files"};
   const std::vector<std::string> words = words_of(compiler.command, in, out);

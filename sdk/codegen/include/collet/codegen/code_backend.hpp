@@ -195,8 +195,9 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     options.form = form;
     options.keep_artifacts = keep_artifacts;
     CompiledProgram made;
-    if constexpr (form == CodeForm::kSource || form == CodeForm::kOpenCl) {
+    if constexpr (form == CodeForm::kSource || form == CodeForm::kOpenCl || form == CodeForm::kLlvm)
       options.embed_constants = false;
+    if constexpr (form == CodeForm::kSource || form == CodeForm::kOpenCl) {
       throw_unless_ok(compile_source(program, target_, options, made));
     } else {
       throw_unless_ok(codegen::compile(program, target_, options, made));

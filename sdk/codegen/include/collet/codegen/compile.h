@@ -64,6 +64,9 @@ enum class CodeForm {
   /// and `long`, the offset in bytes. The program is right for compilers that do not reorder operations on floats, and whose divisions and
   /// roots of float are rounded correctly. The target has no `routines`; with `sort_kernels`, sorts are kernels.
   kOpenCl,
+  /// The same function as kOneFunction as LLVM IR, for a compiler that is made of LLVM `llvm_version`, 15 or newer, and of which no more
+  /// is known than its target. Nothing is optimised: the compiler does what clang -O2 does. It calls what kOneFunction calls.
+  kLlvm,
   /// The kernels of the launch plan as data: see kernel_program.h, whose compile_kernels alone makes it.
   kKernels
 };
@@ -98,6 +101,7 @@ struct CompileOptions {
   /// has stood there before has no such lines.
   bool list_schedules = false;
   CodeForm form = CodeForm::kOneFunction;
+  int llvm_version = 19;         ///< for kLlvm
   std::string name = "program";  ///< C name of the function of kOneFunction
   /// For kOneFunction: true stores the constants in the object code, false passes them in an additional slot.
   bool embed_constants = true;
@@ -113,7 +117,7 @@ const char* schedule_rule_name(uint32_t index);
 struct CompiledProgram {
   LaunchPlan plan;
   /// An ELF object file, position-independent; for a target with grids, PTX; for CodeForm::kSource, C99; for
-  /// kOpenCl, OpenCL C.
+  /// kOpenCl, OpenCL C; for kLlvm, LLVM IR.
   std::string object;
   /// The stages of compilation: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
   Artifacts artifacts;

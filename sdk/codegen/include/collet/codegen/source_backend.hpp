@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// A backend for a device whose compiler takes text: C99, or OpenCL C.
+/// A backend for a device whose compiler takes text: C99, OpenCL C, or LLVM IR.
 ///
 /// For C99 the vendor writes a SourceDevice: memory, copies, and a way to load and to start what
 /// the compiler makes; and says how the compiler is called. This header and kernel_backend.hpp implement all of backend.h with them.
@@ -23,6 +23,8 @@
 ///
 ///     compiler.compile = [](const std::string& text) { return binary_that_the_driver_makes_of(text); };
 ///     collet::codegen::set_grid_source(&backend, collet::codegen::grid_machine(processors, local_bytes), compiler);
+///
+/// LLVM IR is for a compiler that is made of LLVM, of another version than the SDK's, and needs Collet::codegen: see set_llvm_source.
 ///
 /// Link with Collet::codegen_core, which needs no LLVM, or with Collet::codegen. C++17.
 
@@ -233,6 +235,23 @@ inline void set_source(kernel::Backend* backend, const Target& target, const Sou
   detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {
     return std::make_shared<detail::SourceProgramCompiler<detail::SourceProgram, CodeForm::kSource>>(target, compiler,
                                                                                                      chosen);
+  });
+}
+
+/// The same for LLVM IR of an older version, see CodeForm::kLlvm: `compiler` is made of LLVM `version`, 15 or newer, such as
+/// "mycc-16 -O2 -x ir -shared -o {out} {in}". `target` is a processor, from cross_target, whose fields say what the compiler's
+/// instructions are. Sorts, FFT, random bits and factorizations are expanded. Link with Collet::codegen.
+inline void set_llvm_source(kernel::Backend* backend, Target target, int version, SourceCompiler compiler,
+                            CompileOptions options = {}) {
+  constexpr int kBfloatProducts = 17;  // the version in which these instructions got the type of their operands
+  if (version < kBfloatProducts) target.bf16_dot = false;
+  compiler.suffix = ".ll";
+  options.llvm_version = version;
+  backend->fingerprint += ";" + compiler.command + ";" + compiler.version + ";llvm " + std::to_string(version);
+  detail::describe_generator(backend, target);
+  detail::set_tunable_compiler(backend, options, [target, compiler](const CompileOptions& chosen) {
+    return std::make_shared<detail::SourceProgramCompiler<detail::SourceProgram, CodeForm::kLlvm>>(target, compiler,
+                                                                                                   chosen);
   });
 }
 

@@ -14,9 +14,10 @@ namespace collet::codegen {
 
 /// How the compiler of a vendor is called. Calls may run at the same time.
 struct SourceCompiler {
-  /// A command line, split at spaces without a shell. {in} stands for the path of the text, a file that ends in .c, {out} for that of the
+  /// A command line, split at spaces without a shell. {in} stands for the path of the text, a file that ends in `suffix`, {out} for that of the
   /// file to be made. What it writes is shown if it fails. If empty, `compile` is called.
   std::string command;
+  std::string suffix = ".c";
   /// Returns the code of a text, or throws; what the exception says is shown.
   std::function<std::string(const std::string& text)> compile;
   /// Stated by the vendor: anything besides the command that the code depends on. It is part of the keys of the cache.
