@@ -94,7 +94,6 @@ Target grid_machine(int processors, int64_t local_bytes, int group) {
   Target target = scalar_machine();
   target.cpu = "grid of " + std::to_string(processors) + " processors";
   target.kernel_arrays = kMostOpenClArrays;
-  target.sort_kernels = true;
   target.grid.neutral = true;
   target.grid.warp = 32;  // the least number of work-items that share a row
   target.grid.block_threads = 1 << (std::bit_width(static_cast<unsigned>(std::max(group, 64))) - 1);

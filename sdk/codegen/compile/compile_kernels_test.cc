@@ -105,6 +105,98 @@ TEST(CompileKernels, LeavesProductsAsKernels) {
   EXPECT_NE(product->depth, 0u);
 }
 
+/// Runs loop `loop` from its end to its begin.
+void reverse(Kernel& kernel, size_t loop) {
+  const auto change = [&](Index& index) {
+    const int64_t by = index.coefficient(loop);
+    if (by == 0) return;
+    index.constant += by * (kernel.loops[loop].size - 1);
+    index.coefficients[loop] = -by;
+  };
+  for (Expr& e : kernel.exprs) change(e.index);
+  for (Store& s : kernel.stores) change(s.index);
+  for (Update& u : kernel.updates) change(u.index);
+}
+
+/// Compiles for a grid, and checks that the parallel loops of each kernel may run in another order.
+KernelProgram compiled_for_grid(ProgramBuilder& program, std::vector<float> x, size_t results) {
+  KernelProgram made = compiled(program, grid_machine(4, 32768));
+  KernelProgram other = made;
+  for (PlannedKernel& one : other.kernels) {
+    EXPECT_TRUE(one.grid);
+    if (!one.grid) return made;
+    EXPECT_GE(one.grid->blocks, 1u);
+    EXPECT_GE(one.grid->block_threads, 1u);
+    EXPECT_LE(one.grid->block_threads, 256u);
+    EXPECT_LE(one.kernel.lanes, 1);
+    for (size_t l = 0; l < one.kernel.loops.size(); ++l) {
+      if ((one.grid->parallel >> l & 1) == 0) continue;
+      EXPECT_LT(l, one.kernel.outer);
+      reverse(one.kernel, l);
+    }
+  }
+  EXPECT_EQ(run<float>(made, x, results), run<float>(other, x, results));
+  return made;
+}
+
+std::vector<float> numbers(size_t count) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i) out[i] = static_cast<float>(i * 37 % 101) / 16 - 3;
+  return out;
+}
+
+TEST(CompileKernels, SaysWhatTheThreadsOfAGridShare_Rows) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {40, 600});
+  const Handle m =
+      entry.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, x, entry.scalar(COLLET_TYPE_F32, -1e9F), {1});
+  entry.results({entry.binary(COLLET_OP_SUBTRACT, x, entry.broadcast(m, {40, 600}, {0}))});
+  const KernelProgram made = compiled_for_grid(program, numbers(40 * 600), 40 * 600);
+  ASSERT_EQ(made.kernels.size(), 1u);
+  const KernelGrid& grid = *made.kernels[0].grid;
+  EXPECT_EQ(grid.form, KernelGrid::Form::kRows);
+  EXPECT_EQ(grid.parallel, 1u);
+  EXPECT_GE(grid.group, 32);
+  EXPECT_NE(print_grid(grid).find("rows of loops 0, "), std::string::npos) << print_grid(grid);
+}
+
+TEST(CompileKernels, SaysWhatTheThreadsOfAGridShare_Points) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {40, 60});
+  entry.results({entry.unary(COLLET_OP_NEGATE, x)});
+  const KernelProgram made = compiled_for_grid(program, numbers(40 * 60), 40 * 60);
+  ASSERT_EQ(made.kernels.size(), 1u);
+  EXPECT_EQ(made.kernels[0].grid->form, KernelGrid::Form::kPoints);
+  EXPECT_EQ(made.kernels[0].grid->parallel, 1u);
+}
+
+TEST(CompileKernels, SaysWhatTheThreadsOfAGridShare_Tiles) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {192, 128});
+  collet_dot_attrs attributes{};
+  attributes.lhs_contracting = program.list({1});
+  attributes.rhs_contracting = program.list({1});
+  entry.results({entry.op(COLLET_OP_DOT, COLLET_TYPE_F32, {192, 192}, {x, x}, attributes)});
+  const KernelProgram made = compiled_for_grid(program, numbers(192 * 128), 192 * 192);
+  for (const PlannedKernel& one : made.kernels) {
+    if (one.grid->form != KernelGrid::Form::kTiles) continue;
+    const KernelGrid::Product& product = one.grid->product;
+    const auto contraction = find_contraction(one.kernel);
+    ASSERT_TRUE(contraction);
+    EXPECT_EQ(product.a.loops, contraction->rows);
+    EXPECT_EQ(product.b.loops, contraction->columns);
+    EXPECT_EQ(product.a.depth_loops, contraction->depth);
+    EXPECT_EQ(product.rows / product.thread_rows * (product.columns / product.thread_columns),
+              static_cast<int>(one.grid->block_threads));
+    EXPECT_GT(product.round, 0);
+    return;
+  }
+  ADD_FAILURE() << "no product has tiles";
+}
+
 TEST(CompileKernels, RefusesTargetsWhosePlansHaveOtherSteps) {
   KernelProgram out;
   for (const bool has_grid : {false, true}) {
@@ -112,6 +204,7 @@ TEST(CompileKernels, RefusesTargetsWhosePlansHaveOtherSteps) {
     subtract_maximum<float>(program, COLLET_TYPE_F32);
     Target target = has_grid ? grid_machine(4, 32768) : vector_machine(8);
     target.routines = !has_grid;
+    target.grid.neutral = false;
     const Status status = compile_kernels(program.finish(), target, {}, out);
     EXPECT_EQ(status.code(), has_grid ? COLLET_UNIMPLEMENTED : COLLET_INVALID_ARGUMENT);
   }

@@ -155,7 +155,7 @@ struct Pipelines {
 };
 
 const Pipeline& pipeline_for(const Target& target, CodeForm form) {
-  if (form == CodeForm::kKernels) return Pipelines::kNeutralProcessor;
+  if (form == CodeForm::kKernels && !target.has_grid()) return Pipelines::kNeutralProcessor;
   if (!target.has_grid()) return Pipelines::kProcessor;
   return target.grid.neutral ? Pipelines::kNeutralGrid : Pipelines::kGrid;
 }

@@ -19,14 +19,11 @@ void call_kernel(void* context, int64_t begin, int64_t end, int worker) {
   call->kernel(call->buffers, begin, end, worker);
 }
 
-/// Returns the branch that a conditional takes. Without an index, `index` is a pred: true takes branch 0. An index out of
-/// range takes the last branch, as XLA defines.
-size_t branch_of(uint32_t index_bytes, size_t branches, const char* index) {
-  const size_t last = branches - 1;
-  if (index_bytes == 0) return *index ? 0 : last;
-  int32_t i = 0;
-  std::memcpy(&i, index, sizeof i);
-  return i < 0 || static_cast<size_t>(i) > last ? last : static_cast<size_t>(i);
+/// Reads the branch that a conditional takes.
+size_t read_branch(uint32_t index_bytes, size_t branches, const char* index) {
+  int32_t value = *index;
+  if (index_bytes != 0) std::memcpy(&value, index, sizeof value);
+  return branch_of(branches, index_bytes, value);
 }
 
 }  // namespace
@@ -158,7 +155,7 @@ void LoadedProgram::run(const Step& step, const Run& with) {
       }
       break;
     case StepKind::kConditional:
-      run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], with);
+      run(step.children[read_branch(step.index_bytes, step.children.size(), at[0])], with);
       break;
     case StepKind::kBlocks: {
       BlockWork work{step.children[0], with.addresses};

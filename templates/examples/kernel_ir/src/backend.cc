@@ -17,13 +17,21 @@ int lanes_of(const kernel::Options& options) {
   throw kernel::Error(COLLET_INVALID_ARGUMENT, "the option lanes is 1, 4, 8 or 16");
 }
 
-codegen::Target target_of(int lanes) {
+/// The option `machine` is processor or grid: whether kernels come with a loop in lanes, or with what the threads of a grid share.
+codegen::Target target_of(const kernel::Options& options) {
+  const auto machine = options.values.find("machine");
+  const std::string name = machine == options.values.end() ? "processor" : machine->second;
+  constexpr int kProcessors = 8, kLocalBytes = 32 << 10;
+  if (name == "grid") return codegen::grid_machine(kProcessors, kLocalBytes);
+  if (name != "processor") throw kernel::Error(COLLET_INVALID_ARGUMENT, "the option machine is processor or grid");
+  const int lanes = lanes_of(options);
   return lanes == 1 ? codegen::scalar_machine() : codegen::vector_machine(lanes);
 }
 
 void configure(const kernel::Options& options, kernel::Backend* mine) {
   mine->device_count = options.device_count ? options.device_count : 1;
-  if (options.values.count("lanes")) codegen::set_kernels(mine, target_of(lanes_of(options)), compile);
+  if (options.values.count("lanes") + options.values.count("machine") > 0)
+    codegen::set_kernels(mine, target_of(options), compile);
 }
 
 }  // namespace
@@ -36,10 +44,10 @@ kernel::Backend describe() {
   backend.device_kind = "kernel IR machine";
   backend.fingerprint = ";kernel_ir-1";
   backend.memory_bytes = kMemoryBytes;
-  backend.options = {"lanes"};
+  backend.options = {"lanes", "machine"};
   backend.open_device = [](uint32_t) { return std::make_unique<Device>(kMemoryBytes); };
   backend.configure = configure;
-  codegen::set_kernels(&backend, target_of(kUsualLanes), compile);
+  codegen::set_kernels(&backend, target_of({}), compile);
   return backend;
 }
 

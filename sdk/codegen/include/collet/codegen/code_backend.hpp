@@ -19,6 +19,7 @@
 /// Link with Collet::codegen. C++17.
 
 #include <collet/codegen/compile.h>
+#include <collet/codegen/loaded_plan.hpp>
 #include <collet/kernel_backend.hpp>
 
 #include <collet/hash.h>

@@ -25,7 +25,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -40,24 +39,15 @@ namespace detail {
 class LoadedGrid final : public kernel::DeviceProgram {
  public:
   /// The program and target from which `code` was made must outlive this object.
-  LoadedGrid(GridDevice& device, std::unique_ptr<GridCode> code) : device_(device), code_(std::move(code)) {
-    const std::vector<char>& constants = code_->plan().constants;
-    try {
-      if (!constants.empty()) {
+  LoadedGrid(GridDevice& device, std::unique_ptr<GridCode> code)
+      : device_(device),
+        code_(std::move(code)),
         // Wide accesses need 16 bytes, and boxes 128; memory that is no address has the alignment of its kind.
-        constants_ = device.allocate(constants.size(), device.is_opaque() ? 64 : 256);
-        device.write(constants_, 0, constants.data(), constants.size());
-        device.finish();
-      }
-      parts_ = parts_of(code_->steps());
-    } catch (...) {
-      give_back();
-      throw;
-    }
-  }
+        constants_(device, code_->plan().constants, device.is_opaque() ? 64 : 256),
+        parts_(parts_of(code_->steps())) {}
   LoadedGrid(const LoadedGrid&) = delete;
   LoadedGrid& operator=(const LoadedGrid&) = delete;
-  ~LoadedGrid() override { give_back(); }
+  ~LoadedGrid() override { drop_sequences(parts_); }
 
   void launch(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
     run(pieces, run_id, nullptr);
@@ -72,7 +62,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
     std::vector<kernel::Piece> slots = pieces;
     const uint32_t constants = constant_slot(code_->plan());
     slots.resize(constants + size_t{1});
-    slots[constants] = {constants_, 0};
+    slots[constants] = {constants_.memory(), 0};
     Launcher{*this, slots, run_id, participants, {}}.run(parts_);
   }
 
@@ -131,13 +121,6 @@ class LoadedGrid final : public kernel::DeviceProgram {
     kernel::Piece piece(const Place& place) const {
       return {slots[place.slot].memory, slots[place.slot].offset + place.offset};
     }
-    template <class T>
-    T read(const Step& step) const {
-      T out{};
-      const kernel::Piece from = piece(place(step, 0));
-      program.device_.read(from.memory, from.offset, &out, sizeof out);
-      return out;
-    }
 
     void run(const Parts& parts) {
       for (const Part& part : parts) {
@@ -161,22 +144,13 @@ class LoadedGrid final : public kernel::DeviceProgram {
           if (step.trips >= 0) return;
           for (;;) {
             run(part.children[0]);
-            if (read<uint8_t>(step) == 0) return;
+            if (!read_condition(program.device_, piece(place(step, 0)))) return;
             run(part.children[1]);
           }
-        case StepKind::kConditional: {
-          const auto last = static_cast<int64_t>(step.children.size()) - 1;
-          int64_t branch = 0;
-          if (step.index_bytes == 0) {
-            branch = read<uint8_t>(step) != 0 ? 0 : 1;
-          } else {
-            branch = read<int32_t>(step);
-            if (branch < 0 || branch > last) branch = last;
-          }
-          return run(part.children[static_cast<size_t>(branch)]);
-        }
+        case StepKind::kConditional:
+          return run(part.children[read_branch(program.device_, step, piece(place(step, 0)))]);
         case StepKind::kHostValue: {
-          const std::array<uint64_t, 2> value = program.host_value(step.call, number());
+          const std::array<uint64_t, 2> value = program.host_values_.next(program.code_->plan(), step.call, number());
           const kernel::Piece to = piece(place(step, 0));
           return program.device_.write(to.memory, to.offset, value.data(), step.bytes);
         }
@@ -211,20 +185,6 @@ class LoadedGrid final : public kernel::DeviceProgram {
       participants->meet(step.call, name_of(call.kind), group, &mine, begin);
     }
   };
-
-  /// Returns what the host writes in step kHostValue number `call`.
-  std::array<uint64_t, 2> host_value(uint32_t call, uint32_t participant) {
-    const HostValue& what = code_->plan().host_values[call];
-    if (what.kind == HostValue::Kind::kReplica) return {participant / what.partitions, 0};
-    if (what.kind == HostValue::Kind::kPartition) return {participant % what.partitions, 0};
-    const std::lock_guard<std::mutex> lock(random_mutex_);
-    std::array<uint64_t, 2>& state =
-        random_states_.try_emplace(call, std::array<uint64_t, 2>{kFirstRandomState, what.source}).first->second;
-    const std::array<uint64_t, 2> before = state;
-    state[0] += what.delta;
-    if (state[0] < what.delta) ++state[1];
-    return before;
-  }
 
   Parts parts_of(const StepList& list) const { return parts_of(list.data(), list.data() + list.size(), true); }
   Parts parts_of(const Step* first, const Step* last, bool with_libraries) const {
@@ -296,19 +256,11 @@ class LoadedGrid final : public kernel::DeviceProgram {
       for (const Parts& children : part.children) drop_sequences(children);
     }
   }
-  void give_back() noexcept {
-    drop_sequences(parts_);
-    parts_.clear();
-    if (constants_ != kernel::no_memory) device_.free(constants_);
-    constants_ = kernel::no_memory;
-  }
-
   GridDevice& device_;
   std::unique_ptr<GridCode> code_;
-  kernel::Memory constants_ = kernel::no_memory;
-  Parts parts_;                                                ///< parts of the code's list of steps
-  std::mutex random_mutex_;                                    ///< guards random_states_
-  std::map<uint32_t, std::array<uint64_t, 2>> random_states_;  ///< by the number of the host value
+  DeviceConstants constants_;
+  HostValues host_values_;
+  Parts parts_;  ///< parts of the code's list of steps
 };
 
 /// A program that has been compiled to kernels for grids.

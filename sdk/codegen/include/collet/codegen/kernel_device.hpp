@@ -4,7 +4,8 @@
 /// \file
 /// A backend for a device whose compiler takes kernel IR. The vendor writes a function that makes code of the kernels of a program, and a
 /// KernelDevice: memory, copies, and what starts a kernel. This header fuses, lowers and plans each program, and runs its launch plan
-/// on the host, which reads from the device only conditions of loops and indices of branches.
+/// on the host, which reads from the device only conditions of loops and indices of branches. For a target with grids, each kernel comes with
+/// what its threads share, see KernelGrid.
 ///
 ///     collet::kernel::Backend describe() {
 ///       collet::kernel::Backend backend;
@@ -50,33 +51,32 @@ namespace detail {
 class LoadedKernels final : public kernel::DeviceProgram {
  public:
   LoadedKernels(KernelDevice& device, std::shared_ptr<const KernelProgram> program, const std::string& code)
-      : device_(device), program_(std::move(program)) {
-    constexpr uint64_t kAlignment = 64;
-    const std::vector<char>& constants = program_->plan.constants;
-    try {
-      if (!constants.empty()) {
-        constants_ = device.allocate(constants.size(), kAlignment);
-        device.write(constants_, 0, constants.data(), constants.size());
-        device.finish();
-      }
-      loaded_ = device.load_code(*program_, code);
-    } catch (...) {
-      give_back();
-      throw;
-    }
-  }
+      : device_(device),
+        program_(std::move(program)),
+        constants_(device, program_->plan.constants),
+        loaded_(device.load_code(*program_, code)) {}
   LoadedKernels(const LoadedKernels&) = delete;
   LoadedKernels& operator=(const LoadedKernels&) = delete;
-  ~LoadedKernels() override { give_back(); }
+  ~LoadedKernels() override {
+    if (loaded_ != 0) device_.free_code(loaded_);
+  }
 
   void launch(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
-    std::vector<kernel::Piece> slots = pieces;
-    slots.resize(constant_slot(program_->plan) + size_t{1});
-    slots.back().memory = constants_;
-    run(program_->plan.steps, slots, run_id);
+    run(pieces, run_id, 0);
+  }
+  void launch_participant(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id,
+                          kernel::Participants& participants) override {
+    run(pieces, run_id, participants.number());
   }
 
  private:
+  void run(const std::vector<kernel::Piece>& pieces, uint64_t run_id, uint32_t participant) {
+    std::vector<kernel::Piece> slots = pieces;
+    slots.resize(constant_slot(program_->plan) + size_t{1});
+    slots.back().memory = constants_.memory();
+    run(program_->plan.steps, slots, run_id, participant);
+  }
+
   kernel::Piece place(uint32_t number, const std::vector<kernel::Piece>& slots) const {
     const Place& place = program_->plan.places[number];
     kernel::Piece out = slots[place.slot];
@@ -91,15 +91,7 @@ class LoadedKernels final : public kernel::DeviceProgram {
     device_.launch(loaded_, function, buffers, run_id);
   }
 
-  // Reads a value that decides what runs next.
-  int32_t read(uint32_t number, const std::vector<kernel::Piece>& slots, uint32_t bytes) {
-    const kernel::Piece piece = place(number, slots);
-    int32_t value = 0;
-    device_.read(piece.memory, piece.offset, &value, bytes);
-    return value;
-  }
-
-  void run(const StepList& steps, const std::vector<kernel::Piece>& slots, uint64_t run_id) {
+  void run(const StepList& steps, const std::vector<kernel::Piece>& slots, uint64_t run_id, uint32_t participant) {
     for (const Step& step : steps) {
       switch (step.kind) {
         case StepKind::kKernel:
@@ -114,37 +106,33 @@ class LoadedKernels final : public kernel::DeviceProgram {
           break;
         }
         case StepKind::kWhile:
-          for (;;) {
-            run(step.children[0], slots, run_id);
-            if (read(step.first_place, slots, 1) == 0) break;
-            run(step.children[1], slots, run_id);
+          for (int64_t i = 0; i < step.trips; ++i) run(step.children[1], slots, run_id, participant);
+          while (step.trips < 0) {
+            run(step.children[0], slots, run_id, participant);
+            if (!read_condition(device_, place(step.first_place, slots))) break;
+            run(step.children[1], slots, run_id, participant);
           }
           break;
-        case StepKind::kConditional: {
-          const auto last = static_cast<int32_t>(step.children.size()) - 1;
-          int32_t branch = read(step.first_place, slots, step.index_bytes == 0 ? 1 : 4);
-          if (step.index_bytes == 0)
-            branch = branch != 0 ? 0 : 1;  // branch 0 is taken for true
-          else if (branch < 0 || branch > last)
-            branch = last;
-          run(step.children[static_cast<size_t>(branch)], slots, run_id);
+        case StepKind::kConditional:
+          run(step.children[read_branch(device_, step, place(step.first_place, slots))], slots, run_id, participant);
+          break;
+        case StepKind::kHostValue: {
+          const std::array<uint64_t, 2> value = host_values_.next(program_->plan, step.call, participant);
+          const kernel::Piece to = place(step.first_place, slots);
+          device_.write(to.memory, to.offset, value.data(), step.bytes);
           break;
         }
         default:
-          throw kernel::Error(COLLET_INTERNAL, "a launch plan with a step that is no kernel, copy, loop or branch");
+          throw kernel::Error(COLLET_INTERNAL, "a launch plan with a step that kernels as data do not have");
       }
     }
   }
 
-  void give_back() noexcept {
-    if (loaded_ != 0) device_.free_code(loaded_);
-    if (constants_ != kernel::no_memory) device_.free(constants_);
-  }
-
   KernelDevice& device_;
   std::shared_ptr<const KernelProgram> program_;
+  DeviceConstants constants_;
+  HostValues host_values_;
   uint64_t loaded_ = 0;
-  kernel::Memory constants_ = kernel::no_memory;
 };
 
 /// A program as kernels, and their code.
@@ -221,6 +209,7 @@ class KernelsCompiler final : public kernel::ProgramCompiler {
 inline void set_kernels(kernel::Backend* backend, Target target, const CompileKernels& compile,
                         const CompileOptions& options = {}) {
   target.routines = false;
+  target.sort_kernels = false;
   target.threads = 1;
   backend->fingerprint += ";kernels";
   detail::describe_generator(backend, target);

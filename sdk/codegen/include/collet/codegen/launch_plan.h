@@ -7,6 +7,7 @@
 
 #include <collet/codegen/array_type.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -361,6 +362,14 @@ struct Step {
   /// For kWhile: a LoopFunction that runs the whole loop, which then has no children; kNoFunction if there is none.
   FunctionId loop = kNoFunction;
 };
+
+/// Returns the number of the branch that a kConditional takes, of `branches`. `value` is its index or, if index_bytes is 0, its pred: true
+/// takes branch 0. An index that is out of range takes the last branch, as XLA defines.
+inline size_t branch_of(size_t branches, uint32_t index_bytes, int64_t value) {
+  const size_t last = branches - 1;
+  if (index_bytes == 0) return value != 0 ? 0 : last;
+  return value < 0 || static_cast<size_t>(value) > last ? last : static_cast<size_t>(value);
+}
 
 /// A compiled program without its machine code.
 struct LaunchPlan {

@@ -62,47 +62,32 @@ class LoadedSource final : public kernel::DeviceProgram {
  public:
   LoadedSource(SourceDevice& device, const std::string& code, const std::string& symbol,
                std::shared_ptr<const LaunchPlan> plan, std::string name)
-      : device_(device), plan_(std::move(plan)), name_(std::move(name)) {
-    constexpr uint64_t kAlignment = 64;
-    const std::vector<char>& constants = plan_->constants;
+      : device_(device), plan_(std::move(plan)), name_(std::move(name)), constants_(device, plan_->constants) {
     if (!plan_->routines.empty()) throw_unless_ok(HostRoutines::create(*plan_, routines_));
-    try {
-      if (!constants.empty()) {
-        constants_ = device.allocate(constants.size(), kAlignment);
-        device.write(constants_, 0, constants.data(), constants.size());
-        device.finish();
-      }
-      handle_ = device.load_code(code, symbol);
-    } catch (...) {
-      give_back();
-      throw;
-    }
+    handle_ = device.load_code(code, symbol);
   }
   LoadedSource(const LoadedSource&) = delete;
   LoadedSource& operator=(const LoadedSource&) = delete;
-  ~LoadedSource() override { give_back(); }
+  ~LoadedSource() override {
+    if (handle_ != 0) device_.free_code(handle_);
+  }
 
   void launch(kernel::Device& device, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
     std::vector<uint64_t> slots;
     slots.reserve(pieces.size() + 1);
     for (const kernel::Piece& piece : pieces) slots.push_back(piece.memory + piece.offset);
-    slots.push_back(constants_);
+    slots.push_back(constants_.memory());
     slots.push_back(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(routines_ ? routines_->table() : nullptr)));
     static_cast<SourceDevice&>(device).launch(handle_, slots, name_, run_id);
   }
 
  private:
-  void give_back() noexcept {
-    if (handle_ != 0) device_.free_code(handle_);
-    if (constants_ != kernel::no_memory) device_.free(constants_);
-  }
-
   SourceDevice& device_;
   std::shared_ptr<const LaunchPlan> plan_;
   std::unique_ptr<HostRoutines> routines_;
   std::string name_;
+  DeviceConstants constants_;
   uint64_t handle_ = 0;
-  kernel::Memory constants_ = kernel::no_memory;
 };
 
 /// What precedes the code in bytes of a program: the hash of its text.

@@ -136,7 +136,7 @@ Target scalar_machine();
 Target vector_machine(int lanes, int registers = 16);
 
 /// Returns a grid of which no more is said than the number of its processors, the bytes of memory that the work-items of a group share,
-/// and how many work-items a group may have, at least 64. For CodeForm::kOpenCl.
+/// and how many work-items a group may have, at least 64. For CodeForm::kOpenCl, with or without `sort_kernels`, and for kKernels.
 Target grid_machine(int processors, int64_t local_bytes, int group = 256);
 
 /// Describes such a machine by a name: "c" for scalar_machine, "c:8" for vector_machine(8). Returns NOT_FOUND for other names.
