@@ -14,6 +14,7 @@
 #include "conformance/cases/declared.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/exports.h"
+#include "conformance/runner/batch.h"
 #include "conformance/runner/case_file.h"
 #include "conformance/runner/describe_backend.h"
 #include "conformance/runner/journal.h"
@@ -47,6 +48,8 @@ constexpr std::string_view kReduce = "?reduce ";
 // How a task's name begins that asks a worker for the cases of a program; the fields `path` and `name` follow.
 constexpr std::string_view kOffer = "?offer ";
 constexpr double kSecondsToReduce = 2;
+// How a task's name begins that asks a worker to run cases as one program; their names follow, as fields.
+constexpr std::string_view kBatch = "?batch ";
 // How a task's name begins that asks a worker to run a case with another program; the fields `name` and `text` follow.
 constexpr std::string_view kTry = "?try ";
 // How long sequences of cases are looked for after which others fail.
@@ -573,6 +576,88 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     return alike.enough() ? alike.text() : std::string();
   };
   pool.stop = [&] { return !ended().empty(); };
+  struct Batch {
+    std::vector<size_t> cases, wrong;  ///< numbers of its cases, and of those that failed in it
+  };
+  std::vector<Batch> batches;
+  // Takes the outcome of a case. `before`: cases that the same process had run, the latest first.
+  const auto record = [&](size_t i, Fields fields, const std::vector<std::string>& before) {
+    const Case& one = cases[i];
+    journal.note(one.name, fields);
+    CaseResult& result = report.cases[i] = result_of(one, fields, report.claims, options.waivers);
+    const bool failed = is_failure(result.outcome);
+    if (failed) ran_before[one.name] = before;
+    report.uses.add(Uses::from_text(find_field(fields, "uses")));
+    ran[i] = true;
+    alike.note(result);
+    ++ended_cases;
+    failures += failed;
+    crashes += result.outcome == Outcome::Crash;
+    hangs += result.outcome == Outcome::Timeout;
+    if (options.failed && failed) options.failed(result);
+    if (!options.progress) return;
+    ++done;
+    if (options.fuzz_seconds > 0) {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - fuzz_start;
+      options.progress(static_cast<size_t>(std::min(spent.count(), options.fuzz_seconds)),
+                       static_cast<size_t>(std::ceil(options.fuzz_seconds)), one.name);
+    } else {
+      options.progress(done, cases.size(), one.name);
+    }
+  };
+  // Runs cases as programs of several, and removes those from `chosen` that pass there.
+  const auto run_batches = [&](std::vector<size_t>& chosen) {
+    for (const size_t i : chosen) {
+      if (!may_be_in_batch(cases[i]) || random_case_seed(cases[i].name) || soak_case_seed(cases[i].name)) continue;
+      if (batches.empty() || batches.back().cases.size() == options.batch) batches.emplace_back();
+      batches.back().cases.push_back(i);
+    }
+    pool.ended = {};
+    pool.follows = {};
+    pool.timeout = [&](size_t) { return options.timeout; };
+    const auto task_of = [&](size_t b) {
+      Fields names;
+      for (const size_t i : batches[b].cases) names.emplace_back("name", cases[i].name);
+      return std::string(kBatch) + encode_fields(names);
+    };
+    const Status status = run_tasks(batches.size(), pool, task_of, [&](size_t b, const TaskResult& task) {
+      std::string_view uses = find_field(task.reply, "uses");  // of the program: they count once
+      Batch& batch = batches[b];
+      for (size_t k = 0; k < batch.cases.size(); ++k) {
+        Fields fields = decode_fields(find_field(task.reply, fmt::format("case{}", k)));
+        if (fields.empty()) continue;
+        if (find_field(fields, "status") != "pass") {
+          batch.wrong.push_back(batch.cases[k]);
+          continue;
+        }
+        fields.emplace_back("seconds", fmt::format("{}", task.seconds / static_cast<double>(batch.cases.size())));
+        fields.emplace_back("uses", std::string(std::exchange(uses, {})));
+        record(batch.cases[k], std::move(fields), {});
+      }
+    });
+    std::erase_if(chosen, [&](size_t i) { return ran[i]; });
+    return status;
+  };
+  // Where no case of a batch fails alone, those that failed in it are the only sign of what is wrong.
+  const auto judge_batches = [&] {
+    for (const Batch& batch : batches) {
+      const auto fails = [&](size_t i) { return ran[i] && is_failure(report.cases[i].outcome); };
+      if (std::any_of(batch.cases.begin(), batch.cases.end(), fails)) continue;
+      std::vector<std::string> others;
+      for (const size_t i : batch.cases) others.push_back(cases[i].name);
+      for (const size_t i : batch.wrong) {
+        if (!ran[i]) continue;
+        const Fields fields = {
+            {"status", "fail"},
+            {"detail", fmt::format("it passes as a program of its own, and not in one program (--batch) of {}",
+                                   fmt::join(others, ", "))}};
+        journal.note(cases[i].name, fields);
+        report.cases[i] = result_of(cases[i], fields, report.claims, options.waivers);
+        ++failures;
+        if (options.failed) options.failed(report.cases[i]);
+      }
+    }
+  };
   const auto run = [&](const std::vector<size_t>& chosen) {
     // A backend that fails in `free` or `close` shows it when the worker closes it, after the cases.
     pool.ended = [&](size_t i, const TaskResult& end) {
@@ -596,31 +681,9 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     return run_tasks(
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
         [&](size_t i, const TaskResult& task) {
-          const Case& one = cases[chosen[i]];
-          const Fields fields = fields_of(task);
-          journal.note(one.name, fields);
-          report.cases[chosen[i]] = result_of(one, fields, report.claims, options.waivers);
-          if (is_failure(report.cases[chosen[i]].outcome)) {
-            std::vector<std::string>& names = ran_before[one.name];
-            for (const size_t earlier : task.before) names.push_back(cases[chosen[earlier]].name);
-          }
-          report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
-          ran[chosen[i]] = true;
-          alike.note(report.cases[chosen[i]]);
-          ++ended_cases;
-          failures += is_failure(report.cases[chosen[i]].outcome);
-          crashes += report.cases[chosen[i]].outcome == Outcome::Crash;
-          hangs += report.cases[chosen[i]].outcome == Outcome::Timeout;
-          if (options.failed && is_failure(report.cases[chosen[i]].outcome)) options.failed(report.cases[chosen[i]]);
-          if (!options.progress) return;
-          ++done;
-          if (options.fuzz_seconds > 0) {
-            const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - fuzz_start;
-            options.progress(static_cast<size_t>(std::min(spent.count(), options.fuzz_seconds)),
-                             static_cast<size_t>(std::ceil(options.fuzz_seconds)), one.name);
-          } else {
-            options.progress(done, cases.size(), one.name);
-          }
+          std::vector<std::string> before;
+          for (const size_t earlier : task.before) before.push_back(cases[chosen[earlier]].name);
+          record(chosen[i], fields_of(task), before);
         });
   };
   const std::vector<std::string> through_the_runtime = pool.arguments;
@@ -633,7 +696,10 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   pool.arguments = through_the_runtime;
   report.ended = ended();
   if (report.ended.empty() && !opened.ok()) report.ended = opened.message();
+  if (report.ended.empty() && options.batch > 1 && options.processes == 0) COLLET_TRY(run_batches(programs));
+  if (report.ended.empty()) report.ended = ended();
   if (report.ended.empty()) COLLET_TRY(run(programs));
+  judge_batches();
   if (report.ended.empty()) report.ended = ended();
   if (!report.ended.empty()) {
     std::vector<CaseResult> seen;
@@ -757,6 +823,18 @@ int serve_conformance(const ConformOptions& options) {
     }
     if (task.starts_with(kOffer)) return offer_cases(task.substr(kOffer.size()), *session);
     if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
+    if (task.starts_with(kBatch)) {
+      const Fields names = decode_fields(task.substr(kBatch.size()));
+      std::vector<Case> batch;  // a case of the grid is valid until the next one is found
+      for (const auto& [key, name] : names) {
+        const auto known = by_name.find(name);
+        batch.push_back(known != by_name.end() ? *known->second : find_grid_case(name));
+        if (batch.back().op == Op::INVALID) return {{"note", "no such case"}};
+      }
+      std::vector<const Case*> all;
+      for (const Case& one : batch) all.push_back(&one);
+      return run_batch(all, *session, options.seed, options.independent_only);
+    }
     const bool reduces = task.starts_with(kReduce);
     if (reduces) task.remove_prefix(kReduce.size());
     std::string other_text, name;

@@ -68,6 +68,9 @@ struct ConformOptions {
   uint32_t processes = 0;
   int process = -1;               ///< for a process of such a group: its number
   std::string store = {};         ///< for a process of such a group: the folder through which they find each other
+  /// If greater than 1: compiles so many cases as one program, and runs those alone that did not pass there. For backends whose compiler
+  /// takes long for each program.
+  unsigned batch = 1;
   bool stop_at_first = false;     ///< ends the run after the first failure
   bool independent_only = false;  ///< cases whose expected results come from the evaluator count as unsupported
   /// After the run, adds the programs of failures, a reduced program for the first failure of each op, and runs

@@ -10,6 +10,7 @@
 
 #include "conformance/cases/answer.h"
 #include "conformance/runner/judge.h"
+#include "conformance/runner/run_program.h"
 #include "hlo/testing/reduce_module.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -35,45 +36,6 @@ double seconds_on(const Session& session, const Case& one, const Answer& answer)
   if (!in.ok() || !program->execute(*in).ok()) return 0;
   const auto start = std::chrono::steady_clock::now();
   return program->execute(*in).ok() ? seconds_since(start) : 0;
-}
-
-struct Runs {
-  std::vector<Literal> first, again;
-  double seconds = 0;     // of the third execution
-  std::string complaint;  // error message about arguments or results that changed unexpectedly
-};
-
-// Runs the case, then with other inputs, then with the first inputs again. The results of the first run are read after
-// the second run, so errors are found if a run depends on earlier ones, or overwrites their results. The arguments must
-// be unchanged.
-Expected<Runs> run_thrice(const Program& program, const Answer& answer, const Case& one, uint64_t seed, bool flushes) {
-  const auto fetch_all = [](const std::vector<BufferHandle>& buffers) -> Expected<std::vector<Literal>> {
-    std::vector<Literal> out;
-    for (const BufferHandle& buffer : buffers) {
-      COLLET_ASSIGN(Literal value, fetch(buffer.get()));
-      out.push_back(std::move(value));
-    }
-    return out;
-  };
-  Runs runs;
-  COLLET_ASSIGN(const std::vector<BufferHandle> in, program.upload(answer.inputs));
-  COLLET_ASSIGN(const std::vector<BufferHandle> out, program.execute(in));
-  if (!answer.inputs.empty()) {
-    COLLET_ASSIGN(const std::vector<BufferHandle> other_in, program.upload(other_inputs(one, answer, seed, flushes)));
-    COLLET_ASSIGN(const std::vector<BufferHandle> other_out, program.execute(other_in));
-  }
-  COLLET_ASSIGN(runs.first, fetch_all(out));
-  const auto start = std::chrono::steady_clock::now();
-  COLLET_ASSIGN(const std::vector<BufferHandle> third, program.execute(in));
-  runs.seconds = seconds_since(start);
-  COLLET_ASSIGN(runs.again, fetch_all(third));
-  COLLET_ASSIGN(const std::vector<Literal> arguments, fetch_all(in));
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == answer.inputs[i % answer.inputs.size()]) continue;
-    runs.complaint = fmt::format("argument {} has changed in an execution", i);
-    break;
-  }
-  return runs;
 }
 
 Fields with_status(std::string status, std::string detail) {
@@ -114,25 +76,43 @@ std::string not_compiled(const Program& program) {
 
 }  // namespace
 
-namespace {
-
-// Runs a case whose expected results are known on a program that is compiled already.
-Fields run_program(const Case& one, const Session& session, uint64_t seed, const Answer& answer, const Program& program,
-                   const Session* beside) {
-  const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
-  const Expected<Runs> runs = run_thrice(program, answer, one, seed, flushes);
-  if (!runs.ok()) return of_error(runs.status(), false);
-  const std::vector<Literal>* got = &runs->first;
-  if (!answer.several_ops) {
-    if (const std::string why = not_compiled(program); !why.empty())
-      return with_status("fail", why + "; supports had said yes");
+Expected<Runs> run_thrice(const Program& program, std::span<const Literal> inputs, std::span<const Literal> others) {
+  const auto fetch_all = [](const std::vector<BufferHandle>& buffers) -> Expected<std::vector<Literal>> {
+    std::vector<Literal> out;
+    for (const BufferHandle& buffer : buffers) {
+      COLLET_ASSIGN(Literal value, fetch(buffer.get()));
+      out.push_back(std::move(value));
+    }
+    return out;
+  };
+  Runs runs;
+  COLLET_ASSIGN(const std::vector<BufferHandle> in, program.upload(inputs));
+  COLLET_ASSIGN(const std::vector<BufferHandle> out, program.execute(in));
+  if (!inputs.empty()) {
+    COLLET_ASSIGN(const std::vector<BufferHandle> other_in, program.upload(others));
+    COLLET_ASSIGN(const std::vector<BufferHandle> other_out, program.execute(other_in));
   }
-  Judgement judgement = judge(one, answer, *got, flushes);
-  if (judgement.pass && !runs->complaint.empty()) {
-    judgement = {false, judgement.ulp, judgement.share, runs->complaint, judgement.errors};
-  } else if (judgement.pass && !same(runs->first, runs->again)) {
+  COLLET_ASSIGN(runs.first, fetch_all(out));
+  const auto start = std::chrono::steady_clock::now();
+  COLLET_ASSIGN(const std::vector<BufferHandle> third, program.execute(in));
+  runs.seconds = seconds_since(start);
+  COLLET_ASSIGN(runs.again, fetch_all(third));
+  COLLET_ASSIGN(const std::vector<Literal> arguments, fetch_all(in));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == inputs[i % inputs.size()]) continue;
+    runs.complaint = fmt::format("argument {} has changed in an execution", i);
+    break;
+  }
+  return runs;
+}
+
+Fields judged(const Case& one, const Answer& answer, const Runs& runs, bool flushes) {
+  Judgement judgement = judge(one, answer, runs.first, flushes);
+  if (judgement.pass && !runs.complaint.empty()) {
+    judgement = {false, judgement.ulp, judgement.share, runs.complaint, judgement.errors};
+  } else if (judgement.pass && !same(runs.first, runs.again)) {
     // A sum may be computed in another order in each run, so both results are checked.
-    Judgement again = judge(one, answer, runs->again, flushes);
+    Judgement again = judge(one, answer, runs.again, flushes);
     again.detail = "in the third execution, " + again.detail;
     if (!again.pass) judgement = std::move(again);
   }
@@ -142,8 +122,30 @@ Fields run_program(const Case& one, const Session& session, uint64_t seed, const
   fields.emplace_back("errors", fmt::format("{}", fmt::join(judgement.errors, " ")));
   if (!judgement.evidence.empty()) fields.emplace_back("evidence", judgement.evidence);
   if (answer.independent) fields.emplace_back("independent", "1");
+  return fields;
+}
+
+namespace {
+
+bool passes(const Fields& fields) {
+  return find_field(fields, "status") == "pass";
+}
+
+// Runs a case whose expected results are known on a program that is compiled already.
+Fields run_program(const Case& one, const Session& session, uint64_t seed, const Answer& answer, const Program& program,
+                   const Session* beside) {
+  const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
+  const std::vector<Literal> others =
+      answer.inputs.empty() ? std::vector<Literal>() : other_inputs(one, answer, seed, flushes);
+  const Expected<Runs> runs = run_thrice(program, answer.inputs, others);
+  if (!runs.ok()) return of_error(runs.status(), false);
+  if (!answer.several_ops) {
+    if (const std::string why = not_compiled(program); !why.empty())
+      return with_status("fail", why + "; supports had said yes");
+  }
+  Fields fields = judged(one, answer, *runs, flushes);
   fields.emplace_back("run_seconds", fmt::format("{}", runs->seconds));
-  if (beside && judgement.pass)
+  if (beside && passes(fields))
     fields.emplace_back("beside_seconds", fmt::format("{}", seconds_on(*beside, one, answer)));
   fields.emplace_back("uses", program.uses().text());
   if (const Expected<collet_executable_facts> facts = program.facts(); facts.ok()) {
@@ -151,10 +153,6 @@ Fields run_program(const Case& one, const Session& session, uint64_t seed, const
     fields.emplace_back("fallback_ops", std::to_string(facts->fallback_ops));
   }
   return fields;
-}
-
-bool passes(const Fields& fields) {
-  return find_field(fields, "status") == "pass";
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct Options {
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0, soak = 0;
   size_t most_failures = 20;
+  unsigned batch = 1;
   bool full = false, list = false, worker = false, show = false, mutants = false, independent_only = false;
   bool has_backend = false, has_seed = false, has_processes = false;  ///< were given
   ProcessChoice processes;
@@ -209,6 +210,7 @@ int run_cases(const Options& options, std::vector<suite::Waiver> waivers) {
   run.claims = options.claims;
   run.resume = options.resume;
   run.independent_only = options.independent_only;
+  run.batch = options.batch;
   run.fuzz_seconds = options.fuzz;
   run.soak_seconds = options.soak;
   run.jobs = options.jobs;
@@ -546,6 +548,11 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--registry", options->registry,
                   "Check the bundles in this folder, and list the products; with --html as a page")
       ->type_name("FOLDER");
+  verb.add_option("--batch", options->batch,
+                  "Compile so many cases as one program, for a backend whose compiler takes long for each. Cases that do not pass "
+                  "there run alone")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");

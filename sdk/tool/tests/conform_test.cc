@@ -171,17 +171,18 @@ struct MutantCase {
 
 class Mutants : public ::testing::TestWithParam<MutantCase> {};
 
-// Each fault must be found, attributed to the op that is wrong, and must not affect other cases.
+// Each fault must be found, attributed to the op that is wrong, and must not affect other cases, nor those in one program with it.
 TEST_P(Mutants, AreKilled) {
   const MutantCase& mutant = GetParam();
   const std::string lib = build_dir() + "/lib/collet/";
-  for (const std::string behind : {"interpreter", "cpu"}) {
-    if (!has_backend(behind)) continue;
+  for (const std::string behind : {"interpreter", "cpu", "interpreter --batch 9"}) {
+    if (behind == "cpu" && !has_backend(behind)) continue;
+    const std::string name = behind.substr(0, behind.find(' '));
     const Ran ran = collet(
         "conform --no-fallback --jobs 2 --timeout 4 --json - --backend " + lib +
         "test_backends/libcollet_backend_mutant.so --option mutant=" + mutant.mutant + " --option backend=" + lib +
-        "backends/libcollet_backend_" + behind +
-        ".so --filter 'subtract/f32/*' --filter 'transpose/f32/*' --filter 'dot/f32/1*' --filter 'sort/f32/GT_17_*' "
+        "backends/libcollet_backend_" + name + ".so" + behind.substr(name.size()) +
+        " --filter 'subtract/f32/*' --filter 'transpose/f32/*' --filter 'dot/f32/1*' --filter 'sort/f32/GT_17_*' "
         "--filter 'reverse/f32/17/*' --filter 'maximum/f32/*'");
     EXPECT_EQ(ran.code, 1) << ran.err;
     const Bad bad = bad_cases(ran.out);
