@@ -33,7 +33,8 @@ TEST(JoinPrograms, HasTheirParametersAndResultsInOrder) {
 }
 
 TEST(JoinPrograms, RefusesHeadersWithMoreThanAName) {
-  const std::string aliased = std::string(kTwo).replace(0, 11, "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n");
+  const std::string aliased =
+      std::string(kTwo).replace(0, 11, "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n");
   const auto text = join_programs(std::vector<std::string>{kSum, aliased});
   ASSERT_FALSE(text.ok());
   EXPECT_NE(text.status().message().find("program 1"), std::string::npos) << text.status().message();

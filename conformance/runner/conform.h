@@ -66,8 +66,8 @@ struct ConformOptions {
   /// If greater than 0: runs the cases of programs whose participants are in so many processes, and no others. Each worker is a
   /// group of so many processes with backend.devices devices each.
   uint32_t processes = 0;
-  int process = -1;               ///< for a process of such a group: its number
-  std::string store = {};         ///< for a process of such a group: the folder through which they find each other
+  int process = -1;        ///< for a process of such a group: its number
+  std::string store = {};  ///< for a process of such a group: the folder through which they find each other
   /// If greater than 1: compiles so many cases as one program, and runs those alone that did not pass there. For backends whose compiler
   /// takes long for each program.
   unsigned batch = 1;

@@ -549,7 +549,8 @@ Action add_conform(CLI::App& verb) {
                   "Check the bundles in this folder, and list the products; with --html as a page")
       ->type_name("FOLDER");
   verb.add_option("--batch", options->batch,
-                  "Compile so many cases as one program, for a backend whose compiler takes long for each. Cases that do not pass "
+                  "Compile so many cases as one program, for a backend whose compiler takes long for each. Cases that "
+                  "do not pass "
                   "there run alone")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));

@@ -208,6 +208,18 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// A device that is wrong only for several results shows it in a program of several cases.
+TEST(ConformBatch, NamesCasesThatAreWrongOnlyTogether) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  const std::string line = "conform --backend " + lib +
+                           "test_backends/libcollet_backend_faulty.so --option backend=" + lib +
+                           "backends/libcollet_backend_interpreter.so --option fault=second_result_is_first " +
+                           "--filter 'add/f32/129/unit' --filter 'subtract/f32/129/unit'";
+  expect_outcome(0, line, {"2 of 2 cases passed"});
+  expect_outcome(1, line + " --batch 2",
+                 {"subtract/f32/129/unit", "it passes as a program of its own, and not in one program (--batch) of"});
+}
+
 // Returns the command line that runs a mutant on the interpreter.
 std::string mutant_line(const std::string& mutant) {
   const std::string lib = build_dir() + "/lib/collet/";
