@@ -122,7 +122,6 @@ std::shared_ptr<const Driver> Driver::open(const std::string& wanted, const std:
                     options_of(device);
   driver->memory_bytes = info<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE) / count;
   driver->most_bytes = info<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  driver->alignment = info<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
   driver->target = target_of(device, machine, count);
   driver->devices = {device};
   if (count > 1) {

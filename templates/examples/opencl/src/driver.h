@@ -28,7 +28,6 @@ struct Driver {
   std::string version;  // of device and driver: code that was made by another one is not loaded
   uint64_t memory_bytes = 0;
   uint64_t most_bytes = 0;  // of one allocation
-  uint64_t alignment = 0;   // of each allocation, in bytes
   collet::codegen::Target target;
   std::vector<cl_device_id> devices;
   Shared<cl_context> context;
