@@ -416,7 +416,7 @@ void KernelWriter::nest(size_t l) {
 }
 
 void KernelWriter::loop_over(size_t l, const std::string& from, const std::string& to, bool independent) {
-  if (independent) f_.statement("INDEPENDENT");
+  if (independent) f_.statement(f_.unit.independent(k_.loops[l].size));
   open_loop(l, from, to);
   compute(l + 1, 0);
   nest(l + 1);
@@ -447,7 +447,7 @@ void KernelWriter::tested_strips(size_t l, const std::string& from, const std::s
     f_.statement("const int64_t whole = begin + (end - begin) / " + strip + " * " + strip + ";");
   }
   const auto each = [&](bool independent, const std::function<void()>& inside) {
-    if (independent) f_.statement("INDEPENDENT");
+    if (independent) f_.statement(f_.unit.independent(kStrip));
     f_.open("for (int64_t l = 0; l < " + strip + "; ++l)");
     loops_[l] = "(" + j + " + l)";
     inside();
@@ -525,7 +525,7 @@ void KernelWriter::outer_strips(size_t l, const std::string& from, const std::st
 }
 
 void KernelWriter::each_lane(const std::function<void()>& body) {
-  f_.statement("INDEPENDENT");
+  f_.statement(f_.unit.independent(kStrip));
   f_.open("for (int64_t l = 0; l < " + text(kStrip) + "; ++l)");
   const size_t lane = form_ == Form::kOuterStrips ? k_.outer - 1 : k_.loops.size() - 1;
   loops_[lane] = "(j" + std::to_string(lane) + " + l)";
@@ -761,7 +761,7 @@ void KernelWriter::inner_loops(size_t l, int number) {
     });
     f_.close();
   } else {
-    if (last && reductions_.empty() && is_independent()) f_.statement("INDEPENDENT");
+    if (last && reductions_.empty() && is_independent()) f_.statement(f_.unit.independent(size));
     open_loop(l, from, to);
     if (form_ != Form::kOuterStrips) compute_for_pass(l + 1, number);
     inner_loops(l + 1, number);

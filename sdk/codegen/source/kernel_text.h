@@ -16,10 +16,6 @@
 
 namespace collet::codegen::source {
 
-/// Iterations of a loop that compilers make vectors of: at least as many as a vector has lanes, and more than they unroll
-/// before they look for vectors.
-inline constexpr int64_t kStrip = 32;
-
 /// Writes kernels as nests of loops. Of the schedule it uses only which loop is in lanes: sums of floats along it have one
 /// accumulator for each of kStrip iterations, since compilers do not change the order of additions.
 class KernelWriter {

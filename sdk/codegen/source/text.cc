@@ -94,10 +94,13 @@ typedef ulong uint64_t;
 /* Iterations of the loop that follows do not depend on each other. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+/* The same for longer loops, of which several vectors are computed at a time. */
+#define INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count($I)")
 #define UNROLL _Pragma("unroll")
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define INDEPENDENT
+#define INTERLEAVED
 #define UNROLL
 #endif
 
@@ -156,7 +159,14 @@ std::string Unit::text() const {
   for (auto helper = helpers_.rbegin(); helper != helpers_.rend(); ++helper) {
     if (has_word(out, helper->first)) out = helper->second + out;
   }
-  return language.preamble + out;
+  std::string preamble = language.preamble;
+  if (const size_t at = preamble.find("$I"); at != std::string::npos) {
+    // Drivers that compile text do not interleave by themselves. A strip is to be a whole number of turns.
+    constexpr int64_t kMostTogether = 4, kLaneBits = 32;
+    const int64_t lanes = std::max<int64_t>(target.vector_bits / kLaneBits, 1);
+    preamble.replace(at, 2, std::to_string(std::clamp<int64_t>(kStrip / lanes, 1, kMostTogether)));
+  }
+  return preamble + out;
 }
 
 std::string text_of_number(double x, const std::string& type) {

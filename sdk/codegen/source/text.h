@@ -25,6 +25,10 @@ inline constexpr Id kNoId = -1;
 /// put into parentheses.
 enum class Level : uint8_t { kAny, kConditional, kBits, kCompare, kSum, kProduct, kUnary, kPrimary };
 
+/// Iterations of a loop that compilers make vectors of: at least as many as a vector has lanes, and more than they unroll
+/// before they look for vectors.
+inline constexpr int64_t kStrip = 32;
+
 /// What differs between the languages in which text is written.
 struct Language {
   const char* preamble;
@@ -57,6 +61,10 @@ class Unit {
 
   /// Returns the type of a pointer to memory of a program, such as "const float *".
   std::string pointer(const std::string& pointee) const { return language.memory + pointee + " *"; }
+  /// Returns the macro before a loop whose iterations do not depend on each other. `iterations`: about so many.
+  std::string independent(int64_t iterations) const {
+    return language.has_vectors && iterations >= kStrip ? "INTERLEAVED" : "INDEPENDENT";
+  }
   /// Returns the declaration of `name` as an array of places in that memory, which is a parameter where `name` has a "*".
   std::string places(const std::string& name) const { return language.memory + std::string("char *const ") + name; }
   /// Returns the name of the function that runs a part of kernel `name`.
