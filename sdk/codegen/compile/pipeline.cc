@@ -75,6 +75,14 @@ struct Pipelines {
                                        .counts_on_host = false,
                                        .has_routines = true};
 
+  // Processors whose kernels a host starts one by one: it need not wait for what it knows.
+  static constexpr Pipeline kStartedProcessor = [] {
+    Pipeline pipeline = kProcessor;
+    pipeline.machine = "processor, started by a host";
+    pipeline.counts_on_host = true;
+    return pipeline;
+  }();
+
   // Processors whose kernels another compiler takes: without micro-kernels and blocks of rows, which are no kernels.
   static constexpr Pipeline kNeutralProcessor{.machine = "neutral processor",
                                               .group_steps = {},
@@ -86,7 +94,7 @@ struct Pipelines {
                                               .has_micro_kernels = false,
                                               .has_blocks_of_rows = false,
                                               .has_lanes = true,
-                                              .counts_on_host = false,
+                                              .counts_on_host = true,
                                               .has_routines = true};
 
   // Grids.
@@ -156,7 +164,7 @@ struct Pipelines {
 
 const Pipeline& pipeline_for(const Target& target, CodeForm form) {
   if (form == CodeForm::kKernels && !target.has_grid()) return Pipelines::kNeutralProcessor;
-  if (!target.has_grid()) return Pipelines::kProcessor;
+  if (!target.has_grid()) return form == CodeForm::kOpenCl ? Pipelines::kStartedProcessor : Pipelines::kProcessor;
   return target.grid.neutral ? Pipelines::kNeutralGrid : Pipelines::kGrid;
 }
 

@@ -447,7 +447,7 @@ void KernelWriter::tested_strips(size_t l, const std::string& from, const std::s
     f_.statement("const int64_t whole = begin + (end - begin) / " + strip + " * " + strip + ";");
   }
   const auto each = [&](bool independent, const std::function<void()>& inside) {
-    if (independent) f_.statement(f_.unit.independent(kStrip));
+    if (independent) f_.statement(f_.unit.strip());
     f_.open("for (int64_t l = 0; l < " + strip + "; ++l)");
     loops_[l] = "(" + j + " + l)";
     inside();
@@ -525,7 +525,7 @@ void KernelWriter::outer_strips(size_t l, const std::string& from, const std::st
 }
 
 void KernelWriter::each_lane(const std::function<void()>& body) {
-  f_.statement(f_.unit.independent(kStrip));
+  f_.statement(f_.unit.strip());
   f_.open("for (int64_t l = 0; l < " + text(kStrip) + "; ++l)");
   const size_t lane = form_ == Form::kOuterStrips ? k_.outer - 1 : k_.loops.size() - 1;
   loops_[lane] = "(j" + std::to_string(lane) + " + l)";

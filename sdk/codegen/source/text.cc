@@ -94,13 +94,15 @@ typedef ulong uint64_t;
 /* Iterations of the loop that follows do not depend on each other. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-/* The same for longer loops, of which several vectors are computed at a time. */
-#define INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count($I)")
+/* The same for loops of many iterations, of which several vectors are computed at a time, and for loops of 32. */
+#define INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
+#define STRIP _Pragma("clang loop vectorize(assume_safety) vectorize_width($W) interleave_count(4)")
 #define UNROLL _Pragma("unroll")
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define INDEPENDENT
 #define INTERLEAVED
+#define STRIP
 #define UNROLL
 #endif
 
@@ -160,11 +162,10 @@ std::string Unit::text() const {
     if (has_word(out, helper->first)) out = helper->second + out;
   }
   std::string preamble = language.preamble;
-  if (const size_t at = preamble.find("$I"); at != std::string::npos) {
-    // Drivers that compile text do not interleave by themselves. A strip is to be a whole number of turns.
-    constexpr int64_t kMostTogether = 4, kLaneBits = 32;
-    const int64_t lanes = std::max<int64_t>(target.vector_bits / kLaneBits, 1);
-    preamble.replace(at, 2, std::to_string(std::clamp<int64_t>(kStrip / lanes, 1, kMostTogether)));
+  if (const size_t at = preamble.find("$W"); at != std::string::npos) {
+    // Four vectors are the accumulators of a strip, and stay in registers then.
+    constexpr int64_t kLaneBits = 32, kTogether = 4;
+    preamble.replace(at, 2, std::to_string(std::clamp<int64_t>(target.vector_bits / kLaneBits, 1, kStrip / kTogether)));
   }
   return preamble + out;
 }

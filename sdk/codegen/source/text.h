@@ -63,8 +63,11 @@ class Unit {
   std::string pointer(const std::string& pointee) const { return language.memory + pointee + " *"; }
   /// Returns the macro before a loop whose iterations do not depend on each other. `iterations`: about so many.
   std::string independent(int64_t iterations) const {
-    return language.has_vectors && iterations >= kStrip ? "INTERLEAVED" : "INDEPENDENT";
+    constexpr int64_t kMany = 4 * kStrip;
+    return language.has_vectors && iterations >= kMany ? "INTERLEAVED" : "INDEPENDENT";
   }
+  /// Returns the macro before such a loop of kStrip iterations.
+  std::string strip() const { return language.has_vectors ? "STRIP" : "INDEPENDENT"; }
   /// Returns the declaration of `name` as an array of places in that memory, which is a parameter where `name` has a "*".
   std::string places(const std::string& name) const { return language.memory + std::string("char *const ") + name; }
   /// Returns the name of the function that runs a part of kernel `name`.
