@@ -25,8 +25,16 @@ GuardedLaunch::GuardedLaunch(Instance& instance, const TestProgram& program, con
       executable_(executable),
       placement_(std::move(placement)),
       alignment_(instance.device(placement_.device).alignment()) {
+  if (std::optional<Layouts> stated = layouts_of(instance, program, executable)) {
+    layouts_ = *std::move(stated);
+  } else {
+    good_ = false;
+    layouts_ = {};
+    for (const hlo::Shape& shape : program.inputs()) layouts_.arguments.emplace_back(shape);
+    for (const hlo::Shape& shape : program.results()) layouts_.results.emplace_back(shape);
+  }
   std::vector<uint64_t> bytes;
-  for (const hlo::Shape& shape : program.inputs()) bytes.push_back(static_cast<uint64_t>(shape.byte_size()));
+  for (const ArrayLayout& one : layouts_.arguments) bytes.push_back(one.bytes());
   for (const Literal& constant : program.constants()) bytes.push_back(static_cast<uint64_t>(constant.byte_size()));
   absorbed_.assign(bytes.size(), false);
   for (const uint32_t constant : executable.absorbed) {
@@ -45,7 +53,7 @@ GuardedLaunch::GuardedLaunch(Instance& instance, const TestProgram& program, con
       return one.result == i && (one.must || placement_.take_aliases);
     });
     if (alias == aliases.end()) {
-      result_slots_.push_back(place(static_cast<uint64_t>(program.results()[i].byte_size()), alignment_));
+      result_slots_.push_back(place(layouts_.results[i].bytes(), alignment_));
     } else {
       result_slots_.push_back(argument_slots_[alias->argument]);
       donated_[alias->argument] = true;
@@ -54,14 +62,16 @@ GuardedLaunch::GuardedLaunch(Instance& instance, const TestProgram& program, con
   workspace_slot_ = place(executable.workspace_bytes, std::max(executable.workspace_alignment, alignment_));
   allocate();
   for (size_t i = 0; i < argument_slots_.size(); ++i) {
-    collet_argument one = argument(argument_slots_[i], donated_[i] ? uint32_t{COLLET_ARG_DONATED} : 0);
+    const bool has_layout = i < layouts_.arguments.size() && !layouts_.arguments[i].is_dense();
+    collet_argument one = argument(argument_slots_[i], donated_[i] ? uint32_t{COLLET_ARG_DONATED} : 0, has_layout);
     if (absorbed_[i]) {
       one = {};
       one.flags = COLLET_ARG_ABSENT;
     }
     arguments_.push_back(one);
   }
-  for (const Slot& slot : result_slots_) results_.push_back(argument(slot, 0));
+  for (size_t i = 0; i < result_slots_.size(); ++i)
+    results_.push_back(argument(result_slots_[i], 0, !layouts_.results[i].is_dense()));
   launch_.device = placement_.device;
   launch_.arguments = arguments_.data();
   launch_.results = results_.data();
@@ -95,9 +105,10 @@ void GuardedLaunch::allocate() {
   }
 }
 
-collet_argument GuardedLaunch::argument(const Slot& slot, uint32_t flags) const {
+collet_argument GuardedLaunch::argument(const Slot& slot, uint32_t flags, bool has_layout) const {
   collet_argument out{};
   out.flags = flags;
+  out.layout = has_layout ? 1 : 0;
   if (slot.bytes == 0) return out;
   out.buffer = blocks_[slot.block].buffer.handle();
   out.offset = slot.offset;
@@ -117,7 +128,11 @@ bool GuardedLaunch::fill(const std::vector<Literal>& inputs, uint64_t seed) {
   }
   for (size_t i = 0; i < argument_slots_.size(); ++i) {
     const Literal& value = i < inputs.size() ? inputs[i] : program_.constants()[i - inputs.size()];
-    if (value.byte_size() > 0) std::copy_n(value.bytes(), value.byte_size(), image(argument_slots_[i]));
+    if (value.byte_size() == 0) continue;
+    if (i < inputs.size())
+      layouts_.arguments[i].write(value, image(argument_slots_[i]));
+    else
+      std::copy_n(value.bytes(), value.byte_size(), image(argument_slots_[i]));
   }
   std::vector<collet_copy_region> regions;
   for (const Block& block : blocks_)
@@ -151,9 +166,16 @@ bool GuardedLaunch::is_untouched(const std::string& what, Promise promise) {
 
 std::vector<Bytes> GuardedLaunch::read_results() {
   std::vector<Bytes> out;
-  for (const Slot& slot : result_slots_) {
-    out.emplace_back(slot.bytes);
-    if (slot.bytes > 0) instance_.read(blocks_[slot.block].buffer, slot.offset, out.back().data(), slot.bytes);
+  for (size_t i = 0; i < result_slots_.size(); ++i) {
+    const Slot& slot = result_slots_[i];
+    Bytes bytes(slot.bytes);
+    if (slot.bytes > 0) instance_.read(blocks_[slot.block].buffer, slot.offset, bytes.data(), slot.bytes);
+    if (slot.bytes > 0 && !layouts_.results[i].is_dense()) {
+      const Literal dense = layouts_.results[i].read(bytes.data());
+      const auto* first = reinterpret_cast<const uint8_t*>(dense.bytes());
+      bytes.assign(first, first + dense.byte_size());
+    }
+    out.push_back(std::move(bytes));
   }
   return out;
 }
@@ -177,7 +199,7 @@ bool GuardedLaunch::judge_results(const std::vector<Literal>& inputs, const std:
   for (size_t i = 0; i < result_slots_.size(); ++i) {
     const Slot& slot = result_slots_[i];
     if (slot.bytes == 0) continue;
-    const Literal got = Literal::from_bytes(program_.results()[i], now[slot.block].data() + slot.offset);
+    const Literal got = layouts_.results[i].read(now[slot.block].data() + slot.offset);
     const Comparison compared = compare({(*expected)[i], {}, {}}, got, bound, flushes);
     const bool aliased = std::any_of(argument_slots_.begin(), argument_slots_.end(), [&](const Slot& argument) {
       return argument.block == slot.block && argument.offset == slot.offset && argument.bytes > 0;

@@ -272,44 +272,6 @@ void profile(Contract& c) {
   }
 }
 
-void layouts(Contract& c) {
-  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
-  const auto instance = Instance::open(c);
-  if (!instance) return;
-  const auto* table = table_of<collet_layout_table>(c, *instance, "layout");
-  if (!table) return;
-  const std::string body = accepted_sum(*instance);
-  if (body.empty()) return;
-  const auto program = TestProgram::make(body);
-  const CompileResult made = compile(*instance, (*program)->get());
-  if (made.status != COLLET_OK) return c.skip("compile names ops at which to cut");
-  const auto ask = [&](uint32_t is_result, uint32_t index, collet_layout& layout) {
-    layout = {};
-    const collet_status status = checked_call(c, "of", [&](collet_error* error) {
-      return table->of(made.executable.handle(), is_result, index, &layout, error);
-    });
-    return c.check(status == COLLET_OK, Promise::LAYOUT_OF, "the layout of {} {} gave status {}",
-                   is_result ? "result" : "argument", index, status);
-  };
-  const collet_layout none{};
-  for (uint32_t is_result = 0; is_result < 2; ++is_result) {
-    const auto& shapes = is_result ? (*program)->results() : (*program)->inputs();
-    for (uint32_t i = 0; i < shapes.size(); ++i) {
-      collet_layout layout, again;
-      if (!ask(is_result, i, layout) || !ask(is_result, i, again)) return;
-      c.check(std::memcmp(&layout, &again, sizeof layout) == 0, Promise::LAYOUT_OF,
-              "a layout is another one the second time");
-      c.check(layout.reserved[0] == 0 && layout.reserved[1] == 0, Promise::SPACE_RESERVED,
-              "a reserved field of a layout is not zero");
-      if (std::memcmp(&layout, &none, sizeof none) == 0) continue;
-      c.check(layout.rank == static_cast<uint32_t>(shapes[i].rank()), Promise::LAYOUT_OF,
-              "the layout of an array of rank {} has rank {}", shapes[i].rank(), layout.rank);
-      c.check(layout.element_bits != 0 || layout.bytes >= static_cast<uint64_t>(shapes[i].byte_size()),
-              Promise::LAYOUT_BYTES, "the layout of {} bytes has {}", shapes[i].byte_size(), layout.bytes);
-    }
-  }
-}
-
 void residency(Contract& c) {
   if (!c.plugin().computes()) return c.skip("the backend runs no ops");
   const auto instance = Instance::open(c);
@@ -358,6 +320,84 @@ void residency(Contract& c) {
     }
   }
   if (!any) c.skip("no executable wants an argument prepared");
+}
+
+// An executable with its arguments, one of which is prepared.
+struct Resident {
+  std::string name;
+  std::unique_ptr<TestProgram> program;
+  Executable executable;
+  std::unique_ptr<GuardedLaunch> launch;
+  std::vector<hlo::Literal> inputs;
+  Buffer prepared;
+
+  bool run(Contract& c, const std::string& what) {
+    const collet_status status = launch->execute();
+    return c.check(status == COLLET_OK, Promise::RESIDENCY_PREPARED,
+                   "{}, {}: execute with a prepared argument gave status {}", name, what, status) &&
+           launch->judge_results(inputs, name + ", " + what);
+  }
+};
+
+// Compiles a program and prepares its argument number `argument`. Null if the backend does not take the program, does not want the
+// argument prepared, or cannot do it now.
+std::unique_ptr<Resident> make_resident(Instance& instance, const collet_residency_table& table,
+                                        const std::string& body, uint32_t argument, uint64_t seed) {
+  Contract& c = instance.contract();
+  auto program = TestProgram::make(body);
+  if (!program.ok()) return c.fault(program.status()), nullptr;
+  if (!accepts(instance, (*program)->get())) return nullptr;
+  CompileResult compiled = compile(instance, (*program)->get());
+  if (compiled.status != COLLET_OK || table.wants(compiled.executable.handle(), argument) == 0) return nullptr;
+  auto out = std::make_unique<Resident>();
+  out->name = fmt::format("executable {}, whose argument {} is prepared", seed, argument);
+  out->program = *std::move(program);
+  out->executable = std::move(compiled.executable);
+  out->launch = std::make_unique<GuardedLaunch>(instance, *out->program, out->executable, Placement{});
+  out->inputs = out->program->draw(seed);
+  if (!out->launch->fill(out->inputs, seed)) return nullptr;
+  collet_argument& value = out->launch->arguments()[argument];
+  collet_backend_buffer* handle = nullptr;
+  const collet_status status = checked_call(c, "prepare", [&](collet_error* error) {
+    return table.prepare(out->executable.handle(), 0, argument, &value, &handle, error);
+  });
+  if (status == COLLET_RESOURCE_EXHAUSTED) return nullptr;
+  if (!c.check(status == COLLET_OK && handle, Promise::RESIDENCY_PREPARED, "prepare gave status {}", status))
+    return nullptr;
+  out->prepared = Buffer(&instance, handle, nullptr, 0, 0);
+  value.buffer = handle;
+  value.offset = 0;
+  value.flags |= COLLET_ARG_PREPARED;
+  return out;
+}
+
+// The prepared forms of several executables, two of each program among them, are there at the same time.
+void residency_of_several(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_residency_table>(c, *instance, "residency");
+  if (!table || !instance->executes()) return;
+  std::vector<std::unique_ptr<Resident>> all;
+  for (const int size : {24, 70}) {
+    const std::string array = fmt::format("f32[{0},{0}]", size);
+    for (const std::string root : {"add(x, w)", "dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"}) {
+      const std::string body = fmt::format(
+          "ENTRY main {{\n  x = {0} parameter(0)\n  w = {0} parameter(1)\n  ROOT r = {0} {1}\n}}\n", array, root);
+      for (const uint32_t argument : {0u, 1u, 1u}) {
+        auto made = make_resident(*instance, *table, body, argument, all.size() + 1);
+        if (c.broken()) return;
+        if (made) all.push_back(std::move(made));
+      }
+    }
+  }
+  if (all.size() < 2) return c.skip("fewer than two executables want an argument prepared");
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = all.size(); i-- > 0;)
+      if (!all[i]->run(c, "beside others")) return;
+  for (size_t i = 0; i < all.size(); i += 2) all[i].reset();
+  for (size_t i = 1; i < all.size(); i += 2)
+    if (!all[i]->run(c, "after others were released")) return;
 }
 
 void immediates(Contract& c) {
@@ -502,8 +542,8 @@ void add_more_tables_contracts(std::vector<ContractCase>& list) {
   list.push_back({"tables/host_buffers", host_buffers});
   list.push_back({"tables/links", links});
   list.push_back({"tables/profile", profile});
-  list.push_back({"tables/layout", layouts});
   list.push_back({"tables/residency", residency});
+  list.push_back({"tables/residency_of_several", residency_of_several});
   list.push_back({"execute/immediates", immediates});
   list.push_back({"execute/immediates_beside_arrays", immediates_beside_arrays});
   list.push_back({"execute/immediates_from_threads", immediates_from_threads});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/contract/array_layout.h"
 #include "conformance/contract/instance.h"
 #include "conformance/oracle/bounds.h"
 #include "hlo/ir/literal.h"
@@ -112,7 +113,8 @@ struct CompileResult {
 /// Calls compile and checks what every such call promises.
 CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
 
-/// True if an argument or result is not dense and row-major, according to the table "layout".
+/// True if an argument or result is not dense and row-major, according to the table "layout". Cases that write arguments and read
+/// results themselves leave such executables out; layouts.cc runs them.
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
 
 struct Sample;
@@ -158,10 +160,13 @@ struct Placement {
 };
 
 /// Buffers for launches of one executable. Each argument, each result and the workspace has guard bytes around it, which must
-/// not change. Results and workspace are filled with garbage before each run.
+/// not change. Results, workspace and the padding of arguments are filled with garbage before each run. Arguments and results
+/// have the layouts that the executable states.
 class GuardedLaunch {
  public:
   GuardedLaunch(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
+  /// The layouts of arguments and results.
+  const Layouts& layouts() const { return layouts_; }
   /// Runs the executable and checks results, arguments and guards. Messages begin with `what`. Returns false after a failure.
   bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
   /// Runs with these inputs; `seed` determines the garbage.
@@ -176,7 +181,7 @@ class GuardedLaunch {
   collet_status execute(std::string* message = nullptr);
   /// Checks that all memory is as fill() left it.
   bool is_untouched(const std::string& what, Promise promise);
-  /// Reads the present contents of the results.
+  /// Reads the present contents of the results, dense and row-major.
   std::vector<Bytes> read_results();
   /// Reads the results and checks them only, without arguments and guards.
   bool judge_results(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
@@ -196,7 +201,7 @@ class GuardedLaunch {
                      const Bound& bound);
   Slot place(uint64_t bytes, uint64_t alignment);
   void allocate();
-  collet_argument argument(const Slot& slot, uint32_t flags) const;
+  collet_argument argument(const Slot& slot, uint32_t flags, bool has_layout = false) const;
   uint8_t* image(const Slot& slot) { return blocks_[slot.block].image.data() + slot.offset; }
 
   Instance& instance_;
@@ -204,6 +209,7 @@ class GuardedLaunch {
   const Executable& executable_;
   Placement placement_;
   uint64_t alignment_;
+  Layouts layouts_;
   bool good_ = true;
   std::vector<uint64_t> sizes_;
   std::vector<Block> blocks_;
