@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,7 +75,7 @@ struct Executable {
   std::vector<uint64_t> argument_bytes, result_bytes;
   uint64_t inner_workspace = 0;
   uint32_t assigned_device = 0;
-  std::atomic<int> runs{0};
+  std::atomic<int> runs{0}, layout_runs{0};
   std::atomic<bool> is_idle{false};  // its next run writes nothing
   bool is_after_loss = false;        // the device was lost when it was compiled
   bool is_late = false;              // many others were open when it was compiled
@@ -138,10 +139,27 @@ collet_status lost(collet_error* error);
 
 /// Returns one of the tables "patterns", "host_memory", "host_buffers", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
+/// Returns the inner buffer with what was prepared last; null if nothing was.
+collet_backend_buffer* what_was_prepared_last();
 /// Returns the table "exchange".
 const void* exchange_table();
 /// Records a copy of so many bytes in the profile.
 void note_copy(uint64_t bytes);
+
+/// True if the fault is one of the table "layout", so that f32 matrices are not dense.
+bool has_layouts();
+/// The bytes of an argument or result of an executable in its layout, and whether it is not dense.
+uint64_t layout_bytes(const Executable& self, bool is_result, uint32_t index);
+bool has_layout(const Executable& self, bool is_result, uint32_t index);
+/// Calls `run` with a launch whose arguments are dense, and writes its results in their layouts.
+collet_status run_dense(Executable& self, const collet_launch& launch,
+                        const std::function<collet_status(const collet_launch&)>& run, collet_error* error);
+/// Reads an argument, and returns its elements in row-major order.
+Bytes read_dense(Executable& self, uint32_t index, const collet_argument& value);
+/// Called for each executable that is compiled.
+void note_rows(const Executable& self);
+/// Returns the table "layout"; null where all arrays are dense.
+const void* layout_table();
 
 /// Functions of the backend's table.
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,

@@ -549,6 +549,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
       at<collet_op>(changed, changed->ops, i)->flags = at<collet_op>(changed, changed->ops, i)->reserved = 0;
   }
   describe(*made);
+  if (has_layouts()) note_rows(*made);
   made->rounds =
       misreads_precision(changed) || (is(Fault::optimized_run_rounds) && options && options->optimization == 3);
   const uint32_t size = info->struct_size;
@@ -723,6 +724,7 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   if (wanted == "artifacts") return &artifacts;
   if (wanted == "queue") return queue_table(of(p));
   if (wanted == "exchange") return exchange_table();
+  if (wanted == "layout") return layout_table();
   if (const void* table = further_table(wanted)) return table;
   const bool has_aot = behind->query && behind->query(of(p)->inner, "aot", 1);
   if (wanted == "aot") return has_aot ? &aot : nullptr;

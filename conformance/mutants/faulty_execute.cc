@@ -24,11 +24,15 @@ std::string complaint(const Executable& self, const collet_launch& launch) {
   if (launch.device >= self.owner->devices) return "there is no such device";
   if (launch.argument_count != self.argument_bytes.size() || launch.result_count != self.result_bytes.size())
     return "another number of arguments or results";
-  for (uint32_t i = 0; i < launch.argument_count; ++i)
-    if (!lies_inside(launch.arguments[i], self.argument_bytes[i]) || launch.arguments[i].layout != 0)
-      return "an argument that is not inside its buffer, or has a layout";
+  for (uint32_t i = 0; i < launch.argument_count; ++i) {
+    const bool is_prepared = (launch.arguments[i].flags & COLLET_ARG_PREPARED) != 0;
+    const uint64_t bytes = is_prepared ? self.argument_bytes[i] : layout_bytes(self, false, i);
+    if (!lies_inside(launch.arguments[i], bytes) ||
+        (!is_prepared && launch.arguments[i].layout != (has_layout(self, false, i) ? 1 : 0)))
+      return "an argument that is not inside its buffer, or has another layout";
+  }
   for (uint32_t i = 0; i < launch.result_count; ++i)
-    if (!lies_inside(launch.results[i], self.result_bytes[i])) return "a result that is not inside its buffer";
+    if (!lies_inside(launch.results[i], layout_bytes(self, true, i))) return "a result that is not inside its buffer";
   return lies_inside(launch.workspace, self.inner_workspace + kExtraWorkspace) ? "" : "a workspace that is too small";
 }
 
@@ -44,6 +48,12 @@ void overwrite_donated(const Executable& self, const collet_launch& launch) {
 collet_argument translated(collet_argument a, bool ignore_offset) {
   if (is(Fault::immediate_ignored) && (a.flags & COLLET_ARG_IMMEDIATE)) std::memset(a.immediate, 0, sizeof a.immediate);
   if (!a.buffer) return a;
+  if (is(Fault::prepared_of_newest_executable) && (a.flags & COLLET_ARG_PREPARED) && what_was_prepared_last()) {
+    a.buffer = what_was_prepared_last();
+    a.offset = 0;
+    a.flags &= ~uint32_t{COLLET_ARG_PREPARED};
+    return a;
+  }
   a.flags &= ~uint32_t{COLLET_ARG_PREPARED};
   if (ignore_offset) a.offset = 0;
   a.offset += of(a.buffer)->shift;
@@ -512,8 +522,12 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   if (lose_one(launches[0].sync ? launches[0].sync->queue : nullptr, launches[0].device) && !launches[0].sync)
     return self.is_after_loss && is(Fault::loss_spares_new_executables) ? COLLET_OK : lost(error);
   if (count > 1) return run_together(self, launches, count, run_id, error);
-  for (uint32_t i = 0; i < count; ++i)
-    if (const collet_status code = run_one(self, launches[i], run_id, error)) return code;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto run = [&](const collet_launch& launch) { return run_one(self, launch, run_id, error); };
+    const collet_status code =
+        has_layouts() ? run_dense(self, launches[i], run, error) : run_one(self, launches[i], run_id, error);
+    if (code != COLLET_OK) return code;
+  }
   return COLLET_OK;
 }
 
