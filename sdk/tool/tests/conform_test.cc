@@ -524,6 +524,16 @@ TEST(ConformFrom, NamesTheOpThatIsWrong) {
   expect_outcome(0, wrong + kAdd, {"runs these programs"});
 }
 
+// Nothing is declined where a program has no op.
+TEST(ConformFrom, TakesAProgramWithoutOps) {
+  const Folder folder;
+  const std::string program = folder / "nothing.hlo";
+  write(program, "HloModule n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n");
+  for (const char* how : {"", "--no-fallback "})
+    expect_outcome(0, std::string("conform --backend interpreter ") + how + "--from " + program,
+                   {"as a whole: pass: ", "runs these programs"});
+}
+
 // Runs of one executable must not depend on each other, nor on the places of their arguments.
 TEST(ConformFrom, FindsRunsThatDependOnOthers) {
   const std::string lib = build_dir() + "/lib/collet/";
