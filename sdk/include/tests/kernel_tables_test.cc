@@ -214,6 +214,18 @@ Backend describe_late() {
     layout->bytes = 2 * op.operand(0).bytes;
     layout->tile_rank[0] = 1;
   };
+  // -x. The layout of the result is dense, or has a gap behind each element.
+  Kernel negate{COLLET_OP_NEGATE, f32, f32, [](Device& device, const Op& op) {
+                  LateDevice& d = late(device);
+                  for (uint64_t i = 0; i < op.result().elements; ++i)
+                    d.floats(op.result())[op.result().layout ? 2 * i : i] = -d.floats(op.operand(0))[i];
+                }};
+  negate.layout = [](const Op& op, uint32_t index, collet_layout* layout) {
+    if (index != 1) return;
+    layout->rank = 1;
+    layout->bytes = 2 * op.result().bytes;
+    layout->tile_rank[0] = 1;
+  };
   Kernel gelu{COLLET_OP_CALL, f32, f32, [](Device&, const Op&) {}};
   gelu.pattern = "gelu";
   gelu.features = COLLET_FEATURE_CHANNELS;
@@ -240,7 +252,7 @@ Backend describe_late() {
                   }};
   multiply.scratch = [](const Op&) { return uint64_t{4}; };
   Rows rows([](Device& device, const Array& array) -> void* { return late(device).floats(array); });
-  backend.kernels = rows.add(add).add(subtract).add(gelu).add(scale).add(multiply).moves(f32).take();
+  backend.kernels = rows.add(add).add(subtract).add(negate).add(gelu).add(scale).add(multiply).moves(f32).take();
   for (Kernel& row : backend.kernels) {
     row = later(std::move(row), [](Device& device, const Op& op, std::function<void()> work) {
       EXPECT_NE(op.arrays(), nullptr);
@@ -594,14 +606,66 @@ TEST_F(KernelTables, CustomCallsByTargetWithAttributes) {
   call("acme_scale", "{axes = array<i64: 1, 2>, factor = 5.0e-01 : f32}");
   call("acme_scale", "no dictionary");
   call("other_scale", "{axes = array<i64: 1, 3>, factor = 5.0e-01 : f32}");
+  call("acme_twice", "{axes = array<i64: 1, 3>, factor = 5.0e-01 : f32}");  // as long as acme_scale
   const std::vector<uint64_t> block = w.finish(1, {});
-  const uint32_t ids[] = {0, 1, 2, 3};
-  collet_verdict verdicts[4] = {};
-  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 4, verdicts, &error), COLLET_OK) << error.message;
+  const uint32_t ids[] = {0, 1, 2, 3, 4};
+  collet_verdict verdicts[5] = {};
+  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 5, verdicts, &error), COLLET_OK) << error.message;
   EXPECT_EQ(verdicts[0].answer, COLLET_ACCEPT) << verdicts[0].reason;
   EXPECT_EQ(verdicts[1].answer, COLLET_DECLINE);
   EXPECT_STREQ(verdicts[2].reason, "two attributes");
   EXPECT_STREQ(verdicts[3].reason, "no kernel");
+  EXPECT_STREQ(verdicts[4].reason, "no kernel");
+}
+
+TEST_F(KernelTables, ArgumentsThatSeveralKernelsReadAreNeitherPackedNorPlaced) {
+  open();
+  const auto* layouts = static_cast<const collet_layout_table*>(table->query(instance, "layout", 1));
+  const auto* residency = static_cast<const collet_residency_table*>(table->query(instance, "residency", 1));
+  ASSERT_TRUE(layouts && residency);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  const uint32_t difference = w.op(COLLET_OP_SUBTRACT, t, {x, y}), sum = w.op(COLLET_OP_ADD, t, {x, y});
+  collet_backend_executable* executable = compile(w.finish(2, {difference, sum}));
+  ASSERT_NE(executable, nullptr) << error.message;
+  EXPECT_EQ(residency->wants(executable, 1), 0u);
+  collet_layout layout{};
+  ASSERT_EQ(layouts->of(executable, 0, 0, &layout, &error), COLLET_OK);
+  EXPECT_EQ(layout.bytes, 0u);
+  table->release(executable);
+}
+
+TEST_F(KernelTables, AKernelWritesItsResultInItsLayout) {
+  open();
+  const auto* layouts = static_cast<const collet_layout_table*>(table->query(instance, "layout", 1));
+  ASSERT_NE(layouts, nullptr);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  collet_backend_executable* executable = compile(w.finish(1, {w.op(COLLET_OP_NEGATE, t, {w.argument(t)})}));
+  ASSERT_NE(executable, nullptr) << error.message;
+  collet_layout layout{};
+  ASSERT_EQ(layouts->of(executable, 1, 0, &layout, &error), COLLET_OK);
+  EXPECT_EQ(layout.bytes, 16u);
+  collet_backend_buffer *from = buffer(8), *to = buffer(16);
+  float in[2] = {1, 2}, out[4] = {};
+  EXPECT_EQ(copy(at(in), at(from), 8), COLLET_OK);
+  collet_argument argument{}, result{};
+  argument.buffer = from, argument.bytes = 8;
+  result.buffer = to;
+  collet_launch launch{};
+  launch.arguments = &argument, launch.argument_count = 1;
+  launch.results = &result, launch.result_count = 1;
+  for (const bool placed : {false, true}) {
+    result.layout = placed;
+    result.bytes = placed ? 16 : 8;
+    ASSERT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OK) << error.message;
+    EXPECT_EQ(copy(at(to), at(out), 16), COLLET_OK);
+    EXPECT_EQ(out[0], -1);
+    EXPECT_EQ(out[placed ? 2 : 1], -2);
+  }
+  result.bytes = 8;
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "too short for the layout";
+  for (collet_backend_buffer* one : {from, to}) table->free(instance, one);
+  table->release(executable);
 }
 
 TEST_F(KernelTables, PatternsByNameWithReasons) {
