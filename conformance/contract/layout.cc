@@ -53,6 +53,10 @@ std::vector<std::pair<std::string, std::string>> matrix_programs(const std::stri
        of(fmt::format("ROOT r = {} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", array))},
       {"a transposed array of " + array,
        of(fmt::format("t = {0} transpose(w), dimensions={{1,0}}\n  ROOT r = {0} add(x, t)", array))},
+      {"a product and a sum of " + array,  // which read the same arguments
+       of(fmt::format("d = {0} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
+                      "  s = {0} add(x, w)\n  ROOT r = {0} subtract(d, s)",
+                      array))},
   };
 }
 

@@ -381,9 +381,12 @@ void residency_of_several(Contract& c) {
   std::vector<std::unique_ptr<Resident>> all;
   for (const int size : {24, 70}) {
     const std::string array = fmt::format("f32[{0},{0}]", size);
-    for (const std::string root : {"add(x, w)", "dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"}) {
-      const std::string body = fmt::format(
-          "ENTRY main {{\n  x = {0} parameter(0)\n  w = {0} parameter(1)\n  ROOT r = {0} {1}\n}}\n", array, root);
+    const std::string product = array + " dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    for (const std::string& root :
+         {"ROOT r = " + array + " add(x, w)", "ROOT r = " + product,
+          "d = " + product + fmt::format("\n  s = {0} add(x, w)\n  ROOT r = {0} subtract(d, s)", array)}) {
+      const std::string body =
+          fmt::format("ENTRY main {{\n  x = {0} parameter(0)\n  w = {0} parameter(1)\n  {1}\n}}\n", array, root);
       for (const uint32_t argument : {0u, 1u, 1u}) {
         auto made = make_resident(*instance, *table, body, argument, all.size() + 1);
         if (c.broken()) return;

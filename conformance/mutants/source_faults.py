@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the tests of Collet's own parts: puts each fault of source_faults.toml into a source file, builds a copy of what is
-tested, and runs the test that must fail. The source tree and the build folder are not changed.
+tested, and runs the test that must fail. A test is a program of GoogleTest, or cases of the suite (`conform`, globs of their names)
+on a backend that is made with Collet's headers. The source tree and the build folder are not changed.
 
 A fault is killed if its test fails, crashes, or does not end in its time. Exit code 1: a fault survived; 2: the program
 cannot run, or a test fails without a fault.
@@ -21,6 +22,7 @@ import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+INCLUDES = ["sdk/codegen/include", "sdk/include"]  # folders of public headers
 
 
 class Wrong(Exception):
@@ -42,8 +44,11 @@ def read_faults(path):
 
 
 def mutated_text(fault):
-    with open(os.path.join(ROOT, fault["file"])) as file:
-        text = file.read()
+    try:
+        with open(os.path.join(ROOT, fault["file"])) as file:
+            text = file.read()
+    except OSError as error:
+        raise Wrong(f"{fault['name']}: {error}") from error
     found = text.count(fault["old"])
     if found != 1:
         raise Wrong(f"{fault['name']}: the text is {found} times in {fault['file']}, and must be there once: {fault['old']}")
@@ -82,12 +87,14 @@ class Build:
         out = os.path.join(folder, os.path.basename(original))
         include = ""
         if header:
-            place = os.path.join(folder, "include", os.path.relpath(header, "sdk/include"))
+            base = next(base for base in INCLUDES if header.startswith(base + "/"))
+            place = os.path.join(folder, "include", os.path.relpath(header, base))
             beside = os.path.join(ROOT, os.path.dirname(header))
             os.makedirs(os.path.dirname(place), exist_ok=True)
             for name in os.listdir(beside):  # headers include each other without a path
-                if name != os.path.basename(header):
-                    os.symlink(os.path.join(beside, name), os.path.join(os.path.dirname(place), name))
+                link = os.path.join(os.path.dirname(place), name)
+                if name != os.path.basename(header) and not os.path.lexists(link):
+                    os.symlink(os.path.join(beside, name), link)
             include = f" -I{shlex.quote(os.path.join(folder, 'include'))}"
             changed = os.path.join(ROOT, source)
         else:
@@ -116,8 +123,22 @@ class Build:
             raise Wrong(f"{target} cannot be linked: {ran.stderr.strip()[-600:]}")
 
 
+def run_cases(build, test, backend):
+    """Runs cases of the suite on a backend; returns which one failed first, or an empty text."""
+    line = [os.path.join(build.folder, "bin", "collet"), "conform", "--no-fallback", "--backend", backend, "--timeout", str(test.get("timeout", 60))]
+    for glob in test["conform"]:
+        line += ["--filter", glob]
+    ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, errors="replace")
+    if ran.returncode == 0:
+        return "" if ": conforms" in ran.stdout else "no case ran"
+    failed = re.findall(r"^(?:fail|crash|timeout) +(\S+)", ran.stdout, re.MULTILINE)
+    return failed[0] if failed else f"exit code {ran.returncode}"
+
+
 def run_test(build, test, program, libraries):
     """Runs a test; returns how it failed, or an empty text."""
+    if "conform" in test:
+        return run_cases(build, test, program)
     environment = dict(os.environ, COLLET_BUILD_DIR=build.folder)
     if libraries:
         environment["LD_LIBRARY_PATH"] = libraries
@@ -152,25 +173,33 @@ def judge(build, test, fault):
                 if name != own:
                     os.symlink(os.path.join(build.folder, "lib", name), os.path.join(libraries, name))
         else:
-            program = os.path.join(folder, "program")
+            program = os.path.join(folder, os.path.basename(test["target"]))
             build.link(test["target"], objects, program)
         return run_test(build, test, program, libraries)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", help="the build folder; its tests and libraries are built")
+    parser.add_argument("build", nargs="?", help="the build folder; its tests and libraries are built")
     parser.add_argument("--faults", default=os.path.join(HERE, "source_faults.toml"), metavar="FILE", help="the list (default: the one beside this program)")
     parser.add_argument("--filter", default="*", metavar="GLOB", help="only faults whose name matches")
     parser.add_argument("--list", action="store_true", help="print the faults and their tests, and do nothing else")
+    parser.add_argument("--check", action="store_true", help="check that the list fits the sources, and do nothing else")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="faults at the same time (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write what became of each to this file")
     arguments = parser.parse_args()
+    if not arguments.build and not arguments.list and not arguments.check:
+        parser.error("the build folder is missing")
     try:
         tests, faults = read_faults(arguments.faults)
         faults = [fault for fault in faults if fnmatch.fnmatchcase(fault["name"], arguments.filter)]
         if not faults:
             raise Wrong(f"no fault matches --filter {arguments.filter}")
+        if arguments.check:
+            for fault in faults:
+                mutated_text(fault)
+            print(f"{len(faults)} faults fit the sources")
+            return 0
         if arguments.list:
             for fault in faults:
                 print(f"{fault['name']}: {fault['file']}, {fault['test']}")
@@ -190,13 +219,14 @@ def main():
         left_out = [fault for fault in faults if fault["test"] in missing]
         faults = [fault for fault in faults if fault["test"] not in missing]
         with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
-            results = list(pool.map(lambda fault: judge(build, tests[fault["test"]], fault), faults))
+            results = []
+            for fault, result in zip(faults, pool.map(lambda fault: judge(build, tests[fault["test"]], fault), faults)):
+                results.append(result)
+                print(f"{'killed  ' if result else 'SURVIVED'} {fault['name']}: {fault['test']}{', ' + result if result else ''}", flush=True)
     except Wrong as wrong:
         print(f"source_faults.py: {wrong}", file=sys.stderr)
         return 2
     killed = [result for result in results if result]
-    for fault, result in zip(faults, results):
-        print(f"{'killed  ' if result else 'SURVIVED'} {fault['name']}: {fault['test']}{', ' + result if result else ''}")
     for fault in left_out:
         print(f"not run  {fault['name']}: {fault['test']}, which this build does not have")
     print(f"{len(killed)} of {len(faults)} faults killed" + (f", {len(left_out)} not run" if left_out else ""))
