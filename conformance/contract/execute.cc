@@ -605,6 +605,23 @@ void workspace_stands_alone(Contract& c) {
   if (!any) c.skip("no executable asks for a workspace");
 }
 
+// Compiles, runs and releases a program many times. Returns false if the case has ended; `bytes` is what one that is kept takes at
+// least.
+bool leaves_nothing(Instance& instance, const PreparedProgram& ready, uint64_t bytes, const std::string& what) {
+  Contract& c = instance.contract();
+  const auto cycle = [&] {
+    const CompileResult made = compile(instance, ready.program->get());
+    if (made.status != COLLET_OK) return false;
+    GuardedLaunch guarded(instance, *ready.program, made.executable, {});
+    return guarded.run(1, "between compile and release");
+  };
+  const Growth growth = measure_growth(8, cycle);
+  return c.check(growth.heap < static_cast<double>(bytes) / 4, Promise::RELEASE,
+                 "each compile and release{} leaves {:.0f} bytes of the heap behind", what, growth.heap) &&
+         c.check(growth.always < 8, Promise::RELEASE,
+                 "each compile and release{} leaves {:.0f} bytes of the heap behind", what, growth.always);
+}
+
 void executables_leave_nothing(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
@@ -613,16 +630,23 @@ void executables_leave_nothing(Contract& c) {
   // Length of the module's name, which makes the block large, so that a backend that keeps blocks is noticed.
   constexpr size_t kName = 200000;
   const PreparedProgram ready = prepare(*instance, body, {}, {}, true, kName);
-  if (!ready) return;
-  const auto cycle = [&] {
-    const CompileResult made = compile(*instance, ready.program->get());
-    return made.status == COLLET_OK;
-  };
-  const Growth growth = measure_growth(8, cycle);
-  c.check(growth.heap < kName / 4, Promise::RELEASE, "each compile and release leaves {:.0f} bytes of the heap behind",
-          growth.heap);
-  c.check(growth.always < 8, Promise::RELEASE, "each compile and release leaves {:.0f} bytes of the heap behind",
-          growth.always);
+  if (!ready || !leaves_nothing(*instance, ready, kName, "")) return;
+  constexpr int kNumbers = 200;  // few, so that the constant is a part of the program
+  for (const std::string_view type : {"f32", "s32"}) {
+    std::string numbers;
+    for (int i = 0; i < kNumbers; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i % 13 - 6);
+    const PreparedProgram with_constant =
+        prepare(*instance,
+                fmt::format("ENTRY main {{\n  x = {0}[{1}] parameter(0)\n  c = {0}[{1}] constant({{{2}}})\n"
+                            "  ROOT r = {0}[{1}] add(x, c)\n}}\n",
+                            type, kNumbers, numbers),
+                {}, {}, false);
+    if (c.broken()) return;
+    if (with_constant) {
+      leaves_nothing(*instance, with_constant, kName, " of a program with a constant");
+      return;
+    }
+  }
 }
 
 void runs_leave_nothing(Contract& c) {
