@@ -615,7 +615,11 @@ bool leaves_nothing(Instance& instance, const PreparedProgram& ready, uint64_t b
     GuardedLaunch guarded(instance, *ready.program, made.executable, {});
     return guarded.run(1, "between compile and release");
   };
-  const Growth growth = measure_growth(8, cycle);
+  // What one thread allocates and another frees stays in the lists of the latter, so that the heap grows until they are full.
+  constexpr int kAttempts = 3;
+  Growth growth;
+  const auto grows = [&] { return growth.heap >= static_cast<double>(bytes) / 4 || growth.always >= 8; };
+  for (int attempt = 0; attempt < kAttempts && (attempt == 0 || grows()); ++attempt) growth = measure_growth(8, cycle);
   return c.check(growth.heap < static_cast<double>(bytes) / 4, Promise::RELEASE,
                  "each compile and release{} leaves {:.0f} bytes of the heap behind", what, growth.heap) &&
          c.check(growth.always < 8, Promise::RELEASE,
