@@ -100,6 +100,61 @@ XLA_FFI_Error* scale(XLA_FFI_CallFrame* frame) {
   return nullptr;
 }
 
+/// What the last call of `asks` was told.
+struct Told {
+  std::vector<int> types;  // of the arguments
+  int64_t run_id = 0;
+  int32_t device = -1;
+  uintptr_t address = 0;  // of memory at a multiple of 4096
+  int tasks = 0;
+  std::map<int64_t, void*> data;  // of the context, by type
+  std::vector<std::string> refusals;
+};
+Told told;
+
+/// Calls all functions that a handler may call, and fills its result with zeros.
+XLA_FFI_Error* asks(XLA_FFI_CallFrame* frame) {
+  if (is_metadata(frame)) return nullptr;
+  told = {};
+  const XLA_FFI_Api& api = *frame->api;
+  const auto note = [&](XLA_FFI_Error* error) {
+    if (!error) return;
+    XLA_FFI_Error_GetMessage_Args message{sizeof message, nullptr, error, nullptr};
+    api.Error_GetMessage(&message);
+    told.refusals.emplace_back(message.message);
+    XLA_FFI_Error_Destroy_Args destroy{sizeof destroy, nullptr, error};
+    api.Error_Destroy(&destroy);
+  };
+  for (int64_t i = 0; i < frame->args.size; ++i)
+    told.types.push_back(static_cast<const XLA_FFI_Buffer*>(frame->args.args[i])->dtype);
+  XLA_FFI_RunId_Get_Args run{sizeof run, nullptr, frame->ctx, 0};
+  note(api.RunId_Get(&run));
+  told.run_id = run.run_id;
+  XLA_FFI_DeviceOrdinal_Get_Args ordinal{sizeof ordinal, nullptr, frame->ctx, -1};
+  note(api.DeviceOrdinal_Get(&ordinal));
+  told.device = ordinal.device_ordinal;
+  XLA_FFI_DeviceMemory_Allocate_Args memory{sizeof memory, nullptr, frame->ctx, 100, 4096, nullptr};
+  note(api.DeviceMemory_Allocate(&memory));
+  told.address = reinterpret_cast<uintptr_t>(memory.data);
+  if (memory.data) std::memset(memory.data, 1, memory.size);
+  XLA_FFI_DeviceMemory_Free_Args end{sizeof end, nullptr, frame->ctx, memory.size, memory.data};
+  note(api.DeviceMemory_Free(&end));
+  XLA_FFI_ThreadPool_Schedule_Args task{sizeof task, nullptr, frame->ctx,
+                                        [](void* data) { ++*static_cast<int*>(data); }, &told.tasks};
+  note(api.ThreadPool_Schedule(&task));
+  for (const int64_t id : {7, 8}) {
+    XLA_FFI_TypeId type{id};
+    XLA_FFI_ExecutionContext_Get_Args get{sizeof get, nullptr, frame->ctx, &type, nullptr};
+    note(api.ExecutionContext_Get(&get));
+    told.data[id] = get.data;
+  }
+  note(api.Handler_Register(nullptr));
+  note(api.Stream_Get(nullptr));
+  const auto* out = static_cast<const XLA_FFI_Buffer*>(frame->rets.args[0]);
+  std::memset(out->data, 0, 2 * sizeof(float));
+  return nullptr;
+}
+
 /// Fills its result later, on another thread.
 XLA_FFI_Error* late(XLA_FFI_CallFrame* frame) {
   if (is_metadata(frame)) return nullptr;
@@ -294,6 +349,53 @@ TEST_F(FfiTest, RunsGetTheDataOfTheirContext) {
   auto destroy = args_of<PJRT_ExecuteContext_Destroy_Args>();
   destroy.context = create.context;
   expect_ok(api()->PJRT_ExecuteContext_Destroy(&destroy));
+}
+
+TEST_F(FfiTest, HandlersAreToldWhatTheyAsk) {
+  ASSERT_EQ(add("ffi_asks", asks), kOk);
+  auto create = args_of<PJRT_ExecuteContext_Create_Args>();
+  expect_ok(api()->PJRT_ExecuteContext_Create(&create));
+  int datum = 0, other = 0;
+  for (const auto& [type, value] : {std::pair(7, &datum), std::pair(8, &other)}) {
+    auto data = args_of<PJRT_FFI_UserData_Add_Args>();
+    data.context = create.context;
+    data.type_id = type;
+    data.data = value;
+    expect_ok(ffi().user_data_add(&data));
+  }
+  const std::string program =
+      "module @asks { func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+      "%i = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xi32>\n"
+      "%y = stablehlo.custom_call @ffi_asks(%x, %i) {api_version = 4 : i32, backend_config = {}} : (tensor<2xf32>, "
+      "tensor<2xi32>) -> tensor<2xf32>\n return %y : tensor<2xf32> } }";
+  PJRT_LoadedExecutable* executable = nullptr;
+  expect_ok(compile(program, "mlir", "", &executable));
+  const float data[] = {1, 2};
+  PJRT_Buffer* in = upload(data, {2});
+  std::vector<int64_t> runs;
+  for (int i = 0; i < 2; ++i) {
+    PJRT_Buffer* out = nullptr;
+    ASSERT_EQ(outcome(run(executable, in, &out, create.context)), kOk);
+    EXPECT_EQ(download(out), (std::vector<float>{0, 0}));
+    destroy(out);
+    runs.push_back(told.run_id);
+  }
+  EXPECT_NE(runs[0], runs[1]) << "each run has a number of its own";
+  EXPECT_EQ(told.types, (std::vector<int>{COLLET_TYPE_F32, COLLET_TYPE_S32}));
+  EXPECT_EQ(told.device, 0);
+  EXPECT_NE(told.address, 0u);
+  EXPECT_EQ(told.address % 4096, 0u);
+  EXPECT_EQ(told.tasks, 1);
+  EXPECT_EQ(told.data[7], &datum);
+  EXPECT_EQ(told.data[8], &other);
+  ASSERT_EQ(told.refusals.size(), 2u);
+  EXPECT_THAT(told.refusals[0], HasSubstr("register_ffi_target"));
+  EXPECT_THAT(told.refusals[1], HasSubstr("there is no stream"));
+  destroy(in);
+  destroy_executable(executable);
+  auto end = args_of<PJRT_ExecuteContext_Destroy_Args>();
+  end.context = create.context;
+  expect_ok(api()->PJRT_ExecuteContext_Destroy(&end));
 }
 
 TEST_F(FfiTest, TypesHaveOneId) {
