@@ -32,8 +32,8 @@ namespace collet::tool {
 namespace {
 
 struct Options {
-  std::string file, pipeline, output = "-", emit = "hlo", json;
-  std::vector<std::string> passes, before, after, patterns;
+  std::string file, output = "-", emit = "hlo", json;
+  std::vector<std::string> passes, pipelines, before, after, patterns;
   ElidedChoice elided{COLLET_ELIDED_COUNTER};
   conformance::BackendChoice backend{.name = {}};
   bool list = false;
@@ -139,7 +139,9 @@ Status run(const Options& options, hlo::Module& module) {
     report_patterns(context, module);
     return ok_status();
   }
-  if (!options.pipeline.empty()) return hlo::find_pipeline(options.pipeline)->run(module, context, observer).status();
+  for (const std::string& name : options.pipelines)
+    COLLET_TRY(hlo::find_pipeline(name)->run(module, context, observer).status());
+  if (!options.pipelines.empty()) return ok_status();
   const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());
   return hlo::run_passes(module, context, names, observer).status();
 }
@@ -148,9 +150,9 @@ Status check_options(const Options& options) {
   for (const auto* names : {&options.passes, &options.before, &options.after}) {
     COLLET_TRY(check_names(*names));
   }
-  if (!options.pipeline.empty() && hlo::find_pipeline(options.pipeline) == nullptr) {
-    return invalid_argument("there is no pipeline '" + options.pipeline + "'; see --list-passes");
-  }
+  for (const std::string& name : options.pipelines)
+    if (hlo::find_pipeline(name) == nullptr)
+      return invalid_argument("there is no pipeline '" + name + "'; see --list-passes");
   return ok_status();
 }
 
@@ -215,6 +217,7 @@ Examples:
   collet opt model.hlo
   collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo
   collet opt model.hlo --pipeline prepare --print-after all
+  collet opt model.hlo --pipeline prepare,fuse
   collet opt model.hlo --emit svg -o model.svg
   collet opt model.mlirbc --emit hlo-proto -o model.pb
   collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc
@@ -231,7 +234,11 @@ Action add_opt(CLI::App& verb) {
                      ->delimiter(',')
                      ->allow_extra_args(false)
                      ->type_name("A,B,C");
-  verb.add_option("--pipeline", options->pipeline, "A list of passes by name")->excludes(passes)->type_name("NAME");
+  verb.add_option("--pipeline", options->pipelines, "Lists of passes by name, in this order")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes(passes)
+      ->type_name("A,B,C");
   verb.add_option("--pattern", options->patterns,
                   "Look for the pattern of this file, HLO with variables, after the pipeline prepare")
       ->allow_extra_args(false)

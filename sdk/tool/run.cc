@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -75,7 +76,19 @@ struct Outcome {
     std::sort(sorted.begin(), sorted.end());
     return sorted.empty() ? 0 : (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
   }
+  /// Returns the least time that `percent` of 100 runs do not exceed.
+  double percentile(int percent) const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.empty()) return 0;
+    const size_t rank = (sorted.size() * static_cast<size_t>(percent) + 99) / 100;
+    return sorted[std::max<size_t>(rank, 1) - 1];
+  }
 };
+
+/// The shares of the runs whose times are shown, and how many runs make these say something.
+constexpr int kPercentiles[] = {50, 90, 99};
+constexpr size_t kManyRuns = 10;
 
 Summary summarize(const Literal& value) {
   Summary s;
@@ -244,7 +257,9 @@ std::string as_json(const Options& options, const Outcome& outcome) {
   }
   json.end_array().field("median_seconds", outcome.median()).key("seconds").begin_array();
   for (const double seconds : outcome.seconds) json.value(seconds);
-  json.end_array().field("compile_seconds", static_cast<double>(facts.compile_ns) * 1e-9);
+  json.end_array().key("percentiles").begin_object();
+  for (const int percent : kPercentiles) json.field(std::to_string(percent), outcome.percentile(percent));
+  json.end_object().field("compile_seconds", static_cast<double>(facts.compile_ns) * 1e-9);
   json.field("device_ops", facts.device_ops)
       .field("fallback_ops", facts.fallback_ops)
       .field("host_ops", facts.host_ops);
@@ -279,6 +294,12 @@ void print_outcome(const Options& options, const Outcome& outcome) {
     const auto [least, most] = std::minmax_element(outcome.seconds.begin(), outcome.seconds.end());
     show("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
          human_seconds(*least), human_seconds(*most));
+    if (outcome.seconds.size() >= kManyRuns) {
+      std::vector<std::string> shares;
+      for (const int percent : kPercentiles)
+        shares.push_back(fmt::format("{} % in {}", percent, human_seconds(outcome.percentile(percent))));
+      show("{}\n", fmt::join(shares, ", "));
+    }
   } else {
     show("run in {}\n", human_seconds(outcome.median()));
   }

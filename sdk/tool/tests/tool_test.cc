@@ -381,7 +381,11 @@ TEST(Bench, ShowsRatiosAndKeepsTimesInJson) {
 }
 
 TEST(Run, ReadsStdinAndWritesJson) {
+  const Ran often = collet("run - --backend interpreter --repeat 20 <sdk/tool/tests/data/add.hlo");
+  EXPECT_TRUE(contains(often.out, "90 % in ")) << often.out;
+  EXPECT_TRUE(contains(often.out, "99 % in ")) << often.out;
   const Ran ran = collet("run - --backend interpreter --repeat 3 --json - <sdk/tool/tests/data/add.hlo");
+  EXPECT_TRUE(contains(ran.out, "\"percentiles\"")) << ran.out;
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* part :
        {"\"backend\": \"interpreter\"", "\"median_seconds\": ", "\"shape\": \"f32[3]\"", "\"fallback_ops\": 0"}) {
@@ -427,6 +431,9 @@ TEST(Opt, KnowsHowManyTakePart) {
 }
 
 TEST(Opt, PrintsWhatItReads) {
+  const std::string rows = "sdk/tool/tests/data/lengths.hlo";
+  EXPECT_TRUE(contains(collet("opt " + rows + " --pipeline prepare,fuse").out, "fusion")) << rows;
+  EXPECT_TRUE(contains(collet("opt " + rows + " --pipeline prepare,fus").err, "there is no pipeline 'fus'"));
   const Ran ran = collet("opt sdk/tool/tests/data/add.hlo");
   ASSERT_EQ(ran.code, 0) << ran.err;
   expect_golden("add_read.hlo", ran.out);
