@@ -67,6 +67,11 @@ std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count) {
       c, "open",
       [&](collet_error* error) { return instance->table().open(options.get(), &instance->handle_, &info, error); },
       &message);
+  // A backend may refuse a number of devices that it cannot make, or open those that it has.
+  if (status != COLLET_OK && device_count > 1) {
+    c.skip(fmt::format("open made no {} devices: {}", device_count, message));
+    return nullptr;
+  }
   if (!c.check(status == COLLET_OK, Promise::OPEN, "open failed: {}", message)) return nullptr;
   if (!c.check(instance->handle_ != nullptr, Promise::OPEN, "open succeeded without an instance")) return nullptr;
   if (!c.check(info.struct_size == sizeof info, Promise::SIZED, "open changed the struct_size of its info"))

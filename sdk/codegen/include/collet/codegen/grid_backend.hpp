@@ -135,10 +135,8 @@ class LoadedGrid final : public kernel::DeviceProgram {
         case StepKind::kKernel:
         case StepKind::kLibrary:
           return program.code_->start(step, list_arguments(step), run_id);
-        case StepKind::kCopy: {
-          const kernel::Piece from = piece(place(step, 0)), to = piece(place(step, 1));
-          return program.device_.copy(to.memory, to.offset, from.memory, from.offset, step.bytes);
-        }
+        case StepKind::kCopy:
+          return copy_piece(program.device_, piece(place(step, 0)), piece(place(step, 1)), step.bytes);
         case StepKind::kWhile:
           for (int64_t i = 0; i < step.trips; ++i) run(part.children[1]);
           if (step.trips >= 0) return;

@@ -99,12 +99,9 @@ class LoadedKernels final : public kernel::DeviceProgram {
           if (step.kernel.tail != kNoFunction)
             start(step.kernel.tail, step.first_place + step.kernel.tail_place, slots, run_id);
           break;
-        case StepKind::kCopy: {
-          const kernel::Piece from = place(step.first_place, slots), to = place(step.first_place + 1, slots);
-          const bool is_there = from.memory == to.memory && from.offset == to.offset;
-          if (!is_there && step.bytes > 0) device_.copy(to.memory, to.offset, from.memory, from.offset, step.bytes);
+        case StepKind::kCopy:
+          copy_piece(device_, place(step.first_place, slots), place(step.first_place + 1, slots), step.bytes);
           break;
-        }
         case StepKind::kWhile:
           for (int64_t i = 0; i < step.trips; ++i) run(step.children[1], slots, run_id, participant);
           while (step.trips < 0) {

@@ -65,6 +65,12 @@ class HostValues {
   std::map<uint32_t, std::array<uint64_t, 2>> states_;  ///< of sources of random numbers, by the number of the value
 };
 
+/// Copies as a step kCopy says. Both places may be the same memory, which devices may refuse to copy onto itself.
+inline void copy_piece(kernel::Device& device, const kernel::Piece& from, const kernel::Piece& to, uint64_t bytes) {
+  const bool is_there = from.memory == to.memory && from.offset == to.offset;
+  if (!is_there && bytes > 0) device.copy(to.memory, to.offset, from.memory, from.offset, bytes);
+}
+
 /// Reads from a device what decides how a step kWhile or kConditional goes on, which is at `at`.
 inline bool read_condition(kernel::Device& device, const kernel::Piece& at) {
   uint8_t value = 0;
