@@ -34,7 +34,7 @@ class ArrayLayout {
   std::string complaint() const;
   /// Returns the bytes that the array takes in the layout, with padding; the layout has as many or more.
   uint64_t needed_bytes() const;
-  /// Writes an array to `to`, which has room for bytes(). Padding is left as it is.
+  /// Writes an array to the bytes() bytes at `to`. Does not change the bytes of padding.
   void write(const hlo::Literal& from, uint8_t* to) const;
   /// Reads an array from bytes() bytes.
   hlo::Literal read(const uint8_t* from) const;

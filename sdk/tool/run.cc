@@ -87,7 +87,7 @@ struct Outcome {
 };
 
 /// The shares of the runs whose times are shown, and how many runs make these say something.
-constexpr int kPercentiles[] = {50, 90, 99};
+constexpr int kPercentiles[] = {90, 99};
 constexpr size_t kManyRuns = 10;
 
 Summary summarize(const Literal& value) {

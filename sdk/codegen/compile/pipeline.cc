@@ -84,18 +84,14 @@ struct Pipelines {
   }();
 
   // Processors whose kernels another compiler takes: without micro-kernels and blocks of rows, which are no kernels.
-  static constexpr Pipeline kNeutralProcessor{.machine = "neutral processor",
-                                              .group_steps = {},
-                                              .node_steps = {},
-                                              .kernel_steps = kKernelsOfProcessors,
-                                              .describe = &Compiler::describe_call,
-                                              .node_limits = limits_of_processors,
-                                              .splits_edges = true,
-                                              .has_micro_kernels = false,
-                                              .has_blocks_of_rows = false,
-                                              .has_lanes = true,
-                                              .counts_on_host = true,
-                                              .has_routines = true};
+  static constexpr Pipeline kNeutralProcessor = [] {
+    Pipeline pipeline = kStartedProcessor;
+    pipeline.machine = "neutral processor";
+    pipeline.group_steps = {};
+    pipeline.has_micro_kernels = false;
+    pipeline.has_blocks_of_rows = false;
+    return pipeline;
+  }();
 
   // Grids.
 

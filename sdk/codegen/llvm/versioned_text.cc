@@ -13,6 +13,9 @@
 namespace collet::codegen {
 namespace {
 
+/// The version in which memory(...) took the place of readnone and its like.
+constexpr int kMemoryAttribute = 16;
+
 /// An intrinsic that has come, or has got its name, in a version.
 struct Newer {
   const char* name;
@@ -39,8 +42,7 @@ void trim_attributes(llvm::Function& function, int version) {
     function.setAttributes({});
     return;
   }
-  constexpr int kMemory = 16;  // memory(...) took the place of readnone and its like
-  if (version < kMemory) function.removeFnAttr(llvm::Attribute::Memory);
+  if (version < kMemoryAttribute) function.removeFnAttr(llvm::Attribute::Memory);
 }
 
 /// Removes flags of instructions that only newer versions know: what they promise is not needed.
@@ -59,10 +61,8 @@ void trim_flags(llvm::Instruction& instruction, int version) {
     if (auto* const address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction))
       address->setNoWrapFlags(address->isInBounds() ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none());
   }
-  if (auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
-    constexpr int kMemory = 16;
-    if (version < kMemory) call->removeFnAttr(llvm::Attribute::Memory);
-  }
+  auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  if (call && version < kMemoryAttribute) call->removeFnAttr(llvm::Attribute::Memory);
 }
 
 /// Returns a data layout as an older version states it for the same target.

@@ -63,8 +63,8 @@ class Unit {
   std::string pointer(const std::string& pointee) const { return language.memory + pointee + " *"; }
   /// Returns the macro before a loop whose iterations do not depend on each other. `iterations`: about so many.
   std::string independent(int64_t iterations) const {
-    constexpr int64_t kMany = 4 * kStrip;
-    return language.has_vectors && iterations >= kMany ? "INTERLEAVED" : "INDEPENDENT";
+    const bool is_long = iterations >= target.tuning.interleaved_iterations;
+    return language.has_vectors && is_long ? "INTERLEAVED" : "INDEPENDENT";
   }
   /// Returns the macro before such a loop of kStrip iterations.
   std::string strip() const { return language.has_vectors ? "STRIP" : "INDEPENDENT"; }
