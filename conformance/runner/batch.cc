@@ -23,10 +23,6 @@ namespace {
 
 using hlo::Literal;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// A program that becomes one function of a larger one.
 struct Joined {
   std::string computations;  ///< as text, with the entry as a computation like the others

@@ -24,10 +24,6 @@ bool same(const std::vector<Literal>& a, const std::vector<Literal>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Literal& x, const Literal& y) { return x == y; });
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Returns the seconds of an execution on another backend, or 0 if it does not run the program.
 double seconds_on(const Session& session, const Case& one, const Answer& answer) {
   const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});

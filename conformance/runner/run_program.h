@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@
 /// The executions of a compiled program by which cases are judged.
 
 namespace collet::conformance {
+
+/// Returns the seconds that have passed since `start`.
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// The results of two executions with the same inputs.
 struct Runs {

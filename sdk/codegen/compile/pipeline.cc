@@ -75,7 +75,8 @@ struct Pipelines {
                                        .counts_on_host = false,
                                        .has_routines = true};
 
-  // Processors whose kernels a host starts one by one: it need not wait for what it knows.
+  // Processors whose kernels the host starts one by one. It counts the iterations of a loop where their number is known, and does not
+  // wait for the condition.
   static constexpr Pipeline kStartedProcessor = [] {
     Pipeline pipeline = kProcessor;
     pipeline.machine = "processor, started by a host";

@@ -163,7 +163,7 @@ std::string Unit::text() const {
   }
   std::string preamble = language.preamble;
   if (const size_t at = preamble.find("$W"); at != std::string::npos) {
-    // Four vectors are the accumulators of a strip, and stay in registers then.
+    // The accumulators of a strip are four vectors, which the compiler keeps in registers.
     constexpr int64_t kLaneBits = 32, kTogether = 4;
     preamble.replace(at, 2, std::to_string(std::clamp<int64_t>(target.vector_bits / kLaneBits, 1, kStrip / kTogether)));
   }

@@ -66,7 +66,7 @@ class Unit {
     const bool is_long = iterations >= target.tuning.interleaved_iterations;
     return language.has_vectors && is_long ? "INTERLEAVED" : "INDEPENDENT";
   }
-  /// Returns the macro before such a loop of kStrip iterations.
+  /// Returns the macro before a loop of kStrip iterations that do not depend on each other.
   std::string strip() const { return language.has_vectors ? "STRIP" : "INDEPENDENT"; }
   /// Returns the declaration of `name` as an array of places in that memory, which is a parameter where `name` has a "*".
   std::string places(const std::string& name) const { return language.memory + std::string("char *const ") + name; }
