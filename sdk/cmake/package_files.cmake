@@ -9,3 +9,9 @@ if(CPACK_GENERATOR STREQUAL "DEB")
   file(CREATE_LINK "../../collet/python/collet" "${root}/lib/python3/dist-packages/collet" SYMBOLIC)
   file(CREATE_LINK "LICENSE" "${root}/share/doc/collet/copyright" SYMBOLIC)
 endif()
+
+# Packages of one commit are the same bytes.
+if(DEFINED ENV{SOURCE_DATE_EPOCH})
+  execute_process(COMMAND find "${CPACK_TEMPORARY_DIRECTORY}" -exec touch --no-dereference "--date=@$ENV{SOURCE_DATE_EPOCH}" "{}" +
+                  COMMAND_ERROR_IS_FATAL ANY)
+endif()

@@ -63,7 +63,9 @@ struct collet_host {
 /** Options of open. */
 struct collet_open_options {
   uint32_t struct_size;
-  uint32_t device_count; /**< virtual devices wanted where the backend can make them; 0: its own choice */
+  /** Virtual devices wanted where the backend can make them; 0: its own choice. A backend that cannot make so many opens as
+   * many as it has, or refuses; instance_info says how many there are. */
+  uint32_t device_count;
   const char* target; /**< a named target to compile for without hardware, by virtual devices; null: the machine's own
                                 devices. Since minor version 1: an unknown one is refused with COLLET_NOT_FOUND. */
   const char* const* keys; /**< further options of the backend's own, `pairs` of them; unknown ones are refused */

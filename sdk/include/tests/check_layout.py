@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""check_layout.py --compiler CC [--renew] INCLUDE_DIR TABLE
+"""check_layout.py --compiler CC [--renew] [--released DIR] INCLUDE_DIR TABLE
 
 Compares the public C headers with TABLE: offset and size of each member of each struct, values of enumerators, numbers of ops and
 element types, and the types of functions. A change of what stands in the table breaks the ABI; what is new is allowed where
-docs/compatibility.md says so, and is put into the table by --renew, which refuses to change what is there."""
+docs/compatibility.md says so, and is put into the table by --renew, which refuses to change what is there. DIR has the headers that backends use, as the last release had
+them: while they state the same minor version, nothing may be new in them."""
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,9 +56,10 @@ def members(body):
 
 def program(folder):
     """The C program that prints the table."""
-    out = ["#include <stdio.h>"] + [f"#include <collet/{name}>" for name in HEADERS]
+    headers = [name for name in HEADERS if os.path.exists(os.path.join(folder, name))]
+    out = ["#include <stdio.h>"] + [f"#include <collet/{name}>" for name in headers]
     body = []
-    for name in HEADERS:
+    for name in headers:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             text = without_comments(file.read())
         for struct, inside in STRUCT.findall(text):
@@ -82,6 +85,7 @@ def program(folder):
 
 
 def table_of(include, compiler):
+    """The table of the headers HEADERS that are in the folder `include`."""
     with tempfile.TemporaryDirectory() as folder:
         source, binary = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
         with open(source, "w", encoding="utf-8") as file:
@@ -102,6 +106,27 @@ def entries(text):
     return out
 
 
+def version_of(include):
+    with open(os.path.join(include, "collet", "types.h"), encoding="utf-8") as file:
+        text = file.read()
+    return ".".join(re.search(rf"#define COLLET_ABI_{part} (\d+)", text)[1] for part in ("MAJOR", "MINOR"))
+
+
+def new_since(released, include, compiler):
+    """Yields what `now` has beyond the released headers, in structs and lists of those headers or beside them."""
+    old = entries(table_of(released, compiler))
+    with tempfile.TemporaryDirectory() as folder:
+        # Today's versions of the headers that were released; others (collet.h) are no part of a backend.
+        os.mkdir(os.path.join(folder, "collet"))
+        for name in os.listdir(os.path.join(include, "collet")):
+            if name not in HEADERS or os.path.exists(os.path.join(released, "collet", name)):
+                shutil.copy(os.path.join(include, "collet", name), os.path.join(folder, "collet", name))
+        now = entries(table_of(folder, compiler))
+    for name, facts in now.items():
+        if old.get(name) != facts:
+            yield f"{name}: {facts}"
+
+
 def is_growth(name, old, new):
     """A struct with struct_size may become larger, by members behind those that it had."""
     if not name.startswith("struct ") or not old.startswith("grows") or not new.startswith("grows"):
@@ -114,9 +139,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--renew", action="store_true", help="put what is new into the table")
+    parser.add_argument("--released", metavar="DIR", help="headers of the last release; see above")
     parser.add_argument("include_dir")
     parser.add_argument("table")
     args = parser.parse_args()
+    if args.released and version_of(args.released) == version_of(args.include_dir):
+        late = list(new_since(args.released, args.include_dir, args.compiler))
+        for line in late:
+            print(f"check_layout: {line}")
+        if late:
+            print(f"check_layout: interface {version_of(args.released)} is released without these: raise "
+                  "COLLET_ABI_MINOR (docs/compatibility.md)")
+            return 1
     text = table_of(args.include_dir, args.compiler)
     now = entries(text)
     old = {}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""future.py [--major] INCLUDE_DIR OUTPUT_DIR
+"""future.py [--major | --late] INCLUDE_DIR OUTPUT_DIR
 
 Writes the public headers of INCLUDE_DIR to OUTPUT_DIR/collet as a later version might have them: structs with struct_size, tables and
 attribute records have one more member at their end; there is one more op, element type, device trait and type ability; opset
-and minor version are higher by one. With --major the major version is, and an enumerator has another value."""
+and minor version are higher by one. With --major the major version is, and an enumerator has another value; with --late no version is."""
 import argparse
 import os
 import re
@@ -34,8 +34,8 @@ def grown(match):
     return f"{body}  {member} /**< since the next minor version */\n}};"
 
 
-def changed(name, text, major):
-    if name == "types.h":
+def changed(name, text, major, late):
+    if name == "types.h" and not late:
         text = replace(r"(#define COLLET_ABI_M%s )(\d+)u" % ("AJOR" if major else "INOR"),
                        lambda m: f"{m[1]}{int(m[2]) + 1}u", text)
         text = replace(r"(#define COLLET_OPSET )(\d+)u", lambda m: f"{m[1]}{int(m[2]) + 1}u", text)
@@ -58,6 +58,7 @@ def changed(name, text, major):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--major", action="store_true")
+    parser.add_argument("--late", action="store_true")
     parser.add_argument("include_dir")
     parser.add_argument("output_dir")
     args = parser.parse_args()
@@ -65,7 +66,7 @@ def main():
     os.makedirs(target, exist_ok=True)
     for name in sorted(os.listdir(source)):
         with open(os.path.join(source, name), encoding="utf-8") as file:
-            text = changed(name, file.read(), args.major)
+            text = changed(name, file.read(), args.major, args.late)
         with open(os.path.join(target, name), "w", encoding="utf-8") as file:
             file.write(text)
 

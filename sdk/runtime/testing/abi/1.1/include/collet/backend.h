@@ -3,8 +3,8 @@
 #define COLLET_BACKEND_H
 
 /** \file
- * What a vendor implements: one shared library that exports one symbol, collet_backend_entry, which hands out one table of
- * functions. C11, no dependency, nothing to link.
+ * The interface that a vendor implements: one shared library that exports one symbol, collet_backend_entry, which returns one
+ * table of functions. C11, no dependency, nothing to link.
  *
  * Six functions make a device that holds data (open, close, device_info, alloc, free, copy): with them every program runs,
  * all its ops on the fallback. supports, compile, execute and release let the device compute. The rest is optional.
@@ -18,6 +18,8 @@
  * - Ownership: handles belong to the backend; the SDK only hands them back. Pointers passed in are valid for the call
  *   alone; pointers handed out live as long as the comment says. Nothing allocated on one side is freed on the other.
  * - No C++ exception, signal or longjmp may leave a function. No callback may call back into the backend.
+ * - Floating-point arithmetic: functions are called, and their threads started, with rounding to nearest, no traps and subnormal numbers
+ *   kept, whatever the application has set for its threads. Since minor version 1.
  * - Structs that begin with struct_size grow at their end: read no more than struct_size bytes, and let missing fields be
  *   zero. Reserved fields are zero; a backend refuses a program whose reserved fields are not.
  * - The library is never unloaded. close may never come: the process may just end.
@@ -47,7 +49,7 @@ typedef struct collet_backend_queue collet_backend_queue;
 /** Severity of a log message. */
 enum { COLLET_LOG_DEBUG = 0, COLLET_LOG_INFO = 1, COLLET_LOG_WARNING = 2, COLLET_LOG_ERROR = 3 };
 
-/** What the SDK tells a backend about itself. Lives as long as the process. */
+/** Facts that the SDK tells a backend about itself. Lives as long as the process. */
 struct collet_host {
   uint32_t struct_size;
   uint32_t abi_major; /**< COLLET_ABI_MAJOR of the SDK */
@@ -61,8 +63,10 @@ struct collet_host {
 /** Options of open. */
 struct collet_open_options {
   uint32_t struct_size;
-  uint32_t device_count;   /**< virtual devices wanted where the backend can make them; 0: its own choice */
-  const char* target;      /**< a named target to compile for without hardware, by virtual devices; null: the machine's own
+  /** Virtual devices wanted where the backend can make them; 0: its own choice. A backend that cannot make so many opens as
+   * many as it has, or refuses; instance_info says how many there are. */
+  uint32_t device_count;
+  const char* target; /**< a named target to compile for without hardware, by virtual devices; null: the machine's own
                                 devices. Since minor version 1: an unknown one is refused with COLLET_NOT_FOUND. */
   const char* const* keys; /**< further options of the backend's own, `pairs` of them; unknown ones are refused */
   const char* const* values;
@@ -70,17 +74,18 @@ struct collet_open_options {
   uint32_t reserved; /**< zero */
 };
 
-/** What open says. The strings live as long as the instance. */
+/** The result of open. The strings live as long as the instance. */
 struct collet_instance_info {
   uint32_t struct_size;
   uint32_t opset; /**< the opset that the backend was written for; newer ops are never offered to it */
   uint32_t device_count;
-  uint32_t reserved;   /**< zero */
-  const char* name;    /**< short, lower case: "acme" */
+  uint32_t reserved; /**< zero */
+  /** "acme": 1 to 64 lower-case letters, digits, '-', '_' and '.', a letter first. Others are not opened. */
+  const char* name;
   const char* version; /**< of the backend; part of every cache key */
 };
 
-/** What a device can do with an element type. */
+/** Abilities of a device for an element type. */
 enum {
   COLLET_MAY_STORE = 1,  /**< hold and copy */
   COLLET_MAY_MOVE = 2,   /**< rearrange: slice, transpose, gather ... */
@@ -113,16 +118,40 @@ enum {
   COLLET_TRAIT_SERIAL = 1,         /**< one call at a time into the whole table */
   COLLET_TRAIT_SERIAL_COMPILE = 2, /**< one of supports and compile at a time */
   COLLET_TRAIT_CONTROL_FLOW = 4,   /**< while, conditional and call may stand in a program; else the SDK runs them */
-  COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants */
+  COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants; in a region of
+                                        control flow only with COLLET_TRAIT_CONTROL_FLOW */
   COLLET_TRAIT_FLUSHES_DENORMALS = 16, /**< tested accordingly */
   COLLET_TRAIT_VIRTUAL = 32,           /**< no hardware behind it: compile, do not execute */
   COLLET_TRAIT_SHARED_CODE =
-      64,                    /**< an executable of one participant may be launched on any device of the instance with
+      64,                     /**< an executable of one participant may be launched on any device of the instance with
                                       the same fingerprint, not only on the one of its assignment */
-  COLLET_TRAIT_SCALARS = 128 /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
+  COLLET_TRAIT_SCALARS = 128, /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
+  COLLET_TRAIT_INLINE_CONSTANTS =
+      256, /**< constants of every size stand in the program, where they are accepted as ops; without it those above a
+                limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
+  COLLET_TRAIT_UNROLLED_LOOPS =
+      512 /**< a loop whose number of iterations is known is unrolled up to a limit of the SDK's for models (256
+               iterations that become 32,768 instructions), not only where it is small: for devices that take a program
+               as one list of commands */
 };
 
-/** What device_info says: immutable. Arrays and strings live as long as the instance. */
+/** Kinds of work whose peak a device may state. */
+enum {
+  COLLET_PEAK_PRODUCT = 1, /**< multiply-add of dot and convolution, counted as two operations */
+  COLLET_PEAK_ARITHMETIC =
+      2,                   /**< an operation for each element: add, compare, select, convert, the terms of a reduce */
+  COLLET_PEAK_FUNCTION = 3 /**< a value of exp, tanh, rsqrt and other ops that are not exact */
+};
+
+/** A peak of a device. Never changes size. */
+struct collet_peak {
+  uint32_t work;     /**< COLLET_PEAK_* */
+  uint32_t type;     /**< COLLET_TYPE_* of the first operand */
+  double per_ns;     /**< operations per nanosecond; more than 0 */
+  uint64_t reserved; /**< zero */
+};
+
+/** The result of device_info: immutable. Arrays and strings live as long as the instance. */
 struct collet_device_info {
   uint32_t struct_size;
   uint32_t traits;         /**< COLLET_TRAIT_* */
@@ -137,13 +166,18 @@ struct collet_device_info {
   const uint32_t* peers; /**< devices of this instance that copy reaches directly */
   uint32_t peer_count;
   uint32_t compute_units;     /**< for people; 0: unknown */
-  double link_latency_ns;     /**< of one copy between host and device; 0: same memory */
-  double link_bytes_per_ns;   /**< bandwidth of that link; 0: unknown */
+  double link_latency_ns;     /**< of one copy between host and device; 0: unknown, taken as none */
+  double link_bytes_per_ns;   /**< bandwidth of that link; 0: unknown, taken as no limit */
   double launch_ns;           /**< fixed cost of one execute */
   double memory_bytes_per_ns; /**< bandwidth of the device's own memory; 0: unknown */
   double flops_per_ns;        /**< peak of f32 multiply-add, counted as two; 0: unknown */
   uint32_t smallest_cluster;  /**< ops; a smaller cluster is not worth a launch; 0: no opinion */
   uint32_t reserved;          /**< zero */
+  const struct collet_peak*
+      peaks; /**< where the peak is not flops_per_ns; each pair of work and type at most once. What
+                                        is not listed is taken to run at flops_per_ns. */
+  uint32_t peak_count;
+  uint32_t reserved_2; /**< zero */
 };
 
 /** One end of a copy: a buffer, or host memory where buffer is null. */
@@ -206,7 +240,7 @@ struct collet_compile_options {
   int32_t (*progress)(void* user, double done, const char* stage);
 };
 
-/** What compile says about the executable. */
+/** Facts that compile returns about the executable. */
 struct collet_executable_info {
   uint32_t struct_size;
   uint32_t absorbed_count; /**< in: room in `absorbed`; out: how many constants the executable holds itself */
@@ -215,10 +249,15 @@ struct collet_executable_info {
   uint64_t workspace_alignment; /**< a power of two, or 0 for the space's own */
   uint64_t resident_bytes;      /**< device memory that the executable itself holds */
   uint64_t code_bytes;          /**< for people */
-  uint32_t kernels;             /**< launches of kernels in one execution, for people and tests; 0: unknown */
+  uint32_t kernels;             /**< launches of kernels in one execution, for people and tests; 0: unknown. What stands
+                                     in the body of a loop counts once, here and in traffic_bytes. */
   uint32_t reserved;            /**< zero */
   uint64_t traffic_bytes;       /**< bytes that its kernels read and write in one execution; 0: unknown */
   uint32_t* absorbed;           /**< filled with indices of constants: the SDK stops passing data for those arguments */
+  double estimated_ns;          /**< time of one execution, as the compiler estimates it; 0: unknown. Loops of unknown
+                                     length count as the compiler chooses. */
+  double energy_nj;             /**< energy of one execution in nanojoule, estimated likewise; 0: unknown */
+  uint64_t cycles;              /**< of the device's clock, estimated likewise; 0: unknown */
 };
 
 /** Ops that compile could not take together. */
@@ -233,7 +272,7 @@ enum {
   COLLET_ARG_DONATED = 1,   /**< the executable may overwrite it */
   COLLET_ARG_IMMEDIATE = 2, /**< the value stands in `immediate`, buffer is null; for values flagged SCALAR alone */
   COLLET_ARG_ABSENT = 4,    /**< an absorbed constant: there is no buffer */
-  COLLET_ARG_PREPARED = 8   /**< `buffer` is what "residency" of tables.h prepared of the argument; `offset` is 0 */
+  COLLET_ARG_PREPARED = 8   /**< a form that "residency" of tables.h made; `offset` is 0, `bytes` that of the value */
 };
 
 /** A buffer of one launch. Never changes size. */
@@ -312,7 +351,9 @@ struct collet_backend {
                            struct collet_executable_info* info, struct collet_rejection* rejection,
                            struct collet_error* error);
 
-  /** Runs an executable: one launch per participant of this process, all at once. Required where compile is there. After
+  /** Runs an executable: one launch per participant of this process, all at once. Required where compile is there. With
+   * queues the launches of one call are queued together: the work of another call stands before or after all of them, on
+   * every queue, so that participants who wait for each other meet. After
    * an error nothing was started and donated arguments are intact; once started they are gone. The one exception, since
    * minor version 1: COLLET_DATA_LOSS says that work had been started and that all of it has ended; the contents of donated
    * arguments and of results are lost, and those of other arguments are intact. With null sync it returns when the results

@@ -3,7 +3,7 @@
 #define COLLET_TYPES_H
 
 /** \file
- * Values, enumerations and errors that both sides of the joint share. C11, no dependency.
+ * Values, enumerations and errors that both sides of the ABI boundary share. C11, no dependency.
  *
  * Every enumeration is stored in fixed-width integers and only grows at its end. `struct_size` stands first in each struct
  * that may grow; whoever fills such a struct writes the size it was compiled with, and a reader uses no more than that.
@@ -98,10 +98,11 @@ enum {
   COLLET_OP_ELEMENTWISE = 4,
   COLLET_OP_MOVES = 8,
   COLLET_OP_SIDE_EFFECT = 16,
-  COLLET_OP_SHAPED = 32
+  COLLET_OP_SHAPED = 32,
+  COLLET_OP_INDEXED = 64
 };
 
-/** Bytes that one element of `type` takes at the joint (sub-byte types: 1; token and opaque: 0). Unknown types: 0. */
+/** Bytes of one element of `type` at the ABI boundary (sub-byte types: 1; token and opaque: 0). Unknown types: 0. */
 static inline uint32_t collet_type_bytes(uint32_t type) {
   switch (type) {
 #define COLLET_TYPE(NAME, text, value, bits, kind, since) \
@@ -146,6 +147,18 @@ static inline const char* collet_op_name(uint32_t opcode) {
 #include "ops.def"
     default:
       return "?";
+  }
+}
+
+/** Traits of `opcode`, bits of COLLET_OP_COMMUTES and so on; 0 for an unknown number. */
+static inline uint32_t collet_op_traits(uint32_t opcode) {
+  switch (opcode) {
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  case id:                                                                                             \
+    return traits;
+#include "ops.def"
+    default:
+      return 0;
   }
 }
 
