@@ -208,7 +208,7 @@ function(collet_check)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
-  if(COLLET_SANITIZE OR COLLET_COVERAGE)
+  if(COLLET_SANITIZE OR COLLET_COVERAGE OR CMAKE_CROSSCOMPILING)  # which runs in an emulator
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 10")
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
