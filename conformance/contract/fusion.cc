@@ -233,6 +233,14 @@ void add_reductions(std::vector<Fusion>& all) {
             "  t = f32[24,40] multiply(x, y)\n  s = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n  ROOT r = "
             "(f32[24,40], f32[24]) tuple(t, s)\n",
             "(f32[24,40], f32[24])", {kMatrix, kMatrix, "f32[]"}, kSum);
+  // What a gradient reads of normalized rows: each of them is used inside, too.
+  reduction(
+      "rows_and_what_they_need",
+      "  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  b = f32[24,40] broadcast(s), dimensions={0}\n  "
+      "c = f32[24,40] subtract(x, b)\n  q = f32[24,40] multiply(c, c)\n  e = f32[24] reduce(q, z), dimensions={1}, "
+      "to_apply=sum\n  m = f32[24,40] broadcast(e), dimensions={0}\n  n = f32[24,40] subtract(y, m)\n  ROOT r = "
+      "(f32[24,40], f32[24], f32[24,40]) tuple(n, e, c)\n",
+      "(f32[24,40], f32[24], f32[24,40])", {kMatrix, kMatrix, "f32[]"}, kSum);
 }
 
 void add_products(std::vector<Fusion>& all) {

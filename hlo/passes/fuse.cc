@@ -206,10 +206,11 @@ Expected<bool> fuse(Module& module, PassContext& context) {
   // A caller that claims single instructions must also say which fusions it takes.
   if (context.claim && !context.take_fusions) return false;
   bool changed = false;
-  // A group that the device declines is offered again with elementwise ops only.
-  for (const bool everything : {true, false}) {
+  // A group that the device declines is offered again as groups of one result, and at last with elementwise ops only.
+  for (const int simpler : {0, 1, 2}) {
     FusionLimits limits;
-    limits.reductions = limits.products = limits.several_outputs = everything;
+    limits.several_outputs = simpler == 0;
+    limits.reductions = limits.products = simpler < 2;
     limits.most_members = context.largest_fusion;
     if (context.prepare_claims) context.prepare_claims(module);
     std::vector<InstrId> made;

@@ -2,6 +2,7 @@
 #include "hlo/passes/fuse_groups.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +23,13 @@ constexpr int kMostSiblingsTried = 4;
 
 Dims64 dims_of(const Instruction& instr) {
   return {instr.shape.dims().begin(), instr.shape.dims().end()};
+}
+
+Dims64 sorted_dimensions(const Instruction& reduce) {
+  const Dims dims = reduce.as<DimensionsAttrs>().dimensions;
+  Dims64 out(dims.begin(), dims.end());
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 // True if the op reads each element of its operands at most once, at an index that follows from the index of the
@@ -48,11 +56,12 @@ bool reduces_last(const Instruction& reduce, const Shape& whole) {
 
 /// A group while it grows.
 struct Group {
-  std::vector<uint32_t> members;  // positions in the order, descending
+  std::vector<uint32_t> members;   // positions in the order, descending
+  std::vector<uint32_t> operands;  // positions of what members read of others, ascending; once the group has grown
   bool has_product = false, has_reduce = false, moves = false;
   Dims64 whole, rows;  // with reductions: dimensions before and after the reduction
   Dims64 reduced;
-  bool has_broadcast_rows = false;
+  bool has_short_rows = false;
 };
 
 class Grouping {
@@ -82,7 +91,11 @@ class Grouping {
       if (!may_fuse(i)) continue;
       if (!join_users(i)) start(i);
     }
-    if (limits_.several_outputs) join_siblings();
+    for (Group& group : groups_) find_operands(group);
+    if (limits_.several_outputs) {
+      join_producers();
+      join_siblings();
+    }
     std::vector<FusionGroup> out;
     for (Group& group : groups_) {
       if (!worth_it(group)) continue;
@@ -133,10 +146,17 @@ class Grouping {
       group.has_reduce = true;
       group.whole = dims_of(module_[instr.operand(0)]);
       group.rows = dims_of(instr);
-      const Dims dims = instr.as<DimensionsAttrs>().dimensions;
-      group.reduced.assign(dims.begin(), dims.end());
-      std::sort(group.reduced.begin(), group.reduced.end());
+      group.reduced = sorted_dimensions(instr);
+      group.has_short_rows = has_short_rows(instr);
     }
+  }
+
+  // True if the reduction is over the last dimensions, and a row of them can be held in local memory.
+  bool has_short_rows(const Instruction& reduce) const {
+    const Shape& whole = module_[reduce.operand(0)].shape;
+    int64_t row = 1;
+    for (int64_t d : reduce.as<DimensionsAttrs>().dimensions) row *= whole.dim(static_cast<int>(d));
+    return reduces_last(reduce, whole) && row <= kLongestRow;
   }
 
   bool join_users(uint32_t i) {
@@ -214,19 +234,13 @@ class Grouping {
     Group next;
     next.whole = dims_of(module_[reduce.operand(0)]);
     next.rows = dims_of(reduce);
-    const Dims dims = reduce.as<DimensionsAttrs>().dimensions;
-    next.reduced.assign(dims.begin(), dims.end());
-    std::sort(next.reduced.begin(), next.reduced.end());
+    next.reduced = sorted_dimensions(reduce);
     if (group.has_reduce && (group.whole != next.whole || group.reduced != next.reduced)) return false;
-    const bool last = reduces_last(reduce, module_[reduce.operand(0)].shape);
-    int64_t row = 1;
-    for (int64_t d : next.reduced) row *= next.whole[static_cast<size_t>(d)];
     for (uint32_t m : group.members) {
       if (!fits_rows(next, at(m))) return false;
       // A member of full size depends on the reduction: the rows must then be contiguous and short enough to be held in
       // local memory.
-      if (at(m).op != Op::REDUCE && dims_of(at(m)) == next.whole && next.whole != next.rows &&
-          (!last || row > kLongestRow))
+      if (at(m).op != Op::REDUCE && dims_of(at(m)) == next.whole && next.whole != next.rows && !has_short_rows(reduce))
         return false;
     }
     return true;
@@ -235,12 +249,8 @@ class Grouping {
   // In a group of rows every value is of full size or has one value per row.
   bool fits_rows(const Group& group, const Instruction& instr) const {
     const Dims64 dims = dims_of(instr);
-    if (instr.op == Op::REDUCE) {
-      const Dims d = instr.as<DimensionsAttrs>().dimensions;
-      Dims64 reduced(d.begin(), d.end());
-      std::sort(reduced.begin(), reduced.end());
-      return dims_of(module_[instr.operand(0)]) == group.whole && reduced == group.reduced;
-    }
+    if (instr.op == Op::REDUCE)
+      return dims_of(module_[instr.operand(0)]) == group.whole && sorted_dimensions(instr) == group.reduced;
     if (dims != group.whole && dims != group.rows) return false;
     return is_pointwise(instr) || instr.op == Op::BROADCAST || instr.op == Op::IOTA;
   }
@@ -248,17 +258,87 @@ class Grouping {
   bool worth_it(const Group& group) const {
     size_t count = group.members.size();
     if (count == 0) return false;
-    std::unordered_set<uint32_t> outside;
     for (uint32_t m : group.members)
       for (InstrId o : at(m).operands)
-        if (group_[place_.at(index_of(o))] != group_[m]) {
-          if (is_repeatable(module_, o) && !module_[o].shape.is_scalar()) ++count;
-          outside.insert(index_of(o));
-        }
-    return count >= 2 && outside.size() <= kMostOperands;
+        if (is_repeatable(module_, o) && !module_[o].shape.is_scalar() && !is_in(o, group_[m])) ++count;
+    return count >= 2 && group.operands.size() <= kMostOperands;
+  }
+
+  bool is_in(InstrId id, uint32_t group) const { return group_[place_.at(index_of(id))] == group; }
+
+  void find_operands(Group& group) const {
+    for (uint32_t m : group.members)
+      for (InstrId o : at(m).operands)
+        if (const uint32_t place = place_.at(index_of(o)); group_[place] != group_[m]) group.operands.push_back(place);
+    std::sort(group.operands.begin(), group.operands.end());
+    group.operands.erase(std::unique(group.operands.begin(), group.operands.end()), group.operands.end());
+  }
+
+  // Returns the operands that one kernel of both groups would have.
+  std::vector<uint32_t> operands_of(uint32_t a, uint32_t b) const {
+    const std::vector<uint32_t>&x = groups_[a].operands, &y = groups_[b].operands;
+    std::vector<uint32_t> all;
+    all.reserve(x.size() + y.size());
+    std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(all));
+    std::erase_if(all, [&](uint32_t place) { return group_[place] == a || group_[place] == b; });
+    return all;
   }
 
   // ---- several outputs ----
+
+  // Joins a group with one that reads its values, so that values with other users, too, are computed where they are first
+  // used, and stored for the others.
+  void join_producers() {
+    // A group that has been joined with another may fit a third one, to which a reduction leads.
+    for (uint32_t start = 0; start < groups_.size(); ++start)
+      for (uint32_t g = start; g != kNoGroup;) g = join_with_users(g);
+  }
+
+  // Joins a group with the first one that reads its values and can be one kernel with it. Returns the joined group; kNoGroup if
+  // there is none.
+  uint32_t join_with_users(uint32_t g) {
+    std::vector<uint32_t> users;
+    for (uint32_t m : groups_[g].members) users.insert(users.end(), users_[m].begin(), users_[m].end());
+    std::sort(users.begin(), users.end());
+    uint32_t last = kNoGroup;
+    int tried = 0;
+    for (uint32_t u : users) {
+      const uint32_t with = group_[u];
+      if (with == kNoGroup || with == g || with == last) continue;
+      if (++tried > kMostSiblingsTried) break;
+      last = with;
+      if (!may_join_users(g, with)) continue;
+      merge(with, g);
+      return with;
+    }
+    return kNoGroup;
+  }
+
+  // True if group `user`, which reads values of group `from`, can be one kernel with it.
+  bool may_join_users(uint32_t from, uint32_t user) {
+    const Group &x = groups_[from], &y = groups_[user];
+    if (x.has_product || y.has_product || x.moves || y.moves) return false;
+    if (x.members.size() + y.members.size() > limits_.most_members) return false;
+    const Group& rows = x.has_reduce ? x : y;
+    if (rows.has_reduce && !rows.has_short_rows) return false;
+    if (x.has_reduce && y.has_reduce && (x.whole != y.whole || x.reduced != y.reduced)) return false;
+    if (!rows.has_reduce && domain(x) != domain(y)) return false;
+    if (rows.has_reduce && !(x.has_reduce && y.has_reduce))
+      for (uint32_t m : (x.has_reduce ? y : x).members)
+        if (!fits_rows(rows, at(m))) return false;
+    for (uint32_t m : x.members)
+      for (uint32_t u : users_[m])
+        if (group_[u] == user && !may_read(rows, at(m), at(u))) return false;
+    return operands_of(from, user).size() <= kMostOperands && !reaches(from, user, true);
+  }
+
+  // True if `user`, in one kernel with `value`, reads of it what the same row has.
+  bool may_read(const Group& rows, const Instruction& value, const Instruction& user) const {
+    if (is_pointwise(user)) return true;
+    if (user.op == Op::REDUCE) return module_[user.operand(0)].name == value.name && value.op != Op::REDUCE;
+    return user.op == Op::BROADCAST && rows.has_reduce && is_row_broadcast(user) && dims_of(value) == rows.rows &&
+           dims_of(user) == rows.whole;
+  }
 
   void join_siblings() {
     // By array read and size of the group's result: a group that reads it.
@@ -293,12 +373,12 @@ class Grouping {
     if (x.members.empty() || y.members.empty() || x.has_product || y.has_product || x.moves || y.moves) return false;
     if (x.has_reduce != y.has_reduce || x.reduced != y.reduced || x.whole != y.whole) return false;
     if (x.members.size() + y.members.size() > limits_.most_members) return false;
-    return !reaches(a, b) && !reaches(b, a);
+    return operands_of(a, b).size() <= kMostOperands && !reaches(a, b) && !reaches(b, a);
   }
 
   // True if an instruction in `to` depends on one in `from`. Groups count as single nodes: an instruction that depends
-  // on one member depends on all.
-  bool reaches(uint32_t from, uint32_t to) {
+  // on one member depends on all. `through_others`: only dependence through other groups counts.
+  bool reaches(uint32_t from, uint32_t to, bool through_others = false) {
     ++round_;
     seen_.resize(order_.size());
     seen_groups_.resize(groups_.size());
@@ -311,7 +391,7 @@ class Grouping {
       work.pop_back();
       for (uint32_t u : users_[i]) {
         if (--budget == 0) return true;  // the search was too long; assumes a dependence to be safe
-        if (group_[u] == from || !first_visit(u)) continue;
+        if (group_[u] == from || (through_others && group_[i] == from && group_[u] == to) || !first_visit(u)) continue;
         if (group_[u] == to) return true;
         work.push_back(u);
         if (group_[u] != kNoGroup && std::exchange(seen_groups_[group_[u]], round_) != round_)
@@ -323,10 +403,15 @@ class Grouping {
   }
 
   void merge(uint32_t into, uint32_t from) {
-    for (uint32_t m : groups_[from].members) group_[m] = into;
-    auto& members = groups_[into].members;
-    members.insert(members.end(), groups_[from].members.begin(), groups_[from].members.end());
-    groups_[from].members.clear();
+    Group &to = groups_[into], &old = groups_[from];
+    std::vector<uint32_t> operands = operands_of(into, from);
+    for (uint32_t m : old.members) group_[m] = into;
+    std::vector<uint32_t> members = std::move(to.members);
+    members.insert(members.end(), old.members.begin(), old.members.end());
+    if (!to.has_reduce) to = std::move(old);
+    to.members = std::move(members);
+    to.operands = std::move(operands);
+    old.members.clear();
   }
 
   const Module& module_;

@@ -31,7 +31,8 @@ struct FusionLimits {
 /// - rows: reductions over the last dimensions, whose results are broadcast over the same rows again, and all
 ///   elementwise ops on rows or on one value per row between and around them (softmax, layer norm);
 /// - a product or convolution: the elementwise ops after it (bias, activation, residual).
-/// Then loops and reductions of one size that read the same array are joined, if neither depends on the other.
+/// Then loops and rows are joined with those that read their values, so that values that others read, too, are stored; and
+/// loops and reductions of one size that read the same array are joined, if neither depends on the other.
 /// Instructions with effects join no group, and keep their order; `effects` is the result of computations_with_effects.
 std::vector<FusionGroup> find_fusions(const Module& module, CompId computation, const PassContext& context,
                                       const FusionLimits& limits, const std::vector<bool>& effects);

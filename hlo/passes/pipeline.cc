@@ -126,9 +126,9 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   // clean-up follows. Hoisting may leave state that the body no longer reads, and simpler bodies may show more
   // invariants, so shrink_loops comes after it. Trips are counted last, because unrolling and shrinking change the
   // loops.
-  static constexpr std::string_view kSimplified[] = {"refine_functions",    "swap_dots",        "split_phases",
-                                                     "split_complex",       "reduce_as_trees",  "unroll_loops",
-                                                     "shrink_conditionals", "hoist_invariants", "shrink_loops"};
+  static constexpr std::string_view kSimplified[] = {
+      "refine_functions", "swap_dots",    "sink_movement",       "split_phases",     "split_complex",
+      "reduce_as_trees",  "unroll_loops", "shrink_conditionals", "hoist_invariants", "shrink_loops"};
   bool loops = false;
   for (int round = 0; round < kMostLoopRounds; ++round) {
     COLLET_ASSIGN(const bool again, run_list(module, context, kSimplified, observer, number));

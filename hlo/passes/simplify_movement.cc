@@ -119,22 +119,44 @@ InstrId broadcast_twice(const RuleInput& r) {
     mapping.push_back(r.instr.as<BroadcastAttrs>().dimensions[static_cast<size_t>(d)]);
   return r.b.broadcast(x.operand(0), r.instr.shape.dims(), mapping);
 }
-InstrId broadcast_of_ones(const RuleInput& r) {
-  // An operand dimension of size 1 that is broadcast to size 1 can be removed from the mapping; if none is left, the
-  // operand is a scalar.
+InstrId broadcast_of_one(const RuleInput& r) {
+  if (!is_static(r) || r.at(0).shape.rank() == 0 || r.at(0).shape.element_count() != 1) return kNo;
+  return r.b.broadcast(r.b.reshape(r.operand(0), {}), r.instr.shape.dims(), {});
+}
+InstrId broadcast_as_reshape(const RuleInput& r) {
   const auto m = r.instr.as<BroadcastAttrs>().dimensions;
-  if (!is_static(r)) return kNo;
-  Ints kept, mapping;
-  for (size_t i = 0; i < m.size(); ++i) {
-    const int64_t size = r.at(0).shape.dim(static_cast<int>(i));
-    if (size == 1) continue;
-    kept.push_back(size);
-    mapping.push_back(m[i]);
+  if (!is_static(r) || r.instr.shape.element_count() != r.at(0).shape.element_count()) return kNo;
+  Ints mapping;
+  for (size_t i = 0; i < m.size(); ++i)
+    if (r.at(0).shape.dim(static_cast<int>(i)) != 1) mapping.push_back(m[i]);
+  return std::is_sorted(mapping.begin(), mapping.end()) ? r.b.reshape(r.operand(0), r.instr.shape.dims()) : kNo;
+}
+InstrId broadcast_of_reshape(const RuleInput& r) {
+  // The reshape only adds or removes dimensions of size 1. Those of its operand are mapped to dimensions of size 1 of the result,
+  // which have to lie between the same others.
+  const Instruction& x = r.at(0);
+  if (x.op != Op::RESHAPE || !is_static(r) || x.shape.element_count() == 1) return kNo;
+  const Shape& from = below(r, x).shape;
+  if (from.has_dynamic() || squeezed(from.dims()) != squeezed(x.shape.dims())) return kNo;
+  const auto m = r.instr.as<BroadcastAttrs>().dimensions;
+  if (!std::is_sorted(m.begin(), m.end())) return kNo;
+  Ints targets;  // of the dimensions whose size is not 1
+  for (size_t i = 0; i < m.size(); ++i)
+    if (x.shape.dim(static_cast<int>(i)) != 1) targets.push_back(m[i]);
+  Ints mapping;
+  size_t next = 0;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (from.dim(i) != 1) {
+      mapping.push_back(targets[next++]);
+      continue;
+    }
+    int64_t at = mapping.empty() ? 0 : mapping.back() + 1;
+    const int64_t end = next < targets.size() ? targets[next] : r.instr.shape.rank();
+    while (at < end && r.instr.shape.dim(static_cast<int>(at)) != 1) ++at;
+    if (at >= end) return kNo;
+    mapping.push_back(at);
   }
-  if (r.instr.shape.element_count() == r.at(0).shape.element_count() && std::is_sorted(mapping.begin(), mapping.end()))
-    return r.b.reshape(r.operand(0), r.instr.shape.dims());
-  if (kept.size() == m.size()) return kNo;
-  return r.b.broadcast(r.b.reshape(r.operand(0), kept), r.instr.shape.dims(), mapping);
+  return r.b.broadcast(x.operand(0), r.instr.shape.dims(), mapping);
 }
 
 InstrId slice_nothing(const RuleInput& r) {
@@ -405,7 +427,9 @@ constexpr Rule kRules[] = {
     {Op::TRANSPOSE, "transpose(iota) = iota", transpose_of_iota},
     {Op::BROADCAST, "broadcast to the same shape does nothing", broadcast_nothing},
     {Op::BROADCAST, "broadcast(broadcast(x)) = broadcast(x)", broadcast_twice},
-    {Op::BROADCAST, "dimensions of size one need no mapping", broadcast_of_ones},
+    {Op::BROADCAST, "broadcast of one element = broadcast of a scalar", broadcast_of_one},
+    {Op::BROADCAST, "broadcast that adds no element = reshape", broadcast_as_reshape},
+    {Op::BROADCAST, "broadcast(reshape(x)) = broadcast(x), if dimensions of size one allow it", broadcast_of_reshape},
     {Op::SLICE, "a slice of everything does nothing", slice_nothing},
     {Op::SLICE, "slice(slice(x)) = slice(x)", slice_twice},
     {Op::SLICE, "slice(broadcast(x)) = broadcast(slice(x))", slice_of_broadcast},

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
+#include <ranges>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
 // Rewrites f(move(x), move(y)) into move(f(x, y)) for elementwise f, if all operands were moved alike by a reshape, a
 // transpose or a broadcast (splat constants may be among the operands). Movements then meet, so that simplify can join
-// them, and fewer elements are computed. A movement with further users stays, because it would otherwise be done twice.
+// them, and fewer elements are computed. A movement with further users stays, because it would otherwise be done twice,
+// but a reshape moves with all its users where all of them can.
 
 namespace collet::hlo {
 namespace {
@@ -25,6 +30,10 @@ bool same_movement(const Module& module, const Instruction& a, const Instruction
   }
 }
 
+std::vector<int64_t> dims_of(const Instruction& instr) {
+  return {instr.shape.dims().begin(), instr.shape.dims().end()};
+}
+
 bool is_movement(const Module& module, const Instruction& instr) {
   if (instr.op != Op::RESHAPE && instr.op != Op::TRANSPOSE && instr.op != Op::BROADCAST) return false;
   const Shape& from = module[instr.operand(0)].shape;
@@ -39,7 +48,8 @@ bool is_splat(const Module& module, InstrId id) {
          (instr.op == Op::CONSTANT && instr.shape.rank() == 0);
 }
 
-bool is_sinkable(const Instruction& instr) {
+bool may_sink(const Instruction& instr) {
+  if (instr.extras && !instr.extras->control_predecessors.empty()) return false;
   return is_elementwise(instr.op) && instr.op != Op::MAP && instr.op != Op::STOCHASTIC_CONVERT &&
          instr.op != Op::COMPLEX && instr.shape.is_array() && !instr.shape.has_dynamic() && !instr.operands.empty();
 }
@@ -49,16 +59,17 @@ class Sinker {
   Sinker(Module& module, CompId c) : module_(module), computation_(c), rewriter_(module, c) {}
 
   Expected<bool> run() {
-    count_users();
+    count_uses();
+    choose_reshaped();
     for (InstrId id : rewriter_.instructions()) {
+      const bool reshaped = reshaped_.contains(index_of(id));
       const Instruction& instr = rewriter_.enter(id);
-      const bool ordered = instr.extras && !instr.extras->control_predecessors.empty();
-      const InstrId with = is_sinkable(instr) && !ordered ? sink(instr) : InstrId::None;
+      const InstrId with = may_sink(instr) ? sink(instr, reshaped) : InstrId::None;
       if (with == InstrId::None) {
         rewriter_.keep(id);
         continue;
       }
-      users_[index_of(with)] = users_[index_of(id)];
+      uses_[index_of(with)] = uses_[index_of(id)];
       rewriter_.replace(id, with);
     }
     const bool changed = rewriter_.finish();
@@ -68,25 +79,99 @@ class Sinker {
 
  private:
   // Counts the uses of each instruction. Being the root counts as one.
-  void count_users() {
+  void count_uses() {
     for (InstrId id : rewriter_.instructions())
-      for (InstrId o : module_[id].operands) ++users_[index_of(o)];
-    ++users_[index_of(module_[computation_].root)];
+      for (InstrId o : module_[id].operands) ++uses_[index_of(o)];
+    ++uses_[index_of(module_[computation_].root)];
   }
 
-  InstrId sink(const Instruction& instr) {
+  // ---- reshapes with several users ----
+
+  // Finds the elementwise instructions that can be computed before the reshapes of their operands, so that no reshape is needed
+  // both before and after: a reshape with several users moves after all of them or stays.
+  void choose_reshaped() {
+    for (InstrId id : rewriter_.instructions()) {
+      const Instruction& instr = module_[id];
+      if (instr.op == Op::RESHAPE && is_movement(module_, instr))
+        from_[index_of(id)] = dims_of(module_[instr.operand(0)]);
+      else if (may_sink(instr))
+        note_reshaped(id, instr);
+    }
+    if (reshaped_.empty()) return;
+    for (InstrId id : rewriter_.instructions())
+      for (InstrId o : module_[id].operands) {
+        if (!from_.contains(index_of(o))) continue;
+        std::vector<InstrId>& users = users_[index_of(o)];
+        if (users.empty() || users.back() != id) users.push_back(id);
+      }
+    std::vector<InstrId> stay;
+    for (InstrId id : rewriter_.instructions()) give_up_users(id, stay);
+    while (!stay.empty()) {
+      const InstrId id = stay.back();
+      stay.pop_back();
+      for (InstrId user : users_[index_of(id)]) give_up(user, stay);
+      for (InstrId o : module_[id].operands) give_up_users(o, stay);
+    }
+  }
+
+  void note_reshaped(InstrId id, const Instruction& instr) {
+    std::optional<std::vector<int64_t>> from;
+    for (InstrId o : instr.operands) {
+      if (is_splat(module_, o)) continue;
+      const auto it = from_.find(index_of(o));
+      if (it == from_.end() || !module_[o].shape.same_dims(instr.shape)) return;
+      if (from && *from != it->second) return;
+      from = it->second;
+    }
+    if (!from) return;
+    from_[index_of(id)] = *from;
+    reshaped_.insert(index_of(id));
+  }
+
+  void give_up(InstrId id, std::vector<InstrId>& stay) {
+    if (reshaped_.erase(index_of(id)) == 0) return;
+    from_.erase(index_of(id));
+    stay.push_back(id);
+  }
+
+  // If `id` will be a reshape, has several users, and one of them stays, all stay.
+  void give_up_users(InstrId id, std::vector<InstrId>& stay) {
+    if (!from_.contains(index_of(id))) return;
+    const std::vector<InstrId>& users = users_[index_of(id)];
+    const bool is_root = module_[computation_].root == id;
+    if (users.size() + (is_root ? 1 : 0) < 2) return;
+    // A reshape of a reshape is one.
+    const auto moves = [&](InstrId user) {
+      return reshaped_.contains(index_of(user)) || module_[user].op == Op::RESHAPE;
+    };
+    if (!is_root && std::ranges::all_of(users, moves)) return;
+    for (InstrId user : users) give_up(user, stay);
+  }
+
+  // ---- rewriting ----
+
+  // Returns the movement that all operands but splats have in common; null if there is none.
+  const Instruction* movement_of(const Instruction& instr) const {
     const Instruction* movement = nullptr;
     for (InstrId o : instr.operands) {
       if (is_splat(module_, o)) continue;
       const Instruction& x = module_[o];
-      // A user counts once, even if it has the operand twice.
-      const auto uses = std::count(instr.operands.begin(), instr.operands.end(), o);
-      if (!is_movement(module_, x) || users_[index_of(o)] > uses) return InstrId::None;
-      if (!x.shape.same_dims(instr.shape)) return InstrId::None;
-      if (movement && !same_movement(module_, *movement, x)) return InstrId::None;
+      if (!is_movement(module_, x) || !x.shape.same_dims(instr.shape)) return nullptr;
+      if (movement && !same_movement(module_, *movement, x)) return nullptr;
       movement = &x;
     }
+    return movement;
+  }
+
+  InstrId sink(const Instruction& instr, bool reshaped) {
+    const Instruction* movement = movement_of(instr);
     if (!movement) return InstrId::None;
+    for (InstrId o : instr.operands) {
+      if (is_splat(module_, o)) continue;
+      // A user counts once, even if it has the operand twice.
+      const bool alone = uses_[index_of(o)] <= std::count(instr.operands.begin(), instr.operands.end(), o);
+      if (!alone && !reshaped) return InstrId::None;
+    }
     Builder& b = rewriter_.builder();
     const Shape small = module_[movement->operand(0)].shape;
     const Instruction moved = *movement;
@@ -109,7 +194,11 @@ class Sinker {
   Module& module_;
   const CompId computation_;
   Rewriter rewriter_;
-  std::unordered_map<uint32_t, int64_t> users_;
+  std::unordered_map<uint32_t, int64_t> uses_;
+  std::unordered_map<uint32_t, std::vector<InstrId>> users_;  // of those in from_
+  // The dimensions before the reshape, of reshapes and of instructions in reshaped_.
+  std::unordered_map<uint32_t, std::vector<int64_t>> from_;
+  std::unordered_set<uint32_t> reshaped_;
 };
 
 }  // namespace
@@ -117,6 +206,7 @@ class Sinker {
 Expected<bool> sink_movement(Module& module, PassContext&) {
   bool changed = false;
   for (CompId c : flow_computations(module)) {
+    if (std::ranges::none_of(module[c].order, [&](InstrId id) { return is_movement(module, module[id]); })) continue;
     COLLET_ASSIGN(const bool did, Sinker(module, c).run());
     changed |= did;
   }
