@@ -43,14 +43,15 @@ MakeValue Compiler::maker() {
 
 Outcome Compiler::split_at_edges_step(Work& w) {
   std::vector<KernelPlan> at_edges;
-  if (!w.plan.has_edges || !split_at_edges(graph_, w.plan, near_points(), at_edges)) return Outcome::kUnchanged;
+  if (!w.plan.has_edges || !split_at_edges(graph_, w.plan, near_points(), target_.tuning, at_edges))
+    return Outcome::kUnchanged;
   for (size_t i = 0; i < at_edges.size(); ++i) add_kernel(at_edges[i], w.drafts, i > 0);
   return Outcome::kReplaced;
 }
 
 Outcome Compiler::split_at_periods_step(Work& w) {
   Outcome outcome = Outcome::kUnchanged;
-  while (split_at_periods(graph_, w.plan, target_.tuning.shortest_part)) outcome = Outcome::kChanged;
+  while (split_at_periods(graph_, w.plan, target_.tuning)) outcome = Outcome::kChanged;
   return outcome;
 }
 
@@ -67,7 +68,7 @@ Outcome Compiler::group_updates_step(Work& w) {
 
 Outcome Compiler::split_quotients_step(Work& w) {
   return change(w.plan.kernel, options_.keep_artifacts,
-                [this](Kernel& k) { split_loops(k, target_.tuning.shortest_part); });
+                [this](Kernel& k) { split_loops(k, target_.tuning.shortest_part, target_.tuning.shared_iterations); });
 }
 
 Outcome Compiler::collapse_loops_step(Work& w) {
@@ -146,7 +147,7 @@ Outcome Compiler::widen_products_step(Work& w) {
 }
 
 Outcome Compiler::compare_as_integers_step(Work& w) {
-  return compare_as_integers(w.plan.kernel) ? Outcome::kChanged : Outcome::kUnchanged;
+  return compare_as_integers(w.plan.kernel, target_.tuning.compared_row) ? Outcome::kChanged : Outcome::kUnchanged;
 }
 
 Outcome Compiler::choose_lanes_step(Work& w) {

@@ -301,7 +301,7 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
   Draft d;
   for (KernelPlan* k : {&parts, &rest}) {
     collapse_loops(k->kernel);
-    compare_as_integers(k->kernel);
+    compare_as_integers(k->kernel, target_.tuning.compared_row);
     choose_lanes(k->kernel, target_);
     schedule(k->kernel);
     add_buffers(*k, d);

@@ -96,7 +96,7 @@ class Planner {
       if (!plan_.alive[n] || !is_reshape(node) || !plan_.in_memory[node.results[0]]) continue;
       if (plan_.in_memory[node.operands[0]] && !is_result(node.results[0])) plan_.alias[node.results[0]] = true;
     }
-    order_updates(graph_, block_, dependence_, plan_);
+    order_updates(graph_, block_, tuning_, dependence_, plan_);
   }
 
  private:
@@ -140,7 +140,7 @@ class Planner {
       const Node& node = graph_.nodes[n];
       if (is_guarded(node)) continue;
       for (size_t i = 0; i < node.operands.size(); ++i) {
-        if (may_overwrite(graph_, plan_, n, i)) writers_[array_of(node.operands[i])].push_back(n);
+        if (may_overwrite(graph_, plan_, n, i, tuning_)) writers_[array_of(node.operands[i])].push_back(n);
       }
     }
   }
@@ -240,7 +240,7 @@ class Planner {
   bool is_writer(NodeId n) const {
     const Node& node = graph_.nodes[n];
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      if (may_overwrite(graph_, plan_, n, i)) return true;
+      if (may_overwrite(graph_, plan_, n, i, tuning_)) return true;
     }
     return false;
   }
@@ -338,7 +338,7 @@ class Planner {
     if (reader == kNone || follows_product(graph_.nodes[reader])) return false;
     const auto known = edges_.find(reader);
     return edges_pay(graph_.type(node.results[0]).dims,
-                     edges_with(node, known == edges_.end() ? Edges{} : known->second), near_points_);
+                     edges_with(node, known == edges_.end() ? Edges{} : known->second), near_points_, tuning_);
   }
 
   bool is_product(const Node& node) const {

@@ -9,9 +9,6 @@
 namespace collet::codegen {
 namespace {
 
-/// Bytes; copying a smaller array costs less than finding an order without the copy.
-constexpr int64_t kWorthwhile = 1024;
-
 /// Returns the value whose memory `v` shares.
 ValueId memory_of(const Graph& graph, const FusionPlan& plan, ValueId v) {
   while (plan.alias[v]) v = graph.def(v)->operands[0];
@@ -50,10 +47,10 @@ class Sorter {
 
 }  // namespace
 
-bool may_overwrite(const Graph& graph, const FusionPlan& plan, NodeId id, size_t i) {
+bool may_overwrite(const Graph& graph, const FusionPlan& plan, NodeId id, size_t i, const Tuning& tuning) {
   const Node& node = graph.nodes[id];
   const ValueId v = node.operands[i];
-  if (graph.value(v).constant || graph.type(v).bytes() < kWorthwhile) return false;
+  if (graph.value(v).constant || graph.type(v).bytes() < tuning.overwritten_bytes) return false;
   switch (node.opcode) {
     case COLLET_OP_DYNAMIC_UPDATE_SLICE:
       return i == 0;
@@ -107,7 +104,8 @@ bool Dependence::reaches(NodeId node, NodeId later) {
   return found[later];
 }
 
-void order_updates(const Graph& graph, const Block& block, Dependence& dependence, FusionPlan& plan) {
+void order_updates(const Graph& graph, const Block& block, const Tuning& tuning, Dependence& dependence,
+                   FusionPlan& plan) {
   plan.after.clear();
   plan.order = block.nodes;
   std::map<ValueId, std::vector<NodeId>> readers;  // readers of each value that owns memory
@@ -118,7 +116,7 @@ void order_updates(const Graph& graph, const Block& block, Dependence& dependenc
     if (plan.alias[node.results[0]]) continue;
     for (ValueId v : values_read(graph, plan, node)) readers[memory_of(graph, plan, v)].push_back(n);
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      if (!may_overwrite(graph, plan, n, i)) continue;
+      if (!may_overwrite(graph, plan, n, i, tuning)) continue;
       writers.push_back(n);
       break;
     }
@@ -129,7 +127,7 @@ void order_updates(const Graph& graph, const Block& block, Dependence& dependenc
     const NodeId writer = *it;
     const Node& node = graph.nodes[writer];
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      if (!may_overwrite(graph, plan, writer, i)) continue;
+      if (!may_overwrite(graph, plan, writer, i, tuning)) continue;
       const ValueId memory = memory_of(graph, plan, node.operands[i]);
       if (kept.count(memory)) continue;
       std::vector<NodeId> first;

@@ -15,7 +15,7 @@ namespace collet::codegen {
 
 /// True if `node` may store its result in the memory of operand `i`. Only arrays that are large enough for the saved
 /// copy to matter are considered.
-bool may_overwrite(const Graph& graph, const FusionPlan& plan, NodeId node, size_t i);
+bool may_overwrite(const Graph& graph, const FusionPlan& plan, NodeId node, size_t i, const Tuning& tuning);
 
 /// The dependences between the nodes of a block.
 class Dependence {
@@ -36,6 +36,7 @@ class Dependence {
 
 /// Finds the nodes that must run before a node that overwrites an operand, and orders the block's nodes accordingly.
 /// Fills `plan.order` and `plan.after`.
-void order_updates(const Graph& graph, const Block& block, Dependence& dependence, FusionPlan& plan);
+void order_updates(const Graph& graph, const Block& block, const Tuning& tuning, Dependence& dependence,
+                   FusionPlan& plan);
 
 }  // namespace collet::codegen

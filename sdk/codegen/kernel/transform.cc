@@ -166,8 +166,7 @@ void move_as_integers(Kernel& kernel) {
   }
 }
 
-bool compare_as_integers(Kernel& kernel) {
-  constexpr int64_t kFewPoints = 64;
+bool compare_as_integers(Kernel& kernel, int64_t least) {
   if (kernel.reductions.size() != 1 || kernel.scan || !kernel.updates.empty()) return false;
   const Reduction& r = kernel.reductions[0];
   const bool largest = r.combine == COLLET_COMBINE_MAXIMUM;
@@ -176,7 +175,7 @@ bool compare_as_integers(Kernel& kernel) {
   if ((type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16) || r.condition != kNoExpr) return false;
   const Expr& input = kernel.exprs[static_cast<size_t>(r.inputs[0])];
   if (input.op != ExprOp::kLoad || input.type != type || input.mask != kNoExpr) return false;
-  if (inner_points(kernel) < kFewPoints) return false;
+  if (inner_points(kernel) < least) return false;
   // Nothing else may depend on the inner loops.
   const auto deps = loop_dependencies(kernel);
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
@@ -329,9 +328,8 @@ void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first) 
   if (loop < kernel.outer) ++kernel.outer;
 }
 
-void split_loops(Kernel& kernel, int64_t least) {
+void split_loops(Kernel& kernel, int64_t least, int64_t shared) {
   constexpr size_t kMostLoops = 32;
-  constexpr int64_t kFewIterations = 16;
   for (bool again = true; again;) {
     again = false;
     for (const Expr& e : kernel.exprs) {
@@ -342,7 +340,7 @@ void split_loops(Kernel& kernel, int64_t least) {
       if (e.a < least || kernel.loops[l].size <= e.a || kernel.loops[l].size % e.a != 0) continue;
       // Threads share the iterations of the first loop, so it should not be short.
       const int64_t parts = kernel.loops[l].size / e.a;
-      const bool few = l == 0 && kernel.outer > 0 && parts < kFewIterations && parts < e.a && !kernel.sequential;
+      const bool few = l == 0 && kernel.outer > 0 && parts < shared && parts < e.a && !kernel.sequential;
       split_loop(kernel, l, e.a, few);
       again = true;
       break;

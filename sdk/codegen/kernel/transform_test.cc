@@ -42,7 +42,7 @@ std::vector<float> result(const Kernel& kernel, size_t size) {
 std::string split(const std::string& text, int64_t least, size_t size) {
   Kernel kernel = parsed(text);
   const std::vector<float> before = result(kernel, size);
-  split_loops(kernel, least);
+  split_loops(kernel, least, 16);
   const Status verified = verify_kernel(kernel);
   EXPECT_TRUE(verified.ok()) << verified.message();
   EXPECT_EQ(result(kernel, size), before);
@@ -253,7 +253,7 @@ TEST(CompareAsIntegers, HasTheSameResults) {
                    " b0[70*i0 + i1]\n%1 = load " + type + " b1[0]\nr0 = reduce " + combine + " " + type + " %0 init " +
                    init + "\n%2 = reduced " + type + " r0 result 0\n%3 = negate " + type + " %2\nstore b2[i0], %3\n}");
         Kernel changed = kernel;
-        EXPECT_TRUE(compare_as_integers(changed));
+        EXPECT_TRUE(compare_as_integers(changed, 64));
         EXPECT_TRUE(verify_kernel(changed).ok()) << print_kernel(changed);
         const std::vector<uint16_t> before = reduced(kernel, rows, 0x8000, kRows);
         const std::vector<uint16_t> after = reduced(changed, rows, 0x8000, kRows);
@@ -278,7 +278,7 @@ TEST(CompareAsIntegers, OtherKernelsAreLeft) {
                            reduction("f16", "f16", "maximum"), reduction("f32", "f32", "minimum")}) {
     Kernel kernel = parsed(text);
     const Kernel before = kernel;
-    EXPECT_FALSE(compare_as_integers(kernel)) << text;
+    EXPECT_FALSE(compare_as_integers(kernel, 64)) << text;
     EXPECT_EQ(kernel, before);
   }
 }

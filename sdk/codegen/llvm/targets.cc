@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -19,6 +20,20 @@
 #include <mutex>
 #include <sstream>
 #include <string_view>
+
+#if !defined(COLLET_ALL_TARGETS)
+// Null where a library is linked without them (sdk/cmake/ColletOptions.cmake).
+#define COLLET_LLVM_TARGET(Name)                                    \
+  extern "C" [[gnu::weak]] void LLVMInitialize##Name##TargetInfo(); \
+  extern "C" [[gnu::weak]] void LLVMInitialize##Name##Target();     \
+  extern "C" [[gnu::weak]] void LLVMInitialize##Name##TargetMC();   \
+  extern "C" [[gnu::weak]] void LLVMInitialize##Name##AsmPrinter();
+COLLET_LLVM_TARGET(X86)
+COLLET_LLVM_TARGET(AArch64)
+COLLET_LLVM_TARGET(RISCV)
+COLLET_LLVM_TARGET(NVPTX)
+#undef COLLET_LLVM_TARGET
+#endif
 
 namespace collet::codegen {
 namespace {
@@ -157,6 +172,23 @@ Status check_runs_here(const Target& target) {
   return {};
 }
 
+#if !defined(COLLET_ALL_TARGETS)
+namespace {
+
+using InitializeLlvmTarget = std::array<void (*)(), 4>;
+
+#define COLLET_LLVM_TARGET(Name)                                                                       \
+  InitializeLlvmTarget {                                                                               \
+    &LLVMInitialize##Name##TargetInfo, &LLVMInitialize##Name##Target, &LLVMInitialize##Name##TargetMC, \
+        &LLVMInitialize##Name##AsmPrinter                                                              \
+  }
+const InitializeLlvmTarget kLlvmTargets[] = {COLLET_LLVM_TARGET(X86), COLLET_LLVM_TARGET(AArch64),
+                                             COLLET_LLVM_TARGET(RISCV), COLLET_LLVM_TARGET(NVPTX)};
+#undef COLLET_LLVM_TARGET
+
+}  // namespace
+#endif
+
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -166,26 +198,10 @@ void initialize_targets() {
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
 #else
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-#if defined(COLLET_NVPTX_TARGET)
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-#endif
-#if defined(COLLET_AARCH64_TARGET)
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-#endif
-#if defined(COLLET_RISCV_TARGET)
-    LLVMInitializeRISCVTargetInfo();
-    LLVMInitializeRISCVTarget();
-    LLVMInitializeRISCVTargetMC();
-    LLVMInitializeRISCVAsmPrinter();
-#endif
+    for (const InitializeLlvmTarget& target : kLlvmTargets) {
+      if (!target[0]) continue;
+      for (const auto& part : target) part();
+    }
 #endif
   });
 }

@@ -26,11 +26,10 @@ namespace {
 
 /// A kernel with at most this many products of f64 in total rounds each product and each sum. With more, a product and
 /// its addition may be fused.
-constexpr int64_t kPlainProducts = 4096;
 
 /// Adds the expressions that sum lhs * rhs over the inner loops and store the result.
 void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprId rhs, ValueId result,
-                     const Index& index, uint32_t type, bool tf32) {
+                     const Index& index, uint32_t type, bool tf32, const Tuning& tuning) {
   const uint32_t sum = sum_type(type);
   ExprId product = builder.op(COLLET_OP_MULTIPLY, sum, {builder.convert(lhs, sum), builder.convert(rhs, sum)});
   Reduction r;
@@ -40,7 +39,7 @@ void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprI
   r.types = {sum};
   int64_t products = 1;
   for (const Loop& l : plan.kernel.loops) products *= l.size;
-  r.contract = products > kPlainProducts;
+  r.contract = products > tuning.plain_products;
   r.tf32 = tf32 && sum == COLLET_TYPE_F32;
   plan.kernel.reductions.push_back(r);
   Expr reduced;
@@ -101,7 +100,7 @@ ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& nod
   return builder.convert(product, type);
 }
 
-KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
+KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input, const Tuning& tuning) {
   const auto a = attributes<collet_dot_attrs>(graph, node);
   const ArrayType& lhs = graph.type(node.operands[0]);
   const ArrayType& type = graph.type(node.results[0]);
@@ -115,7 +114,7 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
   const ExprId x = builder.value(node.operands[0], lhs_at);
   const ExprId y = builder.value(node.operands[1], rhs_at);
   sum_of_products(builder, plan, x, y, node.results[0], builder.linear(at, type.dims), type.element,
-                  allows_tf32(graph, a.precision, a.algorithm));
+                  allows_tf32(graph, a.precision, a.algorithm), tuning);
   return plan;
 }
 
@@ -147,7 +146,7 @@ int64_t product_of(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input,
+KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input, const Tuning& tuning,
                               int64_t product_filters, bool tf32) {
   KernelPlan plan;
   Kernel& k = plan.kernel;
@@ -159,7 +158,8 @@ KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const In
   const ConvolutionPlaces places = convolution_places(builder, c, at, taps);
   ExprId x = builder.value(c.input, places.input, places.exists);
   ExprId y = builder.value(c.filter, places.filter);
-  sum_of_products(builder, plan, x, y, c.result, builder.linear(at, c.result_dims), graph.type(c.result).element, tf32);
+  sum_of_products(builder, plan, x, y, c.result, builder.linear(at, c.result_dims), graph.type(c.result).element, tf32,
+                  tuning);
   return plan;
 }
 
@@ -168,8 +168,8 @@ KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const In
 /// value; empty if both have the same order.
 class Edges {
  public:
-  Edges(const Graph& graph, Convolution& c, std::vector<size_t> order)
-      : graph_(graph), c_(c), window_(c.window), order_(std::move(order)) {}
+  Edges(const Graph& graph, Convolution& c, const Tuning& tuning, std::vector<size_t> order)
+      : graph_(graph), c_(c), window_(c.window), tuning_(tuning), order_(std::move(order)) {}
 
   /// Returns where the copy is zero in the first dimension of the window.
   const std::optional<ZeroBorder>& border() const { return border_; }
@@ -190,8 +190,8 @@ class Edges {
     const int64_t products = product_of(c_.result_dims) * product_of(window_.size) * c_.features();
     // A depthwise filter does little arithmetic per input element, so the copy would take most of the time.
     if (c_.features() == 1 && c_.feature_groups > 1) return false;
-    const bool suits =
-        c_.output_spatial.empty() || lines_suit(c_.result_dims[c_.output_spatial.back()], product_of(c_.filter_dims));
+    const bool suits = c_.output_spatial.empty() ||
+                       lines_suit(tuning_, c_.result_dims[c_.output_spatial.back()], product_of(c_.filter_dims));
     return any && suits && elements <= 8 * product_of(c_.input_dims) && elements * 4 <= products;
   }
 
@@ -319,6 +319,7 @@ class Edges {
   const Graph& graph_;
   Convolution& c_;
   Window& window_;
+  const Tuning& tuning_;
   std::vector<size_t> order_;
   Dims dims_;
   std::optional<ZeroBorder> border_;
@@ -330,8 +331,9 @@ class Edges {
 /// that the number of kernels does not grow with the dilation. One kernel computes the results of one combination of groups.
 class Phases {
  public:
-  Phases(const Graph& graph, const Convolution& c, const InputTest& is_input, const MakeValue& make, bool tf32)
-      : graph_(graph), is_input_(is_input), make_(make), tf32_(tf32), c_(c), window_(c_.window) {}
+  Phases(const Graph& graph, const Convolution& c, const InputTest& is_input, const MakeValue& make,
+         const Tuning& tuning, bool tf32)
+      : graph_(graph), is_input_(is_input), make_(make), tuning_(tuning), tf32_(tf32), c_(c), window_(c_.window) {}
 
   bool run(std::vector<KernelPlan>& out) {
     if (!find()) return false;
@@ -555,7 +557,7 @@ class Phases {
     const ExprId x = builder.value(c_.input, places.input, places.exists);
     const ExprId y = builder.value(c_.filter, places.filter);
     sum_of_products(builder, plan, x, y, c_.result, builder.linear(at, c_.result_dims), graph_.type(c_.result).element,
-                    tf32_);
+                    tf32_, tuning_);
     return plan;
   }
 
@@ -573,6 +575,7 @@ class Phases {
   const Graph& graph_;
   const InputTest& is_input_;
   const MakeValue& make_;
+  const Tuning& tuning_;
   const bool tf32_;
   Convolution c_;
   Window& window_;
@@ -585,12 +588,12 @@ class Phases {
 
 /// Lowers a convolution. `order`: that of its input's dimensions, see Edges. It may be given if the edges are copied.
 void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& is_input, const MakeValue& make,
-                          bool tf32, int64_t product_filters, std::vector<KernelPlan>& out,
+                          bool tf32, const NodeLimits& limits, std::vector<KernelPlan>& out,
                           std::vector<size_t> order = {}) {
-  if (Phases(graph, c, is_input, make, tf32).run(out)) return;
-  Edges edges(graph, c, std::move(order));
+  if (Phases(graph, c, is_input, make, limits.tuning, tf32).run(out)) return;
+  Edges edges(graph, c, limits.tuning, std::move(order));
   if (edges.worthwhile()) edges.copy(is_input, make, out);
-  out.push_back(convolution_kernel(graph, c, is_input, product_filters, tf32));
+  out.push_back(convolution_kernel(graph, c, is_input, limits.tuning, limits.product_filters, tf32));
   out.back().zero_border = edges.border();
 }
 
@@ -599,7 +602,7 @@ void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& i
 /// of the product, and its other operand is a matrix with the patch of the input of each result.
 class FeatureOrder {
  public:
-  FeatureOrder(const Graph& graph, Convolution& c) : graph_(graph), c_(c) {
+  FeatureOrder(const Graph& graph, Convolution& c, const Tuning& tuning) : graph_(graph), c_(c), tuning_(tuning) {
     // The window of a filter's gradient is as large as an image, and its results as few as the elements of the filter.
     batch_last_ = product_of(c_.window.size) > spatial_results();
     input_order_ = order(batch_last_ ? c_.input_feature : c_.input_batch, c_.input_spatial,
@@ -634,7 +637,7 @@ class FeatureOrder {
       renumber(input_order_, c_.input_batch, c_.input_feature, c_.input_spatial);
       const bool is_dilated = std::any_of(c_.window.base_dilation.begin(), c_.window.base_dilation.end(),
                                           [](int64_t dilation) { return dilation != 1; });
-      if (!is_dilated && Edges(graph_, c_, input_order_).worthwhile()) {
+      if (!is_dilated && Edges(graph_, c_, tuning_, input_order_).worthwhile()) {
         order = input_order_;
       } else {
         const ValueId copy = make(graph_.type(c_.input).element, c_.input_dims);
@@ -657,8 +660,6 @@ class FeatureOrder {
   }
 
  private:
-  static constexpr double kProductsOfMove = 16;  ///< products of full vectors in the time to move an element
-
   int64_t spatial_results() const {
     int64_t n = 1;
     for (size_t d : c_.output_spatial) n *= c_.result_dims[d];
@@ -701,8 +702,8 @@ class FeatureOrder {
   }
 
   /// Returns the time of one product, in elements moved, of rows of `columns` results.
-  static double idle(int64_t columns) {
-    return static_cast<double>(assumed_vectors(columns) * 16) / static_cast<double>(columns) / kProductsOfMove;
+  double idle(int64_t columns) const {
+    return static_cast<double>(assumed_vectors(columns) * 16) / static_cast<double>(columns) / tuning_.products_of_move;
   }
 
   /// Returns the kernel that copies the input, whose dimensions are already those of the new order.
@@ -725,6 +726,7 @@ class FeatureOrder {
 
   const Graph& graph_;
   Convolution& c_;
+  const Tuning& tuning_;
   bool batch_last_ = false;
   std::vector<size_t> input_order_, result_order_;
 };
@@ -735,14 +737,14 @@ void convolution_kernels(const Graph& graph, const Node& node, const InputTest& 
                          const NodeLimits& limits, std::vector<KernelPlan>& out) {
   const bool tf32 = allows_tf32(graph, attributes<collet_convolution_attrs>(graph, node).precision, 0);
   Convolution c = convolution_of(graph, node);
-  FeatureOrder features(graph, c);
+  FeatureOrder features(graph, c, limits.tuning);
   if (limits.moves_features && c.filters() >= limits.product_filters && features.worthwhile()) {
     std::vector<size_t> order;
     const ValueId result = features.apply(is_input, make, out, order);
-    convolution_in_order(graph, c, is_input, make, tf32, limits.product_filters, out, std::move(order));
+    convolution_in_order(graph, c, is_input, make, tf32, limits, out, std::move(order));
     out.push_back(features.restore(result));
   } else {
-    convolution_in_order(graph, c, is_input, make, tf32, limits.product_filters, out);
+    convolution_in_order(graph, c, is_input, make, tf32, limits, out);
   }
 }
 

@@ -10,10 +10,8 @@ namespace collet::codegen {
 
 /// True if the rows of operand a can be read in lines of `line` rows directly from the input. With short lines, a large
 /// matrix b would be read more often than with packed tiles of more rows.
-constexpr bool lines_suit(int64_t line, int64_t b_elements) {
-  constexpr int64_t kFewRows = 8;
-  constexpr int64_t kManyElements = 1 << 18;  // more elements of b than a usual second-level cache holds
-  return line >= kFewRows || b_elements <= kManyElements;
+constexpr bool lines_suit(const Tuning& tuning, int64_t line, int64_t b_elements) {
+  return line >= tuning.short_line || b_elements <= tuning.short_line_elements;
 }
 
 /// Returns the type in which a product with results of type `result` is summed.
@@ -29,7 +27,7 @@ std::pair<Position, Position> dot_positions(const Graph& graph, const Node& node
 /// Returns the element at `at` of a dot for which is_outer_product is true. If `mask` is false, nothing is loaded.
 ExprId outer_product(KernelBuilder& builder, const Graph& graph, const Node& node, const Position& at, ExprId mask);
 /// Lowers any dot to a loop nest, for every type and every choice of dimensions.
-KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
+KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input, const Tuning& tuning);
 /// Lowers any convolution to loop nests. If its window reaches beyond the input, the input may first be copied with its
 /// padding, so that the rest is a matrix product, or at least has no conditions. Where `limits` allow it, the operands
 /// and the result may also be transposed, if that takes less time and memory than the patches of another order.

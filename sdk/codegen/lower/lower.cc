@@ -562,7 +562,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       out.push_back(scatter_kernel(graph, node, is_input, node.results, {}));
       return true;
     case COLLET_OP_DOT:
-      out.push_back(dot_kernel(graph, node, is_input));
+      out.push_back(dot_kernel(graph, node, is_input, limits.tuning));
       return true;
     case COLLET_OP_CONVOLUTION:
       convolution_kernels(graph, node, is_input, make, limits, out);

@@ -4,6 +4,8 @@
 /// \file
 /// Lowers ops to kernels: builds the loop nest of each kind of op, including the ops that are fused into it.
 
+#include <collet/codegen/target.h>
+
 #include <vector>
 
 #include "sdk/codegen/graph/graph.h"
@@ -73,6 +75,7 @@ struct NodeLimits {
   int64_t product_filters = 4;
   bool widens_products = false;  ///< whether long prefix products of f32 or narrower numbers are computed in f64
   LongScans scans;
+  Tuning tuning = {};
 };
 
 /// Builds the kernels of a node that loop_kernel does not support. Returns false if there are none for it, as for

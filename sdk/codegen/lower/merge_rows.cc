@@ -122,7 +122,7 @@ bool merge_rows(const Graph& graph, KernelPlan& plan, const Target& target, Kern
   if (merged(graph, plan, lanes, target, rest)) return true;
   // Quotients by small numbers, as those of repeated elements, become short rows.
   KernelPlan split = plan;
-  split_loops(split.kernel, 2);
+  split_loops(split.kernel, 2, target.tuning.shared_iterations);
   collapse_loops(split.kernel);
   if (split.kernel.loops == plan.kernel.loops || !merged(graph, split, lanes, target, rest)) return false;
   plan = std::move(split);

@@ -14,17 +14,8 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kFewTaps = 16;  ///< windows with at most this many positions are reduced one by one
-/// Cost of one element in a scan, in units of an element of a window that is reduced by itself.
-constexpr int64_t kScanCost = 4;
-constexpr int64_t kManyColumns = 16;  ///< least columns that fill the lanes of a scan
-constexpr int64_t kManyRows = 64;     ///< least rows of at most kShortRow elements that are scanned beside each other
-constexpr int64_t kShortRow = 8;
-constexpr int64_t kBlockScanCost = 24;  ///< the same cost for kBlockScans, which needs three kernels
 /// Prefix products of more numbers are computed in product_type: one of 64 numbers has an error of 64 roundings at most.
 constexpr int64_t kFewFactors = 64;
-/// Larger windows of several dimensions are reduced by one dimension after the other.
-constexpr int64_t kManyTaps = 64;
 
 /// The type of accumulators for a result of `type`.
 uint32_t accumulator_type(uint32_t type) {
@@ -118,26 +109,27 @@ class Folder {
 
   Mode mode_of(size_t d) const {
     if (is_trivial(d)) return Mode::kNone;
+    const Tuning& tuning = limits_.tuning;
     const int64_t n = from_[d];
     const int64_t m = to_[d];
     const int64_t taps = taps_of(window_, d, n, m).iterations;
     // A scan whose lanes are columns, or many short rows, takes one step for each element. One along the lanes takes
     // several.
     const int64_t columns = elements_from(d + 1);
-    const bool in_rows = columns == 1 && m <= kShortRow && elements_from(0) >= kManyRows * n;
-    const bool in_columns = known() && (columns >= kManyColumns || in_rows);
-    if (taps <= (in_columns ? 2 : kFewTaps)) return Mode::kDirect;
+    const bool in_rows = columns == 1 && m <= tuning.scanned_short_row && elements_from(0) >= tuning.scan_rows * n;
+    const bool in_columns = known() && (columns >= tuning.scan_columns || in_rows);
+    if (taps <= (in_columns ? 2 : tuning.direct_window)) return Mode::kDirect;
     const auto cost = static_cast<double>(taps) * static_cast<double>(m);
     if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&
-        cost > (in_columns ? 1 : kScanCost) * static_cast<double>(n + m)) {
+        cost > (in_columns ? 1 : tuning.scan_cost) * static_cast<double>(n + m)) {
       if (window_.low[d] >= m - 1) return Mode::kForward;
       if (window_.size[d] - n >= window_.low[d]) return Mode::kBackward;
     }
-    if (!known() || taps <= kFewTaps) return Mode::kDirect;
+    if (!known() || taps <= tuning.direct_window) return Mode::kDirect;
     const Reach reach = reach_of(window_, d, n, m);
     const double positions = static_cast<double>(m) * static_cast<double>(window_.stride[d]) +
                              static_cast<double>(reach.count) * static_cast<double>(window_.dilation[d]);
-    return cost > kBlockScanCost * positions ? Mode::kBlockScans : Mode::kDirect;
+    return cost > tuning.block_scan_cost * positions ? Mode::kBlockScans : Mode::kDirect;
   }
 
   std::vector<Pass> choose() const {
@@ -165,7 +157,8 @@ class Folder {
       std::iota(direct.dims.begin(), direct.dims.end(), size_t{0});
       return {direct};
     }
-    if (known() && direct.dims.size() > 1 && taps > kManyTaps && taps > 4 * separate) {
+    if (known() && direct.dims.size() > 1 && taps > static_cast<double>(limits_.tuning.joint_window) &&
+        taps > 4 * separate) {
       for (size_t d : direct.dims) passes.push_back({Mode::kDirect, {d}});
     } else if (!direct.dims.empty() || passes.empty()) {
       passes.push_back(direct);

@@ -8,10 +8,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kMostParts = 9;
-constexpr int64_t kFewestPoints = 1024;  ///< smaller kernels take less time than the calls of their parts
-constexpr int64_t kNarrow = 16;          ///< columns that share a cache line with those beside them
-
 /// Adds the positions at which a test changes along a loop. Tests of another form than 0 <= loop variable + constant < a
 /// have no edges and remain in the kernels of the parts.
 void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
@@ -26,18 +22,18 @@ void add_edges(const Kernel& kernel, const Expr& test, Edges& edges) {
 
 }  // namespace
 
-bool edges_pay(const Dims& loops, const Edges& edges, int64_t near_points) {
+bool edges_pay(const Dims& loops, const Edges& edges, int64_t near_points, const Tuning& tuning) {
   int64_t parts = 1;
   int64_t points = 1;
   bool any = false;
   for (size_t l = 0; l < loops.size(); ++l) {
-    if (edges[l].size() >= static_cast<size_t>(kMostParts)) return false;
+    if (edges[l].size() >= static_cast<size_t>(tuning.edge_parts)) return false;
     parts *= static_cast<int64_t>(edges[l].size()) + 1;
     points *= loops[l];
     any = any || !edges[l].empty();
-    if (parts > kMostParts) return false;
+    if (parts > tuning.edge_parts) return false;
   }
-  if (!any || points < kFewestPoints) return false;
+  if (!any || points < tuning.edge_points) return false;
   const std::set<int64_t>& innermost = edges.back();
   if (innermost.empty()) return true;
   int64_t before = 0;
@@ -51,11 +47,12 @@ bool edges_pay(const Dims& loops, const Edges& edges, int64_t near_points) {
   for (const int64_t edge : innermost) segment(edge);
   segment(loops.back());
   // The columns of a narrow part are far apart in memory. They share cache lines with the part beside them.
-  if (narrowest < kNarrow && points > near_points) return false;
+  if (narrowest < tuning.edge_columns && points > near_points) return false;
   return 2 * used <= 3 * assumed_vectors(loops.back());
 }
 
-bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_points, std::vector<KernelPlan>& parts) {
+bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_points, const Tuning& tuning,
+                    std::vector<KernelPlan>& parts) {
   const Kernel& kernel = plan.kernel;
   if (!is_plain(kernel) || kernel.loops.empty() || !plan.copies.empty()) return false;
   Edges edges(kernel.loops.size());
@@ -64,7 +61,7 @@ bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_poi
   }
   Dims loops;
   for (const Loop& l : kernel.loops) loops.push_back(l.size);
-  if (!edges_pay(loops, edges, near_points)) return false;
+  if (!edges_pay(loops, edges, near_points, tuning)) return false;
   for (size_t l = 0; l < loops.size(); ++l) edges[l].insert(loops[l]);
   Dims begin(loops.size(), 0);
   Dims size(loops.size(), 0);
@@ -85,8 +82,7 @@ bool split_at_edges(const Graph& graph, const KernelPlan& plan, int64_t near_poi
   return true;
 }
 
-bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least) {
-  constexpr int64_t kFewIterations = 16;
+bool split_at_periods(const Graph& graph, KernelPlan& plan, const Tuning& tuning) {
   const Kernel& kernel = plan.kernel;
   if (!is_plain(kernel)) return false;
   for (const Expr& e : kernel.exprs) {
@@ -99,8 +95,8 @@ bool split_at_periods(const Graph& graph, KernelPlan& plan, int64_t least) {
     const size_t l = *divided;
     const int64_t size = kernel.loops[l].size;
     const int64_t period = inner.a * e.a;
-    if (period < least || period >= size || size % period != 0) continue;
-    if (l == 0 && size / period < kFewIterations) continue;  // threads share the iterations of the first loop
+    if (period < tuning.shortest_part || period >= size || size % period != 0) continue;
+    if (l == 0 && size / period < tuning.shared_iterations) continue;  // threads share the iterations of the first loop
     Dims sizes;
     for (size_t m = 0; m < kernel.loops.size(); ++m) {
       if (m == l) sizes.push_back(size / period);

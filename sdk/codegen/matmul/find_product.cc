@@ -136,7 +136,7 @@ class ProductPlanner {
     }
     l_.step_of(index, line, step);
     if (clashes(step) && line_rows > target_.tuning.line_rows) return;
-    if (!lines_suit(line_rows, out_.depth * out_.columns)) return;
+    if (!lines_suit(target_.tuning, line_rows, out_.depth * out_.columns)) return;
     if (line_rows < target_.tuning.line_rows || length < target_.tuning.least_segment) return;
     if (out_.depth / length > target_.tuning.product_segments) return;
     if (out_.batches() * (out_.rows / std::max<int64_t>(line_rows, 1)) > target_.tuning.product_batches) return;

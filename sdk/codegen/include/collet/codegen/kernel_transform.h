@@ -31,8 +31,8 @@ void merge_first_loops(Kernel& kernel, size_t count);
 
 /// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient
 /// and the remainder become the variables of two loops, so that accesses are affine in them. Divisors less than `least`
-/// are left as they are.
-void split_loops(Kernel& kernel, int64_t least);
+/// are left as they are. The first loop, whose iterations threads share, keeps at least `shared` iterations.
+void split_loops(Kernel& kernel, int64_t least, int64_t shared);
 
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
 /// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
@@ -43,8 +43,8 @@ void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
 
 /// Changes a maximum or minimum of long rows of f16 or bf16 to one of integers, whose vectors have twice as many lanes.
 /// The order of the integers is that of the floats; the results are the same for NaN and for zeros of both signs, too.
-/// Returns false, and changes nothing, if the kernel computes anything else from the elements of a row.
-bool compare_as_integers(Kernel& kernel);
+/// Returns false, and changes nothing, if the rows are shorter than `least`, or the kernel computes anything else from their elements.
+bool compare_as_integers(Kernel& kernel, int64_t least);
 
 /// Computes reductions by a product of three or more f32, narrower or c64 numbers in f64 (c128), and rounds them once at the end. In
 /// f32, each multiplication loses up to half a unit in the last place, and the order in which lanes multiply may overflow. Returns false, and
