@@ -320,7 +320,11 @@ class Grouping {
     if (x.has_product || y.has_product || x.moves || y.moves) return false;
     if (x.members.size() + y.members.size() > limits_.most_members) return false;
     const Group& rows = x.has_reduce ? x : y;
-    if (rows.has_reduce && !rows.has_short_rows) return false;
+    // What other rows than short ones are reduced to can be used at once, but not the rows again.
+    if (rows.has_reduce && !rows.has_short_rows) {
+      const auto is_reduced = [&](uint32_t m) { return dims_of(at(m)) == rows.rows; };
+      if (&rows != &x || y.has_reduce || !std::ranges::all_of(y.members, is_reduced)) return false;
+    }
     if (x.has_reduce && y.has_reduce && (x.whole != y.whole || x.reduced != y.reduced)) return false;
     if (!rows.has_reduce && domain(x) != domain(y)) return false;
     if (rows.has_reduce && !(x.has_reduce && y.has_reduce))
