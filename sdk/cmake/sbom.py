@@ -229,6 +229,18 @@ def document(options, uses, licences):
     }
 
 
+def check_paths(installed, root):
+    """Fails if a library or program names files by where they were when it was built: two builds of one commit are the same bytes."""
+    folders = "build|conformance|hlo|reference_backends|sdk"
+    pattern = re.compile(re.escape(str(root).encode()) + rb"/(?:" + folders.encode() + rb")/[!-~]*")
+    for path in sorted(installed.rglob("*")):
+        if path.is_symlink() or not path.is_file():
+            continue
+        data = path.read_bytes()
+        if data.startswith((b"\x7fELF", b"!<arch>")) and (found := pattern.search(data)):
+            fail(f"{path.relative_to(installed)} names a file of the build, {found[0].decode()}; see -ffile-prefix-map in sdk/cmake")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True, help="the build folder")
@@ -239,6 +251,7 @@ def main():
     parser.add_argument("--ninja", default="ninja")
     parser.add_argument("--readelf", default="readelf")
     options = parser.parse_args()
+    check_paths(options.installed, pathlib.Path(__file__).resolve().parents[2])
     uses = collect(options)
     licences = Licences()
     text = json.dumps(document(options, uses, licences), indent=2, ensure_ascii=False) + "\n"

@@ -21,7 +21,7 @@ in them, and a Python module.
 
     pip install collet
     collet new acme
-    cmake -S acme -B acme/build -DCMAKE_PREFIX_PATH=$(collet --cmake-dir)
+    cmake -S acme -B acme/build "-DCMAKE_PREFIX_PATH=$(collet --cmake-dir)"
     cmake --build acme/build
     collet conform --backend acme/build/libcollet_backend_acme.so
 

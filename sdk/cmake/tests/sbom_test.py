@@ -126,6 +126,17 @@ class SbomTest(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "libgmp10 has no"):
             self.make()
 
+    def test_paths_of_the_build_are_refused(self):
+        folder = self.installed / "lib"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "notes.txt").write_text(f"{self.folder}/build/protobuf/x.cc")  # no library
+        (folder / "a.so").write_bytes(b"\x7fELF" + f"{self.folder}/other/x.cc".encode())
+        sbom.check_paths(self.installed, self.folder)
+        (folder / "b.so").write_bytes(b"\x7fELF\0" + f"{self.folder}/build/protobuf/x.cc".encode() + b"\0")
+        with self.assertRaises(SystemExit) as caught:
+            sbom.check_paths(self.installed, self.folder)
+        self.assertIn("lib/b.so names a file of the build, ", str(caught.exception))
+
 
 if __name__ == "__main__":
     unittest.main()
