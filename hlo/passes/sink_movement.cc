@@ -37,8 +37,10 @@ std::vector<int64_t> dims_of(const Instruction& instr) {
 bool is_movement(const Module& module, const Instruction& instr) {
   if (instr.op != Op::RESHAPE && instr.op != Op::TRANSPOSE && instr.op != Op::BROADCAST) return false;
   const Shape& from = module[instr.operand(0)].shape;
-  // A scalar operand is a splat and needs no move; a broadcast is moved if it increases the number of elements.
-  return from.rank() > 0 && !from.has_dynamic() && !instr.shape.has_dynamic() && instr.shape.element_count() > 0 &&
+  // A scalar operand is a splat and needs no move, and what is computed of a scalar stays one; a broadcast is moved if it increases the
+  // number of elements.
+  return from.rank() > 0 && instr.shape.rank() > 0 && !from.has_dynamic() && !instr.shape.has_dynamic() &&
+         instr.shape.element_count() > 0 &&
          (instr.op != Op::BROADCAST || from.element_count() < instr.shape.element_count());
 }
 
