@@ -18,10 +18,10 @@
 namespace collet::conformance {
 namespace {
 
-// A run ends after kMostHangs cases that hang. After the first kPatientHangs, later cases get a part of their time only,
-// since hangs mostly have one cause.
-constexpr size_t kMostHangs = 8, kPatientHangs = 2;
-constexpr double kLessTime = 0.25;
+// A run ends after kMostHangs cases that hang, or after fewer, kManyHangs, if these are at least kHangShare of the cases that ran.
+// After the first kPatientHangs, later cases get a part of their time only, since hangs mostly have one cause.
+constexpr size_t kMostHangs = 64, kManyHangs = 8, kPatientHangs = 2;
+constexpr double kHangShare = 0.05, kLessTime = 0.25;
 // A run ends after kMostCrashes crashes if they are at least kCrashShare of the cases that ran: each costs a new process and
 // device, and so many are not caused by single ops.
 constexpr size_t kMostCrashes = 24;
@@ -77,7 +77,9 @@ std::string CaseRun::ended() const {
   if (options_.stop_at_first && failures_ > 0) return "a case failed";
   if (options_.fuzz_seconds > 0 && Clock::now() - fuzz_start_ >= std::chrono::duration<double>(options_.fuzz_seconds))
     return "time is up";
-  if (hangs_ >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs_);
+  const double share = kHangShare * static_cast<double>(ended_cases_);
+  if (hangs_ >= kMostHangs || (hangs_ >= kManyHangs && static_cast<double>(hangs_) >= share))
+    return fmt::format("{} cases gave no answer in time", hangs_);
   if (crashes_ >= kMostCrashes && static_cast<double>(crashes_) >= kCrashShare * static_cast<double>(ended_cases_))
     return fmt::format("{} of {} cases crashed", crashes_, ended_cases_);
   return alike_.enough() ? alike_.text() : std::string();

@@ -10,16 +10,13 @@
 #include <vector>
 
 #include "conformance/oracle/bounds.h"
+#include "conformance/runner/run_program.h"
 
 namespace collet::conformance {
 namespace {
 
 using hlo::Literal;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 Fields with_status(std::string status, std::string detail) {
   return {{"status", std::move(status)}, {"detail", std::move(detail)}};
