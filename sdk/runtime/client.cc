@@ -89,11 +89,6 @@ Expected<Queue*> Device::queue(uint32_t kind) {
   return queue;
 }
 
-void Device::finish_queues() {
-  for (auto& current : queues_)
-    if (Queue* queue = current.load(std::memory_order_acquire)) (void)queue->finish();
-}
-
 void Device::abort_queues(const Status& reason) {
   for (auto& current : queues_)
     if (Queue* queue = current.load(std::memory_order_acquire)) queue->abort(reason);

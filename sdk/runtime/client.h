@@ -57,8 +57,6 @@ class Device {
   /// Returns the queue of a kind (COLLET_QUEUE_*). It lives as long as the device; if it has failed, the next call
   /// creates another. Null if the device has no queues.
   Expected<Queue*> queue(uint32_t kind);
-  /// Waits for all work on the queues.
-  void finish_queues();
   /// Cancels all work on the queues.
   void abort_queues(const Status& reason);
 
