@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sdk/codegen/testing/program_builder.h"
+#include "sdk/codegen/testing/test_compiler.h"
 
 namespace collet::codegen {
 namespace {
@@ -127,7 +128,8 @@ TEST_P(Versions, TheirCompiler_TakesTheText) {
     ASSERT_TRUE(written.ok()) << written.message();
     SourceCompiler compiler;
     compiler.command =
-        name + (is_here ? " -O2 -shared" : " --target=aarch64-linux-gnu -O2 -c") + " -fPIC -o {out} {in}";
+        (is_here ? testing::clang_compiler(name) + " -O2 -shared" : name + " --target=aarch64-linux-gnu -O2 -c") +
+        " -fPIC -o {out} {in}";
     compiler.suffix = ".ll";
     const CompilerCache cache(compiler);
     std::shared_ptr<const std::string> code;

@@ -84,8 +84,10 @@ class BlockedLoops {
     const Number matrix = m_.element(&BlockedProduct::a_at, batch_) * c_.a_blocks + block;
     const Number begin = matrix * units + first / c_.a_pack_rows;
     const int64_t step = (c_.a_pack_rows == 1 ? c_.a_row : c_.a_tile) * c_.element_bytes;
-    m_.pack(c_.pack_a, 0, c_.a_buffers, a_scratch_ - begin * step, begin,
-            begin + (rows + (c_.a_pack_rows - 1)) / c_.a_pack_rows);
+    // Numbers are named, so that the code has one order with each compiler of ours.
+    const Number end = begin + (rows + (c_.a_pack_rows - 1)) / c_.a_pack_rows;
+    const Address base = a_scratch_ - begin * step;
+    m_.pack(c_.pack_a, 0, c_.a_buffers, base, begin, end);
   }
 
   Address packed_panels(Address scratch) {
@@ -93,7 +95,9 @@ class BlockedLoops {
     const Address base = scratch - matrix * (c_.b_matrix * c_.element_bytes);
     if (c_.b_in_panels) {
       const Number panels = matrix * c_.panels;
-      m_.pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, panels + first_panel_, panels + last_panel_);
+      const Number end = panels + last_panel_;
+      const Number begin = panels + first_panel_;
+      m_.pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, begin, end);
     } else {
       m_.pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, matrix, matrix + 1);
     }

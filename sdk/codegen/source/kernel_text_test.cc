@@ -18,6 +18,7 @@
 #include "sdk/codegen/source/program_text.h"
 #include "sdk/codegen/testing/elementwise_cases.h"
 #include "sdk/codegen/testing/random_kernels.h"
+#include "sdk/codegen/testing/test_compiler.h"
 
 namespace collet::codegen {
 namespace {
@@ -33,8 +34,9 @@ class Library {
     if (!mkdtemp(folder_.data())) return;
     const std::string in = folder_ + "/kernels.c", out = folder_ + "/kernels.so", log = folder_ + "/log";
     std::ofstream(in) << text;
-    const std::string command = compiler + " -std=c99 -Wall -Wextra -Werror -shared -fPIC " + options + " -o " + out +
-                                " " + in + " -lm > " + log + " 2>&1";
+    const std::string command = (compiler == "cc" ? testing::c_compiler() : testing::clang_compiler(compiler)) +
+                                " -std=c99 -Wall -Wextra -Werror -shared -fPIC " + options + " -o " + out + " " + in +
+                                " -lm > " + log + " 2>&1";
     const int status = std::system(command.c_str());
     if (status != 0) {
       std::stringstream said;

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "sdk/codegen/testing/program_builder.h"
+#include "sdk/codegen/testing/test_compiler.h"
 
 namespace collet::codegen {
 namespace {
@@ -26,10 +27,10 @@ using ::testing::HasSubstr;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
-constexpr const char* kCommand =
-    "cc -std=c99 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o {out} {in} -lm";
+constexpr const char* kOptions =
+    " -std=c99 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o {out} {in} -lm";
 
-SourceCompiler compiler(const std::string& command = kCommand) {
+SourceCompiler compiler(const std::string& command = testing::c_compiler() + kOptions) {
   SourceCompiler c;
   c.command = command;
   return c;

@@ -415,7 +415,10 @@ std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
   if (type == COLLET_TYPE_BF16) {
     // The exponents of bf16 are those of f32: rounding the bits as an integer gives the nearest number, or infinity.
     const Bits upper = right(i, 16);
-    y = select(is_nan(x), (upper & 0x8000) | 0x7fc0, right(i + (upper & 1) + 0x7fff, 16));
+    const Bits rounded =
+        right(i + (upper & 1) + 0x7fff, 16);  // named, so that the text has one order with each compiler of ours
+    const Bits quiet = (upper & 0x8000) | 0x7fc0;
+    y = select(is_nan(x), quiet, rounded);
   } else if (format.specials == FloatFormat::E8M0) {
     const Mask bad = Mask{&f, nan} || Mask{&f, unsigned_compare(nearest, ">=", 255)} || sign == 1;
     y = select(bad, k(0xff), nearest);

@@ -132,6 +132,10 @@ Status run(const std::vector<std::string>& words, double seconds, std::string& s
     kill(-process, SIGKILL);
     while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
   }
+  // Where a process is started by fork, as under emulators, the child says so.
+  constexpr int kNotStarted = 127;
+  if (ended && WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && said.empty())
+    return {COLLET_NOT_FOUND, "the compiler '" + words[0] + "' does not start"};
   if (ended) return {};
   return {COLLET_DEADLINE_EXCEEDED,
           "the compiler '" + words[0] + "' was stopped after " + std::to_string(static_cast<int64_t>(seconds)) + " s"};
