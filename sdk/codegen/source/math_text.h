@@ -36,7 +36,7 @@ struct Bits {
   Function* f;
   Id v;
 
-  const std::string& type() const { return f->type_of(v); }
+  std::string type() const { return f->type_of(v); }
   Bits like(int64_t c) const {
     const bool wide = type() == "uint64_t";
     const auto u = static_cast<uint64_t>(c);
@@ -86,7 +86,7 @@ struct F : elementary::Operators<F> {
   Id v;
 
   F(Function* function, Id value) : f(function), v(value) {}
-  const std::string& type() const { return f->type_of(v); }
+  std::string type() const { return f->type_of(v); }
   F like(double x) const { return {f, f->number(x, type())}; }
   bool wide() const { return type() == "double"; }
   bool fuses() const { return f->unit.target.fma; }

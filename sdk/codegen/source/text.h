@@ -139,7 +139,8 @@ class Function {
   /// Returns a name that no other value or variable of the function has.
   std::string fresh(const std::string& prefix) { return prefix + std::to_string(names_[prefix]++); }
 
-  const std::string& type_of(Id id) const { return items_[static_cast<size_t>(id)].type; }
+  /// Returns a copy: a reference would not outlive the next value, which may be made in the same expression.
+  std::string type_of(Id id) const { return items_[static_cast<size_t>(id)].type; }
   /// Returns the text of a constant; an empty string for other values.
   std::string text_of_constant(Id id) const;
   /// Returns `head { ... }`.
