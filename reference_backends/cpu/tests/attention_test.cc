@@ -273,7 +273,7 @@ TEST_P(AttentionTest, ScoresThatAreNotFinite) {
   for (const float x : {kInfinity, kNan}) check(a, {}, {{500 * a.depth, x}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, AttentionTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, AttentionTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing

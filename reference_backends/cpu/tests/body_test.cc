@@ -347,7 +347,7 @@ TEST_P(BodyTest, WhatABodyCannotHoldIsNamed) {
   EXPECT_NE(std::string(c.error.message).find("map whose body has sort"), std::string::npos) << c.error.message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, BodyTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, BodyTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing

@@ -461,7 +461,7 @@ TEST_P(FusionTest, UnfusedGivesTheSame) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], c[i], 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, FusionTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, FusionTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing

@@ -884,7 +884,7 @@ TEST_P(ProductTest, AnOperandOfManyTerms) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing

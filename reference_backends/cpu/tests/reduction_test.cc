@@ -389,7 +389,7 @@ TEST_P(ReductionTest, ErrorsOfPrefixSumsDoNotGrowWithTheLength) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ReductionTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, ReductionTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing

@@ -408,7 +408,7 @@ TEST_P(WindowTest, SumsOfFloatsStayWithinTheirBound) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, WindowTest, ::testing::Values("", "-avx512f", "-sse3"));
+INSTANTIATE_TEST_SUITE_P(Targets, WindowTest, ::testing::ValuesIn(kLevels));
 
 }  // namespace
 }  // namespace collet::cpu::testing
