@@ -78,6 +78,7 @@ TEST_F(AotTest, ComesBackInAnotherInstance) {
 TEST_F(AotTest, AnotherProcessorsIsRefused) {
   for (const auto& [features, threads, fuse] :
        {std::array{kLesser, "2", "1"}, std::array{"", "1", "1"}, std::array{"", "2", "0"}}) {
+    if (!features) continue;
     Plugin other(features, threads, fuse);
     EXPECT_EQ(load(other, bytes_), COLLET_FAILED_PRECONDITION) << features << threads << fuse;
   }

@@ -73,14 +73,14 @@ inline Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, co
   return {out.begin() + 2, out.end()};
 }
 
-/// Values of the option `features`: the machine's own, and those of lesser processors of its architecture. A program for kLesser
-/// is none for the machine.
+/// Values of the option `features`: the machine's own, and those of lesser processors of its architecture. A program for kLesser,
+/// where there is one, is none for the machine.
 #if defined(__x86_64__)
 inline constexpr const char* kLevels[] = {"", "-avx512f", "-sse3"};
 inline constexpr const char* kLesser = "-avx2,-avx512f";
 #else
 inline constexpr const char* kLevels[] = {"", "-sve"};
-inline constexpr const char* kLesser = "-lse,-sve";
+inline constexpr const char* kLesser = nullptr;  // an emulator may report no feature that can be switched off
 #endif
 
 /// An open instance of the backend.

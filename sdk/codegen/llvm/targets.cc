@@ -52,16 +52,24 @@ std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& cpu, 
   return std::unique_ptr<llvm::MCSubtargetInfo>(native->createMCSubtargetInfo(triple, cpu, features));
 }
 
+/// True if the architecture that this process runs on has such a feature: the system tells only those that it knows.
+bool is_feature(const std::string& name) {
+  const auto processor = native_subtarget("", "");
+  if (!processor) return false;
+  const auto known = processor->getAllProcessorFeatures();
+  return std::any_of(known.begin(), known.end(), [&](const auto& feature) { return name == feature.Key; });
+}
+
 Status check_change(const std::string& item, const llvm::StringMap<bool>& features) {
   if (item.size() < 2 || (item[0] != '+' && item[0] != '-')) {
     return {COLLET_INVALID_ARGUMENT, "'" + item + "' is no feature behind + or -"};
   }
   const std::string name = item.substr(1);
   const auto found = features.find(name);
-  if (found == features.end()) {
+  if (found == features.end() && !is_feature(name)) {
     return {COLLET_INVALID_ARGUMENT, "there is no processor feature '" + name + "'"};
   }
-  if (item[0] == '+' && !found->getValue()) {
+  if (item[0] == '+' && (found == features.end() || !found->getValue())) {
     return {COLLET_INVALID_ARGUMENT, "this processor has no " + name};
   }
   if (item[0] == '-' && std::find(std::begin(kNeeded), std::end(kNeeded), name) != std::end(kNeeded)) {
