@@ -233,7 +233,7 @@ void add_reductions(std::vector<Fusion>& all) {
             "  t = f32[24,40] multiply(x, y)\n  s = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n  ROOT r = "
             "(f32[24,40], f32[24]) tuple(t, s)\n",
             "(f32[24,40], f32[24])", {kMatrix, kMatrix, "f32[]"}, kSum);
-  // What a gradient reads of normalized rows: each of them is used inside, too.
+  // The last two results are values that the fusion itself uses for the first one, as a normalization does whose gradient reads them.
   reduction(
       "rows_and_what_they_need",
       "  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  b = f32[24,40] broadcast(s), dimensions={0}\n  "

@@ -13,13 +13,14 @@ constexpr LongScans kScansOfGrids{.most_rows = 256,
                                   .contiguous_rows_only = true};
 
 NodeLimits limits_of_processors(const Target& target) {
-  return {target.masks, true, target.tuning.product_filters, true, {}, target.tuning};
+  return {target.masks, true, true, {}, target.tuning};
 }
 
 NodeLimits limits_of_grids(const Target& target) {
   NodeLimits limits;
   limits.scans = kScansOfGrids;
   limits.tuning = target.tuning;
+  limits.tuning.product_filters = 4;
   return limits;
 }
 

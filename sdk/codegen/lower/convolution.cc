@@ -147,10 +147,10 @@ int64_t product_of(const Dims& dims) {
 }
 
 KernelPlan convolution_kernel(const Graph& graph, const Convolution& c, const InputTest& is_input, const Tuning& tuning,
-                              int64_t product_filters, bool tf32) {
+                              bool tf32) {
   KernelPlan plan;
   Kernel& k = plan.kernel;
-  const Position at = result_loops(c, product_filters, k);
+  const Position at = result_loops(c, tuning.product_filters, k);
   for (int64_t s : c.window.size) k.loops.push_back({s});
   k.loops.push_back({c.features()});
   KernelBuilder builder(graph, k, is_input);
@@ -593,7 +593,7 @@ void convolution_in_order(const Graph& graph, Convolution& c, const InputTest& i
   if (Phases(graph, c, is_input, make, limits.tuning, tf32).run(out)) return;
   Edges edges(graph, c, limits.tuning, std::move(order));
   if (edges.worthwhile()) edges.copy(is_input, make, out);
-  out.push_back(convolution_kernel(graph, c, is_input, limits.tuning, limits.product_filters, tf32));
+  out.push_back(convolution_kernel(graph, c, is_input, limits.tuning, tf32));
   out.back().zero_border = edges.border();
 }
 
@@ -738,7 +738,7 @@ void convolution_kernels(const Graph& graph, const Node& node, const InputTest& 
   const bool tf32 = allows_tf32(graph, attributes<collet_convolution_attrs>(graph, node).precision, 0);
   Convolution c = convolution_of(graph, node);
   FeatureOrder features(graph, c, limits.tuning);
-  if (limits.moves_features && c.filters() >= limits.product_filters && features.worthwhile()) {
+  if (limits.moves_features && c.filters() >= limits.tuning.product_filters && features.worthwhile()) {
     std::vector<size_t> order;
     const ValueId result = features.apply(is_input, make, out, order);
     convolution_in_order(graph, c, is_input, make, tf32, limits, out, std::move(order));

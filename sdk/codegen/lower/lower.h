@@ -71,8 +71,6 @@ struct NodeLimits {
   bool masks = false;  ///< whether masked loads and stores of all element widths are cheap
   /// Whether convolutions may be computed with their features as the last dimension of copies of the operands.
   bool moves_features = false;
-  /// Fewest filters of a group for which the groups of a convolution are products, or its features are moved.
-  int64_t product_filters = 4;
   bool widens_products = false;  ///< whether long prefix products of f32 or narrower numbers are computed in f64
   LongScans scans;
   Tuning tuning = {};

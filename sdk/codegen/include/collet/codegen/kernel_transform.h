@@ -31,7 +31,8 @@ void merge_first_loops(Kernel& kernel, size_t count);
 
 /// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient
 /// and the remainder become the variables of two loops, so that accesses are affine in them. Divisors less than `least`
-/// are left as they are. The first loop, whose iterations threads share, keeps at least `shared` iterations.
+/// are left as they are. Threads share the iterations of the first loop: if its
+/// quotients are fewer than `shared` and than the remainders, the loop over the remainders becomes the first.
 void split_loops(Kernel& kernel, int64_t least, int64_t shared);
 
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
