@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_install.py --cmake CMAKE BUILD_DIR SOURCE_DIR: installs the build into a folder, moves that folder, and builds on it
+"""check_install.py [--cmake CMAKE] [--cc CC] [--cxx CXX] [--flag FLAG] BUILD_DIR SOURCE_DIR: installs the build into a folder, moves that folder, and builds on it
 alone what customers build: all headers in C and C++, by find_package(Collet) and by pkg-config, programs that embed the
 runtime, and a backend of each language as `collet new` makes it. The programs run on those backends."""
 import argparse
@@ -23,8 +23,8 @@ ANSWER = "11 42 93 44 105 186"  # the output of the example's program
 
 
 def environment(**more):
-    """Returns the environment without variables that refer to the build."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLLET_")}
+    """Returns the environment without variables that refer to the build; a toolchain for another machine stays."""
+    kept = {name: value for name, value in os.environ.items() if name == "COLLET_SYSROOT" or not name.startswith("COLLET_")}
     return kept | more
 
 
@@ -37,16 +37,16 @@ def build_project(cmake, prefix, source):
     return build
 
 
-def check_embedding(cmake, prefix, work, pkg_config, backends):
+def check_embedding(args, prefix, work, pkg_config, backends):
     """Builds and runs the example, by CMake and by pkg-config, on the installed backend and on the customer's."""
     source = os.path.join(work, "embed")
     shutil.copytree(os.path.join(prefix, "share/collet/templates/examples/embed"), source)
-    build = build_project(cmake, prefix, source)
+    build = build_project(args.cmake, prefix, source)
     programs = [os.path.join(build, name) for name in ("embed_c", "embed_cxx")]
     flags = run("pkg-config", "--cflags", "--libs", "collet", env=pkg_config).split()
-    for compiler, file in (("cc", "embed.c"), ("c++", "embed.cc")):
-        programs.append(os.path.join(work, f"embed_by_{compiler}"))
-        run(compiler, *STRICT.split(), os.path.join(source, file), "-o", programs[-1], *flags)
+    for compiler, file in ((args.cc, "embed.c"), (args.cxx, "embed.cc")):
+        programs.append(os.path.join(work, f"by_pkg_config_{file}"))
+        run(compiler, *args.flag, *STRICT.split(), os.path.join(source, file), "-o", programs[-1], *flags)
     where = environment(LD_LIBRARY_PATH=os.path.join(prefix, "lib"))
     for program in programs:
         for backend in ["interpreter"] + backends:
@@ -73,6 +73,9 @@ def make_backends(cmake, prefix, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cmake", default="cmake")
+    parser.add_argument("--cc", default="cc", help="the compiler of what is built without CMake")
+    parser.add_argument("--cxx", default="c++", help="the same for C++")
+    parser.add_argument("--flag", action="append", default=[], help="a flag for both")
     parser.add_argument("build_dir")
     parser.add_argument("source_dir")
     args = parser.parse_args()
@@ -95,11 +98,11 @@ def main():
 
     where = environment(PKG_CONFIG_PATH=os.path.join(prefix, "lib/pkgconfig"))
     flags = run("pkg-config", "--cflags", "collet", env=where).split()
-    run("cc", "-std=c11", *flags, "-fsyntax-only", os.path.join(project, "headers.c"))
+    run(args.cc, *args.flag, "-std=c11", *flags, "-fsyntax-only", os.path.join(project, "headers.c"))
     backends, programs = [], 0
     if os.path.exists(os.path.join(prefix, "bin/collet")):
         backends = make_backends(args.cmake, prefix, work)
-        programs = check_embedding(args.cmake, prefix, work, where, backends)
+        programs = check_embedding(args, prefix, work, where, backends)
     left = [path for path in (os.path.join(folder, name) for folder, _, names in os.walk(prefix) for name in names)
             if not os.path.islink(path) and args.source_dir.encode() + b"/" in open(path, "rb").read()]
     checked, complaints = check_runpath.check("readelf", [work])  # the install tree, and what customers build on it
