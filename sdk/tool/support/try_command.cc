@@ -101,6 +101,9 @@ Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, 
     }
   for (pollfd wait{pipe.read, POLLIN, 0}; open && poll(&wait, 1, 0) > 0;) open = drain(pipe.read, out.output);
   out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  // Where a process is started by fork, as under emulators, the child says so.
+  constexpr int kNotStarted = 127;
+  if (ended && out.code == kNotStarted && out.output.empty()) return not_found(arguments[0] + " cannot be run");
   return out;
 }
 
