@@ -62,7 +62,7 @@ configure_package_config_file(sdk/cmake/ColletConfig.cmake.in "${PROJECT_BINARY_
                               INSTALL_DESTINATION "${config_dir}" PATH_VARS COLLET_INSTALL_BACKENDS_DIR
                               NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/ColletConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
-foreach(file IN ITEMS ColletBackend.cmake plugin_exports.map)
+foreach(file IN ITEMS ColletBackend.cmake ColletLLVM.cmake plugin_exports.map)
   configure_file(sdk/cmake/${file} "${PROJECT_BINARY_DIR}/${file}" COPYONLY)
   install(FILES sdk/cmake/${file} DESTINATION "${config_dir}")
 endforeach()

@@ -129,8 +129,7 @@ if(COLLET_PORTABLE)
   target_link_options(collet_mpfr INTERFACE "-Wl,--push-state,--no-as-needed,${COLLET_GMP_LIBRARY},--pop-state")
 endif()
 
-# collet::llvm: LLVM's headers (as system headers, to suppress their warnings) and its shared library, or those of its
-# archives that the host needs; unused sections and symbols are removed.
+# collet::llvm: LLVM's headers (as system headers, to suppress their warnings) and its shared library, or its archives.
 if(COLLET_WITH_LLVM)
   add_library(collet_llvm INTERFACE)
   add_library(collet::llvm ALIAS collet_llvm)
@@ -139,9 +138,7 @@ if(COLLET_WITH_LLVM)
   list(REMOVE_ITEM llvm_definitions -D_GNU_SOURCE)  # g++ sets it already
   target_compile_definitions(collet_llvm INTERFACE ${llvm_definitions})
   if(COLLET_STATIC_LLVM)
-    # The machines for which code is made: the host, NVIDIA's GPUs, and those of `collet compile`, for which only packages have it. A
-    # library or program gets those of its property COLLET_LLVM_TARGETS, all if it has none: sdk/codegen/llvm/targets.cc refers to
-    # them weakly.
+    # The machines for which code is made: the host, NVIDIA's GPUs, and those of `collet compile`, for which only packages have it.
     set(llvm_targets ${LLVM_NATIVE_ARCH} NVPTX)
     if(COLLET_PORTABLE)
       list(APPEND llvm_targets X86 AArch64 RISCV)
@@ -150,37 +147,11 @@ if(COLLET_WITH_LLVM)
     foreach(target IN LISTS llvm_targets)
       if(NOT target IN_LIST LLVM_TARGETS_TO_BUILD)
         list(REMOVE_ITEM llvm_targets ${target})
-        continue()
-      endif()
-      set(wanted "$<TARGET_PROPERTY:COLLET_LLVM_TARGETS>")
-      set(is_wanted "$<OR:$<STREQUAL:${wanted},>,$<IN_LIST:${target},${wanted}>>")
-      foreach(part TargetInfo Target TargetMC AsmPrinter)
-        target_link_options(collet_llvm INTERFACE "$<${is_wanted}:-Wl,-u,LLVMInitialize${target}${part}>")
-      endforeach()
-    endforeach()
-    llvm_map_components_to_libnames(llvm_libraries ${llvm_targets} orcjit passes)
-    if(CMAKE_SYSROOT)
-      # LLVMSupport names libraries of the system by their paths there.
-      get_target_property(libraries LLVMSupport INTERFACE_LINK_LIBRARIES)
-      list(TRANSFORM libraries REPLACE "^/usr/" "${CMAKE_SYSROOT}/usr/")
-      set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${libraries}")
-    endif()
-    # Libraries that LLVM itself depends on are linked statically, too, if there are archives of them.
-    foreach(library ZLIB::ZLIB=libz.a zstd::libzstd_shared=libzstd.a)
-      string(REPLACE "=" ";" pair "${library}")
-      list(GET pair 0 target)
-      list(GET pair 1 file)
-      find_library(COLLET_ARCHIVE_${file} ${file})
-      if(TARGET ${target} AND COLLET_ARCHIVE_${file})
-        foreach(suffix "" _NONE _RELEASE _RELWITHDEBINFO _NOCONFIG)
-          set_target_properties(${target} PROPERTIES IMPORTED_LOCATION${suffix} "${COLLET_ARCHIVE_${file}}")
-        endforeach()
       endif()
     endforeach()
-    target_link_libraries(collet_llvm INTERFACE ${llvm_libraries})
-    target_link_options(collet_llvm INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,--strip-all)
+    include("${CMAKE_CURRENT_LIST_DIR}/ColletLLVM.cmake")
+    collet_link_llvm_archives(collet_llvm ${llvm_targets})
   else()
     target_link_libraries(collet_llvm INTERFACE LLVM)
-    target_compile_definitions(collet_llvm INTERFACE COLLET_ALL_TARGETS)  # the shared library contains all targets
   endif()
 endif()

@@ -6,13 +6,11 @@
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -21,19 +19,14 @@
 #include <sstream>
 #include <string_view>
 
-#if !defined(COLLET_ALL_TARGETS)
-// Null where a library is linked without them (sdk/cmake/ColletOptions.cmake).
-#define COLLET_LLVM_TARGET(Name)                                    \
+// What LLVM has for each machine. Null where LLVM's archives are linked, and not those of this machine (sdk/cmake/ColletLLVM.cmake).
+#define LLVM_TARGET(Name)                                           \
   extern "C" [[gnu::weak]] void LLVMInitialize##Name##TargetInfo(); \
   extern "C" [[gnu::weak]] void LLVMInitialize##Name##Target();     \
-  extern "C" [[gnu::weak]] void LLVMInitialize##Name##TargetMC();   \
-  extern "C" [[gnu::weak]] void LLVMInitialize##Name##AsmPrinter();
-COLLET_LLVM_TARGET(X86)
-COLLET_LLVM_TARGET(AArch64)
-COLLET_LLVM_TARGET(RISCV)
-COLLET_LLVM_TARGET(NVPTX)
-#undef COLLET_LLVM_TARGET
-#endif
+  extern "C" [[gnu::weak]] void LLVMInitialize##Name##TargetMC();
+#include <llvm/Config/Targets.def>
+#define LLVM_ASM_PRINTER(Name) extern "C" [[gnu::weak]] void LLVMInitialize##Name##AsmPrinter();
+#include <llvm/Config/AsmPrinters.def>
 
 namespace collet::codegen {
 namespace {
@@ -180,37 +173,20 @@ Status check_runs_here(const Target& target) {
   return {};
 }
 
-#if !defined(COLLET_ALL_TARGETS)
-namespace {
-
-using InitializeLlvmTarget = std::array<void (*)(), 4>;
-
-#define COLLET_LLVM_TARGET(Name)                                                                       \
-  InitializeLlvmTarget {                                                                               \
-    &LLVMInitialize##Name##TargetInfo, &LLVMInitialize##Name##Target, &LLVMInitialize##Name##TargetMC, \
-        &LLVMInitialize##Name##AsmPrinter                                                              \
-  }
-const InitializeLlvmTarget kLlvmTargets[] = {COLLET_LLVM_TARGET(X86), COLLET_LLVM_TARGET(AArch64),
-                                             COLLET_LLVM_TARGET(RISCV), COLLET_LLVM_TARGET(NVPTX)};
-#undef COLLET_LLVM_TARGET
-
-}  // namespace
-#endif
-
 void initialize_targets() {
+  using Initialize = void (*)();
+  static constexpr Initialize kParts[] = {
+#define LLVM_TARGET(Name) \
+  &LLVMInitialize##Name##TargetInfo, &LLVMInitialize##Name##Target, &LLVMInitialize##Name##TargetMC,
+#include <llvm/Config/Targets.def>
+#define LLVM_ASM_PRINTER(Name) &LLVMInitialize##Name##AsmPrinter,
+#include <llvm/Config/AsmPrinters.def>
+  };
   static std::once_flag once;
   std::call_once(once, [] {
-#if defined(COLLET_ALL_TARGETS)
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-#else
-    for (const InitializeLlvmTarget& target : kLlvmTargets) {
-      if (!target[0]) continue;
-      for (const auto& part : target) part();
+    for (const Initialize part : kParts) {
+      if (part) part();
     }
-#endif
   });
 }
 

@@ -101,7 +101,7 @@ def readelf(option, path):
     try:
         done = subprocess.run(["readelf", option, "-W", path], capture_output=True, text=True)
     except OSError as error:
-        fail(f"readelf: {error.strerror} (Debian: binutils); --tag names the wheel's platform")
+        fail(f"readelf: {error.strerror} (Debian: binutils)")
     if done.returncode:
         fail(f"readelf {path}: {done.stderr.strip()}")
     return done.stdout
@@ -125,11 +125,16 @@ def platform(files):
     return f"manylinux_2_{minor}_{machine(files[0])}"
 
 
+def needs_companions(path):
+    """True if a library is linked with one that is neither the system's nor Collet's."""
+    return any(not name.startswith((*SYSTEM, "libcollet")) for name in re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", path)))
+
+
 def companions(files, fallback):
-    """Returns the libraries that `files` need in addition to the system's, found as the loader finds them. `fallback` is the
-    one of the files that another backend may replace, or None."""
+    """Returns the libraries that `files` need in addition to the system's, found as the loader finds them, which it does for libraries of
+    this machine alone. `fallback` is the one of the files that another backend may replace, or None."""
     found, need_llvm = {}, []
-    for path in files:
+    for path in filter(needs_companions, files):
         done = subprocess.run(["ldd", path], capture_output=True, text=True)
         if done.returncode:
             fail(f"ldd {path}: {(done.stderr or done.stdout).strip()}")
