@@ -18,6 +18,7 @@
 
 #include "conformance/bench/measure.h"
 #include "hlo/base/json.h"
+#include "hlo/base/median.h"
 #include "hlo/testing/inputs.h"
 
 namespace collet::bench {
@@ -29,13 +30,6 @@ constexpr double kCallNs = 3000;        // time that a call may take whatever it
 constexpr int kMoreTimes = 4;           // how often a program with a finding is measured again
 constexpr double kFreeBytes = 1 << 20;  // temporary memory that needs no reason
 constexpr double kLeastMemory = 0.25;   // temporary memory by byte below which no jump counts
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

@@ -17,6 +17,7 @@
 #include "conformance/runner/session.h"
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
+#include "hlo/base/median.h"
 #include "sdk/tool/support/backend_choice.h"
 #include "sdk/tool/support/compare_float.h"
 #include "sdk/tool/support/elided.h"
@@ -71,11 +72,6 @@ struct Outcome {
   uint32_t first_participant = 0;  ///< of this process
   bool only_compiled = false;      ///< true if the target's hardware is not present
 
-  double median() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted.empty() ? 0 : (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
-  }
   /// Returns the least time that `percent` of 100 runs do not exceed.
   double percentile(int percent) const {
     std::vector<double> sorted = seconds;
@@ -255,7 +251,7 @@ std::string as_json(const Options& options, const Outcome& outcome) {
     json.begin_object().field("shape", value.shape().to_string()).field("min", s.least).field("max", s.largest);
     json.field("mean", s.mean).field("nan", s.nan).field("infinite", s.infinite).end_object();
   }
-  json.end_array().field("median_seconds", outcome.median()).key("seconds").begin_array();
+  json.end_array().field("median_seconds", median(outcome.seconds)).key("seconds").begin_array();
   for (const double seconds : outcome.seconds) json.value(seconds);
   json.end_array().key("percentiles").begin_object();
   for (const int percent : kPercentiles) json.field(std::to_string(percent), outcome.percentile(percent));
@@ -292,7 +288,7 @@ void print_outcome(const Options& options, const Outcome& outcome) {
     show("nothing was run: {} is a virtual device\n", options.backend.target);
   } else if (outcome.seconds.size() > 1) {
     const auto [least, most] = std::minmax_element(outcome.seconds.begin(), outcome.seconds.end());
-    show("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
+    show("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(median(outcome.seconds)),
          human_seconds(*least), human_seconds(*most));
     if (outcome.seconds.size() >= kManyRuns) {
       std::vector<std::string> shares;
@@ -301,7 +297,7 @@ void print_outcome(const Options& options, const Outcome& outcome) {
       show("{}\n", fmt::join(shares, ", "));
     }
   } else {
-    show("run in {}\n", human_seconds(outcome.median()));
+    show("run in {}\n", human_seconds(median(outcome.seconds)));
   }
   if (outcome.with_float) show("{}", outcome.with_float->text());
   if (options.compare.empty()) return;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hlo/base/files.h"
+#include "hlo/base/median.h"
 #include "hlo/base/temporary_folder.h"
 #include "sdk/tool/support/files.h"
 
@@ -113,12 +114,6 @@ Status Variant::measure(int runs, KernelTimes& times) const {
     for (const auto& [name, ns] : names) times[name].push_back(ns);
   }
   return ok_status();
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 std::map<std::string, std::string> keys_by_name(const ScheduleList& list) {

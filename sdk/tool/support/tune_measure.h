@@ -49,8 +49,6 @@ class Variant {
   std::vector<conformance::BufferHandle> arguments_;
 };
 
-double median(std::vector<double> values);
-
 /// The median times of two variants, measured in turn: of the whole runs, and by key.
 struct Comparison {
   double base_ns = 0, other_ns = 0;

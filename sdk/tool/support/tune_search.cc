@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "conformance/corpus/judge.h"
+#include "hlo/base/median.h"
 #include "sdk/tool/support/terminal.h"
 
 namespace collet::tool {
