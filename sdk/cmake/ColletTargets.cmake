@@ -238,15 +238,17 @@ function(collet_check)
   endif()
 endfunction()
 
-# The target that builds all fuzzers. BUILD/fuzz/fuzzers.txt lists them for ./dev fuzz and .ci/oss-fuzz, one in a line: name, largest
-# input in bytes, then files and folders of seeds.
-add_custom_target(fuzzers)
-file(WRITE "${PROJECT_BINARY_DIR}/fuzz/fuzzers.txt" "")
+# The targets that build the fuzzers of readers, and those that need much of the SDK. BUILD/fuzz/fuzzers.txt and large_fuzzers.txt list
+# them for ./dev fuzz and .ci/oss-fuzz, one in a line: name, largest input in bytes, then files and folders of seeds.
+foreach(group IN ITEMS fuzzers large_fuzzers)
+  add_custom_target(${group})
+  file(WRITE "${PROJECT_BINARY_DIR}/fuzz/${group}.txt" "")
+endforeach()
 
 # SOURCES define LLVMFuzzerTestOneInput. Under the fuzz preset libFuzzer drives it; elsewhere fuzz_main.cc does, with
-# the same options. As a test it makes RUNS runs from a fixed seed.
+# the same options. As a test it makes RUNS runs from a fixed seed. LARGE: it needs much of the SDK, and ./dev fuzz builds it if told.
 function(collet_fuzzer)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RUNS;MAX_LEN;TIMEOUT" "SOURCES;DEPS;SEEDS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "LARGE" "NAME;RUNS;MAX_LEN;TIMEOUT" "SOURCES;DEPS;SEEDS")
   if(NOT COLLET_WITH_TESTS)
     return()
   endif()
@@ -270,9 +272,13 @@ function(collet_fuzzer)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  add_dependencies(fuzzers ${arg_NAME})
+  set(group fuzzers)
+  if(arg_LARGE)
+    set(group large_fuzzers)
+  endif()
+  add_dependencies(${group} ${arg_NAME})
   list(JOIN arg_SEEDS " " seeds)
-  file(APPEND "${PROJECT_BINARY_DIR}/fuzz/fuzzers.txt" "${arg_NAME} ${arg_MAX_LEN} ${seeds}\n")
+  file(APPEND "${PROJECT_BINARY_DIR}/fuzz/${group}.txt" "${arg_NAME} ${arg_MAX_LEN} ${seeds}\n")
   set(found "${PROJECT_BINARY_DIR}/fuzz/${arg_NAME}.found")  # libFuzzer writes new inputs to the first folder
   file(MAKE_DIRECTORY "${found}")
   collet_check(NAME ${arg_NAME} LABELS fuzz TIMEOUT ${arg_TIMEOUT}

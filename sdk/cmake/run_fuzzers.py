@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""run_fuzzers.py [--seconds N] [--seed N] [--jobs N] [--json FILE] [--list] BUILD [NAME...]
+"""run_fuzzers.py [--all] [--seconds N] [--seed N] [--jobs N] [--json FILE] [--list] BUILD [NAME...]
 
-Runs the fuzzers of a build folder (fuzz/fuzzers.txt lists them), or those named, for some seconds each, from the stored seeds and
-from what earlier runs have found. Exit code 1: one of them found something; 2: wrong usage."""
+Runs the fuzzers of a build folder (fuzz/fuzzers.txt lists them; --all: those of fuzz/large_fuzzers.txt, too), or those named, for
+some seconds each, from the stored seeds and from what earlier runs have found. Exit code 1: one of them found something; 2: wrong usage."""
 import argparse
 import concurrent.futures
 import json
@@ -13,9 +13,9 @@ import sys
 import time
 
 
-def listed(build):
+def listed(build, group):
     try:
-        with open(os.path.join(build, "fuzz", "fuzzers.txt"), encoding="utf-8") as file:
+        with open(os.path.join(build, "fuzz", f"{group}.txt"), encoding="utf-8") as file:
             return {line.split()[0]: line.split()[1:] for line in file if line.strip()}
     except OSError as error:
         sys.exit(f"run_fuzzers: {error}")
@@ -29,7 +29,8 @@ def run(build, name, longest, seeds, seconds, seed):
     # A single input that takes ten seconds counts as a hang.
     command = [os.path.join(folder, name), f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={longest}", "-timeout=10", "-rss_limit_mb=3072",
                f"-artifact_prefix={folder}/{name}-", found, *seeds]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True,
+                          env=os.environ | {"COLLET_BACKEND_PATH": os.path.join(build, "lib/collet/backends")})
     log = os.path.join(folder, name + ".log")
     with open(log, "w", encoding="utf-8") as file:
         file.write(done.stdout)
@@ -49,10 +50,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="fuzzers at a time")
     parser.add_argument("--json", help="write the results to this file; - is stdout")
     parser.add_argument("--list", action="store_true", help="print the names, and do nothing else")
+    parser.add_argument("--all", action="store_true", help="also those that need much of the SDK")
     parser.add_argument("build")
     parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
-    fuzzers = listed(args.build)
+    small, large = listed(args.build, "fuzzers"), listed(args.build, "large_fuzzers")
+    fuzzers = small | large
     if args.list:
         print("\n".join(fuzzers))
         return 0
@@ -63,7 +66,7 @@ def main():
     if args.seconds < 1 or args.jobs < 1:
         print("run_fuzzers: --seconds and --jobs take a number from 1 on", file=sys.stderr)
         return 2
-    names = args.names or list(fuzzers)
+    names = args.names or list(fuzzers if args.all else small)
     results = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         started = [pool.submit(run, args.build, name, fuzzers[name][0], fuzzers[name][1:], args.seconds, args.seed) for name in names]
