@@ -123,6 +123,13 @@ inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
   return row;
 }
 
+/** An op of a program that is compiled, for Backend::prepare. */
+struct Preparation {
+  const Kernel* row; /**< the row that runs it */
+  Op op; /**< valid until Backend::prepare returns; arrays have no memory yet, but constants have Array::host */
+  std::any* state; /**< empty; `run` finds in op.state<T>() what is put here */
+};
+
 /** The options of open. */
 struct Options {
   /** Number of devices requested, if the backend can make virtual ones; 0: the backend's choice. */
@@ -199,6 +206,10 @@ struct Backend {
    * along an inner dimension use it to gather rows that are not adjacent; without it they copy row by row. */
   std::function<bool(Device& device, const Move& move, const Array& from, const Array& to)> move;
   std::vector<Kernel> kernels;
+  /** Takes the place of Kernel::prepare: called once for each device when a program is compiled, with all ops that rows run, those that
+   * combine values of collectives first, then in the order of the program. A slow compiler can so be called once for a program.
+   * prepare_by_threads (kernel_prepare.hpp) calls the rows' own functions at the same time. */
+  std::function<void(Device& device, const std::vector<Preparation>& all)> prepare = nullptr;
   /** Compiles whole programs, in place of `kernels` and everything that the helper does with them: control flow, fusions,
    * collectives, layouts, packed weights. The helper still provides memory, copies, queues, checks, records and
    * statistics. */

@@ -277,27 +277,39 @@ class Executable {
       const Place& place = plan_.places[step.operands[step.kernel->packing.operand]];
       out.packed.emplace_back(one.step, pack(device, one, out.constants[0].memory(), place.offset, nullptr));
     }
-    out.states.resize(plan_.steps.size());
+    prepare(device, &out);
+    return out;
+  }
+
+  /** Calls the rows' functions `prepare`, or the backend's, for all ops. */
+  void prepare(Device* device, OnDevice* out) const {
+    std::vector<Preparation> all;
+    std::vector<std::vector<Array>> arrays;  // of combiners
+    out->states.resize(plan_.steps.size());
     for (const auto& together : plan_.collectives) {
-      for (const Combiner& one : together.second.combiners) {
-        std::vector<std::any>& states = out.combiners[together.first];
-        states.emplace_back();
-        if (!one.kernel->prepare) continue;
-        const collet_op* op = collet_op_at(one.program(), 0);
-        states.back() = one.kernel->prepare(*device, Op(one.program(), op, arrays_of(one.program(), op).data()));
+      const std::vector<Combiner>& combiners = together.second.combiners;
+      std::vector<std::any>& states = out->combiners[together.first];
+      states.resize(combiners.size());
+      for (size_t i = 0; i < combiners.size(); ++i) {
+        const collet_op* op = collet_op_at(combiners[i].program(), 0);
+        arrays.push_back(arrays_of(combiners[i].program(), op));
+        all.push_back({combiners[i].kernel, Op(combiners[i].program(), op, arrays.back().data()), &states[i]});
       }
     }
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const Step& step = plan_.steps[s];
-      if (!step.kernel || !step.kernel->prepare) continue;
-      try {
-        out.states[s] = step.kernel->prepare(*device, Op(program(), op_of(step), &arrays_[first_array_[s]]));
-      } catch (...) {
-        settle(device);  // waits, because work that was started uses memory that is freed now
-        throw;
-      }
+      if (!step.kernel) continue;
+      all.push_back({step.kernel, Op(program(), op_of(step), &arrays_[first_array_[s]]), &out->states[s]});
     }
-    return out;
+    try {
+      if (backend().prepare) return backend().prepare(*device, all);
+      for (const Preparation& one : all) {
+        if (one.row->prepare) *one.state = one.row->prepare(*device, one.op);
+      }
+    } catch (...) {
+      settle(device);  // waits, because work that was started uses memory that is freed now
+      throw;
+    }
   }
 
   OwnedMemory pack(Device* device, const Packed& one, Memory memory, uint64_t offset,
