@@ -2,6 +2,7 @@
 #include "hlo/passes/builder.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "hlo/ops/rules.h"
@@ -139,6 +140,20 @@ InstrId Builder::select(InstrId predicate, InstrId on_true, InstrId on_false) {
 InstrId Builder::convert(InstrId x, Type to) {
   return type(x) == to ? x : op(Op::CONVERT, shape(x).with_type(to), {x});
 }
+InstrId Builder::clamped_index(InstrId index, int64_t most) {
+  if (type_info(type(index)).bits < 32) index = convert(index, Type::S32);  // which may not have `most`
+  return convert(min(max(index, like_int(index, 0)), like_int(index, most)), Type::S32);
+}
+
+InstrId Builder::along_dimension(std::span<const InstrId> scalars, const std::vector<int64_t>& dims, int64_t along) {
+  if (along >= static_cast<int64_t>(dims.size())) return broadcast(scalars[0], dims, {});
+  std::vector<InstrId> parts;
+  for (InstrId s : scalars) parts.push_back(reshape(s, {1}));
+  const InstrId vector = parts.size() == 1 ? parts[0] : concatenate(parts, 0);
+  const std::array<int64_t, 1> mapping = {along};
+  return broadcast(vector, dims, mapping);
+}
+
 InstrId Builder::bitcast_convert(InstrId x, Type to) {
   return type(x) == to ? x : op(Op::BITCAST_CONVERT, shape(x).with_type(to), {x});
 }

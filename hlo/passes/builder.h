@@ -66,6 +66,11 @@ class Builder {
   InstrId select(InstrId predicate, InstrId on_true, InstrId on_false);
   /// Converts `x` to `type`; returns `x` itself if it has that type already.
   InstrId convert(InstrId x, Type type);
+  /// Returns integers of any type clamped to [0, most], as s32; `most` is one.
+  InstrId clamped_index(InstrId index, int64_t most);
+  /// Returns the scalars as a vector, broadcast along dimension `along` of an array of those dimensions; the first one, broadcast, if
+  /// `along` is not one of them.
+  InstrId along_dimension(std::span<const InstrId> scalars, const std::vector<int64_t>& dims, int64_t along);
   /// Reinterprets the bits as a type of the same width.
   InstrId bitcast_convert(InstrId x, Type type);
   InstrId add(InstrId a, InstrId b) { return binary(Op::ADD, a, b); }

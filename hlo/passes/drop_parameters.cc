@@ -89,6 +89,10 @@ bool drop_operands(Module& module, InstrId call, bool merge) {
     if (module[id].op == Op::PARAMETER) continue;
     for (InstrId& o : module[id].operands)
       if (auto it = same.find(index_of(o)); it != same.end()) o = it->second;
+    replace_predecessors(module, module[id], [&](InstrId p) {
+      const auto it = same.find(index_of(p));
+      return std::vector{it == same.end() ? p : it->second};
+    });
     order.push_back(id);
   }
   if (auto it = same.find(index_of(module[c].root)); it != same.end()) module[c].root = it->second;

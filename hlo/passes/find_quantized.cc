@@ -270,7 +270,8 @@ std::optional<InstrId> rounded(const Graph& g, InstrId root, Rounding& out) {
   const bool wraps = is_integer(g.shape(id).type());
   if (wraps) {
     id = all_limited(g, id, before_narrowing);
-    if (const auto zero = with_zero_point(g, id)) {
+    // Other types than s32 would saturate or wrap around before the zero point is added.
+    if (const auto zero = with_zero_point(g, id); zero && g.shape(id).type() == Type::S32) {
       out.zero = zero->number;
       out.in_integers = true;
       id = zero->before;

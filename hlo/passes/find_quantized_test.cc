@@ -97,6 +97,36 @@ void expect_one(const Found& found, const std::string& name, const std::vector<s
     EXPECT_NE(found.attributes[0].find(one), std::string::npos) << one << " is not in " << found.attributes[0];
 }
 
+// A zero point is added in s32 alone: conversions to other types saturate before it.
+TEST(FindQuantized, ZeroPointInOtherIntegersIsNone) {
+  for (const std::string type : {"i32", "ui32", "i16"}) {
+    const auto tensor = [](const std::string& of) { return "tensor<4x3x" + of + ">"; };
+    const std::string own = tensor(type);
+    const Found found = find("func.func @main(%x: " + tensor("i32") + ") -> " + tensor("i8") + R"( {
+  %f = stablehlo.convert %x : (tensor<4x3xi32>) -> tensor<4x3xf32>
+  %by = stablehlo.constant dense<0.0625> : tensor<4x3xf32>
+  %p = stablehlo.multiply %f, %by : tensor<4x3xf32>
+  %r = stablehlo.round_nearest_even %p : tensor<4x3xf32>
+  %u = stablehlo.convert %r : (tensor<4x3xf32>) -> )" +
+                             own + R"(
+  %z = stablehlo.constant dense<10> : )" +
+                             own + R"(
+  %a = stablehlo.add %u, %z : )" +
+                             own + R"(
+  %low = stablehlo.constant dense<0> : )" +
+                             own + R"(
+  %high = stablehlo.constant dense<100> : )" +
+                             own + R"(
+  %c = stablehlo.clamp %low, %a, %high : )" +
+                             own + R"(
+  %q = stablehlo.convert %c : ()" +
+                             own + R"() -> tensor<4x3xi8>
+  return %q : tensor<4x3xi8>
+})");
+    EXPECT_EQ(found.names.size(), type == "i32" ? 1u : 0u) << type;
+  }
+}
+
 // jax: clip(round(relu(dot(x, w).astype(f32) * scale + bias) / 0.1) + 3, -128, 127).astype(int8)
 TEST(FindQuantized, DenseLayerOfJax) {
   expect_one(

@@ -29,7 +29,11 @@ class Flattener {
     plan_parameters();
     const InstrId root = module_[computation_].root;
     for (InstrId id : rewriter_.instructions()) {
-      rewriter_.enter(id);
+      Instruction& instr = rewriter_.enter(id);
+      replace_predecessors(module_, instr, [&](InstrId p) {
+        const auto leaves = gone_.contains(index_of(p)) ? leaves_.find(index_of(p)) : leaves_.end();
+        return leaves == leaves_.end() ? Leaves{p} : leaves->second;
+      });
       visit(id);
       if (!status_.ok()) break;
     }
@@ -111,7 +115,13 @@ class Flattener {
     return it == originals_.end() ? module_[id].shape : it->second;
   }
 
+  /// Sets the arrays that stand for `id`, which is not kept itself.
   void define(InstrId id, Leaves leaves) {
+    gone_.insert(index_of(id));
+    set_leaves(id, std::move(leaves));
+  }
+
+  void set_leaves(InstrId id, Leaves leaves) {
     if (static_cast<int64_t>(leaves.size()) > kMostLeaves)
       status_ = resource_exhausted("a tuple of more than " + std::to_string(kMostLeaves) + " arrays");
     if (module_[id].shape.is_tuple())
@@ -181,7 +191,7 @@ class Flattener {
     } else {
       Leaves leaves;
       take_apart(id, leaves);
-      define(id, std::move(leaves));
+      set_leaves(id, std::move(leaves));
     }
   }
 
@@ -298,6 +308,7 @@ class Flattener {
   std::unordered_map<uint32_t, Leaves> leaves_;
   std::unordered_map<uint32_t, std::vector<size_t>> starts_;
   std::unordered_map<uint32_t, Shape> originals_;
+  std::unordered_set<uint32_t> gone_;  // what the leaves replace
   std::vector<int64_t> first_leaf_;
   Status status_;
 };

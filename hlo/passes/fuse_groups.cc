@@ -77,7 +77,10 @@ class Grouping {
     uint32_t last = kNoGroup;
     for (uint32_t i = 0; i < order_.size(); ++i) {
       if (at(i).extras)
-        for (InstrId p : at(i).extras->control_predecessors) awaited_.insert(index_of(p));
+        for (InstrId p : at(i).extras->control_predecessors) {
+          awaited_.insert(index_of(p));
+          users_[place_.at(index_of(p))].push_back(i);
+        }
       if (!has_effect(module, at(i), effects)) continue;
       if (last != kNoGroup) users_[last].push_back(i);
       last = i;

@@ -35,11 +35,15 @@ InstrId unfold_bitcast(Builder& b, InstrId x, const Shape& from, const Shape& to
   std::vector<int64_t> sizes;
   for (int64_t d : target) sizes.push_back(to.dim(static_cast<int>(d)));
   x = b.transpose(x, source);
-  if (from.type() != to.type() && type_info(from.type()).bytes() == type_info(to.type()).bytes())
+  if (from.type() != to.type()) {
+    const bool converts = type_info(from.type()).bits == type_info(to.type()).bits &&
+                          is_complex(from.type()) == is_complex(to.type()) &&
+                          from.element_count() == to.element_count();
+    if (!converts)
+      return b.fail(unimplemented("bitcast from " + from.to_string(true) + " to " + to.to_string(true) +
+                                  ": the element types differ in width"));
     x = b.bitcast_convert(x, to.type());
-  else if (from.type() != to.type())
-    return b.fail(unimplemented("bitcast from " + from.to_string(true) + " to " + to.to_string(true) +
-                                ": the element types differ in width"));
+  }
   x = b.reshape(x, sizes);
   return b.transpose(x, inverse(target));
 }

@@ -23,16 +23,7 @@ Instruction& Rewriter::enter(InstrId id) {
   builder_.set_origin(&instr);
   if (replaced_.empty()) return instr;
   for (InstrId& operand : instr.operands) operand = now(operand);
-  if (instr.extras && !instr.extras->control_predecessors.empty()) {
-    std::vector<InstrId> before;
-    for (InstrId p : instr.extras->control_predecessors) {
-      p = now(p);
-      if (std::find(before.begin(), before.end(), p) == before.end()) before.push_back(p);
-    }
-    Extras extras = *instr.extras;
-    extras.control_predecessors = module_.arena().list(before);
-    instr.extras = module_.arena().make<Extras>(extras);
-  }
+  replace_predecessors(module_, instr, [this](InstrId p) { return std::vector{now(p)}; });
   return instr;
 }
 
@@ -138,6 +129,24 @@ std::string fresh_computation_name(const Module& module, std::string_view stem) 
   std::string name(stem);
   for (int n = 1; names.contains(name); ++n) name = std::string(stem) + "." + std::to_string(n);
   return name;
+}
+
+void replace_predecessors(Module& module, Instruction& instr, const std::function<std::vector<InstrId>(InstrId)>& now) {
+  if (!instr.extras || instr.extras->control_predecessors.empty()) return;
+  std::vector<InstrId> before;
+  std::unordered_set<InstrId> listed;
+  bool changed = false;
+  for (const InstrId p : instr.extras->control_predecessors) {
+    for (const InstrId q : now(p)) {
+      if (listed.insert(q).second) before.push_back(q);
+      changed = changed || q != p;
+    }
+    changed = changed || !listed.contains(p);
+  }
+  if (!changed) return;
+  Extras extras = *instr.extras;
+  extras.control_predecessors = module.arena().list(before);
+  instr.extras = module.arena().make<Extras>(extras);
 }
 
 const Extras* without_predecessors(Module& module, const Extras* extras) {

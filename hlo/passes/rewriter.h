@@ -87,6 +87,8 @@ constexpr size_t kMostInlined = size_t{1} << 22;
 /// the value of the root.
 InstrId inline_computation(Builder& builder, CompId from, std::span<const InstrId> arguments);
 
+/// Replaces each control predecessor of `instr` by those that `now` returns for it.
+void replace_predecessors(Module& module, Instruction& instr, const std::function<std::vector<InstrId>(InstrId)>& now);
 /// Returns `extras` without the control predecessors, for copies of an instruction.
 const Extras* without_predecessors(Module& module, const Extras* extras);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "hlo/passes/sized_rules.h"
 
 namespace collet::hlo {
@@ -41,8 +43,7 @@ SizedResult SizedRules::reshape() {
   const Shape fixed = at_bounds(to);
   Sizes out(static_cast<size_t>(to.rank()), InstrId::None);
   if (instr_.op == Op::DYNAMIC_RESHAPE) {
-    for (size_t d = 0; d < out.size(); ++d)
-      out[d] = clamp(b_.convert(operands_[d + 1], Type::S32), number(0), number(to.dims()[d]));
+    for (size_t d = 0; d < out.size(); ++d) out[d] = b_.clamped_index(operands_[d + 1], to.dims()[d]);
   } else {
     if (keep_dimensions(to, out)) return {b_.reshape(x, fixed.dims()), {out}};
     std::fill(out.begin(), out.end(), InstrId::None);
@@ -105,9 +106,8 @@ SizedResult SizedRules::slice() {
 Values SizedRules::clamped_starts(size_t first, const Values& window) {
   Values out;
   for (size_t d = 0; d < rank(0); ++d) {
-    const InstrId start = operands_[first + d];
     const InstrId last = b_.max(b_.sub(size(0, d), window[d]), number(0));
-    out.push_back(clamp(b_.convert(start, Type::S32), number(0), last));
+    out.push_back(b_.min(b_.clamped_index(operands_[first + d], b_.dims(operands_[0])[d]), last));
   }
   return out;
 }
@@ -116,8 +116,14 @@ SizedResult SizedRules::dynamic_slice() {
   if (operands_.size() != rank(0) + 1) return fail("a dynamic dimension and a list of starts");
   Sizes out(rank(0), InstrId::None);
   const Dims sizes = instr_.as<DynamicSliceAttrs>().sizes;
-  for (size_t d = 0; d < out.size(); ++d)
-    if (sizes[d] == b_.dims(operands_[0])[d]) out[d] = at(op_.sizes[0], d);
+  Values window;
+  for (size_t d = 0; d < out.size(); ++d) {
+    const bool is_whole = sizes[d] == b_.dims(operands_[0])[d];
+    if (is_whole) out[d] = at(op_.sizes[0], d);
+    window.push_back(is_whole ? size(0, d) : number(sizes[d]));
+  }
+  const Values starts = clamped_starts(1, window);
+  std::copy(starts.begin(), starts.end(), operands_.begin() + 1);
   return {same(), {out}};
 }
 

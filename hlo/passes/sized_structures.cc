@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <optional>
 
 #include "hlo/passes/sized_rules.h"
@@ -145,6 +146,21 @@ SizedResult SizedRules::gather() {
     if (static_cast<int64_t>(index) == g.index_vector_dim) ++index;
     out[d] = at(op_.sizes[1], index++);
   }
+  // The starts are clamped so that slices are inside the used part.
+  if (any(op_.sizes[0]) && g.start_index_map.size() > 0) {
+    Values last;
+    int64_t largest = 0;
+    for (const int64_t d : g.start_index_map) {
+      const auto k = static_cast<size_t>(d);
+      const int64_t bound = b_.dims(operands_[0])[k];
+      const InstrId window = g.slice_sizes[k] == bound ? size(0, k) : number(g.slice_sizes[k]);
+      last.push_back(b_.max(b_.sub(size(0, k), window), number(0)));
+      largest = std::max(largest, bound);
+    }
+    const InstrId starts = b_.clamped_index(operands_[1], largest);
+    const std::vector<int64_t> dims(b_.dims(starts).begin(), b_.dims(starts).end());
+    operands_[1] = b_.min(starts, b_.along_dimension(last, dims, g.index_vector_dim));
+  }
   return {same(), {out}};
 }
 
@@ -219,8 +235,7 @@ SizedResult SizedRules::custom_call() {
   const std::string_view target = instr_.as<CustomCallAttrs>().target;
   if (target == "SliceToDynamic" && operands_.size() == rank(0) + 1) {
     Sizes out;
-    for (size_t d = 0; d < rank(0); ++d)
-      out.push_back(clamp(b_.convert(operands_[d + 1], Type::S32), number(0), number(b_.dims(operands_[0])[d])));
+    for (size_t d = 0; d < rank(0); ++d) out.push_back(b_.clamped_index(operands_[d + 1], b_.dims(operands_[0])[d]));
     return {operands_[0], {out}};
   }
   if (target == "PadToStatic" && operands_.size() == 1) {

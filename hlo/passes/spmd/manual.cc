@@ -56,11 +56,7 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   const bool manual = std::any_of(in.begin(), in.end(), [](const TiledValue& v) { return v.manual; });
   if (!manual && groups_.all_together()) {
     if (const auto device = context_.regions.one_device(instr)) {
-      if (*device < 0 || *device >= static_cast<int64_t>(groups_.partitions()) || instr.shape.has_dynamic())
-        return unimplemented(quoted(instr.name) + ": on device " + std::to_string(*device) + " alone");
-      Operands whole;
-      for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
-      return on_one_device(instr, whole, *device);
+      return alone(instr, in, *device);
     }
     // An op with effects must run once, not in every partition. An op that only constrains the order of ops may run in
     // every partition.
@@ -72,6 +68,14 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   TiledValue out = replicated(instr, in);
   out.manual = manual;
   return out;
+}
+
+Expected<TiledValue> Materializer::alone(const Instruction& instr, const Operands& in, int64_t device) {
+  if (device < 0 || device >= static_cast<int64_t>(groups_.partitions()) || instr.shape.has_dynamic())
+    return unimplemented(quoted(instr.name) + ": on device " + std::to_string(device) + " alone");
+  Operands whole;
+  for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
+  return on_one_device(instr, whole, device);
 }
 
 // Runs an op on partition `device` only, and sends its results to the others.

@@ -130,6 +130,12 @@ Expected<TiledValue> Materializer::plain(InstrId id, const Instruction& instr, c
     return replicated(instr, in);
   if (is_collective(instr.op)) return collective(id, instr, in);
   switch (instr.op) {
+    case Op::INFEED:
+    case Op::OUTFEED:
+      // Without such a sharding each partition has a feed of its own.
+      if (const auto device = context_.regions.one_device(instr); device && groups_.all_together())
+        return alone(instr, in, *device);
+      break;
     case Op::OPT_BARRIER: {
       if (in.size() != 1) break;
       const TiledValue value = reshard(in[0], instr.shape, shardings(id));

@@ -65,6 +65,8 @@ class Materializer {
   Expected<TiledValue> custom_call(InstrId id, const Instruction& instr, const Operands& in);
   Expected<TiledValue> enter_manual(InstrId id, const Instruction& instr, const Operands& in);
   Expected<TiledValue> leave_manual(InstrId id, const Instruction& instr, const Operands& in);
+  /// Runs an op on one partition alone; an error if that cannot be.
+  Expected<TiledValue> alone(const Instruction& instr, const Operands& in, int64_t device);
   TiledValue on_one_device(const Instruction& instr, const Operands& in, int64_t device);
 
   // Control flow: control_flow.cc.

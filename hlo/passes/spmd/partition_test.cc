@@ -363,6 +363,22 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
   EXPECT_THAT(text, HasSubstr("constant(3)"));
 }
 
+// So does an outfeed; without such a sharding each partition has a feed of its own.
+TEST(Partition, OutfeedOfOneDevice_RunsThere) {
+  for (const bool of_one : {true, false}) {
+    const std::string text = partitioned(std::string(R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[2]0,1}
+  k = token[] after-all()
+  o = token[] outfeed(x, k), outfeed_shape=f32[8])") +
+                                         (of_one ? ", sharding={maximal device=1}" : "") + R"(
+  ROOT r = f32[8] negate(x), sharding={devices=[2]0,1}
+})");
+    EXPECT_EQ(text.find("conditional") != std::string::npos, of_one) << text;
+    EXPECT_THAT(text, HasSubstr("outfeed("));
+  }
+}
+
 // Ops on operands that are split alike need no collective.
 TEST(Partition, OperandsSplitAlike_NeedNoCollective) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4

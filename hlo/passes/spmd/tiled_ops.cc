@@ -175,12 +175,6 @@ InstrId convolution(TiledOp& op) {
   return same_op(op, attrs);
 }
 
-// Returns `index` clamped to [0, most], as s32.
-InstrId clamped(Builder& b, InstrId index, int64_t most) {
-  InstrId x = b.min(b.max(index, b.like_int(index, 0)), b.like_int(index, most));
-  return b.convert(x, Type::S32);
-}
-
 // Returns a tile with `margin` zeros on both sides of dimension `d`.
 InstrId with_margins(Builder& b, InstrId x, size_t d, int64_t margin) {
   return b.pad_dim(x, b.scalar_int(b.type(x), 0), static_cast<int64_t>(d), margin, margin);
@@ -191,7 +185,7 @@ InstrId with_margins(Builder& b, InstrId x, size_t d, int64_t margin) {
 InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split, int64_t whole, int64_t tile,
                       int64_t size) {
   Builder& b = op.b;
-  const InstrId from_tile = b.sub(clamped(b, start, whole - size), op.tiles.tile_offset(split, tile, -size));
+  const InstrId from_tile = b.sub(b.clamped_index(start, whole - size), op.tiles.tile_offset(split, tile, -size));
   return b.min(b.max(from_tile, b.scalar_int(Type::S32, 0)), b.scalar_int(Type::S32, tile + size));
 }
 
@@ -202,7 +196,10 @@ InstrId dynamic_slice(TiledOp& op) {
   bool selects = false;
   InstrId x = op.operands[0];
   for (size_t d = 0; d < starts.size(); ++d) {
-    if (op.split_factor(0, d, Kind::Selected) < 0) continue;
+    if (op.split_factor(0, d, Kind::Selected) < 0) {
+      starts[d] = op.b.clamped_index(starts[d], op.whole(0).dim(static_cast<int>(d)) - sizes[d]);
+      continue;
+    }
     const int64_t tile = dims_of(op.b, x)[d];
     starts[d] = start_in_tile(op, starts[d], op.strategy.operands[0].dimensions[d],
                               op.whole(0).dim(static_cast<int>(d)), tile, sizes[d]);
@@ -210,7 +207,6 @@ InstrId dynamic_slice(TiledOp& op) {
     selects = true;
   }
   if (!selects) return same_op(op);
-  for (InstrId& start : starts) start = op.b.convert(start, Type::S32);
   return op.b.dynamic_slice(x, starts, dims_of_shape(op.result));
 }
 
@@ -220,32 +216,23 @@ InstrId dynamic_update_slice(TiledOp& op) {
   InstrId x = op.operands[0];
   std::vector<size_t> cut;
   for (size_t d = 0; d < starts.size(); ++d) {
-    if (!op.is_split(0, d) || op.is_split(1, d)) continue;
     const int64_t tile = dims_of(op.b, x)[d], size = op.whole(1).dim(static_cast<int>(d));
+    if (!op.is_split(0, d) || op.is_split(1, d)) {
+      starts[d] = op.b.clamped_index(starts[d], op.whole(0).dim(static_cast<int>(d)) - size);
+      continue;
+    }
     starts[d] = start_in_tile(op, starts[d], op.strategy.operands[0].dimensions[d],
                               op.whole(0).dim(static_cast<int>(d)), tile, size);
     x = with_margins(op.b, x, d, size);
     cut.push_back(d);
   }
   if (cut.empty()) return same_op(op);
-  for (InstrId& start : starts) start = op.b.convert(start, Type::S32);
   InstrId out = op.b.dynamic_update_slice(x, op.operands[1], starts);
   for (size_t d : cut) {
     const int64_t margin = op.whole(1).dim(static_cast<int>(d));
     out = op.b.slice_dim(out, static_cast<int64_t>(d), margin, dims_of(op.b, out)[d] - margin);
   }
   return out;
-}
-
-// Returns a vector of the scalars, broadcast along dimension `along` of an array of those dimensions; a scalar if
-// `along` is not one of them.
-InstrId along_dimension(Builder& b, std::span<const InstrId> scalars, const std::vector<int64_t>& dims, int64_t along) {
-  if (along >= static_cast<int64_t>(dims.size())) return b.broadcast(scalars[0], dims, {});
-  std::vector<InstrId> parts;
-  for (InstrId s : scalars) parts.push_back(b.reshape(s, {1}));
-  const InstrId vector = parts.size() == 1 ? parts[0] : b.concatenate(parts, 0);
-  const std::array<int64_t, 1> mapping = {along};
-  return b.broadcast(vector, dims, mapping);
 }
 
 // Elements that other tiles have are replaced by zeros.
@@ -273,13 +260,13 @@ InstrId gather(TiledOp& op) {
   } else if (type != Type::S32) {  // the largest index may not be representable in s32
     int64_t largest = 1;
     for (int64_t d : a.start_index_map) largest = std::max(largest, op.whole(0).dim(static_cast<int>(d)));
-    index = clamped(b, index, largest);
+    index = b.clamped_index(index, largest);
   }
   const std::vector<int64_t> dims = dims_of(b, index);
-  index = b.min(b.max(index, b.like_int(index, 0)), along_dimension(b, most, dims, a.index_vector_dim));
-  index = b.sub(index, along_dimension(b, first, dims, a.index_vector_dim));
+  index = b.min(b.max(index, b.like_int(index, 0)), b.along_dimension(most, dims, a.index_vector_dim));
+  index = b.sub(index, b.along_dimension(first, dims, a.index_vector_dim));
   InstrId inside = b.and_(b.compare(index, Direction::GE, b.like_int(index, 0)),
-                          b.compare(index, Direction::LT, along_dimension(b, limit, dims, a.index_vector_dim)));
+                          b.compare(index, Direction::LT, b.along_dimension(limit, dims, a.index_vector_dim)));
   if (a.index_vector_dim < static_cast<int64_t>(dims.size())) {
     const std::array<int64_t, 1> over = {a.index_vector_dim};
     inside = b.reduce(inside, over, Op::AND);
@@ -314,7 +301,7 @@ InstrId scatter(TiledOp& op) {
     first.push_back(b.convert(offset, b.type(index)));
   }
   if (!moves) return same_op(op);
-  op.operands[n] = b.sub(index, along_dimension(b, first, dims_of(b, index), a.index_vector_dim));
+  op.operands[n] = b.sub(index, b.along_dimension(first, dims_of(b, index), a.index_vector_dim));
   return same_op(op);
 }
 

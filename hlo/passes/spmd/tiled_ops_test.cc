@@ -186,6 +186,28 @@ const OpCase kCases[] = {
   ROOT r = f32[64,8] dynamic-update-slice(x, u, i, z), sharding={devices=[4,1]<=[4]}
 )",
      ""},
+    {"DynamicSlice_NarrowIndex_IsNotWrappedAround", R"(
+  x = f32[256,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  i = s8[] constant(101)
+  z = s8[] constant(-3)
+  ROOT r = f32[1,8] dynamic-slice(x, i, z), dynamic_slice_sizes={1,8}, sharding={replicated}
+)",
+     "all-reduce"},
+    {"DynamicSlice_IndexBeyondS32_IsClamped", R"(
+  x = f32[64,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  i = u32[] constant(3)
+  z = u32[] constant(4294967295)
+  ROOT r = f32[3,2] dynamic-slice(x, i, z), dynamic_slice_sizes={3,2}, sharding={replicated}
+)",
+     "all-reduce"},
+    {"DynamicUpdateSlice_IndexBeyondS32_IsClamped", R"(
+  x = f32[64,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  u = f32[3,2] parameter(1), sharding={replicated}
+  i = s64[] constant(46)
+  z = s64[] constant(4294967296)
+  ROOT r = f32[64,8] dynamic-update-slice(x, u, i, z), sharding={devices=[4,1]<=[4]}
+)",
+     ""},
     {"Gather_SplitIndexedDimension_SumsWhatTilesHave", R"(
   x = f32[64,8] parameter(0), sharding={devices=[4,1]<=[4]}
   i = s32[5,1] constant({{63}, {0}, {17}, {99}, {-5}})
