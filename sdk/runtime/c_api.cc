@@ -11,6 +11,7 @@
 #include "hlo/base/utf8.h"
 #include "sdk/runtime/backend/calling.h"
 #include "sdk/runtime/backend/caught.h"
+#include "sdk/runtime/backend/loader.h"
 #include "sdk/runtime/client.h"
 #include "sdk/runtime/memory/buffer.h"
 #include "sdk/runtime/memory/event.h"
@@ -86,6 +87,7 @@ Status write_struct(const T& from, T* out) {
 template <typename Body>
 collet_status guarded(collet_error* error, const Body& body,
                       const std::source_location& place = std::source_location::current()) {
+  const LogScope messages;
   const ScopedFloatModes modes;
   const Status status = caught(body, place);
   return status.ok() ? COLLET_OK : to_c(status, error);
@@ -169,6 +171,7 @@ collet_status collet_client_global_device_get(collet_client* client, uint32_t nu
 }
 
 void collet_client_close(collet_client* client) {
+  const LogScope messages;
   if (client) of(client)->close();
 }
 
@@ -218,6 +221,7 @@ collet_status collet_client_device_info_get(collet_client* client, uint32_t devi
 }
 
 const char* collet_client_pattern(collet_client* client, uint32_t device, uint32_t index, const char** text) {
+  const LogScope messages;
   if (text) *text = nullptr;
   if (device >= of(client)->backend().devices().size()) return nullptr;
   const std::vector<Backend::Pattern>& patterns = of(client)->backend().patterns(device);
@@ -616,6 +620,7 @@ void collet_event_on_ready(collet_event* event, void (*done)(void* user, collet_
 }
 
 void collet_trace(collet_trace_fn listener, void* user) {
+  const LogScope messages;
   set_trace(listener, user);
 }
 

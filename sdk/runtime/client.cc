@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sdk/runtime/backend/caught.h"
 #include "sdk/runtime/run/executable.h"
 #include "sdk/runtime/run/host_call.h"
 #include "sdk/runtime/trace.h"
@@ -164,8 +165,11 @@ void Client::start_decay() {
   const std::lock_guard lock(decay_mutex_);
   if (decaying_ || stop_decay_) return;
   if (decay_thread_.joinable()) decay_thread_.join();
-  decaying_ = true;
-  decay_thread_ = std::thread([this] { decay(); });
+  // Called where memory is released, which cannot fail. Without a thread the memory is kept.
+  decaying_ = caught([&] {
+                decay_thread_ = std::thread([this] { decay(); });
+                return ok_status();
+              }).ok();
 }
 
 void Client::decay() {

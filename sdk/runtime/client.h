@@ -30,6 +30,13 @@ namespace collet::runtime {
 class CompiledProgram;
 struct ExecutableCore;
 
+/// What a reference for work, which continues when the caller has released all that he had, adds to a number of references: the low half
+/// counts references, the high half those for work.
+inline constexpr uint64_t kWorkReference = (uint64_t{1} << 32) + 1;
+inline bool only_for_work(uint64_t references) {
+  return static_cast<uint32_t>(references) == static_cast<uint32_t>(references >> 32);
+}
+
 /// A device of a backend as the client uses it: its memory, its threads and its queues.
 class Device {
  public:
@@ -131,8 +138,11 @@ class Client {
   void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
   /// Takes a reference to the client for work that continues and cannot be observed once the client is closed.
-  void retain_for_work() { refs_.fetch_add(kWork, std::memory_order_relaxed); }
-  void release_after_work() { drop(kWork); }
+  void retain_for_work() { refs_.fetch_add(kWorkReference, std::memory_order_relaxed); }
+  void release_after_work() { drop(kWorkReference); }
+  /// Makes a reference of the caller's one for work, and the reverse.
+  void make_for_work() { refs_.fetch_add(kWorkReference - 1, std::memory_order_relaxed); }
+  void make_for_caller() { refs_.fetch_sub(kWorkReference - 1, std::memory_order_relaxed); }
 
   uint64_t next_run_id() { return next_run_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -143,9 +153,6 @@ class Client {
     std::condition_variable changed;
     bool unreferenced = false;
   };
-  // What a reference for work adds to refs_: the low half counts references, the high half those for work.
-  static constexpr uint64_t kWork = (uint64_t{1} << 32) + 1;
-
   Client() = default;
   ~Client();
   void drop(uint64_t references);

@@ -462,6 +462,36 @@ TEST_F(Runtime, CacheFolderThatOthersMayWrite_IsToldOnce) {
   fs::remove_all(folder);
 }
 
+// The log function calls what led to the message.
+TEST_F(Runtime, Log_MayCallTheLibrary) {
+  struct Told {
+    collet_client* client = nullptr;
+    std::vector<std::string> messages;
+  } told;
+  const char *const key = "wrong", *const value = "text";
+  collet_client_options options{};
+  options.struct_size = sizeof options;
+  const std::string backend = test_backend("own_patterns");
+  options.backend = backend.c_str();
+  options.keys = &key;
+  options.values = &value;
+  options.pairs = 1;
+  options.log_user = &told;
+  options.log = [](void* user, int32_t, const char* message) {
+    auto& all = *static_cast<Told*>(user);
+    all.messages.emplace_back(message);
+    if (all.client) EXPECT_NE(collet_client_pattern(all.client, 0, 0, nullptr), nullptr);
+  };
+  collet_error error{};
+  ASSERT_EQ(collet_client_open(&options, &told.client, &error), COLLET_OK) << error.message;
+  EXPECT_NE(collet_client_pattern(told.client, 0, 0, nullptr), nullptr);
+  ASSERT_EQ(told.messages.size(), 1u) << "the message comes before the call returns";
+  EXPECT_THAT(told.messages[0], HasSubstr("'own.pool', which is left out"));
+  collet_client* const client = told.client;
+  told.client = nullptr;
+  collet_client_close(client);
+}
+
 // A link in the place of a file of the dump is replaced; what it leads to stays as it is.
 TEST_F(Runtime, Dump_WritesThroughNoLinkAndNotOutsideItsFolder) {
   namespace fs = std::filesystem;

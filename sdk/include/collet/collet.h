@@ -78,7 +78,7 @@ struct collet_client_options {
   uint32_t runs_in_flight;
   void* log_user;
   /** Null: warnings and errors go to stderr, or those from the severity on that COLLET_LOG names. Any thread; it
-   * may call the library. Messages go to the log of the client that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
+   * may call the library. Messages that come during a call of the library are passed on before it returns. Messages go to the log of the client that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
   void (*log)(void* user, int32_t severity, const char* message);
   const struct collet_group* group; /**< deprecated since minor version 1: null. See collet_client_join */
 };

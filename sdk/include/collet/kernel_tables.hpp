@@ -178,6 +178,8 @@ struct AotFunctions {
       const std::string code = bytes.substr(tuning_at + head.tuning_bytes, head.code_bytes);
       std::memcpy(block.data(), bytes.data() + tuning_at + head.tuning_bytes + head.code_bytes, head.block_bytes);
       const auto* program = reinterpret_cast<const collet_program*>(block.data());
+      if (program->total_bytes > head.block_bytes)
+        throw Error(COLLET_DATA_LOSS, "a program of which a part is missing");
       const std::string complaint = program_complaint(program);
       if (!complaint.empty()) throw Error(COLLET_DATA_LOSS, complaint);
       const auto serial_lock = instance->lock_serial();

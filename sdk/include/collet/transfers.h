@@ -22,7 +22,8 @@ struct collet_transfer {
   uint32_t to;   /**< likewise; of another process than `from` */
 };
 
-/** Sends buffers, each from its device in this process, and returns at once. `out_events`: null, or gets an event of each: the
+/** Sends buffers, each from its device in this process, and returns at once. The two processes may list the arrays of a call in other
+ * orders, and split them among calls in other ways. `out_events`: null, or gets an event of each: the
  * other process has the array. A buffer that fails makes the received one fail. The data may be deleted or donated afterwards:
  * they stay until they are sent.
  *

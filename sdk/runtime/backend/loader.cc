@@ -17,6 +17,7 @@
 #include "hlo/base/files.h"
 #include "hlo/base/utf8.h"
 #include "sdk/runtime/backend/calling.h"
+#include "sdk/runtime/backend/caught.h"
 
 namespace collet::runtime {
 namespace {
@@ -65,7 +66,10 @@ int calls_of_this_thread(const Sink& sink) {
 }
 
 void host_log(void*, int32_t severity, const char* message) {
-  log_message(severity, message ? message : "");
+  (void)caught([&] {
+    log_message(severity, message ? message : "");
+    return ok_status();
+  });
 }
 
 const collet_host& host() {
@@ -226,20 +230,18 @@ void set_log(LogFunction function, void* user) {
   log.sinks.push_back(std::make_shared<Sink>(Sink{function, user}));
 }
 
-void reset_log(LogFunction function, void* user) {
-  Log& log = the_log();
-  std::unique_lock lock(log.mutex);
-  const auto it = std::find_if(log.sinks.rbegin(), log.sinks.rend(),
-                               [&](const auto& sink) { return sink->function == function && sink->user == user; });
-  if (it == log.sinks.rend()) return;
-  const std::shared_ptr<Sink> sink = *it;
-  log.sinks.erase(std::next(it).base());
-  log.returned.wait(lock, [&] { return sink->running <= calls_of_this_thread(*sink); });
-}
+namespace {
+
+struct Message {
+  int32_t severity;
+  std::string text;
+};
+thread_local uint32_t log_scopes = 0;  // of this thread
+thread_local bool has_kept = false;    // there are kept_messages, which are not looked at where speed counts
+thread_local std::vector<Message> kept_messages;
 
 // A log function may call the library, also to log or to close its own client, so no lock is held while it is called.
-void log_message(int32_t severity, const std::string& text) {
-  const std::string message = printable(text);
+void pass_on(int32_t severity, const std::string& message) {
   Log& log = the_log();
   std::unique_lock lock(log.mutex);
   if (log.sinks.empty()) {
@@ -251,11 +253,57 @@ void log_message(int32_t severity, const std::string& text) {
   lock.unlock();
   const Inside here = {sink.get(), inside};
   inside = &here;
-  sink->function(sink->user, severity, message.c_str());
+  (void)caught([&] {
+    sink->function(sink->user, severity, message.c_str());
+    return ok_status();
+  });
   inside = here.outer;
   lock.lock();
   --sink->running;
   log.returned.notify_all();
+}
+
+void pass_on_kept() {
+  if (!has_kept) return;
+  has_kept = false;
+  const std::vector<Message> messages = std::move(kept_messages);
+  kept_messages.clear();
+  for (const Message& one : messages) pass_on(one.severity, one.text);
+}
+
+}  // namespace
+
+LogScope::LogScope() {
+  ++log_scopes;
+}
+
+LogScope::~LogScope() {
+  if (--log_scopes == 0) pass_on_kept();
+}
+
+void reset_log(LogFunction function, void* user) {
+  pass_on_kept();
+  Log& log = the_log();
+  std::unique_lock lock(log.mutex);
+  const auto it = std::find_if(log.sinks.rbegin(), log.sinks.rend(),
+                               [&](const auto& sink) { return sink->function == function && sink->user == user; });
+  if (it == log.sinks.rend()) return;
+  const std::shared_ptr<Sink> sink = *it;
+  log.sinks.erase(std::next(it).base());
+  log.returned.wait(lock, [&] { return sink->running <= calls_of_this_thread(*sink); });
+}
+
+void log_message(int32_t severity, const std::string& text) {
+  std::string message = printable(text);
+  if (log_scopes == 0) return pass_on(severity, message);
+  Log& log = the_log();
+  std::unique_lock lock(log.mutex);
+  const bool has_function = !log.sinks.empty();
+  lock.unlock();
+  // What goes to stderr is seen at once, also if the process is about to end.
+  if (!has_function) return pass_on(severity, message);
+  kept_messages.push_back({severity, std::move(message)});
+  has_kept = true;
 }
 
 }  // namespace collet::runtime

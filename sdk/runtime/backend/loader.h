@@ -32,4 +32,14 @@ void set_log(LogFunction function, void* user);
 void reset_log(LogFunction function, void* user);
 void log_message(int32_t severity, const std::string& message);
 
+/// While a thread has objects of this class, its messages for a log function are kept; the destructor of the first object passes them on.
+/// So a log function, which may call the library, is called when the thread holds no lock and is in no function of a backend.
+class LogScope {
+ public:
+  LogScope();
+  ~LogScope();
+  LogScope(const LogScope&) = delete;
+  LogScope& operator=(const LogScope&) = delete;
+};
+
 }  // namespace collet::runtime

@@ -123,13 +123,33 @@ Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const Arra
 }
 
 void Buffer::release() {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  uint64_t refs = refs_.load(std::memory_order_relaxed);
+  while (true) {
+    const uint64_t left = refs - 1;
+    // The work, which still has the buffer, gives back the reference to the client.
+    const bool is_for_work = left != 0 && only_for_work(left);
+    if (is_for_work) client_->make_for_work();
+    if (refs_.compare_exchange_weak(refs, left, std::memory_order_acq_rel)) break;
+    if (is_for_work) client_->make_for_caller();
+  }
+  if (refs != 1) return;
   Client* client = client_;
+  destroy();
+  client->release();
+}
+
+void Buffer::release_after_work() {
+  if (refs_.fetch_sub(kWorkReference, std::memory_order_acq_rel) != kWorkReference) return;
+  Client* client = client_;
+  destroy();
+  client->release_after_work();
+}
+
+void Buffer::destroy() {
   if (promise_) (void)fail(Status(Code::Cancelled, "the buffer was released before its data came"));
   if (ready_) ready_->release();
   this->~Buffer();
   free_pooled(this, sizeof(Buffer));
-  client->release();
 }
 
 Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t space, const collet_host_array& array) {
@@ -336,11 +356,12 @@ Status Buffer::use(Use& out) {
   return ok_status();
 }
 
-MemoryRef Buffer::give() {
+bool Buffer::give(MemoryRef& memory) {
   const std::lock_guard lock(mutex_);
-  if (deleted_.load(std::memory_order_relaxed)) return {};
+  if (deleted_.load(std::memory_order_relaxed)) return false;
   deleted_.store(true, std::memory_order_release);
-  return std::move(memory_);
+  memory = std::move(memory_);
+  return true;
 }
 
 void Buffer::give_back(MemoryRef memory) {
@@ -410,7 +431,7 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
     Event* const before[] = {use.ready};
     retain();
     client_->add_after(d.download(), before, [this, use = std::move(use), offset, bytes, out, done]() mutable {
-      done->set(copy_to_host(std::move(use), offset, bytes, out, nullptr));
+      done->set(caught([&] { return copy_to_host(std::move(use), offset, bytes, out, nullptr); }));
       done->release();
       release();
     });

@@ -32,6 +32,9 @@ class Buffer {
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
+  /// Takes a reference for work that continues when the caller has released the buffer, see Client::retain_for_work.
+  void retain_for_work() { refs_.fetch_add(kWorkReference, std::memory_order_relaxed); }
+  void release_after_work();
 
   Client& client() const { return *client_; }
   const ArrayType& type() const { return *type_; }
@@ -46,8 +49,8 @@ class Buffer {
   };
   /// Begins a use. FAILED_PRECONDITION if the buffer is deleted; the failure of the work that produces it, if known.
   Status use(Use& out);
-  /// Deletes the buffer and returns its memory; returns nothing if it was deleted before. give_back reverses this.
-  MemoryRef give();
+  /// Deletes the buffer and moves its memory to `memory`; false if it was deleted before. give_back reverses this.
+  bool give(MemoryRef& memory);
   void give_back(MemoryRef memory);
   /// Deletes the buffer; its memory is freed when nothing uses it any more.
   void erase();
@@ -71,10 +74,12 @@ class Buffer {
   /// to_host() of a use.
   Status copy_to_host(Use use, uint64_t offset, uint64_t bytes, void* out, Event** out_event);
   Buffer() = default;
+  /// Ends the buffer without references, but not its reference to the client.
+  void destroy();
   /// Ends the promise and returns its memory and event.
   Status settle(MemoryRef& memory, Event*& event);
 
-  std::atomic<uint32_t> refs_{1};
+  std::atomic<uint64_t> refs_{1};  // see kWorkReference
   std::atomic<bool> deleted_{false};
   uint32_t device_ = 0, space_ = 0;
   Client* client_ = nullptr;

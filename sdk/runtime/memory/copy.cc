@@ -21,16 +21,20 @@ Expected<Point> put(Queue& queue, const QueuedCopy& copy, Event* before) {
   return put_copy(queue, copy.region, copy.from.get(), copy.to.get(), {&after, 1});
 }
 
-// Sets the event when the copy ends; takes over a reference to it.
+// Sets the event when the copy ends; takes over a reference to it. If there is no thread that could do so later, waits for the end.
 void finish_later(Client& client, Queue& queue, Point point, QueuedCopy copy, Event* event) {
   client.retain_for_work();
-  queue.then(point.value,
-             [&client, host = std::move(copy.host), done = std::move(copy.done), event](const Status& outcome) {
-               if (done) done();
-               event->set(outcome);
-               event->release();
-               client.release_after_work();
-             });
+  const auto end = [&client, host = std::move(copy.host), done = std::move(copy.done), event](const Status& outcome) {
+    if (done) done();
+    event->set(outcome);
+    event->release();
+    client.release_after_work();
+  };
+  const Status given = caught([&] {
+    queue.then(point.value, end);
+    return ok_status();
+  });
+  if (!given.ok()) end(queue.wait(point.value));
 }
 
 }  // namespace

@@ -76,6 +76,24 @@ TEST_F(Donation, IsToldOfTheLastLaunchThatReads) {
   }
 }
 
+// An array without elements has no memory, and is donated all the same.
+TEST_F(Donation, WhatHasNoBytesIsDeleted) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), R"(HloModule d, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e {
+  x = f32[0,4] parameter(0)
+  ROOT s = f32[0,4] add(x, x)
+})");
+  ASSERT_TRUE(e) << failure.message;
+  constexpr int64_t kDims[] = {0, 4};
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client.get(), {COLLET_TYPE_F32, 2, kDims}, nullptr));
+  EXPECT_EQ(run(e.get(), in).size(), 1u) << failure.message;
+  EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), 1u);
+  EXPECT_TRUE(run(e.get(), in).empty());
+  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION) << failure.message;
+}
+
 // If one participant fails after the argument of another has been overwritten, the argument is not restored.
 TEST_F(Donation, WhatWasOverwrittenIsNotGivenBack) {
   control_.remove_traits = COLLET_TRAIT_COLLECTIVES;

@@ -29,16 +29,18 @@ Status Queue::failure() const {
 
 Status Queue::wait(uint64_t value, uint64_t timeout_ns) {
   if (ended_.load(std::memory_order_acquire) >= value) return ok_status();
-  if (has_failed()) return failure();
+  // What was reached before a queue failed stays reached, also if nobody has waited for it yet.
+  const bool failed = has_failed();
   collet_error error{};
   const Calling calling("queue.wait", backend_->library().path);
-  const collet_status code = table_.wait(handle_, value, timeout_ns, &error);
+  const collet_status code = table_.wait(handle_, value, failed ? 0 : timeout_ns, &error);
   if (code == COLLET_OK) {
     uint64_t known = ended_.load(std::memory_order_relaxed);
     while (known < value && !ended_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {
     }
     return ok_status();
   }
+  if (failed) return failure();
   Status status = backend_->failure_of(code, error, "a queue");
   if (code == COLLET_DEADLINE_EXCEEDED && timeout_ns != UINT64_MAX) return status;
   const std::lock_guard lock(mutex_);

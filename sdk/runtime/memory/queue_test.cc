@@ -285,6 +285,59 @@ TEST_F(Queues, AFailureReachesWhatWaitsForItAndNothingElse) {
   EXPECT_THAT(download<float>(call(e, x)), ElementsAre(2, 3, 4, 5));
 }
 
+// Nobody has waited for the first run when the second one fails.
+TEST_F(Queues, WhatWasDoneBeforeAFailureStaysDone) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  EXPECT_EQ(outcome(x), COLLET_OK);
+  // Keeps the thread that waits for the ends of runs.
+  struct Gate {
+    std::promise<void> reached, open;
+  } gate;
+  control_.hold = true;
+  const BufferPtr first = call(e, x);
+  const EventPtr ready(collet_buffer_ready(first.get()));
+  collet_event_on_ready(
+      ready.get(),
+      [](void* user, collet_status, const char*) {
+        static_cast<Gate*>(user)->reached.set_value();
+        static_cast<Gate*>(user)->open.get_future().wait();
+      },
+      &gate);
+  control_.hold = false;
+  gate.reached.get_future().wait();
+  const BufferPtr done = call(e, x);
+  control_.fail_at = control_.pieces.load();
+  const BufferPtr broken = call(e, x);
+  EXPECT_EQ(outcome(broken), COLLET_INTERNAL);
+  EXPECT_EQ(outcome(done), COLLET_OK) << failure.message;
+  gate.open.set_value();
+  EXPECT_THAT(download<float>(done), ElementsAre(2, 3, 4, 5)) << failure.message;
+}
+
+// The host runs a loop, of which the third launch is refused while the device still runs the first two.
+TEST_F(Queues, AnExecutableStaysUntilWhatWasPutBeforeAFailureHasEnded) {
+  control_.without_traits = COLLET_TRAIT_CONTROL_FLOW;
+  const ModulePtr module = read(kLoop);
+  collet_compile_request request{};
+  request.no_cache = 1;
+  request.ignore_costs = 1;
+  ExecutablePtr e = compile(start(0, "interpreter"), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  const int32_t zero = 0;
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client_.get(), {COLLET_TYPE_S32, 0, nullptr}, &zero));
+  in.push_back(vector({1, 2, 3, 4}));
+  for (const BufferPtr& one : in) EXPECT_EQ(outcome(one), COLLET_OK);
+  control_.duration_ns = 50000000;
+  control_.refuse_at = control_.pieces + 2;
+  collet_execute_options options{};
+  options.synchronous = 1;
+  EXPECT_TRUE(run(e.get(), in, options).empty()) << control_.pieces << " refuse " << control_.refuse_at;
+  EXPECT_EQ(failure.code, COLLET_RESOURCE_EXHAUSTED) << failure.message;
+  e.reset();
+}
+
 TEST_F(Queues, AFailedUploadDoesNotStopTheDevice) {
   const ExecutablePtr e = compile(start(), kIncrement);
   control_.fail_at = control_.pieces.load();

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "sdk/runtime/backend/loader.h"
+
 namespace collet::runtime {
 namespace {
 thread_local bool on_worker = false;
@@ -24,11 +26,11 @@ void Worker::finish() {
 }
 
 void Worker::add(std::function<void()> task) {
-  pending_.fetch_add(1, std::memory_order_acq_rel);
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    tasks_.push_back(std::move(task));
+    pending_.fetch_add(1, std::memory_order_acq_rel);
   }
   more_.notify_one();
 }
@@ -44,6 +46,7 @@ void Worker::run() {
       const std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
+      const LogScope messages;
       task();
     }
     pending_.fetch_sub(1, std::memory_order_acq_rel);

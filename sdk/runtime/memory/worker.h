@@ -23,6 +23,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  /// Throws, and adds nothing, if there is no memory or no thread.
   void add(std::function<void()> task);
   /// Finishes all tasks and ends the thread; nothing may be added afterwards. Must not be called on its own thread.
   void finish();

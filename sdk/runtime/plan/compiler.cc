@@ -656,27 +656,33 @@ class Compiler {
   }
 
   Status bind_constants(CompiledCluster& unit, const hlo::Program& program) {
+    for (const hlo::ConstantArgument& constant : program.constants)
+      unit.argument_bytes.push_back(static_cast<uint64_t>(literal_of(constant).byte_size()));
+    const bool together = unit.side == Side::Device && core_->together;
     for (size_t l = 0; l < unit.locals.size(); ++l) {
       CompiledCluster::Local& local = unit.locals[l];
-      Device& device = unit.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[l]);
       local.absorbed.assign(program.constants.size(), 0);
       for (uint32_t index : local.program->facts().absorbed) {
         const collet_constant* c = collet_constant_at(program.get(), index);
         for (size_t i = 0; i < program.constants.size(); ++i)
           if (program.constants[i].argument == c->argument) local.absorbed[i] = 1;
       }
-      for (size_t i = 0; i < program.constants.size(); ++i) {
-        const hlo::Literal& literal = module_->literal((*module_)[program.constants[i].instr]);
-        const auto bytes = static_cast<uint64_t>(literal.byte_size());
-        if (l == 0) unit.argument_bytes.push_back(bytes);
-        MemoryRef memory;
-        if (!local.absorbed[i]) {
-          COLLET_ASSIGN(memory, client_.constant(device, program.constants[i].id, literal));
+      for (size_t p = 0; p < (together ? core_->participants() : 1); ++p) {
+        Device& device =
+            unit.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[l + p]);
+        std::vector<MemoryRef>& placed = local.constants.emplace_back(program.constants.size());
+        for (size_t i = 0; i < placed.size(); ++i) {
+          const hlo::ConstantArgument& constant = program.constants[i];
+          if (local.absorbed[i]) continue;
+          COLLET_ASSIGN(placed[i], client_.constant(device, constant.id, literal_of(constant)));
         }
-        local.constants.push_back(std::move(memory));
       }
     }
     return ok_status();
+  }
+
+  const hlo::Literal& literal_of(const hlo::ConstantArgument& constant) const {
+    return module_->literal((*module_)[constant.instr]);
   }
 
   Status place_constants() {

@@ -19,8 +19,9 @@ uint64_t ExecutableCore::held_bytes() const {
   uint64_t bytes = facts.code_bytes + facts.resident_bytes + explanation.size() + explanation_json.size();
   for (const CompiledCluster& unit : plan.units)
     for (const CompiledCluster::Local& local : unit.locals)
-      for (const MemoryRef& memory : local.constants)
-        if (memory) bytes += memory->capacity;
+      for (const std::vector<MemoryRef>& placed : local.constants)
+        for (const MemoryRef& memory : placed)
+          if (memory) bytes += memory->capacity;
   for (const PlanConstant& constant : plan.constants)
     bytes += static_cast<uint64_t>(constant.value.byte_size()) * (1 + constant.memory.size());
   return bytes;

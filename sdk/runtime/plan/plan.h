@@ -43,9 +43,15 @@ struct CompiledCluster {
   Side side = Side::Device;
   struct Local {
     std::shared_ptr<CompiledProgram> program;
-    std::vector<MemoryRef> constants;     ///< arguments after the inputs; empty references for absorbed constants
+    /// The arguments after the inputs, in the memory of each device that runs the program: one list, or one per participant. Empty
+    /// references for absorbed constants.
+    std::vector<std::vector<MemoryRef>> constants;
     std::vector<uint8_t> absorbed;        ///< per constant: the program has absorbed it
     std::shared_ptr<Residency> prepared;  ///< null if the program requests no prepared arguments
+
+    const std::vector<MemoryRef>& constants_of(size_t participant) const {
+      return constants[constants.size() == 1 ? 0 : participant];
+    }
   };
   std::vector<Local> locals;             ///< one in total, or one per participant
   std::vector<uint64_t> argument_bytes;  ///< bytes of inputs, then of constants

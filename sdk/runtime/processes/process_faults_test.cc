@@ -277,6 +277,36 @@ TEST_F(ProcessesTest, FailureOfAnotherProcessIsTold) {
   });
 }
 
+// A function of the embedder throws in one process. The other one does not wait for it until the limit.
+TEST_F(ProcessesTest, ExceptionInAnotherProcessIsTold) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join();
+    ASSERT_TRUE(client) << member.failure.message;
+    const ModulePtr module =
+        member.read(program("c = s32[8] custom-call(x), custom_call_target=\"twice\"\n"
+                            "ROOT y = s32[8] all-reduce(c), replica_groups={}, to_apply=sum",
+                            kTwo));
+    ASSERT_TRUE(module) << member.failure.message;
+    const collet_host_function twice = {"twice", &member,
+                                        [](void* user, const collet_host_call* call, collet_error*) -> collet_status {
+                                          if (static_cast<Member*>(user)->rank == 1) throw std::runtime_error("no way");
+                                          const auto* x = static_cast<const int32_t*>(call->operands[0]);
+                                          auto* y = static_cast<int32_t*>(call->results[0]);
+                                          for (int i = 0; i < 8; ++i) y[i] = 2 * x[i];
+                                          return COLLET_OK;
+                                        }};
+    collet_compile_request request{};
+    request.host_functions = &twice;
+    request.host_function_count = 1;
+    const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(member.results(e.get(), member.arguments(client.get(), 1, member.rank)).empty());
+    EXPECT_THAT(member.failure.message, HasSubstr("no way"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  });
+}
+
 TEST_F(ProcessesTest, MissingProcessIsNamed) {
   start(1, [](Member& first) {
     Member member(std::filesystem::temp_directory_path() / "collet_processes_nobody", first.rank, 2);

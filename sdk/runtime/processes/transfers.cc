@@ -4,11 +4,13 @@
 #include <collet/error.h>
 #include <collet/hash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "sdk/runtime/backend/caught.h"
@@ -164,7 +166,7 @@ struct Sending {
     use = {};
     done->set(std::move(outcome));
     done->release();
-    buffer->release();
+    buffer->release_after_work();
   }
 };
 
@@ -174,9 +176,19 @@ struct Receiving {
 
   void end(Status outcome) const {
     if (!outcome.ok()) (void)buffer->fail(std::move(outcome));
-    buffer->release();
+    buffer->release_after_work();
   }
 };
+
+// Sorts the arrays of a call, which are moved one after the other. Both processes have the same order, however the caller has listed or
+// split them: so the first one of all that are under way is at its turn in both, and none waits for another for ever.
+template <typename One>
+void in_one_order(std::vector<One>& all) {
+  std::sort(all.begin(), all.end(), [](const One& x, const One& y) {
+    const auto key = [](const collet_transfer& t) { return std::tuple(t.key, t.from, t.to); };
+    return key(x.transfer) < key(y.transfer);
+  });
+}
 
 Status receive(Processes& processes, const Receiving& one) {
   const ArrayType& type = one.buffer->type();
@@ -212,11 +224,12 @@ Status send_buffers(Client& client, std::span<Buffer* const> buffers, std::span<
     one.failure = one.buffer->use(one.use);  // the receiver is told, and must not wait
   }
   for (Sending& one : *all) {
-    one.buffer->retain();
+    one.buffer->retain_for_work();
     one.done = new Event(true);
     one.done->retain();
     out.push_back(one.done);
   }
+  in_one_order(*all);
   const Status started = start(client, [&processes = *client.processes(), all] {
     for (Sending& one : *all)
       one.end(caught([&] {
@@ -244,7 +257,8 @@ Status receive_buffers(Client& client, uint32_t space, std::span<const ArrayType
     out.push_back(*made);
     all->push_back({*made, transfers[i]});
   }
-  for (const Receiving& one : *all) one.buffer->retain();
+  for (const Receiving& one : *all) one.buffer->retain_for_work();
+  in_one_order(*all);
   const Status started = start(client, [&processes = *client.processes(), all] {
     for (const Receiving& one : *all) one.end(caught([&] { return receive(processes, one); }));
   });

@@ -3,6 +3,10 @@
 #include <collet/transfers.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "sdk/runtime/testing/process_group.h"
 #include "sdk/runtime/testing/programs.h"
 
@@ -166,6 +170,71 @@ TEST_F(Transfers, LostProcessIsNamed) {
     EXPECT_THAT(message, HasSubstr("process 1"));
   });
   expect_good(0);
+}
+
+// The arrays of one call are listed in another order than those of the other process's call.
+TEST_F(Transfers, OrdersOfListsMayDiffer) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1, 20'000);
+    ASSERT_TRUE(client) << member.failure.message;
+    constexpr uint32_t kCount = 5;
+    const int64_t dims[] = {8};
+    const collet_array_type type = {COLLET_TYPE_S32, 1, dims};
+    std::vector<collet_transfer> transfers;
+    std::vector<collet_array_type> types(kCount, type);
+    std::vector<BufferPtr> in;
+    std::vector<collet_buffer*> handles;
+    for (uint32_t i = 0; i < kCount; ++i) transfers.push_back({member.rank == 0 ? i : kCount - 1 - i, 0, 1});
+    collet_error error{};
+    if (member.rank == 0) {
+      for (uint32_t i = 0; i < kCount; ++i) {
+        const std::vector<int32_t> x(8, static_cast<int32_t>(i));
+        in.push_back(member.upload(client.get(), type, x.data()));
+        handles.push_back(in.back().get());
+      }
+      std::vector<collet_event*> events(kCount);
+      ASSERT_EQ(collet_buffers_send(client.get(), kCount, handles.data(), transfers.data(), events.data(), &error),
+                COLLET_OK)
+          << error.message;
+      std::string message;
+      for (collet_event* const event : events) EXPECT_EQ(wait(EventPtr(event), message), COLLET_OK) << message;
+      return;
+    }
+    handles.resize(kCount);
+    ASSERT_EQ(collet_buffers_receive(client.get(), COLLET_NONE, kCount, types.data(), transfers.data(), handles.data(),
+                                     &error),
+              COLLET_OK)
+        << error.message;
+    for (uint32_t i = 0; i < kCount; ++i) {
+      const BufferPtr one(handles[i]);
+      EXPECT_EQ(member.download<int32_t>(one), std::vector<int32_t>(8, static_cast<int32_t>(kCount - 1 - i)))
+          << member.failure.message;
+    }
+  });
+}
+
+// The caller releases what is sent, and closes the client: close waits for it.
+TEST_F(Transfers, CloseWaitsForWhatIsSent) {
+  run_in(2, [](Member& member) {
+    ClientPtr client = member.join("interpreter", 1, 20'000);
+    ASSERT_TRUE(client) << member.failure.message;
+    if (member.rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_EQ(member.download<int32_t>(receive(client.get(), {8}, {0, 0, 1})).size(), 8u) << member.failure.message;
+      return;
+    }
+    BufferPtr buffer = std::move(member.arguments(client.get(), 1, 0)[0]);
+    std::atomic<int> called{0};
+    const EventPtr sent = send(member, client.get(), buffer, {0, 0, 1});
+    collet_event_on_ready(
+        sent.get(),
+        [](void* user, collet_status status, const char*) { *static_cast<std::atomic<int>*>(user) = 1 + status; },
+        &called);
+    buffer.reset();
+    const_cast<EventPtr&>(sent).reset();
+    client.reset();
+    EXPECT_EQ(called, 1) << "close has returned before the array was sent";
+  });
 }
 
 TEST_F(Transfers, ProcessThatReceivesNothingIsNamedAfterTheLimit) {

@@ -478,6 +478,29 @@ TEST_F(CollectiveFailure, EachDeviceAbsorbsForItself) {
   }
 }
 
+// One call runs the program on both devices, each of which has the constant in its own memory.
+TEST_F(CollectiveFailure, EachDeviceHasTheConstantsOfASharedProgram) {
+  const ClientPtr client = open(test_backend("kernels"), "none", nullptr, 2);
+  ASSERT_TRUE(client) << failure.message;
+  std::string numbers;
+  for (int i = 0; i < 2048; ++i) numbers += (i ? "," : "") + std::to_string(i);
+  const ExecutablePtr e = compile(client.get(),
+                                  "HloModule m, replica_count=2\nENTRY e {\n  x = f32[2048] parameter(0)\n"
+                                  "  c = f32[2048] constant({" +
+                                      numbers + "})\n  ROOT y = f32[2048] add(x, c)\n}\n");
+  ASSERT_TRUE(e) << failure.message;
+  constexpr int64_t kDims[] = {2048};
+  std::vector<BufferPtr> in;
+  for (const uint32_t device : {0u, 1u}) {
+    const std::vector<float> data(2048, static_cast<float>(device));
+    in.push_back(upload(client.get(), {COLLET_TYPE_F32, 1, kDims}, data.data(), device));
+  }
+  const auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), 2u) << failure.message;
+  EXPECT_EQ(download<float>(out[0])[9], 9);
+  EXPECT_EQ(download<float>(out[1])[9], 10);
+}
+
 TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
   Control control;
   control.remove_traits = COLLET_TRAIT_COLLECTIVES;

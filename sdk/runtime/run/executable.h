@@ -30,7 +30,7 @@ struct Question {
 };
 
 /// The result of a compilation, shared by all executables of equal programs. Belongs to one client, which outlives it.
-struct ExecutableCore {
+struct ExecutableCore : std::enable_shared_from_this<ExecutableCore> {
   explicit ExecutableCore(Client& of) : client(of) {}
   ~ExecutableCore();
   ExecutableCore(const ExecutableCore&) = delete;

@@ -198,8 +198,8 @@ class Call {
 
   ~Call() {
     for (Event* event : before_) event->release();
-    for (size_t i = 0; i < given_.size(); ++i)
-      if (given_[i] && !(overwritten_ && donated_[i])) buffers_[i]->give_back(std::move(given_[i]));
+    for (size_t i = 0; i < gave_.size(); ++i)
+      if (gave_[i] && !(overwritten_ && donated_[i])) buffers_[i]->give_back(std::move(given_[i]));
   }
 
   Status execute(Buffer** results) {
@@ -308,13 +308,13 @@ class Call {
   // Takes donated buffers from their owner; other holders of their memory keep it unchanged.
   void give_away() {
     given_.resize(arguments_.size());
+    gave_.resize(arguments_.size());
     donated_.resize(arguments_.size());
     for (size_t k = 0; k < arguments_.size(); ++k) {
-      if (!is_donated(k % argument_count_) || !arguments_[k]) continue;
-      MemoryRef memory = buffers_[k]->give();
-      if (!memory) continue;  // the buffer occurs twice in one call
-      given_[k] = std::move(memory);
-      donated_[k] = given_[k].count() == 2 && !given_[k]->owner;
+      if (!is_donated(k % argument_count_) || !buffers_[k]->give(given_[k]))
+        continue;  // it may occur twice in one call
+      gave_[k] = true;
+      donated_[k] = given_[k] && given_[k].count() == 2 && !given_[k]->owner;
     }
   }
 
@@ -387,8 +387,7 @@ class Call {
     queued.results.assign(results_.begin(), results_.end());
     queued.donations = std::move(late_);
     // What an asynchronous caller has donated is gone, also if the run fails.
-    if (!options_.synchronous)
-      for (MemoryRef& memory : given_) memory = {};
+    if (!options_.synchronous) forget_given();
     queued.before.assign(before_.begin(), before_.end());
     before_.clear();
     const std::vector<Event*> before = queued.before;
@@ -420,7 +419,13 @@ class Call {
         results[k] = Buffer::make(client_, device, space, core_.results[r], std::move(results_[k]), ready);
       }
     }
+    forget_given();
+  }
+
+  // From here on nothing is given back.
+  void forget_given() {
     for (MemoryRef& memory : given_) memory = {};
+    for (uint8_t& gave : gave_) gave = false;
   }
 
   Client& client_;
@@ -435,7 +440,9 @@ class Call {
   bool is_started_ = false;   // the run was begun, and tells the other processes itself if it fails
   bool overwritten_ = false;  // true if donated memory may have been overwritten
   Small<MemoryRef, 16> arguments_, results_, given_;
-  Small<uint8_t, 32> donated_;
+  Small<uint8_t, 32>
+      gave_;  // per argument: the buffer was deleted by this call, and given_ has its memory, if it has any
+  Small<uint8_t, 32> donated_;  // per argument: a result may take the memory
   Small<Event*, 4> before_;
   std::vector<LateDonation> late_;
 };

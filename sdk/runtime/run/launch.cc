@@ -58,6 +58,9 @@ class Launcher {
  private:
   const CompiledCluster::Local& local(size_t k) const { return unit_.locals[unit_.locals.size() == 1 ? 0 : who_[k]]; }
 
+  // The number of a participant's device, in the fallback or in the backend.
+  uint32_t device_of(uint32_t p) const { return unit_.side == Side::Fallback ? 0 : run_.core.devices[p]; }
+
   // Prepares the launch of participant number `k`.
   Status prepare(size_t k) {
     const uint32_t p = who_[k];
@@ -74,12 +77,13 @@ class Launcher {
       else
         COLLET_TRY(argument(k, i, a[i]));
     }
-    for (size_t i = 0; i < local.constants.size(); ++i) {
+    const std::vector<MemoryRef>& constants = local.constants_of(p);
+    for (size_t i = 0; i < constants.size(); ++i) {
       collet_argument& c = a[step_.in.size() + i];
       if (local.absorbed[i])
         c.flags = COLLET_ARG_ABSENT;
       else
-        fill(c, local.constants[i], unit_.argument_bytes[step_.in.size() + i]);
+        fill(c, constants[i], unit_.argument_bytes[step_.in.size() + i]);
     }
     for (size_t i = 0; i < results_; ++i) {
       const Layout* const layout = facts.result_layout(i);
@@ -95,7 +99,7 @@ class Launcher {
       COLLET_ASSIGN(workspaces_[k], run_.device(p, unit_.side).default_pool().take(bytes, run_.queue(p, unit_.side)));
       fill(l.workspace, workspaces_[k], bytes);
     }
-    l.device = unit_.side == Side::Fallback ? 0 : run_.core.devices[p];
+    l.device = device_of(p);
     l.participant = run_.core.together && unit_.side == Side::Device ? p : 0;
     l.arguments = a;
     l.results = r;
@@ -174,7 +178,7 @@ class Launcher {
       COLLET_TRY(run_.settle(p));
       collet_argument value{};
       fill(value, memory, unit_.argument_bytes[i], layout);
-      auto made = program.backend().prepare(program.handle(), run_.core.devices[p], static_cast<uint32_t>(i), value);
+      auto made = program.backend().prepare(program.handle(), device_of(p), static_cast<uint32_t>(i), value);
       if (!made.ok() && made.status().code() != Code::ResourceExhausted) return made.status();
       if (made.ok()) found = std::make_shared<PreparedArgument>(run_.device(p, unit_.side).shared_backend(), *made);
       residency.keep(p, static_cast<uint32_t>(i), contents, found);
@@ -256,7 +260,7 @@ class Launcher {
     };
     for (const uint32_t slot : step_.in) note(frame_.at(p, slot));
     for (const uint32_t slot : step_.out) note(frame_.at(p, slot));
-    for (const MemoryRef& memory : local(k).constants) note(memory);
+    for (const MemoryRef& memory : local(k).constants_of(who_[k])) note(memory);
     if (k < workspaces_.size()) note(workspaces_[k]);
     for (const auto& [launch, argument] : prepared_)
       if (launch == k) argument->uses.add(point);

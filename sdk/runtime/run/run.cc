@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hlo/program/leaves.h"
+#include "sdk/runtime/backend/caught.h"
 #include "sdk/runtime/memory/copy.h"
 #include "sdk/runtime/memory/memory_pool.h"
 #include "sdk/runtime/run/collective.h"
@@ -34,14 +35,36 @@ class Runner {
   }
 
   Status run(const RunMemory& memory) {
-    Status status = run_here(memory);
-    if (status.ok() || !exchange_) return status;
+    Status status = caught([&] { return run_here(memory); });
+    if (status.ok()) return status;
+    hold_core();
+    if (!exchange_) return status;
     started_->drop();
     exchange_->abandon(status);
     return status;
   }
 
  private:
+  // Keeps the executable until what was put on queues before the failure has ended.
+  void hold_core() {
+    for (uint32_t p = 0; p < count_; ++p) {
+      const Point point = run_.end(p);
+      if (!point) continue;
+      core_.client.retain_for_work();
+      const Status held = caught([&] {
+        point.queue->then(point.value, [core = core_.shared_from_this()](const Status&) mutable {
+          Client& client = core->client;
+          core.reset();
+          client.release_after_work();
+        });
+        return ok_status();
+      });
+      if (held.ok()) continue;
+      (void)point.queue->wait(point.value);
+      core_.client.release_after_work();
+    }
+  }
+
   Status run_here(const RunMemory& memory) {
     COLLET_TRY(run_.begin());
     const Sequence& entry = plan_.sequences[0];

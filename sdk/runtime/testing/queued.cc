@@ -570,6 +570,8 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
     return run_all(all, error);
   }
   const std::lock_guard lock(i->mutex);
+  if (int64_t next = i->control->pieces; i->control->refuse_at.compare_exchange_strong(next, -1))
+    return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory for the work");
   for (uint32_t k = 0; k < count; ++k) {
     if (!launches[k].sync) {
       i->violation("an execution of which only some launches are on queues");

@@ -29,6 +29,8 @@ struct QueueControl {
   std::atomic<bool> hold{false};
   /// The piece of work with this number, from 0 over all queues in the order of the calls, fails; -1: none does.
   std::atomic<int64_t> fail_at{-1};
+  /// The execution whose first piece of work would have this number is refused once, with RESOURCE_EXHAUSTED; -1: none is.
+  std::atomic<int64_t> refuse_at{-1};
   /// The device is lost from now on: all queues fail with UNAVAILABLE, and so does everything else.
   std::atomic<bool> lost{false};
   /// The backend does not offer the table "queue".
