@@ -13,8 +13,12 @@
 
 namespace collet::pjrt {
 
+namespace {
+constexpr const char* kDeleted = "the buffer was deleted or donated";
+}
+
 PJRT_Error* deleted_error() {
-  return failed_precondition("the buffer was deleted or donated");
+  return failed_precondition(kDeleted);
 }
 
 PJRT_Error* reordered_error() {
@@ -244,8 +248,14 @@ PJRT_Error* call(PJRT_Buffer_IsOnCpu_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_ReadyEvent_Args& args) {
-  if (args.buffer->is_deleted()) return deleted_error();
-  args.event = event_of(collet_buffer_ready(args.buffer->handle));
+  if (!args.buffer->is_deleted()) {
+    args.event = event_of(collet_buffer_ready(args.buffer->handle));
+    return nullptr;
+  }
+  // XLA's client of this interface ends the process if the call fails.
+  const auto failed = std::make_shared<Signal>();
+  failed->set({COLLET_FAILED_PRECONDITION, kDeleted});
+  args.event = event_of(failed);
   return nullptr;
 }
 

@@ -188,6 +188,19 @@ TEST_F(Buffers, ADonationThatFailsSaysSo) {
   destroy(source);
 }
 
+// XLA's client ends the process if the call fails.
+TEST_F(Buffers, TheEventOfADeletedBufferFails) {
+  const std::vector<float> data(8, 1);
+  PJRT_Buffer* const x = upload(data.data(), {8});
+  auto erase = args_of<PJRT_Buffer_Delete_Args>();
+  erase.buffer = x;
+  expect_ok(api()->PJRT_Buffer_Delete(&erase));
+  const auto [code, message] = ready(x);
+  EXPECT_EQ(code, PJRT_Error_Code_FAILED_PRECONDITION);
+  EXPECT_NE(message.find("deleted"), std::string::npos) << message;
+  destroy(x);
+}
+
 TEST_F(Buffers, ATransferThatNobodyEndsIsCancelled) {
   PJRT_AsyncHostToDeviceTransferManager* transfers = manager({4});
   PJRT_Buffer* buffer = retrieve(transfers);
