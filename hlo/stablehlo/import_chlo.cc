@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
+#include <algorithm>
 #include <limits>
 
+#include "hlo/base/decimal.h"
 #include "hlo/stablehlo/importer.h"
 
 // Imports CHLO ops: those that HLO has too, and those that a few plain ops express.
@@ -105,14 +106,17 @@ Status is_neg_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
 bool complex_number(std::string_view text, Type type, double& real, double& imaginary) {
   const std::string begin = type == Type::C64 ? "#complex.number<:f32 " : "#complex.number<:f64 ";
   if (!is_complex(type) || !text.starts_with(begin) || !text.ends_with('>')) return false;
-  const std::string parts(text.substr(begin.size(), text.size() - begin.size() - 1));
-  char* end = nullptr;
-  real = std::strtod(parts.c_str(), &end);
-  if (end == parts.c_str() || *end != ',') return false;
-  const char* const second = end + 1;
-  imaginary = std::strtod(second, &end);
-  while (*end == ' ') ++end;
-  return end != second && *end == '\0';
+  const std::string_view parts = text.substr(begin.size(), text.size() - begin.size() - 1);
+  const auto number = [](std::string_view part) {
+    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+    return decimal_value(part.substr(0, part.find_last_not_of(' ') + 1));
+  };
+  const size_t comma = parts.find(',');
+  if (comma == std::string_view::npos) return false;
+  const auto first = number(parts.substr(0, comma)), second = number(parts.substr(comma + 1));
+  real = first.value_or(0);
+  imaginary = second.value_or(0);
+  return first && second;
 }
 
 Status constant_like(Importer& m, ImportScope& scope, const mlir::Op& op) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "hlo/base/decimal.h"
 #include "hlo/ir/shape.h"
 
 namespace collet::hlo::mlir {
@@ -34,9 +35,7 @@ std::string scalar_text(hlo::Type type) {
 }
 
 std::string number_text(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.17g", value);
-  std::string text = buffer;
+  std::string text = decimal_text(value, 17);
   if (text.find_first_of(".einf") == std::string::npos) text += ".0";
   return text;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "hlo/base/decimal.h"
 #include "hlo/base/float_format.h"
 #include "hlo/stablehlo/write.h"
 
@@ -127,10 +128,15 @@ std::string float_text(double value, hlo::Type type) {
     return hex_bits(encode_float(float_format(static_cast<uint32_t>(type)), value), width);
   }
   char buffer[40];
-  const auto end =
-      type == hlo::Type::F64
-          ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific)
-          : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value), std::chars_format::scientific);
+  char* const limit = buffer + sizeof buffer;
+  constexpr auto kForm = std::chars_format::scientific;
+  const auto single = static_cast<float>(value);
+  auto end =
+      type == hlo::Type::F64 ? std::to_chars(buffer, limit, value, kForm) : std::to_chars(buffer, limit, single, kForm);
+  // Readers round to f64 first, then to f32: if that gives another value, more digits are written.
+  const auto read = decimal_value({buffer, static_cast<size_t>(end.ptr - buffer)});
+  if (type != hlo::Type::F64 && static_cast<float>(*read) != single)
+    end = std::to_chars(buffer, limit, value, kForm, 8);
   std::string out(buffer, end.ptr);
   // MLIR requires a decimal point in floats.
   if (out.find('.') == std::string::npos) out.insert(out.find('e'), ".0");

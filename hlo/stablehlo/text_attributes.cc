@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "hlo/base/decimal.h"
 #include "hlo/base/float_format.h"
 #include "hlo/stablehlo/text_number.h"
 #include "hlo/stablehlo/text_reader.h"
@@ -82,8 +83,10 @@ bool TextReader::read_number(AttrRef* out) {
     int64_t bits;
     if (!is_float_token && is_hex_number(token.text) && parse_int(token.text, &bits))
       attr->number = decode_float(float_format(static_cast<uint32_t>(scalar)), static_cast<uint64_t>(bits));
+    else if (const auto number = decimal_value(token.text))
+      attr->number = *number;
     else
-      attr->number = std::strtod(std::string(token.text).c_str(), nullptr);
+      return error(token, "expected a number");
     attr->type = type;
     *out = attr;
     return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
+#include "hlo/base/decimal.h"
 #include "hlo/base/float_format.h"
 #include "hlo/stablehlo/text_number.h"
 #include "hlo/stablehlo/text_reader.h"
@@ -65,8 +66,9 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
       return true;
     }
     if (token.kind != Tok::Float) return false;
-    const double value = std::strtod(std::string(token.text).c_str(), nullptr);
-    append_bits(out, encode_float(format, value), info.bytes());
+    const auto value = decimal_value(token.text);
+    if (!value) return false;
+    append_bits(out, encode_float(format, *value), info.bytes());
     return true;
   }
   int64_t value;

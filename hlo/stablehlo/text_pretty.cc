@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/base/decimal.h"
 #include "hlo/stablehlo/text_reader.h"
 
 // Reads the short forms of ops: most consist of operands and `keyword = value` items, attributes in braces, and types;
@@ -256,7 +257,9 @@ bool TextReader::read_keyword(Op* op, std::string_view keyword) {
   if (token.kind == Tok::Float) {
     lexer_.take();
     Attr* attr = program_.make_attr(Attr::Kind::Float);
-    attr->number = std::strtod(std::string(token.text).c_str(), nullptr);
+    const auto number = decimal_value(token.text);
+    if (!number) return error(token, "expected a number");
+    attr->number = *number;
     attr->type = program_.scalar(hlo::Type::F64);
     // tolerance = 0.001 : f64
     if (lexer_.peek().is(':')) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "hlo/base/decimal.h"
 #include "hlo/ir/shape.h"
 #include "hlo/stablehlo/text_reader.h"
 
@@ -212,7 +213,9 @@ bool TextReader::read_quantized(TypeRef* out) {
   const auto entry = [&] {
     const Token token = lexer_.take();
     if (token.kind != Tok::Float && token.kind != Tok::Integer) return error(token, "expected a scale");
-    scales.push_back(std::strtod(std::string(token.text).c_str(), nullptr));
+    const auto scale = decimal_value(token.text);
+    if (!scale) return error(token, "expected a scale");
+    scales.push_back(*scale);
     zero_points.push_back(0);
     return !accept(':') || read_int(&zero_points.back());
   };

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
 
+#include "hlo/base/decimal.h"
 #include "hlo/base/float_format.h"
 #include "hlo/base/hash.h"
 #include "hlo/text/parser_impl.h"
@@ -51,21 +49,11 @@ bool has_payload(const FloatFormat& format) {
 }
 
 std::string number_text(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%g", value);
-  return buffer;
+  return decimal_text(value, 6);
 }
 
 void store(uint64_t bits, int bytes, uint8_t* to) {
   std::memcpy(to, &bits, static_cast<size_t>(bytes));
-}
-
-// Converts decimal text to the nearest double; infinity if it is too large.
-double decimal_value(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return value;
-  return std::strtod(std::string(text).c_str(), nullptr);
 }
 
 }  // namespace
@@ -193,6 +181,7 @@ bool Parser::literal_elements(const Shape& shape, Literal& out, Store store_elem
         if (level != 1) return complain("'...' stands in the outermost braces only");
         if (options_.elided == ElidedConstants::Refuse)
           return complain("the constant's value was left out of the text, and nothing was chosen to stand for it");
+        if (!claim_elided(shape)) return false;
         std::memset(to, 0, static_cast<size_t>(end - to));
         to = const_cast<uint8_t*>(end);
         seen[0] = shape.dim(0);
@@ -217,7 +206,7 @@ bool Parser::literal_elements(const Shape& shape, Literal& out, Store store_elem
 bool Parser::number(double& out) {
   switch (tok_.kind) {
     case Tok::Decimal:
-      out = decimal_value(tok_.text);
+      out = decimal_value(tok_.text).value_or(0);  // the lexer has seen that it is a number
       if (std::isinf(out)) return complain("the number is too large for f64");
       break;
     case Tok::Int:
@@ -331,7 +320,8 @@ bool Parser::integer_element(Type type, uint8_t* to) {
 // ---- constants({...}) ----
 
 bool Parser::elided_literal(const Shape& shape, Literal& out) {
-  if (options_.elided == ElidedConstants::Refuse)
+  // A constant without elements has lost nothing.
+  if (options_.elided == ElidedConstants::Refuse && shape.byte_size() > 0)
     return complain("the constant's value was left out of the text, and nothing was chosen to stand for it");
   if (!claim_elided(shape)) return false;
   next();
