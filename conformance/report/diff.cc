@@ -6,6 +6,7 @@
 
 #include "conformance/report/read_json.h"
 #include "conformance/report/report.h"
+#include "hlo/base/json.h"
 
 namespace collet::conformance {
 namespace {
@@ -120,6 +121,23 @@ Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_vie
     out.text += listed(section.heading, section.lines, most);
   if (out.sections.empty()) out.text += "no case differs\n";
   return out;
+}
+
+std::string difference_json(const ReportDifference& difference) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object()
+      .field("heading", difference.heading)
+      .field("worse", difference.worse)
+      .key("sections")
+      .begin_array();
+  for (const ReportDifference::Section& section : difference.sections) {
+    json.begin_object().field("heading", section.heading).field("worse", section.worse).key("lines").begin_array();
+    for (const std::string& line : section.lines) json.value(line);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return out + "\n";
 }
 
 }  // namespace collet::conformance

@@ -141,6 +141,8 @@ std::string report_junit(const ConformReport& report, const BackendChoice& backe
 std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras = {});
 /// Returns the differences as a web page.
 std::string difference_html(const ReportDifference& difference);
+/// The same for machines: {"heading", "worse", "sections": [{"heading", "worse", "lines"}]}.
+std::string difference_json(const ReportDifference& difference);
 /// Returns a small SVG image with the opset and the claimed profiles that hold.
 std::string report_badge(const ConformReport& report);
 /// Returns the part of a report of programs (ConformReport::from) that is about these: for each what it consists of and

@@ -112,6 +112,23 @@ std::vector<std::string> check_waivers(const Bundle& bundle, std::span<const Wai
   return details;
 }
 
+// Checks that the bundle has the cases of the backend's own patterns, each of which the choice of the run has.
+std::vector<std::string> check_own_cases(const Bundle& bundle, const ConformOptions& run) {
+  std::vector<std::string> details;
+  std::unordered_set<std::string_view> stated, known;
+  for (const CaseResult& one : bundle.report.cases) stated.insert(one.name);
+  const std::vector<Case> wanted = chosen_cases(run, false);
+  for (const Case& one : wanted) {
+    known.insert(one.name);
+    if (!stated.contains(one.name)) details.push_back(one.name + " is missing");
+  }
+  const Profile* own = find_profile("own-patterns");
+  for (const CaseResult& one : bundle.report.cases)
+    if (own->holds(one.name, Op::CALL, Type::Invalid) && !known.contains(one.name))
+      details.push_back(one.name + " is no case of this backend");
+  return details;
+}
+
 std::vector<std::string> lines_that_differ(std::string_view was, std::string_view is) {
   std::vector<std::string> details;
   while (!was.empty() || !is.empty()) {
@@ -205,6 +222,7 @@ Status add_sample(const Bundle& bundle, const VerifyOptions& options, ConformOpt
   run.progress = options.progress;
   run.most_alike = 0;
   run.waivers = options.waivers;
+  run.claims = bundle.report.claims;
   COLLET_ASSIGN(std::vector<std::string> same, run_again(bundle, run, true));
   out.checks.push_back(
       check(fmt::format("sample of {} cases with the bundle's inputs", run.names.size()), std::move(same)));
@@ -283,11 +301,14 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
     out.checks.push_back(check("library", check_library(bundle, *here)));
     out.checks.push_back(check("machine", check_machine(bundle, *here)));
   }
+  if (here.ok()) {
+    COLLET_ASSIGN(run.declared, cases_of_backend(run));
+    out.checks.push_back(check("cases of the backend's patterns", check_own_cases(bundle, run)));
+  }
   const bool other_cases = !bundle.altered.empty() || !out.holds();
   if (options.rerun > 0 && (bundle.report.cases.empty() || other_cases)) {
     out.checks.push_back({"sample", Check::State::NotChecked, {"what is above does not hold, or there are no cases"}});
   } else if (options.rerun > 0) {
-    COLLET_ASSIGN(run.declared, cases_of_backend(run));
     COLLET_TRY(add_sample(bundle, options, std::move(run), out));
   } else {
     out.checks.push_back({"sample", Check::State::NotChecked, {"--rerun 1% runs a part of the cases again"}});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/case_run.h"
 
+#include <collet/hash.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/soak.h"
 #include "conformance/runner/tasks.h"
+#include "hlo/base/files.h"
 
 namespace collet::conformance {
 namespace {
@@ -26,6 +29,8 @@ constexpr double kHangShare = 0.05, kLessTime = 0.25;
 // device, and so many are not caused by single ops.
 constexpr size_t kMostCrashes = 24;
 constexpr double kCrashShare = 0.25;
+// The status, in a journal, of a case that failed in a batch and has not run alone yet.
+constexpr const char* kInBatch = "in batch";
 
 // Moves cases with one text behind the first of them, so that a worker can compile it once. The texts of cases of the grid are
 // not known here.
@@ -61,7 +66,10 @@ CaseRun::CaseRun(const ConformOptions& options, const std::vector<Case>& cases, 
       alike_(options.most_alike) {
   report.cases.resize(cases.size());
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (const Fields* before = journal.find(cases[i].name)) {
+    const Fields* before = journal.find(cases[i].name);
+    if (before && find_field(*before, "of") != digest_of(i)) before = nullptr;
+    if (before && !find_field(*before, "batch").empty()) wrong_in_batch_[i] = find_field(*before, "batch");
+    if (before && find_field(*before, "status") != kInBatch) {
       report.cases[i] = result_of(cases[i], *before, report.claims, options.waivers);
       report.uses.add(Uses::from_text(find_field(*before, "uses")));
       ran_[i] = true;
@@ -92,7 +100,18 @@ double CaseRun::seconds_for(const Case& one) const {
   return hangs_ < kPatientHangs ? seconds : kLessTime * seconds;
 }
 
-void CaseRun::set(size_t i, const Fields& fields) {
+std::string CaseRun::digest_of(size_t i) const {
+  const Case& one = cases_[i];
+  std::string bytes = one.text;
+  if (!one.program.empty())
+    if (Expected<std::string> file = read_file(one.program, UINT64_MAX); file.ok()) bytes += *file;
+  return fmt::format("{:016x}", collet_hash_bytes(0, bytes.data(), bytes.size()));
+}
+
+void CaseRun::set(size_t i, Fields fields) {
+  fields.emplace_back("of", digest_of(i));
+  if (const auto wrong = wrong_in_batch_.find(i); wrong != wrong_in_batch_.end())
+    fields.emplace_back("batch", wrong->second);
   journal_.note(cases_[i].name, fields);
   report_.cases[i] = result_of(cases_[i], fields, report_.claims, options_.waivers);
   if (!is_failure(report_.cases[i].outcome)) return;
@@ -187,13 +206,19 @@ Status CaseRun::run_batches(std::vector<size_t>& chosen) {
   return status;
 }
 
-void CaseRun::take_batch(Batch& batch, const TaskResult& task) {
+void CaseRun::take_batch(const Batch& batch, const TaskResult& task) {
   std::string_view uses = find_field(task.reply, "uses");  // of the program: they count once
   for (size_t k = 0; k < batch.cases.size(); ++k) {
     Fields fields = decode_fields(find_field(task.reply, fmt::format("case{}", k)));
     if (fields.empty()) continue;
     if (find_field(fields, "status") != "pass") {
-      batch.wrong.push_back(batch.cases[k]);
+      std::vector<std::string> names;
+      for (const size_t i : batch.cases) names.push_back(cases_[i].name);
+      const size_t wrong = batch.cases[k];
+      wrong_in_batch_[wrong] = fmt::format("{}", fmt::join(names, "\n"));
+      // A run that goes on with the journal must not forget it.
+      journal_.note(cases_[wrong].name,
+                    {{"status", kInBatch}, {"of", digest_of(wrong)}, {"batch", wrong_in_batch_[wrong]}});
       continue;
     }
     fields.emplace_back("seconds", fmt::format("{}", task.seconds / static_cast<double>(batch.cases.size())));
@@ -203,18 +228,22 @@ void CaseRun::take_batch(Batch& batch, const TaskResult& task) {
 }
 
 void CaseRun::judge_batches() {
-  for (const Batch& batch : batches_) {
-    const auto fails = [&](size_t i) { return ran_[i] && is_failure(report_.cases[i].outcome); };
-    if (std::any_of(batch.cases.begin(), batch.cases.end(), fails)) continue;
+  std::unordered_map<std::string_view, size_t> numbers;
+  for (size_t i = 0; i < cases_.size() && !wrong_in_batch_.empty(); ++i) numbers.emplace(cases_[i].name, i);
+  const auto fails = [&](const std::string& name) {
+    const auto found = numbers.find(name);
+    return found != numbers.end() && ran_[found->second] && is_failure(report_.cases[found->second].outcome);
+  };
+  std::vector<std::pair<size_t, std::string>> failures;
+  for (const auto& [i, lines] : wrong_in_batch_) {
     std::vector<std::string> names;
-    for (const size_t i : batch.cases) names.push_back(cases_[i].name);
-    for (const size_t i : batch.wrong) {
-      if (!ran_[i]) continue;
-      set(i, {{"status", "fail"},
-              {"detail", fmt::format("it passes as a program of its own, and not in one program (--batch) of {}",
-                                     fmt::join(names, ", "))}});
-    }
+    std::istringstream in(lines);
+    for (std::string name; std::getline(in, name);) names.push_back(name);
+    if (!ran_[i] || std::any_of(names.begin(), names.end(), fails)) continue;
+    failures.emplace_back(i, fmt::format("it passes as a program of its own, and not in one program (--batch) of {}",
+                                         fmt::join(names, ", ")));
   }
+  for (const auto& [i, detail] : failures) set(i, {{"status", "fail"}, {"detail", detail}});
 }
 
 }  // namespace collet::conformance

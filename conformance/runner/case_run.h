@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,13 @@ class CaseRun {
 
  private:
   struct Batch {
-    std::vector<size_t> cases, wrong;  ///< numbers of its cases, and of those that failed in it
+    std::vector<size_t> cases;  ///< numbers of its cases
   };
 
   double seconds_for(const Case& one) const;
-  void set(size_t i, const Fields& fields);
+  void set(size_t i, Fields fields);
+  /// Returns what the case is made of, as a hash: a line of a journal belongs to a case of the same one.
+  std::string digest_of(size_t i) const;
   /// Takes the outcome of a case. `before`: cases that the same process had run, the latest first.
   void record(size_t i, const Fields& fields, const std::vector<std::string>& before);
   void show_progress(const std::string& name);
@@ -61,7 +64,7 @@ class CaseRun {
   void take_end(size_t i, const TaskResult& end);
   Status run_alone(const std::vector<size_t>& chosen);
   Status run_batches(std::vector<size_t>& chosen);
-  void take_batch(Batch& batch, const TaskResult& task);
+  void take_batch(const Batch& batch, const TaskResult& task);
   /// Where no case of a batch fails alone, those that failed in it are the only sign of what is wrong.
   void judge_batches();
 
@@ -75,6 +78,8 @@ class CaseRun {
   std::vector<size_t> contracts_, programs_;
   std::vector<bool> ran_;
   std::vector<Batch> batches_;
+  std::map<size_t, std::string>
+      wrong_in_batch_;  ///< case that failed in a batch -> names of the cases of that, one in a line
   RepeatedFailures alike_;
   RanBefore ran_before_;
   Clock::time_point fuzz_start_ = Clock::now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/conform.h"
 
+#include <collet/collet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "conformance/runner/program_files.h"
 #include "conformance/runner/program_tasks.h"
 #include "conformance/runner/tasks.h"
+#include "conformance/runner/waivers.h"
 #include "conformance/runner/workers.h"
 #include "hlo/base/sha256.h"
 
@@ -39,11 +41,11 @@ Status add_claims_of_file(const std::string& library, std::vector<std::string>& 
 }
 
 // The facts that must agree for a journal to be continued. They include a hash of the library, so a rebuilt library starts
-// anew.
+// anew, and the suite's version, by which results may be judged in another way.
 std::string journal_head(const ConformOptions& options, const ConformReport& report) {
-  std::string head =
-      fmt::format("collet conform, {} {} of {}, seed {}{}", report.backend, report.version, library_digest(report.path),
-                  options.seed, options.backend.no_fallback ? ", no fallback" : "");
+  std::string head = fmt::format("collet {} conform, suite {}, {} {} of {}, seed {}{}", collet_version(), kSuiteVersion,
+                                 report.backend, report.version, library_digest(report.path), options.seed,
+                                 options.backend.no_fallback ? ", no fallback" : "");
   for (const auto& [key, value] : options.backend.options) head += fmt::format(", {}={}", key, value);
   if (options.processes > 0) head += fmt::format(", {} x {} devices", options.processes, options.backend.devices);
   std::replace(head.begin(), head.end(), '\n', ' ');
@@ -221,9 +223,12 @@ Expected<ProgramCases> cases_of_programs(const ConformOptions& options, const st
     }
     out.notes.push_back(std::move(one.note));
     for (Case& each : one.cases) {
-      if (!names.insert(each.name).second) continue;
-      const std::string kind = each.name.substr(each.name.rfind('/') + 1);  // the values
-      if (!each.text.empty() && !texts.insert(kind + text_without_names(each.text)).second) continue;
+      const size_t values_at = each.name.rfind('/');
+      if (!each.text.empty() && !texts.insert(each.name.substr(values_at) + text_without_names(each.text)).second)
+        continue;
+      // Instructions of several computations, or of several programs, may have one name.
+      const std::string stem = each.name.substr(0, values_at), values = each.name.substr(values_at);
+      for (int n = 2; !names.insert(each.name).second; ++n) each.name = fmt::format("{}.{}{}", stem, n, values);
       if (!one.argument.empty()) out.origins.emplace(each.name, one.argument);
       out.cases.push_back(std::move(each));
     }

@@ -325,7 +325,11 @@ int diff_runs(const Options& options) {
   const auto difference =
       suite::diff_reports(options.diff[0], texts[0], options.diff[1], texts[1], options.most_failures);
   if (!difference.ok()) return report(kUsage, difference.status().message());
-  show("{}", difference->text);
+  if (options.json != "-") show("{}", difference->text);
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, suite::difference_json(*difference)); !status.ok())
+      return report(status);
+  }
   if (!options.html.empty()) {
     if (const Status status = write_file(options.html, suite::difference_html(*difference)); !status.ok())
       return report(status);
@@ -385,6 +389,20 @@ std::string_view beside_from(const Options& options) {
   return "";
 }
 
+// Returns what does not fit to --corpus; empty if all does.
+std::string_view beside_corpus(const Options& options) {
+  if (options.corpus.empty() || options.mutants || options.worker) return "";
+  if (!options.junit.empty() || !options.html.empty() || !options.badge.empty())
+    return "--corpus has a report as text and as --json; not as --junit, --html or --badge";
+  if (options.full || !options.profiles.empty() || !options.claims.empty() || options.has_seed || options.batch > 1 ||
+      options.independent_only)
+    return "--corpus runs programs; --full, --profile, --claim, --seed, --batch and --independent-only are about the "
+           "suite's cases";
+  if (!options.shard.empty() || !options.resume.empty())
+    return "--corpus runs all programs that --filter chooses; not a --shard, nor what --resume has not";
+  return "";
+}
+
 // Returns what does not fit to --processes; empty if all does.
 std::string_view beside_processes(const Options& options) {
   if (!options.has_processes) return options.backend.devices > 0 ? "--devices is about --processes" : "";
@@ -418,6 +436,7 @@ int conform_as_told(const Options& options) {
   if (const std::string_view wrong = beside_processes(options); !wrong.empty())
     return report(kUsage, std::string(wrong));
   if (const std::string_view wrong = beside_from(options); !wrong.empty()) return report(kUsage, std::string(wrong));
+  if (const std::string_view wrong = beside_corpus(options); !wrong.empty()) return report(kUsage, std::string(wrong));
   if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
   if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.soak > 0 || options.mutants))
     return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz, --soak or --mutants");
@@ -431,9 +450,6 @@ int conform_as_told(const Options& options) {
       return report(kUsage, "--mutants has a report as text and as --json; not as --junit or --html");
     const Status writable = check_reports(options);
     return writable.ok() ? run_mutants(options) : report(writable);
-  }
-  if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
-    return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
   }
   if (const Status status = check_reports(options); !status.ok()) return report(status);
   return options.corpus.empty() ? run_cases(options, *waivers) : run_corpus(options);

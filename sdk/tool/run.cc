@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,8 +66,6 @@ struct Outcome {
   collet_executable_facts facts{};
   std::string explanation;  // readable text, or JSON
   std::string backend;
-  /// With --compare: where two runs first differ, the number and the outputs of both.
-  std::vector<std::pair<unsigned, std::vector<Literal>>> unlike;
   conformance::Agreement agreement;
   std::optional<FloatComparison> with_float;
   uint32_t first_participant = 0;  ///< of this process
@@ -137,8 +136,12 @@ std::string output_name(const Outcome& outcome, size_t i) {
 
 // The arguments are copied to the device once; each run returns new results. `all`: the results of all runs are read, not only those of
 // the last one.
-Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat, bool all,
-                      Outcome& outcome) {
+/// Takes the outputs of run number `run`, from 1.
+using TakeOutputs = std::function<void(unsigned run, const std::vector<Literal>& outputs)>;
+
+// Runs the program, and keeps the outputs of the last run. `take`, if it is not empty, gets those of each run.
+Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat,
+                      const TakeOutputs& take, Outcome& outcome) {
   COLLET_ASSIGN(const std::vector<BufferHandle> arguments, program.upload(inputs));
   Progress bar("run", repeat);
   for (unsigned i = 0; i < repeat; ++i) {
@@ -146,14 +149,14 @@ Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs
     COLLET_ASSIGN(const std::vector<BufferHandle> results, program.execute(arguments));
     outcome.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     bar.update(i + 1);
-    if (i + 1 < repeat && !all) continue;
+    if (i + 1 < repeat && !take) continue;
     std::vector<Literal> outputs;
     for (const BufferHandle& result : results) {
       COLLET_ASSIGN(Literal value, conformance::fetch(result.get()));
       outputs.push_back(std::move(value));
     }
-    if (i > 0 && all && outcome.unlike.empty() && outputs != outcome.outputs)
-      outcome.unlike = {{i, outcome.outputs}, {i + 1, outputs}};
+    // Equal outputs are judged once.
+    if (take && (i == 0 || outputs != outcome.outputs)) take(i + 1, outputs);
     outcome.outputs = std::move(outputs);
   }
   return ok_status();
@@ -167,26 +170,20 @@ ProgramOptions program_options(const Options& options) {
           .dump_to = options.dump_to};
 }
 
-Status compare_with(const Options& options, const std::string& text, const std::vector<Literal>& inputs,
-                    Outcome& outcome) {
+// Returns the outputs of the backend of --compare.
+Expected<std::vector<Literal>> outputs_to_compare(const Options& options, const std::string& text,
+                                                  const std::vector<Literal>& inputs, const Outcome& outcome) {
   COLLET_ASSIGN(const std::unique_ptr<Session> session,
                 Session::open({.name = options.compare, .devices = outcome.facts.participants}));
   ProgramOptions how = program_options(options);
   how.dump_to.clear();
   COLLET_ASSIGN(const Program program, session->compile(text, how));
   COLLET_ASSIGN(std::vector<Literal> outputs, program.run(inputs));
-  if (options.processes.is_member()) {  // keeps the outputs of this process's participants
-    const auto first = outputs.begin() + static_cast<int64_t>(outcome.first_participant) * outcome.facts.result_count;
-    outputs = std::vector<Literal>(first, first + static_cast<int64_t>(outcome.outputs.size()));
+  if (options.processes.is_member()) {  // begins with the outputs of this process's participants
+    const auto skipped = static_cast<int64_t>(outcome.first_participant) * outcome.facts.result_count;
+    outputs.erase(outputs.begin(), outputs.begin() + skipped);
   }
-  outcome.agreement = conformance::agrees_with_index(outputs, outcome.outputs);
-  for (const auto& [run, other] : outcome.unlike) {
-    if (!outcome.agreement.wrong.empty()) break;
-    outcome.agreement = conformance::agrees_with_index(outputs, other);
-    if (!outcome.agreement.wrong.empty())
-      outcome.agreement.wrong = fmt::format("in run {}, {}", run, outcome.agreement.wrong);
-  }
-  return ok_status();
+  return outputs;
 }
 
 Expected<Outcome> execute(const Options& options, const std::string& text, Session& session) {
@@ -213,12 +210,21 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   COLLET_ASSIGN(const std::vector<Literal> inputs,
                 outcome.with_float ? outcome.with_float->inputs(program.arguments())
                                    : make_inputs(options.inputs, options.file, program.arguments()));
-  begin_task("running " + where);
-  COLLET_TRY(run_repeatedly(program, inputs, options.repeat, !options.compare.empty(), outcome));
+  TakeOutputs judge;
+  std::vector<Literal> expected;
   if (!options.compare.empty()) {
     begin_task("running it on " + options.compare);
-    COLLET_TRY(compare_with(options, text, inputs, outcome));
+    COLLET_ASSIGN(expected, outputs_to_compare(options, text, inputs, outcome));
+    judge = [&](unsigned run, const std::vector<Literal>& outputs) {
+      if (!outcome.agreement.wrong.empty()) return;
+      expected.resize(outputs.size());
+      outcome.agreement = conformance::agrees_with_index(expected, outputs);
+      if (run > 1 && !outcome.agreement.wrong.empty())
+        outcome.agreement.wrong = fmt::format("in run {}, {}", run, outcome.agreement.wrong);
+    };
   }
+  begin_task("running " + where);
+  COLLET_TRY(run_repeatedly(program, inputs, options.repeat, judge, outcome));
   if (outcome.with_float) COLLET_TRY(outcome.with_float->run(session));
   return outcome;
 }

@@ -94,6 +94,10 @@ Expected<SearchResult> tune_program(const Options& options, const std::string& f
   begin_task(fmt::format("reading '{}'", file));
   TunedProgram program{
       file, {}, options.backend, {.file = file, .elided = options.elided.how, .seed = options.elided.seed}};
+  program.alive = [journal = journal_of(options)] {
+    std::error_code ignored;
+    std::filesystem::last_write_time(journal, std::filesystem::file_time_type::clock::now(), ignored);
+  };
   COLLET_ASSIGN(program.bytes, read_program(file));
   begin_task(fmt::format("tuning '{}' on {}", file, options.backend.name));
   ScheduleList list;
@@ -144,14 +148,15 @@ int search_all(const Options& options) {
   return code;
 }
 
-/// Returns when a child process ends, or has measured nothing for so long that it hangs.
+/// Returns when a child process ends, or has neither measured nor compiled anything for so long that it hangs: then it has not touched the
+/// journal.
 int wait_for(pid_t child, const std::string& journal) {
-  constexpr auto kLongest = std::chrono::seconds(60);
-  const auto size_of = [&] {
+  constexpr auto kLongest = std::chrono::seconds(120);
+  const auto touched = [&] {
     std::error_code error;
-    return std::filesystem::file_size(journal, error);
+    return std::filesystem::last_write_time(journal, error);
   };
-  auto last = size_of();
+  auto last = touched();
   auto since = std::chrono::steady_clock::now();
   for (;;) {
     int status = 0;
@@ -160,8 +165,8 @@ int wait_for(pid_t child, const std::string& journal) {
     if (ended < 0 && errno != EINTR) return 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const auto now = std::chrono::steady_clock::now();
-    if (const auto size = size_of(); size != last) {
-      last = size;
+    if (const auto time = touched(); time != last) {
+      last = time;
       since = now;
     }
     if (now - since > kLongest) kill(child, SIGKILL);

@@ -17,6 +17,13 @@ Status unwritable(const std::string& path, int error) {
   return system_error(path + " cannot be written", error);
 }
 
+// True for a device, a pipe or a link, because replacing it by a new file would change what it is.
+bool is_written_directly(const std::string& path) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::symlink_status(path, ignored).type();
+  return kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular;
+}
+
 }  // namespace
 
 Expected<std::string> read_program(const std::string& path) {
@@ -29,11 +36,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
     const bool good = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
     return good ? ok_status() : unwritable("stdout", errno);
   }
-  // A device, a pipe or a link is written directly, because replacing it by a new file would change what it is.
-  std::error_code ignored;
-  const auto kind = std::filesystem::symlink_status(path, ignored).type();
-  const bool special = kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular;
-  if (special) return collet::write_file(path, bytes);
+  if (is_written_directly(path)) return collet::write_file(path, bytes);
   const std::string part = path + ".part";
   Status status = collet::write_file(part, bytes, path);
   if (status.ok() && std::rename(part.c_str(), path.c_str()) != 0) status = unwritable(path, errno);
@@ -46,6 +49,9 @@ Status check_writable(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   if (std::filesystem::is_directory(path, ignored)) return unwritable(path, EISDIR);
+  // A link may lead to a file that is not there yet.
+  if (is_written_directly(path))
+    return access(path.c_str(), W_OK) == 0 || errno == ENOENT ? ok_status() : unwritable(path, errno);
   return access(parent.empty() ? "." : parent.c_str(), W_OK) == 0 ? ok_status() : unwritable(path, errno);
 }
 

@@ -73,6 +73,8 @@ Expected<std::unique_ptr<Variant>> Variant::compile(const TunedProgram& program,
   backend.options.emplace_back("schedules", text);
   if (list) backend.options.emplace_back("list_schedules", "1");
   auto out = std::make_unique<Variant>();
+  out->alive_ = program.alive;
+  out->alive_();
   COLLET_ASSIGN(out->session_, Session::open(backend));
   conformance::ProgramOptions options = program.options;
   const auto folder = list ? std::make_unique<TemporaryFolder>() : nullptr;
@@ -92,6 +94,7 @@ Status Variant::upload(const std::vector<Literal>& inputs) {
 }
 
 Expected<std::vector<Literal>> Variant::outputs() const {
+  alive_();
   COLLET_ASSIGN(const std::vector<BufferHandle> results, program_.execute(arguments_));
   std::vector<Literal> out;
   for (const BufferHandle& result : results) {
@@ -103,8 +106,14 @@ Expected<std::vector<Literal>> Variant::outputs() const {
 
 Status Variant::measure(int runs, KernelTimes& times) const {
   Records records;
+  alive_();
+  auto said = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
     const auto start = std::chrono::steady_clock::now();
+    if (start - said > std::chrono::seconds(1)) {
+      alive_();
+      said = start;
+    }
     COLLET_ASSIGN(const std::vector<BufferHandle> results, program_.execute(arguments_));
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     times[""].push_back(took.count());

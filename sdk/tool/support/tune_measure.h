@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ struct TunedProgram {
   std::string bytes;
   conformance::BackendChoice backend;
   conformance::ProgramOptions options;
+  /// Called before a compilation, and every second while runs are measured: the process is at work.
+  std::function<void()> alive = [] {};
 };
 
 /// Schedules by key, as the backend's option `schedules` takes them.
@@ -47,6 +50,7 @@ class Variant {
   std::unique_ptr<conformance::Session> session_;
   conformance::Program program_;
   std::vector<conformance::BufferHandle> arguments_;
+  std::function<void()> alive_;
 };
 
 /// The median times of two variants, measured in turn: of the whole runs, and by key.

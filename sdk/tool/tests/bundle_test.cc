@@ -173,6 +173,42 @@ TEST_F(Bundle, TheVerdictFollowsFromResultsAndClaims) {
                  "the bundle says 'conforms'; by its results the backend does not conform");
 }
 
+// What was claimed on the command line holds for the sample, too.
+TEST_F(Bundle, ARerunHasTheClaimsOfTheRun) {
+  const std::string narrow = " --backend " + library("narrow");
+  const Ran ran = collet("conform --no-fallback --claim extended --filter 'sort/f32/*' --filter 'add/f32/1/*'" +
+                         narrow + " --bundle " + path_);
+  ASSERT_EQ(ran.code, 1) << ran.out << ran.err;
+  const Ran again = collet("conform --verify " + path_ + narrow + " --rerun 100%");
+  EXPECT_FALSE(contains(again.out, "in the bundle fail, here")) << again.out;
+}
+
+// The cases of the backend's own patterns are known to the backend alone: with it, a bundle that lacks some is refused.
+TEST_F(Bundle, HasTheCasesOfTheBackendsOwnPatterns) {
+  const std::string own = " --backend " + library("own_patterns");
+  ASSERT_EQ(
+      collet("conform --jobs 2 --no-fallback --profile own-patterns --claim own-patterns" + own + " --bundle " + path_)
+          .code,
+      0);
+  const std::string whole = contents(path_);
+  const Ran right = verify(whole, own);
+  EXPECT_EQ(right.code, 0) << right.out << right.err;
+  std::vector<std::string> lines = lines_of(whole);
+  const size_t before = lines.size();
+  std::erase_if(lines, [](const std::string& line) { return contains(line, "\"own.pool/"); });
+  const size_t dropped = before - lines.size();
+  ASSERT_GT(dropped, 0u);
+  for (std::string& line : lines) {
+    const std::string key = "\"cases\": ";
+    const size_t at = line.find(key);
+    if (at == std::string::npos || !isdigit(line[at + key.size()])) continue;
+    const size_t end = line.find_first_not_of("0123456789", at + key.size());
+    const size_t count = std::stoul(line.substr(at + key.size(), end));
+    line.replace(at + key.size(), end - at - key.size(), std::to_string(count - dropped));
+  }
+  expect_refused(verify(summed_again(lines), own), "own.pool/");
+}
+
 TEST_F(Bundle, SaysWhatItIsGoodFor) {
   const Ran ran = collet(
       "conform --backend interpreter --no-fallback --full --jobs 2 --profile control-flow --claim control-flow "

@@ -216,8 +216,18 @@ TEST(ConformBatch, NamesCasesThatAreWrongOnlyTogether) {
                            "backends/libcollet_backend_interpreter.so --option fault=second_result_is_first " +
                            "--filter 'add/f32/129/unit' --filter 'subtract/f32/129/unit'";
   expect_outcome(0, line, {"2 of 2 cases passed"});
-  expect_outcome(1, line + " --batch 2",
-                 {"subtract/f32/129/unit", "it passes as a program of its own, and not in one program (--batch) of"});
+  const char* const failure = "it passes as a program of its own, and not in one program (--batch) of";
+  expect_outcome(1, line + " --batch 2", {"subtract/f32/129/unit", failure});
+  // The results that a run has kept have it, also if the run was ended before it judged them.
+  const Folder folder;
+  const std::string kept = folder / "kept", again = line + " --batch 2 --resume " + kept;
+  expect_outcome(1, again, {failure});
+  std::string lines = contents(kept);
+  const size_t last = lines.find(failure);
+  ASSERT_NE(last, std::string::npos) << lines;
+  lines.erase(lines.rfind('\n', last) + 1);
+  write(kept, lines);
+  expect_outcome(1, again, {failure});
 }
 
 // Returns the command line that runs a mutant on the interpreter.
@@ -522,6 +532,64 @@ TEST(ConformFrom, NamesTheOpThatIsWrong) {
       1, wrong + program,
       {"subtract/f32/subtracts.", "wrong with this program's values: subtract", "does not run these programs"});
   expect_outcome(0, wrong + kAdd, {"runs these programs"});
+}
+
+// Two computations may each have an instruction of one name.
+TEST(ConformFrom, NamesTwoOpsOfOneNameApart) {
+  const Folder folder;
+  const std::string program = folder / "m.hlo";
+  write(program, R"(HloModule m
+cond {
+  s = (s32[], s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  x = f32[4] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  r = f32[4] multiply(x, x)
+  ROOT t = (s32[], s32[], f32[4]) tuple(j, n, r)
+}
+ENTRY e {
+  a = f32[8] parameter(0)
+  x = f32[4] parameter(1)
+  n = s32[] parameter(2)
+  zero = s32[] constant(0)
+  s = (s32[], s32[], f32[4]) tuple(zero, n, x)
+  w = (s32[], s32[], f32[4]) while(s), condition=cond, body=body
+  y = f32[4] get-tuple-element(w), index=2
+  r = f32[8] multiply(a, a)
+  ROOT t = (f32[8], f32[4]) tuple(r, y)
+})");
+  const Ran ran = collet("conform --backend interpreter --list --from " + program);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "multiply/f32/m.r/unit\n")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "multiply/f32/m.r.2/unit\n")) << ran.out;
+}
+
+// A result that was kept is that of the same case: another program, or a changed one, runs.
+TEST(ConformFrom, WhatIsKeptIsOfTheSameProgram) {
+  const Folder folder;
+  const std::string program = folder / "m.hlo", lib = build_dir() + "/lib/collet/";
+  const auto text = [](const std::string& op) {
+    return "HloModule m\nENTRY e {\n  x = f32[40] parameter(0)\n  y = f32[40] parameter(1)\n  ROOT r = f32[40] " + op +
+           "(x, y)\n}\n";
+  };
+  const std::string line =
+      "conform --no-fallback --backend " + lib +
+      "test_backends/libcollet_backend_mutation.so --option mutant=last_is_first:subtract --option "
+      "backend=" +
+      lib + "backends/libcollet_backend_interpreter.so --resume " + (folder / "kept") + " --from " + program;
+  write(program, text("add"));
+  EXPECT_EQ(collet(line).code, 0);
+  EXPECT_EQ(collet(line).code, 0);
+  write(program, text("subtract"));
+  expect_outcome(1, line, {"program/m"});
 }
 
 // Nothing is declined where a program has no op.

@@ -57,6 +57,9 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
       {"bench --filter no_such_case", 2, "no_such_case"},
       {"conform --jobs 0", 2, "--jobs"},
       {"conform --corpus sdk/tool --html page.html", 2, "--corpus"},
+      {"conform --corpus sdk/tool --badge badge.svg", 2, "--badge"},
+      {"conform --corpus sdk/tool --shard 0/4", 2, "--shard"},
+      {"conform --corpus sdk/tool --seed 3", 2, "--seed"},
       // Output files that cannot be written are reported before the program runs.
       {"run sdk/tool/tests/data/add.hlo --backend interpreter --json no/such/folder/x.json", 4, "cannot be written"},
       {"run sdk/tool/tests/data/add.hlo --backend interpreter --output sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
