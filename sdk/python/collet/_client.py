@@ -650,8 +650,11 @@ class Client:
         returns. `borrow=True`: it may be read later, and possibly be used as it is, so it must not change while the array lives.
         """
         if isinstance(value, Array):
-            value = value.memoryview() if _types.BY_NAME[value.element].format else value.numpy()
-        view = _host.view_of(value, type)
+            if type is not None and type != value.type:
+                raise TypeError(f"the array is {value.type}, not {type}")
+            view = _host.view_of(value._data(), None)._replace(type=value.type, strides=None)  # its bytes
+        else:
+            view = _host.view_of(value, type)
         rank = len(view.type.shape)
         array = _abi.HostArray(element=_types.BY_NAME[view.type.element].number, rank=rank, data=view.address,
                                semantics=_ZERO_COPY if borrow else _COPIED)
@@ -672,7 +675,7 @@ class Client:
 
     def _request(self, optimization: int | None, replicas: int, partitions: int, assignment: Sequence[int] | None,
                  dump_to: str | os.PathLike[str] | None, fusion: bool, cache: bool, partition: bool, ignore_costs: bool,
-                 progress: Callable[[float, str], bool | None] | None,
+                 progress: Callable[[int | None, float, bytes], int] | None,
                  functions: Mapping[str, Callable[[HostCall], None]] | None) -> tuple[_abi.CompileRequest, list[Any]]:
         request = _abi.CompileRequest(replica_count=replicas, partition_count=partitions, no_fusion=not fusion, no_cache=not cache,
                                       partition=partition, ignore_costs=ignore_costs)
@@ -686,7 +689,7 @@ class Client:
             request.dump_to = os.fsencode(os.fspath(dump_to))
         used: list[Any] = []
         if progress is not None:
-            request.progress = _abi.ProgressFn(_progress(progress))
+            request.progress = _abi.ProgressFn(progress)
         if functions:
             table = (_abi.HostFunction * len(functions))()
             for entry, (target, function) in zip(table, functions.items()):
@@ -706,16 +709,25 @@ class Client:
         """Compiles a program: a Module, or what Module takes.
 
         `dump_to` is a folder for the module before and after each stage, the plan, and what the backend shows of its code.
-        `progress` is called with the share that is done and the stage; if it returns True, the compilation is given up.
+        `progress` is called with the share that is done and the stage; if it returns True, or raises, the compilation is given up.
         `functions` implement custom-calls by their targets, and infeed and outfeed: see HostCall. `partition`: the program is
         written for whole arrays, and its shardings say how they are cut. The others are those of collet_compile_request.
         """
         module = Module(source, format=format)
+        raised: list[BaseException] = []
         request, used = self._request(optimization, replicas, partitions, assignment, dump_to, fusion, cache, partition, ignore_costs,
-                                      progress, functions)
+                                      None if progress is None else _progress(progress, raised), functions)
         out = c.c_void_p()
-        call("collet_compile", self._open(), module._handle.value, c.byref(request), c.byref(out))
-        return self._made(out.value, used, assignment)
+        try:
+            call("collet_compile", self._open(), module._handle.value, c.byref(request), c.byref(out))
+        except Error:
+            if not raised:
+                raise
+        executable = self._made(out.value, used, assignment) if out.value else None
+        if raised:
+            raise raised[0]
+        assert executable is not None
+        return executable
 
     def load(self, data: bytes, *, assignment: Sequence[int] | None = None,
              functions: Mapping[str, Callable[[HostCall], None]] | None = None) -> Executable:
@@ -761,9 +773,14 @@ def _logger(log: Callable[[Severity, str], None]) -> Callable[[int | None, int, 
     return called
 
 
-def _progress(progress: Callable[[float, str], bool | None]) -> Callable[[int | None, float, bytes], int]:
+def _progress(progress: Callable[[float, str], bool | None], raised: list[BaseException]) -> Callable[[int | None, float, bytes], int]:
+    """`raised` gets what the function raises, which must not go through the library; it may be a KeyboardInterrupt."""
 
     def called(_user: int | None, done: float, stage: bytes) -> int:
-        return 1 if progress(done if math.isfinite(done) else 0.0, text(stage)) else 0
+        try:
+            return 1 if progress(done if math.isfinite(done) else 0.0, text(stage)) else 0
+        except BaseException as error:
+            raised.append(error)
+            return 1
 
     return called

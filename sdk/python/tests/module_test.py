@@ -253,6 +253,12 @@ class ModuleTest(unittest.TestCase):
         self.assertTrue(stages)
         with self.assertRaises(collet.Error) as caught:
             self.client.compile(DOUBLE, cache=False, progress=lambda done, stage: True)
+        # What it raises reaches the caller, as does Ctrl-C, which comes while such a function runs.
+        for kind in (ZeroDivisionError, KeyboardInterrupt):
+            def fails(done, stage, kind=kind):
+                raise kind("in progress")
+            with self.assertRaises(kind):
+                self.client.compile(DOUBLE, cache=False, progress=fails)
         self.assertEqual(caught.exception.code, collet.Code.CANCELLED)
 
     def test_host_functions(self):

@@ -38,6 +38,16 @@ class NumpyTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.client.close()
 
+    def test_arrays_of_another_client(self):
+        with collet.Client("interpreter") as other:
+            for given in (numpy.zeros((0, 3), "f4"), numpy.arange(6, dtype="f4").reshape(2, 3), numpy.float16(2)):
+                x = other.array(given)
+                y = self.client.array(x)
+                self.assertEqual(str(y.type), str(x.type))
+                self.assertEqual(y.tobytes(), given.tobytes())
+            with self.assertRaises(TypeError):
+                self.client.array(x, type=collet.ArrayType("f32", ()))
+
     def test_every_element_type_goes_in_and_out(self):
         tested = 0
         for element in _types.ELEMENTS:
