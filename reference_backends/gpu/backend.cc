@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "reference_backends/gpu/device.h"
 #include "reference_backends/gpu/driver/driver.h"
@@ -104,6 +105,18 @@ void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   mine->compiler = with_machine_code(mine->compiler, options.target);
 }
 
+/// Returns the numbers of the devices for which the code of the first one is made: a program's code runs on all of them.
+std::vector<int> devices_like_the_first(const Driver& driver, const DeviceFacts& first) {
+  std::vector<int> out = {0};
+  for (int ordinal = 1; ordinal < driver.device_count; ++ordinal) {
+    const DeviceFacts facts = read_facts(driver, ordinal);
+    if (facts.capability == first.capability && facts.grid.block_shared_bytes == first.grid.block_shared_bytes &&
+        facts.grid.shared_bytes == first.grid.shared_bytes)
+      out.push_back(ordinal);
+  }
+  return out;
+}
+
 void configure(const kernel::Options& options, kernel::Backend* mine) {
   if (!options.target.empty()) return configure_virtual(options, mine);
   const std::string chosen = text(options, "driver");
@@ -114,9 +127,10 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   }
   const codegen::Status opened = open_driver(library_of(chosen), *driver, emulator);
   if (!opened.ok()) throw kernel::Error(opened.code(), opened.message());
-  const auto present = static_cast<uint32_t>(driver->device_count);
-  mine->device_count = options.device_count != 0 ? std::min(options.device_count, present) : present;
   const DeviceFacts facts = read_facts(*driver, 0);
+  const std::vector<int> ordinals = devices_like_the_first(*driver, facts);
+  const auto present = static_cast<uint32_t>(ordinals.size());
+  mine->device_count = options.device_count != 0 ? std::min(options.device_count, present) : present;
   if (facts.capability < kOldest)
     throw kernel::Error(COLLET_UNAVAILABLE, facts.name + " has compute capability " +
                                                 std::to_string(facts.capability / 10) + "." +
@@ -151,8 +165,8 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     const std::string versions = device_options.libraries->versions();
     if (!versions.empty()) mine->fingerprint += ";" + versions + (device_options.prefers_libraries ? ";always" : "");
   }
-  mine->open_device = [driver, device_options](uint32_t number) {
-    return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
+  mine->open_device = [driver, device_options, ordinals](uint32_t number) {
+    return std::make_unique<Device>(driver, ordinals[number], device_options);
   };
   codegen::set_grid_code(mine, target);
   mine->compiler =

@@ -102,6 +102,8 @@ void attend(const Request& r, const float* q, const float* k, const float* v, in
     double score = 0;
     for (int64_t i = 0; i < r.width; ++i) score += static_cast<double>(q[i]) * k[key * r.width + i];
     score *= r.scale;
+    // A key that is hidden before any other one came has no weight.
+    if (score == -std::numeric_limits<double>::infinity() && largest == score) continue;
     const double now = std::max(largest, score), before = std::exp(largest - now), weight = std::exp(score - now);
     total = total * before + weight;
     for (int64_t i = 0; i < r.out_width; ++i) sums[i] = sums[i] * before + weight * v[key * r.out_width + i];

@@ -91,23 +91,34 @@ void Machine::observe(std::string name, const char* engine, uint64_t start_ns, u
 
 uint64_t Machine::submit(Commands commands, std::string name, uint64_t run_id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  queue_.push_back({std::move(commands), std::move(name), run_id});
+  queue_.push_back({std::move(commands), std::move(name), run_id, std::this_thread::get_id()});
   changed_.notify_all();
   return ++queued_;
 }
 
 uint64_t Machine::mark() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (failures_.empty()) marks_.erase(marks_.begin(), marks_.lower_bound(done_));
-  marks_.insert(queued_);
-  return queued_;
+  if (failures_.empty()) {
+    const auto open =
+        std::find_if(marks_.begin(), marks_.end(), [&](const auto& one) { return one.second.list > done_; });
+    marks_.erase(marks_.begin(), open);
+  }
+  marks_[++last_mark_] = {std::this_thread::get_id(), queued_};
+  return last_mark_;
 }
 
 void Machine::wait(uint64_t mark) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= mark; });
+  const auto own = marks_.find(mark);
+  if (own == marks_.end()) return;  // all before it ended without an error
+  const uint64_t list = own->second.list;
+  changed_.wait(lock, [&] { return done_ >= list; });
+  // An error is told by the first mark behind the list that the thread which sent the list has asked for.
   for (const auto& failure : failures_) {
-    if (failure.first <= mark && *marks_.lower_bound(failure.first) == mark) throw std::runtime_error(failure.second);
+    const auto tells = std::find_if(marks_.begin(), marks_.end(), [&](const auto& one) {
+      return one.second.sender == failure.second.sender && one.second.list >= failure.first;
+    });
+    if (tells != marks_.end() && tells->first == mark) throw std::runtime_error(failure.second.message);
   }
 }
 
@@ -137,7 +148,7 @@ void Machine::work() {
     observe(std::move(list.name), "compute", start, list.run_id, 0);
     lock.lock();
     ++done_;
-    if (!failure.empty()) failures_[done_] = failure;
+    if (!failure.empty()) failures_[done_] = {list.sender, failure};
     changed_.notify_all();
   }
 }

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -96,6 +95,16 @@ class Machine {
     Commands commands;
     std::string name;
     uint64_t run_id = 0;
+    std::thread::id sender = {};
+  };
+  /// A place in the order of lists, and the thread that has asked for it.
+  struct Mark {
+    std::thread::id sender;
+    uint64_t list = 0;
+  };
+  struct Failure {
+    std::thread::id sender;
+    std::string message;
   };
   void work();
   void run(const Instruction& instruction);
@@ -115,8 +124,9 @@ class Machine {
   std::deque<List> queue_;
   uint64_t queued_ = 0, done_ = 0;
   bool stop_ = false;
-  std::set<uint64_t> marks_;                  // marks that have been returned
-  std::map<uint64_t, std::string> failures_;  // errors by number of the list
+  std::map<uint64_t, Mark> marks_;        // by number: those that may still have an error to tell
+  uint64_t last_mark_ = 0;                // its number
+  std::map<uint64_t, Failure> failures_;  // by number of the list
   std::thread thread_;
 };
 
