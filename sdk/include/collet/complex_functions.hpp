@@ -118,8 +118,8 @@ double log_of_lifting(V x) {
 
 }  // namespace detail
 
-/** x / y. It is divided after scaling by the larger part of the divisor, so that no intermediate result overflows (R. Smith,
- * 1962). */
+/** x / y. It is divided after scaling by the larger part of the divisor, so that intermediate results overflow only where a part of x or
+ * of y is above half of the largest number (R. Smith, 1962). */
 template <class V>
 Complex<V> divide(Complex<V> x, Complex<V> y) {
   const auto flat = magnitude(y.re) >= magnitude(y.im);
