@@ -36,7 +36,7 @@ endfunction()
 # in them. Without Python, or without the plugin in this Collet, there are no such targets.
 function(collet_add_wheels name)
   set(root "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
-  find_file(COLLET_WHEEL_SCRIPT wheel.py NO_DEFAULT_PATH
+  find_file(COLLET_WHEEL_SCRIPT wheel.py NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
             PATHS "${root}/share/collet/python" "${root}/../../../share/collet/python")
   find_package(Python3 COMPONENTS Interpreter)
   string(TOUPPER "${name}" upper)

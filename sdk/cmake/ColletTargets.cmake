@@ -216,7 +216,7 @@ function(collet_check)
     "COLLET_BACKEND_PATH=${COLLET_BACKENDS_OUTPUT_DIR};COLLET_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1;COLLET_CPU_VERIFY=1")
   if(CMAKE_CROSSCOMPILING)  # what tests build is for the same machine
     set_property(TEST ${arg_NAME} APPEND PROPERTY ENVIRONMENT "CMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}" "COLLET_SYSROOT=${CMAKE_SYSROOT}"
-                 "COLLET_TEST_CC=${CMAKE_C_COMPILER} --sysroot=${CMAKE_SYSROOT}"
+                 "COLLET_TEST_EMULATED=1" "COLLET_TEST_CC=${CMAKE_C_COMPILER} --sysroot=${CMAKE_SYSROOT}"
                  "COLLET_TEST_CLANG_FLAGS=--target=${CMAKE_LIBRARY_ARCHITECTURE} --sysroot=${CMAKE_SYSROOT}")
   endif()
   # What a developer has set for programs of their own does not change what is tested.

@@ -56,7 +56,9 @@ Outcome Compiler::split_at_periods_step(Work& w) {
 }
 
 Outcome Compiler::move_as_integers_step(Work& w) {
-  return change(w.plan.kernel, options_.keep_artifacts, [](Kernel& k) { move_as_integers(k); });
+  return change(w.plan.kernel, options_.keep_artifacts, [&](Kernel& k) {
+    move_as_integers(k, options_.form != CodeForm::kSource && options_.form != CodeForm::kOpenCl);
+  });
 }
 
 Outcome Compiler::group_updates_step(Work& w) {

@@ -132,8 +132,8 @@ bool divide_indices(Kernel& kernel) {
 }
 
 /// Returns the unsigned integer type as which an element of `type` is copied; 0 if it is copied in its own type.
-uint32_t moved_as(uint32_t type) {
-  if (type == COLLET_TYPE_C64) return COLLET_TYPE_U64;
+uint32_t moved_as(uint32_t type, bool pairs) {
+  if (type == COLLET_TYPE_C64) return pairs ? uint32_t{COLLET_TYPE_U64} : 0;
   if (!is_narrow_float(type)) return 0;
   switch (type_bits(type)) {
     case 16:
@@ -146,23 +146,23 @@ uint32_t moved_as(uint32_t type) {
 }
 
 /// True if an expression only passes elements of the types in question on, or does not involve them.
-bool only_moves(const Kernel& kernel, const Expr& e) {
+bool only_moves(const Kernel& kernel, const Expr& e, bool pairs) {
   if (e.op == ExprOp::kLoad || e.op == ExprOp::kConstant) return true;
   if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_SELECT) return true;
-  if (moved_as(e.type) != 0) return false;
+  if (moved_as(e.type, pairs) != 0) return false;
   return std::none_of(e.args.begin(), e.args.end(),
-                      [&](ExprId a) { return moved_as(kernel.exprs[static_cast<size_t>(a)].type) != 0; });
+                      [&](ExprId a) { return moved_as(kernel.exprs[static_cast<size_t>(a)].type, pairs) != 0; });
 }
 
 }  // namespace
 
-void move_as_integers(Kernel& kernel) {
+void move_as_integers(Kernel& kernel, bool pairs) {
   if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty()) return;
   for (const Expr& e : kernel.exprs) {
-    if (!only_moves(kernel, e)) return;
+    if (!only_moves(kernel, e, pairs)) return;
   }
   for (Expr& e : kernel.exprs) {
-    if (const uint32_t type = moved_as(e.type); type != 0) e.type = type;
+    if (const uint32_t type = moved_as(e.type, pairs); type != 0) e.type = type;
   }
 }
 

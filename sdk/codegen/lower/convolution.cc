@@ -312,7 +312,8 @@ class Edges {
   void separate_lines(uint32_t type) {
     const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
     const size_t last = dims_.size() - 1;
-    const bool channels = last == c_.input_feature || last == c_.input_batch;
+    // Groups of a batch are a part of its elements apart.
+    const bool channels = last == c_.input_feature || (last == c_.input_batch && c_.batch_groups == 1);
     if (channels && dims_[last] * bytes % 2048 == 0) dims_[last] += 64 / bytes;
   }
 

@@ -63,6 +63,8 @@ class Splitter {
       uint64_t d = deps[static_cast<size_t>(s.value)];
       for (auto& t : s.index.terms) d |= deps[static_cast<size_t>(t.first)];
       if (s.mask != kNoExpr || (d & ~outer) != 0) return false;
+      for (size_t l = k_.outer; l < k_.loops.size(); ++l)  // a value of the row that is stored for all of its elements
+        if (s.index.coefficient(l) != 0 && k_.loops[l].size > 1) return false;
     }
     std::vector<bool> reduced(k_.exprs.size(), false);
     for (size_t k = 0; k < k_.exprs.size(); ++k) {

@@ -187,7 +187,9 @@ void KernelWriter::tile_operand(const TileOperand& o, const std::string& name, i
   f_.open("if (line < " + text(o.count) + " && depth < " + text(o.depth) + ")");
   set_loops(o.loops, "line");
   set_loops(o.depth_loops, "depth");
+  const std::vector<Val> outside = vals_;  // what has a name in this block has none behind it
   f_.statement("x = $a0;", {value_at(o.value).v});
+  vals_ = outside;
   f_.close();
   f_.statement(name + "[d][r] = x;");
   f_.close();

@@ -314,10 +314,11 @@ Id KernelWriter::index(const Index& x, const std::vector<Expr>& exprs, const std
   for (size_t l = 0; l < x.coefficients.size(); ++l) {
     if (x.coefficients[l] != 0 && loops_[l] != "0") add(x.coefficients[l], loops_[l]);
   }
-  const bool bounded = is_bounded(x, exprs);
+  constexpr size_t kMostTerms = 9;  // of one format
+  const bool bounded = is_bounded(x, exprs) && x.terms.size() <= kMostTerms;
   std::vector<Id> args;
   for (const auto& [id, c] : x.terms) {
-    if (!bounded || c == 0 || args.size() == 9) continue;
+    if (!bounded || c == 0) continue;
     args.push_back(vals[static_cast<size_t>(id)].v);
     add(c, "$u" + std::to_string(args.size() - 1));
   }
@@ -330,7 +331,7 @@ Id KernelWriter::index(const Index& x, const std::vector<Expr>& exprs, const std
   const Id whole =
       args.empty() && level == Level::kPrimary ? f_.constant("int64_t", sum) : f_.value("int64_t", sum, args, level);
   if (bounded) return whole;
-  // What is computed may be any number, so the sum may wrap around.
+  // What is computed may be any number, so the sum may wrap around. Sums of many terms are added in the same way.
   Id wrapped = f_.cast("uint64_t", whole);
   for (const auto& [id, c] : x.terms) {
     const Id term = f_.cast("uint64_t", vals[static_cast<size_t>(id)].v);

@@ -76,7 +76,7 @@ void write_parts(Unit& unit, const std::string& name, const KernelCall& call, co
 /// Equal elements keep their order.
 constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = get_local_size(0);
   for (int64_t row = get_group_id(0); row < $ROWS; row += get_num_groups(0)) {
-    const int64_t first = row / $BELOW * ($BELOW * $LENGTH) + row % $BELOW;
+    const int64_t first = row / $BELOW * ((int64_t)$BELOW * $LENGTH) + row % $BELOW;
     __global int32_t *from = (__global int32_t *)$SCRATCH + row * $LENGTH, *to = from + (int64_t)$ROWS * $LENGTH;
     for (int64_t i = own; i < $LENGTH; i += items) from[i] = (int32_t)i;
     barrier(CLK_GLOBAL_MEM_FENCE);
@@ -86,7 +86,7 @@ constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = 
           const int64_t middle = min(begin + width, (int64_t)$LENGTH), end = min(begin + 2 * width, (int64_t)$LENGTH);
           int64_t i = begin, j = middle;
           for (int64_t at = begin; at < end; ++at) {
-            const bool is_right = i == middle || (j < end && $COMPARE(places, first + from[j] * $BELOW, first + from[i] * $BELOW));
+            const bool is_right = i == middle || (j < end && $COMPARE(places, first + from[j] * (int64_t)$BELOW, first + from[i] * (int64_t)$BELOW));
             to[at] = is_right ? from[j] : from[i];
             i += !is_right;
             j += is_right;
@@ -100,7 +100,7 @@ constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = 
           int64_t low = other, high = is_left ? min(begin + 2 * width, (int64_t)$LENGTH) : middle;
           while (low < high) {
             const int64_t between = (low + high) / 2;
-            const int64_t x = first + from[between] * $BELOW, y = first + from[i] * $BELOW;
+            const int64_t x = first + from[between] * (int64_t)$BELOW, y = first + from[i] * (int64_t)$BELOW;
             const bool comes_before = is_left ? $COMPARE(places, x, y) : !$COMPARE(places, y, x);
             low = comes_before ? between + 1 : low;
             high = comes_before ? high : between;
@@ -309,7 +309,7 @@ class ProgramWriter {
       const std::string type = moved_type(collet_type_bytes(call.operands[i].element));
       moves += "    for (int64_t i = own; i < " + text(length) + "; i += items)\n      ((__global " + type + " *)" +
                arrays.addresses[call.operands.size() + i] + ")[first + i * " + text(below) + "] = ((__global const " +
-               type + " *)" + arrays.addresses[i] + ")[first + from[i] * " + text(below) + "];\n";
+               type + " *)" + arrays.addresses[i] + ")[first + from[i] * (int64_t)" + text(below) + "];\n";
     }
     unit_.add(source::comment(program_.sources[call.compare].ops) +
               head_of(name, arrays.count, made.kernel.block_threads) + " {\n  __global char *const places[] = {" + all +

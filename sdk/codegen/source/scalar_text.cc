@@ -76,8 +76,11 @@ std::string filled(std::string text, const std::vector<std::pair<char, std::stri
 // Integers.
 
 Id integer(Function& f, uint32_t type, int64_t x) {
-  const bool suffixed = !is_signed(type) && width_of(type) >= 32;
-  return f.constant(value_type(type), suffixed ? std::to_string(static_cast<uint64_t>(x)) + "u" : text_of_integer(x));
+  if (is_signed(type) || width_of(type) < 32) return f.constant(value_type(type), text_of_integer(x));
+  const auto bits = static_cast<uint64_t>(x);
+  // A literal has the first type that holds it, and its operands have that type.
+  const bool is_short = width_of(type) == 64 && bits <= 0xffffffff;
+  return f.constant(value_type(type), (is_short ? "(uint64_t)" : "") + std::to_string(bits) + "u");
 }
 
 /// Wraps the value of a sub-byte type around.

@@ -87,7 +87,7 @@ class SdkWheelTest(unittest.TestCase):
         source = self.folder / "main.c"
         source.write_text("int collet_backend_entry(void);\nint main(void) { return collet_backend_entry(); }\n")
         program = self.folder / "main"
-        subprocess.run(["cc", source, "-o", program, f"-L{self.folder}/unpacked/collet/sdk/lib", "-lx"], check=True)
+        subprocess.run([*os.environ.get("COLLET_TEST_CC", "cc").split(), source, "-o", program, f"-L{self.folder}/unpacked/collet/sdk/lib", "-lx"], check=True)
         needed = sdk_wheel.wheel.readelf("-d", program)
         self.assertIn("[libx.so.0]", needed)
 

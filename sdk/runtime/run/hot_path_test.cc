@@ -73,6 +73,7 @@ class HotPath : public ::testing::TestWithParam<const char*>, public Session {
  protected:
   void SetUp() override {
     const std::string name = GetParam();
+    if (std::getenv("COLLET_TEST_EMULATED")) GTEST_SKIP() << "in an emulator no run is short";
     client_ = open(name == "idle" ? test_backend(name) : name, "none");
     if (!client_ && name == "cpu") GTEST_SKIP() << "cpu was not built";
     ASSERT_TRUE(client_) << failure.message;

@@ -36,8 +36,9 @@ void merge_first_loops(Kernel& kernel, size_t count);
 void split_loops(Kernel& kernel, int64_t least, int64_t shared);
 
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
-/// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
-void move_as_integers(Kernel& kernel);
+/// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements. `pairs`: also those
+/// of c64, which C text must not read as other than floats where another kernel has written them.
+void move_as_integers(Kernel& kernel, bool pairs = true);
 
 /// Reorders the loops: loop `order[i]` becomes loop i. Outer loops must stay before inner ones.
 void reorder_loops(Kernel& kernel, const std::vector<size_t>& order);
