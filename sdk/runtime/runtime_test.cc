@@ -480,7 +480,9 @@ TEST_F(Runtime, Log_MayCallTheLibrary) {
   options.log = [](void* user, int32_t, const char* message) {
     auto& all = *static_cast<Told*>(user);
     all.messages.emplace_back(message);
-    if (all.client) EXPECT_NE(collet_client_pattern(all.client, 0, 0, nullptr), nullptr);
+    if (all.client) {
+      EXPECT_NE(collet_client_pattern(all.client, 0, 0, nullptr), nullptr);
+    }
   };
   collet_error error{};
   ASSERT_EQ(collet_client_open(&options, &told.client, &error), COLLET_OK) << error.message;

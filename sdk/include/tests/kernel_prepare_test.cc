@@ -66,12 +66,13 @@ class Prepare : public KernelBackend {
   }
   /// Returns a program of additions of vectors of 1, 2, ... elements.
   std::vector<uint64_t> additions(uint32_t count) {
-    ProgramWriter w;
+    ProgramWriter writer;
     std::vector<uint32_t> arguments, results;
-    for (uint32_t i = 1; i <= count; ++i) arguments.push_back(w.argument(w.type(COLLET_TYPE_F32, {i})));
+    for (uint32_t i = 1; i <= count; ++i) arguments.push_back(writer.argument(writer.type(COLLET_TYPE_F32, {i})));
     for (uint32_t i = 1; i <= count; ++i)
-      results.push_back(w.op(COLLET_OP_ADD, w.type(COLLET_TYPE_F32, {i}), {arguments[i - 1], arguments[i - 1]}));
-    return w.finish(count, results);
+      results.push_back(
+          writer.op(COLLET_OP_ADD, writer.type(COLLET_TYPE_F32, {i}), {arguments[i - 1], arguments[i - 1]}));
+    return writer.finish(count, results);
   }
   std::vector<std::vector<float>> ones(uint32_t count) {
     std::vector<std::vector<float>> out;
