@@ -66,7 +66,7 @@ class Builder {
   InstrId select(InstrId predicate, InstrId on_true, InstrId on_false);
   /// Converts `x` to `type`; returns `x` itself if it has that type already.
   InstrId convert(InstrId x, Type type);
-  /// Returns integers of any type clamped to [0, most], as s32; `most` is one.
+  /// Returns integers of any type clamped to [0, most], as s32. `most` must fit s32.
   InstrId clamped_index(InstrId index, int64_t most);
   /// Returns the scalars as a vector, broadcast along dimension `along` of an array of those dimensions; the first one, broadcast, if
   /// `along` is not one of them.

@@ -308,7 +308,7 @@ class Flattener {
   std::unordered_map<uint32_t, Leaves> leaves_;
   std::unordered_map<uint32_t, std::vector<size_t>> starts_;
   std::unordered_map<uint32_t, Shape> originals_;
-  std::unordered_set<uint32_t> gone_;  // what the leaves replace
+  std::unordered_set<uint32_t> gone_;  // instructions that are not kept; leaves_ has the arrays in their place
   std::vector<int64_t> first_leaf_;
   Status status_;
 };

@@ -314,7 +314,7 @@ Id KernelWriter::index(const Index& x, const std::vector<Expr>& exprs, const std
   for (size_t l = 0; l < x.coefficients.size(); ++l) {
     if (x.coefficients[l] != 0 && loops_[l] != "0") add(x.coefficients[l], loops_[l]);
   }
-  constexpr size_t kMostTerms = 9;  // of one format
+  constexpr size_t kMostTerms = 9;  // a format names an operand by one digit
   const bool bounded = is_bounded(x, exprs) && x.terms.size() <= kMostTerms;
   std::vector<Id> args;
   for (const auto& [id, c] : x.terms) {

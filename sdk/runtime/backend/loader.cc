@@ -237,7 +237,8 @@ struct Message {
   std::string text;
 };
 thread_local uint32_t log_scopes = 0;  // of this thread
-thread_local bool has_kept = false;    // there are kept_messages, which are not looked at where speed counts
+thread_local bool has_kept =
+    false;  // kept_messages is not empty; each call of the library reads this, which is cheaper
 thread_local std::vector<Message> kept_messages;
 
 // A log function may call the library, also to log or to close its own client, so no lock is held while it is called.
