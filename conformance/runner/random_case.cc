@@ -59,6 +59,12 @@ std::string random_case_text(uint64_t seed) {
   options.steps = 6 + static_cast<int>(seed % 40);
   options.everything = seed % 3 != 0;
   if (seed % 5 == 0) options.sizes = {1, 8, 17, 64};
+  if (seed % 5 == 1) {
+    // Long enough for the loops of code generators: blocks, threads, and what is left over at their ends.
+    options.sizes = {1, 3, 16, 65, 130, 600, 1025, 4100};
+    options.most_elements = 20000;
+    options.steps = 4 + static_cast<int>(seed % 14);
+  }
   return hlo::testing::random_module(seed, options);
 }
 

@@ -142,9 +142,15 @@ void Writer::bitcast_convert() {
   }
 }
 
+// One factor has powers of two, whose products are exact: the difference of two rounded products may be all rounding.
 void Writer::complex_product() {
   const auto v = pick([](const Value& x) { return x.exact && x.type->kind == Kind::Complex; });
-  if (v) emit(*v->type, v->dims, "multiply(" + v->name + ", " + mate(*v).name + ")", false);
+  if (!v) return;
+  static const std::vector<std::string> kPowers = {"0", "1", "-1", "2", "-2", "0.5", "-4"};
+  const Value c = emit(*v->type, {}, "constant((" + state_.of(kPowers) + ", " + state_.of(kPowers) + "))");
+  const Value factor = v->dims.empty() ? c : emit(*v->type, v->dims, "broadcast(" + c.name + "), dimensions={}");
+  const bool first = state_.one_in(2);
+  emit(*v->type, v->dims, "multiply(" + (first ? factor : *v).name + ", " + (first ? *v : factor).name + ")", false);
 }
 
 }  // namespace collet::hlo::testing::random

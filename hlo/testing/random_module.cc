@@ -73,7 +73,7 @@ void Writer::grow(int steps) {
 
 std::string random_module(uint64_t seed, const RandomModule& options) {
   using namespace random;
-  WriterState draw{mix(seed), 0, {}, options.sizes, options.everything, options.effects};
+  WriterState draw{mix(seed), 0, {}, options.sizes, options.most_elements, options.everything, options.effects};
   Writer entry(draw, options.control_flow, true);
   const int64_t parameters = draw.between(1, 4);
   for (int64_t i = 0; i < parameters; ++i)

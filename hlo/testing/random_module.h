@@ -17,6 +17,8 @@ struct RandomModule {
   bool control_flow = true;
   /// Sizes of dimensions.
   std::vector<int64_t> sizes = {1, 2, 3, 4, 5, 7};
+  /// An array that has about this number of elements is not made larger. Sizes are halved until an array has no more.
+  int64_t most_elements = 200;
   /// Whether rare types and ops are used too: 4- and 8-bit floats and integers, c128, convolutions, Fourier transforms, gradients
   /// of windows, random bits, reductions of several arrays.
   bool everything = false;

@@ -9,9 +9,9 @@ void Writer::broadcast() {
   Sizes dims = v->dims, mapping;
   for (size_t i = 0; i < dims.size(); ++i) mapping.push_back(static_cast<int64_t>(i));
   const int64_t at = state_.between(0, static_cast<int64_t>(dims.size()));
-  dims.insert(dims.begin() + at, state_.between(1, 3));
+  dims.insert(dims.begin() + at, state_.small_or_any(3, state_.most_elements / std::max<int64_t>(v->count(), 1)));
   for (int64_t& m : mapping) m += m >= at;
-  if (v->count() * 3 <= kMostElements)
+  if (v->count() * 3 <= state_.most_elements)
     emit(*v->type, dims, "broadcast(" + v->name + "), dimensions=" + list(mapping), v->exact);
 }
 
@@ -79,7 +79,7 @@ void Writer::pad() {
 
 void Writer::concatenate() {
   const auto v = pick(is_ranked);
-  if (!v || v->count() * 2 > kMostElements) return;
+  if (!v || v->count() * 2 > state_.most_elements) return;
   const auto at = static_cast<size_t>(state_.below(static_cast<int64_t>(v->rank())));
   Sizes dims = v->dims;
   dims[at] *= 2;
@@ -120,37 +120,81 @@ void Writer::dynamic_update_slice() {
   emit(*v->type, v->dims, "dynamic-update-slice(" + v->name + ", " + update.name + starts + ")", v->exact);
 }
 
-// Gathers rows by their numbers.
+namespace {
+
+// Where the slices of a gather or scatter are: which dimensions of the operand the indices select, the size of a slice, and the
+// dimensions of the array of slices.
+struct Slices {
+  Sizes dims;       // of the array of slices: the number of slices is at `batch`
+  Sizes sizes;      // of a slice
+  Sizes collapsed;  // dimensions of the operand, of size 1 in a slice, that the array of slices lacks
+  Sizes map;        // the dimension of the operand for each component of an index
+  Sizes windows;    // dimensions of the array of slices that are dimensions of a slice
+};
+
+Slices draw_slices(WriterState& draw, const Value& v, int64_t rows, bool usual) {
+  Slices out;
+  const auto rank = static_cast<int64_t>(v.rank());
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t n = v.dims[static_cast<size_t>(i)];
+    const bool mapped = usual ? i == 0 : draw.one_in(2);
+    if (mapped) out.map.push_back(i);
+    out.sizes.push_back(mapped ? usual || draw.one_in(2) ? 1 : draw.between(1, n) : n);
+    if (mapped && out.sizes.back() == 1 && (usual || draw.one_in(2)))
+      out.collapsed.push_back(i);
+    else
+      out.dims.push_back(out.sizes.back());
+  }
+  if (out.map.size() > 1 && draw.one_in(2)) std::swap(out.map.front(), out.map.back());
+  const int64_t batch = usual ? 0 : draw.between(0, static_cast<int64_t>(out.dims.size()));
+  out.dims.insert(out.dims.begin() + batch, rows);
+  for (int64_t i = 0; i < static_cast<int64_t>(out.dims.size()); ++i)
+    if (i != batch) out.windows.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+// Returns an array of indices. Some may be out of bounds or equal.
+Value Writer::many_indices(const Sizes& dims) {
+  const TypeRow& s32 = type("s32");
+  if (state_.one_in(2)) return mate({"", &s32, dims});
+  const auto splat_of = [&](int64_t value) {
+    const Value c = emit(s32, {}, "constant(" + std::to_string(value) + ")");
+    return emit(s32, dims, "broadcast(" + c.name + "), dimensions={}");
+  };
+  const Value places = emit(s32, dims, "iota(), iota_dimension=0");
+  const Value factor = splat_of(state_.between(1, 50)), size = splat_of(state_.of(state_.dimensions));
+  const Value product = emit(s32, dims, "multiply(" + places.name + ", " + factor.name + ")");
+  return emit(s32, dims, "remainder(" + product.name + ", " + size.name + ")");
+}
+
 void Writer::gather() {
   const auto v = pick(is_filled);
   if (!v) return;
-  const Value rows = mate({"", &type("s32"), {state_.between(0, 3), 1}});
-  Sizes dims = {rows.dims[0]}, sizes = {1}, offsets;
-  for (size_t i = 1; i < v->rank(); ++i) {
-    dims.push_back(v->dims[i]);
-    sizes.push_back(v->dims[i]);
-    offsets.push_back(static_cast<int64_t>(i));
-  }
-  emit(*v->type, dims,
-       "gather(" + v->name + ", " + rows.name + "), offset_dims=" + list(offsets) +
-           ", collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes=" + list(sizes),
+  const int64_t rows = state_.one_in(8) ? 0 : state_.small_or_any(3, state_.most_elements / v->count());
+  const Slices at = draw_slices(state_, *v, rows, state_.one_in(2));
+  const Value indices = many_indices({rows, static_cast<int64_t>(at.map.size())});
+  emit(*v->type, at.dims,
+       "gather(" + v->name + ", " + indices.name + "), offset_dims=" + list(at.windows) +
+           ", collapsed_slice_dims=" + list(at.collapsed) + ", start_index_map=" + list(at.map) +
+           ", index_vector_dim=1, slice_sizes=" + list(at.sizes),
        v->exact);
 }
 
+// Combines by a function whose result does not depend on the order.
 void Writer::scatter() {
   const auto v = pick([](const Value& x) { return is_filled(x) && is_plain(x); });
   if (!v) return;
-  const Value rows = mate({"", &type("s32"), {state_.between(0, 3), 1}});
-  Sizes dims = {rows.dims[0]}, windows;
-  for (size_t i = 1; i < v->rank(); ++i) {
-    dims.push_back(v->dims[i]);
-    windows.push_back(static_cast<int64_t>(i));
-  }
-  const Value updates = mate({"", v->type, dims});
+  const int64_t rows = state_.one_in(8) ? 0 : state_.small_or_any(3, state_.most_elements / v->count());
+  const Slices at = draw_slices(state_, *v, rows, state_.one_in(2));
+  const Value indices = many_indices({rows, static_cast<int64_t>(at.map.size())});
+  const Value updates = mate({"", v->type, at.dims});
+  const bool adds = v->type->kind != Kind::Float && state_.one_in(2);
   emit(*v->type, v->dims,
-       "scatter(" + v->name + ", " + rows.name + ", " + updates.name + "), update_window_dims=" + list(windows) +
-           ", inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=" +
-           combiner("maximum", *v->type));
+       "scatter(" + v->name + ", " + indices.name + ", " + updates.name + "), update_window_dims=" + list(at.windows) +
+           ", inserted_window_dims=" + list(at.collapsed) + ", scatter_dims_to_operand_dims=" + list(at.map) +
+           ", index_vector_dim=1, to_apply=" + combiner(adds ? "add" : "maximum", *v->type));
 }
 
 void Writer::iota() {

@@ -48,8 +48,6 @@ struct Value {
   }
 };
 
-inline constexpr int64_t kMostElements = 200;
-
 inline std::string list(const Sizes& values) {
   std::string out;
   for (int64_t v : values) out += (out.empty() ? "" : ",") + std::to_string(v);
@@ -74,6 +72,7 @@ struct WriterState {
   int names = 0;
   std::string computations;  ///< callees, printed before the entry
   std::vector<int64_t> dimensions;
+  int64_t most_elements = 200;
   bool everything = false;
   bool effects = false;
 
@@ -91,9 +90,26 @@ struct WriterState {
   }
   Sizes sizes() {
     Sizes dims(static_cast<size_t>(below(4)));
-    for (int64_t& d : dims) d = one_in(20) ? 0 : of(dimensions);
+    int64_t elements = 1;
+    for (int64_t& d : dims) {
+      d = one_in(20) ? 0 : size(most_elements / std::max<int64_t>(elements, 1));
+      elements *= d;
+    }
     return dims;
   }
+  static int64_t count(const Sizes& dims) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    return n;
+  }
+  /// Draws the size of a dimension. It is at most `most`, but at least one.
+  int64_t size(int64_t most) {
+    int64_t d = of(dimensions);
+    while (d > 1 && d > most) d = (d + 1) / 2;
+    return d;
+  }
+  /// Draws a size that is often small.
+  int64_t small_or_any(int64_t small, int64_t most) { return one_in(2) ? between(1, small) : size(most); }
 };
 
 /// Draws a number of the type, as HLO text.
@@ -128,7 +144,8 @@ class Writer {
     const TypeRow& s32 = type("s32");
     for (int i = 0; i < 4; ++i)
       if (const Value& v = state_.of(pool_); v.type == &s32 && v.dims.empty()) return v;
-    return emit(s32, {}, "constant(" + std::to_string(state_.between(-2, 4)) + ")");
+    const int64_t at = state_.one_in(3) ? state_.below(state_.of(state_.dimensions)) : state_.between(-2, 4);
+    return emit(s32, {}, "constant(" + std::to_string(at) + ")");
   }
 
   using Filter = bool (*)(const Value&);
@@ -176,6 +193,7 @@ class Writer {
   std::pair<Sizes, std::string> random_slice(const Value& v);
   void dynamic_slice();
   void dynamic_update_slice();
+  Value many_indices(const Sizes& dims);
   void gather();
   void scatter();
   void iota();
