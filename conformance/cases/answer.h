@@ -24,8 +24,8 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes);
 /// Computes the expected results of a case for given inputs, one for each parameter.
 Expected<Answer> answer_for(const Case& one, std::vector<hlo::Literal> inputs, bool flushes);
 
-/// Returns other inputs of the same kinds, for executions whose results are not checked. For loops they are the case's
-/// own inputs, because inputs may determine the number of iterations.
-std::vector<hlo::Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes);
+/// Draws other inputs of the same kinds, and computes what an execution with them must give. Values that a case states stay as they are,
+/// because they may determine the number of iterations of a loop.
+Expected<Answer> other_answer(const Case& one, const Answer& answer, uint64_t seed, bool flushes);
 
 }  // namespace collet::conformance

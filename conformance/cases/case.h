@@ -169,6 +169,11 @@ Bound sum_bound(Type type, double terms, bool wide = true);
 /// Terms to whose bound long sums and deep products are held, however many terms they have: those that are computed in blocks, or with their
 /// rounding errors, meet it; those of one term after another do not.
 inline constexpr double kBlockedTerms = 128;
+/// True for the body of a reduction whose result depends on how often the initial value takes part. A device may combine it with the elements
+/// any number of times (docs/ops.md), so such reductions begin with the neutral element where there are elements.
+inline bool counts_initial_values(std::string_view body) {
+  return body == "add" || body == "multiply" || body == "xor";
+}
 /// Returns the error bound of a function, from the column `ulp` of ops.def.
 Bound function_bound(Op op, Type type);
 

@@ -12,6 +12,7 @@
 #include "conformance/cases/answer.h"
 #include "conformance/cases/case.h"
 #include "conformance/cases/exact_answer.h"
+#include "conformance/cases/op_case.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/text/parser.h"
 
@@ -34,6 +35,34 @@ TEST(Cases, NamesArePathsAndUnique) {
     EXPECT_EQ(std::count(one.name.begin(), one.name.end(), '/'), 3) << one.name;
     EXPECT_EQ(one.name.find_first_of(" \t\n*?[]'\"\\"), std::string::npos) << one.name;
   }
+}
+
+// A device may combine the initial value of a reduction with its elements any number of times.
+TEST(Cases, SumsBeginWithTheNeutralElement) {
+  std::vector<Case> cases = all_cases(true);
+  for (const GridBlock& block : grid_blocks())
+    if (block.op == Op::REDUCE)
+      for (Case& one : grid_cases(block, false)) cases.push_back(std::move(one));
+  size_t seen = 0;
+  for (const Case& one : cases) {
+    if (one.op != Op::REDUCE && one.op != Op::REDUCE_WINDOW) continue;
+    const auto module = hlo::parse_module(one.text);
+    ASSERT_TRUE(module.ok()) << one.name;
+    const hlo::Module& m = **module;
+    for (const hlo::InstrId id : m.entry_computation().order) {
+      const hlo::Instruction& instr = m[id];
+      if (instr.op != one.op || m[instr.operand(0)].shape.element_count() == 0) continue;
+      const Op body = combiner_of(m, instr.called[0]);
+      if (body != Op::ADD && body != Op::MULTIPLY && body != Op::XOR) continue;
+      const hlo::Instruction& start = m[instr.operand(1)];
+      const double first = start.op == Op::CONSTANT
+                               ? m.literal(start).as_double(0)
+                               : one.inputs[static_cast<size_t>(start.as<hlo::ParameterAttrs>().number)].fixed.at(0);
+      EXPECT_EQ(first, body == Op::MULTIPLY ? 1 : 0) << one.name;
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 1000u);
 }
 
 // Every case must be a valid program for which expected results are known, with a bound that wrong results exceed.

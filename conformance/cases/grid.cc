@@ -194,7 +194,8 @@ void add_reduce_grid(CaseList& list, Type type) {
         const bool sum = body == "add";
         if (sum && terms > most) continue;
         for (const Values values : {Values::Unit, integer || is_pred ? Values::Large : Values::Ties}) {
-          const double start = body == "and" || is_pred ? 1 : 2;
+          const bool neutral = counts_initial_values(body) && std::find(dims.begin(), dims.end(), 0) == dims.end();
+          const double start = neutral ? 0 : body == "and" || is_pred ? 1 : 2;
           grid.add(fmt::format("{}_{}_by_{}", body, dims_name(dims), fmt::join(over, "")), values,
                    {{.values = values, .low = -9, .high = 9}, {.values = Values::Fixed, .fixed = {start}}},
                    sum ? sum_bound(type, terms, false) : Bound{}, [&] {

@@ -182,6 +182,10 @@ InputSpec usual(Type type) {
 
 InputSpec operand_spec(const Module& module, const Instruction& instr, size_t operand);
 
+bool is_reduction(Op op) {
+  return op == Op::REDUCE || op == Op::REDUCE_WINDOW;
+}
+
 // Returns inputs of a parameter for which the ops that read it are defined: follows the value through moves, conversions
 // and sums with constants to the first op that needs a range.
 InputSpec spec_of_parameter(const Module& module, CompId comp, InstrId parameter) {
@@ -200,10 +204,11 @@ InputSpec spec_of_parameter(const Module& module, CompId comp, InstrId parameter
       const bool is_index =
           (instr.op == Op::GATHER && i == 1) || (instr.op == Op::SCATTER && i == instr.operands.size() / 2) ||
           (instr.op == Op::DYNAMIC_SLICE && i >= 1) || (instr.op == Op::DYNAMIC_UPDATE_SLICE && i >= 2);
-      if (is_index && is_same) return operand_spec(module, instr, i);
+      const bool is_start = is_reduction(instr.op) && i >= instr.operands.size() / 2;
+      if ((is_index || is_start) && is_same) return operand_spec(module, instr, i);
       if (is_group(instr)) {
         const InputSpec inside = spec_of_parameter(module, instr.called[0], module[instr.called[0]].parameters[i]);
-        if (inside.low != -1 || inside.high != 1) return inside;
+        if (inside.values != Values::Unit || inside.low != -1 || inside.high != 1) return inside;
       }
       const bool moves =
           is_move(instr.op) || instr.op == Op::CONVERT || instr.op == Op::COPY || instr.op == Op::BITCAST;
@@ -227,8 +232,13 @@ bool is_strict(const Module& module, CompId comparator) {
 
 InputSpec reduced_spec(const Module& module, const Instruction& instr, size_t operand) {
   const Type type = module[instr.operand(operand)].shape.type();
-  if (combiner_of(module, instr.called.back()) == Op::MULTIPLY && !hlo::is_integer(type))
-    return {.low = 0.75, .high = 1.25};
+  const Op combiner = combiner_of(module, instr.called.back());
+  // Initial values: a device may combine them with the elements any number of times, so they are neutral, or the op is idempotent.
+  const bool is_idempotent =
+      combiner == Op::MAXIMUM || combiner == Op::MINIMUM || combiner == Op::AND || combiner == Op::OR;
+  const bool is_start = is_reduction(instr.op) && operand >= instr.operands.size() / 2;
+  if (is_start && !is_idempotent) return {.values = Values::Fixed, .fixed = {combiner == Op::MULTIPLY ? 1.0 : 0.0}};
+  if (combiner == Op::MULTIPLY && !hlo::is_integer(type)) return {.low = 0.75, .high = 1.25};
   return usual(type);
 }
 

@@ -103,6 +103,9 @@ void add_reduce_window(CaseList& list, const Row& row, const char* body, Type ty
   const std::string x = text.parameter(Shape::array(type, inputs(row)));
   const std::string init = text.parameter(Shape::scalar(type));
   const bool sum = std::string_view(body) == "add";
+  const bool has_elements =
+      std::all_of(row.dims.begin(), row.dims.end(), [](const Dimension& d) { return d.input > 0; });
+  if (counts_initial_values(body) && has_elements) start = std::string_view(body) == "multiply" ? 1 : 0;
   Case one{fmt::format("reduce-window/{}/{}_{}/{}", type_name(type), body, row.label, values_name(values)),
            Op::REDUCE_WINDOW,
            type,

@@ -68,8 +68,8 @@ std::vector<Group> make_groups() {
   for (const char* limits : {"[0:100]", "[200:300]", "[0:300:3]"})
     slices.bodies.push_back(vectors(fmt::format("  ROOT r = f32[100] slice(x), slice={{{}}}\n", limits)));
   all.push_back(std::move(slices));
-  all.push_back(
-      {"reductions", {reduced("add", 0, 0), reduced("add", 0, 1), reduced("maximum", 0, 1), reduced("add", 5, 1)}});
+  all.push_back({"reductions",
+                 {reduced("add", 0, 0), reduced("add", 0, 1), reduced("maximum", 0, 1), reduced("maximum", 20, 1)}});
   all.push_back(
       {"dimensions",
        {matrix("f32[24,24] transpose(x), dimensions={1,0}"), matrix("f32[24,24] transpose(x), dimensions={0,1}"),

@@ -7,6 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "hlo/text/parser.h"
+
 namespace collet::conformance {
 namespace {
 
@@ -46,6 +48,26 @@ TEST(Contracts, HaveNamesOfTheirOwn) {
     EXPECT_TRUE(names.insert(one.name).second) << one.name;
   }
   EXPECT_GT(names.size(), 30u);
+}
+
+// A device may combine the initial value of a reduction with its elements any number of times.
+TEST(Contracts, SumsBeginWithTheNeutralElement) {
+  size_t seen = 0;
+  for (const ContractCase& one : contract_cases()) {
+    if (one.program.empty()) continue;
+    const auto module = hlo::parse_module("HloModule m\n\n" + one.program);
+    ASSERT_TRUE(module.ok()) << one.name << ": " << module.status().to_string();
+    const hlo::Module& m = **module;
+    for (const hlo::CompId c : m.computations())
+      for (const hlo::InstrId id : m[c].order) {
+        const hlo::Instruction& instr = m[id];
+        if (instr.op != hlo::Op::REDUCE || m[m[instr.called[0]].root].op != hlo::Op::ADD) continue;
+        const hlo::Instruction& start = m[instr.operand(1)];
+        EXPECT_TRUE(start.op == hlo::Op::CONSTANT && m.literal(start).as_double(0) == 0) << one.name;
+        ++seen;
+      }
+  }
+  EXPECT_GT(seen, 10u);
 }
 
 TEST(Contracts, SayWhatTheyDo) {

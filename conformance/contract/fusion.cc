@@ -216,31 +216,41 @@ void add_reductions(std::vector<Fusion>& all) {
                              const char* computation) {
     all.push_back({name, lines, result, std::move(shapes), "kInput", computation, {}});
   };
-  reduction("sum_of_differences",
-            "  t = f32[24,40] subtract(x, y)\n  ROOT r = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n",
-            "f32[24]", {kMatrix, kMatrix, "f32[]"}, kSum);
-  reduction("sum_of_columns",
-            "  t = f32[24,40] multiply(x, y)\n  ROOT r = f32[40] reduce(t, z), dimensions={0}, to_apply=sum\n",
-            "f32[40]", {kMatrix, kMatrix, "f32[]"}, kSum);
+  reduction(
+      "sum_of_differences",
+      "  z = f32[] constant(0)\n  t = f32[24,40] subtract(x, y)\n  ROOT r = f32[24] reduce(t, z), dimensions={1}, "
+      "to_apply=sum\n",
+      "f32[24]", {kMatrix, kMatrix}, kSum);
+  // The initial value is an argument. It may count any number of times, which is of no consequence for a maximum.
+  reduction("most_of_differences",
+            "  t = f32[24,40] subtract(x, y)\n  ROOT r = f32[24] reduce(t, z), dimensions={1}, to_apply=most\n",
+            "f32[24]", {kMatrix, kMatrix, "f32[]"}, kMost);
+  reduction(
+      "sum_of_columns",
+      "  z = f32[] constant(0)\n  t = f32[24,40] multiply(x, y)\n  ROOT r = f32[40] reduce(t, z), dimensions={0}, "
+      "to_apply=sum\n",
+      "f32[40]", {kMatrix, kMatrix}, kSum);
   reduction("sum_then_difference",
-            "  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  ROOT r = f32[24] subtract(y, s)\n", "f32[24]",
-            {kMatrix, "f32[24]", "f32[]"}, kSum);
+            "  z = f32[] constant(0)\n  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  ROOT r = f32[24] "
+            "subtract(y, s)\n",
+            "f32[24]", {kMatrix, "f32[24]"}, kSum);
   reduction("less_most",
             "  k = f32[] constant(-inf)\n  m = f32[24] reduce(x, k), dimensions={1}, to_apply=most\n  b = f32[24,40] "
             "broadcast(m), dimensions={0}\n  ROOT r = f32[24,40] subtract(x, b)\n",
             "f32[24,40]", {kMatrix}, kMost);
   reduction("sum_and_its_terms",
-            "  t = f32[24,40] multiply(x, y)\n  s = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n  ROOT r = "
-            "(f32[24,40], f32[24]) tuple(t, s)\n",
-            "(f32[24,40], f32[24])", {kMatrix, kMatrix, "f32[]"}, kSum);
+            "  z = f32[] constant(0)\n  t = f32[24,40] multiply(x, y)\n  s = f32[24] reduce(t, z), dimensions={1}, "
+            "to_apply=sum\n  ROOT r = (f32[24,40], f32[24]) tuple(t, s)\n",
+            "(f32[24,40], f32[24])", {kMatrix, kMatrix}, kSum);
   // The last two results are values that the fusion itself uses for the first one, as a normalization does whose gradient reads them.
   reduction(
       "rows_and_what_they_need",
-      "  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  b = f32[24,40] broadcast(s), dimensions={0}\n  "
+      "  z = f32[] constant(0)\n  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  b = f32[24,40] "
+      "broadcast(s), dimensions={0}\n  "
       "c = f32[24,40] subtract(x, b)\n  q = f32[24,40] multiply(c, c)\n  e = f32[24] reduce(q, z), dimensions={1}, "
       "to_apply=sum\n  m = f32[24,40] broadcast(e), dimensions={0}\n  n = f32[24,40] subtract(y, m)\n  ROOT r = "
       "(f32[24,40], f32[24], f32[24,40]) tuple(n, e, c)\n",
-      "(f32[24,40], f32[24], f32[24,40])", {kMatrix, kMatrix, "f32[]"}, kSum);
+      "(f32[24,40], f32[24], f32[24,40])", {kMatrix, kMatrix}, kSum);
 }
 
 void add_products(std::vector<Fusion>& all) {
@@ -347,14 +357,14 @@ void add_sizes(std::vector<Fusion>& all) {
     }
     if (size.rank != 2) continue;
     const std::string rows = fmt::format("f32[{}]", dims.substr(0, dims.find(',')));
-    all.push_back(
-        {fmt::format("sums_of_products_{}", size.name),
-         fmt::format("  t = {0} multiply(x, y)\n  ROOT r = {1} reduce(t, z), dimensions={{1}}, to_apply=sum\n", f32,
-                     rows),
-         rows,
-         {f32, f32, "f32[]"},
-         "kInput",
-         kSum});
+    all.push_back({fmt::format("sums_of_products_{}", size.name),
+                   fmt::format("  z = f32[] constant(0)\n  t = {0} multiply(x, y)\n  ROOT r = {1} reduce(t, z), "
+                               "dimensions={{1}}, to_apply=sum\n",
+                               f32, rows),
+                   rows,
+                   {f32, f32},
+                   "kInput",
+                   kSum});
   }
 }
 

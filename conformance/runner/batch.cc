@@ -119,7 +119,7 @@ Expected<std::string> join_programs(std::span<const std::string> texts) {
 Fields run_batch(std::span<const Case* const> cases, const Session& session, uint64_t seed, bool independent_only) {
   const auto note = [](std::string why) { return Fields{{"note", std::move(why)}}; };
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
-  std::vector<std::optional<Answer>> answers(cases.size());
+  std::vector<std::optional<Answer>> answers(cases.size()), others(cases.size());
   std::vector<double> answer_seconds(cases.size());
   std::map<std::string_view, size_t> numbers;
   std::vector<Member> members;
@@ -127,8 +127,10 @@ Fields run_batch(std::span<const Case* const> cases, const Session& session, uin
   for (size_t i = 0; i < cases.size(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     Expected<Answer> answer = answer_case(*cases[i], case_seed(cases[i]->name, seed), flushes);
-    answer_seconds[i] = seconds_since(start);
     if (!answer.ok() || (independent_only && !answer->independent) || !has_work(cases[i]->text)) continue;
+    Expected<Answer> other = other_answer(*cases[i], *answer, seed, flushes);
+    answer_seconds[i] = seconds_since(start);
+    if (!other.ok()) continue;
     const auto [at, is_new] = numbers.emplace(cases[i]->text, members.size());
     if (is_new) {
       members.push_back({{}, answer->inputs.size(), answer->outputs.size()});
@@ -136,6 +138,7 @@ Fields run_batch(std::span<const Case* const> cases, const Session& session, uin
     }
     members[at->second].cases.push_back(i);
     answers[i] = *std::move(answer);
+    others[i] = *std::move(other);
   }
   if (members.empty()) return note("no case has an answer");
   const Expected<std::string> text = join_programs(texts);
@@ -151,27 +154,31 @@ Fields run_batch(std::span<const Case* const> cases, const Session& session, uin
   size_t rounds = 0;
   for (const Member& member : members) rounds = std::max(rounds, member.cases.size());
   for (size_t round = 0; round < rounds; ++round) {
-    std::vector<Literal> inputs, others;
+    std::vector<Literal> inputs, other_inputs;
     const auto case_of = [&](const Member& member) { return member.cases[std::min(round, member.cases.size() - 1)]; };
     for (const Member& member : members) {
       const size_t i = case_of(member);
-      const std::vector<Literal> other = other_inputs(*cases[i], *answers[i], seed, flushes);
       inputs.insert(inputs.end(), answers[i]->inputs.begin(), answers[i]->inputs.end());
-      others.insert(others.end(), other.begin(), other.end());
+      other_inputs.insert(other_inputs.end(), others[i]->inputs.begin(), others[i]->inputs.end());
     }
-    const Expected<Runs> runs = run_thrice(*program, inputs, others);
+    const Expected<Runs> runs = run_thrice(*program, inputs, other_inputs);
     if (!runs.ok()) return note(runs.status().to_string());
     if (!runs->complaint.empty()) return note(runs->complaint);
+    if (!inputs.empty() && runs->other.size() != runs->first.size()) return note("the program has too few results");
     ptrdiff_t first = 0;
     for (const Member& member : members) {
       const auto end = first + static_cast<ptrdiff_t>(member.results);
       if (end > static_cast<ptrdiff_t>(runs->first.size())) return note("the program has too few results");
       if (round < member.cases.size()) {
         const size_t i = member.cases[round];
-        const Runs part = {{runs->first.begin() + first, runs->first.begin() + end},
-                           {runs->again.begin() + first, runs->again.begin() + end},
-                           runs->seconds / static_cast<double>(members.size())};
-        Fields fields = judged(*cases[i], *answers[i], part, flushes);
+        // Without any inputs there is no second execution.
+        const bool is_judged = !inputs.empty() && (others[i]->independent || !independent_only);
+        Runs part = {{runs->first.begin() + first, runs->first.begin() + end},
+                     {},
+                     {runs->again.begin() + first, runs->again.begin() + end},
+                     runs->seconds / static_cast<double>(members.size())};
+        if (!inputs.empty()) part.other = {runs->other.begin() + first, runs->other.begin() + end};
+        Fields fields = judged(*cases[i], *answers[i], is_judged ? &*others[i] : nullptr, part, flushes);
         fields.emplace_back("run_seconds", fmt::format("{}", part.seconds));
         fields.emplace_back("answer_seconds", fmt::format("{}", answer_seconds[i]));
         fields.emplace_back("compile_seconds", fmt::format("{}", compile_seconds));

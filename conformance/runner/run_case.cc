@@ -87,6 +87,7 @@ Expected<Runs> run_thrice(const Program& program, std::span<const Literal> input
   if (!inputs.empty()) {
     COLLET_ASSIGN(const std::vector<BufferHandle> other_in, program.upload(others));
     COLLET_ASSIGN(const std::vector<BufferHandle> other_out, program.execute(other_in));
+    COLLET_ASSIGN(runs.other, fetch_all(other_out));
   }
   COLLET_ASSIGN(runs.first, fetch_all(out));
   const auto start = std::chrono::steady_clock::now();
@@ -102,16 +103,18 @@ Expected<Runs> run_thrice(const Program& program, std::span<const Literal> input
   return runs;
 }
 
-Fields judged(const Case& one, const Answer& answer, const Runs& runs, bool flushes) {
+Fields judged(const Case& one, const Answer& answer, const Answer* other, const Runs& runs, bool flushes) {
   Judgement judgement = judge(one, answer, runs.first, flushes);
-  if (judgement.pass && !runs.complaint.empty()) {
+  const auto look = [&](const Answer& expected, const std::vector<Literal>& got, const char* which) {
+    Judgement later = judge(one, expected, got, flushes);
+    later.detail = fmt::format("in the {} execution, {}", which, later.detail);
+    if (!later.pass) judgement = std::move(later);
+  };
+  if (judgement.pass && !runs.complaint.empty())
     judgement = {false, judgement.ulp, judgement.share, runs.complaint, judgement.errors};
-  } else if (judgement.pass && !same(runs.first, runs.again)) {
-    // A sum may be computed in another order in each run, so both results are checked.
-    Judgement again = judge(one, answer, runs.again, flushes);
-    again.detail = "in the third execution, " + again.detail;
-    if (!again.pass) judgement = std::move(again);
-  }
+  if (judgement.pass && other && !answer.inputs.empty()) look(*other, runs.other, "second");
+  // A sum may be computed in another order in each run, so both results are checked.
+  if (judgement.pass && !same(runs.first, runs.again)) look(answer, runs.again, "third");
   Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
   fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));
   fields.emplace_back("share", fmt::format("{}", judgement.share));
@@ -128,18 +131,18 @@ bool passes(const Fields& fields) {
 }
 
 // Runs a case whose expected results are known on a program that is compiled already.
-Fields run_program(const Case& one, const Session& session, uint64_t seed, const Answer& answer, const Program& program,
-                   const Session* beside) {
+Fields run_program(const Case& one, const Session& session, const Answer& answer, const Answer& other,
+                   const Program& program, const RunCaseOptions& options) {
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
-  const std::vector<Literal> others =
-      answer.inputs.empty() ? std::vector<Literal>() : other_inputs(one, answer, seed, flushes);
-  const Expected<Runs> runs = run_thrice(program, answer.inputs, others);
+  const Session* beside = options.beside;
+  const Expected<Runs> runs = run_thrice(program, answer.inputs, other.inputs);
   if (!runs.ok()) return of_error(runs.status(), false);
   if (!answer.several_ops) {
     if (const std::string why = not_compiled(program); !why.empty())
       return with_status("fail", why + "; supports had said yes");
   }
-  Fields fields = judged(one, answer, *runs, flushes);
+  const bool is_judged = other.independent || !options.independent_only;
+  Fields fields = judged(one, answer, is_judged ? &other : nullptr, *runs, flushes);
   fields.emplace_back("run_seconds", fmt::format("{}", runs->seconds));
   if (beside && passes(fields))
     fields.emplace_back("beside_seconds", fmt::format("{}", seconds_on(*beside, one, answer)));
@@ -157,15 +160,17 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed, const Ru
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
   auto start = std::chrono::steady_clock::now();
   const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
-  const double answer_seconds = seconds_since(start);
   if (!answer.ok()) return with_status("oracle", answer.status().to_string());
   if (options.independent_only && !answer->independent)
     return with_status("unsupported", "the evaluator has a part in the answer");
+  const Expected<Answer> other = other_answer(one, *answer, seed, flushes);
+  const double answer_seconds = seconds_since(start);
+  if (!other.ok()) return with_status("oracle", other.status().to_string());
   KeptProgram own;
   KeptProgram& kept = options.kept ? *options.kept : own;
   std::string earlier;  // the case that ran the kept program before, if this one fails
   if (kept.program && kept.text == one.text) {
-    Fields fields = run_program(one, session, seed, *answer, *kept.program, options.beside);
+    Fields fields = run_program(one, session, *answer, *other, *kept.program, options);
     if (passes(fields)) {
       kept.name = one.name;
       fields.emplace_back("answer_seconds", fmt::format("{}", answer_seconds));
@@ -178,7 +183,7 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed, const Ru
   Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
   const double compile_seconds = seconds_since(start);
   if (!program.ok()) return of_error(program.status(), answer->several_ops);
-  Fields fields = run_program(one, session, seed, *answer, *program, options.beside);
+  Fields fields = run_program(one, session, *answer, *other, *program, options);
   if (!earlier.empty() && passes(fields)) {
     return with_status(
         "fail", fmt::format("it passes with an executable of its own, and not with that which had run {}", earlier));

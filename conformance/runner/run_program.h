@@ -21,9 +21,9 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The results of two executions with the same inputs.
+/// The results of three executions: the first and the third have the same inputs, the second has others.
 struct Runs {
-  std::vector<hlo::Literal> first, again;
+  std::vector<hlo::Literal> first, other, again;
   double seconds = 0;          ///< of the third execution
   std::string complaint = {};  ///< error message about arguments that changed unexpectedly
 };
@@ -34,7 +34,7 @@ Expected<Runs> run_thrice(const Program& program, std::span<const hlo::Literal> 
                           std::span<const hlo::Literal> others);
 
 /// Judges the results of a case. The reply begins with the fields status (pass or fail) and detail, and has ulp, share, errors,
-/// evidence and independent.
-Fields judged(const Case& one, const Answer& answer, const Runs& runs, bool flushes);
+/// evidence and independent. `other` belongs to the second execution, whose results are not judged if it is null.
+Fields judged(const Case& one, const Answer& answer, const Answer* other, const Runs& runs, bool flushes);
 
 }  // namespace collet::conformance

@@ -83,7 +83,9 @@ constexpr FamilyText kFamilies[] = {
     {Family::reduce, "Reduction and map",
      "n inputs of one shape and n scalar initial values; the computation takes 2n scalars and gives n of the initial "
      "values' types. Dimensions are in range and distinct. map applies a computation of scalars to every element.",
-     "The order in which elements are combined is free. A reduction of no elements gives the initial value."},
+     "The order in which elements are combined is free, and so is how often, but at least once, the initial value is "
+     "combined with them. A reduction "
+     "of no elements gives the initial value."},
     {Family::window, "Windows",
      "The window has one entry for each dimension; sizes, strides and dilations are positive. The source of "
      "select-and-scatter has one element for each window.",
