@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "conformance/contract/contract.h"
+#include "conformance/runner/profiles.h"
 #include "conformance/runner/soak.h"
 #include "hlo/base/shell.h"
 
@@ -425,6 +426,8 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
   if (const std::string times = worker_times_text(report); !times.empty()) out += times + "\n";
   if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
+  for (const std::string& claim : idle_claims(report))
+    out += fmt::format("profile {} is claimed, and the device ran none of its cases\n", claim);
   if (report.processes > 0)
     out +=
         fmt::format("the participants were spread over {} processes of {} devices\n", report.processes, report.devices);

@@ -93,6 +93,8 @@ std::vector<std::string> check_verdict(const Bundle& bundle) {
       details.push_back(
           fmt::format("{}: profile {} is claimed, and the device did not take it", one.name, profile->name));
   }
+  for (const std::string& claim : idle_claims(bundle.report))
+    details.push_back(fmt::format("profile {} is claimed, and the device ran none of its cases", claim));
   const std::string_view verdict = bundle.report.conforms() ? "conforms" : "does not conform";
   if (verdict != bundle.verdict)
     details.push_back(fmt::format("the bundle says '{}'; by its results the backend {}", bundle.verdict, verdict));
@@ -244,6 +246,7 @@ std::vector<std::string> good_for(const Bundle& bundle) {
   for (const std::string& claim : bundle.report.claims) {
     if (!run.profiles.empty() && std::find(run.profiles.begin(), run.profiles.end(), claim) == run.profiles.end())
       continue;
+    if (!ran_some(bundle.report, claim)) continue;
     out.push_back(fmt::format("conforms to Collet opset {}, profile {}", bundle.report.opset, claim));
   }
   if (out.empty() && run.profiles.empty())
@@ -253,6 +256,7 @@ std::vector<std::string> good_for(const Bundle& bundle) {
 
 std::vector<Check> check_bundle(Bundle& bundle, std::span<const Waiver> waivers) {
   bundle.report.of_all_names = bundle.options.filters.empty();
+  bundle.report.whole = bundle.report.of_all_names && bundle.options.profiles.empty() && bundle.options.shards == 1;
   std::vector<Check> checks;
   checks.push_back(check("file", bundle.altered));
   checks.push_back(check("suite", check_suite(bundle)));

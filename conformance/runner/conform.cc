@@ -99,7 +99,7 @@ bool ConformReport::nothing_on_device() const {
 }
 
 bool ConformReport::conforms() const {
-  return not_run == 0 && !nothing_on_device() && count(Outcome::Pass) > 0 &&
+  return not_run == 0 && !nothing_on_device() && idle_claims(*this).empty() && count(Outcome::Pass) > 0 &&
          count(Outcome::Pass) + count(Outcome::Unsupported) == cases.size();
 }
 

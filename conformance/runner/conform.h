@@ -154,7 +154,8 @@ struct ConformReport {
   }
   /// True if a run without filters ran no op of any case on the device, because all were declined.
   bool nothing_on_device() const;
-  /// True if all cases ran, none failed, crashed or hung, at least one passed, and the device has run something.
+  /// True if all cases ran, none failed, crashed or hung, at least one passed, and the device has run something, also of each profile
+  /// that is claimed.
   bool conforms() const;
 };
 

@@ -264,13 +264,35 @@ Expected<std::vector<std::string>> read_claims(std::string_view text) {
 }
 
 const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one) {
-  // A device may skip contract cases, which then are about optional features.
-  if (is_contract(one.name)) return nullptr;
   for (const std::string& claim : claims) {
+    // Of these profiles a device may skip cases, which then are about optional features.
+    if (is_contract(one.name) && (claim == "memory" || claim == "contract")) continue;
     const Profile* profile = find_profile(claim);
     if (profile != nullptr && profile->holds(one.name, one.op, one.type)) return profile;
   }
   return nullptr;
+}
+
+bool ran_some(const ConformReport& report, std::string_view claim) {
+  const Profile* profile = find_profile(claim);
+  return profile != nullptr && std::any_of(report.cases.begin(), report.cases.end(), [&](const CaseResult& one) {
+           return profile->holds(one.name, one.op, one.type) && one.outcome == Outcome::Pass &&
+                  (is_contract(one.name) || one.device_ops > 0);
+         });
+}
+
+std::vector<std::string> idle_claims(const ConformReport& report) {
+  // Across processes collectives are the runtime's, and a device need not run any op.
+  if (report.processes > 0) return {};
+  std::vector<std::string> out;
+  for (const std::string& claim : report.claims) {
+    const Profile* profile = find_profile(claim);
+    if (profile == nullptr || ran_some(report, claim)) continue;
+    const bool any = std::any_of(report.cases.begin(), report.cases.end(),
+                                 [&](const CaseResult& one) { return profile->holds(one.name, one.op, one.type); });
+    if (any || report.whole) out.push_back(claim);
+  }
+  return out;
 }
 
 }  // namespace collet::conformance

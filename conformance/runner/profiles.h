@@ -30,5 +30,9 @@ std::string profile_names();
 Expected<std::vector<std::string>> read_claims(std::string_view text);
 /// Returns the claimed profile that requires `one` to run on the device; null if there is none.
 const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one);
+/// True if the device passed some case of a profile.
+bool ran_some(const ConformReport& report, std::string_view claim);
+/// Returns the claims of a run that say nothing: the device passed no case of the profile. A choice of cases need not have any.
+std::vector<std::string> idle_claims(const ConformReport& report);
 
 }  // namespace collet::conformance

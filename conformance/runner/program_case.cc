@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "conformance/cases/op_case.h"
@@ -36,7 +37,7 @@ using Literals = std::vector<Literal>;
 // Results of a right device may differ from the evaluator's in f64 by so many units in the last place of the largest
 // magnitude, or by kEvaluatorNoise times what the evaluator's own results in the program's types do.
 constexpr double kLeastUlps = 256;
-// The share of integers that may differ where rounding errors decide them.
+// The share of integers that may differ where rounding errors may decide them.
 constexpr double kMostIntegers = 0.02;
 // An op that a program has more often runs so many times.
 constexpr int kMostOfOneOp = 4;
@@ -81,6 +82,7 @@ double distance(const Literal& a, const Literal& b, int64_t& different) {
 struct Expectation {
   Literal plain, other, wide;
   std::vector<Literal> nudged = {};
+  bool may_round = true;  // false for integers in whose computation there is no float
 };
 
 struct Growth {
@@ -112,10 +114,44 @@ Growth compare(const Expectation& expected, const Literal& got) {
   distance(got, expected.plain, different);
   const auto count = static_cast<double>(std::max<int64_t>(got.element_count(), 1));
   out.error = static_cast<double>(different) / count;
-  out.allowed =
-      std::max({kMostIntegers, kEvaluatorNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count,
-                kNudgeNoise * static_cast<double>(by_nudge) / count});
+  out.allowed = std::max({expected.may_round ? kMostIntegers : 0.0,
+                          kEvaluatorNoise * static_cast<double>(std::max(by_rounding, by_choice)) / count,
+                          kNudgeNoise * static_cast<double>(by_nudge) / count});
   out.agrees = different == 0 || out.error <= out.allowed;
+  return out;
+}
+
+// True for a type whose values are rounded.
+bool is_rounded(const hlo::Shape& shape) {
+  if (shape.is_tuple())
+    return std::any_of(shape.elements().begin(), shape.elements().end(),
+                       [](const hlo::Shape& s) { return is_rounded(s); });
+  return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
+}
+
+bool has_floats(const Module& module, CompId comp) {
+  return std::any_of(module[comp].order.begin(), module[comp].order.end(), [&](InstrId id) {
+    const Instruction& instr = module[id];
+    return is_rounded(instr.shape) || std::any_of(instr.called.begin(), instr.called.end(),
+                                                  [&](CompId called) { return has_floats(module, called); });
+  });
+}
+
+// Returns the instructions of the entry on whose values the rounding of floats may have an influence.
+std::set<InstrId> by_floats(const Module& module) {
+  std::set<InstrId> out;
+  for (const InstrId id : module.entry_computation().order) {
+    const Instruction& instr = module[id];
+    const auto takes_part = [&](InstrId operand) {
+      if (instr.op != Op::GET_TUPLE_ELEMENT || module[operand].op != Op::TUPLE) return out.contains(operand);
+      const auto index = static_cast<size_t>(instr.as<hlo::TupleIndexAttrs>().index);
+      return out.contains(module[operand].operand(index));
+    };
+    const bool any = is_rounded(instr.shape) || std::any_of(instr.operands.begin(), instr.operands.end(), takes_part) ||
+                     std::any_of(instr.called.begin(), instr.called.end(),
+                                 [&](CompId called) { return has_floats(module, called); });
+    if (any) out.insert(id);
+  }
   return out;
 }
 
@@ -443,6 +479,7 @@ Expected<FirstGrowth> first_growth(const Module& module, const Session& session,
   COLLET_TRY(
       evaluations.run_wide(inputs, [&](const Instruction& i, const Literal& v) { wide[std::string(i.name)] = v; })
           .status());
+  const std::set<InstrId> rounded = by_floats(module);
   std::vector<InstrId> batch;
   int64_t bytes = 0;
   const auto run_batch = [&]() -> Status {
@@ -456,6 +493,7 @@ Expected<FirstGrowth> first_growth(const Module& module, const Session& session,
       const auto found = wide.find(std::string(instr.name));
       if (found == wide.end() || !expected.other.valid()) continue;
       expected.wide = found->second;
+      expected.may_round = rounded.contains(batch[i]);
       ++out.compared;
       const Growth growth = compare(expected, got[i]);
       if (!growth.agrees)
@@ -492,13 +530,17 @@ Fields of_error(const Status& status) {
 }
 
 // Returns what is wrong with the results of the whole program; empty if nothing is.
-std::string compare_results(const Literals& plain, const Literals& other, const Literals& wide,
+std::string compare_results(const Module& module, const Literals& plain, const Literals& other, const Literals& wide,
                             const std::vector<Literals>& nudged, const Literals& got) {
+  const std::set<InstrId> rounded = by_floats(module);
+  const InstrId root = module.entry_computation().root;
+  const bool is_flat = module[root].op == Op::TUPLE && module[root].operands.size() == got.size();
   if (got.size() != plain.size()) return fmt::format("{} results, expected {}", got.size(), plain.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if (!got[i].shape().is_array()) continue;
     Expectation expected{plain[i], other[i], wide[i]};
     for (const Literals& one : nudged) expected.nudged.push_back(one[i]);
+    expected.may_round = rounded.contains(is_flat ? module[root].operand(i) : root);
     const Growth growth = compare(expected, got[i]);
     if (!growth.agrees)
       return fmt::format("result {} of the program: the error is {:.3g} where {:.3g} is allowed", i, growth.error,
@@ -619,10 +661,10 @@ Fields run_program_case(const Case& one, const Session& session, uint64_t seed, 
   const auto check = [&](const Literals& got) -> std::string {
     // Random numbers go on from run to run, so that the device's are not the evaluator's.
     if (has_random_state(module)) return {};
-    std::string wrong = compare_results(*plain, *other, *wide, nudged.value_or(std::vector<Literals>()), got);
+    std::string wrong = compare_results(module, *plain, *other, *wide, nudged.value_or(std::vector<Literals>()), got);
     if (wrong.empty() || nudged) return wrong;
     nudged = nudged_results(module, *inputs);
-    return compare_results(*plain, *other, *wide, *nudged, got);
+    return compare_results(module, *plain, *other, *wide, *nudged, got);
   };
   const Expected<Repeated> runs = run_repeatedly(*program, *inputs, check);
   if (!runs.ok()) return finish(of_error(runs.status()));
