@@ -49,8 +49,7 @@ void run(Contract& c, const Together& sample) {
     std::iota(devices.begin(), devices.end(), 0u);
     if (crossed) std::reverse(devices.begin(), devices.end());
     const CompileResult made = compile(*instance, (*program)->get(), {.assignment = devices});
-    if (made.status == COLLET_UNIMPLEMENTED && !made.rejected.empty())
-      return c.skip("compile names ops at which to cut");
+    if (declines_whole((*program)->get(), made)) return c.skip("compile declines the program as a whole");
     if (!c.check(made.status == COLLET_OK, Promise::COLLECTIVES, "compile for {} participants gave status {}: {}",
                  participants, made.status, made.message))
       return;

@@ -487,7 +487,7 @@ Scaled start_scaled(Contract& c) {
     if (!program.ok()) return c.fault(program.status()), std::move(out);
     if (!accepts(*out.instance, (*program)->get())) continue;
     CompileResult made = compile(*out.instance, (*program)->get());
-    if (made.status == COLLET_UNIMPLEMENTED && !made.rejected.empty()) continue;
+    if (declines_whole((*program)->get(), made)) continue;
     if (!c.check(made.status == COLLET_OK, Promise::SCALARS,
                  "a program of arrays and scalars by value gave status {} from compile: {}", made.status, made.message))
       return out;

@@ -309,6 +309,11 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
   return out;
 }
 
+bool declines_whole(const collet_program* program, const CompileResult& made) {
+  return entry_ops(program).size() > 1 &&
+         (made.status == COLLET_UNIMPLEMENTED || made.status == COLLET_RESOURCE_EXHAUSTED);
+}
+
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable) {
   const auto* table = instance.query<collet_layout_table>("layout");
   if (!table || !table->of) return false;
@@ -365,9 +370,7 @@ PreparedProgram prepare(Instance& instance, std::string_view body, std::string_v
   const collet_program* program = out.program->get();
   CompileResult compiled = compile(instance, program, choice);
   if (compiled.status != COLLET_OK) {
-    const bool names = !compiled.rejected.empty() && entry_ops(program).size() > 1;
-    if (names && (compiled.status == COLLET_UNIMPLEMENTED || compiled.status == COLLET_RESOURCE_EXHAUSTED))
-      return skip("compile names ops at which to cut");
+    if (declines_whole(program, compiled)) return skip("compile declines the program as a whole");
     c.check(false, Promise::SUPPORTS_PROMISE, "supports says yes to each op, and compile gives status {}: {}",
             compiled.status, compiled.message);
     return {};

@@ -113,6 +113,10 @@ struct CompileResult {
 /// Calls compile and checks what every such call promises.
 CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
 
+/// True if compile declined a program of several ops as a whole. It may, although `supports` said yes to each of them, and need not name
+/// ops at which to cut.
+bool declines_whole(const collet_program* program, const CompileResult& made);
+
 /// True if an argument or result is not dense and row-major, according to the table "layout". Cases that write arguments and read
 /// results themselves leave such executables out; layouts.cc runs them.
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
@@ -126,7 +130,7 @@ struct PreparedProgram {
   explicit operator bool() const { return static_cast<bool>(executable); }
 };
 /// Makes the program of `body`, asks about it, and compiles it. Returns an empty object if the backend declines an op, and
-/// then skips the case if `or_skip`. Records a failure if the backend accepts all ops and does not compile.
+/// or a program of several ops as a whole, and then skips the case if `or_skip`. Records a failure for every other error of compile.
 PreparedProgram prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
                         const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
 /// Calls `judge` for each sample that the backend takes, until it returns false. Skips the case if there is none.

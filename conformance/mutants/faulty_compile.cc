@@ -438,6 +438,18 @@ bool rejects_wrongly(const collet_program* program, collet_rejection* rejection)
   return false;
 }
 
+// Compiles programs of one op alone, as a right backend may. Names an op to cut at, or none.
+collet_status declines_several(const collet_program* program, collet_rejection* rejection, collet_error* error) {
+  const bool is_exhausted = is(Fault::several_ops_exhaust_the_device);
+  const collet_region* entry = collet_region_at(program, 0);
+  if ((!is_exhausted && !is(Fault::several_ops_unimplemented)) || entry->ops.count < 2) return COLLET_OK;
+  if (is_exhausted && rejection && rejection->count > 0) {
+    rejection->ops[0] = entry->ops.first + 1;
+    rejection->count = 1;
+  }
+  return fail(error, is_exhausted ? COLLET_RESOURCE_EXHAUSTED : COLLET_UNIMPLEMENTED, "more than one op");
+}
+
 // True if the program is one product whose precision or algorithm the backend, by this fault, takes for a low one.
 bool misreads_precision(const collet_program* program) {
   uint32_t number = 0;
@@ -522,6 +534,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   }
   if (rejects_wrongly(program, rejection)) return fail(error, COLLET_UNIMPLEMENTED, "too much");
+  if (const collet_status code = declines_several(program, rejection, error)) return code;
   ++compiles;
   auto made = std::make_unique<Executable>();
   made->owner = self;

@@ -467,7 +467,10 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
     if (is_room_behind(i))
       put(self.owner, launch.results[i].buffer, launch.results[i].offset + self.result_bytes[i],
           behind_results[i].data(), kBehind);
-  if (wrong_start) touch(self, launch.results[0], 0, 1);
+  const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+  const bool is_large =
+      is(Fault::three_ops_spoil_an_element) && collet_region_at(program, 0)->ops.count > 2 && launch.result_count;
+  if (wrong_start || is_large) touch(self, launch.results[0], 0, 1);
   if (is(Fault::second_result_is_first) && launch.result_count == 2 && self.result_bytes[0] == self.result_bytes[1]) {
     Bytes first(self.result_bytes[0]);
     get(self.owner, launch.results[0].buffer, launch.results[0].offset, first.data(), first.size());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -22,10 +23,19 @@ struct Ran {
   std::string out;
 };
 
-// Runs cases against a fault. Queue cases need a backend with queues; for cases of a lost device the option that loses
+Ran run_line(const std::string& line) {
+  Ran ran;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
+  char block[4096];
+  for (size_t n; (n = std::fread(block, 1, sizeof block, pipe.get())) > 0;) ran.out.append(block, n);
+  ran.code = pclose(pipe.get());
+  return ran;
+}
+
+// Runs cases against a fault, or a program. Queue cases need a backend with queues; for cases of a lost device the option that loses
 // it is set.
 Ran conform(const std::string& fault, const std::string& cases, const std::string& seconds = "3",
-            const std::string& lose_after = "14") {
+            const std::string& lose_after = "14", const std::string& program = "") {
   const std::string lib = folder() + "/lib/collet/";
   const bool loss = cases.find("loss") != std::string::npos;
   const std::string inner = cases.find("queue") == std::string::npos && !loss
@@ -36,13 +46,8 @@ Ran conform(const std::string& fault, const std::string& cases, const std::strin
                            seconds + " --backend " + lib +
                            "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
                            " --option backend=" + lib + inner + (loss ? " --option lose_after=" + lose_after : "") +
-                           " --filter '" + cases + "' 2>/dev/null";
-  Ran ran;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
-  char block[4096];
-  for (size_t n; (n = std::fread(block, 1, sizeof block, pipe.get())) > 0;) ran.out.append(block, n);
-  ran.code = pclose(pipe.get());
-  return ran;
+                           (program.empty() ? "" : " --from " + program) + " --filter '" + cases + "' 2>/dev/null";
+  return run_line(line);
 }
 
 struct FaultCase {
@@ -119,6 +124,29 @@ TEST(Faulty, CasesOfOneProgramShareItsExecutable) {
       << shared.out;
   const Ran right = conform("none", "ceil/f32/129/*");
   EXPECT_NE(right.out.find("2 of 2 cases passed"), std::string::npos) << right.out;
+}
+
+// One of 64 integers is wrong, and no float decides it.
+TEST(Faulty, IntegersOfAProgramAreExact) {
+  const std::string path = ::testing::TempDir() + "/integers.hlo";
+  std::ofstream(path) << "HloModule m\n\nless {\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
+                         "  ROOT r = pred[] compare(a, b), direction=LT\n}\n\n"
+                         "ENTRY main {\n  x = s32[64] parameter(0)\n  y = s32[64] parameter(1)\n"
+                         "  m = s32[64] multiply(x, y)\n  s = s32[64] sort(m), dimensions={0}, to_apply=less\n"
+                         "  ROOT r = s32[64] subtract(s, x)\n}\n";
+  const Ran wrong = conform("three_ops_spoil_an_element", "*", "3", "14", path);
+  EXPECT_NE(wrong.out.find("does not run these programs"), std::string::npos) << wrong.out;
+  const Ran right = conform("none", "*", "3", "14", path);
+  EXPECT_NE(right.out.find(": runs these programs"), std::string::npos) << right.out;
+}
+
+// What a claim is about must have run on the device.
+TEST(Faulty, ClaimsNeedACaseThatRan) {
+  // A device without collectives. Those of one participant are copies, which the SDK makes.
+  const Ran ran = run_line(folder() + "/bin/collet conform --backend " + folder() +
+                           "/lib/collet/backends/libcollet_backend_cpu.so --no-fallback --filter 'all-reduce/f32/*' "
+                           "--filter contract/collective/all_reduce --claim collectives 2>/dev/null");
+  EXPECT_NE(ran.out.find(": does not conform"), std::string::npos) << ran.out;
 }
 
 TEST(Faulty, RunEndsAfterEightHangs) {
