@@ -240,6 +240,7 @@ class Array:
 
     def delete(self) -> None:
         """Frees the memory as soon as running work allows. Raises BufferError if there are views of it."""
+        _host.drop_refused()
         if len(self._views):
             raise BufferError("the array has views; they would refer to memory that is gone")
         lib.collet_buffer_delete(self._handle.value)
@@ -461,6 +462,7 @@ class Executable:
     def _run(self, arguments: Sequence[Sequence[Any]], synchronous: bool, run_id: int = 0) -> tuple[list[list[Array]], int | None]:
         if len(arguments) != self._participants:
             raise ValueError(f"the program has {self._participants} participants, and there are arguments for {len(arguments)}")
+        _host.drop_refused()
         parameters, flat, not_donated = self._parameters, [], set()
         for participant, given in enumerate(arguments):
             if len(given) != len(parameters):
@@ -506,7 +508,8 @@ class Executable:
 
 class HostCall(NamedTuple):
     """A call of a function of the host by a program: its operands, read-only, as memoryviews with shape and element type where the
-    buffer protocol has a name for it; the results' memory, to be filled, likewise; their types."""
+    buffer protocol has a name for it; the results' memory, to be filled before the function returns, likewise; their types. The memory is
+    not the program's: operands are copied for the call, and results after it."""
     participant: int
     run_id: int
     target: str
@@ -517,10 +520,10 @@ class HostCall(NamedTuple):
     result_types: tuple[ArrayType, ...]
 
 
-def _call_view(kind: ArrayType, address: int | None, writable: bool) -> memoryview:
-    view = memoryview((c.c_char * kind.nbytes).from_address(address) if address and kind.nbytes else bytearray(kind.nbytes)).cast("B")
-    view = _types.cast(view, kind)
-    return view if writable else view.toreadonly()
+def _call_memory(kind: ArrayType, address: int | None) -> Any:
+    """Returns the memory of an operand or a result, which the library takes back after the call."""
+    size = kind.nbytes
+    return (c.c_char * size).from_address(address) if address and size else bytearray(size)
 
 
 def _host_function(function: Callable[[HostCall], None]) -> Any:
@@ -531,10 +534,14 @@ def _host_function(function: Callable[[HostCall], None]) -> Any:
             made = pointer.contents
             operand_types = tuple(_types.from_struct(made.operand_types[i]) for i in range(made.operand_count))
             result_types = tuple(_types.from_struct(made.result_types[i]) for i in range(made.result_count))
+            operands = [bytes(_call_memory(kind, made.operands[i])) for i, kind in enumerate(operand_types)]
+            results = [bytearray(kind.nbytes) for kind in result_types]
             function(HostCall(
                 made.participant, made.run_id, text(made.target), c.string_at(made.config, made.config_size) if made.config else b"",
-                tuple(_call_view(kind, made.operands[i], False) for i, kind in enumerate(operand_types)),
-                tuple(_call_view(kind, made.results[i], True) for i, kind in enumerate(result_types)), operand_types, result_types))
+                tuple(_types.cast(memoryview(data), kind) for data, kind in zip(operands, operand_types)),
+                tuple(_types.cast(memoryview(data), kind) for data, kind in zip(results, result_types)), operand_types, result_types))
+            for i, (data, kind) in enumerate(zip(results, result_types)):
+                memoryview(_call_memory(kind, made.results[i])).cast("B")[:] = data
             return 0
         except BaseException as raised:  # an exception must not leave the function that C calls
             code = int(raised.code) if isinstance(raised, Error) else int(Code.INTERNAL)
@@ -587,6 +594,7 @@ class Client:
     def close(self) -> None:
         """Waits for what was started, and closes the backend. If there still are arrays or executables, the backend is closed when
         the last of them is gone."""
+        _host.drop_refused()
         self._handle.release()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
+import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -43,9 +44,9 @@ class _Buffer:
         _get_buffer(value, c.addressof(self.view), _FULL_READ_ONLY)  # raises BufferError or TypeError
         self.held = True
 
-    def __del__(self) -> None:
+    def __del__(self, release: Any = _release_buffer, address_of: Any = c.addressof) -> None:  # the module may be gone
         if self.held:
-            _release_buffer(c.addressof(self.view))
+            release(address_of(self.view))
 
 
 def _from_buffer(value: Any, element: Element | None) -> HostView:
@@ -97,14 +98,10 @@ def _python(name: str, result: Any, *parameters: Any) -> Any:
     return function
 
 
-_CapsuleDestructor = c.PYFUNCTYPE(None, c.c_void_p)
 _capsule_new = _python("PyCapsule_New", c.py_object, c.c_void_p, c.c_char_p, c.c_void_p)
-# The same functions for a living capsule, and for one whose destructor runs, which must not be referred to again.
 _is_valid = _python("PyCapsule_IsValid", c.c_int, c.py_object, c.c_char_p)
 _get_pointer = _python("PyCapsule_GetPointer", c.c_void_p, c.py_object, c.c_char_p)
 _set_name = _python("PyCapsule_SetName", c.c_int, c.py_object, c.c_char_p)
-_dying_is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", c.pythonapi))
-_dying_get_pointer = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_GetPointer", c.pythonapi))
 
 
 class _Imported:
@@ -216,22 +213,35 @@ def _done(token: int | None) -> None:
 done_function = DoneFn(_done)
 
 
+# The capsules of which it is not known yet whether a consumer takes them, by their pointers. They have no destructor: it would run while
+# the error of a consumer that refuses the array is set, and Python code cannot run then without losing that error.
+_offered: dict[int, Any] = {}
+_offered_lock = threading.RLock()  # a finalizer may come here while it is held
+
+
 def _delete(pointer: int | None) -> None:
+    _offered.pop(pointer or 0, None)
     _kept.pop(-(pointer or 0), None)
 
 
 _deleter = _Deleter(_delete)
 
 
-def _destroy(capsule: int | None) -> None:
-    for name, kind in ((_PLAIN, _Managed), (_VERSIONED, _Versioned)):
-        if _dying_is_valid(capsule, name):  # nobody has taken it
-            pointer = _dying_get_pointer(capsule, name)
-            managed: Any = kind.from_address(pointer)
-            managed.deleter(pointer)
-
-
-_destructor = _CapsuleDestructor(_destroy)
+def drop_refused() -> None:
+    """Drops what is kept for capsules that nobody has taken and nobody can take any more."""
+    if not _offered:
+        return
+    dropped = []
+    with _offered_lock:
+        for pointer in list(_offered):
+            # The references are those of _offered and of the call. If there is no other one, nobody can take it from here on.
+            is_alone = sys.getrefcount(_offered.get(pointer)) == 2
+            is_taken = not any(_is_valid(_offered.get(pointer), name) for name in _USED)
+            if is_taken or is_alone:
+                dropped.append(_offered.pop(pointer, None))
+            if is_alone and not is_taken:
+                dropped.append(_kept.pop(-pointer, None))
+    del dropped  # without the lock: it may end owners
 
 
 def capsule_of(kind: ArrayType, address: int, owner: Any, versioned: bool, read_only: bool) -> Any:
@@ -250,8 +260,12 @@ def capsule_of(kind: ArrayType, address: int, owner: Any, versioned: bool, read_
     managed: Any = (_Versioned(1, 0, None, _deleter, _READ_ONLY if read_only else 0, tensor) if versioned else
                     _Managed(tensor, None, _deleter))
     pointer = c.addressof(managed)
-    _kept[-pointer] = (managed, shape, strides, owner)
-    return _capsule_new(pointer, _VERSIONED if versioned else _PLAIN, c.cast(_destructor, c.c_void_p))
+    drop_refused()
+    capsule = _capsule_new(pointer, _VERSIONED if versioned else _PLAIN, None)
+    with _offered_lock:
+        _kept[-pointer] = (managed, shape, strides, owner)
+        _offered[pointer] = capsule
+    return capsule
 
 
 def memory_of(address: int, size: int, owner: Any) -> memoryview:

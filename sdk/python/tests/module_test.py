@@ -3,6 +3,7 @@
 import array
 import gc
 import json
+import operator
 import os
 import pathlib
 import subprocess
@@ -48,6 +49,19 @@ ENTRY e {
 
 def floats(*values):
     return array.array("f", values)
+
+
+class Offering:
+    """An array of which there is a capsule alone."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, max_version=None):
+        return self.capsule
 
 
 class ModuleTest(unittest.TestCase):
@@ -283,6 +297,54 @@ class ModuleTest(unittest.TestCase):
             program(given)
         self.assertIn("it went wrong", caught.exception.message)
 
+    def test_what_a_function_keeps_is_its_own(self):
+        kept = []
+
+        def twice(call):
+            kept.append((call.operands[0], call.results[0]))
+            call.results[0][0, 0] = 2 * call.operands[0][0, 0]
+
+        with collet.Client("interpreter") as client:
+            program = client.compile(CALLS, functions={"twice": twice})
+            for value in (1, 5):
+                [y] = program(memoryview(floats(value, 2, 3, 4)).cast("B").cast("f", (2, 2)))
+                self.assertEqual(y.tolist(), [[2 * value, 0], [0, 0]])
+            del y, program
+        self.assertEqual([(given.tolist(), made.tolist()) for given, made in kept],
+                         [([[1, 2], [3, 4]], [[2, 0], [0, 0]]), ([[5, 2], [3, 4]], [[10, 0], [0, 0]])])
+        with self.assertRaises(TypeError):
+            kept[0][0][0, 0] = 7
+        kept[0][1][0, 0] = 7
+
+    def test_capsules_that_die_while_an_error_is_set(self):
+        [y] = self.client.compile(SAME)(array.array("f", range(65536)))
+        kept = len(_host._kept)
+
+        class Refused:
+
+            def __index__(self):
+                return y.__dlpack__(max_version=(1, 0))
+
+        for _ in range(3):
+            with self.assertRaisesRegex(TypeError, "PyCapsule"):
+                operator.index(Refused())
+        capsule = y.__dlpack__(max_version=(1, 0))
+        with self.assertRaisesRegex(BufferError, "has views"):
+            y.delete()  # somebody may take it yet
+        self.assertEqual(len(_host._kept), kept + 1)
+        owner = _host.view_of(Offering(capsule), None)
+        del capsule
+        _host.drop_refused()
+        self.assertEqual(len(_host._kept), kept + 1)
+        with self.assertRaisesRegex(BufferError, "has views"):
+            y.delete()
+        del owner
+        self.assertEqual((len(_host._kept), len(_host._offered)), (kept, 0))
+        with self.assertRaisesRegex(TypeError, "PyCapsule"):
+            operator.index(Refused())
+        y.delete()
+        self.assertEqual((len(_host._kept), y.is_deleted), (kept, True))
+
     def test_participants_and_runs(self):
         with collet.Client("interpreter", devices=2) as client:
             program = client.compile(REPLICAS)
@@ -367,7 +429,7 @@ class ModuleTest(unittest.TestCase):
         script = ("import array, collet\nclient = collet.Client('interpreter')\n"
                   "x = client.array(array.array('f', [1] * 4), borrow=True)\n"
                   f"program = client.compile({DOUBLE!r})\nrun = program.start([[x]])\ny = program(x)[0]\nview = y.memoryview()\n"
-                  "profile = collet.profile()\nprofile.__enter__()\nprogram(x)\n")
+                  "profile = collet.profile()\nprofile.__enter__()\nprogram(x)\ncapsule = y.__dlpack__(max_version=(1, 0))\n")
         for _ in range(3):
             done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))

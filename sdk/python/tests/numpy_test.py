@@ -98,12 +98,22 @@ class NumpyTest(unittest.TestCase):
         capsule, versioned = y.__dlpack__(), y.__dlpack__(max_version=(1, 1))  # nobody takes them
         self.assertEqual(len(_host._kept), kept + 2)
         del capsule, versioned
-        gc.collect()
+        _host.drop_refused()
         self.assertEqual(len(_host._kept), kept)
         with self.assertRaises(BufferError):
             y.__dlpack__(copy=False)
         with self.assertRaises(BufferError):
             y.__dlpack__(dl_device=(2, 0))
+
+    def test_a_consumer_that_refuses_an_array_says_why(self):
+        program = self.client.compile("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = bf16[4] convert(x)\n}")
+        [y] = program(numpy.zeros(4, numpy.float32))
+        kept = len(_host._kept)
+        for _ in range(2):
+            with self.assertRaisesRegex(Exception, "[Uu]nsupported dtype"):
+                numpy.from_dlpack(y)
+        y.delete()
+        self.assertEqual(len(_host._kept), kept)
 
     def test_a_view_by_dlpack_keeps_the_memory(self):
         [y] = self.client.compile(SAME.format("f32[65536]"))(numpy.arange(65536, dtype=numpy.float32))
