@@ -41,6 +41,21 @@ class TestUnits final : public RowUnits {
   std::string refusal_of_layer(const Op&) const override { return "no layers"; }
 };
 
+/// Computes products of s8, and the ends of quantized layers of any kind.
+class LayerUnits final : public RowUnits {
+ public:
+  LayerUnits() : RowUnits(rows(), {"integer_dot", "quantize", "requantize"}) {}
+  Cost cost(const PieceOp&) const override { return {kAlu, 1}; }
+  std::string refusal_of_layer(const Op&) const override { return {}; }
+
+ private:
+  static std::shared_ptr<const std::vector<kernel::Kernel>> rows() {
+    kernel::Rows rows(address_of);
+    rows.product<int8_t, int32_t, int32_t>();
+    return std::make_shared<const std::vector<kernel::Kernel>>(rows.take());
+  }
+};
+
 class TestMachine final : public RowMachine {
  public:
   using RowMachine::RowMachine;
@@ -144,6 +159,85 @@ ENTRY e {
   std::vector<std::vector<float>> arguments{counted(900, 1), counted(900, 5)}, results{std::vector<float>(900)};
   run(arguments, results);
   for (size_t i = 0; i < 900; ++i) EXPECT_EQ(results[0][i], 2 * arguments[0][i] + arguments[1][i]);
+}
+
+/// Returns a program that calls a quantized pattern.
+std::string calling(const std::string& pattern, const std::string& attributes, const std::string& parameters,
+                    const std::string& body, const std::string& call) {
+  return "HloModule m\nf {\n" + parameters + body + "}\nENTRY e {\n" + parameters + " ROOT c = " + call +
+         ", to_apply=f, is_composite=true, frontend_attributes={composite.name=\"" + pattern +
+         "\",composite.version=\"0\",composite.attributes={" + attributes +
+         ", low = -128 : i64, high = 127 : i64, rounding = \"even\"}}\n}\n";
+}
+
+TEST(LayersOfRows, ReadShortFloats) {
+  LayerUnits units;
+  NoDevice device;
+  ListOptions options;
+  options.engines = {"load", "store", "alu"};
+  options.limits.scratchpad_bytes = 4096;
+  const auto run = [&](const std::string& text, std::vector<char*> arrays) {
+    const auto module = hlo::parse_module(text);
+    ASSERT_TRUE(module.ok()) << module.status().to_string() << text;
+    const auto program = hlo::write_program(**module, {.inline_limit = SIZE_MAX});
+    ASSERT_TRUE(program.ok()) << program.status().to_string();
+    const ProgramList made(program->get(), options, units);
+    ASSERT_EQ(made.rejected().size(), 0u);
+    std::vector<char> workspace(made.workspace_bytes()), scratch(options.limits.scratchpad_bytes);
+    std::string resident = made.resident();
+    arrays.push_back(workspace.data());
+    arrays.push_back(resident.data());
+    TestMachine machine(units, &device);
+    EXPECT_EQ(simulate(machine, made.list(), scratch, arrays, made.array_bytes()).complaint, "");
+  };
+  const auto bytes = [](auto& list) { return reinterpret_cast<char*>(list.data()); };
+  const auto check = [&](auto zero, const std::string& type) {
+    using Short = decltype(zero);
+    SCOPED_TRACE(type);
+    std::vector<int8_t> x = {1, 2, 3, 4, 5, 6}, w = {1, 0, 2, 1, 1, 1};  // their product is 8 5 / 20 11
+    std::vector<Short> scales = {Short(0.75f), Short(-0.25f)};
+    std::vector<int8_t> out(4);
+    run(calling("integer_dot",
+                R"(operands = "lhs,rhs,scale", scale_dims = array<i64: 1>, scale_type = ")" + type +
+                    R"(", step_type = ")" + type + "\"",
+                " x = s8[2,3] parameter(0)\n w = s8[3,2] parameter(1)\n s = " + type + "[2] parameter(2)\n",
+                " d = s32[2,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n c = " + type +
+                    "[2,2] convert(d)\n b = " + type + "[2,2] broadcast(s), dimensions={1}\n m = " + type +
+                    "[2,2] multiply(c, b)\n r = " + type +
+                    "[2,2] round-nearest-even(m)\n ROOT q = s8[2,2] convert(r)\n",
+                "s8[2,2] call(x, w, s)"),
+        {bytes(x), bytes(w), bytes(scales), bytes(out)});
+    EXPECT_EQ(out, (std::vector<int8_t>{6, -1, 15, -3}));
+    std::vector<Short> real = {Short(0.75f), Short(-2.5f), Short(1.0f), Short(-0.25f)};
+    run(calling(
+            "quantize",
+            R"(operands = "x", result_factor = 2.0 : f64, scale_type = ")" + type + R"(", step_type = ")" + type + "\"",
+            " x = " + type + "[4] parameter(0)\n",
+            " two = " + type + "[] constant(2)\n twos = " + type + "[4] broadcast(two), dimensions={}\n m = " + type +
+                "[4] multiply(x, twos)\n r = " + type + "[4] round-nearest-even(m)\n ROOT q = s8[4] convert(r)\n",
+            "s8[4] call(x)"),
+        {bytes(real), bytes(out)});
+    EXPECT_EQ(out, (std::vector<int8_t>{2, -5, 2, 0}));
+  };
+  check(kernel::half(), "f16");
+  check(kernel::bfloat16(), "bf16");
+}
+
+TEST(LayersOfRows, OperandsOfOtherTypes_AreRefused) {
+  const LayerUnits units;
+  ListOptions options;
+  options.engines = {"load", "store", "alu"};
+  options.limits.scratchpad_bytes = 4096;
+  const auto refusal = [&](const std::string& type) {
+    const auto module = hlo::parse_module(calling("requantize", R"(operands = "x", factor = 0.5 : f64)",
+                                                  " x = " + type + "[4] parameter(0)\n", " ROOT q = s8[4] convert(x)\n",
+                                                  "s8[4] call(x)"));
+    EXPECT_TRUE(module.ok()) << module.status().to_string();
+    const auto program = hlo::write_program(**module, {.inline_limit = SIZE_MAX});
+    return ProgramList::refusal(program->get(), 0, options, units);
+  };
+  EXPECT_EQ(refusal("s32"), "");
+  EXPECT_EQ(refusal("s64"), "no end of a layer reads s64");
 }
 
 TEST_F(ProgramLists, ResultsThatAreArgumentsConstantsOrTwice) {

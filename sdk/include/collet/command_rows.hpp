@@ -50,6 +50,10 @@ struct RowWork {
 /** Units whose commands are rows. Constants, reshape and copy need none, and neither do the ends of quantized layers. */
 class RowUnits : public Units {
  public:
+  /** The types of the operands that the ends of layers read: scales, biases, zero points, and what a group without a product is
+   * computed of. */
+  static constexpr kernel::TypeSet kEndOperands{COLLET_TYPE_S8,  COLLET_TYPE_U8,  COLLET_TYPE_S32,
+                                                COLLET_TYPE_F16, COLLET_TYPE_F32, COLLET_TYPE_BF16};
   /** `rows` find their arrays by address_of. `layers` are the patterns that PieceOp::ends_layer does: by a row with that `pattern`, or
    * else as the end of a quantized layer. */
   RowUnits(std::shared_ptr<const std::vector<kernel::Kernel>> rows, std::vector<std::string> layers)
@@ -57,7 +61,8 @@ class RowUnits : public Units {
 
   /** Returns the engine and the cycles of an op. Asked when the command is made. */
   virtual Cost cost(const PieceOp& what) const = 0;
-  /** Returns why the units do not take this call of one of their patterns; empty if they do. */
+  /** Returns why the units do not take this call of one of their patterns; empty if they do. Not asked about operands of
+   * other types than kEndOperands behind the product's, which are refused. */
   virtual std::string refusal_of_layer(const kernel::Op& op) const = 0;
   /** Returns what the end of a layer is. A test may change it, to see that the fault is found. */
   virtual kernel::QuantizedGroup layer_of(const kernel::Op& op) const { return kernel::QuantizedGroup(op); }
@@ -67,7 +72,10 @@ class RowUnits : public Units {
     if (op.opcode() == COLLET_OP_FUSION) return "groups are formed by the compiler";
     if (op.opcode() == COLLET_OP_CALL) {
       if (!ends(op.pattern())) return "no unit computes this call as one";
-      if (!has_row(op.pattern())) return refusal_of_layer(op);
+      if (!has_row(op.pattern())) {
+        const std::string reason = refusal_of_end(op);
+        return reason.empty() ? refusal_of_layer(op) : reason;
+      }
     }
     std::string reason;
     row_of(op, &reason);
@@ -103,6 +111,21 @@ class RowUnits : public Units {
  private:
   static bool copies(const kernel::Op& op) {
     return op.opcode() == COLLET_OP_CONSTANT || op.opcode() == COLLET_OP_RESHAPE || op.opcode() == COLLET_OP_COPY;
+  }
+
+  /** Returns why the end of a layer cannot read its operands. Those of a product, the first two, are read by its row. */
+  static std::string refusal_of_end(const kernel::Op& op) {
+    const kernel::RegionGraph graph(op.program(), op.raw().regions.first);
+    bool has_product = false;
+    for (uint32_t i = 0; i < graph.op_count(); ++i) {
+      const uint32_t opcode = graph.op(i)->opcode;
+      has_product |= opcode == COLLET_OP_DOT || opcode == COLLET_OP_CONVOLUTION;
+    }
+    for (uint32_t i = has_product ? 2 : 0; i < op.operand_count(); ++i) {
+      const uint32_t type = op.operand(i).type;
+      if (!kEndOperands.has(type)) return std::string("no end of a layer reads ") + collet_type_name(type);
+    }
+    return {};
   }
 
   /** True if there is a row for the calls of a pattern. */
@@ -236,6 +259,10 @@ class RowMachine : public Machine {
         return reinterpret_cast<const uint8_t*>(data)[i];
       case COLLET_TYPE_S32:
         return reinterpret_cast<const int32_t*>(data)[i];
+      case COLLET_TYPE_F16:
+        return static_cast<double>(reinterpret_cast<const kernel::half*>(data)[i]);
+      case COLLET_TYPE_BF16:
+        return static_cast<double>(reinterpret_cast<const kernel::bfloat16*>(data)[i]);
       case COLLET_TYPE_F32:
         return static_cast<double>(reinterpret_cast<const float*>(data)[i]);
       default:
@@ -247,7 +274,8 @@ class RowMachine : public Machine {
    * quantize or requantize. */
   static void end_layer(const kernel::QuantizedGroup& layer, const kernel::Op& op, const int32_t* sums) {
     char* const to = reinterpret_cast<char*>(op.result().memory);
-    const bool adds = op.pattern() == "integer_add", floats = op.operand(0).type == COLLET_TYPE_F32;
+    constexpr kernel::TypeSet kFloats{COLLET_TYPE_F16, COLLET_TYPE_BF16, COLLET_TYPE_F32};
+    const bool adds = op.pattern() == "integer_add", floats = kFloats.has(op.operand(0).type);
     for (uint64_t i = 0; i < op.result().elements; ++i) {
       const auto stored = [&](uint32_t operand) { return static_cast<int32_t>(element(op.operand(operand), i)); };
       float value = 0;
