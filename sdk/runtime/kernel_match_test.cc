@@ -109,6 +109,52 @@ TEST_F(Matching, Gelu) {
   EXPECT_FALSE(find(body("0.25"), {"f32[8]"}, "f32[8]", match_gelu));
 }
 
+TEST_F(Matching, NumbersToThePrecisionOfTheirTypes) {
+  using namespace shape;
+  // The product of x0 with a constant of type `from` that is converted to `to`, unless this is the same.
+  const auto matches = [](double wanted, const std::string& from, const std::string& text, std::string to = {}) {
+    if (to.empty()) to = from;
+    std::string body = " c = " + from + "[] constant(" + text + ")\n";
+    if (to != from) body += " d = " + to + "[] convert(c)\n";
+    body += " s = " + to + "[8] broadcast(" + (to != from ? "d" : "c") + "), dimensions={}\n ROOT r = " + to +
+            "[8] multiply(x0, s)\n";
+    const auto look = [&](const Op& op) { return match(op, multiply(input(0), number(wanted))); };
+    return static_cast<bool>(find(body, {to + "[8]"}, to + "[8]", look));
+  };
+  constexpr double kRoot = 0.7978845608;  // sqrt(2 / pi)
+  for (const char* const text : {"0.7978845608028654", "0.797884583", "0.7978846", "0.79788456"}) {
+    EXPECT_TRUE(matches(kRoot, "f32", text)) << text;
+    EXPECT_TRUE(matches(kRoot, "f64", text)) << text;
+    EXPECT_TRUE(matches(kRoot, "f16", text)) << text;
+    EXPECT_TRUE(matches(kRoot, "bf16", text)) << text;
+  }
+  for (const char* const type : {"f32", "f64"}) {
+    for (const char* const text : {"0.8", "0.7978", "0.80078125", "0.79"})
+      EXPECT_FALSE(matches(kRoot, type, text)) << text;
+    EXPECT_FALSE(matches(1, type, "1.004"));
+    EXPECT_FALSE(matches(1, type, "0.99609375")) << "the next number of bf16";
+    EXPECT_FALSE(matches(3, type, "3.01"));
+    EXPECT_TRUE(matches(kRoot, type, "0.796875")) << "rounded to bf16";
+    EXPECT_TRUE(matches(kRoot, type, "0.7978515625")) << "rounded to f16";
+    EXPECT_FALSE(matches(1e-12, type, "0"));
+    EXPECT_FALSE(matches(1e-7, type, "1.1920929e-07")) << "rounded to f16, but far off";
+    EXPECT_FALSE(matches(1e6, type, "inf"));
+  }
+  EXPECT_FALSE(matches(kRoot, "f16", "0.799"));
+  EXPECT_FALSE(matches(1, "bf16", "1.0078125"));
+  EXPECT_TRUE(matches(0.044715, "f16", "0.0447"));
+  EXPECT_TRUE(matches(0.044715, "bf16", "0.0447"));
+  // Conversions round.
+  EXPECT_TRUE(matches(kRoot, "bf16", "0.797", "f32"));
+  EXPECT_FALSE(matches(kRoot, "bf16", "0.803", "f32"));
+  EXPECT_TRUE(matches(kRoot, "f32", "0.7978846", "bf16"));
+  EXPECT_TRUE(matches(kRoot, "f32", "0.7978846", "f16"));
+  EXPECT_TRUE(matches(3, "s32", "3", "f32"));
+  EXPECT_FALSE(matches(3, "s32", "4", "f32"));
+  EXPECT_TRUE(matches(2, "f32", "2.5", "s32"));
+  EXPECT_FALSE(matches(2.5, "f32", "2.5", "s32"));
+}
+
 TEST_F(Matching, LayerNorm) {
   const std::string body =
       " zero = f32[] constant(0)\n sum = f32[4] reduce(x0, zero), dimensions={1}, to_apply=add_of\n"

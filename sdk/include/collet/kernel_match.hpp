@@ -146,7 +146,9 @@ struct Shape {
 inline Shape input(uint32_t i) {
   return {Shape::kInput, i, 0, {}};
 }
-/** Matches a constant, possibly broadcast, whose elements all have this value, to the precision of its type. */
+/** Matches a constant, possibly broadcast, whose elements all have this value, to the precision of its type: to 2^-8 of it in
+ * bf16, 2^-11 in f16, 2^-22 in f32 and f64, and exactly in integers. Where a conversion stands behind the constant, the less
+ * precise type decides. Where it was folded, a constant of floats has exactly this value, rounded to bf16 or f16; that matches, too. */
 inline Shape number(double value) {
   return {Shape::kNumber, 0, value, {}};
 }
@@ -319,18 +321,46 @@ class Matcher {
 
   bool visit_number(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
     State now = *state;
-    double found = 0;
+    Number found;
     if (!is_number(value, &found, &now)) return false;
-    if (what.kind == shape::Shape::kNumber) {
-      // Constants may have been rounded to bf16, so the tolerance is its precision.
-      const bool same = found == what.number || std::fabs(found - what.number) <= std::fabs(what.number) / 200;
-      return same && !(std::isinf(what.number) && found != what.number) && next(&now);
-    }
+    if (what.kind == shape::Shape::kNumber) return is_same(found, what.number) && next(&now);
     if (now.numbers.size() <= what.index) now.numbers.resize(what.index + 1, std::nan(""));
     double& bound = now.numbers[what.index];
-    if (!std::isnan(bound) && bound != found) return false;
-    bound = found;
+    if (!std::isnan(bound) && bound != found.value) return false;
+    bound = found.value;
     return next(&now);
+  }
+
+  /** A constant as an op reads it. */
+  struct Number {
+    double value = 0;
+    double tolerance = 0; /**< relative: the largest of those of its types */
+  };
+
+  /** Returns what a number may be off by in a type, relative to it. */
+  static double tolerance_of(uint32_t type) {
+    switch (type) {
+      case COLLET_TYPE_BF16:
+        return 1.0 / 256;
+      case COLLET_TYPE_F16:
+        return 1.0 / 2048;
+      case COLLET_TYPE_F32:
+      case COLLET_TYPE_F64:  // sources print few digits, and compute in f32
+        return 1.0 / (1 << 22);
+      default:
+        return 0;
+    }
+  }
+
+  static bool is_same(const Number& found, double wanted) {
+    if (found.value == wanted) return true;
+    if (found.tolerance == 0) return false;
+    const auto is_within = [&](double tolerance) {
+      return std::fabs(found.value - wanted) < std::fabs(wanted) * tolerance;
+    };
+    const bool was_rounded = found.value == static_cast<double>(narrow<bfloat16>(wanted)) ||
+                             found.value == static_cast<double>(narrow<half>(wanted));
+    return is_within(found.tolerance) || (was_rounded && is_within(tolerance_of(COLLET_TYPE_BF16)));
   }
 
   /** Matches a broadcast along the last dimension, or along all but the last. */
@@ -366,36 +396,64 @@ class Matcher {
     if (attributes.dimensions.count != 1 || collet_integers(program(), attributes.dimensions)[0] != from.rank - 1)
       return false;
     if (collet_region_at(program(), op->regions.first)->combine != combine) return false;
-    double init = 0;
+    Number init;
     if (!is_number(operand(op, 1), &init, state)) return false;
     const double least = -std::numeric_limits<double>::infinity();
     const double neutral = combine == COLLET_COMBINE_ADD        ? 0
                            : combine == COLLET_COMBINE_MULTIPLY ? 1
                            : combine == COLLET_COMBINE_MAXIMUM  ? least
                                                                 : -least;
-    return init == neutral;
+    return init.value == neutral;
   }
 
-  /** True if `value` is a constant with equal elements, possibly broadcast. */
-  bool is_number(uint32_t value, double* out, State* state) const {
+  /** True if `value` is a constant with equal elements, possibly broadcast and converted. */
+  bool is_number(uint32_t value, Number* out, State* state) const {
     const collet_op* op = graph_.producer(value);
     if (!op) return false;
     take(state, value);
-    if (op->opcode == COLLET_OP_BROADCAST || op->opcode == COLLET_OP_RESHAPE || op->opcode == COLLET_OP_CONVERT) {
+    if (op->opcode == COLLET_OP_BROADCAST || op->opcode == COLLET_OP_RESHAPE) {
       return is_number(operand(op, 0), out, state);
+    }
+    const Array whole = array(value);
+    if (op->opcode == COLLET_OP_CONVERT) {
+      if (!is_number(operand(op, 0), out, state)) return false;
+      out->tolerance = std::max(out->tolerance, tolerance_of(whole.type));
+      return convert(whole.type, &out->value);
     }
     if (op->opcode != COLLET_OP_CONSTANT) return false;
     collet_constant_attrs attributes;
     collet_read_attributes(program(), op, &attributes, sizeof attributes);
     const collet_constant* constant = collet_constant_at(program(), attributes.constant);
     const auto* data = static_cast<const char*>(collet_constant_data(program(), constant));
-    const Array whole = array(value);
     const size_t size = collet_type_bytes(whole.type);
     if (!data || whole.elements == 0) return false;
     for (uint64_t i = 1; i < whole.elements; ++i) {
       if (std::memcmp(data, data + i * size, size) != 0) return false;
     }
-    return load(whole.type, data, out);
+    out->tolerance = tolerance_of(whole.type);
+    return load(whole.type, data, &out->value);
+  }
+
+  /** Rounds a number to a type that `load` knows; else false. */
+  static bool convert(uint32_t type, double* number) {
+    switch (type) {
+      case COLLET_TYPE_F32:
+        *number = static_cast<double>(static_cast<float>(*number));
+        return true;
+      case COLLET_TYPE_F64:
+        return true;
+      case COLLET_TYPE_BF16:
+        *number = static_cast<double>(narrow<bfloat16>(*number));
+        return true;
+      case COLLET_TYPE_F16:
+        *number = static_cast<double>(narrow<half>(*number));
+        return true;
+      case COLLET_TYPE_S32:
+        *number = static_cast<double>(converted<int32_t>(*number));
+        return true;
+      default:
+        return false;
+    }
   }
 
   static bool load(uint32_t type, const char* data, double* out) {
