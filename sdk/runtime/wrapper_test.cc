@@ -31,6 +31,25 @@ TEST(Wrapper, RunsAProgram) {
   EXPECT_THAT(executable->explain(), HasSubstr("add"));
 }
 
+TEST(Wrapper, ReadsTruthValues) {
+  auto client = collet::Client::open("interpreter");
+  ASSERT_TRUE(client) << client.error().message;
+  auto module =
+      collet::Module::read("HloModule m\nENTRY e {\n  x = pred[3] parameter(0)\n  ROOT y = pred[3] not(x)\n}");
+  ASSERT_TRUE(module) << module.error().message;
+  auto executable = client->compile(*module);
+  ASSERT_TRUE(executable) << executable.error().message;
+  const bool data[] = {true, false, true};
+  auto x = client->upload<bool>({3}, data);
+  ASSERT_TRUE(x) << x.error().message;
+  auto results = executable->run({*x});
+  ASSERT_TRUE(results) << results.error().message;
+  auto values = (*results)[0].to_vector<bool>();
+  ASSERT_TRUE(values) << values.error().message;
+  EXPECT_THAT(*values, ElementsAre(false, true, false));
+  EXPECT_FALSE((*results)[0].to_vector<uint8_t>());
+}
+
 TEST(Wrapper, TellsWhatFailed) {
   const auto client = collet::Client::open("nonesuch");
   ASSERT_FALSE(client);

@@ -20,6 +20,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -184,10 +185,16 @@ class Buffer : public detail::Owner<collet_buffer, collet_buffer_retain, collet_
   Result<std::vector<T>> to_vector() const {
     if (type().element != detail::Element<T>::value)
       return Error{COLLET_INVALID_ARGUMENT, std::string("the elements are ") + collet_type_name(type().element)};
-    std::vector<T> out(bytes() / sizeof(T));
+    // A vector of bool has no array of its elements.
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    std::vector<Stored> out(bytes() / sizeof(T));
     const Result<Done> copied = to_host(out.data(), out.size() * sizeof(T));
     if (!copied) return copied.error();
-    return out;
+    if constexpr (std::is_same_v<T, bool>) {
+      return std::vector<bool>(out.begin(), out.end());
+    } else {
+      return out;
+    }
   }
 };
 
@@ -249,14 +256,17 @@ class Executable : public detail::Owner<collet_executable, collet_executable_ret
     collet_blob_release(blob);
     return out;
   }
-  /** Runs the program. The results are buffers whose data may come later. See collet_execute. */
+  /** Runs the program with the arguments of this process's participants. The results are buffers whose data may come later. See
+   * collet_execute. */
   Result<std::vector<Buffer>> run(const std::vector<Buffer>& arguments, collet_execute_options options = {}) const {
     options.struct_size = sizeof options;
     const collet_executable_facts f = facts();
-    if (arguments.size() != size_t{f.argument_count} * f.participants)
+    // A library without the field leaves it 0, and has one process.
+    const size_t participants = f.local_participants ? f.local_participants : f.participants;
+    if (arguments.size() != f.argument_count * participants)
       return Error{COLLET_INVALID_ARGUMENT, std::to_string(arguments.size()) + " arguments; the program takes " +
-                                                std::to_string(size_t{f.argument_count} * f.participants)};
-    std::vector<collet_buffer*> in, out(size_t{f.result_count} * f.participants);
+                                                std::to_string(f.argument_count * participants)};
+    std::vector<collet_buffer*> in, out(f.result_count * participants);
     for (const Buffer& b : arguments) in.push_back(b.get());
     collet_error error;
     const collet_status code = collet_execute(handle_, &options, in.data(), out.data(), &error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests clients that have joined other processes: their devices, and their executables.
 #include <gmock/gmock.h>
+#include <collet/collet.hpp>
 
 #include "sdk/runtime/testing/process_group.h"
 #include "sdk/runtime/testing/programs.h"
@@ -22,6 +23,29 @@ TEST_F(ProcessesTest, DevicesAreThoseOfAllProcesses) {
       found.emplace_back(device.process, device.device);
     EXPECT_EQ(error.code, COLLET_OUT_OF_RANGE);
     EXPECT_EQ(found, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}}));
+  });
+}
+
+TEST_F(ProcessesTest, TheWrapperRunsTheParticipantsOfItsProcess) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 2);
+    ASSERT_TRUE(client) << member.failure.message;
+    const ModulePtr module =
+        member.read(program("ROOT y = s32[8] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum"));
+    ExecutablePtr made = member.compile(client.get(), module.get(), {});
+    ASSERT_TRUE(made) << member.failure.message;
+    const Executable executable(made.release());
+    std::vector<Buffer> in;
+    for (BufferPtr& one : member.arguments(client.get(), 2, 2 * member.rank)) in.emplace_back(one.release());
+    auto results = executable.run(in);
+    ASSERT_TRUE(results) << results.error().message;
+    ASSERT_EQ(results->size(), 2u);
+    for (const Buffer& one : *results) {
+      const auto numbers = one.to_vector<int32_t>();
+      ASSERT_TRUE(numbers) << numbers.error().message;
+      EXPECT_EQ((*numbers)[1], 604);
+    }
+    EXPECT_FALSE(executable.run({in[0]}));
   });
 }
 
