@@ -8,6 +8,7 @@
  * waits for the end of started work, so that the device always has the next program. Included by kernel_backend.hpp.
  */
 
+#include <deque>
 #include <random>
 #include <thread>
 

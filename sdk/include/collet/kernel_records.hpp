@@ -7,10 +7,9 @@
  * backend.
  */
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -62,24 +61,24 @@ class Records final : public Recorder {
     collet_copy_text(one.name, sizeof one.name, record.name.c_str());
     collet_copy_text(one.engine, sizeof one.engine, record.engine.c_str());
     const std::lock_guard<std::mutex> lock(mutex_);
-    records_.push_back(one);
+    records_.emplace_hint(records_.end(), one.start_ns, one);
   }
   void enable(bool on) { on_ = on; }
   uint32_t read(collet_profile_record* out, uint32_t capacity) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // Work ends on several engines in any order; records are sorted by their start.
-    std::sort(records_.begin(), records_.end(),
-              [](const collet_profile_record& a, const collet_profile_record& b) { return a.start_ns < b.start_ns; });
-    const auto count = static_cast<uint32_t>(std::min<size_t>(capacity, records_.size()));
-    std::copy_n(records_.begin(), count, out);
-    records_.erase(records_.begin(), records_.begin() + count);
+    uint32_t count = 0;
+    for (; count < capacity && !records_.empty(); ++count) {
+      out[count] = records_.begin()->second;
+      records_.erase(records_.begin());
+    }
     return count;
   }
 
  private:
   std::atomic<bool> on_{false};
   std::mutex mutex_;
-  std::deque<collet_profile_record> records_;
+  // By their start, as work ends on several engines in any order.
+  std::multimap<uint64_t, collet_profile_record> records_;
 };
 
 }  // namespace detail

@@ -2,6 +2,8 @@
 #include <collet/kernel_rows.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <thread>
 
 #include "sdk/include/tests/kernel_fixture.h"
@@ -703,6 +705,31 @@ TEST_F(KernelTables, PatternsByNameWithReasons) {
   EXPECT_STREQ(verdicts[2].reason, "no kernel for these attributes or shapes");
   EXPECT_STREQ(verdicts[3].reason, "no kernel");
   EXPECT_STREQ(verdicts[4].reason, "no kernel");
+}
+
+// The time for records is that of sorting them once.
+TEST(KernelRecords, ManyAreReadInTheirOrderAndInTime) {
+  constexpr uint64_t kCount = 200000;
+  kernel::detail::Records records;
+  Record one;
+  one.name = "work";
+  for (uint64_t i = 0; i < kCount; ++i) {
+    one.start_ns = (i ^ 1) / 4;  // out of order, and equal ones
+    one.bytes = i;
+    records.add(one);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<collet_profile_record> some(256);
+  uint64_t count = 0, last = 0;
+  while (const uint32_t now = records.read(some.data(), 256)) {
+    for (uint32_t i = 0; i < now; ++i) {
+      EXPECT_LE(last, some[i].start_ns);
+      last = some[i].start_ns;
+    }
+    count += now;
+  }
+  EXPECT_EQ(count, kCount);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
 }
 
 TEST_F(KernelTables, DevicesSpacesAndRecords) {
