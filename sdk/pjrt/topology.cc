@@ -18,7 +18,17 @@ PJRT_Error* call(PJRT_Client_TopologyDescription_Args& args) {
 namespace {
 
 // The fields of the message to which a topology is serialized.
-enum Field : uint32_t { kPlatform = 1, kBackend = 2, kFallback = 3, kTarget = 4, kDeviceCount = 5, kOther = 6 };
+enum Field : uint32_t {
+  kPlatform = 1,
+  kBackend = 2,
+  kFallback = 3,
+  kTarget = 4,
+  kDeviceCount = 5,
+  kOther = 6,
+  kHostCalls =
+      7,  // this and what follows only if they are no defaults: older versions refuse fields that they do not know
+  kRealSizes = 8
+};
 enum OtherField : uint32_t { kKey = 1, kValue = 2 };
 
 // Serialized settings begin with their SHA-256: a changed name would select another device.
@@ -34,6 +44,8 @@ std::string write_settings(const Settings& settings) {
   put_bytes(out, kFallback, settings.fallback);
   put_bytes(out, kTarget, settings.target);
   put_number(out, kDeviceCount, settings.device_count);
+  if (settings.host_calls != HostCalls::Ready) put_number(out, kHostCalls, static_cast<uint64_t>(settings.host_calls));
+  if (settings.real_sizes) put_number(out, kRealSizes, 1);
   for (const auto& [key, value] : settings.others) {
     std::string other;
     put_bytes(other, kKey, key);
@@ -76,6 +88,13 @@ PJRT_Error* read_settings(std::string_view bytes, Settings& out) {
         break;
       case kOther:
         good = read_other(reader.bytes(), out);
+        break;
+      case kHostCalls:
+        good = reader.number() <= static_cast<uint64_t>(HostCalls::Queue);
+        out.host_calls = static_cast<HostCalls>(reader.number());
+        break;
+      case kRealSizes:
+        out.real_sizes = reader.number() != 0;
         break;
       default:
         good = false;

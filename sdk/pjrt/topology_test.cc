@@ -32,8 +32,11 @@ class TopologyTest : public Plugin {
     EXPECT_EQ(control_.instances.load(), 0);
   }
 
-  PJRT_Error* create(const std::string& name, PJRT_TopologyDescription** out) {
-    NamedOptions options({{"backend", backend_name}, more_options[0]});
+  PJRT_Error* create(const std::string& name, PJRT_TopologyDescription** out,
+                     const std::vector<std::pair<std::string, std::string>>& more = {}) {
+    std::vector<std::pair<std::string, std::string>> all = {{"backend", backend_name}, more_options[0]};
+    all.insert(all.end(), more.begin(), more.end());
+    NamedOptions options(all);
     auto args = args_of<PJRT_TopologyDescription_Create_Args>();
     args.topology_name = name.data();
     args.topology_name_size = name.size();
@@ -42,6 +45,15 @@ class TopologyTest : public Plugin {
     PJRT_Error* error = api()->PJRT_TopologyDescription_Create(&args);
     *out = args.topology;
     return error;
+  }
+
+  std::string serialized(PJRT_TopologyDescription* topology) {
+    auto args = args_of<PJRT_TopologyDescription_Serialize_Args>();
+    args.topology = topology;
+    expect_ok(api()->PJRT_TopologyDescription_Serialize(&args));
+    std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
+    args.serialized_topology_deleter(args.serialized_topology);
+    return bytes;
   }
 
   size_t device_count(PJRT_TopologyDescription* topology) {
@@ -106,11 +118,7 @@ TEST_F(TopologyTest, WhatIsCompiledForATargetRunsOnTheDevice) {
 TEST_F(TopologyTest, ComesBackFromBytes) {
   PJRT_TopologyDescription* topology = nullptr;
   expect_ok(create("queued", &topology));
-  auto serialize = args_of<PJRT_TopologyDescription_Serialize_Args>();
-  serialize.topology = topology;
-  expect_ok(api()->PJRT_TopologyDescription_Serialize(&serialize));
-  std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
-  serialize.serialized_topology_deleter(serialize.serialized_topology);
+  std::string bytes = serialized(topology);
   auto fingerprint = args_of<PJRT_TopologyDescription_Fingerprint_Args>();
   fingerprint.topology = topology;
   expect_ok(api()->PJRT_TopologyDescription_Fingerprint(&fingerprint));
@@ -129,6 +137,30 @@ TEST_F(TopologyTest, ComesBackFromBytes) {
     back.serialized_topology = wrong.data();
     back.serialized_topology_size = wrong.size();
     EXPECT_NE(outcome(api()->PJRT_TopologyDescription_Deserialize(&back)).first, PJRT_Error_Code_OK);
+  }
+}
+
+TEST_F(TopologyTest, BytesHaveAllOptions) {
+  std::vector<std::string> all;
+  for (const std::vector<std::pair<std::string, std::string>>& more :
+       {std::vector<std::pair<std::string, std::string>>{},
+        {{"data_dependent_sizes", "real"}},
+        {{"host_calls", "wait"}},
+        {{"host_calls", "queue"}}}) {
+    PJRT_TopologyDescription* topology = nullptr;
+    expect_ok(create("queued", &topology, more));
+    ASSERT_NE(topology, nullptr);
+    std::string bytes = serialized(topology);
+    destroy_topology(topology);
+    auto back = args_of<PJRT_TopologyDescription_Deserialize_Args>();
+    back.serialized_topology = bytes.data();
+    back.serialized_topology_size = bytes.size();
+    expect_ok(api()->PJRT_TopologyDescription_Deserialize(&back));
+    ASSERT_NE(back.topology, nullptr);
+    EXPECT_EQ(serialized(back.topology), bytes);
+    destroy_topology(back.topology);
+    for (const std::string& other : all) EXPECT_NE(bytes, other);
+    all.push_back(bytes);
   }
 }
 
