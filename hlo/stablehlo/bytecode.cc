@@ -247,33 +247,6 @@ class IrReader {
   uint64_t claimed_ = 0;  // number of values of all regions so far
 };
 
-bool is_plain_int(TypeRef element) {
-  return element->kind == Type::Kind::Scalar && (is_integer(element->scalar) || element->scalar == hlo::Type::PRED);
-}
-
-/// Converts a small integer tensor into a list of integers, as all attributes but the values of constants expect it.
-AttrRef as_list(AttrRef dense, Program& program) {
-  const hlo::Type element = element_type(dense->type->element);
-  const int64_t count = element_count(dense->type);
-  const auto width = static_cast<size_t>(type_info(element).bytes());
-  std::vector<int64_t> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, dense->bytes.data() + (dense->splat ? 0 : i) * width, width);
-    const int shift = 64 - 8 * static_cast<int>(width);
-    values[i] = is_unsigned(element) || element == hlo::Type::PRED ? static_cast<int64_t>(bits)
-                                                                   : static_cast<int64_t>(bits << shift) >> shift;
-  }
-  Attr* out = program.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
-  out->ints = program.arena().list(values);
-  out->dims = program.arena().list<const int64_t>(std::span<const int64_t>(dense->type->dims));
-  out->type = list_type(dense->type->element);
-  return out;
-}
-
-/// A longer splat is never a list of integers in an attribute; it can only be the value of a constant.
-constexpr int64_t kLongestSplat = int64_t{1} << 16;
-
 using Same = std::unordered_map<const Value*, Value*>;
 
 /// True if the op only converts its operands between types of two dialects that are one type in the normal form.
@@ -305,9 +278,7 @@ using Lists = std::unordered_map<AttrRef, AttrRef>;
 /// Converts attributes to the normal form. Many ops share an attribute, so each attribute is converted once.
 void normalize(Op* op, Program& program, Lists& lists) {
   for (NamedAttr& attr : op->attrs) {
-    if (!attr.value || attr.value->kind != Attr::Kind::Dense || attr.name == "value") continue;
-    if (!is_plain_int(attr.value->type->element)) continue;
-    if (attr.value->splat && element_count(attr.value->type) > kLongestSplat) continue;
+    if (attr.name == "value" || !is_list(attr.value)) continue;
     AttrRef& list = lists[attr.value];
     if (!list) list = as_list(attr.value, program);
     attr.value = list;

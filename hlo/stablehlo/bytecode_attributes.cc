@@ -165,6 +165,15 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
   return AttrRef{out};
 }
 
+Expected<AttrRef> BytecodeAttributes::dense_array(TypeRef element, std::string_view blob, uint64_t offset) {
+  const auto count = static_cast<int64_t>(blob.size() / static_cast<size_t>(element_bytes(element)));
+  COLLET_ASSIGN(AttrRef elements, dense(program_.tensor(element, {&count, 1}), blob, offset));
+  if (is_float(element_type(element))) return elements;
+  Attr* list = as_list(elements, program_);
+  list->dims = {};
+  return AttrRef{list};
+}
+
 Expected<AttrRef> BytecodeAttributes::decode_float(Cursor& c, uint64_t offset) {
   TypeRef type = c.type();
   const hlo::Type scalar = type ? element_type(type) : hlo::Type::Invalid;
@@ -225,19 +234,13 @@ Expected<AttrRef> BytecodeAttributes::decode_builtin(Cursor& c) {
       TypeRef type = c.type();
       const uint64_t size = c.r.varint();
       const std::string_view blob = c.r.take(c.r.varint());
-      const int width = type ? element_bytes(type) : 0;
-      if (c.r.failed() || width <= 0 || blob.size() % static_cast<uint64_t>(width) != 0 ||
-          blob.size() / static_cast<uint64_t>(width) != size)
+      const hlo::Type element = element_type(type);
+      const bool number = is_integer(element) || is_float(element) || element == hlo::Type::PRED;
+      const bool plain = type && type->kind != Type::Kind::Quantized;
+      const uint64_t width = plain && number ? static_cast<uint64_t>(element_bytes(type)) : 0;
+      if (c.r.failed() || width == 0 || blob.size() % width != 0 || blob.size() / width != size)
         return bytecode_error(offset, "a dense array does not fit its type");
-      Attr* out = program_.make_attr(element_type(type) == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
-      std::vector<int64_t> values(size);
-      for (uint64_t i = 0; i < size; ++i) {
-        uint64_t bits = 0;
-        std::memcpy(&bits, blob.data() + i * static_cast<uint64_t>(width), static_cast<size_t>(width));
-        values[i] = sign_extend(bits, 8 * width);
-      }
-      out->ints = program_.arena().list(values);
-      return AttrRef{out};
+      return dense_array(type, blob, offset);
     }
     case kDenseElements: {
       TypeRef type = c.type();

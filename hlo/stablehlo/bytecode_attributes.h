@@ -31,6 +31,8 @@ class BytecodeAttributes {
   Expected<AttrRef> decode_float(Cursor& c, uint64_t offset);
   Expected<AttrRef> decode_text(const BytecodeEntry& entry);
   Expected<AttrRef> dense(TypeRef type, std::string_view blob, uint64_t offset);
+  /// Makes a list of integers or booleans, or Dense elements of floats; `blob` holds whole elements.
+  Expected<AttrRef> dense_array(TypeRef element, std::string_view blob, uint64_t offset);
 
   const BytecodeFile& file_;
   Program& program_;

@@ -27,6 +27,22 @@ std::string packed(std::string_view bytes, hlo::Type type, bool splat, int64_t c
   return out;
 }
 
+/// Returns the type of the elements of Ints or Bools.
+hlo::Type list_element(const Attr& list) {
+  if (list.kind == Attr::Kind::Bools) return hlo::Type::PRED;
+  return list.type ? element_type(list.type) : hlo::Type::S64;
+}
+
+/// Returns the numbers as elements of that type, each of a byte at least.
+std::string list_bytes(std::span<const int64_t> values, hlo::Type element) {
+  std::string out;
+  for (const int64_t v : values) {
+    const int64_t stored = element == hlo::Type::PRED ? v != 0 : v;
+    out.append(reinterpret_cast<const char*>(&stored), static_cast<size_t>(type_info(element).bytes()));
+  }
+  return out;
+}
+
 }  // namespace
 
 uint64_t BytecodeEncoder::string(std::string_view text) {
@@ -124,21 +140,14 @@ Expected<uint64_t> BytecodeEncoder::vhlo_tensor(AttrRef attr, hlo::Type element,
   scalar.kind = Type::Kind::Scalar;
   scalar.scalar = element;
   tensor.kind = Type::Kind::Tensor;
-  tensor.element = &scalar;
+  tensor.element = attr->type ? attr->type : &scalar;
   tensor.dims = arena.list(dims);
   COLLET_ASSIGN(uint64_t type, vhlo_type(&tensor));
   // If all elements are equal, one element is written.
   bool splat = count > 1;
   for (int64_t v : attr->ints) splat = splat && v == attr->ints[0];
   const size_t written = splat ? 1 : attr->ints.size();
-  std::string bytes;
-  for (size_t i = 0; i < written; ++i) {
-    if (element == hlo::Type::PRED)
-      bytes += static_cast<char>(attr->ints[i] != 0);
-    else
-      bytes.append(reinterpret_cast<const char*>(&attr->ints[i]), 8);
-  }
-  if (element == hlo::Type::PRED) bytes = packed(bytes, element, splat, count);
+  const std::string bytes = packed(list_bytes(attr->ints.span().first(written), element), element, splat, count);
   ByteWriter w;
   w.varint(15);
   w.varint(type);
@@ -223,9 +232,11 @@ Expected<uint64_t> BytecodeEncoder::vhlo_attr(AttrRef attr, const AttrRule* rule
       return add_attr("vhlo", w);
     }
     case Attr::Kind::Ints:
+      // VHLO has tensors only. Arrays of the usual types, and what was a tensor, become such.
+      if (attr->type && attr->dims.empty()) break;
+      [[fallthrough]];
     case Attr::Kind::Bools:
-      return vhlo_tensor(attr,
-                         attr->kind == Attr::Kind::Bools || form == AttrForm::Bools ? hlo::Type::PRED : hlo::Type::S64,
+      return vhlo_tensor(attr, form == AttrForm::Bools ? hlo::Type::PRED : list_element(*attr),
                          form == AttrForm::Table);
     case Attr::Kind::Dense: {
       COLLET_ASSIGN(uint64_t type, vhlo_type(attr->type));
@@ -340,21 +351,17 @@ Expected<uint64_t> BytecodeEncoder::builtin_attr(AttrRef attr) {
     }
     case Attr::Kind::Ints:
     case Attr::Kind::Bools: {
-      const bool bools = attr->kind == Attr::Kind::Bools;
+      const hlo::Type element = list_element(*attr);
       Type plain;
       plain.kind = Type::Kind::Scalar;
-      plain.scalar = bools ? hlo::Type::PRED : hlo::Type::S64;
-      COLLET_ASSIGN(uint64_t type, builtin_type(&plain));
+      plain.scalar = element;
+      COLLET_ASSIGN(uint64_t type, builtin_type(attr->type ? attr->type : &plain));
+      const std::string bytes = list_bytes(attr->ints, element);
       w.varint(17);
       w.varint(type);
       w.varint(attr->ints.size());
-      w.varint(attr->ints.size() * (bools ? 1 : 8));
-      for (int64_t v : attr->ints) {
-        if (bools)
-          w.byte(v != 0);
-        else
-          w.append({reinterpret_cast<const char*>(&v), 8});
-      }
+      w.varint(bytes.size());
+      w.append(bytes);
       return add_attr("builtin", w);
     }
     case Attr::Kind::Location:

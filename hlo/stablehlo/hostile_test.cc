@@ -497,6 +497,11 @@ TEST(Hostile, ArtifactsThatLieAboutSizes) {
                "0301030701033301030b01031301032b0417050111010707040703010105010603010037090f0b110578006275696c74696e"
                "0076686c6f006d6f64756c6500"),
       "dense array");
+  // complex<f64>, which is wider than a number of a list.
+  expect_artifact_refused(
+      bytes_of("4d4cef520d5800010d030103010307023b03030305050523030321414141414141414141414141414141410d130103170705"
+               "0107130b530105070b040b0501010101002f07090f116275696c74696e006d6f64756c6500666f6f00"),
+      "dense array");
   // A splat of 2^24 numbers that is used under twelve names is not expanded.
   EXPECT_TRUE(
       mlir::read_bytecode(
@@ -508,6 +513,40 @@ TEST(Hostile, ArtifactsThatLieAboutSizes) {
               "32006e33006e34006e35006e36006e37006e38006e39006e3130006e3131006275696c74696e0076686c6f006d6f64756c65"
               "00"))
           .ok());
+}
+
+// array<f32: 1.0, 2.5> as MLIR writes it.
+TEST(Hostile, ArraysOfFloatsAreNoLists) {
+  const auto program = mlir::read_bytecode(
+      bytes_of("4d4cef520d537461626c65484c4f5f76312e31372e300001190501050901030b03071f2b2f025d1f0507230705110000803f"
+               "00002040050b03030705050d03030b09030123051d111d13092903110111030303030b03331709010f070b330b130b130309"
+               "0b0b0b0b0307071317010307044d050151010d0107043b0301050350010307042703050b0305000506010303050101070401"
+               "0303050106030100d319150f0f0b11330909050f0b116275696c74696e0076686c6f006d6f64756c65006d0062617200666f"
+               "6f006d686c6f2e66726f6e74656e645f617474726962757465730066756e635f7631006d61696e007075626c696300616464"
+               "5f76310072657475726e5f7631000815050507010b0f110f1315"));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_NE(mlir::print_program(**program).find("dense<[1.0e+00, 2.5e+00]> : tensor<2xf32>"), std::string::npos);
+}
+
+TEST(Hostile, SplatsAreNotWrittenOut) {
+  for (std::string_view type : {"tensor<65536xi1>", "tensor<65536xi64>", "tensor<256x256xi32>"}) {
+    const std::string splat = "dense<1> : " + std::string(type);
+    const auto program = mlir::read_text(in_main("%a = stablehlo.abs %x {x = " + splat + "} : tensor<f32>"), "test");
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const std::string text = mlir::print_program(**program);
+    EXPECT_NE(text.find(type), std::string::npos) << text.substr(0, 2000);
+  }
+  for (std::string_view count : {"20000000", "1000000000000"}) {
+    const std::string layouts = "operand_layouts = [dense<0> : tensor<" + std::string(count) + "xindex>]";
+    expect_refused(in_main("%a = stablehlo.custom_call @x(%x) {" + layouts +
+                           ", result_layouts = [dense<> : tensor<0xindex>]} : (tensor<f32>) -> tensor<f32>"),
+                   "is no order of the dimensions");
+    expect_refused(
+        "func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32> {mhlo.layout_mode = \"auto\"}) {\n"
+        "%a = stablehlo.custom_call @LayoutConstraint(%x) {result_layouts = [dense<0> : tensor<" +
+            std::string(count) + "xindex>]} : (tensor<4xf32>) -> tensor<4xf32>\nreturn %a : tensor<4xf32>\n}",
+        "layouts");
+  }
 }
 
 TEST(Hostile, RegionsThatClaimWhatFollows) {

@@ -202,37 +202,42 @@ Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
   return static_cast<ApiVersion>(std::max<int64_t>(number, 1) - 1);
 }
 
-/// Checks the layouts: each is an order of dimensions, one for each of `types`; the layout of a value that is not an
-/// array must be empty.
-Status check_layouts(Importer& m, const mlir::Op& op, std::string_view whose, mlir::AttrRef layouts,
-                     std::span<const mlir::TypeRef> types) {
+/// Returns the shapes of values of `types` with the layouts that are given for them: each is an order of dimensions; that
+/// of a value that is not an array must be empty.
+Expected<std::vector<Shape>> with_layouts(Importer& m, const mlir::Op& op, std::string_view whose,
+                                          mlir::AttrRef layouts, std::span<const mlir::TypeRef> types) {
   if (layouts->kind != Attr::Kind::Array || layouts->items.size() != types.size())
     return m.fail(op, std::string(whose) + "_layouts must hold a layout for each of " + std::to_string(types.size()) +
                           " " + std::string(whose) + "s");
+  std::vector<Shape> out;
   for (size_t i = 0; i < types.size(); ++i) {
     const mlir::AttrRef layout = layouts->items[i];
     const bool array = types[i] && types[i]->kind == mlir::Type::Kind::Tensor;
     bool splat = false;
     const auto order = layout ? literal_of(*layout, &splat) : Expected<Literal>(invalid_argument("no layout"));
     const mlir::TypeRef element = layout && layout->type ? layout->type->element : nullptr;
-    std::vector<int64_t> dims;
-    if (order.ok() && element && element->kind == mlir::Type::Kind::Index && layout->type->dims.size() == 1)
-      for (int64_t k = 0; k < layout->type->dims[0]; ++k) dims.push_back(order->as_int(splat ? 0 : k));
-    else
+    if (!order.ok() || !element || element->kind != mlir::Type::Kind::Index || layout->type->dims.size() != 1)
       return m.fail(op, std::string(whose) + "_layouts: layout " + std::to_string(i) + " is no list of indices");
+    const size_t rank = array ? types[i]->dims.size() : 0;
+    Layout stated;
+    bool fits = layout->type->dims[0] == static_cast<int64_t>(rank);
+    for (size_t k = 0; fits && k < rank; ++k)
+      stated.minor_to_major.push_back(order->as_int(splat ? 0 : static_cast<int64_t>(k)));
+    std::vector<int64_t> dims = stated.minor_to_major;
     std::sort(dims.begin(), dims.end());
-    bool fits = dims.size() == (array ? types[i]->dims.size() : 0);
     for (size_t k = 0; fits && k < dims.size(); ++k) fits = dims[k] == static_cast<int64_t>(k);
     if (!fits)
       return m.fail(op, std::string(whose) + "_layouts: layout " + std::to_string(i) +
                             " is no order of the dimensions of " + mlir::to_string(types[i]));
+    COLLET_ASSIGN(Shape shape, m.shape(types[i]));
+    out.push_back(array ? shape.with_layout(std::move(stated)) : shape);
   }
-  return {};
+  return out;
 }
 
-/// Checks that layouts are given for both operands and results, or for neither. They are not kept, because the layouts
-/// of HLO's shapes serve the same purpose.
-Status check_layouts(Importer& m, const mlir::Op& op) {
+/// Reads the layouts, which are given for both operands and results, or for neither. If an array is not row-major, `attrs`
+/// and the shape of the results keep them.
+Status read_layouts(Importer& m, const mlir::Op& op, CustomCallAttrs& attrs, Shape& shape) {
   const mlir::AttrRef operands = op.attr("operand_layouts"), results = op.attr("result_layouts");
   const auto given = [](mlir::AttrRef list) {
     return list && !(list->kind == Attr::Kind::Array && list->items.empty());
@@ -241,12 +246,28 @@ Status check_layouts(Importer& m, const mlir::Op& op) {
   std::vector<mlir::TypeRef> takes, gives;
   for (const mlir::Value* v : op.operands) takes.push_back(v->type);
   for (const mlir::Value* v : op.results) gives.push_back(v->type);
-  if (gives.size() == 1 && gives[0] && gives[0]->kind == mlir::Type::Kind::Tuple)
-    gives.assign(gives[0]->inputs.begin(), gives[0]->inputs.end());
+  const bool one_tuple = gives.size() == 1 && gives[0] && gives[0]->kind == mlir::Type::Kind::Tuple;
+  if (one_tuple) gives.assign(gives[0]->inputs.begin(), gives[0]->inputs.end());
   if ((!operands && !takes.empty()) || (!results && !gives.empty()))
     return m.fail(op, "layouts are given for both operands and results, or for none");
-  if (operands) COLLET_TRY(check_layouts(m, op, "operand", operands, takes));
-  return results ? check_layouts(m, op, "result", results, gives) : ok_status();
+  std::vector<Shape> in, out;
+  if (operands) {
+    COLLET_ASSIGN(in, with_layouts(m, op, "operand", operands, takes));
+  }
+  if (results) {
+    COLLET_ASSIGN(out, with_layouts(m, op, "result", results, gives));
+  }
+  const auto row_major = [](const Shape& s) { return !s.layout() || s.layout()->is_default(); };
+  if (std::all_of(in.begin(), in.end(), row_major) && std::all_of(out.begin(), out.end(), row_major)) return {};
+  attrs.constrains_layouts = true;
+  std::vector<const Shape*> kept;
+  for (Shape& one : in) kept.push_back(m.module().keep(std::move(one)));
+  attrs.operand_layouts = m.module().arena().list(kept);
+  if (one_tuple || out.size() > 1)
+    shape = Shape::tuple(std::move(out));
+  else if (!out.empty())
+    shape = out[0];
+  return {};
 }
 
 /// The configuration of a typed custom call is a dictionary, that of others a string.
@@ -261,24 +282,24 @@ Status check_config(Importer& m, const mlir::Op& op, ApiVersion version) {
 
 Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   if (!op.attr("call_target_name")) return m.fail(op, "lacks its attribute call_target_name");
-  COLLET_TRY(check_layouts(m, op));
+  auto* attrs = m.module().make<CustomCallAttrs>();
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(read_layouts(m, op, *attrs, shape));
   COLLET_ASSIGN(const ApiVersion version, api_version(m, op));
   COLLET_TRY(check_config(m, op, version));
   if (const mlir::AttrRef tilings = op.attr("result_tilings"); tilings && !tilings->items.empty())
     return m.fail(op, "has tiled results (result_tilings), which are not supported");
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
-  COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const std::string_view target = m.text(op, "call_target_name");
   if (const auto code = op_by_custom_name(target); code && operands.size() == 1)
-    return m.define(scope, op, m.emit(scope, *code, shape, operands));
+    return m.define(scope, op, m.emit(scope, *code, shape.without_layout(), operands));
   if (target == "ragged_all_to_all" && operands.size() == 6 && op.results.size() == 1) {
     if (const ImportFunction translate = find_import("ragged_all_to_all")) return translate(m, scope, op);
   }
   if (target == "mhlo.topk" && operands.size() == 1)
     if (TopKAttrs* top_k = top_k_attributes(m, op))
-      return m.define(scope, op, m.emit(scope, Op::TOPK, shape, operands, top_k));
+      return m.define(scope, op, m.emit(scope, Op::TOPK, shape.without_layout(), operands, top_k));
   Module& module = m.module();
-  auto* attrs = module.make<CustomCallAttrs>();
   attrs->target = module.arena().string(target);
   attrs->has_side_effect = m.flag(op, "has_side_effect");
   attrs->api_version = version;
@@ -418,11 +439,35 @@ ChannelAttrs* channel(Importer& m, const mlir::Op& op) {
   return attrs;
 }
 
+/// Tells a half of a transfer between devices its pairs, as HLO has them: by a frontend attribute. One that the program has
+/// already stays.
+Status add_pairs(Importer& m, const mlir::Op& op, InstrId half) {
+  constexpr std::string_view kName = "_xla_send_recv_source_target_pairs";
+  const mlir::AttrRef pairs = op.attr("source_target_pairs");
+  if (!pairs || m.flag(op, "is_host_transfer")) return {};
+  COLLET_ASSIGN(const Dims numbers, m.ints(op, "source_target_pairs"));
+  if (numbers.empty()) return {};
+  if (pairs->dims.size() != 2 || pairs->dims[1] != 2) return m.fail(op, "source_target_pairs are no table of pairs");
+  if (const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"); frontend)
+    for (const mlir::NamedAttr& field : frontend->fields)
+      if (field.name == kName) return {};
+  std::string text;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2)
+    text += (text.empty() ? "{{" : ",{") + std::to_string(numbers[i]) + "," + std::to_string(numbers[i + 1]) + "}";
+  const FrontendAttribute attribute{kName, m.module().arena().string(text + "}"), true};
+  Extras extras;
+  extras.frontend_attributes = m.module().arena().list(std::vector{attribute});
+  m.module()[half].extras = m.module().arena().make<Extras>(extras);
+  return {};
+}
+
 Status send(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(const Sent all, sent(m, scope, op));
   const Shape state = Shape::tuple({m.shape_of(all.data), Shape::scalar(Type::U32), Shape::token()});
   const InstrId start = m.emit(scope, Op::SEND, state, {all.data, all.token}, channel(m, op));
-  return m.define(scope, op, m.emit(scope, Op::SEND_DONE, Shape::token(), {start}, channel(m, op)));
+  const InstrId done = m.emit(scope, Op::SEND_DONE, Shape::token(), {start}, channel(m, op));
+  for (InstrId half : {start, done}) COLLET_TRY(add_pairs(m, op, half));
+  return m.define(scope, op, done);
 }
 
 Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -431,6 +476,7 @@ Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Shape state = Shape::tuple({inside, Shape::scalar(Type::U32), Shape::token()});
   const InstrId start = m.emit(scope, Op::RECV, state, {token}, channel(m, op));
   const InstrId done = m.emit(scope, Op::RECV_DONE, Shape::tuple({inside, Shape::token()}), {start}, channel(m, op));
+  for (InstrId half : {start, done}) COLLET_TRY(add_pairs(m, op, half));
   define_received(m, scope, op, done);
   return {};
 }

@@ -2,6 +2,7 @@
 #include "hlo/stablehlo/mlir.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "hlo/base/decimal.h"
@@ -149,6 +150,9 @@ bool same_types(List<const TypeRef> a, List<const TypeRef> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_type);
 }
 
+/// Lists of an op's attributes that a splat gives have one or two elements for each dimension of an array.
+constexpr int64_t kLongestSplat = 2 * static_cast<int64_t>(kMostDimensions);
+
 constexpr size_t kLongData = size_t{1} << 16;  // bytes from which a literal shares the elements
 
 }  // namespace
@@ -285,6 +289,30 @@ hlo::Type element_type(TypeRef element) {
 
 int element_bytes(TypeRef element) {
   return type_info(element_type(element)).bytes();
+}
+
+bool is_list(AttrRef attr) {
+  if (!attr || attr->kind != Attr::Kind::Dense || attr->type->element->kind == Type::Kind::Quantized) return false;
+  const hlo::Type element = element_type(attr->type->element);
+  const size_t rank = attr->type->dims.size();
+  return (is_integer(element) || element == hlo::Type::PRED) && (rank == 1 || rank == 2) &&
+         (!attr->splat || element_count(attr->type) <= kLongestSplat);
+}
+
+Attr* as_list(AttrRef dense, Program& program) {
+  const hlo::Type element = element_type(dense->type->element);
+  const auto width = static_cast<size_t>(type_info(element).bytes());
+  std::vector<int64_t> values(static_cast<size_t>(element_count(dense->type)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, dense->bytes.data() + (dense->splat ? 0 : i) * width, width);
+    values[i] = is_signed(element) ? sign_extend(bits, 8 * static_cast<int>(width)) : static_cast<int64_t>(bits);
+  }
+  Attr* out = program.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
+  out->ints = program.arena().list(values);
+  out->dims = program.arena().list<const int64_t>(std::span<const int64_t>(dense->type->dims));
+  out->type = list_type(dense->type->element);
+  return out;
 }
 
 int64_t sign_extend(uint64_t bits, int width) {

@@ -75,6 +75,11 @@ void append_nested(const Attr& dense, hlo::Type type, size_t dim, size_t& next, 
   out += ']';
 }
 
+std::string list_number(const Attr& list, size_t i) {
+  const bool large = list.type && element_type(list.type) == hlo::Type::U64;
+  return large ? std::to_string(static_cast<uint64_t>(list.ints[i])) : std::to_string(list.ints[i]);
+}
+
 std::string accuracy_text(const Attr& attr) {
   const std::string mode = "#stablehlo.result_accuracy_mode<" + std::string(attr.text) + ">";
   std::string out = "#stablehlo.result_accuracy<";
@@ -216,14 +221,14 @@ std::string attr_to_string(AttrRef attr) {
         std::string out = "dense<[";
         for (size_t i = 0; i < rows; ++i) {
           out += i ? ", [" : "[";
-          for (size_t j = 0; j < columns; ++j) out += (j ? ", " : "") + std::to_string(attr->ints[i * columns + j]);
+          for (size_t j = 0; j < columns; ++j) out += (j ? ", " : "") + list_number(*attr, i * columns + j);
           out += "]";
         }
         return out + "]>" + type;
       }
-      const std::string list = ints_text(attr->ints);
-      return "array<" + (attr->type ? to_string(attr->type) : std::string("i64")) +
-             (attr->ints.empty() ? "" : ": " + list.substr(1, list.size() - 2)) + ">";
+      std::string out = "array<" + (attr->type ? to_string(attr->type) : std::string("i64"));
+      for (size_t i = 0; i < attr->ints.size(); ++i) out += (i ? ", " : ": ") + list_number(*attr, i);
+      return out + ">";
     }
     case Attr::Kind::Bools: {
       std::string out = "array<i1";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 
 #include "hlo/base/decimal.h"
@@ -82,29 +83,95 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
   return true;
 }
 
+/// Counts what the brackets of dense<...> hold: lists of one depth and, at each depth, of one length.
+class Brackets {
+ public:
+  /// Takes a bracket; returns what is wrong with it, null if nothing is.
+  const char* take(const Token& token) {
+    if (token.is('(')) {
+      if (numbers_ >= 0) return "unexpected '('";
+      numbers_ = 0;
+      return nullptr;
+    }
+    if (token.is(')')) {
+      if (numbers_ != 2) return "a complex element is a pair of numbers";
+      numbers_ = -1;
+      pairs_ = true;
+      return take_element();
+    }
+    if (numbers_ >= 0) return "a complex element is a pair of numbers";
+    if (token.is('[')) {
+      if (counts_.size() == 64) return "elements are nested too deeply";
+      if (!counts_.empty()) ++counts_.back();
+      counts_.push_back(0);
+      if (leaves_ >= 0 && depth() > leaves_) return kUnequal;
+      if (dims_.size() < counts_.size()) dims_.push_back(-1);
+      return nullptr;
+    }
+    if (counts_.empty()) return "unexpected ']'";
+    int64_t& length = dims_[counts_.size() - 1];
+    if (length >= 0 && length != counts_.back()) return kUnequal;
+    length = counts_.back();
+    counts_.pop_back();
+    return nullptr;
+  }
+  const char* take_number() {
+    if (numbers_ < 0) return take_element();
+    ++numbers_;
+    return nullptr;
+  }
+  int depth() const { return static_cast<int>(counts_.size()); }
+  bool open() const { return !counts_.empty() || numbers_ >= 0; }
+  bool is_list() const { return !dims_.empty(); }
+  bool pairs() const { return pairs_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+
+ private:
+  static constexpr const char* kUnequal = "the lists of the elements are not of one length";
+
+  const char* take_element() {
+    if (leaves_ >= 0 ? depth() != leaves_ : counts_.size() < dims_.size()) return kUnequal;
+    leaves_ = depth();
+    if (!counts_.empty()) ++counts_.back();
+    return nullptr;
+  }
+
+  std::vector<int64_t> counts_;  // of the open lists so far
+  std::vector<int64_t> dims_;    // lengths of the lists at each depth; -1: none is closed yet
+  int leaves_ = -1;              // depth of the elements; -1: there was none yet
+  int numbers_ = -1;             // numbers of the open pair; -1: none is open
+  bool pairs_ = false;
+};
+
 }  // namespace
 
 bool TextReader::read_dense_array(AttrRef* out) {
-  // After "array": <i64: 1, 2> or <i1: true>
+  // After "array": <i64: 1, 2> or <i1: true> or <f32: 1.0>
   if (!expect('<')) return false;
+  const Token name = lexer_.peek();
   hlo::Type type;
   if (!read_scalar_type(&type)) return false;
-  std::vector<int64_t> values;
+  if (is_complex(type)) return error(name, "arrays hold integers or floats");
+  std::string bytes;
+  int64_t count = 0;
   if (accept(':')) {
     do {
       const Token token = lexer_.take();
-      int64_t value = 0;
-      if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
-        value = token.text == "true";
-      else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
-        return error(token, "expected an integer");
-      values.push_back(value);
+      if (!append_element(bytes, type, token))
+        return error(token, "this is no value of type " + std::string(name.text));
+      ++count;
     } while (accept(','));
   }
-  Attr* attr = program_.make_attr(type == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
-  attr->ints = program_.arena().list(values);
-  if (type != hlo::Type::S64) attr->type = program_.scalar(type);
-  *out = attr;
+  Attr* elements = program_.make_attr(Attr::Kind::Dense);
+  elements->type = program_.tensor(program_.scalar(type), {&count, 1});
+  elements->bytes = keep(bytes);
+  if (is_float(type)) {
+    *out = elements;
+  } else {
+    Attr* list = as_list(elements, program_);
+    list->dims = {};
+    *out = list;
+  }
   return expect('>');
 }
 
@@ -211,31 +278,24 @@ bool TextReader::read_dense(AttrRef* out) {
   if (!expect('<')) return false;
   const Token first = lexer_.peek();
   std::vector<Token> tokens;
-  int depth = 0, deepest = 0;  // distinguishes splats from lists
-  bool in_complex = false;
+  Brackets brackets;
   std::string_view hex;
   while (!lexer_.peek().is('>')) {
     const Token token = lexer_.take();
-    if (token.is('[')) {
-      deepest = std::max(deepest, ++depth);
-      if (depth > 64) return error(token, "elements are nested too deeply");
-    } else if (token.is(']')) {
-      if (--depth < 0) return error(token, "unexpected ']'");
-    } else if (token.is('(')) {
-      in_complex = true;
-    } else if (token.is(')')) {
-      in_complex = false;
+    if (token.is('[') || token.is(']') || token.is('(') || token.is(')')) {
+      if (const char* wrong = brackets.take(token)) return error(token, wrong);
     } else if (token.is(',')) {
       continue;
-    } else if (token.kind == Tok::String && tokens.empty() && depth == 0) {
+    } else if (token.kind == Tok::String && tokens.empty() && brackets.depth() == 0) {
       hex = token.text;
     } else if (token.kind == Tok::Integer || token.kind == Tok::Float || token.kind == Tok::Bare) {
+      if (const char* wrong = brackets.take_number()) return error(token, wrong);
       tokens.push_back(token);
     } else {
       return error(token, "expected an element");
     }
   }
-  if (depth != 0 || in_complex) return error(first, "a bracket of the elements is not closed");
+  if (brackets.open()) return error(first, "a bracket of the elements is not closed");
   if (!expect('>') || !expect(':')) return false;
   const Token type_token = lexer_.peek();
   TypeRef type = nullptr;
@@ -264,9 +324,15 @@ bool TextReader::read_dense(AttrRef* out) {
     for (const Token& token : tokens)
       if (!append_element(bytes, part, token))
         return error(token, "this is no value of type " + to_string(type->element));
-    attr->splat = deepest == 0 && count != 1 && !tokens.empty();
-    // A single real number is not a complex element, not even in a splat.
-    if (is_complex(element) && tokens.size() % 2) return error(first, "complex elements come in pairs");
+    const bool list = brackets.is_list();
+    if (list && !std::equal(brackets.dims().begin(), brackets.dims().end(), type->dims.begin(), type->dims.end())) {
+      std::string shape;
+      for (int64_t size : brackets.dims()) shape += (shape.empty() ? "" : "x") + std::to_string(size);
+      return error(first, "there are " + shape + " elements for " + to_string(type));
+    }
+    attr->splat = !list && count != 1 && !tokens.empty();
+    if (is_complex(element) != brackets.pairs() && !tokens.empty())
+      return error(first, "only complex elements are pairs in parentheses, and all of them");
   }
   const size_t wanted = attr->splat ? width : static_cast<size_t>(count) * width;
   if (bytes.size() != wanted)

@@ -67,15 +67,6 @@ bool is_record(std::string_view name) {
          name == "channel_handle" || name == "algorithm" || name == "ragged_dot_dimension_numbers";
 }
 
-// A longer splat is never a list of integers in an attribute; it can only be the value of a constant.
-constexpr int64_t kLongestSplat = int64_t{1} << 16;
-
-bool is_int_list(AttrRef attr) {
-  const hlo::Type element = attr->type ? element_type(attr->type->element) : hlo::Type::Invalid;
-  return attr->kind == Attr::Kind::Dense && (is_integer(element) || element == hlo::Type::PRED) &&
-         (!attr->splat || element_count(attr->type) <= kLongestSplat);
-}
-
 }  // namespace
 
 void TextReader::flatten_attributes(Op* op) {
@@ -87,25 +78,7 @@ void TextReader::flatten_attributes(Op* op) {
         out.push_back({keep(flat_field(op->name, field.name)), field.value});
       continue;
     }
-    if (a.name != "value" && is_int_list(a.value)) {
-      const hlo::Type element = element_type(a.value->type->element);
-      const int64_t count = element_count(a.value->type);
-      const auto width = static_cast<size_t>(type_info(element).bytes());
-      std::vector<int64_t> values(static_cast<size_t>(count));
-      for (size_t i = 0; i < values.size(); ++i) {
-        uint64_t bits = 0;
-        a.value->bytes.copy(reinterpret_cast<char*>(&bits), width, (a.value->splat ? 0 : i) * width);
-        const int shift = 64 - 8 * static_cast<int>(width);
-        values[i] = is_unsigned(element) || element == hlo::Type::PRED ? static_cast<int64_t>(bits)
-                                                                       : static_cast<int64_t>(bits << shift) >> shift;
-      }
-      Attr* list = program_.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
-      list->ints = program_.arena().list(values);
-      list->dims = program_.arena().list<const int64_t>(std::span<const int64_t>(a.value->type->dims));
-      list->type = list_type(a.value->type->element);
-      out.push_back({a.name, list});
-      continue;
-    }
+    if (a.name != "value" && is_list(a.value)) a.value = as_list(a.value, program_);
     out.push_back(a);
   }
   op->attrs = std::move(out);

@@ -132,6 +132,41 @@ TEST(Artifact, SameProgramSameBytes) {
   EXPECT_EQ(as_hlo(**again), as_hlo(*program));
 }
 
+TEST(Artifact, ArraysKeepTheTypeOfTheirElements) {
+  const auto program = parse(body(R"(  %0 = stablehlo.custom_call @f(%x) {api_version = 4 : i32, backend_config = {
+      a = array<i32: 1, -2>, b = array<ui8: 200>, c = array<i1: true, false>, d = array<f32: 1.0, -2.5>, e = array<i4: -3>,
+      f = array<ui64: 18446744073709551615>, g = array<f64>, h = array<i16>, i = array<bf16: 0x3F80>}}
+      : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>)"));
+  ASSERT_TRUE(program);
+  const std::string hlo = as_hlo(*program);
+  EXPECT_NE(hlo.find("a = array<i32: 1, -2>, b = array<ui8: 200>, c = array<i1: true, false>, "
+                     "d = dense<[1.0e+00, -2.5e+00]> : tensor<2xf32>, e = array<i4: -3>, "
+                     "f = array<ui64: 18446744073709551615>, g = dense<> : tensor<0xf64>, h = array<i16>, "
+                     "i = dense<[1.0e+00]> : tensor<1xbf16>"),
+            std::string::npos)
+      << hlo;
+  const auto artifact = mlir::write_bytecode(*program, *mlir::parse_vhlo_version("1.17.0"));
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  const auto again = mlir::read_bytecode(*artifact);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  std::string read = as_hlo(**again);
+  // VHLO has no arrays of booleans: they are tensors there.
+  const std::string tensor = "dense<[true, false]> : tensor<2xi1>";
+  const size_t at = read.find(tensor);
+  ASSERT_NE(at, std::string::npos) << read;
+  EXPECT_EQ(read.replace(at, tensor.size(), "array<i1: true, false>"), hlo);
+}
+
+TEST(StableHloText, ArraysWithElementsOfOtherTypesAreRefused) {
+  for (const char* bad : {"array<i8: 300>", "array<f32: x>", "array<complex<f32>>", "array<i32: 1.5>"})
+    EXPECT_FALSE(mlir::read_text(body("  %0 = stablehlo.abs %x {a = " + std::string(bad) +
+                                      "} : tensor<4xf32>\n  return %0 : tensor<4xf32>"),
+                                 "test")
+                     .ok())
+        << bad;
+}
+
 TEST(Artifact, EveryCutIsRefused) {
   const auto program = parse(kEveryVersion);
   ASSERT_TRUE(program);
