@@ -366,7 +366,9 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
   const std::optional<ExactSums> exact = exact_sums(interpreter.module(), instr, centers);
   if (!exact) return std::nullopt;
   const std::optional<ExactSums> most = exact_sums(interpreter.module(), instr, sizes);
-  const double own = unit_roundoff(rounding.type), u = is_product ? std::min(own, unit_roundoff(Type::F32)) : own;
+  const ProductError error = product_error(algorithm_of(instr));
+  const double own = unit_roundoff(rounding.type),
+               u = std::max(is_product ? std::min(own, unit_roundoff(Type::F32)) : own, error.additions);
   const double grain = grain_of_terms(instr.op, wide);
   Bounded out{numbers_of(exact->sum.exact), {}};
   for (size_t i = 0; i < out.center.size(); ++i) {
@@ -381,9 +383,9 @@ std::optional<Known> summed(const PlainInterpreter& interpreter, const Instructi
     // A single term is stored without rounding, unless it is a product.
     const bool is_stored = terms == 0 || (terms == 1 && !is_product);
     const double moved = with > without ? with - without + 2 * terms * kCenterRoundoff * with : 0;
-    const bool is_whole = grain * (1 / u) >= with && !std::isnan(grain);
+    const bool is_whole = error.operands == 0 && grain * (1 / u) >= with && !std::isnan(grain);
     const ExactResult sum{out.center[i], exact->sum.rest.as_double(at)};
-    double own_error = is_stored || is_whole ? 0 : gamma_of(terms, u) * with;
+    double own_error = is_stored || is_whole ? 0 : (error.operands + gamma_of(terms * error.operations, u)) * with;
     if (!is_stored && !(is_whole && rounding.keeps(sum)))
       own_error += rounding.at(std::fabs(out.center[i]) + moved, is_whole ? 0.5 : 1);
     out.radius.push_back(moved + own_error);

@@ -102,6 +102,53 @@ Bound sum_bound(Type type, double terms, bool wide) {
   return {.kind = Bound::Kind::Sum, .terms = std::max(terms, 1.0), .wide = wide};
 }
 
+ProductError product_error(hlo::Algorithm algorithm) {
+  // The unit roundoffs of the shorter types. Tensor cores cut off what tf32 does not have, which is twice as much as rounding.
+  constexpr double kF16 = 0x1p-11, kBf16 = 0x1p-8, kTf32 = 0x1p-10;
+  // Tensor cores that add products of f8 fast keep 13 bits behind the point of the largest term.
+  constexpr double kFastF8 = 0x1p-13;
+  // Operands are split into parts, each of which has what the ones before lack. Of three products the one of both second parts is missing,
+  // of six those below the square of a second part; nine are all of three parts.
+  const auto three = [](double u) { return 4 * u * u; };
+  constexpr double kBf16Cubed = kBf16 * kBf16 * kBf16;
+  switch (algorithm) {
+    case hlo::Algorithm::ANY_F8_ANY_F8_F32_FAST_ACCUM:
+      return {.additions = kFastF8};
+    case hlo::Algorithm::F16_F16_F16:
+      return {.operands = 2 * kF16 + kF16 * kF16, .additions = kF16};
+    case hlo::Algorithm::F16_F16_F32:
+      return {.operands = 2 * kF16 + kF16 * kF16};
+    case hlo::Algorithm::BF16_BF16_BF16:
+      return {.operands = 2 * kBf16 + kBf16 * kBf16, .additions = kBf16};
+    case hlo::Algorithm::BF16_BF16_F32:
+      return {.operands = 2 * kBf16 + kBf16 * kBf16};
+    case hlo::Algorithm::BF16_BF16_F32_X3:
+      return {.operands = three(kBf16), .operations = 3};
+    case hlo::Algorithm::BF16_BF16_F32_X6:
+      return {.operands = 8 * kBf16Cubed, .operations = 6};
+    case hlo::Algorithm::BF16_BF16_F32_X9:
+      return {.operands = 4 * kBf16Cubed, .operations = 9};
+    case hlo::Algorithm::TF32_TF32_F32:
+      return {.operands = 2 * kTf32 + kTf32 * kTf32};
+    case hlo::Algorithm::TF32_TF32_F32_X3:
+      return {.operands = three(kTf32), .operations = 3};
+    default:
+      return {};
+  }
+}
+
+hlo::Algorithm algorithm_of(const hlo::Instruction& instr) {
+  if (instr.op == Op::DOT || instr.op == Op::SCALED_DOT) return instr.as<hlo::DotAttrs>().algorithm;
+  return instr.op == Op::RAGGED_DOT ? instr.as<hlo::RaggedDotAttrs>().algorithm : hlo::Algorithm::UNSET;
+}
+
+Bound product_bound(Type type, double terms, hlo::Algorithm algorithm) {
+  const ProductError error = product_error(algorithm);
+  Bound bound = sum_bound(type, terms * error.operations);
+  if (bound.kind == Bound::Kind::Sum) bound.operands = error.operands, bound.additions = error.additions;
+  return bound;
+}
+
 Bound function_bound(Op op, Type type) {
   const int ulp = hlo::op_info(op).ulp;
   if (hlo::is_complex(type)) {

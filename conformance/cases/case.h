@@ -10,6 +10,7 @@
 
 #include "conformance/oracle/bounds.h"
 #include "hlo/ir/literal.h"
+#include "hlo/ir/module.h"
 #include "hlo/ir/ops.h"
 #include "hlo/ir/shape.h"
 
@@ -165,6 +166,18 @@ std::string dims_name(std::span<const int64_t> dims);
 std::string_view type_name(Type type);
 /// Returns the error bound of a sum of floats of `type`; integers and pred are exact.
 Bound sum_bound(Type type, double terms, bool wide = true);
+
+/// The errors that an algorithm of matrix products makes on purpose.
+struct ProductError {
+  double operands = 0;   ///< relative error of a product, by the rounding of its two operands
+  double additions = 0;  ///< unit roundoff of the additions; 0: that of the type of the sum
+  int operations = 1;    ///< products of parts that are added for one product
+};
+ProductError product_error(hlo::Algorithm algorithm);
+/// Returns the algorithm of a dot, scaled-dot or ragged-dot; UNSET for other ops.
+hlo::Algorithm algorithm_of(const hlo::Instruction& instr);
+/// Returns the error bound of a matrix product of `terms` products.
+Bound product_bound(Type type, double terms, hlo::Algorithm algorithm);
 
 /// Terms to whose bound long sums and deep products are held, however many terms they have: those that are computed in blocks, or with their
 /// rounding errors, meet it; those of one term after another do not.

@@ -65,6 +65,68 @@ TEST(Cases, SumsBeginWithTheNeutralElement) {
   EXPECT_GT(seen, 1000u);
 }
 
+// Returns a dot with operands that are rounded to so many bits.
+hlo::Literal rounded_product(const Answer& answer, int bits) {
+  const hlo::Literal &a = answer.inputs[0], &b = answer.inputs[1];
+  const auto rounded = [&](double x) {
+    int exponent = 0;
+    const double fraction = std::frexp(x, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+  };
+  const int64_t rows = a.shape().dim(0), depth = a.shape().dim(1), columns = b.shape().dim(1);
+  hlo::Literal out = hlo::Literal::zeros(Shape::array(Type::F32, {rows, columns}));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum += rounded(a.as_double(i * depth + k)) * rounded(b.as_double(k * columns + j));
+      out.set_double(i * columns + j, sum);
+    }
+  return out;
+}
+
+// What is halfway between two numbers goes to the even one, not toward zero.
+TEST(Cases, ReducedPrecisionHasTies) {
+  for (const Case& one : all_cases(false)) {
+    if (one.name != "reduce-precision/f32/e8m7_ties/fixed" && one.name != "reduce-precision/f64/e8m23_ties/fixed")
+      continue;
+    const Expected<Answer> answer = answer_case(one, 1, false);
+    ASSERT_TRUE(answer.ok()) << answer.status().to_string();
+    hlo::Literal toward_zero = answer->outputs[0].value;
+    const double step = std::ldexp(1.0, one.type == Type::F32 ? -7 : -23);
+    for (int64_t i = 0; i < toward_zero.element_count(); ++i) {
+      const double x = answer->inputs[0].as_double(i), scale = std::fabs(x) < 2 ? 1 : 2,
+                   halves = x / (scale * step) * 2;
+      if (halves == std::trunc(halves) && std::fmod(halves, 2) != 0)
+        toward_zero.set_double(i, std::trunc(halves / 2) * scale * step);
+    }
+    EXPECT_FALSE(compare(answer->outputs[0], toward_zero, one.bound, false).agrees) << one.name;
+  }
+}
+
+// An algorithm may round its operands as much as it says, and not more.
+TEST(Cases, AlgorithmsOfDotsAreToldApart) {
+  const std::vector<Case> cases = all_cases(false);
+  const auto passes = [&](const std::string& algorithm, int bits) {
+    const std::string name = "dot/f32/17x2_2x13_dot_" + algorithm + "/unit";
+    const auto one = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.name == name; });
+    if (one == cases.end()) return ADD_FAILURE() << name, false;
+    const Expected<Answer> answer = answer_case(*one, case_seed(name, 0), false);
+    if (!answer.ok()) return ADD_FAILURE() << answer.status().to_string(), false;
+    return compare(answer->outputs[0], rounded_product(*answer, bits), one->bound, false).agrees;
+  };
+  for (const auto& [algorithm, bits] :
+       {std::pair("bf16_bf16_f32", 8), std::pair("f16_f16_f32", 11), std::pair("tf32_tf32_f32", 11),
+        std::pair("bf16_bf16_f32_x3", 16), std::pair("tf32_tf32_f32_x3", 22), std::pair("bf16_bf16_f32_x6", 24),
+        std::pair("bf16_bf16_f32_x9", 24)}) {
+    EXPECT_TRUE(passes(algorithm, bits)) << algorithm;
+    for (const int fewer : {8, 11})
+      if (fewer < bits) {
+        EXPECT_FALSE(passes(algorithm, fewer)) << algorithm;
+      }
+  }
+}
+
 // Every case must be a valid program for which expected results are known, with a bound that wrong results exceed.
 TEST(Cases, AreValidAndHaveAnswers) {
   size_t bad = 0, unknown = 0;

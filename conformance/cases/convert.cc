@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
 
@@ -111,6 +113,35 @@ void add_reduce_precision(CaseList& list) {
   }
 }
 
+// Adds numbers halfway between two of the shorter format, with even and odd digits before, and their neighbours.
+void add_reduce_precision_ties(CaseList& list) {
+  constexpr std::pair<int, int> kFormats[] = {{8, 7}, {5, 10}, {5, 2}, {4, 3}, {8, 23}, {11, 23}, {3, 1}};
+  for (const Type type : types_of(hlo::TypeSet::FLOAT)) {
+    for (const auto& [exponent, mantissa] : kFormats) {
+      const double unit = 2 * unit_roundoff(type), step = std::ldexp(1.0, -mantissa);
+      if (unit * 2 > step) continue;  // there is nothing between two numbers
+      std::vector<double> numbers;
+      for (const double digits : {0.0, 1.0, 2.0, 3.0, 1 / step - 2, 1 / step - 1})
+        for (const double off : {0.0, unit, -unit})
+          for (const double scale : {1.0, 2.0, -1.0, -2.0})
+            if (digits * step < 1) numbers.push_back(scale * (1 + (digits + 0.5) * step + off));
+      const auto size = static_cast<int64_t>(numbers.size());
+      Text text;
+      const Shape shape = Shape::array(type, {size});
+      const std::string x = text.parameter(shape);
+      Case one{fmt::format("reduce-precision/{}/e{}m{}_ties/fixed", type_name(type), exponent, mantissa),
+               Op::REDUCE_PRECISION,
+               type,
+               "",
+               {{.values = Values::Fixed, .fixed = std::move(numbers)}},
+               {}};
+      one.text = text.root(
+          shape, fmt::format("reduce-precision({}), exponent_bits={}, mantissa_bits={}", x, exponent, mantissa));
+      list.add(std::move(one));
+    }
+  }
+}
+
 void add_stochastic_convert(CaseList& list) {
   struct Row {
     Type from, random, to;
@@ -157,6 +188,7 @@ void add_convert_cases(CaseList& list) {
       add_convert_of(list, Type::F32, to, "", dims, Values::Unit);
   add_bitcast_converts(list);
   add_reduce_precision(list);
+  add_reduce_precision_ties(list);
   add_stochastic_convert(list);
 }
 

@@ -131,6 +131,38 @@ void add_algorithms(CaseList& list) {
     list.cases()[first].inputs[0].fixed = {7, -3, 15, 1, 0, -12, 5, 9, -8, 13, 4};
     list.cases()[first].inputs[1].fixed = {11, 6, -13, 2, 14, -1, 4};
   }
+  // Other numbers, which these types do not have. In sums of few terms an algorithm that rounds more than it should is seen best.
+  struct Algorithm {
+    hlo::Algorithm algorithm;
+    const char* name;
+    Types types;
+  };
+  using enum hlo::Algorithm;
+  const Types f16{Type::F16, Type::F16, Type::F16}, bf16{Type::BF16, Type::BF16, Type::BF16},
+      f64{Type::F64, Type::F64, Type::F64}, f8{Type::F8E4M3FN, Type::F8E4M3FN, Type::F32};
+  const Algorithm all[] = {{F16_F16_F32, "f16_f16_f32", f32},
+                           {BF16_BF16_F32, "bf16_bf16_f32", f32},
+                           {BF16_BF16_F32_X3, "bf16_bf16_f32_x3", f32},
+                           {BF16_BF16_F32_X6, "bf16_bf16_f32_x6", f32},
+                           {BF16_BF16_F32_X9, "bf16_bf16_f32_x9", f32},
+                           {TF32_TF32_F32, "tf32_tf32_f32", f32},
+                           {TF32_TF32_F32_X3, "tf32_tf32_f32_x3", f32},
+                           {F16_F16_F16, "f16_f16_f16", f16},
+                           {BF16_BF16_BF16, "bf16_bf16_bf16", bf16},
+                           {ANY_F8_ANY_F8_F32, "any_f8_any_f8_f32", f8},
+                           {ANY_F8_ANY_F8_F32_FAST_ACCUM, "any_f8_any_f8_f32_fast_accum", f8},
+                           {F64_F64_F64, "f64_f64_f64", f64}};
+  const Row few{"17x2_2x13", {17, 2}, {2, 13}, {}, {}, {1}, {0}};
+  for (const Algorithm& one : all) {
+    for (const Row* shape : {&few, &row}) {
+      add_dot(list, *shape, one.types, Values::Unit, fmt::format(", algorithm=dot_{}", one.name),
+              fmt::format("_dot_{}", one.name));
+      Case& made = list.cases().back();
+      made.bound = product_bound(one.types.result, depth(*shape), one.algorithm);
+      // No operand is below the least normal number of f16, where its precision ends.
+      for (InputSpec& input : made.inputs) input.low = 0.125;
+    }
+  }
 }
 
 // Deep products of data on which rounding errors add up: constants, signs that alternate, and sorted numbers.

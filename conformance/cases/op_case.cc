@@ -112,7 +112,9 @@ Bound bound_of_body(const Module& module, CompId id) {
       if (is_group(instr)) {
         self(self, instr.called[0]);
       } else if (!is_exact(instr)) {
-        ulps += 4 + terms_of(module, instr);
+        const ProductError error = product_error(algorithm_of(instr));
+        ulps += 4 + terms_of(module, instr) * error.operations;
+        if (error.operands > 0) ulps += error.operands / unit_roundoff(instr.shape.type());
       }
     }
   };
@@ -380,7 +382,7 @@ Bound bound_of_op(const Module& module, const Instruction& instr) {
     case Op::SCALED_DOT:
     case Op::RAGGED_DOT:
     case Op::CONVOLUTION:
-      return sum_bound(type, terms_of(module, instr));
+      return product_bound(type, terms_of(module, instr), algorithm_of(instr));
     case Op::REDUCE:
     case Op::REDUCE_WINDOW:
     case Op::SCATTER:

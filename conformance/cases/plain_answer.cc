@@ -172,6 +172,28 @@ std::optional<std::vector<Literal>> largest(const Instruction& instr, const Lite
   return out;
 }
 
+// Sorts each line along the sort's dimension.
+template <typename IsBefore>
+std::vector<Literal> sorted_lines(const Instruction& instr, Operands operands, IsBefore is_before) {
+  const auto dimension = static_cast<size_t>(instr.as<hlo::SortAttrs>().dimension);
+  const Shape& shape = operands[0]->shape();
+  const Indices sizes = sizes_of(shape);
+  const int64_t size = sizes[dimension], step = strides_of(shape)[dimension];
+  std::vector<Literal> out;
+  for (const Literal* operand : operands) out.push_back(Literal::zeros(operand->shape()));
+  Indices index(sizes.size());
+  for (int64_t i = 0; i < operands[0]->element_count(); ++i, advance(index, sizes)) {
+    if (index[dimension] != 0) continue;
+    std::vector<int64_t> order(static_cast<size_t>(size));
+    for (int64_t k = 0; k < size; ++k) order[static_cast<size_t>(k)] = i + k * step;
+    std::stable_sort(order.begin(), order.end(), is_before);
+    for (size_t o = 0; o < out.size(); ++o)
+      for (int64_t k = 0; k < size; ++k)
+        copy_element(out[o], i + k * step, *operands[o], order[static_cast<size_t>(k)]);
+  }
+  return out;
+}
+
 // Computes a sort whose comparator compares elements of the first operand. The order of keys with NaN, or zeros of both
 // signs, may be undetermined, unless the comparison is by the total order.
 std::optional<std::vector<Literal>> sorted(const Module& module, const Instruction& instr, Operands operands) {
@@ -197,22 +219,7 @@ std::optional<std::vector<Literal>> sorted(const Module& module, const Instructi
     const int64_t a = keys.as_int(i), b = keys.as_int(j);
     return is_unsigned ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
   };
-  const auto dimension = static_cast<size_t>(instr.as<hlo::SortAttrs>().dimension);
-  const Indices sizes = sizes_of(keys.shape());
-  const int64_t size = sizes[dimension], step = strides_of(keys.shape())[dimension];
-  std::vector<Literal> out;
-  for (const Literal* operand : operands) out.push_back(Literal::zeros(operand->shape()));
-  Indices index(sizes.size());
-  for (int64_t i = 0; i < keys.element_count(); ++i, advance(index, sizes)) {
-    if (index[dimension] != 0) continue;
-    std::vector<int64_t> order(static_cast<size_t>(size));
-    for (int64_t k = 0; k < size; ++k) order[static_cast<size_t>(k)] = i + k * step;
-    std::stable_sort(order.begin(), order.end(), is_before);
-    for (size_t o = 0; o < out.size(); ++o)
-      for (int64_t k = 0; k < size; ++k)
-        copy_element(out[o], i + k * step, *operands[o], order[static_cast<size_t>(k)]);
-  }
-  return out;
+  return sorted_lines(instr, operands, is_before);
 }
 
 std::optional<Literal> scattered(const Module& module, const Instruction& instr, Operands operands) {
@@ -260,6 +267,45 @@ Known element_of(const Literal& value, int64_t i) {
   Literal out = Literal::zeros(Shape::scalar(value.type()));
   copy_element(out, 0, value, i);
   return {.value = std::move(out)};
+}
+
+bool is_same_element(const Literal& value, int64_t i, int64_t j) {
+  const auto size = static_cast<size_t>(value.byte_size() / value.element_count());
+  return std::memcmp(value.bytes() + static_cast<size_t>(i) * size, value.bytes() + static_cast<size_t>(j) * size,
+                     size) == 0;
+}
+
+// Computes a sort by running its comparator. The result is known if each element is before the next one, or may be exchanged with it:
+// the sort is stable, or they are equal.
+std::optional<std::vector<Literal>> sorted_by_region(const PlainInterpreter& interpreter, const Instruction& instr,
+                                                     Operands operands) {
+  bool is_known = true;
+  const auto is_before = [&](Operands values, int64_t i, int64_t j) {
+    std::vector<Known> arguments;
+    for (const Literal* value : values)
+      for (const int64_t k : {i, j}) arguments.push_back(element_of(*value, k));
+    const std::optional<Known> result = interpreter.run(instr.called[0], std::move(arguments));
+    is_known &= result && !result->is_tuple && result->is_exact();
+    return is_known && result->value.as_int(0) != 0;
+  };
+  std::vector<Literal> out =
+      sorted_lines(instr, operands, [&](int64_t i, int64_t j) { return is_before(operands, i, j); });
+  std::vector<const Literal*> results;
+  for (const Literal& one : out) results.push_back(&one);
+  const auto& attrs = instr.as<hlo::SortAttrs>();
+  const auto dimension = static_cast<size_t>(attrs.dimension);
+  const Indices sizes = sizes_of(out[0].shape());
+  const int64_t step = strides_of(out[0].shape())[dimension];
+  Indices index(sizes.size());
+  for (int64_t i = 0; is_known && i < out[0].element_count(); ++i, advance(index, sizes)) {
+    const int64_t next = i + step;
+    if (index[dimension] + 1 == sizes[dimension] || (!is_before(results, next, i) && is_before(results, i, next)))
+      continue;
+    const bool is_equal =
+        std::all_of(out.begin(), out.end(), [&](const Literal& one) { return is_same_element(one, i, next); });
+    is_known &= !is_before(results, next, i) && (attrs.stable || is_equal);
+  }
+  return is_known ? std::optional(std::move(out)) : std::nullopt;
 }
 
 std::optional<Literal> mapped(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
@@ -557,21 +603,28 @@ bool for_each_selected(const Module& module, const Instruction& instr, std::span
   bool second = false;
   const Instruction& select = module[module[instr.called[0]].root];
   const Literal &from = *operands[0], &source = *operands[1];
-  if (body_of(module, instr.called[0], second) != Op::COMPARE ||
-      select.as<hlo::CompareAttrs>().direction != hlo::Direction::GE)
-    return false;
+  if (body_of(module, instr.called[0], second) != Op::COMPARE) return false;
+  const hlo::Direction direction = select.as<hlo::CompareAttrs>().direction;
+  const bool takes_least = direction == hlo::Direction::LE || direction == hlo::Direction::LT;
+  // By these the first of equal elements is not kept: which one is depends on the order of the comparisons.
+  const bool is_strict = direction == hlo::Direction::GT || direction == hlo::Direction::LT;
+  if (!takes_least && !is_strict && direction != hlo::Direction::GE) return false;
   const bool is_float = hlo::is_float(from.type());
   if (!is_float && !hlo::is_signed(from.type())) return false;
   for (int64_t i = 0; is_float && i < from.element_count(); ++i)
     if (std::isnan(from.as_double(i))) return false;
-  const auto is_larger = [&](int64_t i, int64_t j) {
+  const auto is_selected = [&](int64_t i, int64_t j) {
+    if (takes_least) std::swap(i, j);
     return is_float ? from.as_double(i) > from.as_double(j) : from.as_int(i) > from.as_int(j);
   };
   std::vector<int64_t> best(static_cast<size_t>(source.element_count()), -1);
+  bool has_ties = false;
   for_each_in_window(instr.as<hlo::WindowAttrs>().window, from.shape(), source.shape(), [&](int64_t to, int64_t i) {
-    int64_t& largest = best[static_cast<size_t>(to)];
-    if (largest < 0 || is_larger(i, largest)) largest = i;
+    int64_t& selected = best[static_cast<size_t>(to)];
+    has_ties |= selected >= 0 && !is_selected(i, selected) && !is_selected(selected, i);
+    if (selected < 0 || is_selected(i, selected)) selected = i;
   });
+  if (is_strict && has_ties) return false;
   for (size_t i = 0; i < best.size(); ++i)
     if (best[i] >= 0) each(best[i], static_cast<int64_t>(i));
   return true;
@@ -586,7 +639,8 @@ std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interp
   std::optional<Literal> one;
   switch (instr.op) {
     case Op::SORT:
-      return sorted(module, instr, operands);
+      if (auto by_key = sorted(module, instr, operands)) return by_key;
+      return sorted_by_region(interpreter, instr, operands);
     case Op::REDUCE:
       if (operands.size() == 2) one = reduced(module, instr, *operands[0], *operands[1]);
       if (!one) return reduced_in_any_order(interpreter, instr, operands);

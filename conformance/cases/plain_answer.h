@@ -54,7 +54,7 @@ PlainFunction plain_function(Op op, Type type);
 void for_each_update(const Instruction& scatter, std::span<const Literal* const> operands,
                      const std::function<void(int64_t to, int64_t update)>& each);
 /// Calls `each` with the index that each window of a select-and-scatter selects, and the number of the window. Returns
-/// false if the op does not select the first of the largest elements, or if the largest is not determined.
+/// false if the op selects neither the largest nor the smallest element, or if that is not determined.
 bool for_each_selected(const Module& module, const Instruction& instr, std::span<const Literal* const> operands,
                        const std::function<void(int64_t to, int64_t window)>& each);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "conformance/cases/case.h"
 #include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
@@ -68,6 +70,89 @@ void add_stable(CaseList& list, const Row& row, Type key, Type carried, Values v
       Shape::tuple({keys, first, second}),
       fmt::format("sort({}, {}, {}), dimensions={{{}}}, is_stable=true, to_apply=compare", x, y, z, row.dimension));
   list.add(std::move(one));
+}
+
+// A comparator of more than the first operand's elements a and b: x0 and y0 are those of the second one, of the same type.
+struct Order {
+  const char *label, *lines;
+  bool stable = false;  ///< the second operand has equal elements, and a third one tells them apart
+  Values keys = Values::Ties;
+};
+constexpr Order kOrders[] = {
+    {"two_keys",
+     "  l = pred[] compare(a, b), direction=LT\n  e = pred[] compare(a, b), direction=EQ\n"
+     "  t = pred[] compare(x0, y0), direction=LT\n  u = pred[] and(e, t)\n  ROOT r = pred[] or(l, u)\n"},
+    {"two_keys_stable",
+     "  l = pred[] compare(a, b), direction=LT\n  e = pred[] compare(a, b), direction=EQ\n"
+     "  t = pred[] compare(x0, y0), direction=LT\n  u = pred[] and(e, t)\n  ROOT r = pred[] or(l, u)\n",
+     true},
+    {"second_descending",
+     "  e = pred[] compare(a, b), direction=EQ\n  t = pred[] compare(x0, y0), direction=GT\n"
+     "  l = pred[] compare(a, b), direction=LT\n  ROOT r = pred[] select(e, t, l)\n"},
+    {"by_second", "  ROOT r = pred[] compare(x0, y0), direction=LT\n"},
+    {"by_second_descending", "  ROOT r = pred[] compare(x0, y0), direction=GT\n", true},
+    {"negated", "  n = {0}[] negate(a)\n  m = {0}[] negate(b)\n  ROOT r = pred[] compare(n, m), direction=LT\n", false,
+     Values::Distinct},
+};
+
+void add_order(CaseList& list, const Row& row, Type type, const Order& order) {
+  const std::string t(type_name(type));
+  Text text;
+  std::string body = fmt::format(
+      "  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  x0 = {0}[] parameter(2)\n  y0 = {0}[] parameter(3)\n", t);
+  if (order.stable) body += "  x1 = s32[] parameter(4)\n  y1 = s32[] parameter(5)\n";
+  text.computation("compare", body + fmt::format(fmt::runtime(order.lines), t));
+  std::vector<Shape> shapes(2, Shape::array(type, row.dims));
+  if (order.stable) shapes.push_back(Shape::array(Type::S32, row.dims));
+  std::string names;
+  for (const Shape& shape : shapes) names += (names.empty() ? "" : ", ") + text.parameter(shape);
+  Case one{fmt::format("sort/{}/{}_{}_by_{}/{}", t, order.label, dims_name(row.dims), row.dimension,
+                       values_name(order.keys)),
+           Op::SORT,
+           type,
+           "",
+           std::vector<InputSpec>(shapes.size(), InputSpec{.values = Values::Distinct}),
+           {}};
+  one.inputs[0].values = order.keys;
+  if (order.stable) one.inputs[1].values = Values::Ties;
+  one.text = text.root(Shape::tuple(shapes), fmt::format("sort({}), dimensions={{{}}}{}, to_apply=compare", names,
+                                                         row.dimension, order.stable ? ", is_stable=true" : ""));
+  list.add(std::move(one));
+}
+
+// Adds sorts of one float whose comparator is not a comparison of the two: the order of JAX, in which zeros are equal and each NaN is
+// last, and that of the bits as an integer.
+void add_order_of_floats(CaseList& list, const Row& row, Type type, Type bits) {
+  const std::string t(type_name(type));
+  const Shape keys = Shape::array(type, row.dims), numbers = Shape::array(Type::S32, row.dims);
+  const std::string head = fmt::format(
+      "  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  x = s32[] parameter(2)\n  y = s32[] parameter(3)\n", t);
+  std::string jax = fmt::format("  z = {0}[] constant(0)\n  n = {0}[] constant(nan)\n", t);
+  for (const char* which : {"a", "b"})
+    jax += fmt::format(
+        "  {1}_z = pred[] compare({1}, z), direction=EQ\n  {1}_0 = {0}[] select({1}_z, z, {1})\n"
+        "  {1}_n = pred[] compare({1}, {1}), direction=NE\n  {1}_1 = {0}[] select({1}_n, n, {1}_0)\n",
+        t, which);
+  jax += "  ROOT r = pred[] compare(a_1, b_1), direction=LT, type=TOTALORDER\n";
+  const std::string by_bits = fmt::format(
+      "  c = {0}[] bitcast-convert(a)\n  d = {0}[] bitcast-convert(b)\n  ROOT r = pred[] compare(c, d), direction=LT\n",
+      type_name(bits));
+  for (const auto& [label, lines, values] :
+       {std::tuple("nan_last", jax, Values::Edges), std::tuple("as_bits", by_bits, Values::Ties)}) {
+    Text text;
+    text.computation("compare", head + lines);
+    const std::string x = text.parameter(keys), y = text.parameter(numbers);
+    Case one{fmt::format("sort/{}/{}_{}_by_{}/{}", t, label, dims_name(row.dims), row.dimension, values_name(values)),
+             Op::SORT,
+             type,
+             "",
+             {{.values = values}, {.values = Values::Distinct}},
+             {}};
+    one.text = text.root(
+        Shape::tuple({keys, numbers}),
+        fmt::format("sort({}, {}), dimensions={{{}}}, is_stable=true, to_apply=compare", x, y, row.dimension));
+    list.add(std::move(one));
+  }
 }
 
 struct Pair {
@@ -178,6 +263,12 @@ void add_sort_cases(CaseList& list) {
       add_topk(list, {3, 16}, 16, type, largest, Values::Ties);
       add_topk(list, {2, 3, 65}, 1, type, largest, Values::Ties);
     }
+  }
+  for (const Row& row : {Row{{17}, 0}, Row{{5, 65}, 1}, Row{{33, 4}, 0}}) {
+    for (const Type type : {Type::F32, Type::S32})
+      for (const Order& order : kOrders) add_order(list, row, type, order);
+    add_order_of_floats(list, row, Type::F32, Type::S32);
+    add_order_of_floats(list, row, Type::BF16, Type::S16);
   }
   for_pairs(choose, [&](const Pair& pair, size_t number) { add_pair(list, pair, number); });
 }

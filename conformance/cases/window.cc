@@ -144,8 +144,9 @@ void add_argmax_window(CaseList& list, const Row& row) {
   list.add(std::move(one));
 }
 
-// With values of class Ties, the first of equal elements must be selected.
-void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values values) {
+// With values of class Ties, the first of equal elements must be selected, which LT and GT leave open.
+void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values values,
+                            std::string_view direction = "GE") {
   for (const Dimension& d : row.dims) {
     if (d.base_dilation != 1 || d.window_dilation != 1) return;
   }
@@ -154,13 +155,15 @@ void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values va
   const std::string combine = text.combiner("add", type);
   text.computation(
       "select",
-      fmt::format("  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=GE\n",
-                  t));
+      fmt::format(
+          "  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction={1}\n", t,
+          direction));
   const Shape operand = Shape::array(type, inputs(row));
   const std::string x = text.parameter(operand), source = text.parameter(Shape::array(type, outputs(row)));
   const std::string init = text.parameter(Shape::scalar(type));
   const double most = hlo::is_integer(type) ? 9 : 1;
-  Case one{fmt::format("select-and-scatter/{}/{}/{}", t, row.label, values_name(values)),
+  const std::string label = direction == "GE" ? row.label : fmt::format("{}_{}", direction, row.label);
+  Case one{fmt::format("select-and-scatter/{}/{}/{}", t, label, values_name(values)),
            Op::SELECT_AND_SCATTER,
            type,
            "",
@@ -258,6 +261,10 @@ void add_window_cases(CaseList& list) {
       add_select_and_scatter(list, row, type, Values::Distinct);
       add_select_and_scatter(list, row, type, Values::Ties);
     }
+    const bool is_chosen = row.label == "17_padded" || row.label == "pool_3x3_overlapping" || row.label == "700_by_90";
+    for (const char* direction : {"LE", "LT", "GT"})
+      for (const Type type : {Type::F32, Type::S32})
+        if (is_chosen || list.full()) add_select_and_scatter(list, row, type, Values::Distinct, direction);
   }
   for (int others = 0; others < 16; ++others) add_select_and_scatter_beside(list, others);
   for_pairs(choose, [&](Pair pair, size_t number) {

@@ -77,7 +77,7 @@ struct AllowedError {
 
   double sum_bound(int64_t i, int part, double ulp) const {
     const double own = unit_roundoff(type);
-    const double u = bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
+    const double u = std::max(bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own, bound.additions);
     const double magnitude = std::fabs(part_of(reference.magnitude, i, has_parts() ? part : 0));
     // An infinite term, of a type whose sums of finite ones do not overflow in f64: the sum is infinite or NaN, and has no error.
     if (std::isinf(magnitude) && type != Type::F64 && type != Type::C128) return 0;
@@ -86,7 +86,8 @@ struct AllowedError {
     const double terms = has_parts() ? 2 * bound.terms : bound.terms;
     const double factor = is_complex(type) && !has_parts() ? 4 : 1;
     // If the sum is not exact, one more term accounts for the rounding of the oracle's f64.
-    return factor * gamma_of(reference.rest.valid() ? terms : terms + 1, u) * magnitude + ulp;
+    const double relative = bound.operands + gamma_of(reference.rest.valid() ? terms : terms + 1, u);
+    return factor * relative * magnitude + ulp;
   }
 };
 

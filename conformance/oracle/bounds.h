@@ -40,6 +40,9 @@ struct Bound {
   bool conditioned = false;
   /// 0: all elements are compared; 1: only the upper, -1: only the lower triangle of the last two dimensions.
   int triangle = 0;
+  /// For Sum: the relative error of each product by the rounding of its operands, and the unit roundoff of the additions if it is larger
+  /// than that of the type: what an algorithm of a matrix product asks for.
+  double operands = 0, additions = 0;
 };
 
 /// The expected values of one output, and the data from which the allowed error is computed.

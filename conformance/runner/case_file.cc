@@ -43,9 +43,9 @@ Fields fields_of(const Case& one) {
   if (!one.pattern.empty()) fields.emplace_back("pattern", one.pattern);
   if (!one.program.empty()) fields.emplace_back("program", one.program);
   if (one.large) fields.emplace_back("large", "1");
-  fields.emplace_back("bound",
-                      fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(b.kind), b.ulps, b.terms, b.wide ? 1 : 0,
-                                  b.signed_data ? 1 : 0, b.exact ? 1 : 0, b.conditioned ? 1 : 0, b.triangle));
+  fields.emplace_back("bound", fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(b.kind), b.ulps, b.terms,
+                                           b.wide ? 1 : 0, b.signed_data ? 1 : 0, b.exact ? 1 : 0,
+                                           b.conditioned ? 1 : 0, b.triangle, b.operands, b.additions));
   for (const InputSpec& input : one.inputs)
     fields.emplace_back("input",
                         fmt::format("{} {} {} {}{}{}", static_cast<int>(input.values), input.low, input.high,
@@ -60,8 +60,8 @@ bool is_one_of(double number, int first, int last) {
 
 bool read_bound(std::string_view text, Bound& bound) {
   std::vector<double> n;
-  if (!read_numbers(text, n) || n.size() != 8 || !is_one_of(n[0], 0, static_cast<int>(Bound::Kind::Scaled)) ||
-      !is_one_of(n[7], -1, 1))
+  if (!read_numbers(text, n) || (n.size() != 8 && n.size() != 10) ||
+      !is_one_of(n[0], 0, static_cast<int>(Bound::Kind::Scaled)) || !is_one_of(n[7], -1, 1))
     return false;
   bound = {.kind = static_cast<Bound::Kind>(static_cast<int>(n[0])),
            .ulps = n[1],
@@ -71,6 +71,7 @@ bool read_bound(std::string_view text, Bound& bound) {
            .exact = n[5] != 0,
            .conditioned = n[6] != 0,
            .triangle = static_cast<int>(n[7])};
+  if (n.size() == 10) bound.operands = n[8], bound.additions = n[9];
   return true;
 }
 

@@ -56,9 +56,10 @@ bool is_chosen(const ConformOptions& options, const Case& one) {
 
 // Returns a text with everything that defines a case, and nothing that depends on where it runs.
 std::string description(const Case& one) {
-  std::string text = fmt::format("{}\n{}\n{} {} {} {} {} {} {} {} {}\n", one.name, one.text, one.pattern,
+  std::string text = fmt::format("{}\n{}\n{} {} {} {} {} {} {} {} {} {} {}\n", one.name, one.text, one.pattern,
                                  static_cast<int>(one.bound.kind), one.bound.ulps, one.bound.terms, one.bound.wide,
-                                 one.bound.signed_data, one.bound.exact, one.bound.conditioned, one.bound.triangle);
+                                 one.bound.signed_data, one.bound.exact, one.bound.conditioned, one.bound.triangle,
+                                 one.bound.operands, one.bound.additions);
   for (const InputSpec& input : one.inputs)
     text += fmt::format("{} {} {} {} {}\n", values_name(input.values), input.low, input.high, input.definite,
                         fmt::join(input.fixed, " "));

@@ -192,6 +192,36 @@ Expected<std::unique_ptr<Module>> nudged_before_rounding(const Module& module, d
   return any ? std::move(out) : nullptr;
 }
 
+// Returns the program with the operands of products rounded as their algorithms do it. Null if none does.
+Expected<std::unique_ptr<Module>> with_rounded_products(const Module& module) {
+  std::unique_ptr<Module> out = module.clone();
+  bool any = false;
+  for (const CompId comp : out->computations()) {
+    hlo::Rewriter rewriter(*out, comp);
+    for (const InstrId id : rewriter.instructions()) {
+      rewriter.enter(id);
+      const double error = product_error(algorithm_of((*out)[id])).operands / 2;
+      hlo::Builder& b = rewriter.builder();
+      std::vector<InstrId> operands((*out)[id].operands.begin(), (*out)[id].operands.end());
+      bool changes = false;
+      for (size_t i = 0; error > 0 && i < 2; ++i) {
+        const double unit = unit_roundoff((*out)[operands[i]].shape.type());
+        if (unit >= error) continue;
+        // Veltkamp's splitting: the first part has the leading bits.
+        const InstrId x = operands[i], much = b.mul(x, b.like(x, std::exp2(std::ceil(std::log2(error / unit))) + 1));
+        operands[i] = b.sub(much, b.sub(much, x));
+        changes = true;
+      }
+      any |= changes;
+      rewriter.keep(id);
+      for (size_t i = 0; changes && i < 2; ++i) (*out)[id].operands[i] = operands[i];
+    }
+    (void)rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  return any ? std::move(out) : nullptr;
+}
+
 // Evaluates a module in three ways. Values of the entry are given to `each` where it is not empty.
 class Evaluations {
  public:
@@ -549,13 +579,19 @@ std::string compare_results(const Module& module, const Literals& plain, const L
   return {};
 }
 
-// Returns the evaluator's results of the program nudged both ways; none where nothing is rounded to integers.
+// Returns the evaluator's results of the program nudged both ways where floats are rounded to integers, and with rounded operands where
+// an algorithm of a product asks for that; none where neither is so.
 std::vector<Literals> nudged_results(const Module& module, const Literals& inputs) {
   std::vector<Literals> out;
   for (const double times : {kNudge, -kNudge}) {
     const Expected<std::unique_ptr<Module>> moved = nudged_before_rounding(module, times);
     if (!moved.ok() || !*moved) break;
     Expected<Literals> result = Evaluations::run(**moved, inputs, false, {});
+    if (result.ok()) out.push_back(*std::move(result));
+  }
+  const Expected<std::unique_ptr<Module>> rounded = with_rounded_products(module);
+  if (rounded.ok() && *rounded) {
+    Expected<Literals> result = Evaluations::run(**rounded, inputs, false, {});
     if (result.ok()) out.push_back(*std::move(result));
   }
   return out;
