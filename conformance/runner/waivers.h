@@ -16,7 +16,7 @@ namespace collet::conformance {
 
 /// The version of the suite: the second number grows where cases are added or judged otherwise, the first where a claim for
 /// an older version may no longer hold.
-constexpr std::string_view kSuiteVersion = "1.1";
+constexpr std::string_view kSuiteVersion = "1.2";
 /// The version of the terms under which "conforms" may be said: that of docs/conformance_process.md.
 constexpr std::string_view kTermsVersion = "1";
 
