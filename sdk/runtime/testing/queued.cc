@@ -541,6 +541,44 @@ struct Launch {
   }
 };
 
+// The launches of one call, which run together when the queues of all have come to them.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t arrived = 0;
+  bool is_done = false, is_given_up = false;
+  collet_status code = COLLET_OK;
+  std::string message;
+};
+
+// The part of one launch. If it is dropped because its queue has failed, the others give up.
+struct Seat {
+  std::shared_ptr<Meeting> meeting;
+  size_t count;
+  bool is_taken = false;
+
+  ~Seat() {
+    const std::lock_guard lock(meeting->mutex);
+    meeting->is_given_up |= !is_taken;
+    meeting->changed.notify_all();
+  }
+  template <typename Run>
+  collet_status take(const Run& run, collet_error* problem) {
+    std::unique_lock lock(meeting->mutex);
+    is_taken = true;
+    if (++meeting->arrived == count) {
+      meeting->code = run(problem);
+      meeting->message = problem->message;
+      meeting->is_done = true;
+      meeting->changed.notify_all();
+      return meeting->code;
+    }
+    meeting->changed.wait(lock, [&] { return meeting->is_done || meeting->is_given_up; });
+    if (!meeting->is_done) return fail(problem, COLLET_ABORTED, "another participant's queue has failed");
+    return meeting->code == COLLET_OK ? COLLET_OK : fail(problem, meeting->code, meeting->message);
+  }
+};
+
 collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
                       collet_error* error) {
   Executable* e = of(p);
@@ -572,14 +610,17 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   const std::lock_guard lock(i->mutex);
   if (int64_t next = i->control->pieces; i->control->refuse_at.compare_exchange_strong(next, -1))
     return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory for the work");
+  const auto meeting = std::make_shared<Meeting>();
   for (uint32_t k = 0; k < count; ++k) {
     if (!launches[k].sync) {
       i->violation("an execution of which only some launches are on queues");
       continue;
     }
-    // The devices of the inner backend do not wait for each other.
+    const std::shared_ptr<Seat> seat(new Seat{meeting, count});
     (void)put(*i, *launches[k].sync, all[k]->access, &e->uses, "an execution",
-              [run_all, one = all[k]](collet_error* problem) { return run_all({one}, problem); });
+              [run_all, all, seat](collet_error* problem) {
+                return seat->take([&](collet_error* of_all) { return run_all(all, of_all); }, problem);
+              });
   }
   return COLLET_OK;
 }
