@@ -82,20 +82,30 @@ const Sharding* Module::keep(Sharding sharding) {
   return &shardings_.emplace_back(std::move(sharding));
 }
 
-std::string_view Module::unique_name(std::string_view stem) {
-  auto it = names_.find(stem);
-  if (it == names_.end()) {
+std::string_view Module::unique_among(Names& names, std::string_view stem) {
+  auto it = names.find(stem);
+  if (it == names.end()) {
     const std::string_view name = arena_.string(stem);
-    names_.emplace(name, 0);
+    names.emplace(name, 0);
     return name;
   }
   std::string candidate;
   do {
     candidate = std::string(stem) + "." + std::to_string(++it->second);
-  } while (names_.contains(candidate));
+  } while (names.contains(candidate));
   const std::string_view name = arena_.string(candidate);
-  names_.emplace(name, 0);
+  names.emplace(name, 0);
   return name;
+}
+
+std::string_view Module::unique_name(std::string_view stem) {
+  return unique_among(names_, stem);
+}
+
+std::string_view Module::unique_computation_name(std::string_view stem) {
+  for (; named_computations_ < computations_.size(); ++named_computations_)
+    computation_names_.try_emplace(computations_[named_computations_].name, 0);
+  return unique_among(computation_names_, stem);
 }
 
 void Module::note_name(std::string_view name) {

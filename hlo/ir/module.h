@@ -211,6 +211,8 @@ class Module {
   std::string_view unique_name(std::string_view stem);
   /// Registers a name that was given to an instruction, so that unique_name does not return it.
   void note_name(std::string_view name);
+  /// Returns `stem`, or `stem.N`: a name that no computation of the module has or had.
+  std::string_view unique_computation_name(std::string_view stem);
 
   /// Copies `instr`'s attributes and extras from module `from` into this one.
   const void* clone_attrs(const Module& from, const Instruction& instr);
@@ -232,7 +234,13 @@ class Module {
   std::deque<Shape> shapes_;
   std::deque<Literal> kept_literals_;
   std::deque<Sharding> shardings_;
-  std::unordered_map<std::string_view, uint32_t> names_;
+  /// The names that are taken, and the last number that was tried with each as stem.
+  using Names = std::unordered_map<std::string_view, uint32_t>;
+  std::string_view unique_among(Names& names, std::string_view stem);
+
+  Names names_;
+  Names computation_names_;
+  size_t named_computations_ = 0;  ///< so many of computations_ have their names in computation_names_
 };
 
 /// The users of each instruction of one computation; valid until the computation changes.

@@ -285,7 +285,7 @@ InstrId Builder::dynamic_update_slice(InstrId x, InstrId update, std::span<const
 CompId Builder::combiner(Op o, Type type) {
   auto [it, fresh] = combiners_.try_emplace({o, type}, CompId::None);
   if (!fresh) return it->second;
-  const CompId id = module_.add_computation(fresh_computation_name(module_, op_info(o).text));
+  const CompId id = module_.add_computation(module_.unique_computation_name(op_info(o).text));
   const Shape scalar = Shape::scalar(type);
   const InstrId a = module_.append_parameter(id, 0, scalar), b = module_.append_parameter(id, 1, scalar);
   const InstrId both[] = {a, b};
@@ -385,12 +385,12 @@ std::vector<InstrId> Builder::counted_loop(int64_t trips, std::span<const InstrI
   for (InstrId x : all) shapes.push_back(shape(x));
   const Shape tuple_shape = Shape::tuple(shapes);
 
-  const CompId condition = module_.add_computation(fresh_computation_name(module_, "condition"));
+  const CompId condition = module_.add_computation(module_.unique_computation_name("condition"));
   Builder test(module_, condition);
   const InstrId seen = module_.append_parameter(condition, 0, tuple_shape);
   module_[condition].root = test.compare(test.get(seen, 0), Direction::LT, test.scalar_int(Type::S32, trips));
 
-  const CompId trip = module_.add_computation(fresh_computation_name(module_, "body"));
+  const CompId trip = module_.add_computation(module_.unique_computation_name("body"));
   Builder inner(module_, trip);
   const InstrId parameter = module_.append_parameter(trip, 0, tuple_shape);
   const InstrId i = inner.get(parameter, 0);

@@ -221,8 +221,9 @@ double silu(double x) {
 // True if `root` computes `f` of `input`. The function is recognised by its values at sample points, so the ops and
 // their order do not matter.
 bool is_function(const Graph& g, InstrId root, InstrId input, double (*f)(double)) {
+  // In a narrow type only the constants are rounded, which moves gelu by less than 3e-4. x * sigmoid(1.702 * x) differs by 8e-3.
   const double bits = type_info(g.shape(root).type()).bits;
-  const double tolerance = bits >= 32 ? 1e-5 : 2e-2;
+  const double tolerance = bits >= 32 ? 1e-5 : 2e-3;
   for (const double x : {-6.0, -3.1, -1.7, -0.9, -0.31, 0.0, 0.17, 0.8, 1.3, 2.9, 5.5}) {
     int steps = 0;
     const auto y = value_at(g, root, input, x, steps);
@@ -401,7 +402,7 @@ std::optional<std::vector<InstrId>> body_of(const Graph& g, const Match& match) 
 /// place by now.
 InstrId make_call(Builder& builder, const Match& match, std::span<const InstrId> now, std::span<const InstrId> body) {
   Module& m = builder.module();
-  const CompId callee = m.add_computation(fresh_computation_name(m, match.name));
+  const CompId callee = m.add_computation(m.unique_computation_name(match.name));
   std::unordered_map<uint32_t, InstrId> inside;
   for (size_t i = 0; i < match.operands.size(); ++i) {
     const InstrId o = match.operands[i];

@@ -66,7 +66,7 @@ class Fuser {
 
   InstrId make(const FusionGroup& group, const std::vector<InstrId>& outputs,
                std::unordered_map<uint32_t, InstrId>& now, std::vector<InstrId>& extra) {
-    const CompId body = module_.add_computation(fresh_name());
+    const CompId body = module_.add_computation(module_.unique_computation_name("fused"));
     std::unordered_map<uint32_t, InstrId> inside;
     std::vector<InstrId> operands;
     std::unordered_set<uint32_t> members;
@@ -120,17 +120,6 @@ class Fuser {
     return out;
   }
 
-  std::string fresh_name() {
-    if (next_name_ < 0) {
-      for (CompId c : module_.computations()) names_.insert(std::string(module_[c].name));
-      next_name_ = 0;
-    }
-    std::string name;
-    do name = "fused" + (next_name_ ? "." + std::to_string(next_name_) : "");
-    while (++next_name_, names_.contains(name));
-    return name;
-  }
-
   void remap(Instruction& instr, const std::unordered_map<uint32_t, InstrId>& now) {
     for (InstrId& o : instr.operands)
       if (auto it = now.find(index_of(o)); it != now.end()) o = it->second;
@@ -182,8 +171,6 @@ class Fuser {
   CompId computation_;
   std::vector<FusionGroup> groups_;
   std::vector<bool>& effects_;
-  std::unordered_set<std::string> names_;
-  int next_name_ = -1;
 };
 
 void dissolve(Module& module, CompId computation, const std::unordered_set<uint32_t>& declined) {

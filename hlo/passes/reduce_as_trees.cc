@@ -256,7 +256,7 @@ class Tree {
   /// Returns the body for values that exist where a predicate is true.
   CompId existing_only(const Values& values) {
     Module& m = b_.module();
-    const CompId id = m.add_computation(fresh_computation_name(m, std::string(m[body_].name) + ".existing"));
+    const CompId id = m.add_computation(m.unique_computation_name(std::string(m[body_].name) + ".existing"));
     Values held, next;
     for (Values* side : {&held, &next}) {
       const auto first = static_cast<int64_t>(side == &held ? 0 : count_ + 1);

@@ -123,14 +123,6 @@ void order_computations(Module& module) {
   if (module.entry() != CompId::None) module.computations() = post_order(module);
 }
 
-std::string fresh_computation_name(const Module& module, std::string_view stem) {
-  std::unordered_set<std::string_view> names;
-  for (CompId c : module.computations()) names.insert(module[c].name);
-  std::string name(stem);
-  for (int n = 1; names.contains(name); ++n) name = std::string(stem) + "." + std::to_string(n);
-  return name;
-}
-
 void replace_predecessors(Module& module, Instruction& instr, const std::function<std::vector<InstrId>(InstrId)>& now) {
   if (!instr.extras || instr.extras->control_predecessors.empty()) return;
   std::vector<InstrId> before;
@@ -173,7 +165,8 @@ InstrId copy_into(Module& module, CompId to, const Instruction& instr,
 }  // namespace
 
 CompId clone_computation(Module& module, CompId from, std::string_view stem) {
-  return clone_computation_as(module, from, fresh_computation_name(module, stem.empty() ? module[from].name : stem));
+  return clone_computation_as(module, from,
+                              std::string(module.unique_computation_name(stem.empty() ? module[from].name : stem)));
 }
 
 CompId clone_computation_as(Module& module, CompId from, const std::string& name) {

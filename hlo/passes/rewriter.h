@@ -74,8 +74,6 @@ bool is_flow(const Instruction& instr);
 std::vector<CompId> flow_computations(const Module& module);
 /// Sorts module.computations() in the order of post_order; computations that the entry does not reach are removed.
 void order_computations(Module& module);
-/// Returns `stem`, or `stem.N` if a computation has that name.
-std::string fresh_computation_name(const Module& module, std::string_view stem);
 /// Copies a computation within its module; the copy calls the same computations.
 CompId clone_computation(Module& module, CompId from, std::string_view stem = {});
 /// Does the same with a given name, which no computation may have yet.

@@ -210,7 +210,7 @@ InstrId SizedRules::scatter_inside(size_t n, InstrId inside) {
   if (!b_.status().ok()) return InstrId::None;
 
   Module& m = b_.module();
-  const CompId combine = m.add_computation(fresh_computation_name(m, "combine_inside"));
+  const CompId combine = m.add_computation(m.unique_computation_name("combine_inside"));
   Builder c(m, combine);
   Values parameters, given;
   for (size_t i = 0; i < 2 * (n + 1); ++i)

@@ -284,7 +284,7 @@ Values diagonalized(Builder& b, InstrId a, InstrId v) {
   const bool wide = b.type(all) == Type::F64;
   const double eps = wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
 
-  const CompId condition = m.add_computation(fresh_computation_name(m, "unfinished"));
+  const CompId condition = m.add_computation(m.unique_computation_name("unfinished"));
   Builder test(m, condition);
   const InstrId seen = m.append_parameter(condition, 0, tuple);
   Formula f(test);
@@ -296,7 +296,7 @@ Values diagonalized(Builder& b, InstrId a, InstrId v) {
   const InstrId any = test.reduce(test.and_(much, worthwhile), Ints{0, 1, 2}, Op::OR);
   m[condition].root = test.and_(any, test.compare(trip, Direction::LT, test.scalar_int(Type::S32, kMostSweeps)));
 
-  const CompId body = m.add_computation(fresh_computation_name(m, "sweep"));
+  const CompId body = m.add_computation(m.unique_computation_name("sweep"));
   Builder inner(m, body);
   const InstrId given = m.append_parameter(body, 0, tuple);
   const Values turned = sweep(inner, inner.get(given, 4), inner.get(given, 5));
@@ -348,7 +348,7 @@ Values sorted_columns(Builder& b, InstrId vectors, InstrId values) {
   } else {
     operands.push_back(vectors);
   }
-  const CompId less = m.add_computation(fresh_computation_name(m, "less"));
+  const CompId less = m.add_computation(m.unique_computation_name("less"));
   Values scalars;
   std::vector<Shape> shapes;
   for (size_t i = 0; i < operands.size(); ++i) {

@@ -114,7 +114,7 @@ InstrId topk(const ExpandInput& in) {
   const Type index = in.shape().element(1).type();
   const InstrId columns[] = {in.operand(0), b.iota(shape.with_type(index), last)};
 
-  const CompId comparator = m.add_computation(fresh_computation_name(m, "comparator"));
+  const CompId comparator = m.add_computation(m.unique_computation_name("comparator"));
   Builder inner(m, comparator);
   const InstrId x = m.append_parameter(comparator, 0, Shape::scalar(shape.type()));
   const InstrId y = m.append_parameter(comparator, 1, Shape::scalar(shape.type()));

@@ -88,7 +88,7 @@ TiledValue Materializer::on_one_device(const Instruction& instr, const Operands&
   }
   const Shape taken = Shape::tuple(shapes);
   const auto branch = [&](std::string_view stem, const auto& make) {
-    const CompId c = m_.add_computation(fresh_computation_name(m_, stem));
+    const CompId c = m_.add_computation(m_.unique_computation_name(stem));
     Builder b(m_, c);
     b.set_origin(&instr);
     const InstrId argument = m_.append_parameter(c, 0, taken);
