@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -54,8 +55,7 @@ std::vector<Transfer> transfers_of(const Module& module, CompId computation) {
 
 // True if the state of a transfer is passed on, for example to the next iteration of a loop. Which of the dones there belongs to it
 // is not known.
-bool is_passed_on(const Module& module, CompId computation, const Transfer& transfer) {
-  const UserMap users(module, computation);
+bool is_passed_on(const Module& module, CompId computation, const UserMap& users, const Transfer& transfer) {
   for (const InstrId start : {transfer.send, transfer.recv}) {
     if (start == module[computation].root) return true;
     for (const InstrId user : users.users(start))
@@ -64,60 +64,79 @@ bool is_passed_on(const Module& module, CompId computation, const Transfer& tran
   return false;
 }
 
-/// The order of a computation in which what is sent comes before the recv.
+/// The order of a computation in which what is sent comes before the recv. It is kept sorted while such edges are added, by the
+/// algorithm of Pearce and Kelly (A dynamic topological sort algorithm for directed acyclic graphs, 2006): an edge costs only what
+/// lies between its ends.
 class Order {
  public:
-  Order(const Module& module, CompId computation) : module_(module), computation_(computation) {}
+  Order(const Module& module, CompId computation) : module_(module) {
+    for (const InstrId id : module[computation].order) {
+      const auto node = static_cast<uint32_t>(instrs_.size());
+      nodes_[index_of(id)] = node;
+      instrs_.push_back(id);
+      rank_.push_back(node);
+    }
+    before_.resize(instrs_.size());
+    after_.resize(instrs_.size());
+    for (uint32_t node = 0; node < instrs_.size(); ++node) {
+      const Instruction& instr = module[instrs_[node]];
+      for (const InstrId one : instr.operands) connect(nodes_.at(index_of(one)), node);
+      if (!instr.extras) continue;
+      for (const InstrId one : instr.extras->control_predecessors) connect(nodes_.at(index_of(one)), node);
+    }
+  }
 
   // Makes the recv come after what is sent; false if the recv comes first by data.
   bool add(const Transfer& transfer) {
-    const InstrId sent = module_[transfer.send].operand(0);
-    std::unordered_set<uint32_t> seen{index_of(sent)};
-    std::vector<InstrId> left{sent};
-    while (!left.empty()) {
-      const InstrId id = left.back();
-      left.pop_back();
-      if (id == transfer.recv) return false;
-      for (const InstrId one : before(id))
-        if (seen.insert(index_of(one)).second) left.push_back(one);
+    const uint32_t first = nodes_.at(index_of(module_[transfer.send].operand(0)));
+    const uint32_t second = nodes_.at(index_of(transfer.recv));
+    if (first == second) return false;
+    if (rank_[first] > rank_[second]) {
+      std::vector<uint32_t> sources = reached(first, before_, rank_[second], rank_[first]);
+      const std::vector<uint32_t> targets = reached(second, after_, rank_[second], rank_[first]);
+      if (std::find(targets.begin(), targets.end(), first) != targets.end()) return false;
+      // The places of both sets, in order, are given to what the sent value depends on, then to what depends on the recv.
+      sources.insert(sources.end(), targets.begin(), targets.end());
+      std::vector<uint32_t> ranks;
+      for (const uint32_t node : sources) ranks.push_back(rank_[node]);
+      std::sort(ranks.begin(), ranks.end());
+      for (size_t i = 0; i < sources.size(); ++i) rank_[sources[i]] = ranks[i];
     }
-    sent_[index_of(transfer.recv)] = sent;
+    connect(first, second);
     return true;
   }
 
   // Returns the instructions in that order.
   std::vector<InstrId> sorted() const {
-    std::vector<InstrId> out;
-    std::unordered_set<uint32_t> placed, begun;
-    for (const InstrId root : module_[computation_].order) {
-      std::vector<InstrId> stack{root};
-      while (!stack.empty()) {
-        const InstrId id = stack.back();
-        if (begun.insert(index_of(id)).second) {
-          for (const InstrId one : before(id))
-            if (!placed.contains(index_of(one))) stack.push_back(one);
-          continue;
-        }
-        stack.pop_back();
-        if (placed.insert(index_of(id)).second) out.push_back(id);
-      }
-    }
+    std::vector<InstrId> out(instrs_.size());
+    for (size_t node = 0; node < instrs_.size(); ++node) out[rank_[node]] = instrs_[node];
     return out;
   }
 
  private:
-  std::vector<InstrId> before(InstrId id) const {
-    const Instruction& instr = module_[id];
-    std::vector<InstrId> out(instr.operands.begin(), instr.operands.end());
-    if (instr.extras)
-      out.insert(out.end(), instr.extras->control_predecessors.begin(), instr.extras->control_predecessors.end());
-    if (const auto it = sent_.find(index_of(id)); it != sent_.end()) out.push_back(it->second);
+  using Edges = std::vector<std::vector<uint32_t>>;
+
+  void connect(uint32_t first, uint32_t second) {
+    before_[second].push_back(first);
+    after_[first].push_back(second);
+  }
+
+  // Returns the nodes with ranks from `low` to `high` that `from` reaches by the edges, sorted by rank.
+  std::vector<uint32_t> reached(uint32_t from, const Edges& edges, uint32_t low, uint32_t high) const {
+    std::unordered_set<uint32_t> seen{from};
+    std::vector<uint32_t> out{from};
+    for (size_t i = 0; i < out.size(); ++i)
+      for (const uint32_t next : edges[out[i]])
+        if (rank_[next] >= low && rank_[next] <= high && seen.insert(next).second) out.push_back(next);
+    std::sort(out.begin(), out.end(), [&](uint32_t a, uint32_t b) { return rank_[a] < rank_[b]; });
     return out;
   }
 
   const Module& module_;
-  CompId computation_;
-  std::unordered_map<uint32_t, InstrId> sent_;  // by recv
+  std::unordered_map<uint32_t, uint32_t> nodes_;  // by instruction
+  std::vector<InstrId> instrs_;                   // by node
+  std::vector<uint32_t> rank_;                    // by node: its place in the order
+  Edges before_, after_;
 };
 
 /// Replaces transfers of one computation.
@@ -218,7 +237,10 @@ Expected<bool> join_transfers(Module& module, PassContext& context) {
   bool changed = false;
   for (const CompId computation : computations) {
     std::vector<Transfer>& transfers = found[computation];
-    if (!all) std::erase_if(transfers, [&](const Transfer& one) { return is_passed_on(module, computation, one); });
+    if (!all) {
+      const UserMap users(module, computation);
+      std::erase_if(transfers, [&](const Transfer& one) { return is_passed_on(module, computation, users, one); });
+    }
     if (transfers.empty() && !all) continue;
     Order order(module, computation);
     for (const Transfer& one : transfers) order.add(one);

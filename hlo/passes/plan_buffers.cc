@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "hlo/passes/rewriter.h"
@@ -138,6 +140,9 @@ class Planner {
     }
     const auto n = static_cast<uint32_t>(instr.shape.leaf_count());
     taken_.clear();
+    operands_ = operand_leaves(module_, instr);
+    times_.clear();
+    for (const Leaf& operand : operands_) ++times_[operand];
     for (uint32_t i = 0; i < n; ++i) {
       const Leaf leaf{id, i};
       if (bytes_of(leaf) == 0) continue;
@@ -160,8 +165,7 @@ class Planner {
       auto it = region.places.find(operand);
       if (it == region.places.end() || it->second.kind != Place::Slot || last_use(operand, t) != t) continue;
       if (bytes_of(operand) != bytes_of(leaf)) continue;
-      if (std::find(taken_.begin(), taken_.end(), it->second.index) != taken_.end()) continue;
-      taken_.push_back(it->second.index);
+      if (!taken_.insert(it->second.index).second) continue;
       region.slots[it->second.index].last = last;
       return it->second;
     }
@@ -177,25 +181,19 @@ class Planner {
     const int64_t last = last_use(argument, -1);
     if (last < t) return true;
     if (last > t) return false;
-    const std::vector<Leaf> operands = in_place_operands(instr, leaf);
+    const std::span<const Leaf> operands = in_place_operands(instr, leaf);
     return std::find(operands.begin(), operands.end(), argument) != operands.end();
   }
 
-  // Returns the operands that `leaf` may overwrite while it is computed.
-  std::vector<Leaf> in_place_operands(const Instruction& instr, Leaf leaf) const {
-    std::vector<Leaf> operands = operand_leaves(module_, instr);
-    const auto times = [&](const Leaf& x) { return std::count(operands.begin(), operands.end(), x); };
-    if (instr.op == Op::WHILE) {
-      if (times(operands[leaf.index]) != 1) return {};
-      return {operands[leaf.index]};
-    }
-    if (instr.op == Op::DYNAMIC_UPDATE_SLICE) {
-      if (times(operands[0]) != 1) return {};
-      return {operands[0]};
+  // Returns those of operands_ that `leaf` of the instruction may overwrite while it is computed.
+  std::span<const Leaf> in_place_operands(const Instruction& instr, Leaf leaf) const {
+    const std::span<const Leaf> operands = operands_;
+    if (instr.op == Op::WHILE || instr.op == Op::DYNAMIC_UPDATE_SLICE) {
+      const size_t at = instr.op == Op::WHILE ? leaf.index : 0;
+      return times_.at(operands[at]) == 1 ? operands.subspan(at, 1) : std::span<const Leaf>();
     }
     // A fusion or map may read other elements of an operand than the one that it writes.
-    if (is_elementwise(instr.op) && instr.op != Op::MAP) return operands;
-    return {};
+    return is_elementwise(instr.op) && instr.op != Op::MAP ? operands : std::span<const Leaf>();
   }
 
   // ---- all computations ----
@@ -269,7 +267,10 @@ class Planner {
   std::unordered_map<Leaf, int64_t, LeafHash> last_;
   std::unordered_map<Leaf, uint32_t, LeafHash> root_index_;
   std::vector<Leaf> root_, arguments_;
-  std::vector<uint32_t> taken_;  // slots that results of the current op reuse
+  // State for the current op: its operands, how often each occurs, and the slots that its results reuse.
+  std::vector<Leaf> operands_;
+  std::unordered_map<Leaf, uint32_t, LeafHash> times_;
+  std::unordered_set<uint32_t> taken_;
   int64_t time_of_root_ = 0;
 };
 
