@@ -117,14 +117,13 @@ Expected<Literal> evaluate_scaled(const EvalInput& in) {
                   permuted(std::move(b), in.operand(1).shape(), join({&right.batch, &right.contracting, &right.free})));
 }
 
-/// Returns the end offsets of the groups of batch `b`; group sizes are given once for all batches, or per batch.
-Ints group_ends(const Literal& sizes, int64_t b) {
-  const int64_t groups = sizes.shape().rank() ? sizes.shape().dim(sizes.shape().rank() - 1) : 1;
-  const int64_t lists = groups ? sizes.element_count() / groups : 1;
+/// Returns the end offsets of the groups in list `list` of the group sizes. Sizes of rank 1 are one list for all.
+Ints group_ends(const Literal& sizes, int64_t list) {
+  const int64_t rank = sizes.shape().rank(), groups = rank ? sizes.shape().dim(rank - 1) : 1;
   Ints ends;
   int64_t end = 0;
   for (int64_t g = 0; g < groups; ++g)
-    ends.push_back(end += std::max<int64_t>(0, sizes.as_int((lists > 1 ? b % lists : 0) * groups + g)));
+    ends.push_back(end += std::max<int64_t>(0, sizes.as_int((rank > 1 ? list : 0) * groups + g)));
   return ends;
 }
 
@@ -134,9 +133,18 @@ struct RaggedCall {
   int64_t batch, m, n, k, groups;
   // Size of the ragged dimension, and the product of the sizes of later dimensions with the same role.
   int64_t ragged_size, ragged_inner;
-  int64_t group_of(const Ints& ends, int64_t position) const {
-    const int64_t r = position / ragged_inner % ragged_size;
-    return std::upper_bound(ends.begin(), ends.end(), r) - ends.begin();
+
+  /// Returns the group of each of the `count` positions of batch `b` along the dimensions with the ragged one's role. There is a
+  /// list of group sizes for each batch and each index of the dimensions before the ragged one.
+  Ints groups_of(int64_t b, int64_t count) const {
+    const int64_t run = ragged_size * ragged_inner, outer = count / run;
+    Ints out, ends;
+    for (int64_t position = 0; position < count; ++position) {
+      if (position % run == 0) ends = group_ends(in.operand(2), b * outer + position / run);
+      const int64_t r = position / ragged_inner % ragged_size;
+      out.push_back(std::upper_bound(ends.begin(), ends.end(), r) - ends.begin());
+    }
+    return out;
   }
 };
 
@@ -146,11 +154,11 @@ void ragged_rows(const RaggedCall& c, const Product& product, WideArray& a, Wide
   const size_t row_bytes = static_cast<size_t>(c.k) * lane_bytes(a.wide());
   const size_t out_bytes = static_cast<size_t>(c.n) * lane_bytes(a.wide());
   for (int64_t i = 0; i < c.batch; ++i) {
-    const Ints ends = group_ends(c.in.operand(2), i);
+    const Ints group = c.groups_of(i, c.m);
     for (int64_t g = 0; g < c.groups; ++g) {
       Ints rows;
       for (int64_t row = 0; row < c.m; ++row)
-        if (c.group_of(ends, row) == g) rows.push_back(row);
+        if (group[static_cast<size_t>(row)] == g) rows.push_back(row);
       const auto count = static_cast<int64_t>(rows.size());
       WideArray picked(a.wide(), count * c.k), part(a.wide(), count * c.n);
       for (int64_t r = 0; r < count; ++r)
@@ -166,12 +174,13 @@ void ragged_rows(const RaggedCall& c, const Product& product, WideArray& a, Wide
 void ragged_sums(const RaggedCall& c, const Product& product, WideArray& a, WideArray& b, WideArray& sums) {
   const size_t element = lane_bytes(a.wide());
   for (int64_t i = 0; i < c.batch; ++i) {
-    const Ints ends = group_ends(c.in.operand(2), i);
+    const Ints group = c.groups_of(i, c.k);
     for (int64_t g = 0; g < c.groups; ++g) {
       WideArray picked(a.wide(), c.m * c.k);
       for (int64_t row = 0; row < c.m; ++row)
         for (int64_t p = 0; p < c.k; ++p)
-          if (c.group_of(ends, p) == g) std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
+          if (group[static_cast<size_t>(p)] == g)
+            std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
       product.add(c.m, c.n, c.k, picked, 0, b, i * c.k * c.n, sums, (g * c.batch + i) * c.m * c.n);
     }
   }

@@ -263,8 +263,10 @@ Expected<Literal> evaluate_map(const EvalInput& in) {
   for (int64_t at = 0; at < out.element_count(); at += kLanes) {
     const int64_t n = std::min(kLanes, out.element_count() - at);
     for (size_t k = 0; k < in.operand_count(); ++k) {
+      // A scalar beside arrays counts for each element.
       const Codec& source = codec(in.operand(k).type());
-      source.load(in.operand(k).bytes() + at * source.bytes, 1, body.argument(k), n);
+      const bool once = in.operand(k).shape().rank() == 0;
+      source.load(in.operand(k).bytes() + (once ? 0 : at * source.bytes), once ? 0 : 1, body.argument(k), n);
     }
     COLLET_TRY(body.run(n));
     target.store(body.result(0), to + at * target.bytes, 1, n);

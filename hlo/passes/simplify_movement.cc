@@ -415,8 +415,22 @@ InstrId no_elements(const RuleInput& r) {
   return r.b.constant(Literal::zeros(r.instr.shape.without_layout()));
 }
 
+// Gives each operand of a map the shape of the result, as devices expect it.
+InstrId map_of_scalar(const RuleInput& r) {
+  if (r.instr.shape.rank() == 0 || !is_static(r)) return kNo;
+  std::vector<InstrId> operands(r.instr.operands.begin(), r.instr.operands.end());
+  bool changed = false;
+  for (InstrId& o : operands)
+    if (r.module[o].shape.rank() == 0) {
+      o = r.b.broadcast(o, r.instr.shape.dims(), {});
+      changed = true;
+    }
+  return changed ? r.b.op(Op::MAP, r.instr.shape, operands, r.instr.attrs, r.instr.called) : kNo;
+}
+
 constexpr Rule kRules[] = {
     {Op::INVALID, "an array without elements is a constant", no_elements},
+    {Op::MAP, "map(x, scalar) = map(x, broadcast(scalar))", map_of_scalar},
     {Op::RESHAPE, "reshape to the same shape does nothing", reshape_nothing},
     {Op::RESHAPE, "reshape(reshape(x)) = reshape(x)", reshape_twice},
     {Op::RESHAPE, "reshape(broadcast(x)) = broadcast(x), if only ones come and go", reshape_of_broadcast},

@@ -80,8 +80,16 @@ COLLET_FUNCTION(Expm1, std::expm1(a))
 COLLET_FUNCTION(Log, std::log(a))
 COLLET_FUNCTION(Log1p, std::log1p(a))
 COLLET_FUNCTION(Logistic, R(1) / (R(1) + std::exp(-a)))
-// The special case also covers a signalling NaN, for which std::pow returns NaN.
-COLLET_FUNCTION(Power, b == 0 || a == 1 ? R(1) : std::pow(a, b))
+// Powers as C's annex F defines them. The special cases also cover a signalling NaN, for which std::pow returns NaN, and powers of
+// infinity, for which powl of glibc fails: it says that the power of -infinity to -2^63 is infinity.
+template <typename R>
+R power(R a, R b) {
+  if (b == 0 || a == 1) return R(1);
+  if (!std::isinf(a) || std::isnan(b) || std::isinf(b)) return std::pow(a, b);
+  const R size = b > 0 ? std::numeric_limits<R>::infinity() : R(0);
+  return std::signbit(a) && std::fabs(std::fmod(b, R(2))) == 1 ? -size : size;
+}
+COLLET_FUNCTION(Power, power(a, b))
 COLLET_FUNCTION(Rsqrt, R(1) / std::sqrt(a))
 COLLET_FUNCTION(Sin, std::sin(a))
 COLLET_FUNCTION(Sinh, std::sinh(a))

@@ -58,6 +58,10 @@ InstrId convert(const ExpandInput& in) {
   Builder& b = in.b;
   const bool from = is_complex(in.operand_shape(0).type()), to = is_complex(in.type());
   if (!from && !to) return InstrId::None;
+  if (in.type() == Type::PRED) {
+    const InstrId re = b.unary(Op::REAL, in.operand(0)), im = b.unary(Op::IMAG, in.operand(0));
+    return b.or_(b.compare(re, Direction::NE, b.like(re, 0)), b.compare(im, Direction::NE, b.like(im, 0)));
+  }
   if (!to) return b.convert(b.unary(Op::REAL, in.operand(0)), in.type());
   const Type part = real_type(in.type());
   if (!from) {

@@ -150,6 +150,7 @@ InstrId scaled(const ExpandInput& in, size_t i, Type wide) {
   Builder& b = in.b;
   const InstrId x = b.convert(in.operand(i), wide), scale = b.convert(in.operand(i + 2), wide);
   const Ints dims = to_ints(b.dims(x));
+  if (b.rank(scale) == 0) return b.mul(x, b.broadcast(scale, dims, {}));
   if (b.rank(scale) != b.rank(x)) return x;
   Ints blocks, mapping;
   for (size_t d = 0; d < dims.size(); ++d) {

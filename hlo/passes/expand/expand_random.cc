@@ -228,7 +228,10 @@ InstrId uniform(const ExpandInput& in) {
   const Type bits = unsigned_of(std::max(8, static_cast<int>(type_info(type).bits)));
   const Type wide = type_info(type).bits < 32 ? Type::U32 : bits;
   const InstrId low = bound(0, type);
-  const InstrId range = b.convert(b.convert(b.sub(bound(1, type), low), bits), wide);
+  // The difference wraps around in the type; its bits are the range. A conversion of a narrow type extends the sign.
+  InstrId range = b.convert(b.sub(bound(1, type), low), bits);
+  if (const int narrow = type_info(type).bits; narrow < 8) range = b.and_(range, b.like_int(range, (1 << narrow) - 1));
+  range = b.convert(range, wide);
   const InstrId offset = b.binary(Op::REMAINDER, draw(in, in.shape().with_type(wide)), range);
   return b.add(low, b.convert(b.convert(offset, bits), type));
 }
