@@ -58,6 +58,13 @@ Factorization factorization_of(const collet_program* program, const collet_op* o
   return Factorization::kUnknown;
 }
 
+bool reads_lower_triangle(const collet_program* program, const collet_op* op) {
+  if (op->opcode != COLLET_OP_CUSTOM_CALL) return false;
+  collet_custom_call_attrs a;
+  collet_read_attributes(program, op, &a, sizeof a);
+  return !text_of(program, a.config).starts_with('0');
+}
+
 const char* factorization_name(uint32_t index) {
   return index < std::size(kComposites) ? kComposites[index].text : nullptr;
 }

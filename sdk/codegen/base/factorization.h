@@ -28,6 +28,10 @@ enum class Factorization : uint8_t {
 /// Returns the factorization that the name of a call or custom call denotes; kUnknown for any other op.
 Factorization factorization_of(const collet_program* program, const collet_op* op);
 
+/// True if an eigendecomposition reads the lower triangle of its array of rows alone: the custom call Eigh, unless its configuration
+/// begins with 0. A composite's matrix is Hermitian, so that either triangle may be read.
+bool reads_lower_triangle(const collet_program* program, const collet_op* op);
+
 /// Returns the name with number `index` in the list of composites that are factorizations; null past the last.
 const char* factorization_name(uint32_t index);
 

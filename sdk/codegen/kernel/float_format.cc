@@ -12,20 +12,14 @@ namespace {
 
 constexpr uint64_t kE8M0NaN = 0xff;
 
-/// Encodes a number as a power of two. It is rounded as f32 numbers are ordered: 1.5 times a power is the middle
-/// between it and the next.
+/// Encodes a number as the nearest power of two; of two that are as near, the larger one.
 uint64_t encode_power(long double x) {
-  if (std::isnan(x) || std::signbit(x) || std::isinf(x)) return kE8M0NaN;
-  const auto as_float = static_cast<float>(x);
-  if (std::isinf(as_float)) return kE8M0NaN;
-  const int exponent = as_float == 0 ? -127 : std::max(std::ilogb(as_float), -127);
-  // Below the normal numbers of f32, the encodings are evenly spaced from zero.
-  const double step = std::ldexp(1.0, exponent < -126 ? -126 : exponent);
-  const int base = exponent < -126 ? 0 : exponent + 127;
-  const double fraction = as_float / step - (exponent < -126 ? 0.0 : 1.0);
-  const bool up = fraction > 0.5 || (fraction == 0.5 && base % 2 != 0);
-  const int code = base + (up ? 1 : 0);
-  return code >= 255 ? kE8M0NaN : static_cast<uint64_t>(code);
+  if (!(x > 0) || std::isinf(x)) return kE8M0NaN;
+  int exponent = 0;
+  const long double fraction =
+      std::frexp(x, &exponent);  // in [0.5, 1): x is between the powers exponent - 1 and exponent
+  const int code = exponent - 1 + 127 + (fraction >= 0.75L ? 1 : 0);
+  return code >= 255 ? kE8M0NaN : static_cast<uint64_t>(std::max(code, 0));
 }
 
 }  // namespace
@@ -74,7 +68,7 @@ uint64_t encode_float(long double x, const FloatFormat& f) {
   if (std::isnan(x)) {
     if (f.specials == FloatFormat::IEEE) return sign | infinity | uint64_t{1} << (f.mantissa_bits - 1);
     if (f.specials == FloatFormat::FN) return sign | top;
-    return f.specials == FloatFormat::FNUZ ? uint64_t{1} << width : sign;
+    return uint64_t{1} << width;  // FNUZ: its NaN; FINITE: a NaN without an encoding becomes -0
   }
   uint64_t largest = top;
   if (f.specials == FloatFormat::IEEE) largest = infinity - 1;

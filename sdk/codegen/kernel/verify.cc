@@ -8,6 +8,7 @@
 
 #include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/legality.h"
 #include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/names.h"
 #include "sdk/codegen/kernel/passes.h"
@@ -538,9 +539,8 @@ bool Verifier::kinds_of_loops() {
     const bool is_inner = l >= k_.outer;
     const bool is_strip = loop.strip == 0 || (l == k_.lane_loop && l + 1 == k_.outer && loop.strip % k_.lanes == 0);
     if (!check(is_strip, "strips are of whole vectors of the last outer loop, which is in lanes")) return false;
-    if (loop.strip != 0 && !check(k_.outer + 1 == k_.loops.size() && !k_.reductions.empty(),
-                                  "strips are of a kernel that reduces over one loop"))
-      return false;
+    const char* const refusal = loop.strip != 0 ? refusal_of_strips(k_) : nullptr;
+    if (!check(!refusal, refusal ? std::string("no strips: ") + refusal : "")) return false;
     int64_t bytes = 0;  // of an iteration: a sum has an accumulator, the sum of blocks, and their rounding errors
     for (const Reduction& r : k_.reductions) bytes += 3 * compute_bytes(r.types[0]);
     if (!check(loop.strip <= kMostStackBytes / std::max<int64_t>(bytes, 1),
@@ -588,7 +588,9 @@ bool Verifier::kinds_of_loops() {
 bool Verifier::schedule() {
   if (!kinds_of_loops()) return false;
   at("schedule");
-  if (k_.passes.empty() && k_.kept.empty()) return check(!k_.unordered || k_.lanes > 1, "no lanes to be in any order");
+  const char* const refusal = k_.unordered ? refusal_of_any_order(k_) : nullptr;
+  if (!check(!refusal, refusal ? std::string("not in any order: ") + refusal : "")) return false;
+  if (k_.passes.empty() && k_.kept.empty()) return true;
   for (const ExprId k : k_.kept) {
     if (!check(k >= 0 && static_cast<size_t>(k) < k_.exprs.size(),
                "%" + std::to_string(k) + " is kept, but is not defined"))

@@ -194,7 +194,8 @@ Val Ir::select(Value* c, const Val& x, const Val& y) {
   return {b.CreateSelect(c, x.v, y.v), x.im ? b.CreateSelect(c, x.im, y.im) : nullptr};
 }
 
-/// Converts an f32 to the bits of a narrow float, as i32. Rounds to nearest even and overflows as the format defines.
+/// Converts an f32 to the bits of a narrow float, as i32. Rounds to nearest even, E8M0 to the larger of two powers that are as near,
+/// and overflows as the format defines.
 Value* Ir::encode(Value* f32, const FloatFormat& f) {
   const int m = f.mantissa_bits;
   Type* i32 = int_like(f32);
@@ -212,13 +213,17 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
   Value* mag = b.CreateAnd(bits, k(0x7fffffff));
   Value* nan = b.CreateICmpUGT(mag, k(0x7f800000));
   const int shift = 23 - m;
+  if (f.specials == FloatFormat::E8M0) {
+    // The numbers below 2^-126 have no implicit bit: half of a unit in the last place is half as much there.
+    Value* half = b.CreateSelect(b.CreateICmpUGE(mag, k(0x800000)), k(0x400000), k(0x200000));
+    Value* rounded = b.CreateLShr(b.CreateAdd(mag, half), k(23));
+    Value* bad = b.CreateOr(nan, b.CreateOr(b.CreateICmpUGE(rounded, k(255)), b.CreateICmpEQ(sign, k(1))));
+    bad = b.CreateOr(bad, b.CreateICmpEQ(mag, k(0)));
+    return b.CreateSelect(bad, k(0xff), rounded);
+  }
   Value* odd = b.CreateAnd(b.CreateLShr(mag, k(static_cast<uint32_t>(shift))), k(1));
   Value* rounded = b.CreateAdd(b.CreateAdd(mag, k((1u << (shift - 1)) - 1)), odd);
   rounded = b.CreateLShr(rounded, k(static_cast<uint32_t>(shift)));
-  if (f.specials == FloatFormat::E8M0) {
-    Value* bad = b.CreateOr(nan, b.CreateOr(b.CreateICmpUGE(rounded, k(255)), b.CreateICmpEQ(sign, k(1))));
-    return b.CreateSelect(bad, k(0xff), rounded);
-  }
   // Numbers below the smallest normal one are multiples of its unit in the last place: adding 1.5 * 2^23 such units
   // rounds them.
   Value* result = b.CreateSub(rounded, k(static_cast<uint32_t>(127 - f.bias) << m));
@@ -239,8 +244,8 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
   over = b.CreateOr(over, b.CreateICmpUGE(mag, k(0x7f800000)));
   result = b.CreateSelect(over, k(overflow), result);
   if (f.specials == FloatFormat::FINITE) {
-    result = b.CreateSelect(nan, k(0), result);
-    return b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
+    // A NaN without an encoding becomes -0.
+    return b.CreateSelect(nan, k(1u << sign_shift), b.CreateOr(result, b.CreateShl(sign, k(sign_shift))));
   }
   if (f.specials == FloatFormat::FNUZ) {
     Value* bad = b.CreateOr(nan, over);

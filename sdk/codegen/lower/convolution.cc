@@ -615,7 +615,7 @@ class FeatureOrder {
   /// at a time; copies, and the patches of a single line, are written to memory and read. Those must not take more memory than copies.
   bool worthwhile() const {
     if (product_of(c_.input_dims) == 0 || product_of(c_.result_dims) == 0) return false;
-    if (last(c_.result_dims) == c_.output_feature) return false;
+    if (c_.output_spatial.empty() || last(c_.result_dims) == c_.output_feature) return false;
     const int64_t input = product_of(c_.input_dims);
     const int64_t result = product_of(c_.result_dims);
     const int64_t patches = result / c_.filters() * product_of(c_.window.size) * c_.features();

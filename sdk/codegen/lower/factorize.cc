@@ -89,7 +89,8 @@ std::optional<LibraryFactorization> library_factorization(const Graph& graph, co
       f.factors = graph.type(operands[1]).dims.back();
       break;
     case Kind::kEigh:
-      f.lower = true;
+      // Read by columns, the array is the transpose, whose lower triangle is the upper one of A.
+      f.lower = !reads_lower_triangle(graph.program, node.op);
       break;
     case Kind::kSvd: {
       f.vectors = node.results.size() == 3;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/scalar_block.h"
@@ -36,7 +37,7 @@ bool is_topk_call(const Graph& graph, const Node& node) {
 
 bool is_constant(const Graph& graph, ValueId v, bool (*accept)(uint64_t bits, uint32_t type)) {
   const Value& value = graph.value(v);
-  if (!value.constant) return false;
+  if (!value.constant || collet_type_bytes(value.type.element) > sizeof(uint64_t)) return false;
   uint64_t bits = 0;
   std::memcpy(&bits, value.constant, collet_type_bytes(value.type.element));
   return accept(bits, value.type.element);
@@ -74,15 +75,18 @@ bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flag
   int64_t ignored = 0;
   const ValueId x = condition->operands[0];
   const ValueId y = condition->operands[1];
-  if (a.direction == COLLET_DIRECTION_NE && x == y && is_canonical(graph, x, argument, ignored) &&
-      is_constant(graph, select->operands[1], is_nan)) {
+  // The same value is not examined twice: each select of a chain would double the time.
+  const auto is_read = [&](ValueId value) {
+    return value == select->operands[2] || is_canonical(graph, value, argument, ignored);
+  };
+  if (a.direction == COLLET_DIRECTION_NE && x == y && is_read(x) && is_constant(graph, select->operands[1], is_nan)) {
     flags |= kSortEqualNaNs;
     return true;
   }
   const ValueId compared = is_constant(graph, y, is_zero) ? x : y;
   const ValueId zero = compared == x ? y : x;
-  if (a.direction == COLLET_DIRECTION_EQ && is_constant(graph, zero, is_zero) &&
-      is_canonical(graph, compared, argument, ignored) && is_constant(graph, select->operands[1], is_zero)) {
+  if (a.direction == COLLET_DIRECTION_EQ && is_constant(graph, zero, is_zero) && is_read(compared) &&
+      is_constant(graph, select->operands[1], is_zero)) {
     flags |= kSortEqualZeros;
     return true;
   }
@@ -291,8 +295,11 @@ bool has_routine(const Graph& graph, const Node& node) {
       return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1) &&
              !has_long_rows(graph, node);
     }
-    case COLLET_OP_RNG_BIT_GENERATOR:
-      return true;
+    case COLLET_OP_RNG_BIT_GENERATOR: {
+      // The routine fills whole bytes.
+      const uint32_t type = graph.type(node.results[1]).element;
+      return type != COLLET_TYPE_PRED && type_bits(type) >= 8;
+    }
     case COLLET_OP_RNG_GET_AND_UPDATE_STATE: {
       const auto& type = graph.type(node.results[0]);
       return type.element == COLLET_TYPE_U64 && type.elements == 2;
@@ -349,7 +356,7 @@ RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& compa
     case COLLET_OP_CUSTOM_CALL:
       if (const Factorization kind = factorization_of(graph.program, node.op); kind != Factorization::kUnknown) {
         call.opcode = COLLET_OP_CALL;
-        call.numbers = {static_cast<int64_t>(kind)};
+        call.numbers = {static_cast<int64_t>(kind), reads_lower_triangle(graph.program, node.op)};
         call.operands.erase(call.operands.begin(), call.operands.end() - (kind == Factorization::kReflectors ? 2 : 1));
         break;
       }

@@ -152,6 +152,7 @@ class ProductPlanner {
     const LoopGroup& depth = l_.depth;
     const bool reads_packed = out_.packs > 1 && l_.a.load;
     if (run_begin_ || depth.size() < 2 || reads_packed || !is_deep() || pack_depth_of_loops() != 0) return;
+    if (both_signed()) return;  // the sums that the results start with go through the loops of the plan
     if (l_.steps_of_a(row, step)) return;
     const Tuning& t = target_.tuning;
     size_t i = depth.size() - 1;

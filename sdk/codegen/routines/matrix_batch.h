@@ -7,9 +7,7 @@
 #include <collet/codegen/array_type.h>
 #include <collet/codegen/threads.h>
 
-#include <cstdlib>
-#include <memory>
-#include <new>
+#include "sdk/codegen/routines/worker_memory.h"
 
 namespace collet::codegen {
 
@@ -27,23 +25,15 @@ template <typename Body>
 void for_each_matrix(int64_t batch, double ns, char* own, int64_t bytes, Threads& threads, Body body) {
   if (batch == 0) return;
   const bool shared = batch > 1 && threads.count() > 1 && threads.worthwhile(ns * static_cast<double>(batch));
+  const WorkerMemory memory(own, static_cast<size_t>(bytes), shared ? batch : 1, threads);
   struct Context {
     Body& body;
-    char* own;
-    char* others;
-    int64_t bytes;
+    const WorkerMemory& memory;
   };
-  const auto step = (static_cast<size_t>(bytes) + 63) / 64 * 64;
-  const size_t all = step * static_cast<size_t>(shared ? threads.count() - 1 : 0);
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
-  std::unique_ptr<char, Free> work(all ? static_cast<char*>(std::aligned_alloc(64, all)) : nullptr);
-  if (all && !work) throw std::bad_alloc();
-  Context context{body, own, work.get(), static_cast<int64_t>(step)};
+  Context context{body, memory};
   const auto part = [](void* p, int64_t begin, int64_t end, int worker) {
     const Context& c = *static_cast<const Context*>(p);
-    char* const at = worker == 0 || c.bytes == 0 ? c.own : c.others + (worker - 1) * c.bytes;
+    char* const at = c.memory.of(worker);
     for (int64_t b = begin; b < end; ++b) c.body(b, at);
   };
   if (shared) {

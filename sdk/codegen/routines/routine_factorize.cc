@@ -114,6 +114,7 @@ class Factorize : public Routine {
     batch_ = batch_of(dims);
     results_ = call.results.size();
     places_ = call.operands.size() + results_;
+    reads_lower_ = call.numbers.size() > 1 && call.numbers[1] != 0;
     if (kind == Factorization::kReflectors) factors_ = static_cast<int32_t>(call.operands[1].dims.back());
     if (kind == Factorization::kSvd && results_ == 3)
       full_ = call.results[1].dims.back() == m_ && call.results[2].dims[rank - 2] == n_;
@@ -307,14 +308,22 @@ class Factorize : public Routine {
     for (int32_t i = 0; i < k_; ++i) std::swap(order[i], order[pivots[i]]);
   }
 
+  /// True if all is finite that an eigendecomposition reads.
+  bool read_part_is_finite(const T* in) const {
+    if (!reads_lower_) return all_finite(in, int64_t{n_} * n_);
+    for (int64_t i = 0; i < n_; ++i)
+      if (!all_finite(in + i * n_, i + 1)) return false;
+    return true;
+  }
+
   void eigh(const T* in, T* a, T* space, R* rwork, int32_t* iwork, T* vectors, R* values) const {
     const int64_t size = int64_t{n_} * n_;
     int32_t info = 1;
-    if (all_finite(in, size)) {
+    if (read_part_is_finite(in)) {
       // LAPACK reads the matrix, which is stored by rows, as its transpose. The transpose of a Hermitian matrix is its conjugate, which has the
       // same eigenvalues and the conjugate eigenvectors. So the matrix is copied as it is, and the vectors are conjugated below.
       std::memcpy(a, in, static_cast<size_t>(size) * sizeof(T));
-      lapack_.syevd('V', 'L', n_, a, values, space, lwork_, rwork, lrwork_, iwork, liwork_, info);
+      lapack_.syevd('V', reads_lower_ ? 'U' : 'L', n_, a, values, space, lwork_, rwork, lrwork_, iwork, liwork_, info);
     }
     if (info != 0) {
       fill_nan(vectors, size);
@@ -435,7 +444,8 @@ class Factorize : public Routine {
   int32_t n_ = 0;
   int32_t k_ = 0;
   int32_t factors_ = 0;
-  bool full_ = false;  ///< true if u and v^H are square
+  bool full_ = false;         ///< true if u and v^H are square
+  bool reads_lower_ = false;  ///< an eigendecomposition reads the lower triangle alone
   int32_t lwork_ = 0;
   int32_t lrwork_ = 0;
   int32_t liwork_ = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "sdk/codegen/routines/block_cholesky.h"
@@ -133,6 +134,12 @@ class Cholesky : public Routine {
         at(l, i, j) = static_cast<T>(s / root);
         at(l, j, i) = T(0);
       }
+      if (root > 0) continue;
+      // The matrix is not positive definite.
+      constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+      for (int64_t i = 0; i < n_; ++i)
+        for (int64_t k = 0; k < n_; ++k) at(l, i, k) = k <= i ? static_cast<T>(kNaN) : T(0);
+      return;
     }
   }
 

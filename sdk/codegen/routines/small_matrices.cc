@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "sdk/codegen/routines/worker_memory.h"
@@ -60,11 +61,16 @@ struct SmallLanes {
     load(job.a, n * n, job.count, x);
     const int64_t down = job.lower ? n : 1;
     const int64_t right = job.lower ? 1 : n;
+    bool is_definite[kLanes];
+    std::fill(is_definite, is_definite + kLanes, true);
     for (int64_t j = 0; j < n; ++j) {
       V& pivot = x[j * (n + 1)];
       T roots[kLanes];
       std::memcpy(roots, &pivot, sizeof roots);
-      for (T& r : roots) r = std::sqrt(r);
+      for (int64_t l = 0; l < kLanes; ++l) {
+        is_definite[l] &= roots[l] > 0;
+        roots[l] = std::sqrt(roots[l]);
+      }
       std::memcpy(&pivot, roots, sizeof roots);
       for (int64_t i = j + 1; i < n; ++i) {
         x[i * down + j * right] /= pivot;
@@ -77,6 +83,11 @@ struct SmallLanes {
       }
     }
     store(x, n * n, job.count, job.x);
+    for (int64_t l = 0; l < job.count; ++l) {
+      if (is_definite[l]) continue;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k <= i; ++k) job.x[l * n * n + i * down + k * right] = std::numeric_limits<T>::quiet_NaN();
+    }
   }
 
   COLLET_INLINE static void triangle(const Job<T>& job) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sdk/codegen/base/element_type.h"
+#include "sdk/codegen/kernel/legality.h"
 #include "sdk/codegen/kernel/passes.h"
 
 namespace collet::codegen {
@@ -325,37 +326,9 @@ size_t transposing_loop(const Kernel& kernel) {
 }
 
 bool reduces_rows(const Kernel& kernel, const Target& target) {
-  if (kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
-  if (kernel.outer == 0 || kernel.outer + 1 != kernel.loops.size() || kernel.lane_loop + 1 != kernel.outer)
-    return false;
-  if (kernel.lanes == 1 || kernel.loops[kernel.lane_loop].size <= target.tuning.summed_vectors * kernel.lanes)
-    return false;
-  if (kernel.loops[kernel.outer].size <= target.tuning.summed_rows) return false;
-  const bool known = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
-    return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr &&
-           collet_type_kind(r.types[0]) != COLLET_KIND_COMPLEX && collet_type_kind(r.types[0]) != COLLET_KIND_PRED;
-  });
-  if (!known) return false;
-  // There must be one pass only, no stores inside of the inner loop, and unit stride along a row for all loads.
-  const auto deps = loop_dependencies(kernel);
-  const uint64_t inner = uint64_t{1} << kernel.outer;
-  std::vector<bool> reduced(kernel.exprs.size(), false);
-  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
-    const Expr& e = kernel.exprs[k];
-    bool r = e.op == ExprOp::kReduced || (e.mask != kNoExpr && reduced[static_cast<size_t>(e.mask)]);
-    for (ExprId a : e.args) r = r || reduced[static_cast<size_t>(a)];
-    for (const auto& t : e.index.terms) r = r || reduced[static_cast<size_t>(t.first)];
-    reduced[k] = r;
-    if (r && e.op != ExprOp::kReduced && (deps[k] & inner) != 0) return false;
-    const bool apart = e.op == ExprOp::kLoad && (deps[k] & inner) != 0 && e.index.coefficient(kernel.lane_loop) != 0 &&
-                       e.index.coefficient(kernel.lane_loop) != 1;
-    if (apart) return false;
-  }
-  const auto in_rows = [&](ExprId t) { return t != kNoExpr && (deps[static_cast<size_t>(t)] & inner) != 0; };
-  return std::none_of(kernel.stores.begin(), kernel.stores.end(), [&](const Store& s) {
-    return in_rows(s.value) || in_rows(s.mask) || s.index.coefficient(kernel.outer) != 0 ||
-           std::any_of(s.index.terms.begin(), s.index.terms.end(), [&](const auto& t) { return in_rows(t.first); });
-  });
+  if (refusal_of_strips(kernel)) return false;
+  return kernel.loops[kernel.lane_loop].size > target.tuning.summed_vectors * kernel.lanes &&
+         kernel.loops[kernel.outer].size > target.tuning.summed_rows;
 }
 
 namespace {

@@ -11,6 +11,7 @@
 
 #include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/legality.h"
 #include "sdk/codegen/kernel/passes.h"
 #include "sdk/codegen/schedule/lanes.h"
 
@@ -300,24 +301,9 @@ bool Scheduler::windows_overlap(size_t l) const {
 }
 
 const char* Scheduler::take_any_order() {
-  const KernelPasses passes(k_);
-  if (!lanes_inside() || k_.reductions.empty() || k_.scan || !k_.updates.empty()) return "lanes are not all reduced";
-  if (k_.scalable) return "vectors are scalable";
-  const auto is_known = [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr; };
-  if (!std::all_of(k_.reductions.begin(), k_.reductions.end(), is_known))
-    return "a reduction has a body or a condition";
-  if (std::any_of(k_.stores.begin(), k_.stores.end(), [&](const Store& s) { return passes.is_inner(s); }))
-    return "there are stores in the inner loops";
-  for (size_t k = 0; k < k_.exprs.size(); ++k) {
-    const Expr& e = k_.exprs[k];
-    if (e.op == ExprOp::kReduced || (deps_[k] >> k_.lane_loop & 1) == 0) continue;
-    const bool loads = e.op == ExprOp::kLoad && e.type == COLLET_TYPE_BF16 && e.mask == kNoExpr &&
-                       e.index.terms.empty() && e.index.coefficient(k_.lane_loop) == 1;
-    if (!loads && e.op != ExprOp::kOp) return "not all loads are of neighbours in bf16";
-  }
-  if (passes.last() != 1) return "there are several passes";
-  k_.unordered = true;
-  return nullptr;
+  const char* const refusal = refusal_of_any_order(k_);
+  if (!refusal) k_.unordered = true;
+  return refusal;
 }
 
 /// Interleaves rows that are gathered at the same positions, which are then computed once.

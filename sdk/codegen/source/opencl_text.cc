@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "sdk/codegen/routines/routine.h"
 #include "sdk/codegen/source/kernel_text.h"
 #include "sdk/codegen/source/product_text.h"
 
@@ -73,27 +74,18 @@ void write_parts(Unit& unit, const std::string& name, const KernelCall& call, co
 
 /// The body of a kernel that sorts rows; each group sorts some. Numbers of elements are merged from one array to another: by each work-item
 /// some pairs of runs or, where there are fewer pairs than work-items, by finding the place of each element in the other run of its pair.
-/// Equal elements keep their order.
-constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = get_local_size(0);
+/// Equal elements keep their order. A comparator may be no order, as one of floats that may be NaN: then two elements may get one
+/// place, and the runs are merged by some of the work-items after all.
+constexpr const char* kSort = R"($LOST  const int64_t own = get_local_id(0), items = get_local_size(0);
   for (int64_t row = get_group_id(0); row < $ROWS; row += get_num_groups(0)) {
     const int64_t first = row / $BELOW * ((int64_t)$BELOW * $LENGTH) + row % $BELOW;
     __global int32_t *from = (__global int32_t *)$SCRATCH + row * $LENGTH, *to = from + (int64_t)$ROWS * $LENGTH;
     for (int64_t i = own; i < $LENGTH; i += items) from[i] = (int32_t)i;
     barrier(CLK_GLOBAL_MEM_FENCE);
     for (int64_t width = 1; width < $LENGTH; width *= 2) {
-      if (2 * width * items <= $LENGTH || items == 1) {
-        for (int64_t begin = 2 * width * own; begin < $LENGTH; begin += 2 * width * items) {
-          const int64_t middle = min(begin + width, (int64_t)$LENGTH), end = min(begin + 2 * width, (int64_t)$LENGTH);
-          int64_t i = begin, j = middle;
-          for (int64_t at = begin; at < end; ++at) {
-            const bool is_right = i == middle || (j < end && $COMPARE(places, first + from[j] * (int64_t)$BELOW, first + from[i] * (int64_t)$BELOW));
-            to[at] = is_right ? from[j] : from[i];
-            i += !is_right;
-            j += is_right;
-          }
-        }
-      } else {
-        for (int64_t i = own; i < $LENGTH; i += items) {
+      bool by_rank = 2 * width * items > $LENGTH && items > 1;
+      if (by_rank) {
+$CLEAR        for (int64_t i = own; i < $LENGTH; i += items) {
           const int64_t begin = i / (2 * width) * (2 * width), middle = min(begin + width, (int64_t)$LENGTH);
           const bool is_left = i < middle;
           const int64_t other = is_left ? middle : begin;
@@ -107,12 +99,37 @@ constexpr const char* kSort = R"(  const int64_t own = get_local_id(0), items = 
           }
           to[i - (is_left ? 0 : width) + (low - other)] = from[i];
         }
+$CHECK      }
+      if (!by_rank) {
+        for (int64_t begin = 2 * width * own; begin < $LENGTH; begin += 2 * width * items) {
+          const int64_t middle = min(begin + width, (int64_t)$LENGTH), end = min(begin + 2 * width, (int64_t)$LENGTH);
+          int64_t i = begin, j = middle;
+          for (int64_t at = begin; at < end; ++at) {
+            const bool is_right = i == middle || (j < end && $COMPARE(places, first + from[j] * (int64_t)$BELOW, first + from[i] * (int64_t)$BELOW));
+            to[at] = is_right ? from[j] : from[i];
+            i += !is_right;
+            j += is_right;
+          }
+        }
       }
       barrier(CLK_GLOBAL_MEM_FENCE);
       __global int32_t *const sorted = to;
       to = from;
       from = sorted;
     }
+)";
+
+constexpr const char* kSortLost = "  __local int32_t lost;\n";
+constexpr const char* kSortClear = R"(        for (int64_t i = own; i < $LENGTH; i += items) to[i] = -1;
+        if (own == 0) lost = 0;
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+)";
+constexpr const char* kSortCheck = R"(        barrier(CLK_GLOBAL_MEM_FENCE);
+        for (int64_t i = own; i < $LENGTH; i += items) {
+          if (to[i] < 0) lost = 1;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        by_rank = lost == 0;
 )";
 
 /// Writes the kernels that the steps of a plan start, and lets the steps start them.
@@ -292,7 +309,11 @@ class ProgramWriter {
     }
     const std::string name = unique("sort"), compare = program_.sources[call.compare].name;
     const Arrays arrays = by_slot(made, program_.sources[call.compare].ops);
+    const bool is_order = call.numbers[1] != 0 && (call.numbers[3] & kSortButForNaN) == 0;
     const std::vector<std::pair<const char*, std::string>> names = {
+        {"$LOST", is_order ? "" : kSortLost},
+        {"$CLEAR", is_order ? "" : kSortClear},
+        {"$CHECK", is_order ? "" : kSortCheck},
         {"$ROWS", text(rows)},
         {"$LENGTH", text(length)},
         {"$BELOW", text(below)},

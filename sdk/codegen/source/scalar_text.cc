@@ -394,7 +394,7 @@ Id unsigned_compare(Bits i, const char* op, uint64_t c) {
   return i.f->binary("bool", op, i.v, i.like(static_cast<int64_t>(c)).v);
 }
 
-/// Writes the function that rounds an f32 to the bits of a narrow float type: to nearest, ties to even.
+/// Writes the function that rounds an f32 to the bits of a narrow float type: to nearest, ties to even, those of E8M0 up.
 std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
   if (type == COLLET_TYPE_F16 && unit.target.half_conversion && unit.language.bits_of_half)
     return "static inline uint16_t " + name + "(float x) {\n" + unit.language.bits_of_half + "}\n";
@@ -423,8 +423,11 @@ std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
     const Bits quiet = (upper & 0x8000) | 0x7fc0;
     y = select(is_nan(x), quiet, rounded);
   } else if (format.specials == FloatFormat::E8M0) {
-    const Mask bad = Mask{&f, nan} || Mask{&f, unsigned_compare(nearest, ">=", 255)} || sign == 1;
-    y = select(bad, k(0xff), nearest);
+    // Ties are rounded up. The numbers below 2^-126 have no implicit bit: half of a unit in the last place is half as much there.
+    const Bits half = choose(unsigned_compare(magnitude, ">=", 0x800000), k(0x400000), k(0x200000));
+    const Bits power = right(magnitude + half, 23);
+    const Mask bad = Mask{&f, nan} || Mask{&f, unsigned_compare(power, ">=", 255)} || sign == 1 || magnitude == 0;
+    y = select(bad, k(0xff), power);
   } else {
     y = nearest - (int64_t{127 - format.bias} << m);
     if (format.bias != 127) {
@@ -440,7 +443,8 @@ std::string make_encode(Unit& unit, uint32_t type, const std::string& name) {
     y = select(over, k(ieee ? infinity : top), y);
     const Bits high = sign << sign_shift;
     if (format.specials == FloatFormat::FINITE) {
-      y = Bits{&f, f.binary("uint32_t", "|", choose(nan, k(0), y).v, high.v)};
+      // A NaN without an encoding becomes -0.
+      y = choose(nan, k(uint64_t{1} << sign_shift), y | high);
     } else if (format.specials == FloatFormat::FNUZ) {
       const Bits signed_y = y | high, nonzero = choose(unsigned_compare(y, "==", 0), k(0), signed_y);
       y = select(Mask{&f, nan} || over, k(uint64_t{1} << sign_shift), nonzero);
