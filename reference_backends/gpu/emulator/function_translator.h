@@ -129,6 +129,8 @@ class FunctionTranslator {
   void add_or_sub_with_carry(const Instruction& in, Modifiers& m, bool is_sub);
   void multiply(const Instruction& in, Modifiers& m, bool adds);
   void float_arithmetic(const Instruction& in, Modifiers& m, Type t, int op);
+  V read_pair(const Instruction& in, size_t operand);
+  void write_pair(const Instruction& in, V pair);
   void minmax(const Instruction& in, Modifiers& m, bool is_max);
   void logic(const Instruction& in, Modifiers& m, int op);
   void set_predicate(const Instruction& in, Modifiers& m, bool as_value);

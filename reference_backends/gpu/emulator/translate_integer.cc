@@ -85,8 +85,19 @@ uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, uint32_t signs) {
 
 }  // namespace
 
+/// Reads an operand that has two integers of 16 bits, as a vector.
+FunctionTranslator::V FunctionTranslator::read_pair(const Instruction& in, size_t operand) {
+  return b_.CreateBitCast(read(in, operand, Type::kB32), llvm::FixedVectorType::get(b_.getInt16Ty(), 2));
+}
+
+void FunctionTranslator::write_pair(const Instruction& in, V pair) {
+  write(in, b_.CreateBitCast(pair, b_.getInt32Ty()));
+}
+
 void FunctionTranslator::add_or_sub(const Instruction& in, Modifiers& m, bool is_sub) {
   want_operands(in, 3, 3);
+  if (!is_sub && m.take_any({"u16x2", "s16x2"}) >= 0)
+    return write_pair(in, b_.CreateAdd(read_pair(in, 1), read_pair(in, 2)));
   const Type t = m.need_type();
   if (is_float(t)) return float_arithmetic(in, m, t, is_sub ? 1 : 0);
   const bool saturates = m.take("sat"), carries = m.take("cc");
@@ -251,6 +262,17 @@ void FunctionTranslator::op_neg(const Instruction& in, Modifiers& m) {
 }
 
 void FunctionTranslator::minmax(const Instruction& in, Modifiers& m, bool is_max) {
+  if (const int pair = m.take_any({"u16x2", "s16x2"}); pair >= 0) {
+    want_operands(in, 3, 3);
+    const bool relu = m.take("relu");
+    if (relu && pair == 0) fail(in, ".relu is for signed integers");
+    V a = read_pair(in, 1), b = read_pair(in, 2);
+    const llvm::Intrinsic::ID id = pair == 1 ? (is_max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
+                                             : (is_max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
+    V r = intrinsic(id, {a->getType()}, {a, b});
+    if (relu) r = intrinsic(llvm::Intrinsic::smax, {a->getType()}, {r, llvm::Constant::getNullValue(a->getType())});
+    return write_pair(in, r);
+  }
   const Type t = m.need_type();
   const bool ftz = m.take("ftz"), nan = m.take("NaN"), xor_sign = m.take("xorsign"), relu = m.take("relu");
   m.take("abs");

@@ -95,6 +95,11 @@ uint32_t nearest_f8(double value, bool is_e4m3) {
   return best | (std::signbit(value) ? 0x80 : 0);
 }
 
+/// Computes with the low and the high 16 bits apart.
+U each_half(U a, U b, U (*f)(U, U)) {
+  return (f(a & 0xffff, b & 0xffff) & 0xffff) | (f(a >> 16 & 0xffff, b >> 16 & 0xffff) & 0xffff) << 16;
+}
+
 /// An instruction to test: its text with $d, $a, $b, $c for registers, the types of those registers, and a function
 /// that computes the expected result.
 struct Case {
@@ -337,6 +342,17 @@ const std::vector<Case>& cases() {
        }},
       {"{ .reg .pred p; setp.lt.f16 p, $a, $b; selp.b32 $d, 1, 0, p; }", "b32 b16 b16",
        [](U a, U b, U) { return U{half_value(a & 0xffff, false) < half_value(b & 0xffff, false)}; }},
+      // Pairs of integers of 16 bits.
+      {"add.u16x2 $d, $a, $b;", "b32 b32 b32",
+       [](U a, U b, U) { return each_half(a, b, [](U x, U y) { return x + y; }); }, 0, "pairs"},
+      {"max.u16x2 $d, $a, $b;", "b32 b32 b32",
+       [](U a, U b, U) { return each_half(a, b, [](U x, U y) { return std::max(x, y); }); }, 0, "pairs"},
+      {"min.s16x2 $d, $a, $b;", "b32 b32 b32",
+       [](U a, U b, U) { return each_half(a, b, [](U x, U y) { return U(uint16_t(std::min(s16(x), s16(y)))); }); }, 0, "pairs"},
+      {"max.relu.s16x2 $d, $a, $b;", "b32 b32 b32",
+       [](U a, U b, U) {
+         return each_half(a, b, [](U x, U y) { return U(uint16_t(std::max({s16(x), s16(y), int16_t{0}}))); });
+       }, 0, "pairs"},
       // The 8-bit floating-point formats.
       {"cvt.rn.satfinite.e4m3x2.f32 $d, $a, $b;", "b16 f32 f32",
        [](U a, U b, U) { return U{nearest_f8(f32(b), true)} | U{nearest_f8(f32(a), true)} << 8; }, 0, "f8"},
@@ -502,6 +518,10 @@ TEST_F(InstructionTest, AreThoseOfTheHost) {
   run_group("all", 80);
 }
 
+TEST_F(InstructionTest, ComputeWithPairsOf16Bits) {
+  run_group("pairs", 90);
+}
+
 TEST_F(InstructionTest, ConvertTheFormatsOf8Bits) {
   run_group("f8", 89);
 }
@@ -510,6 +530,7 @@ TEST_F(InstructionTest, AreLegal) {
   if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas on this machine";
   EXPECT_EQ(assemble(module_text("all", 80), 80), "");
   EXPECT_EQ(assemble(module_text("f8", 89), 89), "");
+  EXPECT_EQ(assemble(module_text("pairs", 90), 90), "");
 }
 
 }  // namespace
