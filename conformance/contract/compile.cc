@@ -352,7 +352,7 @@ void cancelled(Contract& c) {
 }
 
 // compile must write nothing beyond the struct_size of its info and rejection. Guard bytes after the structs show such a
-// write, both for structs of this version and for structs that are longer.
+// write: for the info of interface 1.0, which has no estimates, for structs of this version, and for structs that are longer.
 void sizes_of_compile(Contract& c) {
   constexpr uint8_t kGuard = 0xa5;
   const auto instance = open_that_computes(c);
@@ -361,14 +361,16 @@ void sizes_of_compile(Contract& c) {
   if (body.empty()) return;
   const PreparedProgram ready = prepare(*instance, body);
   if (!ready) return;
-  for (const uint32_t extra : {0u, 64u}) {
+  constexpr auto kOldInfo = static_cast<uint32_t>(offsetof(collet_executable_info, estimated_ns)),
+                 kInfo = static_cast<uint32_t>(sizeof(collet_executable_info));
+  for (const auto& [info_size, extra] : {std::pair(kOldInfo, 0u), std::pair(kInfo, 0u), std::pair(kInfo + 64, 64u)}) {
     if (extra && c.is_newer()) continue;
     alignas(16) uint8_t info_bytes[sizeof(collet_executable_info) + 128],
         option_bytes[sizeof(collet_compile_options) + 128], rejection_bytes[sizeof(collet_rejection) + 128];
     std::memset(info_bytes, kGuard, sizeof info_bytes);
     std::memset(option_bytes, 0xff, sizeof option_bytes);
     std::memset(rejection_bytes, kGuard, sizeof rejection_bytes);
-    std::memset(info_bytes, 0, sizeof(collet_executable_info) + extra);
+    std::memset(info_bytes, 0, info_size);
     std::memset(rejection_bytes, 0, sizeof(collet_rejection) + extra);
     auto* info = reinterpret_cast<collet_executable_info*>(info_bytes);
     auto* options = reinterpret_cast<collet_compile_options*>(option_bytes);
@@ -379,7 +381,7 @@ void sizes_of_compile(Contract& c) {
     options->optimization = 2;
     options->assignment = &device;
     options->participants = 1;
-    info->struct_size = static_cast<uint32_t>(sizeof *info) + extra;
+    info->struct_size = info_size;
     rejection->struct_size = static_cast<uint32_t>(sizeof *rejection) + extra;
     collet_backend_executable* handle = nullptr;
     const collet_status status = checked_call(c, "compile", [&](collet_error* error) {
@@ -387,17 +389,18 @@ void sizes_of_compile(Contract& c) {
                                        error);
     });
     if (!c.check(status == COLLET_OK && handle, Promise::GROWING,
-                 "compile with structs that are {} bytes longer gave status {}", extra, status))
+                 "compile with an info of {} bytes, and other structs that are {} bytes longer, gave status {}",
+                 info_size, extra, status))
       return;
     instance->table().release(handle);
-    const auto stands = [&](const uint8_t* bytes, size_t known, size_t room) {
-      return std::all_of(bytes + known + extra, bytes + room, [](uint8_t byte) { return byte == kGuard; });
+    const auto stands = [&](const uint8_t* bytes, size_t size, size_t room) {
+      return std::all_of(bytes + size, bytes + room, [](uint8_t byte) { return byte == kGuard; });
     };
-    c.check(stands(info_bytes, sizeof *info, sizeof info_bytes), Promise::GROWING,
+    c.check(stands(info_bytes, info_size, sizeof info_bytes), Promise::GROWING,
             "compile wrote beyond the struct_size of its info");
-    c.check(stands(rejection_bytes, sizeof *rejection, sizeof rejection_bytes), Promise::GROWING,
+    c.check(stands(rejection_bytes, sizeof *rejection + extra, sizeof rejection_bytes), Promise::GROWING,
             "compile wrote beyond the struct_size of its rejection");
-    c.check(info->struct_size == sizeof *info + extra, Promise::SIZED, "compile changed the struct_size of its info");
+    c.check(info->struct_size == info_size, Promise::SIZED, "compile changed the struct_size of its info");
   }
 }
 

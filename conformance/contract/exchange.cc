@@ -2,6 +2,7 @@
 // The table "exchange", in a group of one process: what each kind of exchange does with its members' arrays.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "conformance/contract/program.h"
 
@@ -23,20 +24,27 @@ const char* name_of(uint32_t kind) {
   }
 }
 
+// Combines two elements. Those of arrays are exact in every type that is tried.
 template <typename T>
 T combined(uint32_t how, T a, T b) {
   switch (how) {
-    case COLLET_COMBINE_ADD:
-      return static_cast<T>(a + b);
     case COLLET_COMBINE_MULTIPLY:
-      return static_cast<T>(a * b);
+      return a * b;
     case COLLET_COMBINE_MINIMUM:
       return std::min(a, b);
     case COLLET_COMBINE_MAXIMUM:
       return std::max(a, b);
+    case COLLET_COMBINE_ADD:
+      return a + b;
     default:
-      return a;
+      break;
   }
+  if constexpr (std::is_integral_v<T>) {
+    if (how == COLLET_COMBINE_AND) return a & b;
+    if (how == COLLET_COMBINE_OR) return a | b;
+    if (how == COLLET_COMBINE_XOR) return a ^ b;
+  }
+  return a;
 }
 
 // Hands the bytes of the one process of a group to itself.
@@ -54,34 +62,68 @@ struct Trial {
   std::vector<Bytes> operands, results;
 };
 
-// Fills the operands with small numbers, and the results with what the exchange gives.
+// A factor with which sums of the small numbers of a trial need almost all bits of the type.
+double factor_of(uint32_t element) {
+  switch (element) {
+    case COLLET_TYPE_F32:
+      return 0x1p19 + 1;
+    case COLLET_TYPE_F64:
+      return 0x1p48 + 1;
+    case COLLET_TYPE_S32:
+      return 0x1p26 + 1;
+    case COLLET_TYPE_S64:
+    case COLLET_TYPE_U64:
+      return 0x1p50 + 1;
+    default:
+      return 1;
+  }
+}
+
+// Fills the operands with numbers of which all sums and products are exact, and the results with what the exchange gives. Integers are
+// computed as T = int64_t, others as double, of complex numbers both parts.
 template <typename T>
 void fill(Trial& t) {
+  const auto type = static_cast<hlo::Type>(t.element);
   const size_t members = t.devices.size();
   const bool scatters = t.kind == COLLET_EXCHANGE_REDUCE_SCATTER, gathers = t.kind == COLLET_EXCHANGE_ALL_GATHER;
+  const bool is_pred = type == hlo::Type::PRED;
+  const auto factor = t.combine == COLLET_COMBINE_ADD ? static_cast<T>(factor_of(t.element)) : T{1};
   const uint64_t in = t.count * (scatters ? members : 1), out = t.count * (gathers ? members : 1);
-  std::vector<std::vector<T>> x(members, std::vector<T>(in)), y(members, std::vector<T>(out));
-  for (size_t m = 0; m < members; ++m)
-    for (uint64_t i = 0; i < in; ++i) x[m][i] = static_cast<T>((7 * m + 3 * i + i / 11) % 5 + 1);
-  for (size_t m = 0; m < members; ++m) {
-    for (uint64_t i = 0; i < out; ++i) {
-      if (gathers) {
-        y[m][i] = x[i / t.count][i % t.count];
-        continue;
-      }
-      const uint64_t at = i + (scatters ? m * t.count : 0);
-      T sum = x[0][at];
-      for (size_t k = 1; k < members; ++k) sum = combined(t.combine, sum, x[k][at]);
-      y[m][i] = sum;
-    }
-  }
-  const auto bytes_of = [](const std::vector<T>& values) {
-    Bytes bytes(values.size() * sizeof(T));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
+  const auto number = [&](size_t m, uint64_t i) {
+    const auto small = static_cast<T>((7 * m + 3 * i + i / 11) % 5 + 1);
+    return is_pred ? static_cast<T>((m * i + i / 2) % 2) : small * factor;
   };
-  for (const auto& values : x) t.operands.push_back(bytes_of(values));
-  for (const auto& values : y) t.results.push_back(bytes_of(values));
+  const auto store = [&](uint64_t count, const auto& value) {
+    hlo::Literal all = hlo::Literal::zeros(hlo::Shape::array(type, {static_cast<int64_t>(count)}));
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto at = static_cast<int64_t>(i);
+      if constexpr (std::is_integral_v<T>)
+        all.set_int(at, value(i));
+      else
+        all.set_double(at, value(i), hlo::is_complex(type) ? -value(i) : 0);
+    }
+    return Bytes(all.bytes(), all.bytes() + all.byte_size());
+  };
+  for (size_t m = 0; m < members; ++m) {
+    t.operands.push_back(store(in, [&](uint64_t i) { return number(m, i); }));
+    t.results.push_back(store(out, [&](uint64_t i) {
+      if (gathers) return number(i / t.count, i % t.count);
+      const uint64_t at = i + (scatters ? m * t.count : 0);
+      T sum = number(0, at);
+      for (size_t k = 1; k < members; ++k) sum = combined(t.combine, sum, number(k, at));
+      return sum;
+    }));
+  }
+}
+
+// True if a device may be asked for this combination, and its results are exact.
+bool is_combined(uint32_t element, uint32_t combine) {
+  const auto type = static_cast<hlo::Type>(element);
+  const bool is_of_bits =
+      combine == COLLET_COMBINE_AND || combine == COLLET_COMBINE_OR || combine == COLLET_COMBINE_XOR;
+  if (type == hlo::Type::PRED) return is_of_bits;
+  if (hlo::is_complex(type)) return combine == COLLET_COMBINE_ADD;
+  return !is_of_bits || hlo::is_integer(type);
 }
 
 // Copies of several sizes between all members, each to itself, too.
@@ -178,6 +220,10 @@ bool run_trial(const Devices& devices, const Trial& t) {
   return true;
 }
 
+constexpr uint32_t kElements[] = {COLLET_TYPE_F32,  COLLET_TYPE_S32, COLLET_TYPE_U8,   COLLET_TYPE_S64, COLLET_TYPE_F64,
+                                  COLLET_TYPE_BF16, COLLET_TYPE_F16, COLLET_TYPE_PRED, COLLET_TYPE_U32, COLLET_TYPE_U64,
+                                  COLLET_TYPE_S8,   COLLET_TYPE_S16, COLLET_TYPE_U16,  COLLET_TYPE_C64};
+
 void exchange(Contract& c) {
   const auto instance = Instance::open(c, 3);
   if (!instance) return;
@@ -195,23 +241,20 @@ void exchange(Contract& c) {
     for (const uint32_t kind : {uint32_t{COLLET_EXCHANGE_ALL_REDUCE}, uint32_t{COLLET_EXCHANGE_REDUCE_SCATTER},
                                 uint32_t{COLLET_EXCHANGE_ALL_GATHER}})
       for (const uint64_t elements : {uint64_t{1}, uint64_t{1000}, uint64_t{70001}})
-        for (const uint32_t element : {uint32_t{COLLET_TYPE_F32}, uint32_t{COLLET_TYPE_S32}, uint32_t{COLLET_TYPE_U8},
-                                       uint32_t{COLLET_TYPE_S64}, uint32_t{COLLET_TYPE_F64}})
-          for (const uint32_t combine : {uint32_t{COLLET_COMBINE_ADD}, uint32_t{COLLET_COMBINE_MULTIPLY},
-                                         uint32_t{COLLET_COMBINE_MINIMUM}, uint32_t{COLLET_COMBINE_MAXIMUM}}) {
+        for (const uint32_t element : kElements)
+          for (uint32_t combine = COLLET_COMBINE_ADD; combine <= COLLET_COMBINE_XOR; ++combine) {
             const bool gathers = kind == COLLET_EXCHANGE_ALL_GATHER;
-            if (gathers && combine != COLLET_COMBINE_ADD) continue;
+            if (gathers ? combine != COLLET_COMBINE_ADD : !is_combined(element, combine)) continue;
+            // The many elements are tried with the first types and combinations, which is enough to find a wrong division.
+            if (elements > 1000 && (element != COLLET_TYPE_F32 && element != COLLET_TYPE_U8)) continue;
             Trial t;
             t.kind = kind;
             t.element = element;
             t.combine = gathers ? 0 : combine;
             t.count = elements;
             t.devices = order;
-            if (element == COLLET_TYPE_F32) fill<float>(t);
-            if (element == COLLET_TYPE_S32) fill<int32_t>(t);
-            if (element == COLLET_TYPE_U8) fill<uint8_t>(t);
-            if (element == COLLET_TYPE_S64) fill<int64_t>(t);
-            if (element == COLLET_TYPE_F64) fill<double>(t);
+            hlo::is_integer(static_cast<hlo::Type>(element)) || element == COLLET_TYPE_PRED ? fill<int64_t>(t)
+                                                                                            : fill<double>(t);
             any |= run_trial(devices, t);
             if (c.broken()) return;
           }

@@ -496,6 +496,11 @@ const std::vector<WrongLaunch>& wrong_launches() {
          r.arguments()[1].buffer = small.handle();
          r.arguments()[1].offset = 0;
        }},
+      {"a result in a buffer that is too small",
+       [](GuardedLaunch& r, Buffer& small) {
+         r.results()[0].buffer = small.handle();
+         r.results()[0].offset = 0;
+       }},
       {"a device that is not there", [](GuardedLaunch& r, Buffer&) { r.launch().device = 77; }},
   };
   return all;
@@ -523,6 +528,59 @@ void refused_launches(Contract& c) {
     GuardedLaunch right(*s.instance, *s.ready.program, s.ready.executable, {});
     if (!right.run(2, fmt::format("after a refused launch with {}", wrong.name))) return;
   }
+}
+
+// Neither the offset of a result nor its size reaches beyond the end of its buffer, but both together do.
+void result_reaches_beyond(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  if (!c.holds(Promise::LAUNCH_CHECKED)) return c.skip("the backend's version of the ABI does not say");
+  GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.tight = true, .donate_all = true});
+  if (!guarded.fill(s.ready.program->draw(1), 1)) return;
+  guarded.results()[0].offset += s.instance->device().alignment();
+  const collet_status status = guarded.execute();
+  c.check(status == COLLET_INVALID_ARGUMENT || status == COLLET_NOT_FOUND || status == COLLET_OUT_OF_RANGE,
+          Promise::LAUNCH_CHECKED, "a launch with a result that reaches beyond the end of its buffer gave status {}",
+          status);
+  guarded.is_untouched("a launch whose result reaches beyond the end of its buffer", Promise::EXECUTE_ERROR);
+}
+
+// Checks that a workspace has the size that compile asked for, and is there.
+void refused_workspaces(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  if (!c.holds(Promise::LAUNCH_CHECKED)) return c.skip("the backend's version of the ABI does not say");
+  using Spoil = std::function<void(collet_argument&, const Buffer&)>;
+  const std::pair<const char*, Spoil> all[] = {
+      {"without a workspace", [](collet_argument& w, const Buffer&) { w = {}; }},
+      {"with a workspace of one byte less",
+       [](collet_argument& w, const Buffer& small) { w.buffer = small.handle(), w.offset = 0, --w.bytes; }},
+      {"with a workspace that reaches beyond the end of its buffer",
+       [](collet_argument& w, const Buffer& small) { w.buffer = small.handle(), w.offset = 0; }},
+  };
+  for (const char* name :
+       {"chain", "less_most", "dot_and_add", "sort", "reverse_and_add", "sums_of_each_other", "loop"}) {
+    const auto sample =
+        std::find_if(samples().begin(), samples().end(), [&](const Sample& one) { return one.name == name; });
+    const PreparedProgram ready = prepare(*instance, sample->body, {}, {}, false);
+    if (c.broken()) return;
+    if (!ready || ready.executable.workspace_bytes < 2) continue;
+    const Buffer small =
+        instance->alloc(ready.executable.workspace_bytes - 1, 0,
+                        std::max(ready.executable.workspace_alignment, instance->device().alignment()));
+    for (const auto& [what, spoil] : all) {
+      GuardedLaunch guarded(*instance, *ready.program, ready.executable, {.donate_all = true});
+      if (!small || !guarded.fill(ready.program->draw(1), 1)) return;
+      spoil(guarded.launch().workspace, small);
+      const collet_status status = guarded.execute();
+      if (!c.check(status == COLLET_INVALID_ARGUMENT || status == COLLET_NOT_FOUND || status == COLLET_OUT_OF_RANGE,
+                   Promise::LAUNCH_CHECKED, "a launch {} gave status {}", what, status))
+        return;
+      if (!guarded.is_untouched(fmt::format("a refused launch {}", what), Promise::EXECUTE_ERROR)) return;
+    }
+    return;
+  }
+  c.skip("no program has a workspace");
 }
 
 // Checks that a launch with a layout that was not negotiated changes nothing if the backend refuses it. The header does
@@ -555,7 +613,12 @@ void late_refusal(Contract& c) {
                           {.take_aliases = true, .tight = true, .donate_all = true});
     if (!guarded.fill(s.ready.program->draw(1), 1)) return;
     guarded.arguments()[1].offset += s.instance->device().alignment();
-    if (guarded.execute() == COLLET_OK) return c.skip("the backend does not look at the ends of buffers");
+    if (guarded.execute() == COLLET_OK) {
+      if (!c.holds(Promise::LAUNCH_CHECKED)) return c.skip("the backend does not look at the ends of buffers");
+      c.check(false, Promise::LAUNCH_CHECKED,
+              "a launch with an argument that reaches beyond the end of its buffer ran");
+      return;
+    }
     if (!guarded.is_untouched("a launch that was refused for its last argument", Promise::EXECUTE_ERROR)) return;
     GuardedLaunch right(*s.instance, *s.ready.program, s.ready.executable, {.take_aliases = true});
     if (!right.run(2, "after a launch that was refused for its last argument")) return;
@@ -682,6 +745,8 @@ void add_execute_contracts(std::vector<ContractCase>& list) {
   list.push_back({"execute/neighbours", neighbours});
   list.push_back({"execute/release_beside_runs", release_beside_runs});
   list.push_back({"execute/refused_launches", refused_launches});
+  list.push_back({"execute/result_reaches_beyond", result_reaches_beyond});
+  list.push_back({"execute/refused_workspaces", refused_workspaces});
   list.push_back({"execute/errors_change_nothing", errors_change_nothing});
   list.push_back({"execute/late_refusal", late_refusal});
   list.push_back({"execute/launch_is_forgotten", launch_is_forgotten});

@@ -56,7 +56,7 @@ collet_open_options* OpenOptions::get() {
   return &options_;
 }
 
-std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count) {
+std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count, bool or_fewer) {
   std::unique_ptr<Instance> instance(new Instance(c));
   OpenOptions options(c.plugin());
   options.get()->device_count = device_count;
@@ -69,6 +69,7 @@ std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count) {
       &message);
   // A backend may refuse a number of devices that it cannot make, or open those that it has.
   if (status != COLLET_OK && device_count > 1) {
+    if (or_fewer) return open(c);
     c.skip(fmt::format("open made no {} devices: {}", device_count, message));
     return nullptr;
   }

@@ -94,7 +94,7 @@ struct Device {
 /// An open instance. `open` returns null if the backend's open failed, and then has recorded a failure of the case.
 class Instance {
  public:
-  static std::unique_ptr<Instance> open(Contract& c, uint32_t device_count = 0);
+  static std::unique_ptr<Instance> open(Contract& c, uint32_t device_count = 0, bool or_fewer = false);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;

@@ -117,7 +117,7 @@ void host_memory(Contract& c) {
 }
 
 void host_buffers(Contract& c) {
-  const auto instance = Instance::open(c, 2);
+  const auto instance = Instance::open(c, 2, true);
   if (!instance) return;
   const auto* table = table_of<collet_host_buffers_table>(c, *instance, "host_buffers");
   if (!table) return;

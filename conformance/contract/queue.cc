@@ -162,7 +162,44 @@ void waiting(Contract& c) {
   }
 }
 
+// A point that no work signals is not reached, however long a wait may take.
+void deadline(Contract& c) {
+  const Setting s = start_queues(c);
+  if (!s) return;
+  const Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+  if (!queue) return;
+  for (const uint64_t timeout_ns : {uint64_t{0}, uint64_t{1000000}}) {
+    const collet_status status = s.wait(queue, 1, timeout_ns);
+    c.check(status == COLLET_DEADLINE_EXCEEDED, Promise::QUEUE_WAIT_TIME,
+            "wait of {} ns for a point of a queue without work gave status {}", timeout_ns, status);
+  }
+}
+
 constexpr char kMessage[] = "given up by the case";
+
+// Aborts with a message that is overwritten after the call.
+void abort_queue(const Setting& s, const Queue& queue, collet_status status) {
+  std::string message = kMessage;
+  s.table->abort(queue.handle(), status, message.c_str());
+  std::fill(message.begin(), message.end(), '?');
+}
+
+// One thread waits for a point that is never reached, and another one aborts the queue.
+void abort_while_waiting(Contract& c) {
+  const Setting s = start_queues(c);
+  if (!s) return;
+  const Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+  if (!queue) return;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    abort_queue(s, queue, COLLET_ABORTED);
+  });
+  std::string message;
+  const collet_status status = s.wait(queue, 1, kForever, &message);
+  other.join();
+  c.check(status == COLLET_ABORTED && message == kMessage, Promise::QUEUE_ANY_THREAD,
+          "a wait during which another thread aborted the queue gave status {} and '{}'", status, message);
+}
 
 // True if a wait on an aborted queue returns a correct status: success if the point was reached, or the failure.
 bool reached_or_failed(const Setting& s, const Queue& queue, uint64_t value, collet_status failure) {
@@ -186,7 +223,7 @@ void abort(Contract& c) {
   const uint64_t reached = queue.last();
   for (int i = 0; i < 20; ++i)
     if (!s.copy(queue, {region(at(a), at(b), 1 << 20)})) return;
-  s.table->abort(queue.handle(), COLLET_ABORTED, kMessage);
+  abort_queue(s, queue, COLLET_ABORTED);
   s.table->abort(queue.handle(), COLLET_INTERNAL, "a second failure, which comes too late");
   if (!reached_or_failed(s, queue, queue.last(), COLLET_ABORTED)) return;
   collet_status status = s.wait(queue, reached, 0);
@@ -219,7 +256,7 @@ void poison(Contract& c) {
   Bytes host = pattern(kBytes, 9), host_before = host;
   if (!failed || !second || !third || !good || !a || !b || !s.instance->write(a, data) || !s.instance->write(b, still))
     return;
-  s.table->abort(failed.handle(), COLLET_CANCELLED, kMessage);
+  abort_queue(s, failed, COLLET_CANCELLED);
   if (!s.copy(failed, {region(at_host(data.data()), at(a), kBytes)})) return c.skip("a failed queue takes no work");
   if (!s.copy(second, {region(at(a), at(b), kBytes)}, {failed.point()})) return;
   if (!s.copy(third, {region(at(b), at_host(host.data()), kBytes)}, {second.point()})) return;
@@ -329,7 +366,9 @@ void add_queue_contracts(std::vector<ContractCase>& list) {
   list.push_back({"queue/many_queues", many_queues});
   list.push_back({"queue/launches", launches});
   list.push_back({"queue/wait", waiting});
+  list.push_back({"queue/deadline", deadline});
   list.push_back({"queue/abort", abort});
+  list.push_back({"queue/abort_while_waiting", abort_while_waiting});
   list.push_back({"queue/poison", poison});
   list.push_back({"queue/beside_blocking_calls", beside_blocking_calls});
   list.push_back({"queue/much_work", much_work});

@@ -188,7 +188,7 @@ void aot_damage(Contract& c) {
 }
 
 void memory_stats(Contract& c) {
-  const auto instance = Instance::open(c, 2);
+  const auto instance = Instance::open(c, 2, true);
   if (!instance) return;
   const auto* table = instance->query<collet_memory_stats_table>("memory_stats");
   if (!table) return c.skip("the backend has no table \"memory_stats\"");
@@ -244,6 +244,14 @@ void artifacts(Contract& c) {
       return s.table->get(s.ready.executable.handle(), index, name, bytes, size, error);
     });
   };
+  // What was handed out, and what it was then.
+  struct Held {
+    const char* name;
+    const void* bytes;
+    std::string name_then;
+    Bytes contents;
+  };
+  std::vector<Held> held;
   uint32_t count = 0;
   collet_status status = COLLET_OK;
   for (; count < kMost && status == COLLET_OK; ++count) {
@@ -256,10 +264,19 @@ void artifacts(Contract& c) {
                  "artifact {} has no name or bytes", count) ||
         !c.check(*name != '\0', Promise::ARTIFACTS, "the name of artifact {} is empty", count))
       return;
+    const std::string first_name = name;
+    const auto* const contents = static_cast<const uint8_t*>(bytes);
+    const Bytes first(contents, contents + (size ? size : 0));
     get(count, &again, &bytes_again, &size_again);
-    c.check(again && std::string(again) == name && size == size_again, Promise::ARTIFACTS,
-            "artifact {} is another one the second time", count);
+    c.check(again && std::string(again) == first_name && size == size_again &&
+                (size == 0 || std::memcmp(bytes_again, first.data(), size) == 0),
+            Promise::ARTIFACTS, "artifact {} is another one the second time", count);
+    held.push_back({name, bytes, first_name, first});
   }
+  for (const Held& one : held)
+    c.check(one.name_then == one.name &&
+                (one.contents.empty() || std::memcmp(one.bytes, one.contents.data(), one.contents.size()) == 0),
+            Promise::ARTIFACTS, "after others were read, the name or the bytes of {} have changed", one.name_then);
   c.check(status == COLLET_OUT_OF_RANGE, Promise::ARTIFACTS_END, "artifact {} gave status {}", count, status);
   for (const uint32_t index : {count + 1, UINT32_MAX}) {
     const char* name = nullptr;

@@ -301,10 +301,50 @@ void change_fusions(collet_program* program) {
   }
 }
 
+void set_direction(collet_program* program, const collet_op* compare, uint32_t direction) {
+  collet_compare_attrs attrs;
+  collet_read_attributes(program, compare, &attrs, sizeof attrs);
+  attrs.direction = direction;
+  std::memcpy(reinterpret_cast<char*>(program) + program->records.offset + compare->record, &attrs,
+              std::min<size_t>(compare->record_bytes, sizeof attrs));
+}
+
+// Replaces a comparator that is walked by "less" of the first operand's elements, and each selection by that of the largest.
+void change_regions(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    const collet_op* op = collet_op_at(program, i);
+    const bool sorts = op->opcode == COLLET_OP_SORT && is(Fault::sort_knows_less_alone),
+               selects = op->opcode == COLLET_OP_SELECT_AND_SCATTER && is(Fault::select_takes_the_largest);
+    if (!sorts && !selects) continue;
+    const collet_region* region = collet_region_at(program, op->regions.first);
+    if (sorts && region->combine != COLLET_COMBINE_OTHER) continue;
+    for (uint32_t k = 0; k < region->ops.count; ++k) {
+      const collet_op* compare = collet_op_at(program, region->ops.first + k);
+      const auto element_of = [&](uint32_t value) { return collet_value_type(program, value)->element; };
+      if (compare->opcode != COLLET_OP_COMPARE ||
+          element_of(collet_operand(program, compare, 0)) != element_of(region->arguments.first))
+        continue;
+      set_direction(program, compare, selects ? COLLET_DIRECTION_GE : COLLET_DIRECTION_LT);
+      if (selects) break;
+      *ref(program, compare, 0) = region->arguments.first;
+      *ref(program, compare, 1) = region->arguments.first + 1;
+      *at<uint32_t>(program, program->refs, region->results.first) = compare->results.first;
+      break;
+    }
+  }
+}
+
 // Changes control-flow ops, according to the fault.
 void change_control(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     const collet_op* op = collet_op_at(program, i);
+    if ((op->opcode == COLLET_OP_ALL_REDUCE || op->opcode == COLLET_OP_REDUCE_SCATTER) &&
+        is(Fault::collectives_add_always)) {
+      const collet_region* region = collet_region_at(program, op->regions.first);
+      auto* body = at<collet_op>(program, program->ops, region->ops.first);
+      const uint32_t kind = collet_type_kind(collet_value_type(program, body->results.first)->element);
+      if (kind != COLLET_KIND_PRED) body->opcode = COLLET_OP_ADD;
+    }
     if (op->opcode == COLLET_OP_ALL_REDUCE && is(Fault::groups_of_one))
       bypass(program, collet_region_at(program, 0), op, 0);
     if (op->regions.count == 0) continue;
@@ -317,11 +357,7 @@ void change_control(collet_program* program) {
         for (uint32_t k = 0; region->results.count == 1 && k < region->ops.count; ++k) {
           const collet_op* compare = collet_op_at(program, region->ops.first + k);
           if (compare->opcode != COLLET_OP_COMPARE) continue;
-          collet_compare_attrs attrs;
-          collet_read_attributes(program, compare, &attrs, sizeof attrs);
-          attrs.direction = COLLET_DIRECTION_LE;
-          std::memcpy(reinterpret_cast<char*>(program) + program->records.offset + compare->record, &attrs,
-                      std::min<size_t>(compare->record_bytes, sizeof attrs));
+          set_direction(program, compare, COLLET_DIRECTION_LE);
         }
       }
     }
@@ -344,6 +380,7 @@ void change(collet_program* program) {
   change_patterns(program);
   change_control(program);
   change_fusions(program);
+  change_regions(program);
   if (is(Fault::large_constant_cut) && program->data.count > 4096)
     std::memset(reinterpret_cast<char*>(program) + program->data.offset + 4096, 0, program->data.count - 4096);
   for (uint32_t i = 0; i < program->ops.count; ++i) {
@@ -601,6 +638,10 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   }
   if (is(Fault::compile_info_reserved_set)) info->reserved = 1;
   if (is(Fault::estimate_is_negative)) info->estimated_ns = -1;
+  if (is(Fault::compile_info_of_today)) {
+    constexpr size_t kEstimates = offsetof(collet_executable_info, estimated_ns);
+    std::memset(reinterpret_cast<char*>(info) + kEstimates, 0, sizeof *info - kEstimates);
+  }
   if (is(Fault::compile_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
   if (is(Fault::one_executable_for_all)) by_program[made->key] = made.get();
   made->is_late = ++open_executables > kFewExecutables;
@@ -713,6 +754,15 @@ collet_status artifact(collet_backend_executable* p, uint32_t index, const char*
   const Executable* self = of(p);
   if (index > 0 && !is(Fault::artifacts_without_end))
     return fail(error, is(Fault::artifacts_end_other_code) ? COLLET_NOT_FOUND : COLLET_OUT_OF_RANGE, "no more");
+  if (is(Fault::artifact_changes)) {
+    static std::atomic<uint64_t> gets{0};
+    static uint64_t contents = 0;
+    contents = ++gets;
+    *out_name = "program.bin";
+    *out_bytes = &contents;
+    *out_size = sizeof contents;
+    return COLLET_OK;
+  }
   *out_name = is(Fault::artifact_name_missing) ? "" : "program.bin";
   *out_bytes = self->block.data();
   *out_size = self->block.size() * sizeof self->block[0];

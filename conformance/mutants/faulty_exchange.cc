@@ -37,6 +37,7 @@ uint64_t operand_bytes(const collet_exchange& e, uint32_t member) {
 // Changes what an exchange does as the fault says.
 void spoil(collet_exchange& e, std::vector<collet_exchange_copy>& copies) {
   if (is(Fault::exchange_adds_always) && e.combine) e.combine = COLLET_COMBINE_ADD;
+  if (is(Fault::exchange_adds_bits) && e.combine > COLLET_COMBINE_MAXIMUM) e.combine = COLLET_COMBINE_ADD;
   if (is(Fault::exchange_is_short)) e.count = std::min<uint64_t>(e.count, 65536);
   if (is(Fault::exchange_misses_last)) e.member_count = std::max<uint32_t>(e.member_count - 1, 1);
   for (collet_exchange_copy& copy : copies) {
@@ -80,6 +81,12 @@ collet_status run(collet_backend_instance* p, const collet_exchange* what, colle
   const auto at = [](const collet_place& of_array) { return static_cast<char*>(of_array.host); };
   const collet_status code = testing::run_host_exchange(e, at, error);
   if (code != COLLET_OK) return code;
+  // Bytes of each sum that are lost: the upper half of an integer, or the lower half of a float.
+  const bool is_cut = is(Fault::exchange_adds_in_16_bits) && e.combine && e.element == COLLET_TYPE_S32,
+             is_rounded = is(Fault::exchange_adds_f32_as_bf16) && e.combine && e.element == COLLET_TYPE_F32;
+  for (Bytes& result : results)
+    for (size_t i = is_cut ? 2 : 0; (is_cut || is_rounded) && i < result.size(); i += 4)
+      std::fill_n(result.begin() + static_cast<ptrdiff_t>(i), 2, uint8_t{0});
   for (uint32_t m = 0; m < what->member_count; ++m) {
     const collet_exchange_member& member = what->members[m];
     if (member.to.buffer) put(self, member.to.buffer, place(member.to), results[m].data(), results[m].size());

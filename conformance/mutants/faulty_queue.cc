@@ -12,6 +12,7 @@ namespace {
 struct Failed {
   collet_status status = COLLET_OK;
   std::string message;
+  const char* kept = nullptr;  // what abort got
 };
 
 std::mutex mutex;
@@ -63,6 +64,14 @@ collet_status wait(collet_backend_queue* queue, uint64_t value, uint64_t timeout
     return fail(error, failed[queue].status, failed[queue].message);
   }
   if (is_lost() && is(Fault::loss_takes_back_points)) return lost(error);
+  if (is(Fault::queue_wait_is_for_ever)) timeout_ns = UINT64_MAX;
+  if (is(Fault::queue_abort_wakes_nobody) && timeout_ns > 0 && !has_failed(queue)) {
+    // As if the waiting thread were told of points only: who has begun to wait hears nothing of an abort.
+    collet_error ignored{};
+    while (inner->wait(queue, value, 1000000, &ignored) != COLLET_OK)
+      if (timeout_ns != UINT64_MAX) return fail(error, COLLET_DEADLINE_EXCEEDED, "not reached");
+    return COLLET_OK;
+  }
   const collet_status code = inner->wait(queue, value, timeout_ns, error);
   if (code == COLLET_UNAVAILABLE && is(Fault::loss_changes_its_words)) return lost(error);
   if (code == COLLET_UNAVAILABLE && is(Fault::loss_is_forgotten)) {
@@ -71,6 +80,10 @@ collet_status wait(collet_backend_queue* queue, uint64_t value, uint64_t timeout
   }
   if (code == COLLET_DEADLINE_EXCEEDED && is(Fault::queue_wait_ends_well)) return COLLET_OK;
   if (code == COLLET_OK || code == COLLET_DEADLINE_EXCEEDED) return code;
+  if (is(Fault::queue_abort_keeps_pointer) && has_failed(queue)) {
+    const std::lock_guard lock(mutex);
+    return fail(error, failed[queue].status, failed[queue].kept);
+  }
   if (is(Fault::queue_last_abort_wins) && has_failed(queue)) {
     const std::lock_guard lock(mutex);
     return fail(error, failed[queue].status, failed[queue].message);
@@ -83,7 +96,7 @@ collet_status wait(collet_backend_queue* queue, uint64_t value, uint64_t timeout
 void abort(collet_backend_queue* queue, collet_status status, const char* message) {
   {
     const std::lock_guard lock(mutex);
-    if (!failed.count(queue) || is(Fault::queue_last_abort_wins)) failed[queue] = {status, message};
+    if (!failed.count(queue) || is(Fault::queue_last_abort_wins)) failed[queue] = {status, message, message};
     if (is(Fault::queue_abort_stops_all))
       for (collet_backend_queue* other : queues) inner->abort(other, status, message);
   }
