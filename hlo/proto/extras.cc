@@ -7,25 +7,6 @@
 
 namespace collet::hlo::proto {
 
-bool is_dictionary(std::string_view text) {
-  if (!text.starts_with('{')) return false;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        quoted = false;
-      continue;
-    }
-    if (text[i] == '"') quoted = true;
-    depth += (text[i] == '{') - (text[i] == '}');
-    if (depth == 0) return i + 1 == text.size();
-  }
-  return false;
-}
-
 std::vector<FrontendAttribute> read_frontend(const wire::FrontendAttributes& in, Module& module) {
   std::vector<FrontendAttribute> out;
   for (const auto& entry : in.map())

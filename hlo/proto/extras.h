@@ -11,9 +11,6 @@
 
 namespace collet::hlo::proto {
 
-/// True if the text consists of a '{', its matching '}' and the text between them. XLA distinguishes dictionaries from
-/// strings in this way.
-bool is_dictionary(std::string_view text);
 /// Reads the frontend attributes, sorted by name.
 std::vector<FrontendAttribute> read_frontend(const wire::FrontendAttributes& in, Module& module);
 /// Reads metadata; null if it is empty.

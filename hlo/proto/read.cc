@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "hlo/ir/metadata.h"
 #include "hlo/proto/attribute_text.h"
 #include "hlo/proto/extras.h"
 #include "hlo/proto/kept_text.h"

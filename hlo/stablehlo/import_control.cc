@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "hlo/ir/metadata.h"
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/write.h"
 
@@ -122,11 +123,10 @@ Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const InstrId id = m.emit(scope, Op::CALL, shape, operands, attrs, std::span(&computation, 1));
   // HLO text has the composite's name, attributes and version as frontend attributes.
   Arena& arena = m.module().arena();
-  const std::string_view empty = "{}";
-  std::vector<FrontendAttribute> frontend{
-      {"composite.attributes", attrs->attributes.empty() ? empty : attrs->attributes, true},
-      {"composite.name", attrs->name, false},
-      {"composite.version", arena.string(std::to_string(attrs->version)), false}};
+  const std::string_view attributes = attrs->attributes.empty() ? std::string_view("{}") : attrs->attributes;
+  std::vector<FrontendAttribute> frontend{{"composite.attributes", attributes, is_dictionary(attributes)},
+                                          {"composite.name", attrs->name, false},
+                                          {"composite.version", arena.string(std::to_string(attrs->version)), false}};
   Extras extras;
   extras.frontend_attributes = arena.list(frontend);
   m.module()[id].extras = arena.make<Extras>(extras);

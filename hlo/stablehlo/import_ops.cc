@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unordered_map>
 
+#include "hlo/ir/metadata.h"
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/regular_ops.h"
 #include "hlo/stablehlo/write.h"
@@ -52,8 +53,7 @@ std::vector<FrontendAttribute> Importer::frontend_list(mlir::AttrRef dictionary)
     if (!field.value) continue;
     const std::string value =
         field.value->kind == Attr::Kind::String ? std::string(field.value->text) : mlir::attr_to_string(field.value);
-    const bool json = value.starts_with('{') && value.ends_with('}');
-    all.push_back({arena.string(field.name), arena.string(value), json});
+    all.push_back({arena.string(field.name), arena.string(value), is_dictionary(value)});
   }
   return all;
 }
@@ -93,10 +93,13 @@ Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t 
   const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"), sharding = op.attr("mhlo.sharding");
   if ((!frontend && !sharding && !op.attr("sdy.sharding")) || module_[scope.computation].order.size() == before)
     return {};
-  // Finds the instruction that the op became. If it has several results, they were taken apart by get-tuple-element.
+  // Finds the instruction that the op became. If it has several results, they were taken apart by get-tuple-element; so was
+  // the only one of an op whose instruction has other results too: a loop has the values that it captures.
   InstrId id = module_[scope.computation].order.back();
   if (op.results.size() == 1) {
     id = scope.values.at(op.results[0]);
+    const bool has_more = op.name == "stablehlo.while" || op.name == "stablehlo.recv" || op.name == "stablehlo.infeed";
+    if (has_more && module_[id].op == Op::GET_TUPLE_ELEMENT) id = module_[id].operand(0);
   } else if (module_[id].op == Op::GET_TUPLE_ELEMENT && op.results.size() > 1) {
     id = module_[id].operands[0];
   }

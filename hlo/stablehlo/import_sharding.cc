@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/ir/metadata.h"
 #include "hlo/ir/shardy.h"
 #include "hlo/stablehlo/importer.h"
 #include "hlo/text/parser.h"
@@ -154,7 +155,8 @@ void Importer::add_shardings_per_value(const mlir::Op& op, InstrId id) {
     if (!sharding) return;
     all.elements.push_back(std::move(*sharding));
   }
-  if (op.results.size() == 1) return set_sharding(id, std::move(all.elements[0]));
+  if (op.results.size() == 1) return set_sharding(id, of_state(op, id, std::move(all.elements[0])));
+  all = of_state(op, id, std::move(all));
   if (shape_of(id).is_tuple() && shape_of(id).elements().size() == all.elements.size())
     set_sharding(id, std::move(all));
 }
@@ -163,8 +165,35 @@ Status Importer::add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef
   if (!attr || attr->kind != mlir::Attr::Kind::String || attr->text.empty()) return {};
   auto sharding = parse_sharding(attr->text);
   if (!sharding.ok()) return fail(op, "mhlo.sharding is no sharding of HLO's: " + std::string(attr->text));
-  set_sharding(id, std::move(*sharding));
+  set_sharding(id, of_state(op, id, std::move(*sharding)));
   return {};
+}
+
+Sharding Importer::of_state(const mlir::Op& op, InstrId id, Sharding sharding) const {
+  const size_t captured = op.name == "stablehlo.while" ? captures(op).size() : 0;
+  if (captured == 0) return sharding;
+  if (sharding.kind != Sharding::Kind::Tuple) {
+    if (op.results.size() != 1) return sharding;  // one of all values
+    Sharding results;
+    results.kind = Sharding::Kind::Tuple;
+    results.elements.push_back(std::move(sharding));
+    sharding = std::move(results);
+  }
+  const auto add = [&](const auto& self, const Shape& shape, const Sharding* own) -> void {
+    if (own && own->kind == Sharding::Kind::Tuple) {
+      sharding.elements.insert(sharding.elements.end(), own->elements.begin(), own->elements.end());
+    } else if (shape.is_tuple()) {
+      for (const Shape& part : shape.elements()) self(self, part, own);
+    } else {
+      sharding.elements.push_back(own ? *own : Sharding());
+    }
+  };
+  const List<InstrId> state = module_[module_[id].operand(0)].operands;
+  for (size_t i = state.size() - captured; i < state.size(); ++i) {
+    const Extras* extras = module_[state[i]].extras;
+    add(add, shape_of(state[i]), extras ? extras->sharding : nullptr);
+  }
+  return sharding;
 }
 
 /// Adds the stated shardings of the results to the root, if all results have one.
@@ -205,8 +234,9 @@ void Importer::read_meshes() {
   for (const mlir::Op* op : program_.module->body()->ops)
     if (const mlir::AttrRef mesh = op->attr("mesh"); op->name == "sdy.mesh" && mesh)
       all += (all.empty() ? "" : ", ") + std::string(text(*op, "sym_name")) + " = " + std::string(mesh->text);
-  if (!all.empty())
-    module_.header().frontend_attributes.push_back({"xla.sdy.meshes", module_.arena().string("{" + all + "}"), true});
+  if (all.empty()) return;
+  const std::string_view meshes = module_.arena().string("{" + all + "}");
+  module_.header().frontend_attributes.push_back({"xla.sdy.meshes", meshes, is_dictionary(meshes)});
 }
 
 std::span<const ImportRow> import_sharding_rows() {

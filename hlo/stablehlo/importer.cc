@@ -147,7 +147,7 @@ Status Importer::define(ImportScope& scope, const mlir::Op& op, InstrId id) {
     scope.values[op.results[0]] = id;
     return {};
   }
-  const Shape whole = shape_of(id);
+  const Shape whole = shape_of(id).without_layout();
   if (!op.results.empty() && (!whole.is_tuple() || whole.elements().size() != op.results.size()))
     return fail(op, "has another number of results than it computes");
   for (size_t i = 0; i < op.results.size(); ++i) {
@@ -310,6 +310,8 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
     module_[parameter].line = it->second->line;
     scope.values[block->arguments[i]] = parameter;
   }
+  // The entry's: loops that capture an argument have its sharding.
+  if (importing_.size() == 1) COLLET_TRY(read_argument_shardings(*it->second, module_[scope.computation].parameters));
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(scope, *block, &returned));
   COLLET_TRY(check_returned(*it->second, returned));
@@ -319,6 +321,19 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   importing_.pop_back();
   imported_[name] = scope.computation;
   return scope.computation;
+}
+
+Status Importer::read_argument_shardings(const mlir::Op& function, const std::vector<InstrId>& parameters) {
+  const mlir::AttrRef list = function.attr("arg_attrs");
+  if (!list || list->kind != mlir::Attr::Kind::Array) return {};
+  for (size_t i = 0; i < std::min(list->items.size(), parameters.size()); ++i) {
+    if (!list->items[i]) continue;
+    for (const mlir::NamedAttr& a : list->items[i]->fields) {
+      if (a.value && a.name == "mhlo.sharding") COLLET_TRY(add_text_sharding(function, parameters[i], a.value));
+      if (a.value && a.name == "sdy.sharding") add_sharding(parameters[i], a.value);
+    }
+  }
+  return {};
 }
 
 Status Importer::read_entry_attributes(const mlir::Op& function) {
@@ -334,10 +349,6 @@ Status Importer::read_entry_attributes(const mlir::Op& function) {
       if (!a.value) continue;
       if (a.name == "mhlo.frontend_attributes") {
         add_frontend_attributes(parameters[i], a.value);
-      } else if (a.name == "mhlo.sharding") {
-        COLLET_TRY(add_text_sharding(function, parameters[i], a.value));
-      } else if (a.name == "sdy.sharding") {
-        add_sharding(parameters[i], a.value);
       } else if (a.name == "tf.aliasing_output") {
         InputOutputAlias alias;
         alias.line = function.line;

@@ -113,6 +113,9 @@ class Importer {
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
   /// Adds a sharding that is given as HLO text.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
+  /// Returns the sharding of an op's results, completed by that of the values that it captures if it is a loop, whose
+  /// instruction `id` has them as results too.
+  Sharding of_state(const mlir::Op& op, InstrId id, Sharding sharding) const;
   Status add_result_shardings(const mlir::Op& function);
   Status read_entry_layouts(const mlir::Op& function);
   Status read_aliases(const mlir::Op& root);
@@ -126,6 +129,7 @@ class Importer {
   InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);
   /// Begins a computation. It is added to the module's order when it is complete, because callees come before callers.
   CompId open_computation(std::string_view name);
+  Status read_argument_shardings(const mlir::Op& function, const std::vector<InstrId>& parameters);
   Status read_entry_attributes(const mlir::Op& function);
   std::vector<FrontendAttribute> frontend_list(mlir::AttrRef dictionary);
 

@@ -17,6 +17,8 @@
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
 
 namespace collet::hlo {
 namespace {
@@ -225,6 +227,177 @@ module @m {
 })");
   ASSERT_TRUE(module.ok()) << module.status().to_string();
   EXPECT_EQ((*module)->header().entry_result.to_string(true), "(f32[4,2]{0,1}, f32[4,2])");
+}
+
+TEST(StableHloImport, LayoutsOfForeignCallsAreKept) {
+  auto module = import_text(R"(
+module @m {
+  func.func @main(%x: tensor<2x3xf32>, %s: tensor<i32>) -> (tensor<2x3xf32>, tensor<2x2xf32>, tensor<2x3xf32>) {
+    %0 = stablehlo.custom_call @f(%x, %s) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>],
+        result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x3xf32>
+    %1:2 = stablehlo.custom_call @g() {result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>]}
+        : () -> (tensor<2x2xf32>, tensor<4xf32>)
+    %2 = stablehlo.custom_call @h(%x) {operand_layouts = [dense<[1, 0]> : tensor<2xindex>],
+        result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    return %0, %1#0, %2 : tensor<2x3xf32>, tensor<2x2xf32>, tensor<2x3xf32>
+  }
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const std::string text = print_module(**module);
+  using ::testing::HasSubstr;
+  EXPECT_THAT(text, HasSubstr("f32[2,3]{1,0} custom-call(%Arg_0, %Arg_1), custom_call_target=\"f\", "
+                              "operand_layout_constraints={f32[2,3]{0,1}, s32[]"));
+  EXPECT_THAT(text, HasSubstr("(f32[2,2]{0,1}, f32[4]{0}) custom-call(), custom_call_target=\"g\", "
+                              "operand_layout_constraints={}"));
+  EXPECT_THAT(text,
+              HasSubstr("f32[2,3] custom-call(%Arg_0), custom_call_target=\"h\"\n"));  // row-major, as all arrays are
+}
+
+TEST(StableHloImport, TransfersHaveTheirPairs) {
+  const auto transfer = [](const std::string& attributes) {
+    auto module = import_text(R"(
+module @m attributes {mhlo.num_replicas = 3 : i32} {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %t = stablehlo.create_token : !stablehlo.token
+    %s = "stablehlo.send"(%x, %t) <{)" +
+                              attributes + R"( : (tensor<f32>, !stablehlo.token) -> !stablehlo.token
+    %r:2 = "stablehlo.recv"(%t) <{)" +
+                              attributes + R"( : (!stablehlo.token) -> (tensor<f32>, !stablehlo.token)
+    return %r#0 : tensor<f32>
+  }
+})");
+    return module.ok() ? print_module(**module) : module.status().message();
+  };
+  const auto count = [](std::string_view text, std::string_view part) {
+    size_t n = 0;
+    for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+  };
+  const std::string device =
+      "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, is_host_transfer = false";
+  const std::string pairs = ", source_target_pairs = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>}>";
+  const std::string_view kPairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,2}}}";
+  EXPECT_EQ(count(transfer(device + pairs), kPairs), 4u) << transfer(device + pairs);
+  const std::string frontend = " {mhlo.frontend_attributes = {_xla_send_recv_source_target_pairs = \"{{2,0}}\"}}";
+  const std::string both = transfer(device + pairs + frontend);
+  EXPECT_EQ(count(both, kPairs), 0u) << both;
+  EXPECT_EQ(count(both, "_xla_send_recv_source_target_pairs={{2,0}}"), 4u) << both;
+  EXPECT_EQ(count(transfer(device + "}>"), "_xla"), 0u);
+  EXPECT_EQ(
+      count(transfer(device + ", source_target_pairs = dense<[[0, 1, 2]]> : tensor<1x3xi64>}>"), "no table of pairs"),
+      1u);
+}
+
+TEST(StableHloImport, FrontendAttributesInBracesCanBeReadAgain) {
+  for (const char* value : {"{a}", "{0,1},{1,2}", "{say \\22}", "{}}", "{\\22}\\22}"}) {
+    const std::string list = "{mhlo.frontend_attributes = {foo = \"" + std::string(value) + "\"}}";
+    auto module = import_text("module @m attributes " + list + " {\nfunc.func @main(%x: tensor<f32> " + list +
+                              ") -> tensor<f32> {\n%y = stablehlo.abs %x " + list +
+                              " : tensor<f32>\nreturn %y : tensor<f32>\n}\n}");
+    ASSERT_TRUE(module.ok()) << module.status().to_string();
+    const std::string text = print_module(**module);
+    const auto again = parse_module(text, "printed");
+    ASSERT_TRUE(again.ok()) << again.status().to_string() << text;
+    EXPECT_EQ(print_module(**again), text);
+    const std::string_view kept = (*module)->header().frontend_attributes[0].value;
+    EXPECT_EQ((*again)->header().frontend_attributes[0].value, kept);
+  }
+}
+
+TEST(StableHloImport, ShardingsOfLoopsCoverWhatTheyCapture) {
+  const auto shardings = [](std::string_view attributes) {
+    auto module = import_text(R"(
+module @m {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%a: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}, %n: tensor<i32>) -> tensor<i32> {
+    %c0 = stablehlo.constant dense<0> : tensor<i32>
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %0:2 = "stablehlo.while"(%c0, %a) ({
+    ^bb0(%i: tensor<i32>, %x: tensor<4xf32>):
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    }, {
+    ^bb0(%i: tensor<i32>, %x: tensor<4xf32>):
+      %j = stablehlo.add %i, %c1 : tensor<i32>
+      %y = stablehlo.add %x, %a : tensor<4xf32>
+      stablehlo.return %j, %y : tensor<i32>, tensor<4xf32>
+    }) {)" + std::string(attributes) +
+                              R"(} : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
+    %1 = "stablehlo.while"(%c0) ({
+    ^bb0(%i: tensor<i32>):
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    }, {
+    ^bb0(%i: tensor<i32>):
+      %j = stablehlo.add %i, %c1 : tensor<i32>
+      stablehlo.return %j : tensor<i32>
+    }) {mhlo.sharding = "{maximal device=1}", mhlo.frontend_attributes = {of = "loop"}} : (tensor<i32>) -> tensor<i32>
+    return %1 : tensor<i32>
+  }
+})");
+    std::string out;
+    if (!module.ok()) return module.status().message();
+    for (InstrId id : (*module)->entry_computation().order) {
+      const Instruction& instr = (**module)[id];
+      if (instr.op == Op::GET_TUPLE_ELEMENT) {
+        EXPECT_FALSE(instr.extras);
+      }
+      if (instr.op != Op::WHILE) continue;
+      out += (instr.extras && instr.extras->sharding ? instr.extras->sharding->to_string() : "none") + " ";
+      out += std::to_string(instr.extras ? instr.extras->frontend_attributes.size() : 0) + " ";
+    }
+    return out;
+  };
+  // Captured: n and a, in the order of their first use; in the second loop n alone.
+  const std::string second = "{{maximal device=1}, {replicated}} 1 ";
+  EXPECT_EQ(shardings("mhlo.sharding = \"{{replicated}, {devices=[2]<=[2]}}\""),
+            "{{replicated}, {devices=[2]<=[2]}, {replicated}, {devices=[2]<=[2]}} 0 " + second);
+  EXPECT_EQ(shardings("mhlo.sharding = \"{replicated}\""), "{replicated} 0 " + second);
+  EXPECT_EQ(shardings("sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{\"x\"}]>]>"),
+            "{{replicated}, {devices=[2]<=[2]}, {replicated}, {devices=[2]<=[2]}} 0 " + second);
+}
+
+TEST(StableHloText, ReadsGroupsAndBarriersOfShardings) {
+  auto program = mlir::read_text(R"(
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    sdy.sharding_group %a group_id=3 : tensor<4xf32>
+    %b = sdy.propagation_barrier %a allowed_direction=BACKWARD {foo = 1 : i32} : tensor<4xf32>
+    %c = stablehlo.abs %b : tensor<4xf32>
+    return %c : tensor<4xf32>
+  }
+})",
+                                 "test");
+  ASSERT_TRUE(program.ok()) << program.status().to_string();
+  const auto& ops = (*program)->module->body()->ops[0]->body()->ops;
+  ASSERT_EQ(ops.size(), 4u);
+  EXPECT_EQ(ops[0]->attr("group_id")->integer, 3);
+  EXPECT_EQ(ops[1]->attr("allowed_direction")->text, "#sdy<propagation_direction BACKWARD>");
+  EXPECT_TRUE(ops[1]->attr("foo"));
+  auto module = import_program(**program);
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  EXPECT_EQ(entry_ops(**module), (std::vector{Op::PARAMETER, Op::ABS}));
+}
+
+TEST(StableHloText, ElementsHaveTheShapeOfTheirType) {
+  const auto constant = [](const std::string& value) {
+    return mlir::read_text("func.func @main() {\n%0 = stablehlo.constant dense<" + value + "\nreturn\n}", "test");
+  };
+  for (const char* good : {"[[1,2,3],[4,5,6]]> : tensor<2x3xi32>", "1> : tensor<2x3xi32>", "[]> : tensor<0xi32>",
+                           "[[],[]]> : tensor<2x0xi32>", "> : tensor<0x2xi32>", "[7]> : tensor<1xi32>",
+                           "7> : tensor<1xi32>", "[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f32>>",
+                           "(1.0, 2.0)> : tensor<2xcomplex<f32>>", "\"0x0100000002000000\"> : tensor<2xi32>"})
+    EXPECT_TRUE(constant(good).ok()) << good << constant(good).status().to_string();
+  for (const char* bad : {"[[1,2],[3,4],[5,6]]> : tensor<2x3xi32>", "[1,2,3,4]> : tensor<2x2xi32>",
+                          "[[1,2],[3]]> : tensor<2x2xi32>", "[[1],[2,3]]> : tensor<3xi32>", "[1,[2]]> : tensor<2xi32>",
+                          "[[1],2]> : tensor<2xi32>", "[[[1],[2]],[[3,4]]]> : tensor<2x2x1xi32>",
+                          "[[[[1]]]]> : tensor<1xi32>", "[7]> : tensor<i32>", "[]> : tensor<0x2xi32>",
+                          "[[1,2]]> : tensor<2xi32>", "[1][2]> : tensor<2xi32>", "[1.0, 2.0]> : tensor<1xcomplex<f32>>",
+                          "[(1.0)]> : tensor<1xf32>", "[(1.0, 2.0, 3.0), (4.0)]> : tensor<2xcomplex<f32>>",
+                          "[(1.0, 2.0)]> : tensor<2xf32>", "[([1.0, 2.0])]> : tensor<1xcomplex<f32>>"})
+    EXPECT_FALSE(constant(bad).ok()) << bad;
+  EXPECT_THAT(constant("[[1,2],[3,4],[5,6]]> : tensor<2x3xi32>").status().message(),
+              ::testing::HasSubstr("there are 3x2 elements for tensor<2x3xi32>"));
 }
 
 TEST(StableHloImport, ReadsShardingsAliasesAndFrontendAttributesOfHlo) {

@@ -63,6 +63,24 @@ bool TextReader::read_sharding_op(Op* op, size_t result_count, std::vector<TypeR
     if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;
     return read_signature(op, result_count, result_types);
   }
+  if (op->name == "sdy.sharding_group" || op->name == "sdy.propagation_barrier") {
+    // %a group_id=0 and %a allowed_direction=BACKWARD: no comma comes before the keyword
+    Value* value;
+    if (!read_value(&value)) return false;
+    op->operands.push_back(value);
+    const Token keyword = lexer_.take();
+    if (keyword.kind != Tok::Bare) return error(keyword, "expected a keyword");
+    if (!expect('=')) return false;
+    if (lexer_.peek().kind == Tok::Bare) {
+      Attr* direction = program_.make_attr(Attr::Kind::Raw);
+      direction->text = keep("#sdy<propagation_direction " + std::string(lexer_.take().text) + ">");
+      op->attrs.push_back({keep(keyword.text), direction});
+    } else if (!read_keyword(op, keyword.text)) {
+      return false;
+    }
+    if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;
+    return read_signature(op, result_count, result_types);
+  }
   if (op->name == "sdy.manual_computation") return read_manual_computation(op, result_types);
   *done = false;
   return true;
