@@ -78,6 +78,10 @@ class Call {
 
 }  // namespace
 
+bool is_library_target(std::string_view target) {
+  return target == "TopK" || target == "Qr" || target == "ProductOfElementaryHouseholderReflectors" || target == "Eigh";
+}
+
 Status check_library_call(std::string_view target, std::span<const Shape* const> operands, const Shape& result) {
   const Call call(target, operands, result);
   if (target == "TopK") return call.top_k();
