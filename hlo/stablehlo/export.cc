@@ -18,6 +18,9 @@ using mlir::AttrRef;
 using mlir::NamedAttr;
 
 constexpr int kDeepestComputations = 200;
+/// Computations are written out wherever they are called, so that each further level of calls may double the program. Most
+/// instructions that are written, beyond some copies of each.
+constexpr size_t kMostCopies = size_t{1} << 18;
 
 ExportFunction find_export(Op op) {
   static const auto* const table = [] {
@@ -94,6 +97,9 @@ Status Exporter::translate_all(ExportScope& scope, CompId computation) {
       if (!scope.nodes.contains(id)) return fail(module_[id], "it is no parameter of its computation");
       continue;
     }
+    if (++written_ > kMostCopies + 8 * module_.instruction_limit())
+      return resource_exhausted(
+          "the program is too large as StableHLO, which has no computations that several ops share");
     for (InstrId operand : module_[id].operands)
       if (!scope.nodes.contains(operand)) return fail(module_[id], "an operand stands behind it");
     COLLET_ASSIGN(ExportNode node, translate(scope, id));
@@ -283,6 +289,22 @@ void Exporter::add_entry_attributes(mlir::Op* function) {
       arguments[i].push_back({"mhlo.frontend_attributes", frontend});
     if (extras->sharding) arguments[i].push_back({"mhlo.sharding", text_attr(extras->sharding->to_string())});
   }
+  const Instruction& root = module_[entry.root];
+  const bool apart = root.shape.is_tuple() && root.shape.elements().size() != 1;
+  std::vector<std::vector<NamedAttr>> results(apart ? root.shape.elements().size() : 1);
+  const ModuleHeader& header = module_.header();
+  if (header.has_entry_layout) {
+    const auto set_layouts = [&](std::span<const Shape> shapes, std::vector<std::vector<NamedAttr>>& values) {
+      for (size_t i = 0; i < std::min(shapes.size(), values.size()); ++i) {
+        if (!shapes[i].layout()) continue;
+        Layout order;  // StableHLO has no other properties of layouts
+        order.minor_to_major = shapes[i].layout()->minor_to_major;
+        if (!order.is_default()) values[i].push_back({"mhlo.layout_mode", text_attr(layout_to_string(order))});
+      }
+    };
+    set_layouts(header.entry_parameters, arguments);
+    set_layouts(apart ? header.entry_result.elements() : std::span(&header.entry_result, 1), results);
+  }
   const auto set_all = [&](std::string_view name, const std::vector<std::vector<NamedAttr>>& lists) {
     if (std::all_of(lists.begin(), lists.end(), [](const auto& list) { return list.empty(); })) return;
     std::vector<AttrRef> items;
@@ -296,14 +318,12 @@ void Exporter::add_entry_attributes(mlir::Op* function) {
     set(function, name, out);
   };
   set_all("arg_attrs", arguments);
-  const Instruction& root = module_[entry.root];
-  if (!root.extras || !root.extras->sharding) return;
-  const Sharding& sharding = *root.extras->sharding;
-  const size_t count = root.shape.is_tuple() && root.shape.elements().size() != 1 ? root.shape.elements().size() : 1;
-  std::vector<std::vector<NamedAttr>> results(count);
-  for (size_t i = 0; i < count; ++i) {
+  if (root.extras && root.extras->sharding) {
+    const Sharding& sharding = *root.extras->sharding;
+    const size_t count = results.size();
     const bool each = sharding.kind == Sharding::Kind::Tuple && sharding.elements.size() == count && count > 1;
-    results[i].push_back({"mhlo.sharding", text_attr((each ? sharding.elements[i] : sharding).to_string())});
+    for (size_t i = 0; i < count; ++i)
+      results[i].push_back({"mhlo.sharding", text_attr((each ? sharding.elements[i] : sharding).to_string())});
   }
   set_all("res_attrs", results);
 }

@@ -104,6 +104,38 @@ void set_aliases(Exporter& e, mlir::Op* op, List<const AliasEntry> aliasing) {
   e.set(op, "output_operand_aliases", list);
 }
 
+/// Writes the layouts of operands and results, if the call states them: orders of the dimensions.
+Status set_layouts(Exporter& e, mlir::Op* op, const Instruction& instr) {
+  const auto& attrs = instr.as<CustomCallAttrs>();
+  if (!attrs.constrains_layouts) return {};
+  mlir::Program& program = e.program();
+  const auto set = [&](std::string_view name, std::span<const Shape> shapes) {
+    std::vector<AttrRef> items;
+    for (const Shape& shape : shapes) {
+      std::vector<int64_t> order;
+      for (int d = shape.is_array() ? shape.rank() : 0; d-- > 0;) order.push_back(d);
+      if (shape.layout()) order = shape.layout()->minor_to_major;
+      const auto rank = static_cast<int64_t>(order.size());
+      Attr* item = program.make_attr(Attr::Kind::Dense);
+      item->type = program.tensor(program.make_type(mlir::Type::Kind::Index), {&rank, 1});
+      program.set_bytes(item, {reinterpret_cast<const char*>(order.data()), order.size() * sizeof(int64_t)});
+      items.push_back(item);
+    }
+    Attr* list = program.make_attr(Attr::Kind::Array);
+    list->items = program.arena().list(items);
+    e.set(op, name, list);
+  };
+  std::vector<Shape> operands, results{instr.shape};
+  for (const Shape* shape : attrs.operand_layouts) operands.push_back(*shape);
+  if (instr.shape.is_tuple()) results.assign(instr.shape.elements().begin(), instr.shape.elements().end());
+  for (const auto* list : {&operands, &results})
+    if (std::any_of(list->begin(), list->end(), [](const Shape& shape) { return shape.is_tuple(); }))
+      return e.fail(instr, "it has the layouts of tuples");
+  set("operand_layouts", operands);
+  set("result_layouts", results);
+  return {};
+}
+
 Status set_config(Exporter& e, mlir::Op* op, const Instruction& instr) {
   const std::string_view config = config_of(instr);
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -131,6 +163,7 @@ Expected<ExportNode> custom_call(Exporter& e, ExportScope& scope, const Instruct
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, "stablehlo.custom_call", instr));
   e.set_text(op, "call_target_name", attrs.target);
   e.set_flag(op, "has_side_effect", attrs.has_side_effect);
+  COLLET_TRY(set_layouts(e, op, instr));
   COLLET_TRY(set_config(e, op, instr));
   static constexpr std::string_view kVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
                                                    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hlo/ops/collective.h"
 #include "hlo/stablehlo/exporter.h"
 
 // Exports communication between participants. The start of an asynchronous collective becomes the synchronous op.
@@ -195,9 +196,8 @@ Expected<ExportNode> all_to_all_of_many(Exporter& e, ExportScope& scope, const I
 Expected<ExportNode> all_to_all(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<AllToAllAttrs>();
   if (attrs.dimension.empty()) return all_to_all_of_many(e, scope, instr);
-  const ModuleHeader& header = e.module().header();
-  const int64_t everyone = std::max(header.replica_count, header.num_partitions);
-  const int64_t count = attrs.groups.groups.empty() ? everyone : static_cast<int64_t>(attrs.groups.groups[0].size());
+  const GroupMode mode = attrs.channel ? GroupMode::CrossPartition : GroupMode::CrossReplica;
+  const int64_t count = subgroup_size(e.module(), mode, attrs.groups);
   return one_each(e, scope, instr, "stablehlo.all_to_all", [&](mlir::Op* op, size_t) {
     set_split(e, op, attrs, attrs.dimension[0], count);
     return ok_status();

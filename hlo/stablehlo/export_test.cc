@@ -177,6 +177,62 @@ ENTRY e {
   EXPECT_EQ(root.op, Op::COLLECTIVE_PERMUTE);
 }
 
+TEST(Export, AllToAllWithoutGroupsListsItsParticipants) {
+  for (const bool channel : {false, true}) {
+    const auto module = parse("HloModule m, replica_count=2, num_partitions=4\nENTRY e {\n  b = u32[4] parameter(0)\n" +
+                              std::string("  ROOT a = u32[4] all-to-all(b), dimensions={0}") +
+                              (channel ? ", channel_id=1" : "") + "\n}\n");
+    ASSERT_TRUE(module);
+    const auto again = by_text(*module);
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    const Status sound = verify_module(**again);
+    EXPECT_TRUE(sound.ok()) << sound.to_string();
+    const std::string groups = channel ? "replica_groups={{0,1,2,3}}" : "replica_groups={{0,1}}";
+    EXPECT_NE(print_module(**again).find(groups), std::string::npos) << print_module(**again);
+  }
+}
+
+TEST(Export, BranchesThatDoubleAreRefused) {
+  const auto levels = [](int n) {
+    std::string text =
+        "HloModule m\nc0 {\n  p = (pred[], s32[]) parameter(0)\n  ROOT x = s32[] get-tuple-element(p), index=1\n}\n";
+    for (int i = 1; i <= n; ++i) {
+      const std::string callee = "c" + std::to_string(i - 1);
+      text += (i == n ? "ENTRY c" : "c") + std::to_string(i) +
+              " {\n  p = (pred[], s32[]) parameter(0)\n  q = pred[] get-tuple-element(p), index=0\n"
+              "  ROOT x = s32[] conditional(q, p, p), true_computation=" +
+              callee + ", false_computation=" + callee + "\n}\n";
+    }
+    return parse(text);
+  };
+  EXPECT_TRUE(write_stablehlo_text(*levels(8)).ok());
+  const auto large = write_stablehlo_text(*levels(60));
+  ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.status().code(), Code::ResourceExhausted) << large.status().to_string();
+}
+
+TEST(Export, LayoutsComeBack) {
+  const auto module =
+      parse(R"(HloModule m, entry_computation_layout={(f32[2,3]{0,1}, s32[])->(f32[2,3]{0,1}, f32[4]{0})}
+
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  s = s32[] parameter(1)
+  ROOT f = (f32[2,3]{0,1}, f32[4]{0}) custom-call(x, s), custom_call_target="f", operand_layout_constraints={f32[2,3]{0,1}, s32[]}
+}
+)");
+  ASSERT_TRUE(module);
+  for (const auto& again : {by_text(*module), by_artifact(*module)}) {
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    const std::string text = print_module(**again);
+    EXPECT_NE(text.find("entry_computation_layout={(f32[2,3]{0,1}, s32[])->(f32[2,3]{0,1}, f32[4])}"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("(f32[2,3]{0,1}, f32[4]{0}) custom-call("), std::string::npos) << text;
+    EXPECT_NE(text.find("operand_layout_constraints={f32[2,3]{0,1}, s32[]}"), std::string::npos) << text;
+  }
+}
+
 TEST(Export, TransfersKeepTheirPairsAndTheirOrder) {
   auto module = parse(R"(
 HloModule m, num_partitions=2

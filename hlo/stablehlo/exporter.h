@@ -140,6 +140,7 @@ class Exporter {
   std::unordered_map<std::string, int> numbers_;  // last number appended to make a name unique
   mlir::Op* last_ = nullptr;                      ///< the op that gets the attributes of the current instruction
   int depth_ = 0;
+  size_t written_ = 0;  ///< instructions so far, once for each copy of their computation
   std::unordered_map<InstrId, mlir::Value*>* entry_values_ = nullptr;
 };
 
