@@ -58,8 +58,9 @@ constexpr FamilyText kFamilies[] = {
      "becomes 0. Integers "
      "to narrower ones keep the low bits. A result of a float type is rounded once, to nearest, ties to even; what is "
      "too large "
-     "becomes infinity, or NaN or the greatest number of a format that has none. To pred all but 0 is 1, NaN too. Of a "
-     "complex number the real part is taken. stochastic-convert to an integer rounds toward zero, but away from zero "
+     "becomes infinity, or NaN or the greatest number of a format that has none. To pred all but 0 is 1, NaN and "
+     "numbers with an imaginary part alone too. To other types the real part of a complex number is taken. "
+     "stochastic-convert to an integer rounds toward zero, but away from zero "
      "where its random bits, as a number of b bits, are less than floor(f * 2^b) for the fraction f that is cut off."},
     {Family::movement, "Data movement",
      "Elements are copied unchanged. broadcast names a different result dimension for each operand dimension, of the "

@@ -79,6 +79,10 @@ TEST(Actions, ThatAreNotLegal_SayWhyAndChangeNothing) {
       {"past_caches b0", "'past_caches b0': there is no store to such a buffer"},
       {"strip i0 0", "'strip i0 0': a strip has at least 1 iteration"},
       {"unroll; lanes i1 8", "kernel: loop i1: a loop in lanes is unrolled"},
+      {"unordered", "kernel: schedule: not in any order: lanes are not all reduced"},
+      {"lanes i0 8; unordered", "kernel: schedule: not in any order: lanes are not all reduced"},
+      {"lanes i1 8; unordered", "kernel: schedule: not in any order: there are stores in the inner loops"},
+      {"lanes i0 8; strip i0 16", "kernel: loop i0: no strips: not all loads are of neighbours of a row"},
   };
   for (const auto& [actions, message] : cases) {
     Kernel k = kernel_of(kRows);
