@@ -15,8 +15,8 @@ inline bool is_empty(const Metadata& metadata) {
          !m.source_end_column && !m.stack_frame_id && m.profile_type.empty();
 }
 
-/// True if the text consists of a '{', its matching '}' and the text between them. XLA distinguishes dictionaries, which HLO
-/// text has without quotes, from strings in this way.
+/// True if the text consists of a '{', its matching '}' and the text between them. XLA distinguishes dictionaries,
+/// which HLO text has without quotes, from strings in this way.
 inline bool is_dictionary(std::string_view text) {
   if (!text.starts_with('{')) return false;
   int depth = 0;

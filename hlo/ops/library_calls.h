@@ -9,7 +9,8 @@
 
 namespace collet::hlo {
 
-/// True if a custom call with this target is a library routine that the SDK computes: one of those of check_library_call.
+/// True if a custom call with this target is a library routine that the SDK computes: one of those of
+/// check_library_call.
 bool is_library_target(std::string_view target);
 /// Checks that a custom call has the operands and the result of the library routine that `target` names: TopK, Qr,
 /// ProductOfElementaryHouseholderReflectors or Eigh, as XLA's frontends call them. Returns OK for any other target.

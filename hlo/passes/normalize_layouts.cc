@@ -56,8 +56,8 @@ InstrId unfold_bitcast(Builder& b, InstrId x, const Shape& from, const Shape& to
   return b.transpose(x, inverse(target));
 }
 
-// True if a routine of others gets arrays in another order than row-major. What the SDK computes itself is defined on values,
-// for which the order in memory does not matter.
+// True if a routine of others gets arrays in another order than row-major. What the SDK computes itself is defined on
+// values, for which the order in memory does not matter.
 bool has_foreign_layouts(const Instruction& instr) {
   if (instr.op != Op::CUSTOM_CALL) return false;
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -67,8 +67,8 @@ bool has_foreign_layouts(const Instruction& instr) {
          std::any_of(attrs.operand_layouts.begin(), attrs.operand_layouts.end(), is_other);
 }
 
-// Returns the value, whose elements lie in memory as those of `from` do, as one that is laid out as `to`; both have the same
-// dimensions.
+// Returns the value, whose elements lie in memory as those of `from` do, as one that is laid out as `to`; both have
+// the same dimensions.
 InstrId relabel(Builder& b, InstrId x, const Shape& from, const Shape& to) {
   if (from.is_tuple()) {
     std::vector<InstrId> parts;
@@ -81,8 +81,8 @@ InstrId relabel(Builder& b, InstrId x, const Shape& from, const Shape& to) {
   return b.fail(unimplemented("a custom call with the layout " + (is_row_major(from) ? to : from).to_string(true)));
 }
 
-// Gives the routine row-major arrays of the same dimensions whose bytes are those of the stated layouts, and reads its results
-// likewise. A sharding speaks of the dimensions of the result, not of the call's.
+// Gives the routine row-major arrays of the same dimensions whose bytes are those of the stated layouts, and reads
+// its results likewise. A sharding speaks of the dimensions of the result, not of the call's.
 void unfold_custom_call(Rewriter& rewriter, InstrId id) {
   Module& module = rewriter.builder().module();
   Builder& b = rewriter.builder();

@@ -18,8 +18,8 @@ using mlir::AttrRef;
 using mlir::NamedAttr;
 
 constexpr int kDeepestComputations = 200;
-/// Computations are written out wherever they are called, so that each further level of calls may double the program. Most
-/// instructions that are written, beyond some copies of each.
+/// Computations are written out wherever they are called, so that each further level of calls may double the program.
+/// Most instructions that are written, beyond some copies of each.
 constexpr size_t kMostCopies = size_t{1} << 18;
 
 ExportFunction find_export(Op op) {

@@ -202,8 +202,8 @@ Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
   return static_cast<ApiVersion>(std::max<int64_t>(number, 1) - 1);
 }
 
-/// Returns the shapes of values of `types` with the layouts that are given for them: each is an order of dimensions; that
-/// of a value that is not an array must be empty.
+/// Returns the shapes of values of `types` with the layouts that are given for them: each is an order of dimensions;
+/// that of a value that is not an array must be empty.
 Expected<std::vector<Shape>> with_layouts(Importer& m, const mlir::Op& op, std::string_view whose,
                                           mlir::AttrRef layouts, std::span<const mlir::TypeRef> types) {
   if (layouts->kind != Attr::Kind::Array || layouts->items.size() != types.size())
@@ -235,8 +235,8 @@ Expected<std::vector<Shape>> with_layouts(Importer& m, const mlir::Op& op, std::
   return out;
 }
 
-/// Reads the layouts, which are given for both operands and results, or for neither. If an array is not row-major, `attrs`
-/// and the shape of the results keep them.
+/// Reads the layouts, which are given for both operands and results, or for neither. If an array is not row-major,
+/// `attrs` and the shape of the results keep them.
 Status read_layouts(Importer& m, const mlir::Op& op, CustomCallAttrs& attrs, Shape& shape) {
   const mlir::AttrRef operands = op.attr("operand_layouts"), results = op.attr("result_layouts");
   const auto given = [](mlir::AttrRef list) {
@@ -439,8 +439,8 @@ ChannelAttrs* channel(Importer& m, const mlir::Op& op) {
   return attrs;
 }
 
-/// Tells a half of a transfer between devices its pairs, as HLO has them: by a frontend attribute. One that the program has
-/// already stays.
+/// Tells a half of a transfer between devices its pairs, as HLO has them: by a frontend attribute. One that the
+/// program has already stays.
 Status add_pairs(Importer& m, const mlir::Op& op, InstrId half) {
   constexpr std::string_view kName = "_xla_send_recv_source_target_pairs";
   const mlir::AttrRef pairs = op.attr("source_target_pairs");

@@ -93,8 +93,8 @@ Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t 
   const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"), sharding = op.attr("mhlo.sharding");
   if ((!frontend && !sharding && !op.attr("sdy.sharding")) || module_[scope.computation].order.size() == before)
     return {};
-  // Finds the instruction that the op became. If it has several results, they were taken apart by get-tuple-element; so was
-  // the only one of an op whose instruction has other results too: a loop has the values that it captures.
+  // Finds the instruction that the op became. If it has several results, they were taken apart by get-tuple-element;
+  // so was the only one of an op whose instruction has other results too: a loop has the values that it captures.
   InstrId id = module_[scope.computation].order.back();
   if (op.results.size() == 1) {
     id = scope.values.at(op.results[0]);

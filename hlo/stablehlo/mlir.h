@@ -250,8 +250,8 @@ int element_bytes(TypeRef element);
 hlo::Type element_type(TypeRef element);
 /// Returns the element type that a list of integers records: none for i64, the usual type, and for booleans.
 TypeRef list_type(TypeRef element);
-/// True if an attribute may be a list of integers or booleans: a tensor of them of one or two dimensions. A longer splat is
-/// never such a list, only the value of a constant.
+/// True if an attribute may be a list of integers or booleans: a tensor of them of one or two dimensions. A longer
+/// splat is never such a list, only the value of a constant.
 bool is_list(AttrRef attr);
 /// Converts the elements of a Dense attribute of integers or booleans into Ints or Bools of the same dimensions.
 Attr* as_list(AttrRef dense, Program& program);
