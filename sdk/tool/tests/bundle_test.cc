@@ -266,7 +266,7 @@ TEST_F(Bundle, AWaiverLetsAFailurePassAndIsChecked) {
       "/lib/collet/backends/libcollet_backend_interpreter.so";
   EXPECT_EQ(collet(wrong).code, 1);
   const std::string waivers = folder_ / "waivers";
-  write(waivers, "W7 2026-11-28 1.1 subtract/* a test\n");
+  write(waivers, "W7 2026-11-28 1.2 subtract/* a test\n");
   const Ran waived =
       collet(wrong + " --waivers " + waivers + " --bundle " + path_ + " --html " + (folder_ / "page.html"));
   EXPECT_EQ(waived.code, 0) << waived.out << waived.err;
