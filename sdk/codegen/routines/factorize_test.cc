@@ -306,15 +306,23 @@ TYPED_TEST(Factorizations, Cholesky_ReadsOneTriangleOnly) {
 }
 
 TYPED_TEST(Factorizations, Cholesky_OfAMatrixThatIsNotPositiveDefinite_GivesNaN) {
-  for (const int64_t n : {7, 40, 100}) {
-    for (const bool nan : {true, false}) {
-      Array<TypeParam> a({1, n, n}), l({1, n, n});
-      for (int64_t i = 0; i < n; ++i) a.data[static_cast<size_t>(i * (n + 1))] = 1.0f;
+  for (const auto& [batch, n] : {std::array<int64_t, 2>{1, 7}, {20, 7}, {1, 40}, {1, 100}}) {
+    for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), -1.0f, 0.0f}) {
+      Array<TypeParam> a({batch, n, n}), l({batch, n, n});
+      for (int64_t b = 0; b < batch; ++b)
+        for (int64_t i = 0; i < n; ++i) a.data[static_cast<size_t>((b * n + i) * n + i)] = 1.0f;
       const int64_t bad = n / 2;
-      a.data[static_cast<size_t>(bad * (n + 1))] = nan ? std::numeric_limits<float>::quiet_NaN() : -1.0f;
-      run_linear<TypeParam>(COLLET_OP_CHOLESKY, {true}, {&a}, l);
-      EXPECT_EQ(l.at(0, 0, 0), TypeParam(1.0f));
-      EXPECT_TRUE(std::isnan(std::real(l.at(0, bad, bad)))) << n << " " << nan;
+      a.data[static_cast<size_t>(bad * (n + 1))] = wrong;
+      for (const int64_t lower : {0, 1}) {
+        run_linear<TypeParam>(COLLET_OP_CHOLESKY, {lower}, {&a}, l);
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const TypeParam x = lower ? l.at(0, i, j) : l.at(0, j, i);
+            ASSERT_TRUE(j > i ? x == TypeParam(0.0f) : std::isnan(std::real(x))) << n << " " << wrong << " " << i;
+          }
+        }
+        for (int64_t b = 1; b < batch; ++b) ASSERT_EQ(l.at(b, n - 1, n - 1), TypeParam(1.0f));
+      }
     }
   }
 }
