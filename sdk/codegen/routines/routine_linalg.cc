@@ -110,7 +110,10 @@ class Cholesky : public Routine {
     int32_t info = 0;
     const LapackCall call;
     library->potrf(lower_ ? "U" : "L", &n, l, &n, &info, 1);
-    return info == 0;
+    if (info != 0) return false;
+    for (int64_t i = 0; i < n_; ++i)
+      if (!(std::real(l[i * (n_ + 1)]) > 0)) return false;  // some libraries do not see a NaN
+    return true;
   }
 
   void factor(const T* a, T* l) const {
