@@ -66,6 +66,8 @@ Shape Shape::tuple(std::vector<Shape> elements) {
   auto rep = std::make_shared<Rep>();
   rep->type = Type::Tuple;
   rep->elements = std::move(elements);
+  rep->flat = std::all_of(rep->elements.begin(), rep->elements.end(),
+                          [](const Shape& element) { return element.rep_ && !element.is_tuple(); });
   return Shape(std::move(rep));
 }
 
@@ -175,6 +177,7 @@ int64_t Shape::byte_size() const {
 int64_t Shape::leaf_count() const {
   if (!rep_) return 0;
   if (!is_tuple()) return 1;
+  if (rep_->flat) return static_cast<int64_t>(rep_->elements.size());
   int64_t sum = 0;
   for (const Shape& element : elements()) sum += element.leaf_count();
   return sum;

@@ -103,6 +103,8 @@ class Shape {
   int64_t byte_size() const;
   /// Returns the number of arrays, tokens and opaques in it, with tuples flattened.
   int64_t leaf_count() const;
+  /// True for a tuple whose elements are no tuples: element i is its leaf i. Takes constant time.
+  bool is_flat_tuple() const { return rep_ && rep_->flat; }
 
   /// True if everything is equal, including layouts.
   bool operator==(const Shape& other) const;
@@ -122,6 +124,7 @@ class Shape {
     std::vector<int64_t> dims;
     std::vector<bool> dynamic;  // empty when nothing is dynamic
     std::vector<Shape> elements;
+    bool flat = false;
     std::shared_ptr<const Layout> layout;
   };
   explicit Shape(std::shared_ptr<const Rep> rep) : rep_(std::move(rep)) {}

@@ -22,7 +22,9 @@ Leaf resolve_leaf(const Module& module, Leaf leaf) {
   while (true) {
     const Instruction& instr = module[leaf.instr];
     if (!is_transparent(instr)) return leaf;
-    if (instr.op == Op::TUPLE) {
+    if (instr.op == Op::TUPLE && instr.shape.is_flat_tuple()) {
+      leaf = {instr.operand(leaf.index), 0};
+    } else if (instr.op == Op::TUPLE) {
       for (InstrId operand : instr.operands) {
         const auto n = static_cast<uint32_t>(module[operand].shape.leaf_count());
         if (leaf.index < n) {
@@ -34,7 +36,10 @@ Leaf resolve_leaf(const Module& module, Leaf leaf) {
     } else if (instr.op == Op::GET_TUPLE_ELEMENT) {
       const Shape& shape = module[instr.operand(0)].shape;
       const auto element = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
-      for (size_t i = 0; i < element; ++i) leaf.index += static_cast<uint32_t>(shape.element(i).leaf_count());
+      if (shape.is_flat_tuple())
+        leaf.index = static_cast<uint32_t>(element);
+      else
+        for (size_t i = 0; i < element; ++i) leaf.index += static_cast<uint32_t>(shape.element(i).leaf_count());
       leaf.instr = instr.operand(0);
     } else {
       leaf.instr = instr.operand(0);
@@ -79,6 +84,7 @@ std::vector<Leaf> operand_leaves(const Module& module, const Instruction& instr)
 const Shape& leaf_shape(const Shape& shape, uint32_t index) {
   const Shape* at = &shape;
   while (at->is_tuple()) {
+    if (at->is_flat_tuple()) return at->element(index);
     for (const Shape& element : at->elements()) {
       const auto n = static_cast<uint32_t>(element.leaf_count());
       if (index < n) {
