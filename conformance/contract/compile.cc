@@ -393,12 +393,12 @@ void sizes_of_compile(Contract& c) {
                  info_size, extra, status))
       return;
     instance->table().release(handle);
-    const auto stands = [&](const uint8_t* bytes, size_t size, size_t room) {
-      return std::all_of(bytes + size, bytes + room, [](uint8_t byte) { return byte == kGuard; });
+    const auto is_untouched_behind = [&](const uint8_t* bytes, size_t size, size_t all) {
+      return std::all_of(bytes + size, bytes + all, [](uint8_t byte) { return byte == kGuard; });
     };
-    c.check(stands(info_bytes, info_size, sizeof info_bytes), Promise::GROWING,
+    c.check(is_untouched_behind(info_bytes, info_size, sizeof info_bytes), Promise::GROWING,
             "compile wrote beyond the struct_size of its info");
-    c.check(stands(rejection_bytes, sizeof *rejection + extra, sizeof rejection_bytes), Promise::GROWING,
+    c.check(is_untouched_behind(rejection_bytes, sizeof *rejection + extra, sizeof rejection_bytes), Promise::GROWING,
             "compile wrote beyond the struct_size of its rejection");
     c.check(info->struct_size == info_size, Promise::SIZED, "compile changed the struct_size of its info");
   }

@@ -129,16 +129,18 @@ bool is_rounded(const hlo::Shape& shape) {
   return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
 
-bool has_floats(const Module& module, CompId comp) {
-  return std::any_of(module[comp].order.begin(), module[comp].order.end(), [&](InstrId id) {
-    const Instruction& instr = module[id];
-    return is_rounded(instr.shape) || std::any_of(instr.called.begin(), instr.called.end(),
-                                                  [&](CompId called) { return has_floats(module, called); });
-  });
-}
-
 // Returns the instructions of the entry on whose values the rounding of floats may have an influence.
 std::set<InstrId> by_floats(const Module& module) {
+  std::set<CompId> with_floats;
+  const auto computes_floats = [&](const Instruction& instr) {
+    return is_rounded(instr.shape) || std::any_of(instr.called.begin(), instr.called.end(),
+                                                  [&](CompId called) { return with_floats.contains(called); });
+  };
+  for (const CompId comp : hlo::post_order(module)) {
+    const auto& order = module[comp].order;
+    if (std::any_of(order.begin(), order.end(), [&](InstrId id) { return computes_floats(module[id]); }))
+      with_floats.insert(comp);
+  }
   std::set<InstrId> out;
   for (const InstrId id : module.entry_computation().order) {
     const Instruction& instr = module[id];
@@ -147,10 +149,7 @@ std::set<InstrId> by_floats(const Module& module) {
       const auto index = static_cast<size_t>(instr.as<hlo::TupleIndexAttrs>().index);
       return out.contains(module[operand].operand(index));
     };
-    const bool any = is_rounded(instr.shape) || std::any_of(instr.operands.begin(), instr.operands.end(), takes_part) ||
-                     std::any_of(instr.called.begin(), instr.called.end(),
-                                 [&](CompId called) { return has_floats(module, called); });
-    if (any) out.insert(id);
+    if (computes_floats(instr) || std::any_of(instr.operands.begin(), instr.operands.end(), takes_part)) out.insert(id);
   }
   return out;
 }
@@ -166,25 +165,20 @@ bool rounds_to_integers(Op op) {
   return op == Op::ROUND_NEAREST_EVEN || op == Op::ROUND_NEAREST_AFZ || op == Op::FLOOR || op == Op::CEIL;
 }
 
-// Returns the program with each operand of a rounding to integers multiplied by 1 + `times` units in the last place: as far as the
-// errors of a right device may move it. Null if there is no rounding.
-Expected<std::unique_ptr<Module>> nudged_before_rounding(const Module& module, double times) {
+// Returns a copy of the program with other operands: operands(builder, instruction) returns those of an instruction, or none if they stay.
+// Null if all stay.
+template <typename Operands>
+Expected<std::unique_ptr<Module>> with_operands(const Module& module, const Operands& operands) {
   std::unique_ptr<Module> out = module.clone();
   bool any = false;
   for (const CompId comp : out->computations()) {
     hlo::Rewriter rewriter(*out, comp);
     for (const InstrId id : rewriter.instructions()) {
       rewriter.enter(id);
-      const Op op = (*out)[id].op;
-      if (!rounds_to_integers(op) || !(*out)[id].shape.is_array()) {
-        rewriter.keep(id);
-        continue;
-      }
-      any = true;
-      hlo::Builder& b = rewriter.builder();
-      const InstrId x = (*out)[id].operand(0);
-      const double unit = ulp_at((*out)[id].shape.type(), 1);
-      rewriter.replace(id, b.unary(op, b.mul(x, b.like(x, 1 + times * unit))));
+      const std::vector<InstrId> now = operands(rewriter.builder(), (*out)[id]);
+      rewriter.keep(id);
+      std::copy(now.begin(), now.end(), (*out)[id].operands.begin());
+      any |= !now.empty();
     }
     (void)rewriter.finish();
     COLLET_TRY(rewriter.builder().status());
@@ -192,34 +186,32 @@ Expected<std::unique_ptr<Module>> nudged_before_rounding(const Module& module, d
   return any ? std::move(out) : nullptr;
 }
 
+// Returns the program with each operand of a rounding to integers multiplied by 1 + `times` units in the last place: as far as the
+// errors of a right device may move it. Null if there is no rounding.
+Expected<std::unique_ptr<Module>> nudged_before_rounding(const Module& module, double times) {
+  return with_operands(module, [&](hlo::Builder& b, const Instruction& instr) -> std::vector<InstrId> {
+    if (!rounds_to_integers(instr.op) || !instr.shape.is_array()) return {};
+    const InstrId x = instr.operand(0);
+    return {b.mul(x, b.like(x, 1 + times * ulp_at(instr.shape.type(), 1)))};
+  });
+}
+
 // Returns the program with the operands of products rounded as their algorithms do it. Null if none does.
 Expected<std::unique_ptr<Module>> with_rounded_products(const Module& module) {
-  std::unique_ptr<Module> out = module.clone();
-  bool any = false;
-  for (const CompId comp : out->computations()) {
-    hlo::Rewriter rewriter(*out, comp);
-    for (const InstrId id : rewriter.instructions()) {
-      rewriter.enter(id);
-      const double error = product_error(algorithm_of((*out)[id])).operands / 2;
-      hlo::Builder& b = rewriter.builder();
-      std::vector<InstrId> operands((*out)[id].operands.begin(), (*out)[id].operands.end());
-      bool changes = false;
-      for (size_t i = 0; error > 0 && i < 2; ++i) {
-        const double unit = unit_roundoff((*out)[operands[i]].shape.type());
-        if (unit >= error) continue;
-        // Veltkamp's splitting: the first part has the leading bits.
-        const InstrId x = operands[i], much = b.mul(x, b.like(x, std::exp2(std::ceil(std::log2(error / unit))) + 1));
-        operands[i] = b.sub(much, b.sub(much, x));
-        changes = true;
-      }
-      any |= changes;
-      rewriter.keep(id);
-      for (size_t i = 0; changes && i < 2; ++i) (*out)[id].operands[i] = operands[i];
+  return with_operands(module, [](hlo::Builder& b, const Instruction& instr) -> std::vector<InstrId> {
+    const double error = product_error(algorithm_of(instr)).operands / 2;
+    if (error == 0) return {};
+    std::vector<InstrId> out;
+    for (const InstrId x : {instr.operand(0), instr.operand(1)}) {
+      const double unit = unit_roundoff(b.type(x));
+      out.push_back(x);
+      if (unit >= error) continue;
+      // Veltkamp's splitting: the first part has the leading bits.
+      const InstrId much = b.mul(x, b.like(x, std::exp2(std::ceil(std::log2(error / unit))) + 1));
+      out.back() = b.sub(much, b.sub(much, x));
     }
-    (void)rewriter.finish();
-    COLLET_TRY(rewriter.builder().status());
-  }
-  return any ? std::move(out) : nullptr;
+    return out;
+  });
 }
 
 // Evaluates a module in three ways. Values of the entry are given to `each` where it is not empty.

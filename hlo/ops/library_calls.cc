@@ -76,19 +76,30 @@ class Call {
   const Shape& result_;
 };
 
+struct Target {
+  std::string_view name;
+  Status (Call::*check)() const;
+};
+constexpr Target kTargets[] = {{"TopK", &Call::top_k},
+                               {"Qr", &Call::qr},
+                               {"ProductOfElementaryHouseholderReflectors", &Call::reflectors},
+                               {"Eigh", &Call::eigh}};
+
+const Target* find_target(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& t) { return t.name == name; });
+  return found == std::end(kTargets) ? nullptr : found;
+}
+
 }  // namespace
 
 bool is_library_target(std::string_view target) {
-  return target == "TopK" || target == "Qr" || target == "ProductOfElementaryHouseholderReflectors" || target == "Eigh";
+  return find_target(target) != nullptr;
 }
 
 Status check_library_call(std::string_view target, std::span<const Shape* const> operands, const Shape& result) {
-  const Call call(target, operands, result);
-  if (target == "TopK") return call.top_k();
-  if (target == "Qr") return call.qr();
-  if (target == "ProductOfElementaryHouseholderReflectors") return call.reflectors();
-  if (target == "Eigh") return call.eigh();
-  return ok_status();
+  const Target* const found = find_target(target);
+  return found ? (Call(target, operands, result).*found->check)() : ok_status();
 }
 
 }  // namespace collet::hlo

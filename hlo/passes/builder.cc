@@ -181,6 +181,13 @@ InstrId Builder::broadcast(InstrId x, std::span<const int64_t> to, std::span<con
   return op(Op::BROADCAST, Shape::array(type(x), to), {x}, make(BroadcastAttrs{module_.dims(mapping)}));
 }
 
+std::vector<InstrId> Builder::broadcast_scalars(std::span<const InstrId> values, std::span<const int64_t> dims) {
+  std::vector<InstrId> out(values.begin(), values.end());
+  for (InstrId& value : out)
+    if (rank(value) == 0) value = broadcast(value, dims, {});
+  return out;
+}
+
 InstrId Builder::slice(InstrId x, std::span<const int64_t> start, std::span<const int64_t> limit,
                        std::span<const int64_t> stride) {
   if (!status_.ok()) return InstrId::None;

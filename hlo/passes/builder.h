@@ -98,6 +98,8 @@ class Builder {
   InstrId transpose(InstrId x, std::span<const int64_t> permutation);
   /// Dimension i of `x` becomes dimension mapping[i] of the result, whose sizes are `dims`.
   InstrId broadcast(InstrId x, std::span<const int64_t> dims, std::span<const int64_t> mapping);
+  /// Returns the values, scalars among them broadcast to `dims`.
+  std::vector<InstrId> broadcast_scalars(std::span<const InstrId> values, std::span<const int64_t> dims);
   InstrId slice(InstrId x, std::span<const int64_t> start, std::span<const int64_t> limit,
                 std::span<const int64_t> stride = {});
   /// Takes the elements [start, limit) of one dimension.

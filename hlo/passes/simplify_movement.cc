@@ -417,15 +417,11 @@ InstrId no_elements(const RuleInput& r) {
 
 // Gives each operand of a map the shape of the result, as devices expect it.
 InstrId map_of_scalar(const RuleInput& r) {
-  if (r.instr.shape.rank() == 0 || !is_static(r)) return kNo;
-  std::vector<InstrId> operands(r.instr.operands.begin(), r.instr.operands.end());
-  bool changed = false;
-  for (InstrId& o : operands)
-    if (r.module[o].shape.rank() == 0) {
-      o = r.b.broadcast(o, r.instr.shape.dims(), {});
-      changed = true;
-    }
-  return changed ? r.b.op(Op::MAP, r.instr.shape, operands, r.instr.attrs, r.instr.called) : kNo;
+  const bool any = std::any_of(r.instr.operands.begin(), r.instr.operands.end(),
+                               [&](InstrId o) { return r.module[o].shape.rank() == 0; });
+  if (!any || r.instr.shape.rank() == 0 || !is_static(r)) return kNo;
+  return r.b.op(Op::MAP, r.instr.shape, r.b.broadcast_scalars(r.instr.operands, r.instr.shape.dims()), r.instr.attrs,
+                r.instr.called);
 }
 
 constexpr Rule kRules[] = {

@@ -18,8 +18,8 @@ using mlir::AttrRef;
 using mlir::NamedAttr;
 
 constexpr int kDeepestComputations = 200;
-/// Computations are written out wherever they are called, so that each further level of calls may double the program.
-/// Most instructions that are written, beyond some copies of each.
+/// A computation is written at each of its calls, so that each further level of calls may double the program. The writer
+/// stops at this number of instructions, and some copies of each instruction of the module.
 constexpr size_t kMostCopies = size_t{1} << 18;
 
 ExportFunction find_export(Op op) {

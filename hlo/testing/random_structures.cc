@@ -28,6 +28,20 @@ void Writer::reduce() {
        !rounds);
 }
 
+namespace {
+
+struct WindowSizes {
+  int64_t size, stride, low, high, base, dilation;
+};
+
+// Returns the number of places of the window along a dimension of size n > 0; 0 if it does not fit.
+int64_t places_of(const WindowSizes& w, int64_t n) {
+  const int64_t padded = w.low + (n - 1) * w.base + 1 + w.high, dilated = (w.size - 1) * w.dilation + 1;
+  return padded < dilated ? 0 : (padded - dilated) / w.stride + 1;
+}
+
+}  // namespace
+
 void Writer::reduce_window() {
   const auto v = pick([](const Value& x) { return is_filled(x) && is_plain(x); });
   if (!v) return;
@@ -53,9 +67,9 @@ void Writer::reduce_window() {
       dilation = state_.between(1, 2);
       low = state_.between(-1, 2);
     }
-    const int64_t room = low + (n - 1) * base + 1 + high - ((size - 1) * dilation + 1);
-    if (room < 0) return;
-    dims.push_back(room / stride + 1);
+    const int64_t places = places_of({size, stride, low, high, base, dilation}, n);
+    if (places == 0) return;
+    dims.push_back(places);
     const std::string values[] = {std::to_string(size), std::to_string(stride),
                                   std::to_string(low) + "_" + std::to_string(high), std::to_string(base),
                                   std::to_string(dilation)};
@@ -94,7 +108,7 @@ void Writer::dot() {
     }
   }
   const Value w = mate({"", v->type, other});
-  if (state_.count(dims) > state_.most_elements) return;
+  if (count(dims) > state_.most_elements) return;
   const std::string batch = batched ? "lhs_batch_dims={0}, rhs_batch_dims={" + places[kBatch] + "}, " : "";
   emit(*v->type, dims,
        "dot(" + v->name + ", " + w.name + "), " + batch + "lhs_contracting_dims={" + std::to_string(inner) +
@@ -171,17 +185,17 @@ void Writer::convolution() {
     const int64_t n = size_of(i + 2), size = state_.between(1, 3), stride = state_.between(1, 2);
     const int64_t low = state_.between(-1, 2), high = state_.between(0, 2);
     const int64_t base = state_.between(1, 2), dilation = state_.between(1, 2);
-    const int64_t room = low + (n - 1) * base + 1 + high - ((size - 1) * dilation + 1);
-    if (room < 0) return;
+    const int64_t windows = places_of({size, stride, low, high, base, dilation}, n);
+    if (windows == 0) return;
     set(kernel, kernel_at, i + 2, size);
-    set(dims, out, i + 2, room / stride + 1);
+    set(dims, out, i + 2, windows);
     const std::string values[] = {text(size), text(stride),   text(low) + "_" + text(high),
                                   text(base), text(dilation), text(state_.below(2))};
     for (size_t j = 0; j < std::size(parts); ++j) parts[j] += (i ? "x" : "") + values[j];
   }
   // The kernel and the result are of the order of the operand, and so is the time of the evaluator.
-  if (state_.count(kernel) > state_.most_elements || state_.count(dims) > state_.most_elements ||
-      state_.count(dims) * (channels / groups) > 64 * state_.most_elements)
+  if (count(kernel) > state_.most_elements || count(dims) > state_.most_elements ||
+      count(dims) * (channels / groups) > 64 * state_.most_elements)
     return;
   const Value weights = mate({"", v->type, kernel});
   const std::string kernel_labels = labels(kernel_at, 'o', 'i');

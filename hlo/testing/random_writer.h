@@ -33,6 +33,12 @@ inline constexpr TypeRow kTypes[] = {
 // The number of types, from the beginning of the table, that are used unless RandomModule::everything is set.
 inline constexpr int64_t kUsualTypes = 11;
 
+inline int64_t count(const Sizes& dims) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
 struct Value {
   std::string name;
   const TypeRow* type = nullptr;
@@ -41,11 +47,7 @@ struct Value {
 
   bool like(const Value& other) const { return type == other.type && dims == other.dims; }
   size_t rank() const { return dims.size(); }
-  int64_t count() const {
-    int64_t n = 1;
-    for (int64_t d : dims) n *= d;
-    return n;
-  }
+  int64_t count() const { return random::count(dims); }
 };
 
 inline std::string list(const Sizes& values) {
@@ -72,7 +74,7 @@ struct WriterState {
   int names = 0;
   std::string computations;  ///< callees, printed before the entry
   std::vector<int64_t> dimensions;
-  int64_t most_elements = 200;
+  int64_t most_elements = 0;
   bool everything = false;
   bool effects = false;
 
@@ -96,11 +98,6 @@ struct WriterState {
       elements *= d;
     }
     return dims;
-  }
-  static int64_t count(const Sizes& dims) {
-    int64_t n = 1;
-    for (int64_t d : dims) n *= d;
-    return n;
   }
   /// Draws the size of a dimension. It is at most `most`, but at least one.
   int64_t size(int64_t most) {

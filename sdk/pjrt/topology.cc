@@ -25,8 +25,8 @@ enum Field : uint32_t {
   kTarget = 4,
   kDeviceCount = 5,
   kOther = 6,
-  kHostCalls =
-      7,  // this and what follows only if they are no defaults: older versions refuse fields that they do not know
+  // Written only if they differ from the defaults, because older versions refuse fields that they do not know.
+  kHostCalls = 7,
   kRealSizes = 8
 };
 enum OtherField : uint32_t { kKey = 1, kValue = 2 };

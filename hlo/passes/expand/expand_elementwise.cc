@@ -311,7 +311,8 @@ InstrId remainder(const ExpandInput& in) {
 }
 
 InstrId map(const ExpandInput& in) {
-  const auto out = inline_elementwise(in.b, in.instr.called[0], in.instr.operands);
+  const std::vector<InstrId> operands = in.b.broadcast_scalars(in.instr.operands, in.shape().dims());
+  const auto out = inline_elementwise(in.b, in.instr.called[0], operands);
   return out ? (*out)[0] : InstrId::None;
 }
 

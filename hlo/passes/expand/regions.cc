@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/passes/expand/regions.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace collet::hlo {
@@ -63,14 +62,7 @@ std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId comput
                                                        std::span<const InstrId> arguments) {
   auto& order = b.module()[b.computation()].order;
   const size_t before = order.size();
-  std::vector<InstrId> arrays(arguments.begin(), arguments.end());
-  const auto whole = std::find_if(arrays.begin(), arrays.end(), [&](InstrId id) { return b.rank(id) > 0; });
-  if (whole != arrays.end()) {
-    const std::vector<int64_t> dims(b.dims(*whole).begin(), b.dims(*whole).end());
-    for (InstrId& argument : arrays)
-      if (b.rank(argument) == 0) argument = b.broadcast(argument, dims, {});
-  }
-  auto out = try_inline(b, computation, arrays);
+  auto out = try_inline(b, computation, arguments);
   if (!out) order.resize(before);  // removes the instructions of the failed attempt
   return out;
 }

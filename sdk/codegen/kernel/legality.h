@@ -9,8 +9,8 @@
 
 namespace collet::codegen {
 
-/// Says why the elements of a kernel's lanes may not be taken in any order (Kernel::unordered); null if they may. They are all reduced,
-/// by combinations that do not tell an order, and come from neighbours in bf16.
+/// Says why the elements of a kernel's lanes may not be taken in any order (Kernel::unordered); null if they may. All of them must be
+/// reduced by known combinations without a condition, and all loads must be of adjacent bf16 elements.
 const char* refusal_of_any_order(const Kernel& kernel);
 
 /// Says why the kernel may not reduce its rows in strips of its last outer loop (Loop::strip), each row in one pass; null if it may.

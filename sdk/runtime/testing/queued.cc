@@ -542,40 +542,41 @@ struct Launch {
 };
 
 // The launches of one call, which run together when the queues of all have come to them.
-struct Meeting {
+struct LaunchGroup {
   std::mutex mutex;
   std::condition_variable changed;
   size_t arrived = 0;
-  bool is_done = false, is_given_up = false;
+  bool is_done = false, is_cancelled = false;
   collet_status code = COLLET_OK;
   std::string message;
 };
 
-// The part of one launch. If it is dropped because its queue has failed, the others give up.
-struct Seat {
-  std::shared_ptr<Meeting> meeting;
+// One launch of a group of `count`. If it is dropped because its queue has failed, the group is cancelled.
+struct GroupMember {
+  std::shared_ptr<LaunchGroup> group;
   size_t count;
-  bool is_taken = false;
+  bool has_arrived = false;
 
-  ~Seat() {
-    const std::lock_guard lock(meeting->mutex);
-    meeting->is_given_up |= !is_taken;
-    meeting->changed.notify_all();
+  ~GroupMember() {
+    const std::lock_guard lock(group->mutex);
+    group->is_cancelled |= !has_arrived;
+    group->changed.notify_all();
   }
+  // Waits for the other members. The last one calls `run`, and all return its status.
   template <typename Run>
-  collet_status take(const Run& run, collet_error* problem) {
-    std::unique_lock lock(meeting->mutex);
-    is_taken = true;
-    if (++meeting->arrived == count) {
-      meeting->code = run(problem);
-      meeting->message = problem->message;
-      meeting->is_done = true;
-      meeting->changed.notify_all();
-      return meeting->code;
+  collet_status run_with_others(const Run& run, collet_error* problem) {
+    std::unique_lock lock(group->mutex);
+    has_arrived = true;
+    if (++group->arrived == count) {
+      group->code = run(problem);
+      group->message = problem->message;
+      group->is_done = true;
+      group->changed.notify_all();
+      return group->code;
     }
-    meeting->changed.wait(lock, [&] { return meeting->is_done || meeting->is_given_up; });
-    if (!meeting->is_done) return fail(problem, COLLET_ABORTED, "another participant's queue has failed");
-    return meeting->code == COLLET_OK ? COLLET_OK : fail(problem, meeting->code, meeting->message);
+    group->changed.wait(lock, [&] { return group->is_done || group->is_cancelled; });
+    if (!group->is_done) return fail(problem, COLLET_ABORTED, "another participant's queue has failed");
+    return group->code == COLLET_OK ? COLLET_OK : fail(problem, group->code, group->message);
   }
 };
 
@@ -610,16 +611,16 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   const std::lock_guard lock(i->mutex);
   if (int64_t next = i->control->pieces; i->control->refuse_at.compare_exchange_strong(next, -1))
     return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory for the work");
-  const auto meeting = std::make_shared<Meeting>();
+  const auto group = std::make_shared<LaunchGroup>();
   for (uint32_t k = 0; k < count; ++k) {
     if (!launches[k].sync) {
       i->violation("an execution of which only some launches are on queues");
       continue;
     }
-    const std::shared_ptr<Seat> seat(new Seat{meeting, count});
+    const std::shared_ptr<GroupMember> member(new GroupMember{group, count});
     (void)put(*i, *launches[k].sync, all[k]->access, &e->uses, "an execution",
-              [run_all, all, seat](collet_error* problem) {
-                return seat->take([&](collet_error* of_all) { return run_all(all, of_all); }, problem);
+              [run_all, all, member](collet_error* problem) {
+                return member->run_with_others([&](collet_error* of_all) { return run_all(all, of_all); }, problem);
               });
   }
   return COLLET_OK;
