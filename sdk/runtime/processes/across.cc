@@ -11,6 +11,7 @@
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/memory/copy.h"
+#include "sdk/runtime/processes/meeting.h"
 #include "sdk/runtime/processes/parts_across.h"
 #include "sdk/runtime/run/collective.h"
 
@@ -22,10 +23,11 @@ using hlo::Shape;
 
 namespace {
 constexpr size_t kMostInHeader = 320;  // bytes of operands that travel with a header
-}
+constexpr uint32_t kMostMarked = 256;  // participants of a process that a header tells apart
+}  // namespace
 
-/// The first message about the operands of a participant: what it takes part in, and its operands if they are small.
-/// Collet's version is equal in all processes, so the layout is, too.
+/// What a process tells another one before a collective in which they exchange data: what it runs, with which of its participants, and
+/// their operands if they are small. The processes compare kProtocol when they meet, so the layout is equal in all.
 struct Exchange::Header {
   enum : uint32_t {
     kOperands = 1,
@@ -36,17 +38,28 @@ struct Exchange::Header {
   uint32_t kind;
   uint32_t op;
   uint64_t content[4];
-  uint64_t bytes;  ///< of the operands
-  int32_t code;    ///< of the failure
-  uint32_t reserved;
+  uint64_t bytes;                      ///< of the operands
+  int32_t code;                        ///< of the failure
+  uint32_t ordinal;                    ///< of the collective among those of the program
+  uint64_t present[kMostMarked / 64];  ///< the sender's participants in it: bits, by their ordinals in its process
   char program[64];
   char instr[64];
-  char data[kMostInHeader];  ///< the operands if they fit, or the message of the failure
+  /// The operands of those participants whose are needed, one after another, as far as they fit; or the message of the failure.
+  char data[kMostInHeader];
 };
 
+/// Another process in a collective.
+struct Exchange::Partner {
+  const Across::Link* link;
+  uint32_t sequence;
+  Header out, in;
+  bool agrees = false;  ///< it runs the same collective
+};
+
+/// A participant of another process whose operands are needed here.
 struct Exchange::Incoming {
   uint32_t participant;
-  Header header;
+  const char* in_header;  ///< null if the operands have messages of their own
   std::vector<Literal> operands;
 };
 
@@ -119,6 +132,59 @@ struct EndOfTurn {
   const ExchangeTurns::Members& members;
 };
 
+Status absent(const std::string& what, uint32_t participant) {
+  return failed_precondition(what + ": participant " + std::to_string(participant) +
+                             " takes another way through control flow");
+}
+
+// Returns the number of a collective among those of the module, which is the same in all processes that run the program.
+uint32_t ordinal_of(const hlo::Module& module, hlo::InstrId id) {
+  uint32_t out = 0;
+  for (const hlo::CompId c : module.computations())
+    for (const hlo::InstrId one : module[c].order) {
+      if (one == id) return out;
+      if (is_collective(module[one].op)) ++out;
+    }
+  return out;
+}
+
+// Returns what this process exchanges with each other one.
+std::vector<Across::Link> links_of(const Across& across, const std::vector<std::vector<uint32_t>>& needs) {
+  const uint32_t rank = across.processes->rank();
+  std::map<uint32_t, Across::Link> links;
+  const auto link_to = [&](uint32_t participant) -> Across::Link& {
+    const uint32_t process = across.place[participant];
+    Across::Link& link = links[process];
+    link.process = process;
+    return link;
+  };
+  for (uint32_t p = 0; p < needs.size(); ++p)
+    for (const uint32_t q : needs[p]) {
+      if ((across.place[p] == rank) == (across.place[q] == rank)) continue;
+      if (across.place[p] == rank) {
+        link_to(q).pairs.emplace_back(p, q);
+        link_to(q).receives.push_back(q);
+      } else {
+        link_to(p).pairs.emplace_back(q, p);
+        link_to(p).sends.emplace_back(q, p);
+      }
+    }
+  std::vector<Across::Link> out;
+  const auto order = [](auto& list, const auto& same) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end(), same), list.end());
+  };
+  for (auto& [process, link] : links) {
+    order(link.pairs, std::equal_to<>());
+    order(link.receives, std::equal_to<>());
+    order(link.sends, [](const auto& a, const auto& b) { return a.first == b.first; });
+    for (const auto& [mine, other] : link.pairs)
+      if (link.mine.empty() || link.mine.back() != mine) link.mine.push_back(mine);
+    out.push_back(std::move(link));
+  }
+  return out;
+}
+
 std::string text_in(const char* text, size_t capacity) {
   return {text, strnlen(text, capacity)};
 }
@@ -138,6 +204,8 @@ Expected<const Across::Partners*> Across::partners_of(const hlo::Module& module,
   Partners made;
   COLLET_ASSIGN(made.groups, ordered_groups(module, instr, replicas, partitions, operands));
   made.needs = dependencies(instr, made.groups);
+  made.links = links_of(*this, made.needs);
+  made.ordinal = ordinal_of(module, id);
   // Small arrays travel with the headers.
   if (backend && bytes_of(operands) > kMostInHeader) {
     std::vector<ParticipantPlace> places;
@@ -150,22 +218,24 @@ Expected<const Across::Partners*> Across::partners_of(const hlo::Module& module,
   return &partners.emplace(id, std::move(made)).first->second;
 }
 
-uint64_t Exchange::tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const {
+uint64_t Exchange::tag(uint32_t from, uint32_t process, uint32_t sequence, uint32_t part) const {
   uint64_t hash = collet_hash_bytes(0, across_.members.data(), across_.members.size() * sizeof(uint32_t));
-  for (const uint64_t number : {launch_, uint64_t{participant}, uint64_t{process}, uint64_t{sequence}, uint64_t{part}})
+  for (const uint64_t number : {launch_, uint64_t{from}, uint64_t{process}, uint64_t{sequence}, uint64_t{part}})
     hash = collet_hash_number(hash, number);
   return hash;
 }
 
-uint64_t Exchange::header_tag(uint32_t participant, uint32_t process, uint32_t sequence) const {
-  return tag(across_.ordinals[participant], process, sequence, 0);
+uint64_t Exchange::header_tag(uint32_t from, uint32_t to, uint32_t sequence) const {
+  return tag(from, to, sequence, 0);
 }
 
 uint64_t Exchange::data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                             uint32_t operand) const {
   uint64_t hash = tag(participant, process, sequence, operand + 1);
   for (const uint64_t word : header.content) hash = collet_hash_number(hash, word);
-  return collet_hash_number(collet_hash_number(hash, header.op), header.bytes);
+  for (const uint64_t number : {uint64_t{header.op}, uint64_t{header.ordinal}, header.bytes})
+    hash = collet_hash_number(hash, number);
+  return hash;
 }
 
 Status Exchange::check(const Header& header, const Header& own, uint32_t process, const std::string& what) const {
@@ -180,19 +250,39 @@ Status Exchange::check(const Header& header, const Header& own, uint32_t process
     return "'" + text_in(h.instr, sizeof h.instr) + "' of program '" + text_in(h.program, sizeof h.program) + "'";
   };
   const bool same_program = std::memcmp(header.content, own.content, sizeof own.content) == 0;
-  if (same_program && header.op == own.op && header.bytes == own.bytes) return ok_status();
+  if (same_program && header.op == own.op && header.ordinal == own.ordinal && header.bytes == own.bytes)
+    return ok_status();
   return failed_precondition(
       what + ": " + other + " runs " + at(header) + " where " + across_.processes->name(across_.processes->rank()) +
       " runs " + at(own) +
       (same_program ? "" : "; all processes must start the same programs, on the same devices, in the same order"));
 }
 
-Exchange::Header Exchange::header_of(const Instruction& instr, uint64_t bytes) const {
+bool Exchange::has(const Header& header, uint32_t participant) const {
+  const uint32_t bit = across_.ordinals[participant] % kMostMarked;
+  return (header.present[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+Status Exchange::check_present(const Across::Partners& partners, std::span<const uint32_t> present,
+                               const std::string& what) const {
+  for (const uint32_t p : present)
+    for (const uint32_t q : partners.groups[p])
+      if (across_.place[q] == across_.processes->rank() && !contains(present, q)) return absent(what, q);
+  return ok_status();
+}
+
+Exchange::Header Exchange::header_of(const Instruction& instr, const Across::Partners& partners,
+                                     std::span<const uint32_t> present, uint64_t bytes) const {
   Header out{};
   out.kind = Header::kOperands;
   out.op = static_cast<uint32_t>(instr.op);
   std::memcpy(out.content, across_.content.words, sizeof out.content);
   out.bytes = bytes;
+  out.ordinal = partners.ordinal;
+  for (const uint32_t participant : present) {
+    const uint32_t bit = across_.ordinals[participant] % kMostMarked;
+    out.present[bit / 64] |= uint64_t{1} << bit % 64;
+  }
   copy_name(out.program, across_.name);
   copy_name(out.instr, instr.name);
   return out;
@@ -211,45 +301,90 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   const std::vector<std::vector<uint32_t>>* const needs = &partners->needs;
   const uint32_t rank = across_.processes->rank();
   const std::string what = text_of(instr);
-  const Header own = header_of(instr, bytes_of(operands[0]));
+  COLLET_TRY(check_present(*partners, present, what));
+  const Header own = header_of(instr, *partners, present, bytes_of(operands[0]));
+  for (const std::vector<Literal>& mine : operands)
+    if (bytes_of(mine) != own.bytes) return internal_error(what + ": participants have operands of other sizes");
   const bool fits = own.bytes <= sizeof own.data;
   const bool sums = own.bytes >= kSlicedBytes && is_sum(module, instr, operands[0]);
   const bool swaps = !fits && instr.op == hlo::Op::ALL_TO_ALL && !has_dynamic(operands[0]);
   const bool rags = !fits && instr.op == hlo::Op::RAGGED_ALL_TO_ALL && !has_dynamic(operands[0]);
-  const bool apart = sums || swaps || rags;  // the operands are not sent whole
+  // True if the operands of one of those that a process sends to another one, which are in one order at both ends, travel with the header.
+  const auto in_header = [&](size_t at) { return fits && (at + 1) * own.bytes <= sizeof own.data; };
 
-  std::map<uint32_t, uint64_t> tags;  // of the groups of this collective, by their first members
+  // Those with whom this process exchanges something; both sides know it, because it follows from the groups of the collective.
+  std::vector<Partner> others;
+  others.reserve(partners->links.size());
+  Meeting meeting(*across_.processes, what);
+  for (const Across::Link& link : partners->links) {
+    if (std::none_of(link.mine.begin(), link.mine.end(), [&](uint32_t p) { return contains(present, p); })) continue;
+    uint32_t& number = met_[link.process];
+    Partner& one = others.emplace_back(Partner{&link, number, own, {}});
+    meeting.add({link.process, 0, header_tag(rank, link.process, number), &one.out, sizeof(Header)},
+                {link.process, 0, header_tag(link.process, rank, number), &one.in, sizeof(Header)}, number);
+  }
+  const auto other_in = [&](uint32_t process) {
+    const auto at = std::find_if(others.begin(), others.end(),
+                                 [process](const Partner& one) { return one.link->process == process; });
+    return at == others.end() ? nullptr : &*at;
+  };
+  const auto is_there = [&](uint32_t participant) {
+    if (across_.place[participant] == rank) return true;
+    const Partner* const other = other_in(across_.place[participant]);
+    return other && other->agrees && has(other->in, participant);
+  };
+  // A unit is a participant. One of this process: all of its group; one of another process: its operands, or those for it.
+  const auto goes = [&](uint32_t unit) {
+    if (across_.place[unit] != rank) return is_there(unit);
+    return std::all_of(partners->groups[unit].begin(), partners->groups[unit].end(), is_there);
+  };
+  const auto check_header = [&](size_t i) {
+    Partner& other = others[i];
+    COLLET_TRY(this->check(other.in, own, other.link->process, what));
+    other.agrees = true;
+    for (const auto& [mine, theirs] : other.link->pairs)
+      if (contains(present, mine) && !has(other.in, theirs)) return absent(what, theirs);
+    return ok_status();
+  };
+  // Where there is one other process and one group here, either all data move or none.
+  const auto in_one_group = [&](uint32_t p) { return partners->groups[p] == partners->groups[present[0]]; };
+  meeting.set_rules(
+      {check_header, goes, others.size() == 1 && std::all_of(present.begin(), present.end(), in_one_group)});
+
+  std::map<std::vector<uint32_t>, uint64_t> tags;  // of the groups of this collective
   const auto tag_of = [&](const std::vector<uint32_t>& group) {
-    const auto [it, is_new] = tags.try_emplace(group.front());
-    if (is_new)
-      it->second = data_tag(own, *std::min_element(group.begin(), group.end()), 0, rounds_[group.front()]++, kRound);
+    const auto [it, is_new] = tags.try_emplace(group);
+    if (is_new) {
+      it->second = data_tag(own, group.front(), 0, rounds_[group]++, kRound);
+      for (const uint32_t member : group) it->second = collet_hash_number(it->second, member);
+    }
     return it->second;
   };
-  CollectiveCall call{module, instr, across_, *partners, present, operands, targets, {}, what, tag_of};
+  const CollectiveCall call{module, instr, across_, *partners, present, operands, targets, meeting, what, tag_of};
+  if (sums) return sum_parts(call);
+  if (swaps) return swap_parts(call);
+  if (rags) return swap_rows(call);
 
-  // Who sends to whom follows from the groups of the collective, so both sides know it.
-  std::vector<Header> headers(present.size(), own);
-  std::vector<collet_message> sends, sends_of_data, receives, receives_of_data;
-  for (size_t k = 0; k < present.size(); ++k) {
-    if (bytes_of(operands[k]) != own.bytes) return internal_error(what + ": participants have operands of other sizes");
-    size_t at = 0;
-    for (const Literal& value : operands[k]) {
-      if (!fits) break;
-      std::memcpy(headers[k].data + at, value.bytes(), static_cast<size_t>(value.byte_size()));
-      at += static_cast<size_t>(value.byte_size());
-    }
-    for (const uint32_t process : across_.members) {
-      if (process == rank) continue;
-      bool wanted = false;
-      for (uint32_t p = 0; p < across_.place.size(); ++p)
-        wanted |= across_.place[p] == process && contains((*needs)[p], present[k]);
-      if (!wanted) continue;
-      const uint32_t sequence = sent_[{present[k], process}]++;
-      sends.push_back({process, 0, header_tag(present[k], process, sequence), &headers[k], sizeof(Header)});
-      for (size_t i = 0; !fits && !apart && i < operands[k].size(); ++i)
-        if (const auto bytes = static_cast<uint64_t>(operands[k][i].byte_size()))
-          sends_of_data.push_back({process, 0, data_tag(own, present[k], process, sequence, static_cast<uint32_t>(i)),
-                                   const_cast<uint8_t*>(operands[k][i].bytes()), bytes});  // only read
+  std::vector<DataMessage> sends, receives;
+  for (Partner& other : others) {
+    const uint32_t process = other.link->process;
+    for (size_t at = 0; at < other.link->sends.size(); ++at) {
+      const auto [participant, target] = other.link->sends[at];
+      if (!contains(present, participant)) continue;
+      char* to = in_header(at) ? other.out.data + at * own.bytes : nullptr;
+      const std::vector<Literal>& values = operands[call.here(participant)];
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto bytes = static_cast<uint64_t>(values[i].byte_size());
+        if (bytes == 0) continue;
+        if (to) {
+          std::memcpy(to, values[i].bytes(), bytes);
+          to += bytes;
+          continue;
+        }
+        sends.push_back({{process, 0, data_tag(own, participant, process, other.sequence, static_cast<uint32_t>(i)),
+                          const_cast<uint8_t*>(values[i].bytes()), bytes},  // only read
+                         target});
+      }
     }
   }
   const bool gathers = !fits && instr.op == hlo::Op::ALL_GATHER;
@@ -258,41 +393,33 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   for (size_t k = 0; (gathers || moves) && k < present.size(); ++k)
     for (size_t i = 0; i < operands[k].size(); ++i) results[k].push_back(call.place(k, i).first);
   std::vector<Incoming> incoming;
-  for (uint32_t q = 0; q < across_.place.size(); ++q) {
-    if (across_.place[q] == rank) continue;
-    if (std::any_of(present.begin(), present.end(), [&](uint32_t p) { return contains((*needs)[p], q); }))
-      incoming.push_back({q, {}, {}});
-  }
-  for (Incoming& one : incoming) {
-    const uint32_t process = across_.place[one.participant];
-    const uint32_t sequence = sent_[{one.participant, rank}]++;
-    receives.push_back({process, 0, header_tag(one.participant, rank, sequence), &one.header, sizeof(Header)});
-    for (size_t i = 0; !apart && i < operands[0].size(); ++i) {
-      // A part of an array that is gathered goes to its place, if it is in one piece there, and so does an array that is moved.
-      uint8_t* to = nullptr;
-      if (gathers) to = gathered_at(instr, *partners, present, results, operands[0][i], one.participant, i);
-      for (size_t k = 0; moves && !to && k < present.size(); ++k)
-        if (source_of(instr, partners->groups[present[k]], present[k]) == one.participant)
-          to = const_cast<uint8_t*>(results[k][i].bytes());
-      Literal& value = one.operands.emplace_back(to ? Literal::borrow(operands[0][i].shape(), to)
-                                                    : Literal::uninitialized(operands[0][i].shape()));
-      const auto bytes = static_cast<uint64_t>(value.byte_size());
-      if (!fits && bytes)
-        receives_of_data.push_back({process, 0,
-                                    data_tag(own, one.participant, rank, sequence, static_cast<uint32_t>(i)),
-                                    to ? to : value.mutable_bytes(), bytes});
+  for (const Partner& other : others) {
+    const uint32_t process = other.link->process;
+    for (size_t at = 0; at < other.link->receives.size(); ++at) {
+      const uint32_t participant = other.link->receives[at];
+      const auto needed = [&](uint32_t p) { return contains((*needs)[p], participant); };
+      if (std::none_of(present.begin(), present.end(), needed)) continue;
+      Incoming& one =
+          incoming.emplace_back(Incoming{participant, in_header(at) ? other.in.data + at * own.bytes : nullptr, {}});
+      for (size_t i = 0; i < operands[0].size(); ++i) {
+        // A part of an array that is gathered goes to its place, if it is in one piece there, and so does an array that is moved.
+        uint8_t* to = nullptr;
+        if (gathers) to = gathered_at(instr, *partners, present, results, operands[0][i], participant, i);
+        for (size_t k = 0; moves && !to && k < present.size(); ++k)
+          if (source_of(instr, partners->groups[present[k]], present[k]) == participant)
+            to = const_cast<uint8_t*>(results[k][i].bytes());
+        Literal& value = one.operands.emplace_back(to ? Literal::borrow(operands[0][i].shape(), to)
+                                                      : Literal::uninitialized(operands[0][i].shape()));
+        const auto bytes = static_cast<uint64_t>(value.byte_size());
+        if (bytes == 0 || one.in_header) continue;
+        receives.push_back({{process, 0, data_tag(own, participant, rank, other.sequence, static_cast<uint32_t>(i)),
+                             to ? to : value.mutable_bytes(), bytes},
+                            participant});
+      }
     }
   }
-  const auto check_header = [&](uint32_t i) {
-    return this->check(incoming[i].header, own, across_.place[incoming[i].participant], what);
-  };
-  // The data are on their way while the headers are checked: their tags say what they are, so that those of another program are
-  // never taken for them.
-  call.heads = {sends, receives, check_header};
-  if (sums) return sum_parts(call);
-  if (swaps) return swap_parts(call);
-  if (rags) return swap_rows(call);
-  COLLET_TRY(call.exchange(sends_of_data, receives_of_data));
+  COLLET_TRY(meeting.exchange(sends, receives));
+  COLLET_TRY(meeting.failure());
 
   if (gathers || moves) {
     std::map<uint32_t, const std::vector<Literal>*> from;
@@ -312,9 +439,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
             std::memset(to, 0, static_cast<size_t>(results[k][i].byte_size()));
             continue;
           }
-          const auto source = from.find(*sources[part]);
-          if (source == from.end()) return absent(what, *sources[part]);
-          unpack((*source->second)[i].bytes(), division, part, to);
+          unpack((*from.at(*sources[part]))[i].bytes(), division, part, to);
         }
       }
     }
@@ -325,11 +450,11 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   std::vector<std::pair<uint32_t, std::vector<Literal>>> all;
   for (size_t k = 0; k < present.size(); ++k) all.emplace_back(present[k], std::move(operands[k]));
   for (Incoming& one : incoming) {
-    size_t at = 0;
+    const char* from = one.in_header;
     for (Literal& value : one.operands) {
-      if (!fits) break;
-      std::memcpy(value.mutable_bytes(), one.header.data + at, static_cast<size_t>(value.byte_size()));
-      at += static_cast<size_t>(value.byte_size());
+      if (!from) break;
+      std::memcpy(value.mutable_bytes(), from, static_cast<size_t>(value.byte_size()));
+      from += value.byte_size();
     }
     all.emplace_back(one.participant, std::move(one.operands));
   }
@@ -348,25 +473,24 @@ Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const Exc
                                    const Header& own, const std::string& what) {
   Processes& processes = *across_.processes;
   const uint32_t rank = processes.rank(), leader = group.processes[0];
-  // Returns the tag of a header from the first member in a process to another process.
-  const auto next_tag = [&](uint32_t from, uint32_t to) {
-    const uint32_t participant = group.first_in(from);
-    return header_tag(participant, to, sent_[{participant, to}]++);
-  };
   Header answer = own;
   if (rank != leader) {
     Header mine = own;
-    const collet_message send = {leader, 0, next_tag(rank, leader), &mine, sizeof mine};
-    const collet_message receive = {leader, 0, next_tag(leader, rank), &answer, sizeof answer};
+    const uint32_t number = met_[leader]++;
+    const collet_message send = {leader, 0, header_tag(rank, leader, number), &mine, sizeof mine};
+    const collet_message receive = {leader, 0, header_tag(leader, rank, number), &answer, sizeof answer};
     COLLET_TRY(processes.exchange({&send, 1}, {&receive, 1}, [](uint32_t) { return ok_status(); }, what));
     if (answer.kind == Header::kTurn) return answer.bytes;
     COLLET_TRY(check(answer, own, leader, what));
     return failed_precondition(what + ": " + processes.name(leader) + " exchanges it through the host");
   }
   std::vector<Header> headers(group.processes.size());
-  std::vector<collet_message> receives;
-  for (size_t r = 1; r < group.processes.size(); ++r)
-    receives.push_back({group.processes[r], 0, next_tag(group.processes[r], rank), &headers[r], sizeof(Header)});
+  std::vector<collet_message> sends, receives;
+  for (size_t r = 1; r < group.processes.size(); ++r) {
+    const uint32_t process = group.processes[r], number = met_[process]++;
+    receives.push_back({process, 0, header_tag(process, rank, number), &headers[r], sizeof(Header)});
+    sends.push_back({process, 0, header_tag(rank, process, number), &answer, sizeof answer});
+  }
   const auto check_header = [&](uint32_t i) { return check(headers[i + 1], own, group.processes[i + 1], what); };
   const Status status = receives.empty() ? ok_status() : processes.exchange({}, receives, check_header, what);
   answer.kind = status.ok() ? Header::kTurn : Header::kRefusal;
@@ -375,9 +499,6 @@ Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const Exc
     answer.bytes = processes.turns().next(members);
   else
     collet_copy_text(answer.data, sizeof answer.data, status.message().c_str());
-  std::vector<collet_message> sends;
-  for (const uint32_t process : group.processes)
-    if (process != rank) sends.push_back({process, 0, next_tag(rank, process), &answer, sizeof answer});
   if (!status.ok()) {  // others may not come
     for (const collet_message& send : sends) processes.post(send);
     return status;
@@ -394,14 +515,13 @@ Status Exchange::run_on_devices(const hlo::Module& module, const Instruction& in
   uint64_t bytes = 0;
   for (const Shape& shape : shapes) bytes += static_cast<uint64_t>(shape.byte_size());
   const std::string what = text_of(instr);
-  const Header own = header_of(instr, bytes);
+  COLLET_TRY(check_present(*partners, present, what));
+  const Header own = header_of(instr, *partners, present, bytes);
   Processes& processes = *across_.processes;
   std::map<uint32_t, ExchangeMemory> all;
   for (size_t k = 0; k < present.size(); ++k) all[present[k]] = memory[k];
   for (const DeviceExchange::Group& group : partners->on_devices->groups) {
     if (!contains(group.processes, processes.rank())) continue;
-    for (const uint32_t participant : group.participants)
-      if (across_.place[participant] == processes.rank() && !all.count(participant)) return absent(what, participant);
     ExchangeTurns::Members members;
     for (const collet_exchange_member& member : group.members)
       members.emplace_back(group.processes[member.process], member.device);
@@ -435,12 +555,10 @@ void Exchange::abandon(const Status& failure) {
   header.code = static_cast<int32_t>(failure.code());
   copy_name(header.program, across_.name);
   collet_copy_text(header.data, sizeof header.data, failure.message().c_str());
-  for (const uint32_t participant : across_.numbers)
-    for (const uint32_t process : across_.members) {
-      if (process == across_.processes->rank()) continue;
-      const uint32_t sequence = sent_[{participant, process}]++;
-      across_.processes->post({process, 0, header_tag(participant, process, sequence), &header, sizeof header});
-    }
+  const uint32_t rank = across_.processes->rank();
+  for (const uint32_t process : across_.members)
+    if (process != rank)
+      across_.processes->post({process, 0, header_tag(rank, process, met_[process]++), &header, sizeof header});
 }
 
 }  // namespace collet::runtime

@@ -37,9 +37,21 @@ struct Across {
   std::vector<uint32_t> members;     ///< the processes that take part, ascending
   hlo::ContentId content;            ///< equal in processes that run the same program
 
+  /// What this process and another one exchange in a collective. The lists are ascending.
+  struct Link {
+    uint32_t process = 0;
+    /// A participant here and one there, of which one needs the operands of the other.
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
+    std::vector<uint32_t> mine;  ///< the participants here that are in `pairs`
+    /// The participants here whose operands are needed there, each with one that needs them.
+    std::vector<std::pair<uint32_t, uint32_t>> sends;
+    std::vector<uint32_t> receives;  ///< the participants there whose operands are needed here
+  };
   /// What belongs to each of all participants in a collective: see ordered_groups() and dependencies().
   struct Partners {
     std::vector<std::vector<uint32_t>> groups, needs;
+    std::vector<Link> links;                   ///< ascending
+    uint32_t ordinal = 0;                      ///< of the collective among those of the program
     std::optional<DeviceExchange> on_devices;  ///< if the backend runs it
   };
   /// Returns the partners in a collective. Thread-safe.
@@ -76,13 +88,17 @@ class Exchange {
   struct Header;
   struct Incoming;
 
-  uint64_t tag(uint32_t participant, uint32_t process, uint32_t sequence, uint32_t part) const;
-  /// The tag of a header. It counts the sender's participants, so that headers meet where processes have other participants in mind.
-  uint64_t header_tag(uint32_t participant, uint32_t process, uint32_t sequence) const;
-  /// The tag of an operand. Messages of other programs, or of another size, have another one.
+  struct Partner;
+
+  uint64_t tag(uint32_t from, uint32_t process, uint32_t sequence, uint32_t part) const;
+  /// The tag of a header of one process for another one.
+  uint64_t header_tag(uint32_t from, uint32_t to, uint32_t sequence) const;
+  /// The tag of an operand of a participant, or of all messages of a group. Messages of other programs or collectives, or of another
+  /// size, have another one.
   uint64_t data_tag(const Header& header, uint32_t participant, uint32_t process, uint32_t sequence,
                     uint32_t operand) const;
-  Header header_of(const hlo::Instruction& instr, uint64_t bytes) const;
+  Header header_of(const hlo::Instruction& instr, const Across::Partners& partners, std::span<const uint32_t> present,
+                   uint64_t bytes) const;
   /// Returns the collective as messages name it.
   std::string text_of(const hlo::Instruction& instr) const;
   /// Waits until all processes of a group are at this collective, and returns the turn of their exchange. The group's first process
@@ -90,13 +106,19 @@ class Exchange {
   Expected<uint64_t> agree(const DeviceExchange::Group& group, const ExchangeTurns::Members& members, const Header& own,
                            const std::string& what);
   Status check(const Header& header, const Header& own, uint32_t process, const std::string& what) const;
+  /// True if the sender of a header, which runs the collective, has a participant of its process in it.
+  bool has(const Header& header, uint32_t participant) const;
+  /// An error if a member of the group of one of those present, which is in this process, is not there: others would wait for it.
+  Status check_present(const Across::Partners& partners, std::span<const uint32_t> present,
+                       const std::string& what) const;
 
   Across& across_;
   const uint64_t launch_;
-  /// How many times the operands of a participant have been sent to a process.
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;
-  /// How many sums and all-to-alls of a group there were, by its first member.
-  std::map<uint32_t, uint32_t> rounds_;
+  /// How many headers this process and another one have exchanged. Both count the same: the order of what they run together is that of
+  /// the program, whichever way their participants take.
+  std::map<uint32_t, uint32_t> met_;
+  /// How many sums and all-to-alls of a group there were, by its members: all of these count the same.
+  std::map<std::vector<uint32_t>, uint32_t> rounds_;
 };
 
 }  // namespace collet::runtime

@@ -14,17 +14,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kHeader[] = "HloModule m, replica_count=4\n";
 
-// Runs the program with four participants in two processes of two devices each, and compares with one process.
+// Runs the program with four participants in processes of as many devices each, and compares with one process.
 void compare(Member& member, const std::string& backend, const std::string& text, QueueControl* control = nullptr) {
   SCOPED_TRACE(text);
-  const ClientPtr client = member.join(backend, 2, 20000, nullptr, control);
+  const uint32_t devices = 4 / member.size;
+  const ClientPtr client = member.join(backend, devices, 20000, nullptr, control);
   ASSERT_TRUE(client) << member.failure.message;
   const ExecutablePtr e = member.compile(client.get(), text);
   ASSERT_TRUE(e) << member.failure.message;
   EXPECT_EQ(Session::facts(e.get()).participants, 4u);
-  EXPECT_EQ(Session::facts(e.get()).local_participants, 2u);
-  const auto out = member.results(e.get(), member.arguments(client.get(), 2, 2 * member.rank));
-  ASSERT_EQ(out.size(), 2u) << member.failure.message;
+  EXPECT_EQ(Session::facts(e.get()).local_participants, devices);
+  const auto out = member.results(e.get(), member.arguments(client.get(), devices, devices * member.rank));
+  ASSERT_EQ(out.size(), devices) << member.failure.message;
   Session one;
   const ClientPtr alone = one.open("interpreter", "none", nullptr, 4);
   ASSERT_TRUE(alone) << one.failure.message;
@@ -32,7 +33,7 @@ void compare(Member& member, const std::string& backend, const std::string& text
   ASSERT_TRUE(whole) << one.failure.message;
   const auto results = one.run(whole.get(), member.arguments(alone.get(), 4, 0));
   ASSERT_EQ(results.size(), 4u) << one.failure.message;
-  for (uint32_t d = 0; d < 2; ++d) EXPECT_EQ(out[d], one.download<int32_t>(results[2 * member.rank + d]));
+  for (uint32_t d = 0; d < devices; ++d) EXPECT_EQ(out[d], one.download<int32_t>(results[devices * member.rank + d]));
 }
 
 struct Case {
@@ -103,6 +104,22 @@ std::string large_sum(const std::string& groups, const char* elements = "30007")
       "to_apply=sum\n" +
       "  tu = s32[] multiply(t, u)\n  all = s32[8] broadcast(tu), dimensions={}\n  ROOT y = s32[8] add(all, x)");
 }
+
+// A program of two collectives, one on the other's result, as on the rows and the columns of a mesh. `op` is the text before and after the
+// groups. It gives a sum over all of its result.
+std::string mesh(const std::string& elements, const std::string& op, const std::string& attributes,
+                 const std::string& first, const std::string& second) {
+  const std::string n = "s32[" + elements + "]";
+  return program("zero = s32[] constant(0)\n  i = " + n +
+                 " iota(), iota_dimension=0\n  first = s32[1] slice(x), slice={[0:1]}\n  one = s32[] reshape(first)\n"
+                 "  b = " +
+                 n + " broadcast(one), dimensions={}\n  v = " + n + " multiply(b, i)\n  r = " + n + " " + op +
+                 "(v), replica_groups=" + first + ", " + attributes + "\n  w = " + n + " multiply(r, i)\n  c = " + n +
+                 " " + op + "(w), replica_groups=" + second + ", " + attributes + "\n  q = " + n +
+                 " multiply(c, i)\n  t = s32[] reduce(q, zero), dimensions={0}, to_apply=sum\n"
+                 "  all = s32[8] broadcast(t), dimensions={}\n  ROOT y = s32[8] add(all, x)");
+}
+constexpr char kRows[] = "{{0,1},{2,3}}", kColumns[] = "{{0,2},{1,3}}";
 
 // A ragged-all-to-all of rows of so many numbers: participant p sends participant q p + 2 q + 1 rows, from row 10 q on, to row 20 p.
 std::string ragged(const std::string& width) {
@@ -223,6 +240,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "  a = s32[20000] get-tuple-element(r), index=0\n  c = s32[5001] get-tuple-element(r), index=1\n"
                  "  d = s32[8] slice(c), slice={[4993:5001]}\n"
                  "  e = s32[8] slice(a), slice={[9996:10004]}\n  f = s32[8] add(d, e)\n  ROOT y = s32[8] add(f, x)")},
+        Case{"LargeAllReduceOfRowsAndColumns", mesh("20000", "all-reduce", "to_apply=sum", kRows, kColumns)},
+        Case{"LargeAllReduceOfColumnsAndRows", mesh("20000", "all-reduce", "to_apply=sum", kColumns, kRows)},
+        Case{"LargeAllReduceOfRowsAndAll", mesh("20000", "all-reduce", "to_apply=sum", kRows, "{{0,1,2,3}}")},
+        Case{"LargeAllReduceOfAGroupInTwoOrders",
+             mesh("20000", "all-reduce", "to_apply=sum", "{{0,2},{1,3}}", "{{2,0},{3,1}}")},
+        Case{"LargeAllToAllOfRowsAndColumns", mesh("2000", "all-to-all", "dimensions={0}", kRows, kColumns)},
+        Case{"SmallAllReduceOfRowsAndColumns", mesh("60", "all-reduce", "to_apply=sum", kRows, kColumns)},
+        Case{"SmallAllReduceInMoreThanAHeader", mesh("60", "all-reduce", "to_apply=sum", "{}", "{}")},
         Case{"LargeReduceScatter", large_scatter("{}", "0", "3,60,40")},
         Case{"LargeReduceScatterOfAnInnerDimension", large_scatter("{}", "1", "12,15,40")},
         Case{"LargeReduceScatterInAnotherOrder", large_scatter("{{3,0,2,1}}", "1", "12,15,40")},
@@ -270,6 +295,16 @@ INSTANTIATE_TEST_SUITE_P(
   ROOT y = s32[8] get-tuple-element(w), index=1
 })"}),
     [](const auto& one) { return std::string(one.param.name); });
+
+// As many processes as participants, so that the columns have others than the rows.
+TEST_F(ProcessesTest, MeshOfFourProcessesGivesWhatOneProcessGives) {
+  for (const std::string& text : {mesh("20000", "all-reduce", "to_apply=sum", kRows, kColumns),
+                                  mesh("2000", "all-to-all", "dimensions={0}", kRows, kColumns),
+                                  mesh("60", "all-reduce", "to_apply=sum", kRows, kColumns)}) {
+    run_in(4, [&](Member& member) { compare(member, "interpreter", text); });
+    processes_.clear();
+  }
+}
 
 // Sums one array of each of several processes, too large for the first message.
 void sum_large_arrays(Member& member) {

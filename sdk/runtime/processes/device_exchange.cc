@@ -248,12 +248,6 @@ struct Caller {
 
 }  // namespace
 
-uint32_t Group::first_in(uint32_t process) const {
-  for (size_t m = 0; m < members.size(); ++m)
-    if (processes[members[m].process] == process) return participants[m];
-  return participants.front();
-}
-
 std::optional<DeviceExchange> device_exchange(const hlo::Module& module, const Instruction& instr,
                                               const std::vector<std::vector<uint32_t>>& groups,
                                               const std::vector<ParticipantPlace>& places, Backend& backend) {

@@ -43,8 +43,6 @@ struct DeviceExchange {
     std::vector<uint32_t> processes;              ///< that have members, ascending
     std::vector<collet_exchange_member> members;  ///< without buffers
     std::vector<Part> parts;                      ///< by operand
-    /// Returns the first member in a process, which has one.
-    uint32_t first_in(uint32_t process) const;
   };
   std::vector<Group> groups;
   std::vector<uint32_t> empty;  ///< participants whose results are zeros

@@ -74,25 +74,8 @@ std::pair<Literal, uint8_t*> CollectiveCall::place(size_t k, size_t i) const {
   return {std::move(made), memory};
 }
 
-Expected<size_t> CollectiveCall::here(uint32_t participant) const {
-  const auto at = std::find(present.begin(), present.end(), participant);
-  if (at == present.end()) return absent(what, participant);
-  return static_cast<size_t>(at - present.begin());
-}
-
-Status absent(const std::string& what, uint32_t participant) {
-  return failed_precondition(what + ": participant " + std::to_string(participant) +
-                             " takes another way through control flow");
-}
-
-Status CollectiveCall::exchange(std::span<const collet_message> sends, std::span<const collet_message> receives) const {
-  std::vector<collet_message> all_sends(heads.sends.begin(), heads.sends.end()),
-      all_receives(heads.receives.begin(), heads.receives.end());
-  all_sends.insert(all_sends.end(), sends.begin(), sends.end());
-  all_receives.insert(all_receives.end(), receives.begin(), receives.end());
-  if (all_sends.empty() && all_receives.empty()) return ok_status();
-  const auto check = [&](uint32_t i) { return i < heads.receives.size() ? heads.received(i) : ok_status(); };
-  return across.processes->exchange(all_sends, all_receives, check, what);
+size_t CollectiveCall::here(uint32_t participant) const {
+  return static_cast<size_t>(std::find(present.begin(), present.end(), participant) - present.begin());
 }
 
 Expected<Results> sum_parts(const CollectiveCall& call) {
@@ -117,6 +100,7 @@ Expected<Results> sum_parts(const CollectiveCall& call) {
     if (done[k]) continue;
     const std::vector<uint32_t>& ordered = call.partners.groups[call.present[k]];
     SumGroup& group = groups.emplace_back();
+    group.unit = call.present[k];
     for (const uint32_t number : ordered) group.processes.push_back(call.across.place[number]);
     std::sort(group.processes.begin(), group.processes.end());
     group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
@@ -180,7 +164,8 @@ Expected<Results> sum_parts(const CollectiveCall& call) {
       return hash;
     };
   }
-  COLLET_TRY(sum_across(*call.across.processes, call.across.scratch, groups, call.heads, call.what));
+  COLLET_TRY(sum_across(call.meeting, call.across.processes->rank(), call.across.scratch, groups, call.what));
+  COLLET_TRY(call.meeting.failure());
   for (const Shared& one : copies) {
     void* const to = place(one.participant, one.operand);
     std::memcpy(to, one.from, static_cast<size_t>(results[one.participant][one.operand].byte_size()));
@@ -203,7 +188,7 @@ Expected<Results> swap_parts(const CollectiveCall& call) {
   const auto division = [&](const Literal& array, size_t members) {
     return along.empty() ? division_of(array.shape(), 0, 1) : division_of(array.shape(), along[0], members);
   };
-  std::vector<collet_message> sends, receives;
+  std::vector<DataMessage> sends, receives;
   Results results(call.present.size());
   for (size_t k = 0; k < call.present.size(); ++k) {
     const std::vector<uint32_t>& group = call.partners.groups[call.present[k]];
@@ -221,7 +206,7 @@ Expected<Results> swap_parts(const CollectiveCall& call) {
       const size_t element = along.empty() ? m : 0, part = along.empty() ? 0 : m;
       const Division in = division(results[k][element], group.size());
       if (process == call.across.processes->rank()) {
-        COLLET_ASSIGN(const size_t at, call.here(group[m]));
+        const size_t at = call.here(group[m]);
         const Literal& from = call.operands[at][along.empty() ? mine : 0];
         const size_t sent = along.empty() ? 0 : mine;
         for (uint64_t o = 0; o < in.outer; ++o)
@@ -235,7 +220,7 @@ Expected<Results> swap_parts(const CollectiveCall& call) {
           to = reinterpret_cast<uint8_t*>(storage.allocate(in.part()));
           arrivals.push_back({to, in, part, memory[element]});
         }
-        receives.push_back({process, 0, pair_tag(start, m, mine), to, in.part()});
+        receives.push_back({{process, 0, pair_tag(start, m, mine), to, in.part()}, call.present[k]});
       }
       // What member m gets.
       const Literal& from = call.operands[k][element];
@@ -246,10 +231,11 @@ Expected<Results> swap_parts(const CollectiveCall& call) {
         data = storage.allocate(out.part());
         pack(from.bytes(), out, {part}, data);
       }
-      sends.push_back({process, 0, pair_tag(start, mine, m), data, out.part()});
+      sends.push_back({{process, 0, pair_tag(start, mine, m), data, out.part()}, call.present[k]});
     }
   }
-  COLLET_TRY(call.exchange(sends, receives));
+  COLLET_TRY(call.meeting.exchange(sends, receives));
+  COLLET_TRY(call.meeting.failure());
   for (const Arrival& one : arrivals) unpack(one.data, one.division, one.part, one.result);
   return results;
 }
@@ -306,39 +292,41 @@ Expected<Results> swap_rows(const CollectiveCall& call) {
         out.push_back({k, process, pair_tag(start, mine, m), std::move(pieces)});
         continue;
       }
-      COLLET_ASSIGN(const size_t at, call.here(group[m]));
+      const size_t at = call.here(group[m]);
       for (const Piece& one : pieces)
         if (one.rows > 0)
           std::memcpy(memory[at] + one.to * row_bytes, call.operands[k][0].bytes() + one.from * row_bytes,
                       static_cast<size_t>(one.rows * row_bytes));
     }
   }
-  std::vector<collet_message> sends, receives;
-  const auto table = [](PairRows& pair) {
-    return collet_message{pair.process, 0, pair.tag, pair.pieces.data(), pair.pieces.size() * sizeof(Piece)};
+  std::vector<DataMessage> sends, receives;
+  const auto table = [&](PairRows& pair) {
+    return DataMessage{{pair.process, 0, pair.tag, pair.pieces.data(), pair.pieces.size() * sizeof(Piece)},
+                       call.present[pair.k]};
   };
   for (PairRows& pair : out)
     if (!pair.pieces.empty()) sends.push_back(table(pair));
   for (PairRows& pair : in)
     if (!pair.pieces.empty()) receives.push_back(table(pair));
-  COLLET_TRY(call.exchange(sends, receives));
+  COLLET_TRY(call.meeting.exchange(sends, receives));
   sends.clear();
   receives.clear();
-  const auto add = [&](std::vector<collet_message>& to, const PairRows& pair, const uint8_t* base,
+  const auto add = [&](std::vector<DataMessage>& to, const PairRows& pair, const uint8_t* base,
                        int64_t Piece::* first) {
     for (size_t u = 0; u < pair.pieces.size(); ++u) {
       const Piece& one = pair.pieces[u];
       wrong |= one.rows == kWrong;
       if (one.rows <= 0 || row_bytes == 0) continue;
-      to.push_back({pair.process, 0, collet_hash_number(pair.tag, u + 1),
-                    const_cast<uint8_t*>(base) + one.*first * row_bytes,  // what is sent is only read
-                    static_cast<uint64_t>(one.rows * row_bytes)});
+      to.push_back({{pair.process, 0, collet_hash_number(pair.tag, u + 1),
+                     const_cast<uint8_t*>(base) + one.*first * row_bytes,  // what is sent is only read
+                     static_cast<uint64_t>(one.rows * row_bytes)},
+                    call.present[pair.k]});
     }
   };
   for (const PairRows& pair : out) add(sends, pair, call.operands[pair.k][0].bytes(), &Piece::from);
   for (const PairRows& pair : in) add(receives, pair, memory[pair.k], &Piece::to);
-  if (!sends.empty() || !receives.empty())
-    COLLET_TRY(call.across.processes->exchange(sends, receives, [](uint32_t) { return ok_status(); }, call.what));
+  COLLET_TRY(call.meeting.exchange(sends, receives));
+  COLLET_TRY(call.meeting.failure());
   if (wrong) return invalid_argument(call.what + ": ragged-all-to-all moves rows that are not there");
   return results;
 }

@@ -42,21 +42,18 @@ struct CollectiveCall {
   std::span<const uint32_t> present;            ///< the participants of this process: numbers, ascending
   const Results& operands;                      ///< of each of them
   std::span<const std::vector<void*>> targets;  ///< see Exchange::run
-  Heads heads;                                  ///< messages that go before those of the parts
-  const std::string& what;                      ///< for messages
+  /// Exchanges the parts. The unit of a message is the participant of this process that it belongs to; all of its group go on, or none.
+  Meeting& meeting;
+  const std::string& what;  ///< for messages
   /// Returns a number for the messages of a group in this collective: equal in all of its processes, and unlike all others.
   std::function<uint64_t(const std::vector<uint32_t>& group)> tag;
 
   /// Returns result `i` of participant `k` of those here, and its memory: the caller's, or that of a new array.
   std::pair<hlo::Literal, uint8_t*> place(size_t k, size_t i) const;
-  /// Returns where a participant stands in `present`; an error if it is not there.
-  Expected<size_t> here(uint32_t participant) const;
-  /// Sends and receives the heads, then these messages.
-  Status exchange(std::span<const collet_message> sends, std::span<const collet_message> receives) const;
+  /// Returns where a participant of this process stands in `present`: all members of the groups of those present are there.
+  size_t here(uint32_t participant) const;
 };
 
-/// The error for a participant of this process whose data others need. `what` names the collective.
-Status absent(const std::string& what, uint32_t participant);
 /// True if sum_parts can compute the collective.
 bool is_sum(const hlo::Module& module, const hlo::Instruction& instr, const std::vector<hlo::Literal>& operands);
 /// Runs an all-reduce or reduce-scatter: see sum_across.h.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what the processes of a group hear when one of them is lost, stops, fails, or runs something else.
+#include <collet/error.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "sdk/runtime/testing/process_group.h"
@@ -305,6 +307,170 @@ TEST_F(ProcessesTest, ExceptionInAnotherProcessIsTold) {
     EXPECT_THAT(member.failure.message, HasSubstr("no way"));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   });
+}
+
+/// A program over several processes, in whose last process a function of the embedder fails in the first run.
+struct Pipeline {
+  const char* name;
+  uint32_t processes;
+  std::string collective;         ///< of z, whose result has the type of z
+  std::vector<uint32_t> succeed;  ///< the processes that need nothing of what the last one has not sent
+  uint32_t devices = 1;           ///< of process 0
+};
+
+class FailingPipeline : public ProcessesTest, public ::testing::WithParamInterface<Pipeline> {
+ protected:
+  void run_pipeline(int64_t elements);
+};
+
+void FailingPipeline::run_pipeline(int64_t elements) {
+  const Pipeline& pipeline = GetParam();
+  run_in(pipeline.processes, [&](Member& member) {
+    const uint32_t devices = member.rank == 0 ? pipeline.devices : 1;
+    const ClientPtr client = member.join("interpreter", devices, 20000);
+    ASSERT_TRUE(client) << member.failure.message;
+    const std::string shape = "s32[" + std::to_string(elements) + "]";
+    const ModulePtr module =
+        member.read("HloModule m, replica_count=" + std::to_string(pipeline.processes + pipeline.devices - 1) + "\n" +
+                    combiner("sum", "add", "s32") + "ENTRY e {\n  x = " + shape +
+                    " parameter(0)\n  n = s32[] custom-call(), custom_call_target=\"one\"\n  b = " + shape +
+                    " broadcast(n), dimensions={}\n  z = " + shape + " add(x, b)\n  ROOT y = " + shape + " " +
+                    pipeline.collective + "\n}");
+    ASSERT_TRUE(module) << member.failure.message;
+    bool fails = member.rank == pipeline.processes - 1;
+    const collet_host_function one = {
+        "one", &fails, [](void* user, const collet_host_call* call, collet_error* error) -> collet_status {
+          if (*static_cast<bool*>(user)) return collet_set_error(error, COLLET_DATA_LOSS, "the disk is gone");
+          *static_cast<int32_t*>(call->results[0]) = 1;
+          return COLLET_OK;
+        }};
+    collet_compile_request request{};
+    request.host_functions = &one;
+    request.host_function_count = 1;
+    const ExecutablePtr e = member.compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << member.failure.message;
+    const uint32_t first = member.rank == 0 ? 0 : member.rank + pipeline.devices - 1;
+    const bool succeeds = std::count(pipeline.succeed.begin(), pipeline.succeed.end(), member.rank) == 1;
+    const auto begin = Clock::now();
+    const auto failed = member.results(e.get(), member.arguments(client.get(), devices, first, elements));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_EQ(failed.size(), succeeds ? devices : 0u) << member.rank << ": " << member.failure.message;
+    if (!succeeds) {
+      EXPECT_THAT(member.failure.message, HasSubstr("the disk is gone"));
+      EXPECT_EQ(member.failure.code, COLLET_DATA_LOSS);
+    }
+    if (!succeeds && !fails) {
+      EXPECT_THAT(member.failure.message, HasSubstr("process " + std::to_string(pipeline.processes - 1)));
+    }
+    // The processes still have each other.
+    fails = false;
+    member.failure = {};
+    EXPECT_EQ(member.results(e.get(), member.arguments(client.get(), devices, first, elements)).size(), devices)
+        << member.rank << ": " << member.failure.message;
+  });
+}
+
+TEST_P(FailingPipeline, IsHeardByThoseThatSendOrReceive) {
+  run_pipeline(8);
+}
+TEST_P(FailingPipeline, IsHeardByThoseThatSendOrReceiveMuch) {
+  run_pipeline(40000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Processes, FailingPipeline,
+    ::testing::Values(
+        Pipeline{"TwoStages", 2, "collective-permute(z), source_target_pairs={{0,1}}", {}},
+        Pipeline{"RingOfThree", 3, "collective-permute(z), source_target_pairs={{0,1},{1,2},{2,0}}", {}},
+        Pipeline{"RingOfFour", 4, "collective-permute(z), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", {1}},
+        Pipeline{"Broadcast", 3, "collective-broadcast(z), replica_groups={{0,1,2}}", {1}},
+        // Process 0 is in both groups, and hears of the failure in one of them.
+        Pipeline{"SumsOfTwoGroups", 3, "all-reduce(z), replica_groups={{0,2},{1,3}}, to_apply=sum", {1}, 2},
+        Pipeline{"SwapsOfTwoGroups", 3, "all-to-all(z), replica_groups={{0,2},{1,3}}, dimensions={0}", {1}, 2}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+/// A program of four participants in two processes, some of which take another branch.
+struct Divergence {
+  const char* name;
+  std::string collective;  ///< of x, in one branch
+  int64_t elements;
+  uint32_t absent;         ///< the participant that takes the other branch
+  bool is_heard_by_other;  ///< the error, by the process that has not got this participant
+};
+
+class DivergenceTest : public ProcessesTest, public ::testing::WithParamInterface<Divergence> {};
+
+TEST_P(DivergenceTest, OfOneProcessIsNamed) {
+  run_in(2, [&](Member& member) {
+    const ClientPtr client = member.join("interpreter", 2, 20000);
+    ASSERT_TRUE(client) << member.failure.message;
+    const auto& [name, collective, elements, absent, is_heard_by_other] = GetParam();
+    const std::string shape = "s32[" + std::to_string(elements) + "]";
+    const std::string head = "HloModule m, replica_count=4\n" + combiner("sum", "add", "s32");
+    const ExecutablePtr e = member.compile(
+        client.get(), head + "t {\n  x = " + shape + " parameter(0)\n  ROOT y = " + shape + " " + collective +
+                          "\n}\nf {\n  x = " + shape + " parameter(0)\n  ROOT y = " + shape +
+                          " negate(x)\n}\nENTRY e {\n  x = " + shape +
+                          " parameter(0)\n  r = u32[] replica-id()\n  n = u32[] constant(" + std::to_string(absent) +
+                          ")\n  p = pred[] compare(r, n), direction=NE\n  ROOT w = " + shape +
+                          " conditional(p, x, x), true_computation=t, false_computation=f\n}");
+    ASSERT_TRUE(e) << member.failure.message;
+    const auto begin = Clock::now();
+    member.results(e.get(), member.arguments(client.get(), 2, 2 * member.rank, elements));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    if (member.rank == absent / 2 || is_heard_by_other) {
+      EXPECT_EQ(member.failure.code, COLLET_FAILED_PRECONDITION) << member.rank;
+      EXPECT_THAT(member.failure.message,
+                  HasSubstr("participant " + std::to_string(absent) + " takes another way through control flow"));
+    } else {
+      EXPECT_EQ(member.failure.code, COLLET_OK) << member.failure.message;
+    }
+    member.failure = {};
+    const ExecutablePtr next =
+        member.compile(client.get(), program("ROOT y = s32[8] all-reduce(x), replica_groups={}, to_apply=sum"));
+    ASSERT_TRUE(next) << member.failure.message;
+    EXPECT_EQ(member.results(next.get(), member.arguments(client.get(), 2, 2 * member.rank)).size(), 2u)
+        << member.failure.message;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Processes, DivergenceTest,
+    ::testing::Values(
+        Divergence{"Swap", "all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={0}", 4096, 1, true},
+        Divergence{"SwapFirst", "all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={0}", 4096, 0, true},
+        Divergence{"Sum", "all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum", 20000, 1, true},
+        Divergence{"SmallSum", "all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum", 8, 3, true},
+        Divergence{"SumWithinAProcess", "all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=sum", 20000, 1, false},
+        Divergence{"SmallSumWithinAProcess", "all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=sum", 8, 2, false},
+        Divergence{"Permute", "collective-permute(x), source_target_pairs={{0,2},{1,3}}", 20000, 1, true}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+// The processes take different branches, whose collectives are alike but for the computation.
+TEST_F(ProcessesTest, OtherCollectiveOfTheProgramIsNamed) {
+  for (const int64_t elements : {8, 20000}) {
+    run_in(2, [elements](Member& member) {
+      const ClientPtr client = member.join("interpreter", 1, 20000);
+      ASSERT_TRUE(client) << member.failure.message;
+      const std::string shape = "s32[" + std::to_string(elements) + "]";
+      const auto branch = [&](const std::string& name, const std::string& computation) {
+        return name + " {\n  x = " + shape + " parameter(0)\n  ROOT " + name + "_sum = " + shape +
+               " all-reduce(x), replica_groups={}, to_apply=" + computation + "\n}\n";
+      };
+      const ExecutablePtr e = member.compile(
+          client.get(), std::string(kTwo) + combiner("sum", "add", "s32") + combiner("most", "maximum", "s32") +
+                            branch("t", "sum") + branch("f", "most") + "ENTRY e {\n  x = " + shape +
+                            " parameter(0)\n  r = u32[] replica-id()\n  n = u32[] constant(0)\n"
+                            "  p = pred[] compare(r, n), direction=EQ\n  ROOT w = " +
+                            shape + " conditional(p, x, x), true_computation=t, false_computation=f\n}");
+      ASSERT_TRUE(e) << member.failure.message;
+      member.results(e.get(), member.arguments(client.get(), 1, member.rank, elements));
+      EXPECT_EQ(member.failure.code, COLLET_FAILED_PRECONDITION);
+      EXPECT_THAT(member.failure.message, HasSubstr("'t_sum'"));
+      EXPECT_THAT(member.failure.message, HasSubstr("'f_sum'"));
+    });
+    processes_.clear();
+  }
 }
 
 TEST_F(ProcessesTest, MissingProcessIsNamed) {

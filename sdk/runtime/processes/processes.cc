@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint32_t kMostProcesses = 4096;
 constexpr uint32_t kMostDevices = 65536;  // of one process
+constexpr int kProtocol = 2;              // of the messages between processes: those of another number do not meet
 constexpr int kMostGroups = 1000;         // that use one store one after another
 // After its limit, a process waits for the notices of the others for a quarter of the limit, but within these bounds.
 constexpr uint32_t kLeastAskMs = 200;
@@ -156,7 +157,7 @@ Status Processes::meet(const Backend& backend, const collet_processes& group, st
   self.host = host_name();
   self.boot = boot_number();
   self.pid = static_cast<uint64_t>(getpid());
-  self.library = COLLET_VERSION_TEXT;
+  self.library = std::string(COLLET_VERSION_TEXT) + ", protocol " + std::to_string(kProtocol);
   self.backend = backend.name();
   self.backend_version = backend.version();
   self.has_exchange = backend.has_exchange();

@@ -189,9 +189,8 @@ void ScratchPool::give_back(Piece piece) {
   kept_.push_back(std::move(piece));
 }
 
-Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const SumGroup> groups, const Heads& heads,
+Status sum_across(Meeting& meeting, uint32_t rank, ScratchPool& scratch, std::span<const SumGroup> groups,
                   const std::string& what) {
-  const uint32_t rank = processes.rank();
   const auto own_place = [&](const SumGroup& group) {
     return static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), rank) -
                                group.processes.begin());
@@ -213,8 +212,7 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
   if (!memory.first) return resource_exhausted(what + ": no host memory for " + std::to_string(bytes) + " bytes");
 
   // Each process gets its slice from the others, piece by piece.
-  std::vector<collet_message> sends(heads.sends.begin(), heads.sends.end()),
-      receives(heads.receives.begin(), heads.receives.end());
+  std::vector<DataMessage> sends, receives;
   std::vector<Arrival> arrivals;
   char* next = memory.first.get();
   for (const SumGroup& group : groups) {
@@ -226,8 +224,9 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
         if (k == own) continue;
         for_each_piece(array, slice_of(array, k), [&](uint64_t number, uint64_t at, uint64_t count) {
           const uint64_t parts[] = {1, a, number, own, k};
-          sends.push_back({group.processes[k], 0, group.tag(parts), const_cast<char*>(element(sum, array, at)),
-                           count * array.element_bytes});
+          sends.push_back({{group.processes[k], 0, group.tag(parts), const_cast<char*>(element(sum, array, at)),
+                            count * array.element_bytes},
+                           group.unit});
         });
       }
       for_each_piece(array, slice_of(array, own), [&](uint64_t number, uint64_t at, uint64_t count) {
@@ -235,7 +234,8 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
         for (size_t k = 0; k < members; ++k) {
           if (k == own) continue;
           const uint64_t parts[] = {1, a, number, k, own};
-          receives.push_back({group.processes[k], 0, group.tag(parts), next, count * array.element_bytes});
+          receives.push_back(
+              {{group.processes[k], 0, group.tag(parts), next, count * array.element_bytes}, group.unit});
           arrivals.push_back({&array, at, at - array.bounds[own], count, next, is_first});
           is_first = false;
           next += count * array.element_bytes;
@@ -243,16 +243,14 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
       });
     }
   }
-  const auto add = [&](uint32_t i) {
-    if (i < heads.receives.size()) return heads.received(i);
-    const Arrival& one = arrivals[i - heads.receives.size()];
+  const auto add = [&](size_t i) {
+    const Arrival& one = arrivals[i];
     const SummedArray& array = *one.array;
     char* to = element(array.own, array, one.place);
     const void* sum = array.mine.size() > 1 ? array.total : array.mine[0];
     array.combine(to, one.is_first ? element(sum, array, one.begin) : to, one.data, one.count);
-    return ok_status();
   };
-  Status status = sends.empty() && receives.empty() ? ok_status() : processes.exchange(sends, receives, add, what);
+  Status status = meeting.exchange(sends, receives, add);
   scratch.give_back(std::move(memory));
   COLLET_TRY(status);
 
@@ -268,16 +266,17 @@ Status sum_across(Processes& processes, ScratchPool& scratch, std::span<const Su
         const Slice mine = slice_of(array, own), other = slice_of(array, k);
         const uint64_t out[] = {2, a, 0, own, k}, in[] = {2, a, 0, k, own};
         if (mine.end > mine.begin)
-          sends.push_back({group.processes[k], 0, group.tag(out), element(array.result, array, mine.begin),
-                           (mine.end - mine.begin) * array.element_bytes});
+          sends.push_back({{group.processes[k], 0, group.tag(out), element(array.result, array, mine.begin),
+                            (mine.end - mine.begin) * array.element_bytes},
+                           group.unit});
         if (other.end > other.begin)
-          receives.push_back({group.processes[k], 0, group.tag(in), element(array.result, array, other.begin),
-                              (other.end - other.begin) * array.element_bytes});
+          receives.push_back({{group.processes[k], 0, group.tag(in), element(array.result, array, other.begin),
+                               (other.end - other.begin) * array.element_bytes},
+                              group.unit});
       }
     }
   }
-  if (sends.empty() && receives.empty()) return ok_status();
-  return processes.exchange(sends, receives, [](uint32_t) { return ok_status(); }, what);
+  return meeting.exchange(sends, receives);
 }
 
 }  // namespace collet::runtime
