@@ -80,6 +80,16 @@ TEST(Network, SpansOfGroups) {
   EXPECT_LE(odd[0] * odd[1], 4);
 }
 
+TEST(Network, LevelsOfMoreDevicesThanThereAre) {
+  std::string levels;
+  for (int i = 0; i < 5; ++i)
+    levels += R"({"name": "l)" + std::to_string(i) +
+              R"(", "devices": 65536, "topology": "switch", "gigabytes_per_second": 2, "latency_microseconds": 1},)";
+  std::string text = kMachine;
+  text.replace(text.find("[") + 1, 0, levels);
+  EXPECT_EQ(span_of(machine(text), std::vector<int64_t>{0, 1}), (Span{2, 1, 1, 1, 1, 1, 1}));
+}
+
 TEST(Network, TimesByTheFormulas) {
   const Machine m = machine();
   // Inside: 3/4 of 800 bytes at 2 bytes per ns, 2 messages of 1 ns.
@@ -186,6 +196,24 @@ TEST(Step, CollectivesGoByTheirGroups) {
   EXPECT_DOUBLE_EQ(s.ops[0].ns, 2 * (400 / 1. + 10));
   EXPECT_DOUBLE_EQ(s.ops[1].ns, 2 * (600 / 2. + 2));
   EXPECT_DOUBLE_EQ(s.network_ns, s.ops[0].ns + s.ops[1].ns);
+}
+
+TEST(Step, ABranchIsOnAllDevices) {
+  const std::string text = R"(HloModule m, replica_count=8
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a,b) }
+yes { p = f32[100] parameter(0) ROOT r = f32[100] all-reduce(p), replica_groups={}, to_apply=add }
+no { ROOT p = f32[100] parameter(0) }
+ENTRY main {
+  q = pred[] parameter(0)
+  x = f32[100] parameter(1)
+  ROOT c = f32[100] conditional(q, x, x), true_computation=yes, false_computation=no
+})";
+  StepOptions options;
+  options.mesh = {2, 4};
+  const Step s = step(text, options);
+  ASSERT_GE(s.ops.size(), 1u);
+  EXPECT_EQ(s.ops[0].span, (Span{4, 2}));
+  EXPECT_GT(s.network_ns, 0);
 }
 
 TEST(Step, AProjectionWidensTheOutermostGroups) {

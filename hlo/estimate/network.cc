@@ -54,7 +54,7 @@ Span span_of(const Machine& machine, std::span<const int64_t> group) {
     for (const int64_t device : group) seen.insert(size > 0 ? device / below % size : device / below);
     out.push_back(std::max<int64_t>(static_cast<int64_t>(seen.size()), 1));
     product *= out.back();
-    if (size > 0) below *= size;
+    if (size > 0) below = device_product(below, size);
   }
   const auto members = static_cast<int64_t>(group.size());
   // What is no product has its remainder in the outermost level where the members differ.

@@ -120,6 +120,7 @@ class Walk {
     Step longest;
     for (const CompId c : instr.called) {
       Step branch;
+      branch.devices = out_.devices;
       Walk(m_, machine_, options_, branch).computation(c, times, depth + 1);
       if (branch.total_ns() >= longest.total_ns()) longest = std::move(branch);
     }

@@ -141,8 +141,9 @@ InstrId Builder::convert(InstrId x, Type to) {
   return type(x) == to ? x : op(Op::CONVERT, shape(x).with_type(to), {x});
 }
 InstrId Builder::clamped_index(InstrId index, int64_t most) {
-  if (type_info(type(index)).bits < 32) index = convert(index, Type::S32);  // which may not have `most`
-  return convert(min(max(index, like_int(index, 0)), like_int(index, most)), Type::S32);
+  // A narrower type may not have `most`.
+  if (type_info(type(index)).bits < type_info(index_type_).bits) index = convert(index, index_type_);
+  return convert(min(max(index, like_int(index, 0)), like_int(index, most)), index_type_);
 }
 
 InstrId Builder::along_dimension(std::span<const InstrId> scalars, const std::vector<int64_t>& dims, int64_t along) {

@@ -66,7 +66,10 @@ class Builder {
   InstrId select(InstrId predicate, InstrId on_true, InstrId on_false);
   /// Converts `x` to `type`; returns `x` itself if it has that type already.
   InstrId convert(InstrId x, Type type);
-  /// Returns integers of any type clamped to [0, most], as s32. `most` must fit s32.
+  /// The type of positions in arrays that this builder makes: s32, unless set.
+  Type index_type() const { return index_type_; }
+  void set_index_type(Type type) { index_type_ = type; }
+  /// Returns integers of any type clamped to [0, most], as index_type(), which must have `most`.
   InstrId clamped_index(InstrId index, int64_t most);
   /// Returns the scalars as a vector, broadcast along dimension `along` of an array of those dimensions; the first one, broadcast, if
   /// `along` is not one of them.
@@ -147,6 +150,7 @@ class Builder {
 
   Module& module_;
   CompId computation_;
+  Type index_type_ = Type::S32;
   Status status_;
   const Metadata* origin_ = nullptr;
   const Extras* extras_ = nullptr;  ///< the metadata as a record of the module; created with the first instruction

@@ -100,7 +100,8 @@ class FormMatch {
   // Finds a result by the users of a value that it shares with what is matched.
   bool solve_result(const State& state, InstrId result) {
     std::vector<InstrId> path;
-    if (!path_to_matched(state, result, path)) return false;
+    std::vector<bool> visited(state.match.size());
+    if (!path_to_matched(state, result, visited, path)) return false;
     std::vector<InstrId> candidates{state.match[index_of(path.back())]};
     for (size_t i = path.size() - 1; i-- > 0;) {
       std::vector<InstrId> users;
@@ -119,13 +120,14 @@ class FormMatch {
     return false;
   }
 
-  // The way from a value of the form to one that is matched, through operands. Values that few others use come first:
-  // a parameter of the form may be any array.
-  bool path_to_matched(const State& state, InstrId from, std::vector<InstrId>& path) const {
+  // Finds a way from a value of the form to one that is matched, through operands. From `visited` values there is none.
+  bool path_to_matched(const State& state, InstrId from, std::vector<bool>& visited, std::vector<InstrId>& path) const {
+    if (visited[index_of(from)]) return false;
+    visited[index_of(from)] = true;
     path.push_back(from);
     if (state.match[index_of(from)] != InstrId::None) return true;
     for (const InstrId operand : form_[from].operands) {
-      if (path_to_matched(state, operand, path)) return true;
+      if (path_to_matched(state, operand, visited, path)) return true;
     }
     path.pop_back();
     return false;

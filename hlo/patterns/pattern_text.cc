@@ -304,7 +304,10 @@ class PatternTextReader {
         if (is_list) extent.remove_suffix(3);
         one.kind = is_list ? Extent::Kind::Sizes : Extent::Kind::Size;
         lists += is_list ? 1 : 0;
-        one.variable = numbers_.at(std::string(extent.substr(1)));
+        const auto known = numbers_.find(std::string(extent.substr(1)));
+        if (known == numbers_.end())
+          return at_line(line, "'" + std::string(extent) + "' is no size; a computed one is written ${...}");
+        one.variable = known->second;
       } else if (std::from_chars(extent.data(), extent.data() + extent.size(), one.number).ec != std::errc()) {
         return at_line(line, "'" + std::string(extent) + "' is no size");
       }

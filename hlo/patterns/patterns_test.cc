@@ -167,6 +167,21 @@ TEST(DeclaredPatterns, a_group_with_two_results) {
   EXPECT_EQ(found.others, 2u);
 }
 
+// Each x - exp(x) reads its value twice; the search for the second result sees each value once.
+TEST(DeclaredPatterns, a_second_result_behind_values_that_are_read_twice) {
+  std::string body = "  x0 = f32[8] parameter(0)\n  y = f32[8] parameter(1)\n";
+  for (int i = 0; i < 28; ++i) {
+    const std::string at = std::to_string(i), next = std::to_string(i + 1);
+    body += "  e" + at + " = f32[8] exponential(x" + at + ")\n  x" + next + " = f32[8] subtract(x" + at + ", e" + at +
+            ")\n";
+  }
+  body +=
+      "  s = f32[8] sine(y)\n  t = f32[8] tanh(s)\n  m = f32[8] multiply(x28, s)\n  ROOT r = (f32[8], f32[8]) tuple(t, "
+      "m)\n";
+  const Found found = find(module_of(body), {pattern_of("HloModule acme.two\nENTRY e {\n" + body + "}\n")});
+  EXPECT_EQ(found.names, std::vector<std::string>{"acme.two"}) << found.text;
+}
+
 TEST(DeclaredPatterns, users_of_one_result_may_come_before_the_other) {
   const Found found = find(module_of(std::string(kScaleOps) + R"(
   less = f32[3,4] negate(scale)
@@ -326,6 +341,8 @@ TEST(DeclaredPatterns, bad_texts_are_refused_with_the_line) {
         "line 4: $M has no value: it must stand in the shape of a parameter");
   holds(head + "ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[${M},4] broadcast(x), dimensions={1}\n}\n",
         "line 4: $M needs a list of what it may be");
+  holds(head + "ENTRY e {\n  x = f32[$N+1] parameter(0)\n  ROOT y = f32[$N+1] negate(x)\n}\n",
+        "line 3: '$N+1' is no size");
   holds(head + "ENTRY e {\n  x = f32[$A...,$B...] parameter(0)\n  ROOT y = f32[$A...,$B...] negate(x)\n}\n",
         "line 3: a shape has one list of sizes at most");
   holds(head + "ENTRY e {\n  x = f32[$N] parameter(0)\n  ROOT y = f32[${N+}] negate(x)\n}\n", "line 4: ${N+}");

@@ -12,7 +12,8 @@
 namespace collet::hlo {
 namespace {
 
-constexpr double kMostSum = 0x1p30;  // of products of 8 bits: a bias of as much is still in s32
+constexpr double kMostSum = 0x1p30;         // a bias of as much is still in s32
+constexpr double kMostProduct = 255 * 127;  // of a value of 8 bits less its zero point, and a symmetric weight
 
 bool is_product(const Instruction& instr) {
   return instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
@@ -73,12 +74,13 @@ Layer LayerGraph::layer_of(InstrId id) const {
     const Type other = is_real(lhs.type()) ? is_real(rhs.type()) ? instr.shape.type() : rhs.type() : lhs.type();
     out.why_float = "it is a product of " + std::string(type_info(other).text) + ", not of f32, bf16 or f16";
     out.weights_only = false;
-  } else if (instr.shape.has_dynamic() || lhs.has_dynamic() || rhs.has_dynamic() || instr.shape.element_count() == 0) {
-    out.why_float = "its shape is dynamic, or has no elements";
+  } else if (instr.shape.has_dynamic() || lhs.has_dynamic() || rhs.has_dynamic() || instr.shape.element_count() == 0 ||
+             lhs.element_count() == 0 || rhs.element_count() == 0) {
+    out.why_float = "a shape is dynamic, or has no elements";
     out.weights_only = false;
   } else if (both_constant) {
     out.why_float = "both operands are constants";
-  } else if (terms_of(m, instr) * 128 * 127 > kMostSum) {
+  } else if (terms_of(m, instr) * kMostProduct > kMostSum) {
     out.why_float = "a sum of " + std::to_string(static_cast<int64_t>(terms_of(m, instr))) + " products may leave s32";
   } else if (instr.op == Op::CONVOLUTION && instr.as<ConvolutionAttrs>().batch_groups > 1) {
     out.why_float = "it has groups of the batch";
@@ -191,21 +193,19 @@ Expected<LayerGraph> LayerGraph::make(const Module& module) {
   return out;
 }
 
-Placement LayerGraph::place(const std::vector<bool>& chosen) const {
+void LayerGraph::place_integers(const std::vector<bool>& chosen, const std::vector<bool>& kept_float,
+                                Placement& out) const {
   const Module& m = *module_;
   const size_t limit = m.instruction_limit();
   const std::vector<InstrId>& order = m.entry_computation().order;
-  Placement out;
-  out.stored.resize(limit);
-  out.integer.resize(limit);
-  out.decides.resize(limit);
-  out.symmetric.resize(limit);
+  out.stored.assign(limit, false);
+  out.integer.assign(limit, false);
   // Which values could be had as integers without conversion: results of chosen layers, and of ops on such values.
   std::vector<bool> available(limit), layer_result(limit);
   for (size_t i = 0; i < layers_.size(); ++i)
     if (chosen[i]) available[index_of(layers_[i].result)] = layer_result[index_of(layers_[i].result)] = true;
   for (InstrId id : order) {
-    if (roles_[index_of(id)] == Role::Float || layer_result[index_of(id)]) continue;
+    if (roles_[index_of(id)] == Role::Float || layer_result[index_of(id)] || kept_float[index_of(id)]) continue;
     const std::vector<InstrId> data = data_operands(id);
     available[index_of(id)] =
         !data.empty() && std::all_of(data.begin(), data.end(), [&](InstrId o) { return available[index_of(o)]; });
@@ -221,6 +221,29 @@ Placement LayerGraph::place(const std::vector<bool>& chosen) const {
     if (!out.stored[at] || !available[at] || layer_result[at]) continue;
     out.integer[at] = true;
     for (InstrId o : data_operands(order[i])) out.stored[index_of(o)] = true;
+  }
+}
+
+Placement LayerGraph::place(const std::vector<bool>& chosen) const {
+  const Module& m = *module_;
+  const size_t limit = m.instruction_limit();
+  const std::vector<InstrId>& order = m.entry_computation().order;
+  Placement out;
+  out.decides.resize(limit);
+  out.symmetric.resize(limit);
+  // No integer stands for the infinity of a padded value that is needed as floats, too: such a value is not stored, nor
+  // are values that are made from it. Each round may find more of them.
+  std::vector<bool> kept_float(limit);
+  while (true) {
+    place_integers(chosen, kept_float, out);
+    bool found = false;
+    for (InstrId id : order) {
+      if (!out.integer[index_of(id)] || !pads_with_infinity(id)) continue;
+      const auto users = users_.users(id);
+      if (std::all_of(users.begin(), users.end(), [&](InstrId user) { return out.integer[index_of(user)]; })) continue;
+      found = kept_float[index_of(id)] = true;
+    }
+    if (!found) break;
   }
   DisjointSets groups(limit);
   for (InstrId id : order)

@@ -66,6 +66,8 @@ class LayerGraph {
   explicit LayerGraph(const Module& module) : module_(&module), users_(module, module.entry()) {}
   Role role_of(InstrId id) const;
   Layer layer_of(InstrId id) const;
+  /// Sets `stored` and `integer`. Values with true in `kept_float` are computed as floats.
+  void place_integers(const std::vector<bool>& chosen, const std::vector<bool>& kept_float, Placement& out) const;
 
   const Module* module_;
   UserMap users_;

@@ -483,12 +483,12 @@ func.func @main(%x: tensor<2x2xf32>) -> tensor<3x2xf32> {
 
 TEST(Quantize, SumThatMayLeaveS32_StaysFloat) {
   const std::string text = R"(
-func.func @main(%x: tensor<1x70000xf32>, %y: tensor<70000x1xf32>) -> tensor<1x1xf32> {
-  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<1x70000xf32>, tensor<70000x1xf32>) -> tensor<1x1xf32>
+func.func @main(%x: tensor<1x33156xf32>, %y: tensor<33156x1xf32>) -> tensor<1x1xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<1x33156xf32>, tensor<33156x1xf32>) -> tensor<1x1xf32>
   return %0 : tensor<1x1xf32>
 })";
-  EXPECT_EQ(quantized(*prepared(text), {{drawn({1, 70000}), drawn({70000, 1})}}).error,
-            "nothing to quantize: no product can be quantized; dot: a sum of 70000 products may leave s32");
+  EXPECT_EQ(quantized(*prepared(text), {{drawn({1, 33156}), drawn({33156, 1})}}).error,
+            "nothing to quantize: no product can be quantized; dot: a sum of 33156 products may leave s32");
 }
 
 // Movement, pooling, clamps, concatenations and sums between two layers are computed on integers, with results that are
@@ -648,6 +648,45 @@ func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   ASSERT_EQ(made.error, "");
   EXPECT_EQ(count(*import(made.text), Op::REDUCE_WINDOW, Type::S8), 1);
   EXPECT_GT(made.report.error->decibels(), 35);
+}
+
+// The other pooling needs the padded value as floats, which no stored integer gives.
+TEST(Quantize, PadWithInfinityThatIsAlsoNeededAsFloats_StaysFloat) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<1x2xf32>) {
+  %w = stablehlo.constant dense<[[1.0, -1.0], [-2.0, 0.5]]> : tensor<2x2xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.pad %0, %least, low = [1, 0], high = [0, 0], interior = [0, 0] : (tensor<2x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  %2 = "stablehlo.reduce_window"(%1, %least) <{window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 1, 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %m = stablehlo.maximum %a, %b : tensor<f32>
+      stablehlo.return %m : tensor<f32>
+  }) : (tensor<3x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+  %3 = "stablehlo.reduce_window"(%1, %least) <{window_dimensions = array<i64: 3, 1>, window_strides = array<i64: 1, 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %m = stablehlo.maximum %a, %b : tensor<f32>
+      stablehlo.return %m : tensor<f32>
+  }) : (tensor<3x2xf32>, tensor<f32>) -> tensor<1x2xf32>
+  %4 = stablehlo.dot_general %2, %w, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %5 = stablehlo.exponential %3 : tensor<1x2xf32>
+  return %4, %5 : tensor<2x2xf32>, tensor<1x2xf32>
+})";
+  const Made made = quantized(*prepared(text), {{array({2, 2}, {1, 1, 0.5, 0.25})}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(count(*import(made.text), Op::REDUCE_WINDOW, Type::S8), 0);
+  EXPECT_GT(made.report.error->decibels(), 35);
+}
+
+TEST(Quantize, WeightsWithoutElements_StayFloat) {
+  const std::string text = R"(
+func.func @main(%x: tensor<4x0xf32>) -> tensor<4x8xf32> {
+  %w = stablehlo.constant dense<> : tensor<0x8xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x0xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+})";
+  EXPECT_EQ(quantized(*prepared(text), {{drawn({4, 0})}}).error,
+            "nothing to quantize: no product can be quantized; dot: a shape is dynamic, or has no elements");
 }
 
 // (x w) * s - m, then a quotient and a factor: one product of scaled weights and one sum, with the values that it had.

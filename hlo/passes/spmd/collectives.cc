@@ -25,18 +25,18 @@ InstrId TileBuilder::partition_id() {
 
 InstrId TileBuilder::from_table(const std::vector<int64_t>& by_partition) {
   if (std::all_of(by_partition.begin(), by_partition.end(), [&](int64_t v) { return v == by_partition[0]; }))
-    return b_.scalar_int(Type::S32, by_partition[0]);
+    return b_.scalar_int(b_.index_type(), by_partition[0]);
   const auto known = tables_.find(by_partition);
   if (known != tables_.end()) return known->second;
   const std::array<InstrId, 1> start = {partition_id()};
   const std::array<int64_t, 1> one = {1};
-  const InstrId entry = b_.dynamic_slice(b_.ints(Type::S32, by_partition), start, one);
+  const InstrId entry = b_.dynamic_slice(b_.ints(b_.index_type(), by_partition), start, one);
   return tables_[by_partition] = b_.reshape(entry, {});
 }
 
 InstrId TileBuilder::tile_offset(const DimensionSharding& sharding, int64_t step, int64_t offset) {
   std::vector<int64_t> offsets;
-  if (!sharding.is_split()) return b_.scalar_int(Type::S32, offset);
+  if (!sharding.is_split()) return b_.scalar_int(b_.index_type(), offset);
   for (int64_t tile : sharding.tiles()) offsets.push_back(step * tile + offset);
   return from_table(offsets);
 }
@@ -149,7 +149,7 @@ InstrId TileBuilder::slice(InstrId x, const Shape& shape, const ReshardStep& s) 
   }
   x = pad_to(x, s.dim, tile * s.along.count());
   sizes[s.dim] = tile;
-  std::vector<InstrId> starts(sizes.size(), b_.scalar_int(Type::S32, 0));
+  std::vector<InstrId> starts(sizes.size(), b_.scalar_int(b_.index_type(), 0));
   starts[s.dim] = tile_offset(s.along, tile);
   return b_.dynamic_slice(x, starts, sizes);
 }
@@ -235,7 +235,7 @@ InstrId TileBuilder::mirror_tiles(InstrId x, const ArraySharding& sharding, size
 
 InstrId TileBuilder::on_first_tile(InstrId x, const DimensionSharding& along) {
   const std::vector<int64_t> tiles(along.tiles().begin(), along.tiles().end());
-  const InstrId first = b_.compare(from_table(tiles), Direction::EQ, b_.scalar_int(Type::S32, 0));
+  const InstrId first = b_.compare(from_table(tiles), Direction::EQ, b_.scalar_int(b_.index_type(), 0));
   const std::vector<int64_t> dims = dims_of(b_, x);
   return b_.select(b_.broadcast(first, dims, {}), x, b_.fill_int(Shape(b_.shape(x)), 0));
 }
@@ -244,7 +244,7 @@ InstrId TileBuilder::spread_terms(InstrId x, const ReshardStep& s) {
   std::vector<int64_t> dims = dims_of(b_, x);
   const int64_t tile = dims[s.dim];
   dims[s.dim] *= s.along.count();
-  std::vector<InstrId> starts(dims.size(), b_.scalar_int(Type::S32, 0));
+  std::vector<InstrId> starts(dims.size(), b_.scalar_int(b_.index_type(), 0));
   starts[s.dim] = tile_offset(s.along, tile);
   return b_.dynamic_update_slice(b_.fill_int(Shape::array(b_.type(x), dims), 0), x, starts);
 }
@@ -253,7 +253,7 @@ InstrId TileBuilder::mask_padding(InstrId x, size_t dim, const DimensionSharding
                                   InstrId fill) {
   const std::vector<int64_t> dims = dims_of(b_, x);
   if (size == dims[dim] * sharding.count()) return x;
-  const Shape indices = Shape::array(Type::S32, dims);
+  const Shape indices = Shape::array(b_.index_type(), dims);
   const InstrId index =
       b_.add(b_.iota(indices, static_cast<int64_t>(dim)), b_.broadcast(tile_offset(sharding, dims[dim]), dims, {}));
   const InstrId inside = b_.compare(index, Direction::LT, b_.fill_int(indices, size));
@@ -297,7 +297,7 @@ InstrId TileBuilder::halo(InstrId x, const ArraySharding& sharding, size_t dim, 
   } else {
     std::vector<int64_t> by_partition;
     for (int64_t tile : split.tiles()) by_partition.push_back(offsets[static_cast<size_t>(tile)]);
-    std::vector<InstrId> starts(dims.size(), b_.scalar_int(Type::S32, 0));
+    std::vector<InstrId> starts(dims.size(), b_.scalar_int(b_.index_type(), 0));
     starts[dim] = from_table(by_partition);
     out = b_.dynamic_slice(out, starts, dims);
   }
@@ -305,7 +305,7 @@ InstrId TileBuilder::halo(InstrId x, const ArraySharding& sharding, size_t dim, 
                        window.offset + window.length > size ||
                        window.offset + window.step * (n - 1) + window.length > size;
   if (fill == InstrId::None || !outside) return out;
-  const Shape indices = Shape::array(Type::S32, dims);
+  const Shape indices = Shape::array(b_.index_type(), dims);
   const InstrId index = b_.add(b_.iota(indices, static_cast<int64_t>(dim)),
                                b_.broadcast(tile_offset(split, window.step, window.offset), dims, {}));
   const InstrId inside = b_.and_(b_.compare(index, Direction::GE, b_.fill_int(indices, 0)),

@@ -17,9 +17,12 @@ namespace collet::hlo::spmd {
 /// Inserts instructions at the position of a builder. A reshard of the same value to the same sharding is built once.
 class TileBuilder {
  public:
-  /// `channels` is the counter for the channel numbers of collectives of the module.
-  TileBuilder(Module& module, CompId computation, int64_t replicas, int64_t& channels)
-      : module_(module), b_(module, computation), replicas_(replicas), channels_(channels) {}
+  /// `channels` is the counter for the channel numbers of collectives of the module. `index_type` is that of positions in
+  /// its arrays.
+  TileBuilder(Module& module, CompId computation, int64_t replicas, int64_t& channels, Type index_type)
+      : module_(module), b_(module, computation), replicas_(replicas), channels_(channels) {
+    b_.set_index_type(index_type);
+  }
 
   Builder& builder() { return b_; }
 
@@ -41,9 +44,10 @@ class TileBuilder {
   InstrId mirror_tiles(InstrId x, const ArraySharding& sharding, size_t dim, const DeviceGroups& groups);
   /// Returns the value that `x` has on partition `source`; for a tuple, that of each array.
   InstrId broadcast_from(InstrId x, int64_t source, size_t partitions);
-  /// Returns `step` times the number of this partition's tile by `sharding`, plus `offset`: an s32 scalar.
+  /// Returns `step` times the number of this partition's tile by `sharding`, plus `offset`: a scalar of
+  /// builder().index_type().
   InstrId tile_offset(const DimensionSharding& sharding, int64_t step, int64_t offset = 0);
-  /// Returns the entry of `by_partition` for this partition, an s32 scalar.
+  /// Returns the entry of `by_partition` for this partition, a scalar of builder().index_type().
   InstrId from_table(const std::vector<int64_t>& by_partition);
 
   /// Returns this partition's number, a u32 scalar; the instruction is created at the first call.

@@ -24,7 +24,7 @@ Expected<CompId> Materializer::body(CompId from, const Shape& argument,
     elements.push_back(Shape::array(Type::U32, {}));
     taken = Shape::tuple(std::move(elements));
   }
-  TileBuilder tiles(m_, out, context_.replicas, context_.channels);
+  TileBuilder tiles(m_, out, context_.replicas, context_.channels, context_.index_type);
   Builder& b = tiles.builder();
   TiledValue value{m_.append_parameter(out, 0, taken), {argument_shardings.begin(), argument_shardings.end()}, false};
   if (takes_partition_id) {

@@ -28,6 +28,7 @@ struct MaterializeContext {
   const ShardingTable& table;
   int64_t replicas = 1;
   int64_t channels = 0;
+  Type index_type = Type::S32;  ///< of positions in arrays
 };
 
 /// Returns the shape of the tiles of a value; `at` is the index of its first leaf in `leaves` and is advanced by the

@@ -69,6 +69,19 @@ std::vector<ArraySharding> result_shardings(const Module& module, const Shape& s
   return leaves;
 }
 
+// Returns a type for all positions in arrays of the module. Those in padded tiles and margins are at most twice as large as
+// a dimension.
+Type index_type_of(const Module& module) {
+  for (const CompId computation : module.computations())
+    for (const InstrId id : module[computation].order) {
+      const Shape& shape = module[id].shape;
+      if (!shape.is_array()) continue;
+      for (const int64_t size : shape.dims())
+        if (size > INT32_MAX / 2) return Type::S64;
+    }
+  return Type::S32;
+}
+
 }  // namespace
 
 Expected<bool> partition_spmd(Module& module, PassContext& context) {
@@ -76,11 +89,12 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   const auto partitions = static_cast<size_t>(context.partition_count);
   COLLET_ASSIGN(const ProgramRegions regions, ProgramRegions::build(module, partitions));
   COLLET_ASSIGN(const ShardingTable table, spmd::propagate_shardings(module, regions));
-  MaterializeContext shared{module, regions, table, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20};
+  MaterializeContext shared{
+      module, regions, table, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20, index_type_of(module)};
 
   const CompId old = module.entry();
   const CompId entry = module.add_computation(module.arena().string(std::string(module[old].name) + ".tile"));
-  TileBuilder tiles(module, entry, shared.replicas, shared.channels);
+  TileBuilder tiles(module, entry, shared.replicas, shared.channels, shared.index_type);
   Materializer materializer(shared, tiles, regions.all()[0].groups);
   std::vector<TiledValue> arguments;
   const std::vector<InstrId> given = module[old].parameters;

@@ -486,6 +486,48 @@ ENTRY e {
       EXPECT_EQ((*got)[static_cast<size_t>(p)].as_int(i), want->as_int(place(p, i))) << p << ", " << i;
 }
 
+// Positions in dimensions of more than 2^31 elements are numbers of s64.
+TEST(Partition, LargeDimensions_HavePositionsOfS64) {
+  EXPECT_THAT(partitioned(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = s8[4000000000] parameter(0), sharding={replicated}
+  ROOT y = s8[4000000000] negate(x), sharding={devices=[4]<=[4]}
+})"),
+              HasSubstr("s64[4] constant({0, 1000000000, 2000000000, 3000000000})"));
+  EXPECT_THAT(partitioned(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = s8[6000000000] parameter(0), sharding={devices=[4]<=[4]}
+  i = s32[] parameter(1)
+  ROOT c = s8[2] dynamic-slice(x, i), dynamic_slice_sizes={2}
+})"),
+              HasSubstr("s64[] convert(%i)"));
+  EXPECT_THAT(partitioned(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = s8[2400000000] parameter(0), sharding={devices=[4]<=[4]}
+  y = s8[1600000000] parameter(1), sharding={devices=[4]<=[4]}
+  ROOT c = s8[4000000000] concatenate(x, y), dimensions={0}, sharding={devices=[4]<=[4]}
+})"),
+              HasSubstr("s64[] constant(2400000000)"));
+}
+
+// 6 and 21 rows have the factor 3 in common, and padded tiles of it are no tiles of the rows.
+TEST(Partition, ReshapeWithAPartOfADimension_IsSplitEvenlyOrNot) {
+  partitioned(R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = f32[6,35] parameter(0), sharding={devices=[2,1]<=[2]}
+  a = f32[6,35] sine(x), sharding={devices=[2,1]<=[2]}
+  y = f32[21,10] reshape(a)
+  ROOT r = f32[21,10] sine(y)
+})");
+  partitioned(R"(HloModule m, num_partitions=3
+ENTRY e {
+  x = f32[21,2] parameter(0), sharding={devices=[3,1]<=[3]}
+  i = f32[6,7] iota(), iota_dimension=0, sharding={replicated}
+  r = f32[21,2] reshape(i), sharding={replicated}
+  ROOT s = f32[21,2] add(x, r), sharding={devices=[3,1]<=[3]}
+})");
+}
+
 // An operand that has the sharding of the result keeps it; the other one is gathered.
 TEST(Partition, StatedResult_GathersTheOtherOperand) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4

@@ -73,10 +73,14 @@ class Rematerializer {
       for (size_t d = 0; d < rule->operands[k].size(); ++d) {
         const ShardingRule::Dimension& factors = rule->operands[k][d];
         if (std::find(factors.begin(), factors.end(), factor) == factors.end()) continue;
-        if (factors.size() != 1) return std::nullopt;
+        if (factors.size() != 1 || !same_size(instr.operand(k), d, part)) return std::nullopt;
         inputs.emplace_back(instr.operand(k), d);
       }
     return inputs;
+  }
+
+  bool same_size(InstrId operand, size_t d, const Part& part) const {
+    return m_[operand].shape.dim(static_cast<int>(d)) == m_[part.first].shape.dim(static_cast<int>(part.second));
   }
 
   InstrId make(const Part& part) {
@@ -86,7 +90,7 @@ class Rematerializer {
     std::vector<int64_t> dims(instr.shape.dims().begin(), instr.shape.dims().end());
     dims[dim] = size_;
     if (instr.op == Op::CONSTANT) {
-      std::vector<InstrId> starts(dims.size(), b_.scalar_int(Type::S32, 0));
+      std::vector<InstrId> starts(dims.size(), b_.scalar_int(b_.index_type(), 0));
       starts[dim] = start_;
       return b_.dynamic_slice(id, starts, dims);
     }
@@ -110,7 +114,7 @@ class Rematerializer {
     if (along != static_cast<int64_t>(dim)) return b_.iota(shape, along);
     // The iota is computed in integers: the sum of two rounded floats is not always the rounded sum.
     const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-    const Type type = is_integer(shape.type()) ? shape.type() : Type::S32;
+    const Type type = is_integer(shape.type()) ? shape.type() : b_.index_type();
     const InstrId from = b_.broadcast(b_.convert(start_, type), dims, {});
     return b_.convert(b_.add(b_.iota(Shape::array(type, dims), along), from), shape.type());
   }

@@ -121,6 +121,8 @@ void reshape(RuleBuilder& r, const Instruction& instr) {
     const int f = r.factor(common);
     r.in_operand(0, i, f);
     r.in_result(0, j, f);
+    // In larger dimensions, tiles of the factor are tiles of the dimension only if they have no padding.
+    r.rule.factors[static_cast<size_t>(f)].even = common != in.dim(i) || common != out.dim(j);
     a /= common;
     b /= common;
     if (a == 1) ++i, a = 0;

@@ -117,7 +117,7 @@ InstrId concatenate(TiledOp& op) {
   if (!op.is_split(0, along)) return same_op(op);
   for (size_t k = 0; k < op.operands.size(); ++k) add_halos(op, k, InstrId::None, [](size_t, const InputWindow&) {});
   const std::vector<int64_t> dims = dims_of(op.b, op.operands[0]);
-  const Shape indices = Shape::array(Type::S32, dims);
+  const Shape indices = Shape::array(op.b.index_type(), dims);
   const DimensionSharding& split = op.strategy.results[0].dimensions[along];
   const InstrId index = op.b.add(op.b.iota(indices, static_cast<int64_t>(along)),
                                  op.b.broadcast(op.tiles.tile_offset(split, dims[along]), dims, {}));
@@ -186,7 +186,7 @@ InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split
                       int64_t size) {
   Builder& b = op.b;
   const InstrId from_tile = b.sub(b.clamped_index(start, whole - size), op.tiles.tile_offset(split, tile, -size));
-  return b.min(b.max(from_tile, b.scalar_int(Type::S32, 0)), b.scalar_int(Type::S32, tile + size));
+  return b.min(b.max(from_tile, b.scalar_int(b.index_type(), 0)), b.scalar_int(b.index_type(), tile + size));
 }
 
 // Returns the part of the slice that is in the tile, and zeros elsewhere.
@@ -247,17 +247,17 @@ InstrId gather(TiledOp& op) {
     const bool split = op.split_factor(0, i, Kind::Selected) >= 0;
     selects = selects || split;
     const int64_t size = op.whole(0).dim(static_cast<int>(d));
-    most.push_back(b.scalar_int(Type::S32, size - a.slice_sizes[i]));
+    most.push_back(b.scalar_int(b.index_type(), size - a.slice_sizes[i]));
     first.push_back(split ? op.tiles.tile_offset(op.strategy.operands[0].dimensions[i], local[i])
-                          : b.scalar_int(Type::S32, 0));
-    limit.push_back(b.scalar_int(Type::S32, split ? local[i] : size));
+                          : b.scalar_int(b.index_type(), 0));
+    limit.push_back(b.scalar_int(b.index_type(), split ? local[i] : size));
   }
   if (!selects) return same_op(op);
   InstrId index = op.operands[1];
   const Type type = b.type(index);
-  if (type_info(type).bits < 32) {
-    index = b.convert(index, Type::S32);
-  } else if (type != Type::S32) {  // the largest index may not be representable in s32
+  if (type_info(type).bits < type_info(b.index_type()).bits) {
+    index = b.convert(index, b.index_type());
+  } else if (type != b.index_type()) {  // the largest index may not be representable in it
     int64_t largest = 1;
     for (int64_t d : a.start_index_map) largest = std::max(largest, op.whole(0).dim(static_cast<int>(d)));
     index = b.clamped_index(index, largest);
@@ -289,7 +289,7 @@ InstrId scatter(TiledOp& op) {
   std::vector<InstrId> first;
   bool moves = false;
   InstrId index = op.operands[n];
-  if (type_info(b.type(index)).bits < 32) index = b.convert(index, Type::S32);
+  if (type_info(b.type(index)).bits < type_info(b.index_type()).bits) index = b.convert(index, b.index_type());
   const std::vector<int64_t> local = dims_of(b, op.operands[0]);
   for (int64_t d : a.scatter_dims_to_operand_dims) {
     const auto i = static_cast<size_t>(d);
@@ -297,7 +297,7 @@ InstrId scatter(TiledOp& op) {
                                               a.inserted_window_dims.end();
     moves = moves || own;
     const InstrId offset =
-        own ? op.tiles.tile_offset(op.strategy.operands[0].dimensions[i], local[i]) : b.scalar_int(Type::S32, 0);
+        own ? op.tiles.tile_offset(op.strategy.operands[0].dimensions[i], local[i]) : b.scalar_int(b.index_type(), 0);
     first.push_back(b.convert(offset, b.type(index)));
   }
   if (!moves) return same_op(op);
@@ -313,7 +313,7 @@ InstrId iota(TiledOp& op) {
   const Shape shape = op.result;
   if (!split.is_split()) return b.iota(shape, along);
   const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  const Type type = is_integer(shape.type()) ? shape.type() : Type::S32;
+  const Type type = is_integer(shape.type()) ? shape.type() : b.index_type();
   const InstrId from = b.convert(op.tiles.tile_offset(split, dims[static_cast<size_t>(along)]), type);
   return b.convert(b.add(b.iota(Shape::array(type, dims), along), b.broadcast(from, dims, {})), shape.type());
 }
