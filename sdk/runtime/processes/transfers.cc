@@ -4,13 +4,12 @@
 #include <collet/error.h>
 #include <collet/hash.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "sdk/runtime/backend/caught.h"
@@ -74,22 +73,24 @@ class Route {
     return data.ok() ? ok_status() : data.status();
   }
 
-  // Receives the array, which has its place in `to`.
-  Status receive(const ArrayType& type, void* to) {
+  // Receives the array, which has its place in `to`. An error in place of it: the sender is told that there is none.
+  Status receive(const ArrayType& type, const Expected<void*>& to) {
     Note note{};
     const Note own = note_of(type);
     std::array<collet_message, 2> receives{message(kHead, &note, sizeof note)};
-    if (type.bytes) receives[1] = message(data_part(own), to, type.bytes);
+    if (to.ok() && type.bytes) receives[1] = message(data_part(own), *to, type.bytes);
     Status refused, failed;
     const auto check = [&](uint32_t i) {
       if (i > 0) return ok_status();
       failed = answer_of(note, " failed in it: ");
-      if (failed.ok() && (note.element != own.element || note.bytes != own.bytes || text_of(note) != text_of(own)))
+      if (failed.ok() && !to.ok())
+        refused = to.status().with_prefix(what_ + ": ");
+      else if (failed.ok() && (note.element != own.element || note.bytes != own.bytes || text_of(note) != text_of(own)))
         refused = failed_precondition(what_ + ": " + processes_.name(other_) + " sends " + text_of(note) + ", " +
                                       processes_.name(processes_.rank()) + " receives " + text_of(own));
       return failed.ok() ? refused : failed;
     };
-    const Status outcome = processes_.exchange({}, {receives.data(), type.bytes ? 2u : 1u}, check, what_);
+    const Status outcome = processes_.exchange({}, {receives.data(), receives[1].bytes ? 2u : 1u}, check, what_);
     if (!outcome.ok() && failed.ok() && refused.ok()) return outcome;  // the other process is not there
     Note answer = refused.ok() ? Note{} : note_of(refused);
     const collet_message send = message(kAnswer, &answer, sizeof answer);
@@ -136,14 +137,15 @@ Status check(Client& client, const collet_transfer& transfer, bool sends) {
 }
 
 // Runs `work` on a thread of its own; the client lives until it ends. An error if there is no thread.
-Status start(Client& client, std::function<void()> work) {
+template <typename Work>
+Status start(Client& client, Work work) {
   client.retain_for_work();
   const Status outcome = caught([&] {
     std::unique_ptr<Worker> worker = client.transfers().take();
     Worker* const thread = worker.get();
-    thread->add([&client, thread, work = std::move(work)]() mutable {
-      work();
-      work = nullptr;  // it holds memory
+    thread->add([&client, thread, work = std::optional<Work>(std::move(work))]() mutable {
+      (*work)();
+      work.reset();  // it holds memory
       client.transfers().give_back(std::unique_ptr<Worker>(thread));
       client.release_after_work();
     });
@@ -155,11 +157,13 @@ Status start(Client& client, std::function<void()> work) {
 }
 
 struct Sending {
-  Buffer* buffer = nullptr;  ///< a reference
+  Sending(Buffer* sent, const collet_transfer& to) : buffer(sent), transfer(to) {}
+
+  Buffer* buffer;  ///< a reference
+  collet_transfer transfer;
   Buffer::Use use;
   Status failure;  ///< of the buffer, which has no data then
   Event* done = nullptr;
-  collet_transfer transfer{};
 
   void end(Status outcome) {
     if (use.ready) use.ready->release();
@@ -180,14 +184,17 @@ struct Receiving {
   }
 };
 
-// Sorts the arrays of a call, which are moved one after the other. Both processes have the same order, however the caller has listed or
-// split them: so the first one of all that are under way is at its turn in both, and none waits for another for ever.
-template <typename One>
-void in_one_order(std::vector<One>& all) {
-  std::sort(all.begin(), all.end(), [](const One& x, const One& y) {
-    const auto key = [](const collet_transfer& t) { return std::tuple(t.key, t.from, t.to); };
-    return key(x.transfer) < key(y.transfer);
-  });
+// The receiver also hears of a failure to get at the data.
+Status send(Processes& processes, Sending& one) {
+  std::unique_ptr<char[]> copy;
+  const void* data = nullptr;
+  if (one.failure.ok())
+    one.failure = caught([&] {
+      COLLET_ASSIGN(data, one.buffer->host_data(one.use, copy));
+      return ok_status();
+    });
+  return Route(processes, one.transfer)
+      .send(one.buffer->type(), one.failure.ok() ? Expected<const void*>(data) : one.failure);
 }
 
 Status receive(Processes& processes, const Receiving& one) {
@@ -196,7 +203,9 @@ Status receive(Processes& processes, const Receiving& one) {
   if (void* const place = one.buffer->promised_place()) {
     COLLET_TRY(route.receive(type, place));
   } else {
-    const std::unique_ptr<char[]> data(new char[type.bytes]);
+    const std::unique_ptr<char[]> data(new (std::nothrow) char[type.bytes]);
+    if (!data)
+      return route.receive(type, resource_exhausted("no host memory for " + std::to_string(type.bytes) + " bytes"));
     COLLET_TRY(route.receive(type, data.get()));
     COLLET_TRY(one.buffer->write(0, type.bytes, data.get()));
   }
@@ -216,38 +225,27 @@ Status send_buffers(Client& client, std::span<Buffer* const> buffers, std::span<
       return invalid_argument("a buffer on device " + std::to_string(buffers[i]->device()) +
                               " of its process is sent from device " + std::to_string(device));
   }
-  auto all = std::make_shared<std::vector<Sending>>(buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    Sending& one = (*all)[i];
-    one.buffer = buffers[i];
-    one.transfer = transfers[i];
-    one.failure = one.buffer->use(one.use);  // the receiver is told, and must not wait
+  std::vector<std::shared_ptr<Sending>> all;
+  for (size_t i = 0; i < buffers.size(); ++i) all.push_back(std::make_shared<Sending>(buffers[i], transfers[i]));
+  for (const auto& one : all) one->failure = one->buffer->use(one->use);  // the receiver is told, and must not wait
+  for (const auto& one : all) {
+    one->buffer->retain_for_work();
+    one->done = new Event(true);
+    one->done->retain();
+    out.push_back(one->done);
   }
-  for (Sending& one : *all) {
-    one.buffer->retain_for_work();
-    one.done = new Event(true);
-    one.done->retain();
-    out.push_back(one.done);
+  for (const auto& one : all) {
+    const Status started = start(
+        client, [&processes = *client.processes(), one] { one->end(caught([&] { return send(processes, *one); })); });
+    if (!started.ok()) one->end(started);
   }
-  in_one_order(*all);
-  const Status started = start(client, [&processes = *client.processes(), all] {
-    for (Sending& one : *all)
-      one.end(caught([&] {
-        std::unique_ptr<char[]> copy;
-        const Expected<const void*> data =
-            one.failure.ok() ? one.buffer->host_data(one.use, copy) : Expected<const void*>(one.failure);
-        return Route(processes, one.transfer).send(one.buffer->type(), data);
-      }));
-  });
-  if (!started.ok())
-    for (Sending& one : *all) one.end(started);
   return ok_status();
 }
 
 Status receive_buffers(Client& client, uint32_t space, std::span<const ArrayType* const> types,
                        std::span<const collet_transfer> transfers, std::vector<Buffer*>& out) {
   for (const collet_transfer& transfer : transfers) COLLET_TRY(check(client, transfer, false));
-  auto all = std::make_shared<std::vector<Receiving>>();
+  std::vector<Receiving> all;
   for (size_t i = 0; i < types.size(); ++i) {
     auto made = Buffer::promise(client, client.processes()->devices()[transfers[i].to].device, space, types[i]);
     if (!made.ok()) {
@@ -255,15 +253,14 @@ Status receive_buffers(Client& client, uint32_t space, std::span<const ArrayType
       return made.status();
     }
     out.push_back(*made);
-    all->push_back({*made, transfers[i]});
+    all.push_back({*made, transfers[i]});
   }
-  for (const Receiving& one : *all) one.buffer->retain_for_work();
-  in_one_order(*all);
-  const Status started = start(client, [&processes = *client.processes(), all] {
-    for (const Receiving& one : *all) one.end(caught([&] { return receive(processes, one); }));
-  });
-  if (!started.ok())
-    for (const Receiving& one : *all) one.end(started);
+  for (const Receiving& one : all) one.buffer->retain_for_work();
+  for (const Receiving& one : all) {
+    const Status started = start(
+        client, [&processes = *client.processes(), one] { one.end(caught([&] { return receive(processes, one); })); });
+    if (!started.ok()) one.end(started);
+  }
   return ok_status();
 }
 

@@ -10,8 +10,8 @@
 #include "sdk/runtime/memory/buffer.h"
 
 /// \file
-/// Copies of arrays between devices of several processes. Each call has a thread of its own, which moves its arrays one after
-/// another, so that the order of calls does not matter.
+/// Copies of arrays between devices of several processes. Each array has a thread of its own while it is moved, so that neither the order
+/// of calls matters nor that of the arrays in them.
 
 namespace collet::runtime {
 

@@ -2,9 +2,11 @@
 // Tests copies of arrays between devices of several processes.
 #include <collet/transfers.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "sdk/runtime/testing/process_group.h"
@@ -211,6 +213,103 @@ TEST_F(Transfers, OrdersOfListsMayDiffer) {
           << member.failure.message;
     }
   });
+}
+
+// Arrays of one send are received one after another, in another order; and one of them is promised only when the others have come.
+TEST_F(Transfers, ArraysOfACallDoNotWaitForEachOther) {
+  run_in(2, [](Member& member) {
+    const ClientPtr client = member.join("interpreter", 1, 20'000);
+    ASSERT_TRUE(client) << member.failure.message;
+    const int64_t dims[] = {8};
+    const collet_array_type type = {COLLET_TYPE_S32, 1, dims};
+    constexpr size_t kCount = 3;
+    const collet_transfer transfers[kCount] = {{1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, back = {4, 1, 0};
+    collet_error error{};
+    if (member.rank == 1) {
+      for (size_t i = kCount - 1; i > 0; --i)
+        EXPECT_EQ(member.download<int32_t>(receive(client.get(), {8}, transfers[i])),
+                  std::vector<int32_t>(8, static_cast<int32_t>(i)))
+            << member.failure.message;
+      const std::vector<int32_t> x(8, 7);
+      std::string message;
+      EXPECT_EQ(wait(send(member, client.get(), member.upload(client.get(), type, x.data()), back), message), COLLET_OK)
+          << message;
+      EXPECT_EQ(member.download<int32_t>(receive(client.get(), {8}, transfers[0])), x) << member.failure.message;
+      return;
+    }
+    std::vector<BufferPtr> in;
+    collet_buffer* promised = nullptr;
+    ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &type, &promised, nullptr), COLLET_OK);
+    in.emplace_back(promised);
+    for (size_t i = 1; i < kCount; ++i) {
+      const std::vector<int32_t> x(8, static_cast<int32_t>(i));
+      in.push_back(member.upload(client.get(), type, x.data()));
+    }
+    std::vector<collet_buffer*> handles;
+    for (const BufferPtr& one : in) handles.push_back(one.get());
+    collet_event* events[kCount] = {};
+    ASSERT_EQ(collet_buffers_send(client.get(), kCount, handles.data(), transfers, events, &error), COLLET_OK)
+        << error.message;
+    const BufferPtr came = receive(client.get(), {8}, back);
+    ASSERT_EQ(collet_buffer_fulfil(promised, came.get(), &error), COLLET_OK) << error.message;
+    std::string message;
+    for (collet_event* const event : events) EXPECT_EQ(wait(EventPtr(event), message), COLLET_OK) << message;
+  });
+}
+
+// One of the processes has no host memory for a copy of the array, which the host does not see on the device.
+TEST_F(Transfers, MissingMemoryIsToldToTheOtherProcess) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's process has no limit of its address space";
+#endif
+  constexpr rlim_t kArray = rlim_t{128} << 20, kRest = rlim_t{64} << 20;
+  for (const uint32_t poor : {0u, 1u}) {
+    SCOPED_TRACE(poor);
+    run_in(2, [poor](Member& member) {
+      const ClientPtr client = member.join("memory_only", 1, 20'000);
+      ASSERT_TRUE(client) << member.failure.message;
+      const int64_t elements = kArray / sizeof(int32_t);
+      const auto limit = [&](rlim_t more) {
+        if (member.rank != poor) return;
+        rlim_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + more;
+        const rlimit both = {bytes, bytes};
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &both), 0);
+      };
+      const auto begin = std::chrono::steady_clock::now();
+      std::string message;
+      if (member.rank == 0) {
+        const int64_t dims[] = {elements};
+        BufferPtr buffer;
+        {
+          const std::vector<int32_t> x(static_cast<size_t>(elements));
+          buffer = member.upload(client.get(), {COLLET_TYPE_S32, 1, dims}, x.data());
+        }
+        limit(kRest);
+        EXPECT_EQ(wait(send(member, client.get(), buffer, {0, 0, 1}), message), COLLET_RESOURCE_EXHAUSTED);
+      } else {
+        limit(kArray + kRest);
+        const BufferPtr buffer = receive(client.get(), {elements}, {0, 0, 1});
+        ASSERT_TRUE(buffer);
+        EXPECT_EQ(wait(EventPtr(collet_buffer_ready(buffer.get())), message), COLLET_RESOURCE_EXHAUSTED);
+      }
+      EXPECT_THAT(message, HasSubstr("memory"));
+      if (member.rank != poor) {
+        EXPECT_THAT(message, HasSubstr("process " + std::to_string(poor)));
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+      // The processes still have each other.
+      if (member.rank == 0) {
+        EXPECT_EQ(wait(send(member, client.get(), member.arguments(client.get(), 1, 0)[0], {1, 0, 1}), message),
+                  COLLET_OK)
+            << message;
+      } else {
+        EXPECT_EQ(member.download<int32_t>(receive(client.get(), {8}, {1, 0, 1})).size(), 8u) << member.failure.message;
+      }
+    });
+    processes_.clear();
+  }
 }
 
 // The caller releases what is sent, and closes the client: close waits for it.
