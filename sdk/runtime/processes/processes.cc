@@ -362,7 +362,7 @@ std::string Processes::no_answer(const std::string& who) const {
 }
 
 void Processes::watch() {
-  const auto half = std::chrono::milliseconds(timeout_ms_ / 2);
+  const auto half = std::chrono::milliseconds(std::max<uint32_t>(timeout_ms_ / 2, 1));
   const auto due = [&](const Pending& p) { return p.was_told ? p.limit : p.limit - half; };
   std::unique_lock lock(mutex_);
   while (!closing_) {
@@ -371,7 +371,7 @@ void Processes::watch() {
       if (!p->is_late && (!first || due(*p) < due(*first))) first = p;
     // Exchanges that begin meanwhile are due later than this.
     const auto until = first ? due(*first) : Clock::now() + half;
-    if (Clock::now() < until) {
+    if (!first || Clock::now() < until) {
       changed_.wait_until(lock, until);
       continue;
     }

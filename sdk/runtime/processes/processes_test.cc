@@ -207,5 +207,39 @@ TEST_F(ProcessesTest, AssignmentsAreChecked) {
   });
 }
 
+// A store that waits longer than its caller asks for.
+struct PatientStore {
+  explicit PatientStore(const collet_store* inner) : inner_(inner), store{sizeof(collet_store), 0, this, put, get} {}
+  static collet_status put(void* user, const char* key, const void* value, uint64_t bytes, collet_error* error) {
+    const collet_store* const inner = static_cast<PatientStore*>(user)->inner_;
+    return inner->put(inner->user, key, value, bytes, error);
+  }
+  static collet_status get(void* user, const char* key, uint32_t,
+                           void (*take)(void* out, const void* value, uint64_t bytes), void* out, collet_error* error) {
+    const collet_store* const inner = static_cast<PatientStore*>(user)->inner_;
+    return inner->get(inner->user, key, 300, take, out, error);
+  }
+  const collet_store* const inner_;
+  const collet_store store;
+};
+
+// The limit is so short that the processes may miss each other, but they end with an error then.
+TEST_F(ProcessesTest, LimitOfAMillisecond) {
+  for (int round = 0; round < 6; ++round) {
+    const std::string folder = folder_ + "/" + std::to_string(round);
+    std::filesystem::create_directory(folder);
+    run_in(2, [&](Member& started) {
+      Member member(folder, started.rank, 2);
+      PatientStore patient(member.store());
+      const ClientPtr client = member.join("interpreter", 1, 1, &patient.store);
+      if (!client) {
+        EXPECT_NE(member.failure.message, "");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+    processes_.clear();
+  }
+}
+
 }  // namespace
 }  // namespace collet::testing
