@@ -14,10 +14,7 @@ namespace {
 // Puts the copy on the queue after `before`, which is placed or null.
 Expected<Point> put(Queue& queue, const QueuedCopy& copy, Event* before) {
   Point after;
-  if (before) {
-    if (before->is_ready()) COLLET_TRY(before->outcome());
-    after = before->point();
-  }
+  if (before) COLLET_TRY(before->dependency(after));
   return put_copy(queue, copy.region, copy.from.get(), copy.to.get(), {&after, 1});
 }
 

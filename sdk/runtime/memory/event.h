@@ -49,8 +49,13 @@ class Event {
   Status wait_for(uint64_t timeout_ns);
   /// Blocks until the event is placed; returns the outcome if it has come.
   Status wait_placed();
-  /// The point on a queue at which its work ends. Valid only after it is placed; an empty point if it has come.
-  Point point() const { return is_ready() ? Point() : point_; }
+  /// What work must wait for that uses the event's: its outcome if it has come, else `out` gets the point on a queue at which its work
+  /// ends. Both are from one moment, so that no failure is missed. May be called only after the event is placed.
+  Status dependency(Point& out) const {
+    if (is_ready()) return outcome_;
+    out = point_;
+    return ok_status();
+  }
   /// Returns the outcome. May be called only after the event has come.
   const Status& outcome() const { return outcome_; }
   void on_ready(Callback done, void* user) { add_waiter({done, user, false}); }

@@ -165,7 +165,9 @@ struct QueuedRun {
     Status outcome;
     for (Event* event : before) {
       Status one = event->wait_placed();
-      if (const Point point = event->point(); one.ok() && point) after.push_back(point);
+      Point point;
+      if (one.ok()) one = event->dependency(point);
+      if (point) after.push_back(point);
       if (outcome.ok()) outcome = std::move(one);
       event->release();
     }
@@ -362,8 +364,9 @@ class Call {
   Expected<std::shared_ptr<StartedRun>> put(Device& device, uint64_t run_id) {
     Points after;
     for (Event* event : before_) {
-      if (event->is_ready()) COLLET_TRY(event->outcome());
-      if (const Point point = event->point()) after.push_back(point);
+      Point point;
+      COLLET_TRY(event->dependency(point));
+      if (point) after.push_back(point);
     }
     auto started = std::make_shared<StartedRun>(client_, shared_, count_run(device, false));
     Small<Point, 4> ends(total_);
