@@ -578,6 +578,50 @@ TEST_F(Queues, LayoutsAreKeptBetweenExecutablesAndConvertedElsewhere) {
   EXPECT_GT(control_.placed.load(), 0);
 }
 
+// Whether the layout of an argument is known when the program is called depends on whether the run that makes it has begun.
+TEST_F(Queues, ReshapedArgumentsMayHaveLayouts) {
+  control_.column_major = true;
+  for (const bool converts : {false, true}) {
+    control_.converts = converts;
+    const ExecutablePtr shift = compile(start(), kShift), reshaped = compile(client_.get(), R"(HloModule reshaped
+ENTRY e {
+  x = f32[3,2] parameter(0)
+  y = f32[3,2] parameter(1)
+  ROOT z = f32[3,2] add(x, y)
+})");
+    ASSERT_TRUE(shift && reshaped) << failure.message;
+    const int64_t dims[] = {2, 3};
+    const collet_array_type type = {COLLET_TYPE_F32, 2, dims};
+    const float numbers[6] = {1, 2, 3, 4, 5, 6};
+    const BufferPtr x = upload(client_.get(), type, numbers);
+    collet_execute_options options{};
+    options.struct_size = sizeof options;
+    options.reshape_arguments = 1;
+    for (const bool is_known : {false, true}) {
+      collet_buffer* promise = nullptr;
+      ASSERT_EQ(collet_buffer_promise(client_.get(), 0, COLLET_NONE, &type, &promise, nullptr), COLLET_OK);
+      const BufferPtr promised(promise);
+      collet_buffer *in[] = {promise, promise}, *out = nullptr;
+      collet_error error{};
+      ASSERT_EQ(collet_execute(shift.get(), nullptr, in, &out, &error), COLLET_OK) << error.message;
+      const BufferPtr y(out);
+      const auto fulfil = [&] { return collet_buffer_fulfil(promise, x.get(), nullptr); };
+      if (is_known) {
+        ASSERT_EQ(fulfil(), COLLET_OK);
+        ASSERT_EQ(outcome(y), COLLET_OK);
+      }
+      in[0] = in[1] = y.get();
+      ASSERT_EQ(collet_execute(reshaped.get(), &options, in, &out, &error), COLLET_OK) << error.message;
+      const BufferPtr z(out);
+      if (!is_known) {
+        ASSERT_EQ(fulfil(), COLLET_OK);
+      }
+      EXPECT_THAT(download<float>(z), ElementsAre(4, 8, 12, 16, 20, 24)) << converts << is_known;
+    }
+  }
+  EXPECT_GT(control_.placed.load(), 0);
+}
+
 TEST_F(Queues, ArgumentsThatStayAreHandedOverPrepared) {
   control_.residency = true;
   control_.jitter_ns = 20000;

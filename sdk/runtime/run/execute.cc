@@ -285,8 +285,7 @@ class Call {
       const size_t i = k % argument_count_, p = k / argument_count_;
       Buffer* b = buffers_[k];
       if (!b) return invalid_argument("argument " + std::to_string(k) + " is missing");
-      const bool is_reshaped = &b->type() != core_.arguments[i];
-      if (is_reshaped && !can_reshape(b->type(), *core_.arguments[i]))
+      if (&b->type() != core_.arguments[i] && !can_reshape(b->type(), *core_.arguments[i]))
         return invalid_argument("argument " + std::to_string(i) + " is " + b->type().to_string() +
                                 ", but the program takes " + core_.arguments[i]->to_string());
       if (&b->client() != &client_) return invalid_argument("argument " + std::to_string(i) + " is another client's");
@@ -296,9 +295,6 @@ class Call {
       Buffer::Use use;
       Status status = b->use(use);
       if (!status.ok()) return status.with_prefix("argument " + std::to_string(i) + ": ");
-      if (is_reshaped && use.memory && use.memory->layout)
-        return invalid_argument("argument " + std::to_string(i) +
-                                " has a layout of the device and can have no other dimensions");
       if (use.ready) before_.push_back(use.ready);
       arguments_[k] = std::move(use.memory);
       any_donated |= is_donated(i);

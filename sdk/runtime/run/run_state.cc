@@ -48,6 +48,9 @@ Status RunState::copy_within(uint32_t p, Side side, Memory* from, Memory* to, ui
 
 Status RunState::change_layout(uint32_t p, Side side, MemoryRef& memory, const Layout* layout) {
   if (!memory || memory->layout == layout) return ok_status();
+  // A reshaped argument: the layouts are those of arrays with other dimensions, which have the dense array in common.
+  if (memory->layout && layout && memory->layout->type != layout->type)
+    COLLET_TRY(change_layout(p, side, memory, nullptr));
   Queue* const q = queue(p, side);
   const std::span<const Point> after = end(p) ? std::span<const Point>(&last[p], 1) : order.after;
   Point end;
