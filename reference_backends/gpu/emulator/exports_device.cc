@@ -219,6 +219,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     std::lock_guard lock(s.scheduler->mutex);
     emulator::Device& d = s.devices[static_cast<size_t>(device)];
     ++d.retained;
+    ++d.retains;
     *context = &d.context;
     return CUDA_SUCCESS;
   });
@@ -230,9 +231,13 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     if (!is_device(s, device)) return CUDA_ERROR_INVALID_DEVICE;
     std::unique_lock lock(s.scheduler->mutex);
     emulator::Device& d = s.devices[static_cast<size_t>(device)];
+    // During the wait others may retain the context, use it, and release it.
+    for (uint64_t before = d.retains - 1; d.retained == 1 && before != d.retains;) {
+      before = d.retains;
+      s.scheduler->wait_for_device(lock, device);
+    }
     if (!d.retained) return CUDA_ERROR_INVALID_CONTEXT;
     if (--d.retained) return CUDA_SUCCESS;
-    s.scheduler->wait_for_device(lock, device);
     std::string leaks;
     for (auto it = s.modules.begin(); it != s.modules.end();) {
       CUmodule const m = *it;

@@ -113,7 +113,7 @@ uint64_t DeviceMemory::reserve(unsigned device, uint64_t bytes) {
 void DeviceMemory::mark_allocated(uint64_t address) {
   std::lock_guard lock(mutex_);
   Block& b = blocks_.at(address);
-  b.state = Block::State::kUsed;
+  if (b.state == Block::State::kReserved) b.state = Block::State::kUsed;  // or it has been freed on a stream already
   std::memset(states(address), kByteAllocated, b.bytes);
 }
 

@@ -127,6 +127,11 @@ void Scheduler::wait_for_device(std::unique_lock<std::mutex>& lock, int device) 
   });
 }
 
+bool Scheduler::is_idle(const StreamState& stream) const {
+  return stream.operations.empty() && std::all_of(stream.waits.begin(), stream.waits.end(),
+                                                  [](const auto& e) { return e.first->completed >= e.second; });
+}
+
 bool Scheduler::is_ready(const StreamState& stream) const {
   if (stream.busy || stream.operations.empty()) return false;
   const StreamState::Operation& op = stream.operations.front();

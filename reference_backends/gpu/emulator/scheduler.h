@@ -78,7 +78,8 @@ class Scheduler {
   void wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<StreamState>& stream);
   void wait_for(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EventState>& event);
   void wait_for_device(std::unique_lock<std::mutex>& lock, int device);
-  bool is_idle(const StreamState& stream) const { return stream.operations.empty() && stream.waits.empty(); }
+  /// True if all operations of the stream are done, and the events that its next one must wait for have completed.
+  bool is_idle(const StreamState& stream) const;
 
   /// Returns the nodes of a graph in a random order that respects its dependences. Called without the lock.
   std::vector<size_t> order_of(const std::vector<Capture::Node>& nodes, uint64_t draw) const;

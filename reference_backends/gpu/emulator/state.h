@@ -71,6 +71,7 @@ struct Device {
   CUctx_st context;
   CUmemPoolHandle_st pool;
   unsigned retained = 0;
+  uint64_t retains = 0;  ///< number of times that the context was retained so far
   std::shared_ptr<StreamState> null_stream;
   CUresult failure = CUDA_SUCCESS;  ///< first failure of the device; all later calls return it
   std::set<uint64_t> module_memory;

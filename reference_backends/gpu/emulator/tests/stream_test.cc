@@ -106,6 +106,19 @@ TEST_F(StreamTest, EventsOrderStreams) {
   }
 }
 
+TEST_F(StreamTest, AStreamIsIdleWhenWhatItWaitsForHasEnded) {
+  CUstream a = stream(), b = stream();
+  CUevent e = event();
+  Gate gate;
+  ASSERT_EQ(d.cuLaunchHostFunc(a, &Gate::wait, &gate), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuEventRecord(e, a), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuStreamWaitEvent(b, e, 0), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuStreamQuery(b), CUDA_ERROR_NOT_READY);
+  gate.open = true;
+  ASSERT_EQ(d.cuEventSynchronize(e), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuStreamQuery(b), CUDA_SUCCESS);
+}
+
 // Without an event, the order depends on the seed, and both orders must occur.
 TEST_F(StreamTest, StreamsWithoutOrderRunInAnyOrder) {
   bool first = false, second = false;
@@ -275,6 +288,42 @@ TEST_F(StreamTest, MemoryOfOneStreamIsNotReadyOnAnother) {
   EXPECT_EQ(d.cuStreamSynchronize(b), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_THAT(finding(), HasSubstr("before it is allocated on its stream"));
   gate.open = true;
+}
+
+TEST_F(StreamTest, MemoryIsFreedOnceOnly) {
+  CUstream s = stream();
+  CUevent e = event();
+  Gate first, second;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(d.cuLaunchHostFunc(s, &Gate::wait, &first), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuMemAllocAsync(&p, 4096, s), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuEventRecord(e, s), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuLaunchHostFunc(s, &Gate::wait, &second), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuMemFreeAsync(p, s), CUDA_SUCCESS) << "before the allocation has run";
+  EXPECT_EQ(d.cuMemFreeAsync(p, s), CUDA_ERROR_INVALID_VALUE);
+  first.open = true;
+  ASSERT_EQ(d.cuEventSynchronize(e), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuMemFreeAsync(p, s), CUDA_ERROR_INVALID_VALUE) << "when it has run";
+  EXPECT_THAT(finding(), HasSubstr("is freed twice"));
+  second.open = true;
+  EXPECT_EQ(d.cuStreamSynchronize(s), CUDA_SUCCESS);
+}
+
+TEST_F(StreamTest, TheLastReleaseWaitsForWhoRetainsMeanwhile) {
+  CUstream s = stream();
+  Gate gate;
+  ASSERT_EQ(d.cuLaunchHostFunc(s, &Gate::wait, &gate), CUDA_SUCCESS);
+  std::thread release([&] { EXPECT_EQ(d.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for it to wait for the stream
+  CUcontext context = nullptr;
+  ASSERT_EQ(d.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  const CUdeviceptr p = allocated(4);
+  gate.open = true;
+  release.join();
+  EXPECT_EQ(d.cuMemsetD32Async(p, 7, 1, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(value(p), 7u);
+  EXPECT_EQ(launch(nullptr, p, 2, 0), CUDA_SUCCESS) << "its module is there";
+  EXPECT_EQ(value(p), 14u);
 }
 
 TEST_F(StreamTest, AFailureStopsWhatFollows) {
