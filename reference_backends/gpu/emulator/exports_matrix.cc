@@ -245,7 +245,14 @@ void run_qr(Access& access, const Place& a, uint64_t factors) {
 
 void run_eigh(Access& access, const Place& a, bool lower, uint64_t values, uint64_t info) {
   Dense m = a.load(access);
-  const bool is_finite = emulator::is_finite(m);
+  // The other triangle is not read.
+  Dense read = m;
+  for (int j = 0; j < m.columns; ++j) {
+    for (int i = 0; i < m.rows; ++i) {
+      if (lower ? i < j : i > j) read(i, j) = 0;
+    }
+  }
+  const bool is_finite = emulator::is_finite(read);
   std::vector<double> found(static_cast<size_t>(a.rows), 0.0);
   if (is_finite) found = emulator::eigen_hermitian(m, lower);
   access.store(a.type, a.address, m, a.leading, a.columns);
