@@ -317,9 +317,15 @@ void Worker::check_asynchronous_end(Thread& last) {
 
 void Worker::check_proxy(Thread& t, uint32_t offset, uint32_t bytes, uint32_t line) {
   for (uint32_t cell = offset / 4; cell < (offset + bytes) / 4; ++cell) {
+    const auto lacks_fence = [&](const SharedRecord& r) {
+      return r.sequence > first_sequence_ && threads_[r.write.thread].proxy_fence < r.sequence;
+    };
     const SharedRecord& r = shared_records_[cell];
-    if (r.sequence == 0 || r.sequence <= first_sequence_) continue;
-    if (threads_[r.write.thread].proxy_fence >= r.sequence) continue;
+    const auto last_lacks_fence = [&](const SharedRecord& part) {
+      return lacks_fence(part.sequence > r.sequence ? part : r);
+    };
+    const SharedRecord* const parts = r.has_parts ? parts_of(cell) : nullptr;
+    if (parts ? std::none_of(parts, parts + 4, last_lacks_fence) : !lacks_fence(r)) continue;
     fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
          "wgmma reads shared memory at offset " + std::to_string(cell * 4 - kSharedBase) +
              " that a thread has written without a fence.proxy.async behind");

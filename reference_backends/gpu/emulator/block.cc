@@ -22,6 +22,9 @@ constexpr size_t kStack = 128 << 10;  ///< bytes of the stack of a thread of a b
 constexpr size_t kGuard = 4096;
 constexpr int32_t kPoll = 4096;
 constexpr uint32_t kBlockBarrier = UINT32_MAX;
+constexpr uint32_t kDynamicAlign = 128;  ///< alignment of dynamic shared memory, which begins behind static one
+/// One past the largest offset in shared memory, with room for the alignment between its two parts.
+constexpr uint32_t kSharedEnd = kSharedBase + kMostShared + kDynamicAlign;
 
 std::string triple(const uint32_t* v) {
   return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
@@ -85,10 +88,10 @@ void Worker::run(Launch& launch) {
   in_turn_ = !kernel.meets;
   if (kernel.uses_shared || launch.dynamic_shared) {
     if (!shared_) {
-      shared_.reset(new uint8_t[kSharedBase + kMostShared + 64]);
-      shared_states_.reset(new uint8_t[kSharedBase + kMostShared + 64]);
+      shared_.reset(new uint8_t[kSharedEnd + 64]);
+      shared_states_.reset(new uint8_t[kSharedEnd + 64]);
     }
-    if (checks_races_ && shared_records_.empty()) shared_records_.resize((kSharedBase + kMostShared) / 4 + 4);
+    if (checks_races_ && shared_records_.empty()) shared_records_.resize(kSharedEnd / 4);
   }
   local_.resize(uint64_t{kernel.local_bytes} * count_ + 64);
   for (;;) {
@@ -118,7 +121,7 @@ void Worker::begin_block(uint64_t index) {
   const uint32_t ctaid[3] = {static_cast<uint32_t>(index % l.grid[0]),
                              static_cast<uint32_t>(index / l.grid[0] % l.grid[1]),
                              static_cast<uint32_t>(index / l.grid[0] / l.grid[1])};
-  const uint32_t dynamic = kSharedBase + (l.kernel->static_shared + 127) / 128 * 128;
+  const uint32_t dynamic = kSharedBase + (l.kernel->static_shared + kDynamicAlign - 1) / kDynamicAlign * kDynamicAlign;
   const uint32_t end = l.dynamic_shared ? dynamic + l.dynamic_shared : kSharedBase + l.kernel->static_shared;
   const uint32_t warps = (count_ + 31) / 32;
   const bool linear = l.block[1] == 1 && l.block[2] == 1;
@@ -146,6 +149,11 @@ void Worker::begin_block(uint64_t index) {
     t.memory_barrier = 0;
     t.proxy_fence = 0;
   }
+  for (Barrier& b : barriers_) {  // arrivals may be left that nobody waited for
+    b.waiting.clear();
+    b.arrived = b.counted = b.warps = 0;
+  }
+  polls_ = 0;
   memory_barriers.clear();
   box_copies_.clear();
   first_sequence_ = sequence_;
@@ -169,6 +177,7 @@ void Worker::begin_block(uint64_t index) {
     std::fill_n(warp.met_mask, 32, 0);
     std::fill_n(warp.lane_seen, 32, clock_);
     std::fill_n(warp.lane_arrived, 32, clock_);
+    warp.at_barrier = 0;
     warp.products = {};
   }
 }
@@ -190,7 +199,6 @@ void Worker::run_block(uint64_t index) {
 #endif
     }
     ready_.clear();
-    for (Barrier& b : barriers_) b = {};
   }
 }
 
@@ -225,12 +233,14 @@ void Worker::run_together() {
 void Worker::wait(Thread& t, uint32_t line) {
   t.state = Thread::State::kWaiting;
   t.line = line;
+  polls_ = 0;
   run_while_all_wait();
   scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
 }
 
 void Worker::make_ready(Thread& t) {
   t.state = Thread::State::kReady;
+  polls_ = 0;
   ready_.push_back(&t);
 }
 
@@ -242,6 +252,8 @@ void Worker::run_while_all_wait() {
 void Worker::yield(Thread& t) {
   run_while_all_wait();
   if (in_turn_ || ready_.empty()) return;
+  // All threads that can go on may be polling for the end of a copy.
+  if (++polls_ > ready_.size() && run_asynchronous()) polls_ = 0;
   ready_.push_back(&t);
   scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
 }
@@ -255,7 +267,7 @@ void Worker::exit_thread(Thread& t) {
   if (!launch_->machine->options.exits || !launch_->machine->options.checks) {
     for (uint32_t i = 0; i < 16; ++i) {
       Barrier& b = barriers_[i];
-      if (b.arrived && b.expected == kBlockBarrier && b.arrived >= live_) complete_barrier(t, b, i);
+      if (b.arrived && b.expected == kBlockBarrier && b.arrived >= live_) complete_barrier(t, b);
     }
   }
   live_ == 0 ? check_asynchronous_end(t) : run_while_all_wait();
@@ -349,7 +361,8 @@ void Worker::meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*com
   }
 }
 
-uint32_t Worker::arrive(Thread& t, uint32_t index, uint32_t count, bool predicate, bool waits, uint32_t line) {
+uint32_t Worker::arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t line) {
+  const uint32_t count = how.count;
   if (index > 15) fail(t, line, CUDA_ERROR_LAUNCH_FAILED, "a block has 16 barriers, and not " + std::to_string(index));
   if (count != kBlockBarrier && (count == 0 || count % 32 || count > (count_ + 31) / 32 * 32)) {
     fail(t, line, CUDA_ERROR_LAUNCH_FAILED, "a barrier for " + std::to_string(count) + " threads");
@@ -364,38 +377,38 @@ uint32_t Worker::arrive(Thread& t, uint32_t index, uint32_t count, bool predicat
              std::to_string(b.line));
   }
   ++b.arrived;
-  b.counted += predicate;
+  b.counted += how.predicate;
   b.warps |= 1u << t.warp;
   t.barrier = index;
   const bool lenient = !launch_->machine->options.exits || !launch_->machine->options.checks;
   const uint32_t needed = count == kBlockBarrier ? (lenient ? live_ : count_) : std::min(count, count_);
-  if (waits) {
+  if (how.waits) {
+    // All lanes of a warp must wait at the same instruction.
+    Warp& warp = warps_[t.warp];
+    if (!how.by_lane && launch_->machine->options.checks) {
+      if (warp.at_barrier && (warp.barrier != index || warp.barrier_line != line)) {
+        fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
+             "barrier divergence: lanes of warp " + std::to_string(t.warp) + " wait at lines " +
+                 std::to_string(warp.barrier_line) + " and " + std::to_string(line) + ", at barriers " +
+                 std::to_string(warp.barrier) + " and " + std::to_string(index));
+      }
+      warp.at_barrier |= 1u << t.lane;
+      warp.barrier = index;
+      warp.barrier_line = line;
+    }
     b.waiting.push_back(&t);
     t.line = line;
   }
   if (b.arrived < needed) {
-    if (waits) wait(t, line);
+    if (how.waits) wait(t, line);
     return t.result;
   }
-  complete_barrier(t, b, index);
+  complete_barrier(t, b);
   return t.result;
 }
 
 // Called when the last thread has arrived, or when the last thread that others waited for has exited.
-void Worker::complete_barrier(Thread& last, Barrier& b, uint32_t) {
-  // bar.sync is for whole warps: all lanes of a warp must wait at the same instruction.
-  if (launch_->machine->options.checks) {
-    uint32_t lines[32] = {};
-    for (const Thread* t : b.waiting) {
-      uint32_t& line = lines[t->warp];
-      if (line && line != t->line) {
-        fail(last, last.line, CUDA_ERROR_LAUNCH_FAILED,
-             "barrier divergence: lanes of warp " + std::to_string(t->warp) + " wait at lines " + std::to_string(line) +
-                 " and " + std::to_string(t->line));
-      }
-      line = t->line;
-    }
-  }
+void Worker::complete_barrier(Thread& last, Barrier& b) {
   if (checks_races_) {
     uint32_t seen[32] = {};
     for (uint32_t w = 0; w < warps_.size(); ++w) {
@@ -414,14 +427,15 @@ void Worker::complete_barrier(Thread& last, Barrier& b, uint32_t) {
   const uint32_t counted = b.counted, arrived = b.arrived;
   for (Thread* t : b.waiting) {
     t->result = counted | arrived << 16;
+    warps_[t->warp].at_barrier &= ~(1u << t->lane);
     if (t != &last) make_ready(*t);
   }
   b.waiting.clear();
   b.arrived = b.counted = b.warps = 0;
 }
 
-bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_atomic) const {
-  if (!(a.bytes & mask) || a.thread == t.linear || (is_atomic && a.is_atomic)) return false;
+bool Worker::conflicts(const Access& a, const Thread& t, bool is_atomic) const {
+  if (a.stamp == 0 || a.thread == t.linear || (is_atomic && a.is_atomic)) return false;
   const Warp& mine = warps_[t.warp];
   const uint32_t other = a.thread / 32u;
   if (other >= warps_.size()) return false;  // record of an earlier block
@@ -432,38 +446,66 @@ bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_a
   return !met;
 }
 
-void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line) {
+const Access* Worker::find_conflict(const SharedRecord& r, const Thread& t, bool is_write, bool is_atomic) const {
+  if (conflicts(r.write, t, is_atomic)) return &r.write;
+  if (!is_write) return nullptr;
+  if (conflicts(r.read, t, is_atomic)) return &r.read;
+  return conflicts(r.other_read, t, is_atomic) ? &r.other_read : nullptr;
+}
+
+void Worker::note_access(SharedRecord& r, const Thread& t, bool is_write, bool is_atomic) {
   const Warp& warp = warps_[t.warp];
+  const Access access{warp.clock, warp.meets, static_cast<uint16_t>(t.linear), is_atomic};
+  if (is_write) {
+    r.write = access;
+    r.sequence = sequence_;
+    return;
+  }
+  if (r.read.thread / 32u != t.warp || r.read.stamp != warp.clock) r.other_read = r.read;
+  r.read = access;
+}
+
+void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line) {
+  const auto check = [&](const SharedRecord& r, uint32_t at) {
+    const Access* const against = find_conflict(r, t, is_write, is_atomic);
+    if (!against) return;
+    const bool wrote = against == &r.write;
+    fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
+         std::string("race in shared memory: ") + (is_write ? "a write" : "a read") + " at offset " +
+             std::to_string(at - kSharedBase) + " conflicts with a " + (wrote ? "write" : "read") + " of thread " +
+             triple(threads_[against->thread].tid) + " without a barrier between them");
+  };
+  sequence_ += is_write;
   for (uint32_t at = offset; at < offset + bytes;) {
-    const uint32_t cell = at / 4, begin = at % 4, n = std::min(4 - begin, offset + bytes - at);
-    const auto mask = static_cast<uint8_t>(((1u << n) - 1) << begin);
+    const uint32_t cell = at / 4, begin = at % 4, end = std::min(4u, begin + offset + bytes - at);
+    const bool is_whole = end - begin == 4;
     SharedRecord& r = shared_records_[cell];
-    const Access* against = nullptr;
-    if (conflicts(r.write, t, mask, is_atomic)) against = &r.write;
-    if (is_write && conflicts(r.read, t, mask, is_atomic)) against = &r.read;
-    if (is_write && conflicts(r.other_read, t, mask, is_atomic)) against = &r.other_read;
-    if (against) {
-      const bool wrote = against == &r.write;
-      fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
-           std::string("race in shared memory: ") + (is_write ? "a write" : "a read") + " at offset " +
-               std::to_string(at - kSharedBase) + " conflicts with a " + (wrote ? "write" : "read") + " of thread " +
-               triple(threads_[against->thread].tid) + " without a barrier between them");
+    check(r, at);
+    if (!is_whole && !r.has_parts) {
+      if (part_records_.empty()) part_records_.resize(uint64_t{4} * shared_records_.size());
+      std::fill_n(parts_of(cell), 4, SharedRecord{});
+      r.has_parts = true;
     }
-    const Access access{warp.clock, warp.meets, static_cast<uint16_t>(t.linear), mask, is_atomic};
-    if (is_write) {
-      r.write = access;
-      r.sequence = ++sequence_;
+    if (r.has_parts) {
+      for (uint32_t i = begin; i < end; ++i) check(parts_of(cell)[i], cell * 4 + i);
+    }
+    if (is_whole) {
+      note_access(r, t, is_write, is_atomic);
+      if (is_write) r.has_parts = false;
     } else {
-      if (r.read.thread / 32u != t.warp || r.read.stamp != warp.clock) r.other_read = r.read;
-      r.read = access;
+      for (uint32_t i = begin; i < end; ++i) note_access(parts_of(cell)[i], t, is_write, is_atomic);
     }
-    at += n;
+    at = cell * 4 + end;
   }
 }
 
 void Worker::mark_asynchronous(uint32_t offset, uint32_t bytes) {
   if (!checks_races_) return;
-  for (uint32_t cell = offset / 4; cell < (offset + bytes) / 4; ++cell) shared_records_[cell].sequence = 0;
+  for (uint32_t cell = offset / 4; cell < (offset + bytes) / 4; ++cell) {
+    SharedRecord& r = shared_records_[cell];
+    r.sequence = 0;
+    for (uint32_t i = 0; r.has_parts && i < 4; ++i) parts_of(cell)[i].sequence = 0;
+  }
 }
 
 // A copy is done as late as PTX allows, when its thread waits for it, so that reads without a wait are noticed.

@@ -48,16 +48,19 @@ struct Thread {
   std::vector<std::vector<AsyncCopy>> groups;
 };
 
-/// One access to four bytes of shared memory, for the detection of races.
+/// One access to shared memory, for the detection of races.
 struct Access {
   uint32_t stamp = 0;  ///< value of the warp's clock at the access; 0 if there was none
   uint32_t meet = 0;   ///< value of the warp's count of meetings at the access
   uint16_t thread = 0;
-  uint8_t bytes = 0;  ///< mask of the bytes that were accessed
   bool is_atomic = false;
 };
+/// The last accesses to four bytes of shared memory, or to one.
 struct SharedRecord {
   Access write, read, other_read;
+  /// True if bytes of the word were accessed one by one since it was last written as a whole: they have records of their
+  /// own, too.
+  bool has_parts = false;
   /// Number of the last write among all writes by threads; 0 if an asynchronous copy wrote last.
   uint64_t sequence = 0;
 };
@@ -87,6 +90,8 @@ struct Warp {
   /// mbarrier; but for accesses that a lane has made since its own arrival, the clock of which is in lane_arrived.
   uint32_t lane_seen[32] = {};
   uint32_t lane_arrived[32] = {};
+  /// The lanes that wait at a barrier of the block at which they must arrive together; its number and its line.
+  uint32_t at_barrier = 0, barrier = 0, barrier_line = 0;
   WarpProducts products;
 };
 
@@ -95,6 +100,14 @@ struct Barrier {
   uint32_t counted = 0;  ///< number of threads whose predicate is true
   std::vector<Thread*> waiting;
   uint32_t warps = 0;
+};
+
+/// How a thread arrives at a barrier of the block.
+struct Arrival {
+  uint32_t count = 0;  ///< number of threads that the barrier is for
+  bool predicate = false;
+  bool waits = true;
+  bool by_lane = false;  ///< the lanes of a warp need not arrive together
 };
 
 /// Runs blocks on one host thread, one after the other.
@@ -128,7 +141,7 @@ class Worker {
   /// Waits until all lanes of the mask have arrived with the same key. The last lane to arrive calls `complete`.
   void meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&), uint32_t line,
             uint32_t code = 0);
-  uint32_t arrive(Thread& t, uint32_t index, uint32_t count, bool predicate, bool waits, uint32_t line);
+  uint32_t arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t line);
 
   /// Records an access to shared memory, and fails if it conflicts with another access.
   void note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line);
@@ -158,7 +171,7 @@ class Worker {
   static void fiber_main(boost::context::detail::transfer_t from);
   void exit_thread(Thread& t);
   void complete_meetings(Warp& warp);
-  void complete_barrier(Thread& last, Barrier& barrier, uint32_t index);
+  void complete_barrier(Thread& last, Barrier& barrier);
   void report_divergence();
   /// Carries out one asynchronous copy. Returns false if there is none.
   bool run_asynchronous();
@@ -167,7 +180,12 @@ class Worker {
   /// Checks that nothing is under way when the last thread of a block exits.
   void check_asynchronous_end(Thread& last);
   std::string place_of(const Thread& t, uint32_t line) const;
-  bool conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_atomic) const;
+  bool conflicts(const Access& a, const Thread& t, bool is_atomic) const;
+  /// Returns the recorded access that conflicts with one of a thread, or null.
+  const Access* find_conflict(const SharedRecord& r, const Thread& t, bool is_write, bool is_atomic) const;
+  void note_access(SharedRecord& r, const Thread& t, bool is_write, bool is_atomic);
+  /// Returns the records of the four bytes of a word.
+  SharedRecord* parts_of(uint32_t cell) { return part_records_.data() + uint64_t{cell} * 4; }
 
   Launch* launch_ = nullptr;
   uint64_t block_ = 0;
@@ -176,6 +194,7 @@ class Worker {
   std::vector<Warp> warps_;
   Barrier barriers_[16];
   std::deque<Thread*> ready_;
+  size_t polls_ = 0;  ///< number of times that threads polled since one last did something else
   Thread* current_ = nullptr;
   uint32_t live_ = 0;
   bool in_turn_ = false;
@@ -186,9 +205,10 @@ class Worker {
   std::vector<Fiber> fibers_;
   boost::context::detail::fcontext_t scheduler_ = nullptr;
   std::unique_ptr<uint8_t[]> shared_, shared_states_;
-  std::vector<SharedRecord> shared_records_;
-  uint64_t sequence_ = 0;        ///< number of writes to shared memory by threads so far
-  uint64_t first_sequence_ = 0;  ///< its value when the block began
+  std::vector<SharedRecord> shared_records_;  ///< of words
+  std::vector<SharedRecord> part_records_;    ///< of bytes; made when parts of words are first accessed
+  uint64_t sequence_ = 0;                     ///< number of writes to shared memory by threads so far
+  uint64_t first_sequence_ = 0;               ///< its value when the block began
   std::vector<BoxCopy> box_copies_;
   std::vector<uint8_t> local_;
   uint32_t clock_ = 1;  ///< larger than all clock values of earlier blocks

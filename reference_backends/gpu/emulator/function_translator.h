@@ -134,7 +134,7 @@ class FunctionTranslator {
   void minmax(const Instruction& in, Modifiers& m, bool is_max);
   void logic(const Instruction& in, Modifiers& m, int op);
   void set_predicate(const Instruction& in, Modifiers& m, bool as_value);
-  void barrier(const Instruction& in, Modifiers& m);
+  void barrier(const Instruction& in, Modifiers& m, uint32_t mode);
   void copy_box(const Instruction& in, Modifiers& m);
   /// Returns the offset in shared memory that an operand names, as an i32.
   V shared_offset(const Instruction& in, const Operand& o);

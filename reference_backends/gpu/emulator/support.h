@@ -28,8 +28,10 @@ void collet_emu_poll(Thread* thread, uint32_t line);
 void collet_emu_trap(Thread* thread, uint32_t line);
 void collet_emu_fence(Thread* thread);
 
-/// Arrives at a barrier. `mode`: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or. `count`: the number of threads;
-/// UINT32_MAX for all threads of the block.
+/// Set in the mode of a barrier at which the lanes of a warp need not arrive together: one without .aligned.
+inline constexpr uint32_t kBarrierByLane = 8;
+/// Arrives at a barrier. `mode`: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or, and kBarrierByLane. `count`: the number
+/// of threads; UINT32_MAX for all threads of the block.
 uint32_t collet_emu_barrier(Thread* thread, uint32_t index, uint32_t count, uint32_t mode, uint32_t predicate,
                             uint32_t line);
 void collet_emu_warp_barrier(Thread* thread, uint32_t mask, uint32_t line);

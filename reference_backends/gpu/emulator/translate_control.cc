@@ -107,7 +107,7 @@ void FunctionTranslator::op_pmevent(const Instruction& in, Modifiers& m) {
   want_operands(in, 1, 1);
 }
 
-void FunctionTranslator::barrier(const Instruction& in, Modifiers& m) {
+void FunctionTranslator::barrier(const Instruction& in, Modifiers& m, uint32_t mode) {
   facts_.meets = true;
   m.ignore({"cta", "aligned"});
   if (m.take("warp")) {
@@ -123,7 +123,7 @@ void FunctionTranslator::barrier(const Instruction& in, Modifiers& m) {
     if (kind == 1 && in.operands.size() < 2) fail(in, "the number of threads is missing");
     V count = in.operands.size() == 2 ? read_i32(in, 1) : i32(UINT32_MAX);
     call(b_.getInt32Ty(), &collet_emu_barrier,
-         {thread_, read_i32(in, 0), count, i32(static_cast<uint32_t>(kind)), i32(0), line_of(in)});
+         {thread_, read_i32(in, 0), count, i32(mode | static_cast<uint32_t>(kind)), i32(0), line_of(in)});
     return;
   }
   const int op = m.take_any({"popc", "and", "or"});
@@ -133,15 +133,15 @@ void FunctionTranslator::barrier(const Instruction& in, Modifiers& m) {
   V count = in.operands.size() == 4 ? read_i32(in, 2) : i32(UINT32_MAX);
   V predicate = b_.CreateZExt(read_predicate(in, operand(in, in.operands.size() - 1)), b_.getInt32Ty());
   V r = call(b_.getInt32Ty(), &collet_emu_barrier,
-             {thread_, read_i32(in, 1), count, i32(static_cast<uint32_t>(op) + 2), predicate, line_of(in)});
+             {thread_, read_i32(in, 1), count, i32(mode | (static_cast<uint32_t>(op) + 2)), predicate, line_of(in)});
   write(in, t == Type::kPred ? b_.CreateICmpNE(r, i32(0)) : r);
 }
 
 void FunctionTranslator::op_bar(const Instruction& in, Modifiers& m) {
-  barrier(in, m);
+  barrier(in, m, 0);
 }
 void FunctionTranslator::op_barrier(const Instruction& in, Modifiers& m) {
-  barrier(in, m);
+  barrier(in, m, m.take("aligned") ? 0 : kBarrierByLane);
 }
 
 void FunctionTranslator::op_shfl(const Instruction& in, Modifiers& m) {

@@ -180,7 +180,9 @@ void collet_emu_fence(Thread* t) {
 
 uint32_t collet_emu_barrier(Thread* t, uint32_t index, uint32_t count, uint32_t mode, uint32_t predicate,
                             uint32_t line) {
-  const uint32_t sum = t->worker->arrive(*t, index, count, predicate & 1, mode != 1, line);
+  const bool by_lane = (mode & kBarrierByLane) != 0;
+  mode &= ~kBarrierByLane;
+  const uint32_t sum = t->worker->arrive(*t, index, {count, (predicate & 1) != 0, mode != 1, by_lane}, line);
   const uint32_t counted = sum & 0xffff, arrived = sum >> 16;
   switch (mode) {
     case 2:

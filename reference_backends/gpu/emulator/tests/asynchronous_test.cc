@@ -108,6 +108,28 @@ TEST_F(AsynchronousTest, ABoxIsCopiedWithZerosBehindTheEdge) {
   }
 }
 
+// All threads poll for the end of a copy, which none of them waits for.
+TEST_F(AsynchronousTest, CopiesEndWhileThreadsPoll) {
+  const CUdeviceptr from = upload(std::vector<uint32_t>(64, 5));
+  const uint64_t sizes[] = {64};
+  const unsigned box[] = {16}, steps[] = {1};
+  CUtensorMap map;
+  ASSERT_EQ(d.cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1, reinterpret_cast<void*>(from), sizes,
+                                     nullptr, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+            CUDA_SUCCESS);
+  const std::string body =
+      std::string(kInit) +
+      "@!%p1 bra $poll;\nmov.b64 %rd5, map;\ncvta.param.u64 %rd5, %rd5;\nmov.u32 %r10, 0;\nadd.u32 %r12, %r2, 1024;\n"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;\n"
+      "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r12], [%rd5, {%r10}], "
+      "[%r2];\n"
+      "$poll:\nmbarrier.test_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n@!%p2 bra $poll;\n"
+      "ld.shared.u32 %r8, [%r2+1024];\nst.global.u32 [%rd1], %r8;";
+  ASSERT_EQ(start(body, map), CUDA_SUCCESS) << finding();
+  EXPECT_EQ(download<uint32_t>(to, 128), std::vector<uint32_t>(128, 5));
+}
+
 TEST_F(AsynchronousTest, AProductOfOnesIsItsDepth) {
   const std::string body = std::string(kOnes) + "fence.proxy.async;\nbar.sync 0;\n" + kDescriptors +
                            "wgmma.fence.sync.aligned;\n" + kProduct +

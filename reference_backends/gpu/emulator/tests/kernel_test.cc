@@ -221,6 +221,71 @@ TEST_F(KernelTest, FunctionsLocalMemoryConstantsAndDynamicSharedMemory) {
   EXPECT_EQ(addresses[1], addresses[0] + 4);
 }
 
+/// Warp 0 fills a box that warp 1 has said to be free, and warp 1 reads it and says so again, to nobody.
+const std::string kPipeline = ptx_header() + R"(
+.visible .entry k(.param .u64 to) {
+	.reg .pred consumes, first;
+	.reg .b32 i, b, v;
+	.reg .b64 p;
+	.shared .align 4 .b32 box[1];
+	mov.u32 i, %tid.x;
+	mov.u32 b, %ctaid.x;
+	setp.ge.u32 consumes, i, 32;
+	and.b32 i, i, 31;
+	setp.eq.u32 first, i, 0;
+	@consumes bra $consumer;
+	bar.sync 1, 64;
+	add.u32 v, b, 100;
+	@first st.shared.u32 [box], v;
+	bar.arrive 2, 64;
+	ret;
+$consumer:
+	bar.arrive 1, 64;
+	bar.sync 2, 64;
+	ld.shared.u32 v, [box];
+	bar.arrive 1, 64;
+	ld.param.u64 p, [to];
+	mad.wide.u32 p, b, 4, p;
+	@first st.global.u32 [p], v;
+	ret;
+}
+)";
+
+TEST_F(KernelTest, EachBlockHasBarriersOfItsOwn) {
+  const CUdeviceptr out = allocated(64 * 4);
+  ASSERT_EQ(run(load(kPipeline, "k"), 64, 64, 0, out), CUDA_SUCCESS) << finding();
+  std::vector<uint32_t> want(64);
+  std::iota(want.begin(), want.end(), 100u);
+  EXPECT_EQ(download<uint32_t>(out, 64), want);
+}
+
+// Static and dynamic shared memory have together as much as a block may have, and a gap between them.
+TEST_F(KernelTest, AllOfSharedMemoryIsThere) {
+  const std::string text = ptx_header(90) + R"(
+.extern .shared .align 1 .b8 dyn[];
+.visible .entry k(.param .u64 to) {
+	.reg .b16 h;
+	.reg .b32 s;
+	.reg .b64 p;
+	.shared .align 1 .b8 own[1];
+	mov.b16 h, 7;
+	st.shared.u8 [own], h;
+	mov.u32 s, dyn;
+	add.u32 s, s, 232446;
+	st.shared.u8 [s], h;
+	ld.shared.u8 h, [s];
+	ld.param.u64 p, [to];
+	st.global.u8 [p], h;
+	ret;
+}
+)";
+  CUfunction f = load(text, "k");
+  const CUdeviceptr out = allocated(1);
+  ASSERT_EQ(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232447), CUDA_SUCCESS);
+  ASSERT_EQ(run(f, 1, 1, 232447, out), CUDA_SUCCESS) << finding();
+  EXPECT_EQ(download<uint8_t>(out, 1)[0], 7);
+}
+
 TEST_F(KernelTest, HostCannotTouchDeviceMemory) {
   const CUdeviceptr p = upload(std::vector<int>{1});
   EXPECT_DEATH(std::printf("%d", *reinterpret_cast<volatile int*>(p)), "");

@@ -324,6 +324,48 @@ TEST_F(MutantTest, TextsAreLegal) {
   for (const Mutant& m : kMutants) EXPECT_EQ(assemble(text_of(m)), "") << m.what;
 }
 
+// Thread 0 writes the first half of a word, thread 1 the second one, and thread 40 of another warp reads or writes the first.
+TEST_F(MutantTest, RacesOnPartsOfWords) {
+  const auto text = [](const std::string& of_first, const std::string& of_second, const std::string& other) {
+    return ptx_header() +
+           ".visible .entry k(.param .u64 to) {\n.reg .pred p, q, r;\n.reg .b32 i;\n.reg .b16 h;\n"
+           ".shared .align 4 .b8 box[4];\nmov.u32 i, %tid.x;\nsetp.eq.u32 p, i, 0;\nsetp.eq.u32 q, i, 1;\n"
+           "setp.eq.u32 r, i, 40;\nmov.b16 h, 7;\n@p st.shared.b32 [box], 0;\nbar.sync 0;\n@p " +
+           of_first + ";\n@q " + of_second + ";\n@r " + other + ";\nret;\n}\n";
+  };
+  const std::string read = "ld.shared.b16 h, [box]", write = "st.shared.b16 [box], h";
+  const std::string read_next = "ld.shared.b16 h, [box+2]", write_next = "st.shared.b16 [box+2], h";
+  const std::string write_both = "st.shared.b32 [box], 1";
+  struct Case {
+    std::string first, second, other;
+    bool is_race = true;
+  };
+  for (const Case& c : {Case{write, write_next, read}, Case{read, read_next, write}, Case{read, read_next, write_both},
+                        Case{write, write_next, write_both}, Case{write, read, read_next},
+                        Case{write, read_next, read_next, false}, Case{read, write_next, read, false}}) {
+    const CUresult result = run(load(text(c.first, c.second, c.other), "k"), 1, 64, 0, 0ull);
+    EXPECT_EQ(result, c.is_race ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS) << c.first << c.second << c.other;
+    if (c.is_race) {
+      EXPECT_THAT(finding(), HasSubstr(kRace));
+    }
+    TearDown();
+    SetUp();
+  }
+}
+
+// The lanes of a warp arrive at a barrier together, except for one without .aligned.
+TEST_F(MutantTest, LanesAtDifferentBarriers) {
+  const auto text = [](const std::string& kind) {
+    return ptx_header() +
+           ".visible .entry k(.param .u64 to) {\n.reg .pred p;\n.reg .b32 i;\nmov.u32 i, %tid.x;\n"
+           "and.b32 i, i, 31;\nsetp.ge.u32 p, i, 16;\n@p bra $other;\n" +
+           kind + " 0, 32;\nret;\n$other:\n" + kind + " 1, 32;\nret;\n}\n";
+  };
+  EXPECT_EQ(run(load(text("barrier.sync"), "k"), 1, 64, 0, 0ull), CUDA_SUCCESS) << finding();
+  EXPECT_EQ(run(load(text("bar.sync"), "k"), 1, 64, 0, 0ull), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_THAT(finding(), HasSubstr("barrier divergence: lanes of warp"));
+}
+
 TEST_F(MutantTest, FaultsOfTheHost) {
   CUdeviceptr p = upload(std::vector<int>(64));
   EXPECT_EQ(d.cuMemFree_v2(p), CUDA_SUCCESS);
