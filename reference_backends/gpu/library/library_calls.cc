@@ -286,12 +286,13 @@ class LibraryCalls::FftWay final : public LibraryWay {
 };
 
 LibraryCalls::LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check,
-                           CUstream stream, Allocate allocate)
+                           CUstream stream, WorkAreas::Allocate allocate)
     : libraries_(libraries),
       driver_(driver),
       check_(std::move(check)),
       stream_(stream),
-      allocate_(std::move(allocate)) {}
+      allocate_(std::move(allocate)),
+      areas_(allocate_) {}
 
 LibraryCalls::~LibraryCalls() {
   if (capture_stream_) driver_.cuStreamDestroy_v2(capture_stream_);
@@ -345,7 +346,7 @@ CUgraph LibraryCalls::capture(Handle way, const uint64_t* addresses) {
 std::vector<CUdeviceptr> LibraryCalls::areas() const {
   std::vector<CUdeviceptr> out;
   if (matrix_calls_) out = matrix_calls_->areas();
-  for (const auto& [bytes, area] : areas_) out.push_back(area);
+  areas_.list(out);
   return out;
 }
 
@@ -376,17 +377,12 @@ cudnnHandle_t LibraryCalls::cudnn() {
 
 void LibraryCalls::make_workspace() {
   if (workspace_ != 0) return;
-  workspace_ = allocate_(kWorkspaceBytes);
-  areas_.emplace(kWorkspaceBytes, workspace_);
+  workspace_ = areas_.get(kWorkspaceBytes);
 }
 
 CUdeviceptr LibraryCalls::area(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = areas_.lower_bound(bytes);
-  if (found != areas_.end()) return found->second;
-  const CUdeviceptr area = allocate_(bytes);
-  areas_.emplace(bytes, area);
-  return area;
+  return areas_.get(bytes);
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::LibraryProduct& p) {

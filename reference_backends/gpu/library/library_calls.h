@@ -4,8 +4,6 @@
 #include <collet/codegen/grid_device.hpp>
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "reference_backends/gpu/library/libraries.h"
 #include "reference_backends/gpu/library/library_way.h"
 #include "reference_backends/gpu/library/matrix_calls.h"
+#include "reference_backends/gpu/library/work_areas.h"
 
 namespace collet::gpu {
 
@@ -22,12 +21,10 @@ namespace collet::gpu {
 class LibraryCalls {
  public:
   using Handle = codegen::GridDevice::Handle;
-  /// Allocates device memory; throws if there is not enough.
-  using Allocate = std::function<CUdeviceptr(uint64_t bytes)>;
 
   /// `libraries` and `driver` must outlive this object. `check` throws kernel::Error for errors of the driver.
   LibraryCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check, CUstream stream,
-               Allocate allocate);
+               WorkAreas::Allocate allocate);
   LibraryCalls(const LibraryCalls&) = delete;
   LibraryCalls& operator=(const LibraryCalls&) = delete;
   ~LibraryCalls();
@@ -61,25 +58,24 @@ class LibraryCalls {
   cublasLtHandle_t cublas();
   cudnnHandle_t cudnn();
   void make_workspace();
-  /// Returns memory of at least `bytes` bytes, which all calls use one after the other.
-  CUdeviceptr area(uint64_t bytes);
+  CUdeviceptr area(uint64_t bytes);  ///< see WorkAreas::get
 
   const Libraries& libraries_;
   const Driver& driver_;
   const MatrixKernels::Check check_;
   const CUstream stream_;
-  const Allocate allocate_;
+  const WorkAreas::Allocate allocate_;
   std::mutex mutex_;  ///< guards the fields below
   cublasLtHandle_t cublas_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
   CUstream cudnn_stream_ = nullptr;  ///< the handle's stream; guarded by cudnn_mutex_
   /// Memory of products and convolutions, which share it because they run one after the other.
   CUdeviceptr workspace_ = 0;
-  std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all allocated memory, by size in bytes
-  std::unique_ptr<MatrixCalls> matrix_calls_;   ///< made when it is first needed
-  std::mutex capture_mutex_;                    ///< held during a capture
-  CUstream capture_stream_ = nullptr;           ///< made when it is first needed; nothing runs on it
-  std::mutex cudnn_mutex_;                      ///< held while a thread uses cuDNN's handle
+  WorkAreas areas_;                            ///< all allocated memory
+  std::unique_ptr<MatrixCalls> matrix_calls_;  ///< made when it is first needed
+  std::mutex capture_mutex_;                   ///< held during a capture
+  CUstream capture_stream_ = nullptr;          ///< made when it is first needed; nothing runs on it
+  std::mutex cudnn_mutex_;                     ///< held while a thread uses cuDNN's handle
 };
 
 }  // namespace collet::gpu

@@ -4,7 +4,6 @@
 #include <collet/kernel_backend.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -17,7 +16,6 @@ using codegen::LibraryFactorization;
 using Kind = LibraryFactorization::Kind;
 
 constexpr uint64_t kBlasWorkspaceBytes = uint64_t{32} << 20;  ///< the size that NVIDIA recommends for Hopper
-constexpr uint64_t kLeastArea = uint64_t{1} << 16;            ///< least bytes of a piece of work memory
 constexpr uint64_t kAlignment = 256;                          ///< alignment of each part of a call's work memory
 /// Most matrices of a batch that are factorized by one call each where one call for the whole batch exists, too.
 constexpr int64_t kMostSingleCalls = 64;
@@ -226,7 +224,7 @@ class MatrixCalls::Maker {
   void add(bool may_be_captured, Way::Run run) {
     ways_->push_back(std::make_unique<Way>(calls_, may_be_captured, std::move(run)));
   }
-  uint64_t area(const Parts& parts) const { return calls_.area(parts.bytes()); }
+  uint64_t area(const Parts& parts) const { return calls_.areas_.get(parts.bytes()); }
   void write_pointers(uint64_t to, uint64_t first, int64_t elements) const {
     calls_.kernels_.write_pointers(to, first, static_cast<uint64_t>(elements) * sizeof(T),
                                    static_cast<uint64_t>(batches_), calls_.stream_);
@@ -493,18 +491,15 @@ class MatrixCalls::Maker {
 };
 
 MatrixCalls::MatrixCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check_driver,
-                         CUstream stream, Allocate allocate)
-    : libraries_(libraries),
-      allocate_(std::move(allocate)),
-      kernels_(driver, std::move(check_driver)),
-      stream_(stream) {
+                         CUstream stream, const WorkAreas::Allocate& allocate)
+    : libraries_(libraries), kernels_(driver, std::move(check_driver)), stream_(stream), areas_(allocate) {
   try {
     check(libraries_.cublasCreate_v2(&blas_), "cublasCreate_v2");
     check(libraries_.cusolverDnCreate(&solver_), "cusolverDnCreate");
     check(libraries_.cusolverDnCreateParams(&params_), "cusolverDnCreateParams");
     check(libraries_.cusolverDnCreateSyevjInfo(&syevj_), "cusolverDnCreateSyevjInfo");
     check(libraries_.cusolverDnCreateGesvdjInfo(&gesvdj_), "cusolverDnCreateGesvdjInfo");
-    blas_workspace_ = allocate_(kBlasWorkspaceBytes);
+    blas_workspace_ = allocate(kBlasWorkspaceBytes);
     set_stream(stream);
   } catch (...) {
     close();
@@ -559,19 +554,8 @@ std::vector<CUdeviceptr> MatrixCalls::areas() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<CUdeviceptr> out;
   if (blas_workspace_ != 0) out.push_back(blas_workspace_);
-  for (const auto& [bytes, area] : areas_) out.push_back(area);
+  areas_.list(out);
   return out;
-}
-
-CUdeviceptr MatrixCalls::area(uint64_t bytes) {
-  if (bytes == 0) return 0;
-  const auto found = areas_.lower_bound(bytes);
-  if (found != areas_.end()) return found->second;
-  // With powers of two, all areas together have at most twice the bytes of the largest one.
-  const uint64_t rounded = std::bit_ceil(std::max(bytes, kLeastArea));
-  const CUdeviceptr made = allocate_(rounded);
-  areas_.emplace(rounded, made);
-  return made;
 }
 
 }  // namespace collet::gpu

@@ -4,8 +4,6 @@
 #include <collet/codegen/launch_plan.h>
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "reference_backends/gpu/library/libraries.h"
 #include "reference_backends/gpu/library/library_way.h"
 #include "reference_backends/gpu/library/matrix_kernels.h"
+#include "reference_backends/gpu/library/work_areas.h"
 
 namespace collet::gpu {
 
@@ -20,12 +19,9 @@ namespace collet::gpu {
 /// thread with the device's context current. Throws kernel::Error.
 class MatrixCalls {
  public:
-  /// Allocates device memory; throws if there is not enough.
-  using Allocate = std::function<CUdeviceptr(uint64_t bytes)>;
-
   /// `libraries`, which have factorizations, and `driver` must outlive this object.
   MatrixCalls(const Libraries& libraries, const Driver& driver, MatrixKernels::Check check, CUstream stream,
-              Allocate allocate);
+              const WorkAreas::Allocate& allocate);
   MatrixCalls(const MatrixCalls&) = delete;
   MatrixCalls& operator=(const MatrixCalls&) = delete;
   ~MatrixCalls();
@@ -43,11 +39,8 @@ class MatrixCalls {
 
   void close() noexcept;
   void set_stream(CUstream stream);
-  /// Returns memory of at least `bytes` bytes for the work of calls, which share it because they run one after the other.
-  CUdeviceptr area(uint64_t bytes);
 
   const Libraries& libraries_;
-  const Allocate allocate_;
   const MatrixKernels kernels_;
   mutable std::mutex mutex_;  ///< guards the fields below; held while a thread uses the handles
   CUstream stream_;           ///< the stream of both handles
@@ -57,7 +50,7 @@ class MatrixCalls {
   gesvdjInfo_t gesvdj_ = nullptr;
   cusolverDnParams_t params_ = nullptr;
   CUdeviceptr blas_workspace_ = 0;
-  std::multimap<uint64_t, CUdeviceptr> areas_;  ///< other memory, by size in bytes
+  WorkAreas areas_;  ///< other memory
 };
 
 }  // namespace collet::gpu
