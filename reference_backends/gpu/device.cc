@@ -389,7 +389,7 @@ void Device::give_back_event(CUevent event) {
   spare_events_.push_back(event);
 }
 
-uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings, std::set<const Device*> partners) {
+uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings, Partners partners) {
   CUevent const event = take_event();
   const CUresult recorded = driver_.cuEventRecord(event, stream);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -403,16 +403,21 @@ uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings, std::s
 
 uint64_t Device::mark() {
   use();
-  std::set<const Device*> partners;
+  Partners partners;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    partners = std::exchange(partners_, {});
+    if (!partners_.empty()) {
+      const uint64_t before = std::exchange(marked_[std::this_thread::get_id()], collectives_);
+      for (const auto& one : partners_) {
+        if (one.second > before) partners.insert(one);
+      }
+    }
   }
   return add_mark(compute_.stream, {}, std::move(partners));
 }
 
-void Device::check_partners(const std::set<const Device*>& partners) {
-  for (const Device* partner : partners) {
+void Device::check_partners(const Partners& partners) {
+  for (const auto& [partner, collective] : partners) {
     try {
       partner->use();
       const CUresult state = partner->driver_.cuStreamQuery(partner->compute_.stream);
@@ -449,7 +454,14 @@ void Device::wait(uint64_t mark) {
   }
   check(waited, "cuEventSynchronize");
   drain();
+  if (what.partners.empty()) return;
   check_partners(what.partners);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [partner, collective] : what.partners) {
+    const auto found = partners_.find(partner);
+    if (found != partners_.end() && found->second == collective) partners_.erase(found);
+  }
+  if (partners_.empty()) marked_.clear();
 }
 
 void Device::upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
@@ -554,8 +566,9 @@ void Device::start_collective(const CollectiveLaunch& what) {
   for (const CollectiveMember& one : what.members) {
     auto& device = static_cast<Device&>(*one.device);
     const std::lock_guard<std::mutex> lock(device.mutex_);
+    ++device.collectives_;
     for (const CollectiveMember& other : what.members) {
-      if (other.device != one.device) device.partners_.insert(static_cast<const Device*>(other.device));
+      if (other.device != one.device) device.partners_[static_cast<const Device*>(other.device)] = device.collectives_;
     }
   }
   if (!options_.communicators || what.members.size() == 1) return exchange(what);

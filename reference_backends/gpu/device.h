@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
@@ -127,10 +127,12 @@ class Device final : public codegen::GridDevice {
     char* to;
     uint64_t bytes;
   };
+  /// Devices with which this one has exchanged data, each with the number of its last collective with it.
+  using Partners = std::map<const Device*, uint64_t>;
   struct Mark {
     CUevent event;
     std::vector<Landing> landings;
-    std::set<const Device*> partners;  ///< devices whose data the marked work has received
+    Partners partners;  ///< devices whose data the marked work has received
   };
   /// Calls `start`, which puts work on the lane's stream. The record of the work is made when it has ended.
   template <class Start>
@@ -145,11 +147,11 @@ class Device final : public codegen::GridDevice {
   void fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes);
   void fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes);
   void land(const Landing& one);
-  uint64_t add_mark(CUstream stream, std::vector<Landing> landings, std::set<const Device*> partners = {});
+  uint64_t add_mark(CUstream stream, std::vector<Landing> landings, Partners partners = {});
   void give_back_event(CUevent event);
   void start_collective(const CollectiveLaunch& what);
   /// Throws if a device from which data came has failed, because then the data may be missing.
-  static void check_partners(const std::set<const Device*>& partners);
+  static void check_partners(const Partners& partners);
   bool is_pinned(const void* host, uint64_t bytes);
 
   const Options options_;
@@ -176,8 +178,12 @@ class Device final : public codegen::GridDevice {
   std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory, by address
   std::map<kernel::Memory, CUdeviceptr>
       bases_;  ///< for memory with a larger alignment than the driver's: the address that the driver returned
-  /// Devices with which this one has exchanged data since the last mark.
-  std::set<const Device*> partners_;
+  /// Partners of which is not known that they were well when the collectives with them had ended.
+  Partners partners_;
+  uint64_t collectives_ = 0;  ///< number of collectives so far
+  /// By thread, while there are partners: the number of the last collective before the last mark that it made. Each thread
+  /// gets the partners since then, because any of them may be the one that waits for the collective.
+  std::map<std::thread::id, uint64_t> marked_;
   uint64_t last_mark_ = 0;
   std::map<uint64_t, Mark> marks_;
   std::vector<CUevent> spare_events_;

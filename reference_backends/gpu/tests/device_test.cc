@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -17,7 +19,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A kernel of 32 threads that computes p[i] += 1, and a kernel that takes long.
+/// A kernel of 32 threads that computes p[i] += 1, a kernel that takes long, and one that makes so many turns as its argument
+/// says.
 constexpr char kIncrement[] = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -40,6 +43,16 @@ constexpr char kIncrement[] = R"(.version 7.8
 again:
 	sub.u32 n, n, 1;
 	setp.ne.u32 more, n, 0;
+	@more bra again;
+	ret;
+}
+.visible .entry pause(.param .u64 turns) {
+	.reg .pred more;
+	.reg .b64 n;
+	ld.param.u64 n, [turns];
+again:
+	sub.u64 n, n, 1;
+	setp.ne.u64 more, n, 0;
 	@more bra again;
 	ret;
 }
@@ -588,6 +601,25 @@ TEST_P(DevicePair, DeviceThatIsLost_FailsTheOthersAndBlocksNone) {
     EXPECT_THAT(error.what(), HasSubstr("another device of a collective"));
   }
   own.join();
+}
+
+// A thread that has nothing to do with the collective puts a mark on the device before the one that waits for it.
+TEST_P(DevicePair, LostDevice_IsReportedToTheThreadThatWaits) {
+  const auto module = devices[1]->load_module(kIncrement, "test");
+  launch_on(*devices[1], devices[1]->find_kernel(module, "pause"), 5'000'000);
+  launch_on(*devices[1], devices[1]->find_kernel(module, "increment"), 4096);  // an invalid address
+  gather();
+  std::thread([&] { devices[0]->mark(); }).join();
+  const uint64_t marks[2] = {devices[0]->mark(), devices[1]->mark()};
+  std::thread own([&] { EXPECT_THROW(devices[1]->wait(marks[1]), kernel::Error); });
+  try {
+    devices[0]->wait(marks[0]);
+    ADD_FAILURE() << "the other device is lost";
+  } catch (const kernel::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("another device of a collective"));
+  }
+  own.join();
+  EXPECT_NO_THROW(devices[0]->wait(devices[0]->mark())) << "what began later does not fail";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DevicePair, ::testing::Bool(),
