@@ -338,11 +338,23 @@ void Device::fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t 
   }
 }
 
+template <class Start>
+auto Device::host_copy(CUstream stream, const Start& start) {
+  try {
+    return start();
+  } catch (...) {  // what failed may have been a call behind the copy
+    driver_.cuStreamSynchronize(stream);
+    throw;
+  }
+}
+
 void Device::fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes) {
   const bool is_direct = is_pinned(to, bytes);
-  timed(lane, lane.stream == compute_.stream ? "read" : "download", 0, bytes, [&] {
-    if (!is_direct) return fetch_staged(lane.stream, from, to, bytes);
-    check(driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, lane.stream), "cuMemcpyDtoHAsync_v2");
+  host_copy(lane.stream, [&] {
+    timed(lane, lane.stream == compute_.stream ? "read" : "download", 0, bytes, [&] {
+      if (!is_direct) return fetch_staged(lane.stream, from, to, bytes);
+      check(driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, lane.stream), "cuMemcpyDtoHAsync_v2");
+    });
   });
   synchronize(lane.stream);
   drain();
@@ -470,12 +482,14 @@ void Device::upload(kernel::Memory to, uint64_t offset, const void* from, uint64
 
 uint64_t Device::start_upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
   const bool is_direct = is_pinned(from, bytes);
-  timed(upload_, "upload", 0, bytes, [&] {
-    const CUdeviceptr at = address(to, offset);
-    if (!is_direct) return send(upload_.stream, at, static_cast<const char*>(from), bytes);
-    check(driver_.cuMemcpyHtoDAsync_v2(at, from, bytes, upload_.stream), "cuMemcpyHtoDAsync_v2");
+  return host_copy(upload_.stream, [&] {
+    timed(upload_, "upload", 0, bytes, [&] {
+      const CUdeviceptr at = address(to, offset);
+      if (!is_direct) return send(upload_.stream, at, static_cast<const char*>(from), bytes);
+      check(driver_.cuMemcpyHtoDAsync_v2(at, from, bytes, upload_.stream), "cuMemcpyHtoDAsync_v2");
+    });
+    return add_mark(upload_.stream, {});
   });
-  return add_mark(upload_.stream, {});
 }
 
 void Device::download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
@@ -493,13 +507,15 @@ uint64_t Device::start_download(kernel::Memory from, uint64_t offset, void* to, 
     return 0;
   }
   try {
-    timed(download_, "download", 0, bytes, [&] {
-      check(driver_.cuMemcpyDtoHAsync_v2(block ? block->data : to, address(from, offset), bytes, download_.stream),
-            "cuMemcpyDtoHAsync_v2");
+    return host_copy(download_.stream, [&] {
+      timed(download_, "download", 0, bytes, [&] {
+        check(driver_.cuMemcpyDtoHAsync_v2(block ? block->data : to, address(from, offset), bytes, download_.stream),
+              "cuMemcpyDtoHAsync_v2");
+      });
+      std::vector<Landing> landings;
+      if (block) landings.push_back({block, static_cast<char*>(to), bytes});
+      return add_mark(download_.stream, std::move(landings));
     });
-    std::vector<Landing> landings;
-    if (block) landings.push_back({block, static_cast<char*>(to), bytes});
-    return add_mark(download_.stream, std::move(landings));
   } catch (...) {
     if (block) staging_.give_back(block);
     throw;

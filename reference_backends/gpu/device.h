@@ -147,6 +147,9 @@ class Device final : public codegen::GridDevice {
   void fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes);
   void fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes);
   void land(const Landing& one);
+  /// Calls `start`, by which the device copies from or to the host's memory on a stream. If it throws, the copy has ended.
+  template <class Start>
+  auto host_copy(CUstream stream, const Start& start);
   uint64_t add_mark(CUstream stream, std::vector<Landing> landings, Partners partners = {});
   void give_back_event(CUevent event);
   void start_collective(const CollectiveLaunch& what);

@@ -53,6 +53,7 @@ Staging::Block* Staging::take(uint64_t bytes) {
 
 void Staging::give_back_behind(Block* block, CUstream stream) {
   const CUresult recorded = driver_.cuEventRecord(block->event, stream);
+  if (recorded != CUDA_SUCCESS) driver_.cuStreamSynchronize(stream);
   {
     const std::lock_guard lock(mutex_);
     (recorded == CUDA_SUCCESS ? size_of(block).pending.push_back(block) : size_of(block).spare.push_back(block));

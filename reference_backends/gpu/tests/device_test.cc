@@ -260,6 +260,49 @@ TEST_F(DeviceTest, SequencesRunWithTheArgumentsOfTheirStart) {
   device.free(to);
 }
 
+/// Returns the emulator as a driver of which `change` has changed some functions.
+std::shared_ptr<const Driver> changed_emulator(const std::function<void(Driver&)>& change) {
+  auto made = std::make_shared<Driver>(*emulator());
+  change(*made);
+  return made;
+}
+
+// A download fails because there is no event to wait for it. When the call returns, the copy has ended, so the host may
+// use its memory, and the device its pinned memory, again.
+TEST(FailedDownload, HasEnded) {
+  static bool fails = false;
+  Device device(changed_emulator([](Driver& driver) {
+                  driver.cuEventCreate = [](CUevent* event, unsigned flags) {
+                    return fails ? CUDA_ERROR_OUT_OF_MEMORY : emulator()->cuEventCreate(event, flags);
+                  };
+                }),
+                0);
+  constexpr size_t kBytes = 100;
+  const auto module = device.load_module(kIncrement, "test");
+  const auto pause = device.find_kernel(module, "pause");
+  const kernel::Memory from = device.allocate(kBytes, 256), other = device.allocate(kBytes, 256);
+  const std::vector<char> ones(kBytes, 1), twos(kBytes, 2);
+  std::vector<char> out(kBytes), pinned(kBytes);
+  device.add_host_memory(pinned.data(), kBytes);
+  device.write(from, 0, ones.data(), kBytes);
+  device.finish();
+  for (std::vector<char>* to : {&out, &pinned}) {
+    launch_on(device, pause, 1'000'000);  // no copy runs meanwhile
+    fails = true;
+    EXPECT_THROW(device.start_download(from, 0, to->data(), kBytes), kernel::Error);
+    fails = false;
+    *to = twos;
+    device.write(other, 0, twos.data(), kBytes);
+    device.finish();
+    EXPECT_EQ(*to, twos);
+    device.read(other, 0, out.data(), kBytes);
+    EXPECT_EQ(out, twos);
+  }
+  device.remove_host_memory(pinned.data());
+  device.unload_module(module);
+  for (const kernel::Memory memory : {from, other}) device.free(memory);
+}
+
 TEST_F(DeviceTest, ALostDeviceStaysLost) {
   const auto module = device.load_module(kIncrement, "test");
   launch(device.find_kernel(module, "increment"), 4096);  // an invalid address
