@@ -453,6 +453,25 @@ TEST_F(LibraryTest, RealTransformAndBack) {
   device.free(at_y);
 }
 
+TEST_F(LibraryTest, WorkMemoryHasAtMostTwiceTheLargestSize) {
+  const auto bytes_free = [] {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(emulator()->cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
+    return free;
+  };
+  const size_t before = bytes_free();
+  constexpr size_t kLargest = 8 << 20;
+  for (size_t bytes = kLargest / 2; bytes <= kLargest; bytes += kLargest / 8) {
+    codegen::LibraryFft fft;
+    fft.operand_type = fft.result_type = COLLET_TYPE_C64;
+    fft.lengths = {static_cast<int64_t>(bytes / 16)};  // the emulator asks for 16 bytes for each
+    const auto ways = device.prepare(fft);
+    ASSERT_EQ(ways.size(), 1U);
+    device.drop_prepared(ways[0]);
+  }
+  EXPECT_LE(before - bytes_free(), 2 * kLargest);
+}
+
 // A product between two copies, started with more sets of addresses than captured graphs are kept for, and with each set
 // again.
 TEST_F(LibraryTest, CallsArePartOfSequences) {
