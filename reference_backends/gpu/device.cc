@@ -58,6 +58,9 @@ int attribute(const Driver& driver, CUdevice_attribute which, CUdevice device) {
   return value;
 }
 
+/// Most time between an event from which times are measured and others: 1 s, for which a float is precise to 0.06 us.
+constexpr uint64_t kMostBeforeNs = 1'000'000'000;
+
 }  // namespace
 
 void check(const Driver& driver, CUresult result, const char* what) {
@@ -149,6 +152,7 @@ void Device::close() noexcept {
   for (CUevent event : order_events_) driver_.cuEventDestroy_v2(event);
   for (CUevent event : spare_timing_events_) driver_.cuEventDestroy_v2(event);
   for (const Lane* lane : {&compute_, &upload_, &download_}) {
+    if (lane->origin) driver_.cuEventDestroy_v2(lane->origin);
     for (const Timed& one : lane->timed) {
       driver_.cuEventDestroy_v2(one.begin);
       driver_.cuEventDestroy_v2(one.end);
@@ -201,6 +205,26 @@ CUevent Device::timing_event() {
   return event;
 }
 
+void Device::set_origin() {
+  const uint64_t now = clock_ns();
+  const bool is_pause = now - std::exchange(timed_ns_, now) > kMostBeforeNs;
+  const auto is_drained = [](const Lane* lane) { return lane->timed.empty(); };
+  Lane* const lanes[] = {&compute_, &upload_, &download_};
+  const bool is_idle = starting_ == 0 && std::all_of(std::begin(lanes), std::end(lanes), is_drained);
+  if (origin_ && !(is_pause && is_idle)) return;
+  CUevent const origin = timing_event();
+  spare_timing_events_.push_back(origin);  // kept as spare until it is recorded
+  check(driver_.cuEventRecord(origin, memory_), "cuEventRecord");
+  check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
+  spare_timing_events_.pop_back();
+  for (Lane* const lane : lanes) {
+    if (lane->origin) spare_timing_events_.push_back(std::exchange(lane->origin, nullptr));
+  }
+  if (origin_) spare_timing_events_.push_back(origin_);
+  origin_ns_ = clock_ns();
+  origin_ = origin;
+}
+
 template <class Start>
 void Device::timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes, const Start& start) {
   use();
@@ -208,17 +232,10 @@ void Device::timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes
   Timed one{nullptr, nullptr, {name, lane.name, 0, 0, run_id, bytes}};
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!origin_) {
-      CUevent const origin = timing_event();
-      spare_timing_events_.push_back(origin);  // kept as spare until it is recorded
-      check(driver_.cuEventRecord(origin, memory_), "cuEventRecord");
-      check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
-      spare_timing_events_.pop_back();
-      origin_ns_ = clock_ns();
-      origin_ = origin;
-    }
+    set_origin();
     one.begin = timing_event();
     one.end = timing_event();
+    ++starting_;
   }
   try {
     check(driver_.cuEventRecord(one.begin, lane.stream), "cuEventRecord");
@@ -226,10 +243,12 @@ void Device::timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes
     check(driver_.cuEventRecord(one.end, lane.stream), "cuEventRecord");
   } catch (...) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    --starting_;
     spare_timing_events_.insert(spare_timing_events_.end(), {one.begin, one.end});
     throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  --starting_;
   lane.timed.push_back(std::move(one));
 }
 
@@ -243,13 +262,19 @@ void Device::drain() {
       float before_ms = 0;
       float own_ms = 0;
       // Work that failed is reported by the call that waits for it, and gets no record.
-      if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin_, one.begin) == CUDA_SUCCESS &&
+      CUevent const origin = lane->origin ? lane->origin : origin_;
+      if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin, one.begin) == CUDA_SUCCESS &&
           driver_.cuEventElapsedTime(&own_ms, one.begin, one.end) == CUDA_SUCCESS) {
-        one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
+        const auto before_ns = static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
+        one.record.start_ns = (lane->origin ? lane->origin_ns : origin_ns_) + before_ns;
         one.record.duration_ns = static_cast<uint64_t>(std::max(own_ms, 0.0F) * 1e6);
         record(one.record);
+        if (before_ns > kMostBeforeNs) {
+          lane->origin_ns = one.record.start_ns;
+          std::swap(lane->origin, one.begin);
+        }
       }
-      spare_timing_events_.push_back(one.begin);
+      if (one.begin) spare_timing_events_.push_back(one.begin);
       spare_timing_events_.push_back(one.end);
       lane->timed.pop_front();
     }

@@ -120,6 +120,9 @@ class Device final : public codegen::GridDevice {
     const char* name;
     CUstream stream = nullptr;
     std::deque<Timed> timed{};
+    /// The begin of earlier work from which times are measured, and its time; null: they are measured from origin_.
+    CUevent origin = nullptr;
+    uint64_t origin_ns = 0;
   };
   /// A part of a copy to the host that has reached pinned memory. The thread that waits for the copy copies it on.
   struct Landing {
@@ -140,6 +143,9 @@ class Device final : public codegen::GridDevice {
   /// Makes the records of all work that has ended.
   void drain();
   CUevent timing_event();
+  /// Makes the event from which times are measured, again after a pause: it must not be far away, because a float, in which
+  /// they are measured, has 24 bits. The caller must hold the mutex.
+  void set_origin();
 
   /// Puts a copy to the device on a stream. `from` may be overwritten when this returns.
   void send(CUstream stream, CUdeviceptr to, const char* from, uint64_t bytes);
@@ -194,6 +200,8 @@ class Device final : public codegen::GridDevice {
   std::vector<CUevent> spare_timing_events_;
   CUevent origin_ = nullptr;  ///< event that is recorded when records are first requested
   uint64_t origin_ns_ = 0;    ///< time of origin_ on the system's clock
+  uint64_t timed_ns_ = 0;     ///< time at which work that is to be recorded was started last
+  unsigned starting_ = 0;     ///< number of threads that start such work now
 };
 
 }  // namespace collet::gpu

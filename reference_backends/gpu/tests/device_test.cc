@@ -303,6 +303,46 @@ TEST(FailedDownload, HasEnded) {
   for (const kernel::Memory memory : {from, other}) device.free(memory);
 }
 
+// The driver's clock goes on by 10 us with each event, and by an hour behind the first one. A float has a precision of
+// 0.25 ms then.
+TEST(Records, ArePreciseFarFromTheFirst) {
+  static std::map<CUevent, double> times;  // in ms
+  static double now;
+  times.clear();
+  now = 0;
+  Device device(changed_emulator([](Driver& driver) {
+                  driver.cuEventRecord = [](CUevent event, CUstream stream) {
+                    times[event] = now;
+                    now += now == 0 ? 3.6e6 : 0.01;
+                    return emulator()->cuEventRecord(event, stream);
+                  };
+                  driver.cuEventElapsedTime = [](float* ms, CUevent start, CUevent end) {
+                    *ms = static_cast<float>(times[end] - times[start]);
+                    return CUDA_SUCCESS;
+                  };
+                }),
+                0);
+  List list;
+  device.set_recorder(&list);
+  const auto module = device.load_module(kIncrement, "test");
+  const auto increment = device.find_kernel(module, "increment");
+  const kernel::Memory numbers = device.allocate(128, 256);
+  const std::vector<uint32_t> zeros(32);
+  device.write(numbers, 0, zeros.data(), 128);
+  device.finish();
+  list.records.clear();
+  for (int i = 0; i < 20; ++i) launch_on(device, increment, numbers);
+  device.finish();
+  ASSERT_EQ(list.records.size(), 20u);
+  for (size_t i = 1; i < list.records.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(list.records[i].start_ns - list.records[i - 1].start_ns), 2e4, 10) << i;
+    EXPECT_NEAR(static_cast<double>(list.records[i].duration_ns), 1e4, 10);
+  }
+  device.set_recorder(nullptr);
+  device.unload_module(module);
+  device.free(numbers);
+}
+
 TEST_F(DeviceTest, ALostDeviceStaysLost) {
   const auto module = device.load_module(kIncrement, "test");
   launch(device.find_kernel(module, "increment"), 4096);  // an invalid address
