@@ -225,7 +225,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   });
 }
 
-// The last release frees everything that belongs to the device, and reports allocations that were not freed.
+// The last release frees the device's memory, modules, streams and events, and reports allocations that were not freed.
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return in_driver([&](emulator::State& s) {
     if (!is_device(s, device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -249,6 +249,17 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
       delete m;
       it = s.modules.erase(it);
     }
+    std::erase_if(s.streams, [&](CUstream one) {
+      if (one->state->device != device) return false;
+      s.scheduler->remove_stream(one->state);
+      delete one;
+      return true;
+    });
+    std::erase_if(s.events, [&](CUevent one) {
+      if (one->device != device) return false;
+      delete one;
+      return true;
+    });
     emulator::DeviceMemory& memory = *s.machine.memory;
     std::string ignored;
     for (const uint64_t address : d.module_memory) {

@@ -340,6 +340,19 @@ TEST_F(StreamTest, AFailureStopsWhatFollows) {
   EXPECT_EQ(called, 0);
 }
 
+TEST_F(StreamTest, StreamsAndEventsEndWithTheirContext) {
+  CUstream s = stream();
+  CUevent e = event();
+  const CUdeviceptr p = upload(std::vector<uint32_t>{1});
+  ASSERT_EQ(launch(s, p + 2, 1, 1), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuStreamSynchronize(s), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_NE(d.cuStreamDestroy_v2(s), CUDA_SUCCESS) << "the device has failed";
+  TearDown();
+  SetUp();
+  EXPECT_EQ(d.cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(d.cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_F(StreamTest, PoolsAndTimes) {
   CUstream s = stream();
   CUevent start = event(), end = event();
