@@ -174,8 +174,8 @@ uint32_t one_half(uint32_t code, uint32_t a_bits, uint32_t b_bits, uint32_t c_bi
   const auto flushed = [&](double v) {
     return (code & kHalfFlush) && !is_bf16 && std::fabs(v) < 0x1p-14 ? std::copysign(0.0, v) : v;
   };
-  const double a = flushed(half_to_float(a_bits, is_bf16)), b = flushed(half_to_float(b_bits, is_bf16)),
-               c = flushed(half_to_float(c_bits, is_bf16));
+  double a = flushed(half_to_float(a_bits, is_bf16)), b = flushed(half_to_float(b_bits, is_bf16));
+  const double c = flushed(half_to_float(c_bits, is_bf16));
   double r = 0;
   switch (op) {
     case HalfOp::kAdd:
@@ -192,6 +192,11 @@ uint32_t one_half(uint32_t code, uint32_t a_bits, uint32_t b_bits, uint32_t c_bi
       break;
     case HalfOp::kMin:
     case HalfOp::kMax: {
+      const bool signs_differ = std::signbit(a) != std::signbit(b);
+      if (code & kHalfXorSign) {
+        a = std::fabs(a);
+        b = std::fabs(b);
+      }
       if (std::isnan(a) || std::isnan(b)) {
         r = (code & kHalfNan) || (std::isnan(a) && std::isnan(b)) ? NAN : std::isnan(a) ? b : a;
       } else if (a == 0 && b == 0) {
@@ -199,7 +204,7 @@ uint32_t one_half(uint32_t code, uint32_t a_bits, uint32_t b_bits, uint32_t c_bi
       } else {
         r = (op == HalfOp::kMin) == (a < b) ? a : b;
       }
-      if (code & kHalfXorSign && !std::isnan(r)) r = std::copysign(r, std::signbit(a) != std::signbit(b) ? -1.0 : 1.0);
+      if (code & kHalfXorSign && !std::isnan(r)) r = std::copysign(r, signs_differ ? -1.0 : 1.0);
       break;
     }
     case HalfOp::kEx2:

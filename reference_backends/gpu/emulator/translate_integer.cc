@@ -276,6 +276,7 @@ void FunctionTranslator::minmax(const Instruction& in, Modifiers& m, bool is_max
   const Type t = m.need_type();
   const bool ftz = m.take("ftz"), nan = m.take("NaN"), xor_sign = m.take("xorsign"), relu = m.take("relu");
   m.take("abs");
+  if (relu && t != Type::kS32) fail(in, ".relu is for s32");
   want_operands(in, 3, is_float(t) ? 4 : 3);
   V a = read(in, 1, t), b = read(in, 2, t);
   if (is_half(t)) {
@@ -295,7 +296,6 @@ void FunctionTranslator::minmax(const Instruction& in, Modifiers& m, bool is_max
                                               : (is_max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
   V r = intrinsic(id, {a->getType()}, {a, b});
   if (relu) {
-    if (t != Type::kS32) fail(in, ".relu is for s32");
     r = intrinsic(llvm::Intrinsic::smax, {a->getType()}, {r, i32(0)});
   }
   write(in, r);

@@ -286,6 +286,24 @@ TEST_F(KernelTest, AllOfSharedMemoryIsThere) {
   EXPECT_EQ(download<uint8_t>(out, 1)[0], 7);
 }
 
+TEST_F(KernelTest, MagnitudesAreComparedWithXorsign) {
+  const std::string text = ptx_header(86) + R"(
+.visible .entry k(.param .u64 to) {
+	.reg .b16 a, b, c;
+	.reg .b64 p;
+	mov.b16 a, 0xC000;
+	mov.b16 b, 0x3C00;
+	max.xorsign.abs.f16 c, a, b;
+	ld.param.u64 p, [to];
+	st.global.b16 [p], c;
+	ret;
+}
+)";
+  const CUdeviceptr out = allocated(2);
+  ASSERT_EQ(run(load(text, "k"), 1, 1, 0, out), CUDA_SUCCESS) << finding();
+  EXPECT_EQ(download<uint16_t>(out, 1)[0], 0xC000) << "of -2 and 1";
+}
+
 TEST_F(KernelTest, HostCannotTouchDeviceMemory) {
   const CUdeviceptr p = upload(std::vector<int>{1});
   EXPECT_DEATH(std::printf("%d", *reinterpret_cast<volatile int*>(p)), "");

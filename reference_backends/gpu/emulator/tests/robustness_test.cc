@@ -50,6 +50,7 @@ TEST_F(RobustnessTest, WrongTextsGetAnErrorWithItsLine) {
       {body("add.u32 %r1, %r2;"), "line 10: add.u32: 2 operands"},
       {body("add.u32 %r1, %rd2, 1;"), "line 10: add.u32: register %rd2 has 64 bits, and not 32"},
       {body("add.u32 %h1, %r2, 1;"), "register %h1 has 16 bits; the result has 32"},
+      {body("max.relu.f32 %f1, %f2, %f3;"), "line 10: max.relu.f32: .relu is for s32"},
       {body("add.u32 %r1, %r99, 1;"), "no such register: %r99"},
       {body("mov.u32 %r1, %tid.q;"), "no such special register: %tid.q"},
       {body("bra nowhere;"), "no such label: nowhere"},
