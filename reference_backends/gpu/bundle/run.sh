@@ -58,7 +58,7 @@ output=$(cd "$output" && pwd)
 : >"$output/steps.jsonl"
 : >"$output/report.txt"
 
-quote() { local text=${1//\\/\\\\}; text=${text//\"/\\\"}; text=${text//$'\t'/ }; printf '"%s"' "${text//$'\n'/ }"; }
+quote() { local text=${1//\\/\\\\}; text=${text//\"/\\\"}; printf '"%s"' "${text//[[:cntrl:]]/ }"; }
 say() { echo "$*" | tee -a "$output/report.txt"; }
 # note STEP STATUS SECONDS MESSAGE FILE: one line of the report, for people and for machines.
 failed=0
