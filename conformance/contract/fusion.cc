@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/fusion.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 

@@ -4,6 +4,7 @@
 #include <collet/collet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "conformance/report/read_json.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/session.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace collet::conformance {

@@ -2,6 +2,7 @@
 // Compares math functions with a table of values from MPFR: f64 within one unit in the last place, narrower types
 // correctly rounded (unless the f64 value is too close to a tie to determine the rounding).
 #include <bit>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>

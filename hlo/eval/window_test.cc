@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares reduce-window and select-and-scatter with their definition, over windows of all kinds: small ones, ones that
 // extend far beyond the array, and the windows as long as the array by which frontends express cumulative sums.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 

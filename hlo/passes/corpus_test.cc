@@ -4,6 +4,7 @@
 // COLLET_CORPUS_STRIDE=1 runs every program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

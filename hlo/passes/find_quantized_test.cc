@@ -4,8 +4,10 @@
 #include <collet/tables.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 

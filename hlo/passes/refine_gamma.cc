@@ -2,6 +2,7 @@
 #include "hlo/passes/refine_gamma.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <optional>

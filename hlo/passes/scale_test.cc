@@ -3,6 +3,7 @@
 // it must not need a deep stack.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 

@@ -3,6 +3,7 @@
 // results, and no window or array has become larger than necessary.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

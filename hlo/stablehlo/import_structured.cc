@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/dot_algorithms.h"
+
+#include <algorithm>
 #include "hlo/stablehlo/importer.h"
 
 // Imports ops with attributes or regions of their own.

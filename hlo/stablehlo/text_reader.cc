@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/text_reader.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "hlo/stablehlo/op_schemas.h"

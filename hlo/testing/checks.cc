@@ -2,6 +2,7 @@
 #include "hlo/testing/checks.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>

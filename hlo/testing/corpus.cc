@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/testing/corpus.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <boost/json.hpp>

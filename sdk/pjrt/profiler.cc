@@ -3,6 +3,7 @@
 
 #include <collet/collet.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>

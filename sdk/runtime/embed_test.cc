@@ -2,6 +2,7 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <thread>
 
 #include "sdk/runtime/testing/programs.h"

@@ -86,9 +86,10 @@ struct Found {
       if (path.extension() == ".h") found.name = path.stem().extension().string().substr(1);
     return found;
   }
+  /// Returns the file of that extension. Those of other stages of the compiler have a word before it: "010.model_slots.opt.ll".
   const fs::path* with(const std::string& extension) const {
     const auto it = std::find_if(files.begin(), files.end(), [&](const fs::path& path) {
-      return path.extension() == extension && path.string().find(".opt.") == std::string::npos;
+      return path.extension() == extension && !path.stem().stem().has_extension();
     });
     return it == files.end() ? nullptr : &*it;
   }

@@ -218,7 +218,9 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
     judge = [&](unsigned run, const std::vector<Literal>& outputs) {
       if (!outcome.agreement.wrong.empty()) return;
       expected.resize(outputs.size());
+      const double largest = outcome.agreement.share;
       outcome.agreement = conformance::agrees_with_index(expected, outputs);
+      outcome.agreement.share = std::max(outcome.agreement.share, largest);
       if (run > 1 && !outcome.agreement.wrong.empty())
         outcome.agreement.wrong = fmt::format("in run {}, {}", run, outcome.agreement.wrong);
     };

@@ -3,6 +3,7 @@
 // expansion does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "hlo/eval/evaluator.h"

@@ -3,6 +3,7 @@
 // that nested tuples and loops take.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests loops with short iterations, which run as one function: scalars and small arrays that are permuted, nested
 // loops and branches, and arrays that are too large for registers.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

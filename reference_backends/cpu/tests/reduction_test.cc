@@ -234,6 +234,32 @@ TEST_P(ReductionTest, ErrorsOfSumsDoNotGrowWithTheLength) {
   }
 }
 
+/// One accumulator would take all elements of a lane, or of the tails, of all rows.
+TEST_P(ReductionTest, ErrorsOfSumsOverTwoLoopsDoNotGrowWithTheirNumber) {
+  struct Case {
+    int64_t outer, inner;
+  };
+  constexpr int64_t kSums = 64;
+  for (const Case& c : {Case{2000, 1030}, Case{2000, 2050}, Case{20000, 63}, Case{2000, 1047}}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle one = e.argument(kF32, {c.outer}), other = e.argument(kF32, {kSums, c.inner});
+    const std::vector<int64_t> dims = {c.outer, kSums, c.inner};
+    const auto spread = [&](const Handle& x, const std::vector<int64_t>& over) {
+      return e.op(COLLET_OP_BROADCAST, kF32, dims, {x}, collet_broadcast_attrs{b.list(over)});
+    };
+    e.results(
+        {e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, e.binary(COLLET_OP_ADD, spread(one, {0}), spread(other, {1, 2})),
+                  e.scalar(kF32, 0.0f), {0, 2})});
+    Compiled compiled(plugin_, b.finish());
+    ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+    const std::vector<float> x(static_cast<size_t>(c.outer), 0.05f), y(static_cast<size_t>(kSums * c.inner), 0.05f);
+    const double sum = static_cast<double>(c.outer * c.inner) * static_cast<double>(0.05f + 0.05f);
+    for (const float got : elements_of<float>(compiled.run({bytes_of(x), bytes_of(y)})[0]))
+      ASSERT_NEAR(got, sum, 60 * 0x1p-24 * sum) << c.outer << " rows of " << c.inner;
+  }
+}
+
 /// Each block is too small to change the total, and what rounding loses adds up to more than a unit in its last place.
 TEST_P(ReductionTest, WhatManySmallBlocksAddIsNotLost) {
   constexpr int64_t n = 3000017, kColumns = 3;
@@ -334,6 +360,40 @@ TEST_P(ReductionTest, ProductsOfLargeAndSmallFactorsAreFinite) {
   };
   check(1e30F, kF32);
   check(1e300, COLLET_TYPE_F64);
+}
+
+/// Tails of rows, parts of a row, and the even elements of a vector have products that are infinite or 0.
+TEST_P(ReductionTest, ProductsOverTwoLoopsKeepTheOrderOfTheirFactors) {
+  struct Case {
+    std::vector<int64_t> dims;
+    int64_t large, small;  // places in a row of the factors that are not 1
+  };
+  for (const Case& c : {Case{{64, 4, 17}, 16, 3}, Case{{61, 2, 4096}, 0, 64}, Case{{64, 2, 4096}, 64, 0}}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle x = e.argument(kF32, c.dims);
+    e.results({e.reduce(COLLET_OP_MULTIPLY, COLLET_COMBINE_MULTIPLY, x, e.scalar(kF32, 1.0f), {0, 2})});
+    const int64_t row = c.dims[2], rows = c.dims[0] * c.dims[1];
+    std::vector<float> data(static_cast<size_t>(rows * row), 1.0f);
+    for (int64_t i = 0; i < rows; ++i) {
+      data[static_cast<size_t>(i * row + c.large)] = 0x1p100f;
+      data[static_cast<size_t>(i * row + c.small)] = 0x1p-100f;
+    }
+    Compiled compiled(plugin_, b.finish());
+    ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+    for (const float y : elements_of<float>(compiled.run({bytes_of(data)})[0])) EXPECT_EQ(y, 1) << row;
+  }
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_BF16, {4, 1024});
+  const std::vector<uint16_t> one = {0x3F80};
+  e.results(
+      {e.reduce(COLLET_OP_MULTIPLY, COLLET_COMBINE_MULTIPLY, x, e.constant<uint16_t>(COLLET_TYPE_BF16, {}, one), {1})});
+  std::vector<uint16_t> data;
+  for (int i = 0; i < 4 * 512; ++i) data.insert(data.end(), {0x7180, 0x0D80});  // 2^100 and 2^-100
+  Compiled compiled(plugin_, b.finish());
+  ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+  for (const uint16_t y : elements_of<uint16_t>(compiled.run({bytes_of(data)})[0])) EXPECT_EQ(y, one[0]);
 }
 
 TEST_P(ReductionTest, ErrorsOfPrefixSumsDoNotGrowWithTheLength) {

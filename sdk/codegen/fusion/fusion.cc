@@ -2,6 +2,7 @@
 #include "sdk/codegen/fusion/fusion.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "sdk/codegen/fusion/groups.h"

@@ -15,6 +15,8 @@ const char* refusal_of_any_order(const Kernel& k) {
   if (k.scalable) return "vectors are scalable";
   const auto is_known = [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr; };
   if (!std::all_of(k.reductions.begin(), k.reductions.end(), is_known)) return "a reduction has a body or a condition";
+  if (std::any_of(k.reductions.begin(), k.reductions.end(), is_float_product))
+    return "factors are multiplied in their order";
   if (std::any_of(k.stores.begin(), k.stores.end(), [&](const Store& s) { return passes.is_inner(s); }))
     return "there are stores in the inner loops";
   const auto deps = loop_dependencies(k);

@@ -621,10 +621,18 @@ bool Verifier::schedule() {
   }
   if (!check(k_.kept.empty() || k_.lanes == 1 || passes.lanes_inside(), "values of rows in lanes are kept"))
     return false;
+  int64_t times = 1, bytes = 0;
+  for (size_t l = 0; l < k_.outer; ++l)
+    if (k_.loops[l].kind == LoopKind::kInterleave) times *= k_.loops[l].factor;
+  const int64_t points = std::min(inner_points(k_), kMostStackBytes);
   ExprId before = kNoExpr;
   for (const ExprId k : k_.kept) {
     if (!check(k > before, "kept expressions are out of order")) return false;
     before = k;
+    bytes += points * compute_bytes(k_.exprs[static_cast<size_t>(k)].type);
+    if (!check(bytes <= kMostStackBytes && times * bytes <= 2 * kMostStackBytes,
+               "the rows that are kept are too large"))
+      return false;
     const bool is_of_row = (deps_[static_cast<size_t>(k)] & inner_) == inner_ && inner_ != 0;
     if (!check(is_of_row, "%" + std::to_string(k) + " is kept, but is no value of a row")) return false;
     const uint32_t kind = collet_type_kind(k_.exprs[static_cast<size_t>(k)].type);

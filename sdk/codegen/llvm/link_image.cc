@@ -5,6 +5,7 @@
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace collet::codegen {
 namespace {

@@ -21,8 +21,8 @@ struct Newer {
   const char* name;
   int since;
 };
-constexpr std::array kNewer{Newer{"llvm.ldexp", 17}, Newer{"llvm.vector.interleave2", 19},
-                            Newer{"llvm.vector.deinterleave2", 19}};
+constexpr std::array kNewer{Newer{"llvm.ldexp", 17}, Newer{"llvm.vector.interleave2", 17},
+                            Newer{"llvm.vector.deinterleave2", 17}};
 
 /// Returns why a version does not have a function that a module calls; empty if it has it.
 std::string why_unknown(const llvm::Function& function, int version) {
@@ -34,6 +34,16 @@ std::string why_unknown(const llvm::Function& function, int version) {
   if (function.getName().starts_with("llvm.x86.avx512bf16.") && version < kBfloatInVectors)
     return "bf16_dot needs LLVM " + std::to_string(kBfloatInVectors);
   return {};
+}
+
+/// Gives an intrinsic the name that it had before it was no experiment any more.
+void rename(llvm::Function& function, int version) {
+  constexpr int kVectors = 19;
+  constexpr std::string_view kPrefix = "llvm.vector.";
+  if (version >= kVectors) return;
+  for (const std::string_view name : {"reverse", "interleave2", "deinterleave2"})
+    if (function.getName().starts_with((std::string(kPrefix) + std::string(name) + ".")))
+      return function.setName("llvm.experimental.vector." + function.getName().substr(kPrefix.size()));
 }
 
 /// Removes attributes of functions that only newer versions know. Those of an intrinsic are made anew by the reader.
@@ -85,6 +95,7 @@ Status print_for_version(llvm::Module& module, int version, std::string& out) {
       if (const std::string why = why_unknown(function, version); !why.empty())
         return {COLLET_UNIMPLEMENTED, "text for LLVM " + std::to_string(version) + ": " + why};
       trim_attributes(function, version);
+      rename(function, version);
       for (llvm::BasicBlock& block : function)
         for (llvm::Instruction& instruction : block) trim_flags(instruction, version);
     }

@@ -93,6 +93,20 @@ TEST(VersionedText, OfWhatAVersionLacks_IsRefusedByName) {
   }
 }
 
+TEST(VersionedText, OfIntrinsicsThatWereExperiments_HasTheirEarlierNames) {
+  const std::string module =
+      "declare <vscale x 4 x float> @llvm.vector.reverse.nxv4f32(<vscale x 4 x float>)\n"
+      "define <vscale x 4 x float> @f(<vscale x 4 x float> %x) {\n"
+      "  %y = call <vscale x 4 x float> @llvm.vector.reverse.nxv4f32(<vscale x 4 x float> %x)\n"
+      "  ret <vscale x 4 x float> %y\n}\n";
+  std::string text;
+  ASSERT_TRUE(print(module, LLVM_VERSION_MAJOR, text).ok());
+  EXPECT_THAT(text, HasSubstr("call <vscale x 4 x float> @llvm.vector.reverse.nxv4f32"));
+  ASSERT_TRUE(print(module, 15, text).ok());
+  EXPECT_THAT(text, HasSubstr("call <vscale x 4 x float> @llvm.experimental.vector.reverse.nxv4f32"));
+  EXPECT_THAT(text, HasSubstr("declare <vscale x 4 x float> @llvm.experimental.vector.reverse.nxv4f32"));
+}
+
 /// A softmax, with a product before it.
 void build(ProgramBuilder& builder) {
   RegionBuilder& e = builder.entry();

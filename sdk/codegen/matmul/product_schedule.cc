@@ -2,6 +2,7 @@
 #include "sdk/codegen/matmul/product_schedule.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "sdk/codegen/schedule/actions.h"

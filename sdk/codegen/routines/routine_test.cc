@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <numeric>

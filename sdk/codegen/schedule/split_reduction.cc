@@ -85,6 +85,7 @@ class Splitter {
   bool may_be_split(const Reduction& r) {
     std::array<uint64_t, 2> bits;
     if (r.combine != COLLET_COMBINE_OTHER) {
+      has_float_product_ |= is_float_product(r);
       has_sums_ |= r.combine == COLLET_COMBINE_ADD || r.combine == COLLET_COMBINE_MULTIPLY;
       return identity_of(r.combine, r.types[0], bits);
     }
@@ -109,7 +110,8 @@ class Splitter {
     if (limits_.has_lanes) choose_lanes(scheduled, target_);
     const int64_t lanes = scheduled.lane_loop < k_.outer ? scheduled.lanes : 1;
     if (rows_ / lanes >= limits_.few_rows) return false;
-    const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // the order of the loops must be kept for a body
+    // The order of the loops must be kept for a body, and for products of floats.
+    const size_t last = has_body_ || has_float_product_ ? k_.outer + 1 : k_.loops.size();
     for (size_t l = k_.outer; l < last; ++l) {
       const int64_t size = k_.loops[l].size;
       // A maximum or a choice may combine elements twice, so its parts may overlap; a sum or a product may not.
@@ -226,6 +228,7 @@ class Splitter {
   int64_t parts_ = 0;
   size_t loop_ = 0;
   bool has_body_ = false;
+  bool has_float_product_ = false;
   bool has_sums_ = false;
   std::vector<std::vector<ValueId>> partial_;  ///< partial results by reduction and result
 };

@@ -5,6 +5,7 @@
 #include <collet/types.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -270,15 +271,25 @@ Val KernelWriter::while_loop(const Expr& e, const std::vector<Val>& vals) {
 }
 
 Val KernelWriter::element(uint32_t type, Id array, Id at, Id mask) {
-  const auto part = [&](const std::string& place) {
-    const std::string stored = memory_type(type), x = "$p1[" + place + "]";
+  const auto part = [&](Id place) {
+    const std::string stored = memory_type(type), x = "$p1[$a0]";
     const Id loaded = mask == kNoId
-                          ? f_.value(stored, x, {at, array}, Level::kPrimary, true)
-                          : f_.value(stored, "$c2 ? " + x + " : 0", {at, array, mask}, Level::kConditional, true);
+                          ? f_.value(stored, x, {place, array}, Level::kPrimary, true)
+                          : f_.value(stored, "$c2 ? " + x + " : 0", {place, array, mask}, Level::kConditional, true);
     return from_memory(f_, loaded, type);
   };
-  if (!is_complex(type)) return {part("$a0")};
-  return {part("2 * $u0"), part("2 * $u0 + 1")};
+  if (!is_complex(type)) return {part(at)};
+  return {part(part_of_complex(at, 0)), part(part_of_complex(at, 1))};
+}
+
+Id KernelWriter::part_of_complex(Id at, int64_t part) {
+  // The compiler would compute a product of two constants as int.
+  const std::string known = f_.text_of_constant(at);
+  int64_t constant = 0;
+  const auto [end, error] = std::from_chars(known.data(), known.data() + known.size(), constant);
+  if (error == std::errc() && end == known.data() + known.size()) return f_.integer(2 * constant + part);
+  return part == 0 ? f_.value("int64_t", "2 * $u0", {at}, Level::kProduct)
+                   : f_.value("int64_t", "2 * $u0 + " + std::to_string(part), {at}, Level::kSum);
 }
 
 bool KernelWriter::is_bounded(const Index& x, const std::vector<Expr>& exprs) const {
@@ -555,8 +566,8 @@ void KernelWriter::put(uint32_t number, uint32_t type, Id at, const Val& x, Id m
   const Id array = buffer(number, type);
   if (mask != kNoId) f_.open("if ($a0)", {mask});
   if (is_complex(type)) {
-    f_.statement("$p2[2 * $u0] = $v1;", {at, x.v, array});
-    f_.statement("$p2[2 * $u0 + 1] = $v1;", {at, x.im, array});
+    f_.statement("$p2[$a0] = $v1;", {part_of_complex(at, 0), x.v, array});
+    f_.statement("$p2[$a0] = $v1;", {part_of_complex(at, 1), x.im, array});
   } else {
     f_.statement("$p2[$a0] = $a1;", {at, to_memory(f_, x.v, type), array});
   }

@@ -57,6 +57,8 @@ class KernelWriter {
   std::vector<Val> body(const ScalarBody& b, const std::vector<Val>& arguments);
   Val while_loop(const Expr& e, const std::vector<Val>& vals);
   Val element(uint32_t type, Id array, Id at, Id mask);
+  /// Returns the index, in an array of floats, of the real (part 0) or imaginary part (1) of complex element `at`.
+  Id part_of_complex(Id at, int64_t part);
   Id index(const Index& x, const std::vector<Expr>& exprs, const std::vector<Val>& vals);
   Id index(const Index& x) { return index(x, k_.exprs, vals_); }
   Id start(const Expr& e, const std::vector<Expr>& exprs, const std::vector<Val>& vals);

@@ -126,7 +126,7 @@ class EntryWriter {
 
   void choose(const Step& step) {
     const std::string type = step.index_bytes == 0 ? "uint8_t" : "uint32_t";
-    f_.open("switch (*(const " + type + " *)(" + place(step, 0) + "))");
+    f_.open("switch (*(" + f_.unit.pointer("const " + type) + ")(" + place(step, 0) + "))");
     for (size_t i = 0; i < step.children.size(); ++i) {
       // A pred selects branch 0 if it is true; an index that is out of range selects the last branch.
       const bool last = i + 1 == step.children.size();

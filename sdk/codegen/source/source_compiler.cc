@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -19,6 +21,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <vector>
 
@@ -250,10 +253,17 @@ Status CompilerCache::compile(const std::string& text, std::shared_ptr<const std
     COLLET_CODEGEN_TRY(state_->compiler.command.empty() ? state_->call(text, made)
                                                         : state_->run_command(text, made, messages));
     if (on_disk) {  // renamed, so that no other process reads a part of it; a folder that is full is no error
-      const std::string own = state_->file_of(key) + "." + std::to_string(getpid());
+      std::string own = state_->file_of(key) + ".XXXXXX";  // other threads, and machines, may write the same entry
+      const int file = mkstemp(own.data());
       std::error_code error;
-      if (write_file(own, made)) fs::rename(own, state_->file_of(key), error);
-      if (error) fs::remove(own, error);
+      if (file >= 0) {
+        close(file);
+        if (write_file(own, made))
+          fs::rename(own, state_->file_of(key), error);
+        else
+          error = std::make_error_code(std::errc::io_error);
+        if (error) fs::remove(own, error);
+      }
     }
   }
   code = std::make_shared<const std::string>(std::move(made));

@@ -74,6 +74,13 @@ constexpr const char* kC99Preamble = R"c(#include <float.h>
 #pragma STDC FP_CONTRACT OFF
 #endif
 
+/* Of the types of memory, in which values of one type may be read as those of another. */
+#if defined(__GNUC__)
+#define MAY_ALIAS __attribute__((may_alias))
+#else
+#define MAY_ALIAS
+#endif
+
 )c";
 
 constexpr const char* kOpenClPreamble = R"c(#pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -113,6 +120,7 @@ typedef ulong uint64_t;
 const Language kC99 = {
     .preamble = kC99Preamble,
     .memory = "",
+    .one_unit = true,
     .table = "static const ",
     .in_table = "const ",
     .has_suffixes = true,
@@ -128,6 +136,7 @@ const Language kC99 = {
 const Language kOpenCl = {
     .preamble = kOpenClPreamble,
     .memory = "__global ",
+    .one_unit = false,
     .table = "__constant ",
     .in_table = "__constant ",
     .has_suffixes = false,
@@ -147,6 +156,16 @@ const std::string& Unit::helper(const std::string& name, const std::function<std
     helpers_.emplace_back(name, std::move(text) + "\n");
   }
   return *at;
+}
+
+std::string Unit::pointer(const std::string& pointee) {
+  constexpr std::string_view kConst = "const ";
+  const bool is_const = pointee.starts_with(kConst);
+  const std::string type = pointee.substr(is_const ? kConst.size() : 0);
+  if (!language.one_unit || type == "char") return language.memory + pointee + " *";
+  const std::string& stored =
+      helper("stored_" + type, [&] { return "typedef " + type + " stored_" + type + " MAY_ALIAS;\n"; });
+  return (is_const ? "const " : "") + stored + " *";
 }
 
 std::string Unit::table(const std::string& type, const std::string& elements) {

@@ -33,7 +33,8 @@ inline constexpr int64_t kStrip = 32;
 struct Language {
   const char* preamble;
   const char*
-      memory;  ///< stands before the type of what a pointer to the memory of a program points to: "" or "__global "
+      memory;     ///< stands before the type of what a pointer to the memory of a program points to: "" or "__global "
+  bool one_unit;  ///< kernels that share memory are compiled together, so that a compiler may move accesses
   const char* table;     ///< stands before the type of a constant table
   const char* in_table;  ///< stands before the type of what a pointer to a constant table points to
   bool has_suffixes;     ///< functions of float have names of their own: sqrtf
@@ -59,8 +60,10 @@ class Unit {
   const Target& target;
   const Language& language;
 
-  /// Returns the type of a pointer to memory of a program, such as "const float *".
-  std::string pointer(const std::string& pointee) const { return language.memory + pointee + " *"; }
+  /// Returns the type of a pointer to memory of a program, such as "__global const float *". In C99 its type is one that may
+  /// alias all others, such as "const stored_float *": values of several types use the same memory one after the other, and
+  /// the bits of one are read as another.
+  std::string pointer(const std::string& pointee);
   /// Returns the macro before a loop whose iterations do not depend on each other. `iterations`: about so many.
   std::string independent(int64_t iterations) const {
     const bool is_long = iterations >= target.tuning.interleaved_iterations;

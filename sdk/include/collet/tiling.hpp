@@ -25,6 +25,7 @@
  */
 
 #include <cmath>
+#include <limits>
 
 #include "tiling_axes.hpp"
 #include "tiling_program.hpp"

@@ -537,7 +537,8 @@ class Compiler {
                                     core_->total() > 1,
                                     core_->across != nullptr,
                                     request_.ignore_costs != 0,
-                                    host_functions()};
+                                    host_functions(),
+                                    request_.own_results != 0};
       COLLET_ASSIGN(partition_, partition(input));
       COLLET_ASSIGN(lowered_, lower(*module_, partition_, content_ids_));
       bool again = false;

@@ -328,6 +328,10 @@ class Partitioner {
         }
       }
       cluster.members.insert(cluster.members.begin(), constants.begin(), constants.end());
+      if (in_.keep_parameters && c == m_.entry() && clusters.size() == 1)
+        for (const InstrId parameter : m_[c].parameters)
+          for (uint32_t i = 0; i < m_[parameter].shape.leaf_count(); ++i)
+            if (seen.insert({parameter, i}).second) cluster.inputs.push_back({parameter, i});
       // The inputs of a host instruction are its operands.
       if (cluster.side != Side::Host)
         std::stable_sort(cluster.inputs.begin(), cluster.inputs.end(),

@@ -50,6 +50,9 @@ struct PartitionInput {
   bool ignore_costs = false;
   /// The host runs the custom calls of these functions.
   std::span<const collet_host_function> host_functions;
+  /// If the program becomes one cluster, all parameters are inputs of it, used or not, so that a caller of its code finds
+  /// them by their numbers.
+  bool keep_parameters = false;
 };
 
 /// Instructions that are compiled and launched together, or one instruction that the host runs.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <stdexcept>
 
 #include "sdk/runtime/testing/process_group.h"
 #include "sdk/runtime/testing/programs.h"

@@ -4,6 +4,7 @@
 #include <collet/collet.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>

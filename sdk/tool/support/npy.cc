@@ -109,11 +109,22 @@ Expected<std::vector<Entry>> zip_entries(std::string_view bytes) {
   for (size_t back = kEnd; back <= bytes.size() && back < kEnd + 65536 && end == std::string_view::npos; ++back)
     if (number_at(bytes, bytes.size() - back, 4) == kEndMark) end = bytes.size() - back;
   if (end == std::string_view::npos) return damaged;
-  const uint64_t count = number_at(bytes, end + 10, 2);
+  uint64_t count = number_at(bytes, end + 10, 2);
   uint64_t at = number_at(bytes, end + 16, 4);
+  constexpr size_t kLocator = 20, kLargeEnd = 56;
+  constexpr uint64_t kLocatorMark = 0x07064B50, kLargeEndMark = 0x06064B50;
+  if (count == 0xFFFF ||
+      at == 0xFFFFFFFF) {  // the numbers are in another record, which a locator before this one names
+    if (end < kLocator || number_at(bytes, end - kLocator, 4) != kLocatorMark) return damaged;
+    const uint64_t large = number_at(bytes, end - kLocator + 8, 8);
+    if (large > bytes.size() || bytes.size() - large < kLargeEnd || number_at(bytes, large, 4) != kLargeEndMark)
+      return damaged;
+    count = number_at(bytes, large + 32, 8);
+    at = number_at(bytes, large + 48, 8);
+  }
   std::vector<Entry> out;
   for (uint64_t i = 0; i < count; ++i) {
-    if (at + kCentral > bytes.size() || number_at(bytes, at, 4) != kCentralMark) return damaged;
+    if (at > bytes.size() || bytes.size() - at < kCentral || number_at(bytes, at, 4) != kCentralMark) return damaged;
     const uint64_t method = number_at(bytes, at + 10, 2), crc = number_at(bytes, at + 16, 4);
     uint64_t packed = number_at(bytes, at + 20, 4), whole = number_at(bytes, at + 24, 4),
              offset = number_at(bytes, at + 42, 4);

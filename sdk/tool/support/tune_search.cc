@@ -196,7 +196,9 @@ class Search {
       std::vector<std::pair<double, std::string>> best;
       for (const std::string& neighbour : kernel.neighbours) {
         const Measured known = journal_.find(kernel.key, kernel.schedule, neighbour);
-        if (known.ratio >= 1 + options_.least_gain) best.emplace_back(-known.ratio, neighbour);
+        // One that has ended the process when it was measured again is not tried for ever.
+        if (known.ratio >= 1 + options_.least_gain && known.begun < kMostBegun)
+          best.emplace_back(-known.ratio, neighbour);
       }
       std::sort(best.begin(), best.end());
       if (best.size() > kTried) best.resize(kTried);

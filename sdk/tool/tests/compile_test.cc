@@ -3,8 +3,11 @@
 // interpreter's results.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "sdk/tool/tests/command.h"
@@ -447,6 +450,22 @@ TEST(AheadOfTimeForms, ProgramsMayBeCalledAsWhatTheyAreMadeOf) {
     EXPECT_EQ(ran.code, 0) << name << ": " << ran.err;
     ran = collet("compile " + (folder / "p.hlo") + " --target riscv64 --output " + folder.path());
     EXPECT_EQ(ran.code, 0) << name << ": " << ran.err;
+  }
+}
+
+// Parameters keep their places in the struct, also those that the program does not use. "opt" is in the names of files of a
+// stage of the compiler, too.
+TEST(AheadOfTimeForms, ArgumentsAreTheParametersOfTheProgram) {
+  const Folder folder;
+  write(folder / "p.hlo",
+        "HloModule opt\nENTRY e {\n  bias = f32[4] parameter(0)\n  x = f32[4] parameter(1)\n"
+        "  none = f32[0] parameter(2)\n  ROOT y = f32[4] negate(x)\n}\n");
+  for (const std::string target : {"c", "x86_64", "riscv64"}) {
+    const Ran ran = collet("compile " + (folder / "p.hlo") + " --target " + target + " --output " + folder.path());
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const std::string header = contents(folder / "opt.h");
+    const size_t bias = header.find("float* bias;"), x = header.find("float* x;"), none = header.find("float* none;");
+    EXPECT_TRUE(bias < x && x < none && none != std::string::npos) << header;
   }
 }
 

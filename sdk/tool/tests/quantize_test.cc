@@ -192,6 +192,54 @@ TEST(QuantizeCommand, DataIsReadFromFolders) {
   EXPECT_TRUE(contains(empty.err, "the folder is empty")) << empty.err;
 }
 
+// Of a batch of twelve files, output_10.bin is the one behind output_9.bin.
+TEST(QuantizeCommand, FilesOfABatchAreInTheOrderOfTheirNumbers) {
+  const Folder folder;
+  std::string text = "HloModule m\nENTRY e {\n";
+  std::filesystem::create_directories(folder / "data/0");
+  for (int i = 0; i < 12; ++i) {
+    text += "  x" + std::to_string(i) + " = f32[4,4] parameter(" + std::to_string(i) + ")\n";
+    const std::vector<float> values(16, static_cast<float>(i + 1));
+    write(folder / ("data/0/output_" + std::to_string(i) + ".bin"),
+          {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  write(folder / "m.hlo",
+        text +
+            "  w = f32[4,4] constant({{1,0,0,0},{0,1,0,0},{0,0,1,0},{0,0,0,1}})\n"
+            "  ROOT d = f32[4,4] dot(x2, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n");
+  const Ran made = collet("quantize " + (folder / "m.hlo") + " --json - -o " + (folder / "int8.mlir") +
+                          " --calibrate " + (folder / "data") + kBackend);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(contains(made.out, "\"high\": 3")) << made.out;
+}
+
+// The directory of a file of more than 4 GiB, or of many arrays, is named by a record with larger numbers.
+TEST(QuantizeCommand, LargeArchivesAreRead) {
+  const Folder folder;
+  write(folder / "add.hlo", "HloModule add\nENTRY e {\n  x = s32[2] parameter(0)\n  ROOT y = s32[2] negate(x)\n}\n");
+  const int64_t numbers[] = {7, -8};
+  std::string bytes = npz({{"arg0", npy("<i8", "2,", {reinterpret_cast<const char*>(numbers), sizeof numbers})}});
+  constexpr size_t kEnd = 22;
+  const size_t end = bytes.size() - kEnd;
+  const auto little = [](uint64_t x, int width) {
+    std::string out;
+    for (int i = 0; i < width; ++i) out += static_cast<char>(x >> 8 * i & 0xFF);
+    return out;
+  };
+  uint64_t directory = 0;
+  for (int i = 3; i >= 0; --i)
+    directory = directory << 8 | static_cast<uint8_t>(bytes[end + 16 + static_cast<size_t>(i)]);
+  const std::string record = "PK\x06\x06" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) +
+                             little(1, 8) + little(1, 8) + little(end - directory, 8) + little(directory, 8);
+  const std::string locator = "PK\x06\x07" + little(0, 4) + little(end, 8) + little(1, 4);
+  bytes.replace(end + 16, 4, little(0xFFFFFFFF, 4));
+  bytes.insert(end, record + locator);
+  write(folder / "data.npz", bytes);
+  const Ran ran = collet("run " + (folder / "add.hlo") + " --inputs " + (folder / "data.npz") + kBackend);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "[-7, 8]")) << ran.out;
+}
+
 // Arrays in Fortran's order, of doubles and of whole numbers, and rows that are no whole batch.
 TEST(QuantizeCommand, ArraysAreConverted) {
   const Folder folder;

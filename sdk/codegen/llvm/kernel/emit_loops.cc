@@ -195,6 +195,8 @@ void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
       iv_[l] = i;
       body();
     });
+    // Tails of many rows would make a long sum, and products would lose their order.
+    if (l >= k_.outer && k_.loops.size() > k_.outer + 1) fold_tails();
     return;
   }
   emit_tail(l, main_end, end, w, body);
@@ -368,7 +370,7 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
   }
   // If the loops inside are long, they are cut into blocks themselves.
   const int64_t steps = ir_.target.tuning.sum_steps;
-  const bool is_long = within <= 2 * steps && k_.loops[l].size / width * within > 2 * steps;
+  const bool is_long = within <= 2 * steps && (k_.loops[l].size + width - 1) / width * within > 2 * steps;
   if (!open_ || l < k_.outer || !is_long) {
     loop(begin, end, step, body);
     return;
@@ -389,6 +391,7 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
     loop(first, limit, block, [&](Value* from) {
       Value* const to = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(from, block), limit);
       loop(from, to, step, body);
+      fold_tails();
       each_sum([&](Accumulator& a, uint32_t type) {
         const Val sum = get(a.sums, 0, type, lanes), more = get(a.slots, 0, type, lanes);
         put(a.sums, 0, emit_combine(ir_, COLLET_COMBINE_ADD, type, sum, more));
@@ -404,6 +407,28 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
       clear(a.sums, type);
     });
   });
+}
+
+void KernelEmitter::fold_tails() {
+  if (!open_) return;
+  for (Accumulator& a : *open_) {
+    const Reduction& r = k_.reductions[a.reduction];
+    if (a.tail_slots.empty() || (a.sums.empty() && !is_ordered(r))) continue;
+    const uint32_t type = r.types[0];
+    const Val tail = get(a.tail_slots, 0, type, 1);
+    if (is_ordered(r)) {
+      put(a.slots, 0, emit_combine(ir_, r.combine, type, get(a.slots, 0, type, 1), tail));
+    } else {
+      Val all = get(a.slots, 0, type, width_);
+      Value* const zero = b_.getInt64(0);
+      Val first{b_.CreateExtractElement(all.v, zero), all.im ? b_.CreateExtractElement(all.im, zero) : nullptr};
+      first = emit_combine(ir_, r.combine, type, first, tail);
+      all.v = b_.CreateInsertElement(all.v, first.v, zero);
+      if (all.im) all.im = b_.CreateInsertElement(all.im, first.im, zero);
+      put(a.slots, 0, all);
+    }
+    put(a.tail_slots, 0, combine_identity(ir_, r.combine, type));
+  }
 }
 
 void KernelEmitter::outer(size_t l) {

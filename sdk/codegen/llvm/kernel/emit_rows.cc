@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over the rows of a matrix that are computed row by row. The accumulators of one strip of columns are in a local array.
 #include "sdk/codegen/llvm/kernel/kernel_emitter.h"
+
+#include <algorithm>
 #include "sdk/codegen/llvm/scalar/scalar_ops.h"
 
 namespace collet::codegen {
@@ -94,11 +96,16 @@ void KernelEmitter::reduce_rows() {
   std::vector<Value*> accumulators;
   std::vector<Value*> block_sums;  ///< null where a reduction is not summed in blocks
   std::vector<Value*> lost;        ///< the rounding errors of block_sums
+  // An addition takes `each` rows, so fewer rows make a block where they are taken one by one.
+  const int each = passes_.rows();
+  const int64_t steps = ir_.target.tuning.sum_steps;
+  const int64_t few = std::min<int64_t>(4 * ir_.target.tuning.sum_rows, 2 * steps * each);
+  const int64_t block = std::max<int64_t>(std::min<int64_t>(ir_.target.tuning.sum_rows / each, steps), 1) * each;
   for (const Reduction& r : k_.reductions) {
     // The last vector of a strip is stored without a mask, so the array is one vector longer.
     Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
     accumulators.push_back(slot(strip));
-    block_sums.push_back(is_float_sum(r) && rows > 4 * ir_.target.tuning.sum_rows ? slot(strip) : nullptr);
+    block_sums.push_back(is_float_sum(r) && rows > few ? slot(strip) : nullptr);
     lost.push_back(block_sums.back() ? slot(strip) : nullptr);
   }
   loop(all_begin, all_end, width, [&](Value* begin) {
@@ -133,9 +140,7 @@ void KernelEmitter::reduce_rows() {
         combine_rows(first, count, places);
       });
     };
-    const int each = passes_.rows();
     const int64_t whole = rows / each * each;
-    const int64_t block = std::max<int64_t>(ir_.target.tuning.sum_rows / each, 1) * each;
     loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), block, [&](Value* first) {
       Value* const last =
           ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))),

@@ -134,7 +134,7 @@ void KernelEmitter::scan() {
   const uint32_t kind = collet_type_kind(r.types[0]);
   std::vector<Value*> lost;
   if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX) &&
-      size / width > 2 * sum_steps) {
+      size / width + size % width > 2 * sum_steps) {
     const Val identity = ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes);
     for (auto* blocks : {&scan_start_, &lost}) *blocks = make_slots(r, lanes);
     const Val first = get(slots, 0, r.types[0], lanes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emits loads whose unit stride is along another loop than the vectorised one: a square of elements is read row by row
 // and transposed in registers.
+#include <algorithm>
 #include <cstdlib>
 
 #include "sdk/codegen/llvm/kernel/emit_memory.h"

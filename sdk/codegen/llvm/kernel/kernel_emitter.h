@@ -168,6 +168,8 @@ class KernelEmitter {
   bool emit_interior(size_t l, Value* begin, Value* end, Value* main_end, int width, const std::function<void()>& body);
   /// True if loop `l` needs no tail after vectors of `width` lanes. Parts of loop 0 begin at multiples of the lanes.
   bool fills_vectors(size_t l, int width) const;
+  /// Combines what scalar tail loops have accumulated with the accumulators, for sums of floats and ordered products.
+  void fold_tails();
   /// Rounds `n` down to a multiple of `lanes`.
   Value* whole_vectors(Value* n, int lanes);
   /// Emits the outer loops from `l` on, with the expressions that depend on them, and then the inner ones.

@@ -8,6 +8,7 @@
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <complex>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <numbers>

@@ -5,7 +5,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <vector>
 

@@ -66,7 +66,8 @@ void Device::put(const char* name, const char* engine, uint64_t run_id, uint64_t
   const bool timed = wants_records();
   cl_event event = nullptr;
   const cl_int result = start(timed ? &event : nullptr);
-  const bool is_lost = waits || result == CL_DEVICE_NOT_AVAILABLE;
+  // Drivers may allocate memory when it is first used.
+  const bool is_lost = (waits && !is_memory_error(result)) || result == CL_DEVICE_NOT_AVAILABLE;
   if (result != CL_SUCCESS && is_lost) lose(result, what);
   check(result, what);
   if (!timed) return;

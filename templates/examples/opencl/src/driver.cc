@@ -99,14 +99,17 @@ cl_device_id find(const std::string& wanted) {
 
 }  // namespace
 
+bool is_memory_error(cl_int result) {
+  return result == CL_MEM_OBJECT_ALLOCATION_FAILURE || result == CL_OUT_OF_HOST_MEMORY ||
+         result == CL_OUT_OF_RESOURCES || result == CL_INVALID_BUFFER_SIZE;
+}
+
 void check(cl_int result, const char* what) {
   if (result == CL_SUCCESS) return;
-  const bool is_memory = result == CL_MEM_OBJECT_ALLOCATION_FAILURE || result == CL_OUT_OF_HOST_MEMORY ||
-                         result == CL_OUT_OF_RESOURCES || result == CL_INVALID_BUFFER_SIZE;
   const bool is_lost = result == CL_DEVICE_NOT_AVAILABLE || result == CL_INVALID_COMMAND_QUEUE;
-  throw Error(is_memory ? COLLET_RESOURCE_EXHAUSTED
-              : is_lost ? COLLET_UNAVAILABLE
-                        : COLLET_INTERNAL,
+  throw Error(is_memory_error(result) ? COLLET_RESOURCE_EXHAUSTED
+              : is_lost               ? COLLET_UNAVAILABLE
+                                      : COLLET_INTERNAL,
               std::string(what) + " returned " + std::to_string(result));
 }
 

@@ -16,6 +16,8 @@ namespace opencl {
 
 // Throws kernel::Error unless a call of OpenCL has succeeded. `what` is the name of the function.
 void check(cl_int result, const char* what);
+// True if memory is lacking: the device can go on.
+bool is_memory_error(cl_int result);
 
 // An object of OpenCL, which is released at the end: its maker gives the function for that.
 template <class T>
