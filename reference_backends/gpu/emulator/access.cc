@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks and performs the accesses of the emulated threads to memory.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "reference_backends/gpu/emulator/random.h"
 #include "reference_backends/gpu/emulator/support.h"

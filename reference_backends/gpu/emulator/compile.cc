@@ -17,6 +17,7 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements the driver's functions for devices and contexts.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "reference_backends/gpu/driver/driver.h"

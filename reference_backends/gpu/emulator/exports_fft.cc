@@ -2,6 +2,7 @@
 // Implements the functions of cuFFT that the gpu backend calls. They compute on the host, in the order of the stream.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numbers>

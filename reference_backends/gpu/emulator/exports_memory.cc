@@ -2,6 +2,7 @@
 // Implements allocation of device and host memory, and copies.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "reference_backends/gpu/emulator/operations.h"

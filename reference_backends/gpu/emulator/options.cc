@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/gpu/emulator/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "reference_backends/gpu/emulator/lexer.h"

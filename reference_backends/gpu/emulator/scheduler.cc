@@ -2,6 +2,7 @@
 #include "reference_backends/gpu/emulator/scheduler.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "reference_backends/gpu/emulator/random.h"
 

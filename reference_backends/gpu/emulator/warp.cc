@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtime functions for what threads do together: barriers, shuffles, votes; and for asynchronous copies.
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests each instruction by itself on special and random numbers, and compares with the host's arithmetic.
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests whole kernels: memory, control flow, functions, barriers.
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "reference_backends/gpu/emulator/tests/gpu.h"
