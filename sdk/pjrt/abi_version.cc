@@ -26,7 +26,7 @@ enum Field : uint32_t { kPlatform = 1, kText = 2 };
 
 Version version_of(const PJRT_Client& client) {
   const std::string& platform = client.settings.platform;
-  return {collet_hash_bytes(0, platform.data(), platform.size()), client.abi_version};
+  return {collet_hash_bytes(0, platform.data(), platform.size()), client.version};
 }
 
 template <typename Opaque>

@@ -114,7 +114,6 @@ PJRT_Error* look_around(PJRT_Client& client) {
   COLLET_PJRT_TRY(collet_client_info_get(client.handle, &info, &failure));
   client.version = std::string("Collet ") + collet_version() + ", backend " + info.backend + " " +
                    info.backend_version + (*info.fallback ? std::string(", fallback ") + info.fallback : "");
-  client.abi_version = std::string("Collet ") + collet_version() + ", backend " + info.backend;
   if (client.settings.processes > 1) {
     COLLET_PJRT_CHECK(add_devices(client));
   } else {

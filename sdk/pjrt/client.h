@@ -128,8 +128,7 @@ struct PJRT_TopologyDescription {
 struct PJRT_Client {
   collet_client* handle = nullptr;
   collet::pjrt::Settings settings;
-  std::string version;
-  std::string abi_version;  ///< equal where serialized executables load
+  std::string version;  ///< equal where serialized executables load
   std::vector<std::unique_ptr<PJRT_Device>> owned;
   std::vector<PJRT_Device*> devices;      ///< of all processes
   std::vector<PJRT_Device*> own_devices;  ///< of this process

@@ -31,7 +31,9 @@ PJRT_Error* to_text(const PJRT_NamedValue& value, const std::string& name, std::
       out = std::to_string(value.int64_value);
       return nullptr;
     case PJRT_NamedValue_kFloat:
-      out = std::to_string(value.float_value);
+      out.resize(32);
+      out.resize(
+          static_cast<size_t>(std::to_chars(out.data(), out.data() + out.size(), value.float_value).ptr - out.data()));
       return nullptr;
     case PJRT_NamedValue_kBool:
       out = value.bool_value ? "1" : "0";

@@ -166,9 +166,13 @@ PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Fingerprint_Args& args) {
-  const std::string& platform = args.topology->platform;
-  const Sha256::Digest digest =
-      Sha256().add(std::to_string(platform.size()) + ' ').add(platform).add(args.topology->version).digest();
+  // JAX keeps programs by it: whatever compiles to other code has another one.
+  std::string text;
+  put_bytes(text, kBackend, args.topology->version);
+  put_bytes(text, kOther, write_settings(args.topology->client->settings));
+  for (const PJRT_DeviceDescription* description : args.topology->descriptions)
+    put_bytes(text, kTarget, description->kind);
+  const Sha256::Digest digest = Sha256().add(text).digest();
   static_assert(sizeof args.fingerprint <= sizeof digest);
   std::memcpy(&args.fingerprint, digest.data(), sizeof args.fingerprint);
   return nullptr;
