@@ -23,7 +23,7 @@ import numpy as np
 from jax._src.lax import linalg as lax_linalg
 from jax.experimental import checkify
 from jax.lax import linalg
-from jax_plugins.collet import callbacks
+from jax_plugins.collet import callbacks, schur
 
 
 def matrix(m, n, dtype, seed=0, rank=None):
@@ -271,6 +271,29 @@ class Lowerings(unittest.TestCase):
                     self.assertFalse(np.any(below))
                 else:
                     self.assertFalse(np.any((below[1:] != 0) & (below[:-1] != 0)))
+
+    def check_schur(self, a):
+        """Checks this package's own functions, which run where the backend has no Schur form."""
+        t, z = map(np.asarray, jax.jit(schur.schur)(a))
+        self.unitary(z)
+        self.close(z @ t @ z.conj().T, a, 8 * a.shape[0])
+        return t
+
+    def test_schur_of_blocks_in_standard_form(self):
+        for a in ([[0, 1], [-1, 0]], [[2, 3], [-3, 2]], [[1, 5, 7], [0, 2, 3], [0, -3, 2]]):
+            a = np.array(a, np.float32)
+            self.close(np.sort_complex(np.linalg.eigvals(self.check_schur(a))), np.sort_complex(np.linalg.eigvals(a)), 10)
+        for n in (4, 7):
+            self.check_schur(np.eye(n, k=1, dtype=np.float32) - np.eye(n, k=-1, dtype=np.float32))
+
+    def test_schur_of_low_rank(self):
+        rng = np.random.default_rng(3)
+        u, v = np.array([-2, 0, 2, 2, 1, 0, 1, -1]), np.array([0, 2, -2, -1, 2, 0, 2, 0])
+        for dtype in TYPES:
+            self.check_schur(np.outer(u, v).astype(dtype))
+            for _ in range(5):
+                a = rng.integers(-2, 3, (33, 2)) @ rng.integers(-2, 3, (2, 33))
+                self.check_schur(a.astype(dtype))
 
     def test_eig(self):
         for dtype in TYPES:

@@ -24,9 +24,14 @@ def _reflect(h, z, x, k):
 
 
 def _first_column(h, low, high, tries):
-    """Returns the first column of the shifted matrix (complex) or of the product of both shifted matrices (real)."""
+    """Returns a multiple of the first column of the shifted matrix (complex) or of the product of both shifted matrices (real)."""
     a, b, c, d = (_entry(h, high - i, high - j) for i, j in ((1, 1), (1, 0), (0, 1), (0, 0)))
-    h00, h10 = _entry(h, low, low), _entry(h, low + 1, low)
+    entries = [a, b, c, d, _entry(h, low, low), _entry(h, low + 1, low)]
+    if not jnp.iscomplexobj(h):
+        entries += [_entry(h, i, j) for i, j in ((low, low + 1), (low + 1, low + 1), (low + 2, low + 1), (high - 1, high - 2))]
+    # The products underflow in a block of tiny entries, which matrices of low rank have, unless the entries are scaled first.
+    entries = jnp.stack(entries)
+    a, b, c, d, h00, h10, *others = entries / reflectors.largest(entries)
     odd = (tries % 10) == 9
     if jnp.iscomplexobj(h):
         half, root = (a - d) / 2, jnp.sqrt(((a - d) / 2) ** 2 + b * c)
@@ -35,11 +40,11 @@ def _first_column(h, low, high, tries):
         shift = d - jnp.where(below == 0, 0, b * c / jnp.where(below == 0, 1, below))
         shift = jnp.where(odd, d + jnp.abs(c), shift)
         return jnp.stack([h00 - shift, h10, jnp.zeros_like(h10)])
+    h01, h11, h21, before = others
     trace, determinant = a + d, a * d - b * c
-    other = jnp.abs(c) + jnp.abs(_entry(h, high - 1, jnp.maximum(high - 2, 0)))
+    other = jnp.abs(c) + jnp.abs(before)
     trace = jnp.where(odd, 1.5 * other + 2 * d, trace)
     determinant = jnp.where(odd, (d + 0.75 * other) ** 2 + 0.4375 * other * other, determinant)
-    h01, h11, h21 = _entry(h, low, low + 1), _entry(h, low + 1, low + 1), _entry(h, low + 2, low + 1)
     return jnp.stack([h00 * h00 + h01 * h10 - trace * h00 + determinant, h10 * (h00 + h11 - trace), h10 * h21])
 
 
@@ -73,8 +78,10 @@ def _standard_block(h, z, i):
     length = jnp.hypot(c, root)
     sigma = b + c
     span = jnp.hypot(sigma, a - d)
+    # Without a span the block is in standard form, and the angle is 0.
+    ratio = jnp.where(span > 0, jnp.abs(sigma) / jnp.where(span > 0, span, 1), 1)
     span = jnp.where(span > 0, span, 1)
-    cosine = jnp.sqrt((1 + jnp.abs(sigma) / span) / 2)
+    cosine = jnp.sqrt((1 + ratio) / 2)
     sine = -(p / (span * cosine)) * jnp.where(sigma < 0, -1, 1)
     length = jnp.where(length > 0, length, 1)
     cosine, sine = jnp.where(real, root / length, cosine), jnp.where(real, c / length, sine)
@@ -106,7 +113,9 @@ def schur(a):
     # Adds two rows and columns of zeros, because a reflector of three rows may extend beyond the edge.
     h, z = jnp.pad(jnp.triu(packed, -1), (0, 2)), jnp.pad(q, (0, 2))
     size = n + 2
-    eps = jnp.finfo(a.dtype).eps
+    info = jnp.finfo(a.dtype)
+    # What is below `least` is nothing beside the scaled matrix, and a rotation of such entries has few digits.
+    eps, least = info.eps, info.tiny * (n / info.eps)
     rows = lax.iota(jnp.int32, size)
     norm = jnp.max(jnp.abs(h))
 
@@ -116,7 +125,7 @@ def schur(a):
         near = diagonal + jnp.roll(diagonal, 1)
         near = jnp.where(near > 0, near, norm)
         below = jnp.pad(jnp.diag(h, -1), (1, 0))
-        zero = (jnp.abs(below) <= eps * near) | (rows == 0)
+        zero = (jnp.abs(below) <= jnp.maximum(eps * near, least)) | (rows == 0)
         h = jnp.where(zero[:, None] & (rows[:, None] == rows[None, :] + 1), 0, h)
         low = jnp.max(jnp.where(zero & (rows <= high), rows, 0))
         cases = [lambda h, z: (h, z)]
