@@ -95,7 +95,8 @@ class Flattener {
     std::vector<size_t>& starts = starts_[index_of(id)];
     if (!starts.empty()) return starts;
     starts.push_back(0);
-    for (const Shape& element : original_shape(id).elements())
+    const Shape whole = original_shape(id);
+    for (const Shape& element : whole.elements())
       starts.push_back(starts.back() + static_cast<size_t>(element.leaf_count()));
     return starts;
   }
