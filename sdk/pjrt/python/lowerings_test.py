@@ -286,6 +286,23 @@ class Lowerings(unittest.TestCase):
         for n in (4, 7):
             self.check_schur(np.eye(n, k=1, dtype=np.float32) - np.eye(n, k=-1, dtype=np.float32))
 
+    def test_reflectors_of_a_qr_step_touch_three_rows(self):
+        def bodies(jaxpr, inside):
+            for equation in jaxpr.eqns:
+                if inside:
+                    yield equation
+                for name, value in equation.params.items():
+                    inner = getattr(value, "jaxpr", None)
+                    if inner is not None:
+                        yield from bodies(inner, inside or (equation.primitive.name, name) == ("while", "body_jaxpr"))
+
+        for dtype in TYPES:
+            h = jnp.zeros((9, 9), dtype)
+            steps = list(bodies(jax.make_jaxpr(schur._chase)(h, h, *map(np.int32, (0, 6, 0))).jaxpr, False))
+            self.assertIn("dynamic_slice", {step.primitive.name for step in steps})
+            whole = {step.primitive.name for step in steps if any(v.aval.shape == h.shape for v in step.outvars)}
+            self.assertEqual(whole, {"dynamic_update_slice"})
+
     def test_schur_of_low_rank(self):
         rng = np.random.default_rng(3)
         u, v = np.array([-2, 0, 2, 2, 1, 0, 1, -1]), np.array([0, 2, -2, -1, 2, 0, 2, 0])

@@ -60,9 +60,10 @@ def _chase(h, z, low, high, tries):
         last = (k + 2 > high) if not is_complex else True
         x = jnp.where(jnp.array([False, False, True]) & last, 0, x)
         h, z = _reflect(h, z, x, k)
-        rows, columns = lax.iota(jnp.int32, h.shape[0]), lax.iota(jnp.int32, h.shape[0])
-        gone = (k > low) & (columns[None, :] == k - 1) & (rows[:, None] > k) & (rows[:, None] <= k + 2)
-        return jnp.where(gone & (rows[:, None] <= high), 0, h), z
+        # Two entries below the subdiagonal become 0; what lies below row `high` is 0 already. The first reflector has no column before it,
+        # for which the padding's last column stands. A mask of the whole matrix would make the cost of all steps n^4.
+        gone = jnp.where(k > low, k - 1, h.shape[0] - 1)
+        return lax.dynamic_update_slice(h, jnp.zeros((2, 1), h.dtype), (k + 1, gone)), z
 
     first = _first_column(h, low, high, tries)
     return lax.fori_loop(low, high, step, (h, z))
