@@ -420,6 +420,33 @@ class Callbacks(unittest.TestCase):
         gc.collect()
         self.assertLessEqual(len(callbacks._callbacks), before + 1)
 
+    def test_partitioned_callbacks(self):
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:2])
+        rows = jax.sharding.PartitionSpec("x")
+        x = np.arange(4, dtype=np.float32)
+        split = jax.device_put(x, jax.sharding.NamedSharding(mesh, rows))
+        seen = []
+
+        def f(x):
+            jax.debug.callback(lambda x: seen.append(np.asarray(x).tolist()), x, partitioned=True)
+            return x + 1
+
+        def prints(x):
+            jax.debug.print("{}", x, partitioned=True)
+            return x + 1
+
+        for g in (f, prints):  # the whole array must not come instead of the shards
+            with self.assertRaisesRegex(NotImplementedError, "Partitioned callback .* several devices"):
+                jax.jit(g)(split)
+        self.assertEqual(seen, [])
+        jax.jit(jax.shard_map(f, mesh=mesh, in_specs=rows, out_specs=rows))(split).block_until_ready()
+        jax.effects_barrier()
+        self.assertEqual(sorted(seen), [[0, 1], [2, 3]])
+        seen.clear()
+        jax.jit(f)(x).block_until_ready()
+        jax.effects_barrier()
+        self.assertEqual(seen, [[0, 1, 2, 3]])
+
     def test_errors_without_a_text(self):
         class Mute(Exception):
             def __str__(self):

@@ -117,11 +117,24 @@ def _physical(aval):
     return None if aval is private.abstract_token else private.physical_aval(aval)
 
 
+def _is_for_each_device(context):
+    """Returns whether the operations that are lowered now are those of one device: it is the only one, or all axes are manual."""
+    mesh = getattr(context, "mesh", None)
+    if mesh is not None and hasattr(context, "manual_axes"):
+        return set(context.manual_axes) >= set(mesh.axis_names)
+    return getattr(context, "num_devices", 1) == 1
+
+
 def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
           partitioned=False, sharding=None):
     del returns_token
     if partitioned and result_avals:
         raise ValueError("Partitioned callback not supported with return values.")
+    if partitioned and not _is_for_each_device(ctx.module_context.axis_context):
+        # How the operands are sharded is decided after the lowering, and a call gathers them.
+        platform, = ctx.module_context.platforms
+        raise NotImplementedError(f"Partitioned callback not implemented on {platform} backend for programs of several devices: "
+                                  "call it in a jax.shard_map over all axes of the mesh, which needs no `partitioned`.")
 
     def checked(*arguments):
         values = callback(*arguments)
