@@ -4,6 +4,7 @@
 Run by hand in an environment with jax: PYTHONPATH=sdk/pjrt/python COLLET_PJRT_LIBRARY=.../libcollet_pjrt.so
 COLLET_BACKEND_PATH=... JAX_PLATFORMS=collet python sdk/pjrt/python/lowerings_test.py
 """
+import ctypes
 import gc
 import os
 import pathlib
@@ -12,7 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
+import unittest.mock
+import warnings
 import weakref
 
 os.environ.setdefault("COLLET_DEVICES", "2")
@@ -23,7 +27,7 @@ import numpy as np
 from jax._src.lax import linalg as lax_linalg
 from jax.experimental import checkify
 from jax.lax import linalg
-from jax_plugins.collet import callbacks, schur
+from jax_plugins.collet import callbacks, foreign, schur
 
 
 def matrix(m, n, dtype, seed=0, rank=None):
@@ -462,6 +466,46 @@ class Callbacks(unittest.TestCase):
 
             with self.assertRaisesRegex(jax.errors.JaxRuntimeError, error.__name__):
                 jax.jit(lambda x: jax.pure_callback(fail, self.shape, x))(np.ones(4, np.float32)).block_until_ready()
+
+
+class ForeignFunctions(unittest.TestCase):
+    platform = "collet_foreign_functions_test"  # for which JAX collects what is registered, until somebody takes it
+
+    def test_what_cannot_be_used_costs_itself_alone(self):
+        nothing = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda frame: None)
+        capsule = jax.ffi.pycapsule(nothing)
+        number = ctypes.c_int64(0)
+        of_type = jax.ffi.pycapsule(ctypes.cast(ctypes.byref(number), ctypes.c_void_p))
+        for name, version in (("test_untyped", 0), ("test_first", 1), ("test_refused", 1), ("test_last", 1)):
+            jax.ffi.register_ffi_target(name, capsule, platform=self.platform, api_version=version)
+        for name in ("test_refused_type", "test_type"):
+            jax.ffi.register_ffi_type(name, {"type_id": of_type}, platform=self.platform)
+
+        def added(pointer, field, size):
+            name = getattr(pointer._obj, field)[:getattr(pointer._obj, size)].decode()
+            taken.append(name)
+            return "refused" in name
+
+        def check(error):
+            if error:
+                raise RuntimeError("the library refuses it")
+
+        taken = []
+        extension = types.SimpleNamespace(register_handler=lambda pointer: added(pointer, "target", "target_size"),
+                                          type_register=lambda pointer: added(pointer, "name", "name_size"))
+        library = types.SimpleNamespace(find=lambda number, structure: extension, check=check)
+        with unittest.mock.patch.object(foreign.extensions, "Library", lambda path: library), \
+                warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            foreign.register(self.platform, "")
+        self.assertEqual(taken, ["test_first", "test_refused", "test_last", "test_refused_type", "test_type"])
+        said = [str(warning.message) for warning in warned]
+        self.assertEqual(len(said), 3, said)
+        for name, text in zip(("'test_untyped'", "'test_refused'", "'test_refused_type'"), said):
+            self.assertIn(name, text)
+        # Whoever registers now gets the error.
+        with self.assertRaisesRegex(Exception, "untyped custom calls"):
+            jax.ffi.register_ffi_target("test_late", capsule, platform=self.platform, api_version=0)
 
 
 if __name__ == "__main__":

@@ -63,11 +63,27 @@ def _add_type(library, extension, name, registration, *_):
     number.value = args.id
 
 
+def _hand_over(what, register_at_jax, platform, add):
+    """Gives JAX the function `add` for the platform. JAX calls it at once for what was registered before, and stops at the first error:
+    so one that cannot be used costs a warning then, and the others are handed over. Later the error reaches whoever registers."""
+    is_early = True
+
+    def hand(name, *arguments):
+        if not is_early:
+            add(name, *arguments)
+            return
+        text = name.decode() if isinstance(name, bytes) else name
+        private.attempt(f"the {what} '{text}'", add, name, *arguments)
+
+    register_at_jax(platform, hand)
+    is_early = False
+
+
 def register(platform: str, library_path) -> None:
     """Hands foreign functions for `platform` to the PJRT library at `library_path`, now and from now on."""
     library = extensions.Library(library_path)
     extension = library.find(_FFI, _Extension)
-    private.register_custom_call_handler(platform, functools.partial(_add_handler, library, extension))
+    _hand_over("foreign function", private.register_custom_call_handler, platform, functools.partial(_add_handler, library, extension))
     add_types = "register_custom_type_handler"
-    private.find(add_types if private.holds(add_types) else "register_custom_type_id_handler")(
-        platform, functools.partial(_add_type, library, extension))
+    _hand_over("foreign type", private.find(add_types if private.holds(add_types) else "register_custom_type_id_handler"), platform,
+               functools.partial(_add_type, library, extension))
