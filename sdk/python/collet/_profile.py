@@ -82,11 +82,14 @@ class Profile:
         return sum(span.duration_ns for span in self.spans if span.kind == kind)
 
     def trace(self) -> dict[str, Any]:
-        """Returns the spans in the format that Perfetto and chrome://tracing read."""
+        """Returns the spans in the format that Perfetto and chrome://tracing read; their times count from the first span's start."""
+        first = min((span.start_ns for span in self.spans), default=0)  # microseconds since 1970 as a float would be exact to 250 ns
         events = []
         for span in self.spans:
-            arguments = {key: getattr(span, key) for key in ("run_id", "bytes", "device", "on_fallback", "engine") if getattr(span, key)}
-            events.append({"ph": "X", "cat": span.kind, "name": span.name or span.kind, "ts": span.start_ns / 1e3,
+            arguments = {key: getattr(span, key) for key in ("run_id", "bytes", "on_fallback", "engine") if getattr(span, key)}
+            if span.device is not None:
+                arguments["device"] = span.device
+            events.append({"ph": "X", "cat": span.kind, "name": span.name or span.kind, "ts": (span.start_ns - first) / 1e3,
                            "dur": span.duration_ns / 1e3, "pid": os.getpid(), "tid": _lane(span), "args": arguments})
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 

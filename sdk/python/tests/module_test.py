@@ -261,6 +261,17 @@ class ModuleTest(unittest.TestCase):
             pass
         self.assertEqual(len(second), 0)
 
+    def test_a_trace_keeps_devices_and_nanoseconds(self):
+        start = 1_790_000_000_000_000_000
+        profile = collet.profile()
+        profile.spans = [collet.Span("run", "", start + 100 * i, 99, 7, 1, 0, device, False, "") for i, device in enumerate((0, None, 1))]
+        events = json.loads(json.dumps(profile.trace()))["traceEvents"]
+        self.assertEqual([event["args"].get("device") for event in events], [0, None, 1])
+        self.assertEqual([round(1000 * event["ts"]) for event in events], [0, 100, 200])
+        for one, after in zip(events, events[1:]):
+            self.assertLess(one["ts"] + one["dur"], after["ts"])
+        self.assertEqual(collet.Profile().trace()["traceEvents"], [])
+
     def test_progress_gives_up(self):
         stages = []
         self.client.compile(DOUBLE, cache=False, progress=lambda done, stage: stages.append((done, stage)))
