@@ -205,6 +205,7 @@ def text(value: bytes | None) -> str:
 
 class _Local(threading.local):
     in_callback = False
+    host_functions = 0
 
 
 _local = _Local()
@@ -220,6 +221,21 @@ class Callback:
 
     def __exit__(self, *_: object) -> None:
         _local.in_callback = self.outer
+
+
+class HostFunctionCall:
+    """A block in a host function, which may call the library; a close there does not wait for the run that calls."""
+
+    def __enter__(self) -> None:
+        _local.host_functions += 1
+
+    def __exit__(self, *_: object) -> None:
+        _local.host_functions -= 1
+
+
+def is_in_host_function() -> bool:
+    """Returns whether this thread is in a HostFunctionCall."""
+    return _local.host_functions > 0
 
 
 def release(function: Any, value: int) -> None:

@@ -52,11 +52,70 @@ def _choice(what: str, table: Mapping[str, int], value: str) -> int:
 
 
 class _Handle:
-    """A reference to an object of the library, which is dropped with this object, or before the interpreter ends."""
+    """A reference to an object of the library, which is dropped with this object, or before the interpreter ends.
 
-    def __init__(self, value: int | None, release: Any) -> None:
+    `live` gets an element for as long as the library's object has not been released.
+    """
+
+    def __init__(self, value: int | None, release: Any, live: set[object] | None = None) -> None:
         self.value = value or 0
+        if live is not None:
+            release = _counted(release, live)
         self.release = weakref.finalize(self, _abi.release, release, self.value)
+
+
+def _counted(release: Any, live: set[object]) -> Callable[[int], None]:
+    token = object()
+    live.add(token)
+
+    def released(value: int) -> None:
+        release(value)
+        live.discard(token)
+
+    return released
+
+
+class _ClientHandle:
+    """An open client, which is closed with this object, or before the interpreter ends.
+
+    It holds the functions that C may call until the client has closed. A finalizer of weakref would hold them too, and with them for
+    ever what they refer to, mostly the client itself; `__del__` holds nothing, and is called while all that it uses is intact.
+    """
+
+    def __init__(self, value: int, functions: list[Any], live: set[object]) -> None:
+        self.value, self.functions, self.live = value, functions, live
+        self._open = [value]  # what takes its element closes the client
+        # The weak reference has a callback because only such ones are cleared before all finalizers are called.
+        weakref.finalize(self, _close_at_exit, weakref.ref(self, lambda _: None))
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def close(self) -> None:
+        try:
+            value = self._open.pop()
+        except IndexError:
+            return
+        _abi.release(self._close, value)
+
+    def _close(self, value: int) -> None:
+        _abi.release_deferred()
+        # In these cases work may go on after the close, and call the functions at any time.
+        goes_on = bool(self.live) or _abi.is_in_host_function()
+        lib.collet_client_close(value)
+        if goes_on and self.functions:
+            _host.keep(self.functions)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _close_at_exit(handle: weakref.ref[_ClientHandle]) -> None:
+    """Closes a client that is still there; one that has ended has closed itself."""
+    found = handle()
+    if found is not None:
+        found.close()
 
 
 class Module:
@@ -179,7 +238,7 @@ class Array:
     def __init__(self, client: "Client", handle: int) -> None:
         """Not for users: Client.array and Executable make arrays."""
         self._client = client
-        self._handle = _Handle(handle, lib.collet_buffer_release)
+        self._handle = _Handle(handle, lib.collet_buffer_release, client._live)
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
@@ -355,9 +414,11 @@ class _View:
 class Run:
     """A run that was started: `results` are its arrays, one list for each participant. They can be used at once."""
 
-    def __init__(self, results: list[list[Array]], event: int | None) -> None:
+    def __init__(self, client: "Client", results: list[list[Array]], event: int | None) -> None:
+        """Not for users: Executable.start makes runs."""
+        self._client = client
         self.results = results
-        self._event = _Handle(event, lib.collet_event_release)
+        self._event = _Handle(event, lib.collet_event_release, client._live)
 
     @property
     def is_done(self) -> bool:
@@ -379,7 +440,7 @@ class Executable:
         """Not for users: Client.compile and Client.load make executables."""
         self._client = client
         self._used = used
-        self._handle = _Handle(handle, lib.collet_executable_release)
+        self._handle = _Handle(handle, lib.collet_executable_release, client._live)
         facts = self.facts
         self._participants, self._result_count = facts.local_participants, facts.result_count
         self._parameters = tuple(_types.from_struct(lib.collet_executable_argument(handle, i)) for i in range(facts.argument_count))
@@ -457,7 +518,7 @@ class Executable:
         Arrays must be on the participant's device. Whatever else is passed is copied before this returns.
         """
         results, event = self._run(arguments, False, run_id)
-        return Run(results, event)
+        return Run(self._client, results, event)
 
     def _run(self, arguments: Sequence[Sequence[Any]], synchronous: bool, run_id: int = 0) -> tuple[list[list[Array]], int | None]:
         if len(arguments) != self._participants:
@@ -530,6 +591,10 @@ def _host_function(function: Callable[[HostCall], None]) -> Any:
     """Returns the C function that calls `function`."""
 
     def called(_user: int | None, pointer: Any, error: Any) -> int:
+        with _abi.HostFunctionCall():
+            return answer(pointer, error)
+
+    def answer(pointer: Any, error: Any) -> int:
         try:
             made = pointer.contents
             operand_types = tuple(_types.from_struct(made.operand_types[i]) for i in range(made.operand_count))
@@ -570,6 +635,7 @@ class Client:
         names a device to compile for without hardware. `log` gets the library's messages, on any thread; without it they go to stderr.
         """
         self._functions: list[Any] = []  # what C may call as long as the client is open
+        self._live: set[object] = set()  # an element for each object of the library that is the client's
         self._lock = threading.Lock()
         pairs = [(str(key).encode(), str(value).encode()) for key, value in (options or {}).items()]
         opened = _abi.ClientOptions(device_count=devices, runs_in_flight=runs_in_flight, pairs=len(pairs),
@@ -583,23 +649,23 @@ class Client:
             opened.log = function
         handle = c.c_void_p()
         call("collet_client_open", c.byref(opened), c.byref(handle))
-        self._handle = _Handle(handle.value, _closer(self._functions))
+        self._handle = _ClientHandle(handle.value or 0, self._functions, self._live)
         self._assignments: weakref.WeakKeyDictionary[Executable, list[int]] = weakref.WeakKeyDictionary()
 
     def _open(self) -> int:
-        if not self._handle.release.alive:
+        if not self._handle.is_open:
             raise ValueError("the client is closed")
-        return self._handle.value or 0
+        return self._handle.value
 
     def close(self) -> None:
         """Waits for what was started, and closes the backend. If there still are arrays or executables, the backend is closed when
         the last of them is gone."""
         _host.drop_refused()
-        self._handle.release()
+        self._handle.close()
 
     @property
     def is_closed(self) -> bool:
-        return not self._handle.release.alive
+        return not self._handle.is_open
 
     def __enter__(self) -> "Client":
         self._open()
@@ -758,17 +824,6 @@ class Client:
 
     def __repr__(self) -> str:
         return "<collet.Client closed>" if self.is_closed else f"<collet.Client {self.backend}, {self._info().device_count} devices>"
-
-
-def _closer(functions: list[Any]) -> Callable[[int], None]:
-    """Returns what closes a client. It keeps the functions that C calls until it has closed."""
-
-    def close(handle: int) -> None:
-        lib.collet_client_close(handle)
-        if functions:
-            _host.keep(functions)  # work that goes on after the close may call them
-
-    return close
 
 
 def _logger(log: Callable[[Severity, str], None]) -> Callable[[int | None, int, bytes], None]:

@@ -12,9 +12,11 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
+import weakref
 
 import collet
-from collet import _host
+from collet import _abi, _host
 
 DOUBLE = """HloModule double
 ENTRY e {
@@ -384,6 +386,61 @@ class ModuleTest(unittest.TestCase):
             client.compile(DOUBLE)
         with self.assertRaisesRegex(ValueError, "closed"):
             client.array(floats(1))
+
+    def test_clients_and_functions_that_refer_to_each_other_end(self):
+        given = memoryview(floats(1, 2, 3, 4)).cast("B").cast("f", (2, 2))
+
+        class Model:
+            def __init__(self):
+                self.client = collet.Client("interpreter", log=self.log)
+                self.program = self.client.compile(CALLS, functions={"twice": self.twice})
+                self.program(given)
+
+            def log(self, severity, message):
+                pass
+
+            def twice(self, call):
+                call.results[0][0, 0] = 2 * call.operands[0][0, 0]
+
+        def drop(closes):
+            model = Model()
+            if closes:
+                model.program = None
+                model.client.close()
+            return weakref.ref(model)
+
+        kept, closed, close = len(_host._kept), [], _abi.lib.collet_client_close
+        with unittest.mock.patch.object(_abi.lib, "collet_client_close", lambda value: (closed.append(value), close(value))):
+            for closes in (False, True):
+                models = [drop(closes) for _ in range(3)]
+                gc.collect()
+                self.assertEqual([model() for model in models], [None] * 3)
+        self.assertEqual((len(closed), len(_host._kept)), (6, kept))
+
+    def test_functions_outlive_a_client_that_others_keep_open(self):
+        def twice(call):
+            call.results[0][0, 0] = 2 * call.operands[0][0, 0]
+
+        client = collet.Client("interpreter")
+        x = client.array(memoryview(floats(1, 2, 3, 4)).cast("B").cast("f", (2, 2)))
+        program = client.compile(CALLS, functions={"twice": twice})
+        function = weakref.ref(twice)
+        client.close()
+        del client, twice
+        gc.collect()
+        self.assertIsNotNone(function())
+        self.assertEqual(program(x)[0].tolist(), [[2, 0], [0, 0]])
+
+        # A close by a host function does not wait for the run that calls it.
+        def closes(call):
+            closing.pop().close()
+
+        closing = [collet.Client("interpreter", log=lambda severity, message: None)]
+        log = weakref.ref(closing[0]._functions[0])
+        self.client.compile(CALLS, functions={"twice": closes})(x.memoryview())
+        gc.collect()
+        self.assertEqual(closing, [])
+        self.assertIsNotNone(log())
 
     def test_threads(self):
         program, wrong = self.client.compile(DOUBLE), []
