@@ -187,7 +187,7 @@ class Device final : public codegen::GridDevice {
   std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory, by address
   std::map<kernel::Memory, CUdeviceptr>
       bases_;  ///< for memory with a larger alignment than the driver's: the address that the driver returned
-  /// Partners of which is not known that they were well when the collectives with them had ended.
+  /// The partners of collectives for which no wait() has confirmed yet that the partner was not lost.
   Partners partners_;
   uint64_t collectives_ = 0;  ///< number of collectives so far
   /// By thread, while there are partners: the number of the last collective before the last mark that it made. Each thread

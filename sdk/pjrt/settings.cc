@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -23,6 +24,7 @@ PJRT_Error* to_number(const std::string& name, const std::string& text, uint32_t
 }
 
 PJRT_Error* to_text(const PJRT_NamedValue& value, const std::string& name, std::string& out) {
+  std::array<char, 32> number;
   switch (value.type) {
     case PJRT_NamedValue_kString:
       out.assign(value.string_value, value.value_size);
@@ -31,9 +33,7 @@ PJRT_Error* to_text(const PJRT_NamedValue& value, const std::string& name, std::
       out = std::to_string(value.int64_value);
       return nullptr;
     case PJRT_NamedValue_kFloat:
-      out.resize(32);
-      out.resize(
-          static_cast<size_t>(std::to_chars(out.data(), out.data() + out.size(), value.float_value).ptr - out.data()));
+      out.assign(number.data(), std::to_chars(number.data(), number.data() + number.size(), value.float_value).ptr);
       return nullptr;
     case PJRT_NamedValue_kBool:
       out = value.bool_value ? "1" : "0";

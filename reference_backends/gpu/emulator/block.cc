@@ -24,7 +24,7 @@ constexpr size_t kGuard = 4096;
 constexpr int32_t kPoll = 4096;
 constexpr uint32_t kBlockBarrier = UINT32_MAX;
 constexpr uint32_t kDynamicAlign = 128;  ///< alignment of dynamic shared memory, which begins behind static one
-/// One past the largest offset in shared memory, with room for the alignment between its two parts.
+/// One past the largest offset in shared memory. The limit does not count the padding between static and dynamic memory.
 constexpr uint32_t kSharedEnd = kSharedBase + kMostShared + kDynamicAlign;
 
 std::string triple(const uint32_t* v) {

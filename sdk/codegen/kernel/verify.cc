@@ -621,6 +621,7 @@ bool Verifier::schedule() {
   }
   if (!check(k_.kept.empty() || k_.lanes == 1 || passes.lanes_inside(), "values of rows in lanes are kept"))
     return false;
+  // Interleaved iterations keep rows of their own. Callers promise a stack of twice kMostStackBytes.
   int64_t times = 1, bytes = 0;
   for (size_t l = 0; l < k_.outer; ++l)
     if (k_.loops[l].kind == LoopKind::kInterleave) times *= k_.loops[l].factor;

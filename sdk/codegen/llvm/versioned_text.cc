@@ -36,7 +36,7 @@ std::string why_unknown(const llvm::Function& function, int version) {
   return {};
 }
 
-/// Gives an intrinsic the name that it had before it was no experiment any more.
+/// Gives an intrinsic of vectors the name that it had while it was experimental.
 void rename(llvm::Function& function, int version) {
   constexpr int kVectors = 19;
   constexpr std::string_view kPrefix = "llvm.vector.";

@@ -34,7 +34,7 @@ struct Language {
   const char* preamble;
   const char*
       memory;     ///< stands before the type of what a pointer to the memory of a program points to: "" or "__global "
-  bool one_unit;  ///< kernels that share memory are compiled together, so that a compiler may move accesses
+  bool one_unit;  ///< one translation unit has all kernels, so that a compiler may reorder accesses of two of them
   const char* table;     ///< stands before the type of a constant table
   const char* in_table;  ///< stands before the type of what a pointer to a constant table points to
   bool has_suffixes;     ///< functions of float have names of their own: sqrtf

@@ -11,8 +11,8 @@
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/memory/copy.h"
-#include "sdk/runtime/processes/meeting.h"
 #include "sdk/runtime/processes/parts_across.h"
+#include "sdk/runtime/processes/rendezvous.h"
 #include "sdk/runtime/run/collective.h"
 
 namespace collet::runtime {
@@ -44,7 +44,7 @@ struct Exchange::Header {
   uint64_t present[kMostMarked / 64];  ///< the sender's participants in it: bits, by their ordinals in its process
   char program[64];
   char instr[64];
-  /// The operands of those participants whose are needed, one after another, as far as they fit; or the message of the failure.
+  /// The operands that the receiver needs, one participant after another, as far as they fit; or the message of the failure.
   char data[kMostInHeader];
 };
 
@@ -137,14 +137,12 @@ Status absent(const std::string& what, uint32_t participant) {
                              " takes another way through control flow");
 }
 
-// Returns the number of a collective among those of the module, which is the same in all processes that run the program.
-uint32_t ordinal_of(const hlo::Module& module, hlo::InstrId id) {
-  uint32_t out = 0;
+// Numbers the collectives of a module. The numbers are the same in all processes that run the program.
+std::map<hlo::InstrId, uint32_t> ordinals_of(const hlo::Module& module) {
+  std::map<hlo::InstrId, uint32_t> out;
   for (const hlo::CompId c : module.computations())
-    for (const hlo::InstrId one : module[c].order) {
-      if (one == id) return out;
-      if (is_collective(module[one].op)) ++out;
-    }
+    for (const hlo::InstrId id : module[c].order)
+      if (is_collective(module[id].op)) out.emplace(id, static_cast<uint32_t>(out.size()));
   return out;
 }
 
@@ -205,7 +203,8 @@ Expected<const Across::Partners*> Across::partners_of(const hlo::Module& module,
   COLLET_ASSIGN(made.groups, ordered_groups(module, instr, replicas, partitions, operands));
   made.needs = dependencies(instr, made.groups);
   made.links = links_of(*this, made.needs);
-  made.ordinal = ordinal_of(module, id);
+  if (collectives.empty()) collectives = ordinals_of(module);
+  made.ordinal = collectives.at(id);
   // Small arrays travel with the headers.
   if (backend && bytes_of(operands) > kMostInHeader) {
     std::vector<ParticipantPlace> places;
@@ -315,13 +314,13 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   // Those with whom this process exchanges something; both sides know it, because it follows from the groups of the collective.
   std::vector<Partner> others;
   others.reserve(partners->links.size());
-  Meeting meeting(*across_.processes, what);
+  Rendezvous rendezvous(*across_.processes, what);
   for (const Across::Link& link : partners->links) {
     if (std::none_of(link.mine.begin(), link.mine.end(), [&](uint32_t p) { return contains(present, p); })) continue;
-    uint32_t& number = met_[link.process];
+    uint32_t& number = headers_[link.process];
     Partner& one = others.emplace_back(Partner{&link, number, own, {}});
-    meeting.add({link.process, 0, header_tag(rank, link.process, number), &one.out, sizeof(Header)},
-                {link.process, 0, header_tag(link.process, rank, number), &one.in, sizeof(Header)}, number);
+    rendezvous.add({link.process, 0, header_tag(rank, link.process, number), &one.out, sizeof(Header)},
+                   {link.process, 0, header_tag(link.process, rank, number), &one.in, sizeof(Header)}, number);
   }
   const auto other_in = [&](uint32_t process) {
     const auto at = std::find_if(others.begin(), others.end(),
@@ -333,7 +332,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     const Partner* const other = other_in(across_.place[participant]);
     return other && other->agrees && has(other->in, participant);
   };
-  // A unit is a participant. One of this process: all of its group; one of another process: its operands, or those for it.
+  // The number of a unit is that of a participant. If it is in this process, the unit is the exchange of its whole group; else, the
+  // unit is what this process sends to it or receives from it.
   const auto goes = [&](uint32_t unit) {
     if (across_.place[unit] != rank) return is_there(unit);
     return std::all_of(partners->groups[unit].begin(), partners->groups[unit].end(), is_there);
@@ -348,7 +348,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
   };
   // Where there is one other process and one group here, either all data move or none.
   const auto in_one_group = [&](uint32_t p) { return partners->groups[p] == partners->groups[present[0]]; };
-  meeting.set_rules(
+  rendezvous.set_rules(
       {check_header, goes, others.size() == 1 && std::all_of(present.begin(), present.end(), in_one_group)});
 
   std::map<std::vector<uint32_t>, uint64_t> tags;  // of the groups of this collective
@@ -360,7 +360,7 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
     }
     return it->second;
   };
-  const CollectiveCall call{module, instr, across_, *partners, present, operands, targets, meeting, what, tag_of};
+  const CollectiveCall call{module, instr, across_, *partners, present, operands, targets, rendezvous, what, tag_of};
   if (sums) return sum_parts(call);
   if (swaps) return swap_parts(call);
   if (rags) return swap_rows(call);
@@ -418,8 +418,8 @@ Expected<std::vector<std::vector<Literal>>> Exchange::run(const hlo::Module& mod
       }
     }
   }
-  COLLET_TRY(meeting.exchange(sends, receives));
-  COLLET_TRY(meeting.failure());
+  COLLET_TRY(rendezvous.exchange(sends, receives));
+  COLLET_TRY(rendezvous.failure());
 
   if (gathers || moves) {
     std::map<uint32_t, const std::vector<Literal>*> from;
@@ -476,7 +476,7 @@ Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const Exc
   Header answer = own;
   if (rank != leader) {
     Header mine = own;
-    const uint32_t number = met_[leader]++;
+    const uint32_t number = headers_[leader]++;
     const collet_message send = {leader, 0, header_tag(rank, leader, number), &mine, sizeof mine};
     const collet_message receive = {leader, 0, header_tag(leader, rank, number), &answer, sizeof answer};
     COLLET_TRY(processes.exchange({&send, 1}, {&receive, 1}, [](uint32_t) { return ok_status(); }, what));
@@ -487,7 +487,7 @@ Expected<uint64_t> Exchange::agree(const DeviceExchange::Group& group, const Exc
   std::vector<Header> headers(group.processes.size());
   std::vector<collet_message> sends, receives;
   for (size_t r = 1; r < group.processes.size(); ++r) {
-    const uint32_t process = group.processes[r], number = met_[process]++;
+    const uint32_t process = group.processes[r], number = headers_[process]++;
     receives.push_back({process, 0, header_tag(process, rank, number), &headers[r], sizeof(Header)});
     sends.push_back({process, 0, header_tag(rank, process, number), &answer, sizeof answer});
   }
@@ -558,7 +558,7 @@ void Exchange::abandon(const Status& failure) {
   const uint32_t rank = across_.processes->rank();
   for (const uint32_t process : across_.members)
     if (process != rank)
-      across_.processes->post({process, 0, header_tag(rank, process, met_[process]++), &header, sizeof header});
+      across_.processes->post({process, 0, header_tag(rank, process, headers_[process]++), &header, sizeof header});
 }
 
 }  // namespace collet::runtime

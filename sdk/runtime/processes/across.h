@@ -58,7 +58,8 @@ struct Across {
   Expected<const Partners*> partners_of(const hlo::Module& module, const hlo::Instruction& instr, hlo::InstrId id);
 
   std::mutex mutex;
-  std::map<hlo::InstrId, Partners> partners;  ///< by collective; under `mutex`
+  std::map<hlo::InstrId, Partners> partners;     ///< by collective; under `mutex`
+  std::map<hlo::InstrId, uint32_t> collectives;  ///< numbers of the program's collectives; under `mutex`
   ScratchPool scratch;
   WorkerPool workers;  ///< for collectives that run beside launches
 };
@@ -116,7 +117,7 @@ class Exchange {
   const uint64_t launch_;
   /// How many headers this process and another one have exchanged. Both count the same: the order of what they run together is that of
   /// the program, whichever way their participants take.
-  std::map<uint32_t, uint32_t> met_;
+  std::map<uint32_t, uint32_t> headers_;
   /// How many sums and all-to-alls of a group there were, by its members: all of these count the same.
   std::map<std::vector<uint32_t>, uint32_t> rounds_;
 };

@@ -164,8 +164,8 @@ Expected<Results> sum_parts(const CollectiveCall& call) {
       return hash;
     };
   }
-  COLLET_TRY(sum_across(call.meeting, call.across.processes->rank(), call.across.scratch, groups, call.what));
-  COLLET_TRY(call.meeting.failure());
+  COLLET_TRY(sum_across(call.rendezvous, call.across.processes->rank(), call.across.scratch, groups, call.what));
+  COLLET_TRY(call.rendezvous.failure());
   for (const Shared& one : copies) {
     void* const to = place(one.participant, one.operand);
     std::memcpy(to, one.from, static_cast<size_t>(results[one.participant][one.operand].byte_size()));
@@ -234,8 +234,8 @@ Expected<Results> swap_parts(const CollectiveCall& call) {
       sends.push_back({{process, 0, pair_tag(start, mine, m), data, out.part()}, call.present[k]});
     }
   }
-  COLLET_TRY(call.meeting.exchange(sends, receives));
-  COLLET_TRY(call.meeting.failure());
+  COLLET_TRY(call.rendezvous.exchange(sends, receives));
+  COLLET_TRY(call.rendezvous.failure());
   for (const Arrival& one : arrivals) unpack(one.data, one.division, one.part, one.result);
   return results;
 }
@@ -308,7 +308,7 @@ Expected<Results> swap_rows(const CollectiveCall& call) {
     if (!pair.pieces.empty()) sends.push_back(table(pair));
   for (PairRows& pair : in)
     if (!pair.pieces.empty()) receives.push_back(table(pair));
-  COLLET_TRY(call.meeting.exchange(sends, receives));
+  COLLET_TRY(call.rendezvous.exchange(sends, receives));
   sends.clear();
   receives.clear();
   const auto add = [&](std::vector<DataMessage>& to, const PairRows& pair, const uint8_t* base,
@@ -325,8 +325,8 @@ Expected<Results> swap_rows(const CollectiveCall& call) {
   };
   for (const PairRows& pair : out) add(sends, pair, call.operands[pair.k][0].bytes(), &Piece::from);
   for (const PairRows& pair : in) add(receives, pair, memory[pair.k], &Piece::to);
-  COLLET_TRY(call.meeting.exchange(sends, receives));
-  COLLET_TRY(call.meeting.failure());
+  COLLET_TRY(call.rendezvous.exchange(sends, receives));
+  COLLET_TRY(call.rendezvous.failure());
   if (wrong) return invalid_argument(call.what + ": ragged-all-to-all moves rows that are not there");
   return results;
 }

@@ -43,7 +43,7 @@ struct CollectiveCall {
   const Results& operands;                      ///< of each of them
   std::span<const std::vector<void*>> targets;  ///< see Exchange::run
   /// Exchanges the parts. The unit of a message is the participant of this process that it belongs to; all of its group go on, or none.
-  Meeting& meeting;
+  Rendezvous& rendezvous;
   const std::string& what;  ///< for messages
   /// Returns a number for the messages of a group in this collective: equal in all of its processes, and unlike all others.
   std::function<uint64_t(const std::vector<uint32_t>& group)> tag;

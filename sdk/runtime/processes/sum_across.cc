@@ -189,7 +189,7 @@ void ScratchPool::give_back(Piece piece) {
   kept_.push_back(std::move(piece));
 }
 
-Status sum_across(Meeting& meeting, uint32_t rank, ScratchPool& scratch, std::span<const SumGroup> groups,
+Status sum_across(Rendezvous& rendezvous, uint32_t rank, ScratchPool& scratch, std::span<const SumGroup> groups,
                   const std::string& what) {
   const auto own_place = [&](const SumGroup& group) {
     return static_cast<size_t>(std::find(group.processes.begin(), group.processes.end(), rank) -
@@ -250,7 +250,7 @@ Status sum_across(Meeting& meeting, uint32_t rank, ScratchPool& scratch, std::sp
     const void* sum = array.mine.size() > 1 ? array.total : array.mine[0];
     array.combine(to, one.is_first ? element(sum, array, one.begin) : to, one.data, one.count);
   };
-  Status status = meeting.exchange(sends, receives, add);
+  Status status = rendezvous.exchange(sends, receives, add);
   scratch.give_back(std::move(memory));
   COLLET_TRY(status);
 
@@ -276,7 +276,7 @@ Status sum_across(Meeting& meeting, uint32_t rank, ScratchPool& scratch, std::sp
       }
     }
   }
-  return meeting.exchange(sends, receives);
+  return rendezvous.exchange(sends, receives);
 }
 
 }  // namespace collet::runtime

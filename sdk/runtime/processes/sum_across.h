@@ -12,7 +12,7 @@
 
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
-#include "sdk/runtime/processes/meeting.h"
+#include "sdk/runtime/processes/rendezvous.h"
 
 /// \file
 /// Sums of large arrays over several processes: each process sums one slice of the arrays. For a reduce-scatter that is the
@@ -61,14 +61,14 @@ std::vector<uint64_t> equal_bounds(uint64_t count, size_t processes);
 struct SumGroup {
   std::vector<uint32_t> processes;  ///< of its members, ascending; this process is among them
   std::vector<SummedArray> arrays;  ///< the same in all processes
-  uint32_t unit = 0;                ///< see Meeting
+  uint32_t unit = 0;                ///< see Rendezvous
   /// Numbers the messages of the group: equal in all of its processes, and different from those of all other messages.
   std::function<uint64_t(std::span<const uint64_t>)> tag;
 };
 
-/// Fills the results of all groups that go on after the meeting. The processes call it with the same groups, as far as they are members of
+/// Fills the results of all groups that go on after the rendezvous. The processes call it with the same groups, as far as they are members of
 /// them. `what` is for messages. After an error the results are undefined.
-Status sum_across(Meeting& meeting, uint32_t rank, ScratchPool& scratch, std::span<const SumGroup> groups,
+Status sum_across(Rendezvous& rendezvous, uint32_t rank, ScratchPool& scratch, std::span<const SumGroup> groups,
                   const std::string& what);
 
 }  // namespace collet::runtime

@@ -104,32 +104,10 @@ class Reader {
     for (const auto& entry : std::filesystem::directory_iterator(folder, error))
       if (!entry.path().filename().string().starts_with('.')) out.push_back(entry.path().string());
     if (error) return invalid_argument(folder + ": " + error.message());
-    std::sort(out.begin(), out.end(), [](const std::string& a, const std::string& b) { return comes_before(a, b); });
+    // Numbers in names are compared as numbers: output_2.bin comes before output_10.bin.
+    std::sort(out.begin(), out.end(),
+              [](const std::string& a, const std::string& b) { return strverscmp(a.c_str(), b.c_str()) < 0; });
     return out;
-  }
-
-  // Numbers in names are compared as numbers: output_2.bin comes before output_10.bin.
-  static bool comes_before(std::string_view a, std::string_view b) {
-    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    const auto number = [&](std::string_view& text) {
-      const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-      std::string_view out(text.begin(), end);
-      text.remove_prefix(out.size());
-      out.remove_prefix(std::min(out.find_first_not_of('0'), out.size()));
-      return out;
-    };
-    while (!a.empty() && !b.empty()) {
-      if (is_digit(a[0]) && is_digit(b[0])) {
-        const std::string_view left = number(a), right = number(b);
-        if (left.size() != right.size()) return left.size() < right.size();
-        if (left != right) return left < right;
-      } else {
-        if (a[0] != b[0]) return a[0] < b[0];
-        a.remove_prefix(1);
-        b.remove_prefix(1);
-      }
-    }
-    return a.size() < b.size();
   }
 
   Status read_folder(const std::string& folder) {

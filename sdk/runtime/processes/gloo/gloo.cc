@@ -27,6 +27,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,8 @@ using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 constexpr auto kLongestDelivery = std::chrono::seconds(10);
 constexpr auto kDeliveryTick = milliseconds(1);
 constexpr milliseconds kFarewellDelivery(1000);  // where a process is lost
+// How long it waits for the others to ask for what it has posted. Some of it may be for nobody any more.
+constexpr milliseconds kPostedDelivery(300);
 // The most bytes of a short message, of which copies are made.
 constexpr uint64_t kShort = 1024;
 // A pair of Gloo waits five times its timeout for the other end to connect.
@@ -162,9 +165,10 @@ struct Transport {
   // Those of the other processes, which are waited for from the start: they are read at once, and are there when the connection ends.
   std::vector<Farewell> farewells;
   std::vector<Buffer> farewell_buffers;
-  // Copies of posted messages, and of short ones of calls that gave up. A buffer that is destroyed before its message was taken takes the message with it.
+  // Copies of posted messages, and of short ones of calls that gave up. A buffer that is destroyed before its message was taken takes the
+  // message with it.
   std::mutex mutex;
-  std::vector<std::pair<std::vector<char>, Buffer>> posted;
+  std::vector<std::pair<std::vector<char>, Buffer>> posted, given_up;
   std::vector<int> sockets;        // Gloo's, and perhaps those of other threads that were opened at the same time
   std::atomic<bool> lost = false;  // a process, or this one gives up
   milliseconds limit{0};
@@ -277,14 +281,41 @@ void deliver(const Transport& transport) {
     while (on_the_way(fd) > 0 && steady_clock::now() < end) std::this_thread::sleep_for(kDeliveryTick);
 }
 
+// Waits until the other processes have asked for what was posted: Gloo sends a message when its receiver waits for it. A process that
+// fails and closes at once would not tell the others why.
+void deliver_posted(const Transport& transport) {
+  const auto end = steady_clock::now() + std::min(transport.limit, kPostedDelivery);
+  collet_error ignored{};
+  guarded(&ignored, [&]() -> collet_status {
+    for (const auto& [copy, buffer] : transport.posted) buffer->waitSend(left(end));
+    return COLLET_OK;
+  });
+}
+
 void close(void* handle) {
   const std::unique_ptr<Transport> transport(static_cast<Transport*>(handle));
+  if (!transport->lost) deliver_posted(*transport);
   deliver(*transport);
   collet_error ignored{};
   guarded(&ignored, [&]() -> collet_status {
     transport->context->closeConnections();
     return COLLET_OK;
   });
+}
+
+// Waits for a message. A thread that wakes up after the message has come and the connection has ended is told of the end alone; the next
+// call returns the message.
+void wait_received(const Buffer& buffer, milliseconds limit) {
+  try {
+    buffer->waitRecv(limit);
+  } catch (const gloo::Exception&) {
+    const std::exception_ptr end = std::current_exception();
+    try {
+      buffer->waitRecv(milliseconds(1));
+    } catch (const gloo::Exception&) {
+      std::rethrow_exception(end);
+    }
+  }
 }
 
 // Another thread may ask meanwhile for whom the call waits.
@@ -320,7 +351,7 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
     };
     const auto finish_receiving = [&](uint32_t i) {
       wait_for(out_process, receives[i].process);
-      in[i]->waitRecv(left(end));
+      wait_received(in[i], left(end));
       if (i < first) std::memcpy(receives[i].data, in_copies[i].data(), receives[i].bytes);
       return received(user, i) == 0;
     };
@@ -354,9 +385,9 @@ collet_status exchange(void* handle, const collet_message* sends, uint32_t send_
   if (status != COLLET_OK) {
     const std::lock_guard lock(transport.mutex);
     for (size_t i = 0; i < out.size(); ++i)
-      if (!out_copies[i].empty()) transport.posted.emplace_back(std::move(out_copies[i]), std::move(out[i]));
+      if (!out_copies[i].empty()) transport.given_up.emplace_back(std::move(out_copies[i]), std::move(out[i]));
     for (size_t i = 0; i < in.size(); ++i)
-      if (!in_copies[i].empty()) transport.posted.emplace_back(std::move(in_copies[i]), std::move(in[i]));
+      if (!in_copies[i].empty()) transport.given_up.emplace_back(std::move(in_copies[i]), std::move(in[i]));
   }
   if (status == COLLET_UNAVAILABLE) {
     transport.lost = true;

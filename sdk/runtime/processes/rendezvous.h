@@ -13,7 +13,7 @@
 #include "sdk/runtime/processes/processes.h"
 
 /// \file
-/// How the processes of a collective meet: each pair that exchanges data tells each other what it runs, before the data move.
+/// The rendezvous of the processes of a collective: each two that exchange data compare what they run, before the data move.
 
 namespace collet::runtime {
 
@@ -24,8 +24,8 @@ struct DataMessage {
 };
 
 /// The messages of one collective, as one process sends and receives them. A process that runs something else, or has failed, ends the
-/// exchange of those units alone in which it takes part: who exchanges the others with this process does not wait for it in vain.
-class Meeting {
+/// exchange of only those units in which it takes part. The others are exchanged, so that no process waits for them in vain.
+class Rendezvous {
  public:
   /// What the collective knows of its headers and units.
   struct Rules {
@@ -38,7 +38,7 @@ class Meeting {
   };
 
   /// `what` is for messages.
-  Meeting(Processes& processes, const std::string& what) : processes_(processes), what_(what) {}
+  Rendezvous(Processes& processes, const std::string& what) : processes_(processes), what_(what) {}
 
   void set_rules(Rules rules) { rules_ = std::move(rules); }
   /// Adds a partner: the headers for it and from it, which live as long as this object. `number` counts the headers of the pair, and

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/runtime/processes/meeting.h"
+#include "sdk/runtime/processes/rendezvous.h"
 
 namespace collet::runtime {
 
-void Meeting::add(const collet_message& send, const collet_message& receive, uint32_t& number) {
+void Rendezvous::add(const collet_message& send, const collet_message& receive, uint32_t& number) {
   sends_.push_back(send);
   receives_.push_back(receive);
   numbers_.push_back(&number);
 }
 
-// Hears all partners, also after a wrong header: those that agree have begun to wait for this process.
-Status Meeting::meet() {
-  size_t heard = 0;
-  const auto hear = [&](uint32_t i) {
+// Receives the headers of all partners, also after a wrong one: those that agree wait for this process already.
+Status Rendezvous::meet() {
+  size_t count = 0;
+  const auto take = [&](uint32_t i) {
     Status judged = rules_.check(i);
     if (failure_.ok()) failure_ = std::move(judged);
     // Nobody takes the header for a process that has failed, so the call does not wait for that.
-    return ++heard < receives_.size() ? ok_status() : failure_;
+    return ++count < receives_.size() ? ok_status() : failure_;
   };
-  const Status status = processes_.exchange(sends_, receives_, hear, what_);
-  if (heard < receives_.size() || failure_.ok()) return status;
+  const Status status = processes_.exchange(sends_, receives_, take, what_);
+  if (count < receives_.size() || failure_.ok()) return status;
   // The call has given up what was not taken yet, perhaps by one that agrees. Nobody waits for a second one.
   for (const collet_message& one : sends_) processes_.post(one);
   return ok_status();
 }
 
-Status Meeting::exchange(std::span<const DataMessage> sends, std::span<const DataMessage> receives,
-                         const std::function<void(size_t i)>& received) {
+Status Rendezvous::exchange(std::span<const DataMessage> sends, std::span<const DataMessage> receives,
+                            const std::function<void(size_t i)>& received) {
   const bool meets = !has_met_ && !receives_.empty();
   const size_t heads = meets && rules_.is_one ? receives_.size() : 0;
   std::vector<collet_message> all_sends, all_receives;
