@@ -11,6 +11,7 @@
 #include <gloo/math.h>
 #include <gloo/reduce_scatter.h>
 #include <gloo/transport/context.h>
+#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
@@ -20,10 +21,12 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -41,6 +44,7 @@
 
 namespace {
 
+using gloo::transport::tcp::Address;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
@@ -53,8 +57,8 @@ constexpr milliseconds kFarewellDelivery(1000);  // where a process is lost
 constexpr milliseconds kPostedDelivery(300);
 // The most bytes of a short message, of which copies are made.
 constexpr uint64_t kShort = 1024;
-// A pair of Gloo waits five times its timeout for the other end to connect.
-constexpr uint32_t kConnectTimeouts = 5;
+// How often a process that cannot wait any longer for connections tries to end the wait.
+constexpr milliseconds kEndingTick(100);
 // The slot of the message in which a process says why it gives up.
 constexpr uint64_t kFarewellSlot = 0x6661726577656c6c;
 
@@ -69,6 +73,68 @@ milliseconds left(steady_clock::time_point end) {
   return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(end - steady_clock::now()));
 }
 
+// While it lives, no pair waits past `end` for the other process to connect: this process connects in its place. Gloo's own limit is of no
+// use. Its thread calls a pair that has waited when the connection comes after all, though the pair has failed or is gone.
+class ConnectLimit {
+ public:
+  // `pairs` are the addresses of this process's pairs.
+  ConnectLimit(steady_clock::time_point end, std::vector<Address> pairs)
+      : end_(end), pairs_(std::move(pairs)), thread_([this] { run(); }) {}
+  ~ConnectLimit() {
+    finish();
+    for (const int fd : sockets_) ::close(fd);
+  }
+  ConnectLimit(const ConnectLimit&) = delete;
+  ConnectLimit& operator=(const ConnectLimit&) = delete;
+
+  // Returns whether a pair may have a connection of this process only.
+  bool is_over() const { return is_over_; }
+  // Ends the limit.
+  void finish() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_done_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_until(lock, end_, [&] { return is_done_; })) return;
+    is_over_ = true;
+    do {
+      std::erase_if(pairs_, [&](const Address& pair) { return connect_to(pair); });
+    } while (!pairs_.empty() && !changed_.wait_for(lock, kEndingTick, [&] { return is_done_; }));
+  }
+
+  // Connects to a pair of this process, as the other process would: a connection begins with the pair's number.
+  bool connect_to(const Address& pair) {
+    const sockaddr_storage& to = pair.getSockaddr();
+    const gloo::transport::tcp::sequence_number_t number = pair.getSeq();
+    const socklen_t size = to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), size) != 0 ||
+        ::write(fd, &number, sizeof number) != sizeof number) {
+      ::close(fd);
+      return false;
+    }
+    sockets_.push_back(fd);
+    return true;
+  }
+
+  const steady_clock::time_point end_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Address> pairs_;
+  std::vector<int> sockets_;
+  bool is_done_ = false;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;
+};
+
 // The connections of this process to all others.
 class Mesh : public gloo::Context {
  public:
@@ -81,16 +147,18 @@ class Mesh : public gloo::Context {
     const auto end = steady_clock::now() + milliseconds(options.timeout_ms);
     device_ = device;
     transportContext_ = device->createContext(rank, size);
-    transportContext_->setTimeout(milliseconds(options.timeout_ms / kConnectTimeouts + 1));
+    transportContext_->setTimeout(milliseconds::zero());  // none: see ConnectLimit
     const std::string prefix = options.prefix;
     const collet_store& store = *options.store;
     collet_error error{};
     std::string own;
     std::vector<std::string> addresses(options.size);
+    std::vector<Address> pairs;
     for (uint32_t p = 0; p < options.size; ++p) {
       if (p == options.rank) continue;
       const std::vector<char> bytes = transportContext_->createPair(static_cast<int>(p))->address().bytes();
       addresses[p].assign(bytes.begin(), bytes.end());
+      pairs.emplace_back(bytes);
     }
     for (const std::string& one : addresses) {
       const uint64_t bytes = one.size();
@@ -111,11 +179,15 @@ class Mesh : public gloo::Context {
       if (status != COLLET_OK) throw StoreError(status, error.message);
       addresses[p] = address_for(value, options.rank);
     }
-    for (uint32_t p = 0; p < options.size; ++p) {
+    ConnectLimit limit(end, std::move(pairs));
+    for (uint32_t p = 0; p < options.size && !limit.is_over(); ++p) {
       if (p == options.rank) continue;
       out_process = p;
       getPair(static_cast<int>(p))->connect({addresses[p].begin(), addresses[p].end()});
     }
+    limit.finish();
+    if (limit.is_over())
+      throw StoreError(COLLET_DEADLINE_EXCEEDED, "no connection within " + std::to_string(options.timeout_ms) + " ms");
   }
 
  private:
