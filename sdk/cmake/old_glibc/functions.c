@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -58,6 +59,34 @@ uint32_t arc4random(void) {
     if (errno != EINTR) abort();
   }
   return number;
+}
+
+// The headers of glibc 2.38 and later rename functions that read numbers, because they take binary ones (0b1), too.
+#define READS_INTEGER(type, name)                                         \
+  type old_##name(const char* text, char** end, int base) __asm__(#name); \
+  type __isoc23_##name(const char* text, char** end, int base);           \
+  type __isoc23_##name(const char* text, char** end, int base) {          \
+    return old_##name(text, end, base);                                   \
+  }
+READS_INTEGER(long, strtol)
+READS_INTEGER(long long, strtoll)
+READS_INTEGER(unsigned long, strtoul)
+READS_INTEGER(unsigned long long, strtoull)
+READS_INTEGER(intmax_t, strtoimax)
+READS_INTEGER(uintmax_t, strtoumax)
+
+int old_vsscanf(const char* text, const char* format, va_list values) __asm__("vsscanf");
+int __isoc23_vsscanf(const char* text, const char* format, va_list values);
+int __isoc23_vsscanf(const char* text, const char* format, va_list values) {
+  return old_vsscanf(text, format, values);
+}
+int __isoc23_sscanf(const char* text, const char* format, ...);
+int __isoc23_sscanf(const char* text, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int count = old_vsscanf(text, format, values);
+  va_end(values);
+  return count;
 }
 
 // libstdc++ leaves out atomic operations where this says that there is one thread. It is never said.
