@@ -24,7 +24,8 @@
 namespace collet::hlo {
 namespace {
 
-constexpr size_t kLargestBody = 64;
+// A constant that a pattern writes once may stand in a program once per use.
+constexpr size_t kLargestBody = 4 * kLargestPattern;
 
 int64_t last_dim(const Graph& g, InstrId id) {
   return g.shape(id).rank() - 1;

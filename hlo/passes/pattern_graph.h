@@ -19,6 +19,9 @@
 
 namespace collet::hlo {
 
+/// The most ops in the module of a pattern that a device declares.
+constexpr size_t kLargestPattern = 1024;
+
 /// A group that is offered to devices as a call: its root, which the matcher was asked about, and this.
 struct Match {
   std::string_view name;          ///< of the pattern

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "hlo/passes/pattern_graph.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/rewriter.h"
 #include "hlo/text/parser.h"
@@ -53,6 +54,10 @@ Expected<std::shared_ptr<const DeclaredPattern>> DeclaredPattern::read(std::stri
     COLLET_ASSIGN(out->forms_.back().combinations, combinations(here));
     const Bindings& one = out->forms_.back().combinations.front();
     COLLET_ASSIGN(const Skeleton first, make_skeleton(here, one, any_units(here, one)));
+    const size_t ops = first.module->entry_computation().order.size() - here.parameters().size();
+    if (ops > kLargestPattern)
+      return in_line(here, "the module has " + std::to_string(ops) +
+                               " ops once it is simplified; a pattern has at most " + std::to_string(kLargestPattern));
     const size_t count = results_of(*first.module).size();
     if (out->forms_.size() == 1) {
       results.resize(count);

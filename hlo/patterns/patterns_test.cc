@@ -153,6 +153,33 @@ constexpr const char* kScaleOps = R"(
   ws = f32[3,4,16] broadcast(w), dimensions={2}
 )";
 
+// x * (y + x * (y + ... )), with `steps` products.
+std::string nested_products(int steps, const std::string& type, const std::string& name) {
+  std::string out =
+      "HloModule " + name + "\n\nENTRY main {\n  x = " + type + " parameter(0)\n  y = " + type + " parameter(1)\n";
+  std::string last = "y";
+  for (int i = 0; i < steps; ++i) {
+    const std::string n = std::to_string(i);
+    out += "  p" + n + " = " + type + " multiply(x, " + last + ")\n";
+    out += (i + 1 == steps ? "  ROOT s" : "  s") + n + " = " + type + " add(y, p" + n + ")\n";
+    last = "s" + n;
+  }
+  return out + "}\n";
+}
+
+TEST(DeclaredPatterns, groups_of_many_ops_are_found) {
+  const Found found =
+      find(nested_products(200, "f32[8]", "program"), {pattern_of(nested_products(200, "f32[$N]", "nest"))});
+  EXPECT_EQ(found.names, std::vector<std::string>{"nest"});
+  EXPECT_EQ(found.others, 0u);
+}
+
+TEST(DeclaredPatterns, a_pattern_with_too_many_ops_is_refused) {
+  const auto read = DeclaredPattern::read(nested_products(600, "f32[$N]", "nest"));
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.status().to_string().find("1200 ops"), std::string::npos) << read.status().to_string();
+}
+
 TEST(DeclaredPatterns, a_group_with_two_results) {
   const Found found = find(module_of(std::string(kScaleOps) + R"(
   scaled = f32[3,4,16] multiply(scales, x)
