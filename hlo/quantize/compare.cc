@@ -205,7 +205,12 @@ Expected<LayerComparison> compare_layers(mlir::Program& quantized, const Module&
     return invalid_argument("the quantized program has " + std::to_string(other.size() - taps.size()) +
                             " results, the float program " + std::to_string(right.size()));
   ErrorSum results;
-  for (size_t i = 0; i < right.size(); ++i) results.add(right[i], other[i]);
+  for (size_t i = 0; i < right.size(); ++i) {
+    if (!std::ranges::equal(right[i].shape().dims(), other[i].shape().dims()))
+      return invalid_argument("result " + std::to_string(i) + " of the quantized program is " +
+                              other[i].shape().to_string() + ", of the float program " + right[i].shape().to_string());
+    results.add(right[i], other[i]);
+  }
   out.results = results.error();
   if (taps.empty()) return out;
   COLLET_ASSIGN(const RunProgram run_layers, compile(*with_results(*module, values)));

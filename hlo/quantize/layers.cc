@@ -78,6 +78,10 @@ Layer LayerGraph::layer_of(InstrId id) const {
              lhs.element_count() == 0 || rhs.element_count() == 0) {
     out.why_float = "a shape is dynamic, or has no elements";
     out.weights_only = false;
+  } else if (lhs.type() != rhs.type()) {
+    out.why_float = "it is a product of " + std::string(type_info(lhs.type()).text) + " and " +
+                    std::string(type_info(rhs.type()).text);
+    out.weights_only = false;
   } else if (both_constant) {
     out.why_float = "both operands are constants";
   } else if (terms_of(m, instr) * kMostProduct > kMostSum) {
@@ -96,10 +100,11 @@ Layer LayerGraph::layer_of(InstrId id) const {
   const Instruction& sum = m[users[0]];
   if (sum.operand(0) == sum.operand(1)) return out;
   const InstrId other = sum.operand(sum.operand(0) == id ? 1 : 0);
-  if (auto bias = channel_values(m, other, out.form.channel)) {
-    out.bias = *std::move(bias);
-    out.result = users[0];
-  }
+  auto bias = channel_values(m, other, out.form.channel);
+  // No integer stands for NaN or infinity.
+  if (!bias || !std::ranges::all_of(*bias, [](double b) { return std::isfinite(b); })) return out;
+  out.bias = *std::move(bias);
+  out.result = users[0];
   return out;
 }
 

@@ -48,6 +48,11 @@ class LayerGraph {
   const std::vector<Layer>& layers() const { return layers_; }
   /// Products that stand in loops, branches or other computations, which stay float: by name.
   const std::vector<std::string>& inner_products() const { return inner_; }
+  /// Makes a layer the product alone; the sum with the bias becomes an op on floats, or on integers.
+  void leave_out_bias(size_t layer) {
+    layers_[layer].result = layers_[layer].product;
+    layers_[layer].bias.clear();
+  }
   /// Returns the placement if the layers with true in `chosen` are computed on integers.
   Placement place(const std::vector<bool>& chosen) const;
   /// Returns the value that is compared with the float program's for the result of a layer or of a sum: this value, or what

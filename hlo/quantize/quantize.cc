@@ -64,6 +64,12 @@ std::vector<int64_t> blocks_of(const Instruction& product, const Shape& weights,
   return out;
 }
 
+/// Returns the least f32 that is not below `x`.
+double above_in_f32(double x) {
+  const auto nearest = static_cast<float>(x);
+  return nearest >= x ? nearest : std::nextafter(nearest, std::numeric_limits<float>::infinity());
+}
+
 /// Returns the weights of a layer in `bits` bits; `block` says how many elements of each dimension share a scale, each a
 /// divisor of the dimension. A scale is at least `least` (one for each scale, or empty).
 QuantizedWeights in_blocks(const Literal& weights, const std::vector<int64_t>& block, int bits,
@@ -92,7 +98,7 @@ QuantizedWeights in_blocks(const Literal& weights, const std::vector<int64_t>& b
     magnitude[place(i)] = std::max(magnitude[place(i)], std::abs(weights.as_double(i)));
   for (size_t c = 0; c < magnitude.size(); ++c) {
     out.scales.push_back(symmetric_scale(magnitude[c], bits));
-    if (!least.empty()) out.scales[c] = std::max(out.scales[c], least[c]);
+    if (!least.empty()) out.scales[c] = std::max(out.scales[c], above_in_f32(least[c]));
   }
   for (int64_t i = 0; i < weights.element_count(); ++i)
     out.stored.set_int(i, Uniform{out.scales[place(i)], 0, out.low, out.high}.stored(weights.as_double(i)));
@@ -115,7 +121,7 @@ QuantizedWeights in_channels(const Literal& weights, int64_t axis, int bits, con
 
 class Quantizer {
  public:
-  Quantizer(const LayerGraph& graph, std::span<const Literals> batches, const QuantizeOptions& options,
+  Quantizer(LayerGraph& graph, std::span<const Literals> batches, const QuantizeOptions& options,
             const CompileProgram& compile, const ReportProgress& progress)
       : graph_(graph),
         m_(graph.module()),
@@ -128,7 +134,11 @@ class Quantizer {
     if (options_.block != 0 && options_.scheme->integers)
       return invalid_argument("products of integers have no weights in blocks");
     COLLET_TRY(choose_layers());
-    if (options_.scheme->integers) COLLET_TRY(observe());
+    if (options_.scheme->integers) {
+      COLLET_TRY(observe());
+      // The sums with the biases that are left out may be other values that are stored.
+      if (leave_out_biases()) COLLET_TRY(observe());
+    }
     COLLET_TRY(measure_floats());
     if (options_.layer_errors || options_.mixed || options_.max_error) COLLET_TRY(measure_layers());
     COLLET_TRY(keep_sensitive());
@@ -194,6 +204,8 @@ class Quantizer {
   Status observe() {
     if (batches_.empty()) return invalid_argument("the scheme needs data for the ranges of activations");
     const Placement placement = graph_.place(chosen_);
+    observers_.clear();
+    ranges_.clear();
     std::vector<std::vector<InstrId>> rounds;
     int64_t bytes = kMostObserved;
     for (InstrId id : m_.entry_computation().order) {
@@ -256,6 +268,61 @@ class Quantizer {
     return options_.scheme->symmetric || placement.symmetric[group];
   }
 
+  /// Returns the dimension of a layer's weights that has a scale for each index; -1: they have one scale.
+  int64_t weights_axis(const Layer& layer) const {
+    // Scales along the left operand, and along one of several dimensions, would leave the integer form.
+    return options_.scheme->integers && layer.form.weights == 0 ? -1 : layer.form.axis;
+  }
+
+  /// Returns the scales that the weights of a layer need so that its bias fits the accumulator; none without a bias.
+  std::vector<double> least_scales(const Layer& layer, const QuantizedForm& form) const {
+    if (layer.bias.empty() || layer.form.weights < 0) return {};
+    const auto operand = static_cast<size_t>(layer.form.weights);
+    const Instruction& product = m_[layer.product];
+    const Uniform& other = form.uniform.at(form.placement.group[index_of(product.operand(1 - operand))]);
+    const int64_t axis = weights_axis(layer);
+    const Shape& weights = m_[product.operand(operand)].shape;
+    const auto channels = static_cast<size_t>(axis < 0 ? 1 : weights.dim(static_cast<int>(axis)));
+    std::vector<double> out(channels, 0);
+    for (size_t c = 0; c < std::max(layer.bias.size(), channels); ++c) {
+      double& one = out[channels == 1 ? 0 : c];
+      one = std::max(one, std::abs(layer.bias[layer.bias.size() == 1 ? 0 : c]) / kMostBias / other.scale);
+    }
+    return out;
+  }
+
+  /// Leaves out biases of weights that have one scale for all channels, where the largest would make that scale too coarse for the
+  /// others. Returns whether there are any.
+  bool leave_out_biases() {
+    QuantizedForm form;
+    form.placement = graph_.place(chosen_);
+    set_uniforms(form);
+    bool any = false;
+    for (size_t i = 0; i < graph_.layers().size(); ++i) {
+      const Layer& layer = graph_.layers()[i];
+      if (!chosen_[i] || layer.bias.size() < 2 || weights_axis(layer) >= 0) continue;
+      const std::vector<double> least = least_scales(layer, form);
+      if (least.empty()) continue;
+      const Literal& weights = m_.literal(m_[m_[layer.product].operand(static_cast<size_t>(layer.form.weights))]);
+      double magnitude = 0;
+      for (int64_t e = 0; e < weights.element_count(); ++e)
+        magnitude = std::max(magnitude, std::abs(weights.as_double(e)));
+      if (least[0] <= symmetric_scale(magnitude, options_.scheme->weight_bits)) continue;
+      report_.notes.push_back(
+          "bias of " + std::string(m_[layer.product].name) +
+          ": the weights have one scale, which the largest element would make too coarse: the sum is no "
+          "part of the layer");
+      graph_.leave_out_bias(i);
+      any = true;
+    }
+    return any;
+  }
+
+  void set_uniforms(QuantizedForm& form) {
+    for (const auto& [group, range] : group_ranges(form.placement))
+      form.uniform[group] = uniform_of_range(range.low, range.high, is_symmetric(form.placement, group));
+  }
+
   Expected<QuantizedForm> form_of(const std::vector<bool>& chosen) {
     QuantizedForm out;
     const std::vector<Layer>& layers = graph_.layers();
@@ -263,9 +330,7 @@ class Quantizer {
     const LayerForm form = integers ? LayerForm::Integers : LayerForm::Weights;
     for (size_t i = 0; i < layers.size(); ++i) out.layers.push_back(chosen[i] ? form : LayerForm::Float);
     out.placement = graph_.place(integers ? chosen : std::vector<bool>(layers.size(), false));
-    if (integers)
-      for (const auto& [group, range] : group_ranges(out.placement))
-        out.uniform[group] = uniform_of_range(range.low, range.high, is_symmetric(out.placement, group));
+    if (integers) set_uniforms(out);
     out.weights.resize(layers.size());
     for (size_t i = 0; i < layers.size(); ++i) {
       const Layer& layer = layers[i];
@@ -277,18 +342,8 @@ class Quantizer {
         if (!std::isfinite(weights.as_double(e)))
           return invalid_argument("weights of " + std::string(product.name) + ": element " + std::to_string(e) +
                                   " is NaN or infinite");
-      // Scales along the left operand, and along one of several dimensions, would leave the integer form.
-      const int64_t axis = integers && operand == 0 ? -1 : layer.form.axis;
-      std::vector<double> least;
-      if (integers && !layer.bias.empty()) {
-        const Uniform& other = out.uniform.at(out.placement.group[index_of(product.operand(1 - operand))]);
-        const auto channels = static_cast<size_t>(axis < 0 ? 1 : weights.shape().dim(static_cast<int>(axis)));
-        least.resize(channels, 0);
-        for (size_t c = 0; c < layer.bias.size() || (layer.bias.size() == 1 && c < channels); ++c) {
-          double& one = least[channels == 1 ? 0 : c];
-          one = std::max(one, std::abs(layer.bias[layer.bias.size() == 1 ? 0 : c]) / kMostBias / other.scale);
-        }
-      }
+      const std::vector<double> least = integers ? least_scales(layer, out) : std::vector<double>();
+      const int64_t axis = weights_axis(layer);
       const int64_t summed = summed_dimension(product, operand);
       const std::vector<int64_t> block = blocks_of(product, weights.shape(), summed, options_.block);
       out.weights[i] = block.empty() ? in_channels(weights, axis, options_.scheme->weight_bits, least)
@@ -459,7 +514,7 @@ class Quantizer {
     report_.inner_products = graph_.inner_products();
   }
 
-  const LayerGraph& graph_;
+  LayerGraph& graph_;
   const Module& m_;
   std::span<const Literals> batches_;
   const QuantizeOptions& options_;
@@ -491,27 +546,36 @@ double ValueError::decibels() const {
 }
 
 void ErrorSum::add(const Literal& right, const Literal& other) {
-  if (!right.shape().is_array() || right.element_count() != other.element_count()) return;
-  const bool real = is_float(right.type());
+  if (!right.shape().is_array()) return;
+  if (!std::ranges::equal(right.shape().dims(), other.shape().dims())) {
+    errors_ = largest_ = std::numeric_limits<double>::infinity();
+    return;
+  }
+  const bool complex = is_complex(right.type());
   for (int64_t i = 0; i < right.element_count(); ++i) {
-    double x = right.as_double(i), y = other.as_double(i);
-    if (!real) {
-      y = x == y ? 1 : 0;
-      x = 1;
-    } else if (!std::isfinite(x) || !std::isfinite(y)) {
-      if (x == y || (std::isnan(x) && std::isnan(y))) {
-        ++not_finite_;
-        continue;
-      }
-      errors_ = largest_ = std::numeric_limits<double>::infinity();
+    const double x = right.as_double(i), y = other.as_double(i);
+    if (!complex && !is_float(right.type())) {
+      add(1, x == y ? 1 : 0);
       continue;
     }
-    squares_ += x * x;
-    other_squares_ += y * y;
-    products_ += x * y;
-    errors_ += (x - y) * (x - y);
-    largest_ = std::max(largest_, std::abs(x - y));
+    add(x, y);
+    if (complex) add(right.imaginary(i), other.imaginary(i));
   }
+}
+
+void ErrorSum::add(double right, double other) {
+  if (!std::isfinite(right) || !std::isfinite(other)) {
+    if (right == other || (std::isnan(right) && std::isnan(other)))
+      ++not_finite_;
+    else
+      errors_ = largest_ = std::numeric_limits<double>::infinity();
+    return;
+  }
+  squares_ += right * right;
+  other_squares_ += other * other;
+  products_ += right * other;
+  errors_ += (right - other) * (right - other);
+  largest_ = std::max(largest_, std::abs(right - other));
 }
 
 ValueError ErrorSum::error() const {
@@ -527,7 +591,7 @@ ValueError ErrorSum::error() const {
 Expected<QuantizedProgram> quantize(const Module& module, std::span<const Literals> batches,
                                     const QuantizeOptions& options, const CompileProgram& compile,
                                     const ReportProgress& progress) {
-  COLLET_ASSIGN(const LayerGraph graph, LayerGraph::make(module));
+  COLLET_ASSIGN(LayerGraph graph, LayerGraph::make(module));
   return Quantizer(graph, batches, options, compile, progress).run();
 }
 

@@ -61,19 +61,21 @@ struct ValueError {
   double relative = 0;  ///< root of the sum of squared errors / sum of squares; infinite if the right values are all 0
   double largest = 0;   ///< largest absolute error
   double cosine = 1;    ///< of the angle between the two
-  uint64_t not_finite = 0;  ///< elements that are NaN, or infinite with one sign, on both sides, and count for nothing
+  uint64_t not_finite = 0;  ///< numbers that are NaN, or infinite with one sign, on both sides, and count for nothing
   /// Returns the ratio of signal to noise in dB: -20 log10(relative); infinite without error.
   double decibels() const;
 };
 /// Adds up errors over arrays and batches.
 class ErrorSum {
  public:
-  /// Counts arrays of floats; of others, each element that differs counts as an error of 1 in a value of 1. NaN and
-  /// infinities on one side alone count as an infinite error.
+  /// Counts arrays of floats, and of complex numbers as two each; of others, each element that differs counts as an error of 1 in a
+  /// value of 1. NaN and infinities on one side alone, and arrays of different sizes, count as an infinite error.
   void add(const Literal& right, const Literal& other);
   ValueError error() const;
 
  private:
+  void add(double right, double other);
+
   double squares_ = 0, other_squares_ = 0, errors_ = 0, products_ = 0, largest_ = 0;
   uint64_t not_finite_ = 0;
 };

@@ -462,6 +462,52 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   EXPECT_GT(made.report.error->decibels(), 35);
 }
 
+// One scale serves all channels, so that a bias such as a mask must not decide it.
+TEST(Quantize, WeightsOnTheLeft_AreNotDecidedByALargeBias) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %w = stablehlo.constant dense<[[0.5, -1.27], [1.0, 0.25]]> : tensor<2x2xf32>
+  %b = stablehlo.constant dense<[1.0, -1.0e9]> : tensor<2xf32>
+  %0 = stablehlo.dot_general %w, %x, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+})";
+  const Literal x = array({2, 3}, {0, 1, 2, 0.5, 1, 1.5});
+  const Made made = quantized(*prepared(text), {{x}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1) << made.text;
+  EXPECT_EQ(made.report.notes.size(), 1u);
+  const Literal got = run(made.text, {x})[0];
+  EXPECT_NEAR(got.as_double(0), 1 - 1.27 * 0.5, 0.02);
+  EXPECT_NEAR(got.as_double(3), -1e9, 100);
+}
+
+TEST(Quantize, BiasThatIsNotFinite_StaysFloat) {
+  std::string text = kLayer;
+  text.replace(text.find("[0.1, -0.3]"), 11, "[0.1, 0xFF800000]");
+  const Literal x = array({2, 2}, {-1, 1.55, 0, 0.5});
+  const Made made = quantized(*prepared(text), {{x}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(count(*import(made.text), Op::DOT, Type::S32), 1) << made.text;
+  EXPECT_EQ(run(made.text, {x})[0].as_double(1), run(text, {x})[0].as_double(1));
+}
+
+TEST(Quantize, ProductOfTwoFloatTypes_StaysFloat) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x3xbf16>, %y: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %w = stablehlo.constant dense<[[1.0, -1.0], [-2.0, 0.5], [0.5, 1.0]]> : tensor<3x2xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x3xbf16>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.dot_general %y, %w, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+})";
+  Literal narrow = Literal::zeros(Shape::array(Type::BF16, {2, 3}));
+  const Made made = quantized(*prepared(text), {{narrow, array({2, 3}, {0, 1, 2, 3, 4, 5})}});
+  ASSERT_EQ(made.error, "");
+  EXPECT_EQ(made.report.layers[0].why_float, "it is a product of bf16 and f32");
+  EXPECT_EQ(made.report.layers[1].why_float, "");
+}
+
 TEST(Quantize, ValueOfAPad_IsInTheRange) {
   const std::string text = R"(
 func.func @main(%x: tensor<2x2xf32>) -> tensor<3x2xf32> {
@@ -866,6 +912,23 @@ func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   EXPECT_TRUE(unpaired->layers.empty());
 }
 
+TEST(Compare, RefusesResultsOfOtherSizes) {
+  const Made made = quantized(*prepared(kLayer), {{drawn({2, 2})}});
+  std::string other = R"(
+func.func @main(%x: tensor<2x2xf32>) -> tensor<2x3xf32> {
+  %w = stablehlo.constant dense<1.0> : tensor<2x3xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+})";
+  std::string unnamed = made.text;
+  for (size_t at = 0; (at = unnamed.find("collet.layer", at)) != std::string::npos;)
+    unnamed.replace(at, 12, "other.layer");
+  auto program = program_of(unnamed);
+  const auto compared = compare_layers(*program, *import(other), {drawn({2, 2})}, evaluate_module);
+  ASSERT_FALSE(compared.ok());
+  EXPECT_NE(compared.status().message().find("result 0"), std::string::npos) << compared.status().message();
+}
+
 TEST(ErrorSum, AddsUpErrors) {
   ErrorSum sum;
   sum.add(array({2}, {3, 4}), array({2}, {3, 4.5}));
@@ -883,6 +946,14 @@ TEST(ErrorSum, AddsUpErrors) {
   b.set_int(2, 7);
   whole.add(a, b);
   EXPECT_DOUBLE_EQ(whole.error().relative, 0.5);
+  ErrorSum numbers;
+  Literal x = Literal::zeros(Shape::array(Type::C64, {1})), y = x;
+  x.set_double(0, 3, 4);
+  y.set_double(0, 3, 4.5);
+  numbers.add(x, y);
+  EXPECT_DOUBLE_EQ(numbers.error().relative, 0.1);
+  numbers.add(array({2}, {1, 2}), array({3}, {1, 2, 3}));
+  EXPECT_TRUE(std::isinf(numbers.error().relative));
 }
 
 }  // namespace
