@@ -112,6 +112,27 @@ TEST(Dot, Ragged) {
       "s32[2,1,1]", "{{{1}}, {{320}}}");
 }
 
+// What stands at the positions of other groups, or behind the last one, takes no part.
+TEST(Dot, RaggedSumsReadTheirGroupAlone) {
+  expect_value(
+      "a = f32[1,4] constant({{1, 2, 3, nan}})\nb = f32[4,1] constant({{1}, {inf}, {100}, {nan}})\n"
+      "g = s32[3] constant({1, 1, 1})\nROOT r = f32[3,1,1] ragged-dot(a, b, g), lhs_contracting_dims={1}, "
+      "rhs_contracting_dims={0}, lhs_ragged_dims={1}",
+      "f32[3,1,1]", "{{{1}}, {{inf}}, {{300}}}");
+}
+
+// The result's type says to what the sum is converted, not what is multiplied.
+TEST(Dot, OperandsOfAWiderKind) {
+  const std::string dims = ", lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+  const std::string complex =
+      "a = c64[1,2] constant({{(1, 1), (2, 0)}})\nb = c64[2,1] constant({{(1, 1)}, {(3, 0)}})\n";
+  expect_value(complex + "ROOT r = f32[1,1] dot(a, b)" + dims, "f32[1,1]", "{{6}}");
+  expect_value(complex + "ROOT r = s32[1,1] dot(a, b)" + dims, "s32[1,1]", "{{6}}");
+  expect_value(
+      "a = f32[1,2] constant({{3, 1.5}})\nb = f32[2,1] constant({{1.5}, {3}})\nROOT r = s32[1,1] dot(a, b)" + dims,
+      "s32[1,1]", "{{9}}");
+}
+
 TEST(Dot, Scaled) {
   expect_value(
       "a = f8e4m3fn[1,4] constant({{1, 1, 1, 1}})\nb = f8e4m3fn[4,1] constant({{1}, {1}, {1}, {1}})\n"
@@ -134,6 +155,13 @@ TEST(Convolution, Basics) {
                "s32[1,6,1]", "{{{1}, {20}, {2}, {30}, {3}, {40}}}");
   expect_value(x + "ROOT r = s32[1,2,1] convolution(x, k), window={size=2 pad=-1_0}, dim_labels=b0f_0io->b0f",
                "s32[1,2,1]", "{{{32}, {43}}}");
+}
+
+TEST(Convolution, OperandsOfAWiderKind) {
+  expect_value(
+      "x = c64[1,3,1] constant({{{(1, 1)}, {(2, 0)}, {(0, 3)}}})\nk = c64[2,1,1] constant({{{(1, 1)}}, {{(0, 2)}}})\n"
+      "ROOT r = f32[1,2,1] convolution(x, k), window={size=2}, dim_labels=b0f_0io->b0f",
+      "f32[1,2,1]", "{{{0}, {-4}}}");
 }
 
 TEST(Convolution, Groups) {
@@ -327,6 +355,19 @@ TEST(ControlFlow, MapAndCall) {
       "m = s32[3] map(a, b), dimensions={0}, to_apply=sub\nROOT r = s32[3] call(m), to_apply=twice",
       "s32[3]", "{-8, -6, -4}",
       std::string(kAdd) + "twice {\n x = s32[3] parameter(0)\n ROOT r = s32[3] add(x, x)\n}\n");
+}
+
+TEST(DynamicSizes, AreNotDroppedWhereTheResultIsDeclaredStatic) {
+  const std::string text =
+      "HloModule m\nENTRY e {\n a = s32[3] constant({1, 2, 3})\n n = s32[] constant(2)\n"
+      " ROOT d = s32[3] set-dimension-size(a, n), dimensions={0}\n}\n";
+  const auto wrong = evaluate_text(text);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.status().message().find("declared without dynamic sizes"), std::string::npos)
+      << wrong.status().to_string();
+  std::string whole = text;
+  whole.replace(whole.find("constant(2)"), 11, "constant(3)");
+  EXPECT_TRUE(evaluate_text(whole).ok());
 }
 
 TEST(DynamicSizes, AreCarried) {

@@ -242,6 +242,7 @@ void Literal::set_int(int64_t i, int64_t value) {
 bool Literal::operator==(const Literal& o) const {
   if (!shape_.same_without_layout(o.shape_)) return false;
   if (shape_.is_tuple()) return elements_ == o.elements_;
+  if (dynamic_sizes_ != o.dynamic_sizes_) return false;
   if (data_ == o.data_) return true;
   return byte_size() == 0 || std::memcmp(data_.get(), o.data_.get(), static_cast<size_t>(byte_size())) == 0;
 }

@@ -188,6 +188,7 @@ TEST(Sort, Rules) {
       {"f32[3] sort(f32[3]), dimensions={0}, to_apply=add", "sort C5: add must give pred[]"},
       {"(f32[2,2], s32[2,2]) topk(f32[2,5]), k=2, largest=true"},
       {"(f32[2,6], s32[2,6]) topk(f32[2,5]), k=6, largest=true", "topk: k 6 does not fit the last dimension"},
+      {"(c64[2,2], s32[2,2]) topk(c64[2,5]), k=2, largest=true", "topk: complex numbers have no order"},
       {"(f32[], s32[]) topk(f32[]), k=1, largest=true", "topk: the operand must have a dimension"},
   };
   check_cases(cases);

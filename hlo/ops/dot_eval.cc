@@ -176,12 +176,19 @@ void ragged_sums(const RaggedCall& c, const Product& product, WideArray& a, Wide
   for (int64_t i = 0; i < c.batch; ++i) {
     const Ints group = c.groups_of(i, c.k);
     for (int64_t g = 0; g < c.groups; ++g) {
-      WideArray picked(a.wide(), c.m * c.k);
-      for (int64_t row = 0; row < c.m; ++row)
-        for (int64_t p = 0; p < c.k; ++p)
-          if (group[static_cast<size_t>(p)] == g)
-            std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
-      product.add(c.m, c.n, c.k, picked, 0, b, i * c.k * c.n, sums, (g * c.batch + i) * c.m * c.n);
+      // Zeros in one operand alone would not do: what the other has at other groups' positions may be NaN.
+      Ints positions;
+      for (int64_t p = 0; p < c.k; ++p)
+        if (group[static_cast<size_t>(p)] == g) positions.push_back(p);
+      const auto depth = static_cast<int64_t>(positions.size());
+      WideArray left(a.wide(), c.m * depth), right(b.wide(), depth * c.n);
+      for (int64_t at = 0; at < depth; ++at) {
+        const int64_t p = positions[static_cast<size_t>(at)];
+        for (int64_t row = 0; row < c.m; ++row)
+          std::memcpy(left.at(row * depth + at), a.at((i * c.m + row) * c.k + p), element);
+        std::memcpy(right.at(at * c.n), b.at((i * c.k + p) * c.n), static_cast<size_t>(c.n) * element);
+      }
+      product.add(c.m, c.n, depth, left, 0, right, 0, sums, (g * c.batch + i) * c.m * c.n);
     }
   }
 }

@@ -61,10 +61,13 @@ Expected<Literal> evaluate_dynamic_shape(const EvalInput& in) {
   Ints sizes = sizes_of(operand);
   if (in.instr.op == Op::GET_DIMENSION_SIZE) return Literal::scalar_int(Type::S32, sizes[dim]);
   const int64_t size = std::clamp<int64_t>(in.operand(1).as_int(0), 0, operand.shape().dims()[dim]);
+  const bool is_dynamic = in.instr.shape.is_dynamic(static_cast<int>(dim));
+  if (!is_dynamic && size != operand.shape().dims()[dim])
+    return invalid_argument("the size of dimension " + std::to_string(dim) + " is " + std::to_string(size) +
+                            ", but the result " + in.instr.shape.to_string() + " is declared without dynamic sizes");
   sizes[dim] = size;
   Literal out = operand.reshaped(in.instr.shape);
-  if (in.instr.shape.is_dynamic(static_cast<int>(dim)) || size == operand.shape().dims()[dim])
-    set_sizes(out, std::move(sizes));
+  set_sizes(out, std::move(sizes));
   return out;
 }
 

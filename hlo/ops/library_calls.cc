@@ -25,6 +25,7 @@ class Call {
     if (operands_.size() != 1 || !operands_[0]->is_array() || operands_[0]->rank() == 0)
       return wrong("takes one array with dimensions");
     const Shape& operand = *operands_[0];
+    if (is_complex(operand.type())) return wrong("takes no complex numbers, which have no order");
     const bool ranked = result_.is_tuple() && result_.elements().size() == 2 && result_.element(0).rank() > 0;
     const int64_t k = ranked ? std::min(result_.element(0).dims().back(), operand.dims().back()) : 0;
     return gives(Shape::tuple({with_last(operand, 1, {k}, operand.type()), with_last(operand, 1, {k}, Type::S32)}));

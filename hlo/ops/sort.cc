@@ -25,6 +25,7 @@ Expected<Shape> infer_topk(const InferInput& in) {
   const int64_t k = in.as<TopKAttrs>().k;
   COLLET_TRY(expect_array(in, 0, "the operand"));
   if (operand.rank() == 0) return broken(in.op, "", "the operand must have a dimension, but is ", operand);
+  if (is_complex(operand.type())) return broken(in.op, "", "complex numbers have no order: the operand is ", operand);
   const int last = operand.rank() - 1;
   if (k < 0 || (operand.dim(last) != kUnbounded && k > operand.dim(last)))
     return broken(in.op, "", "k ", k, " does not fit the last dimension of ", operand);

@@ -102,7 +102,23 @@ InstrId bits_alone(const RuleInput& r) {
   return r.b.get(r.b.op(r.instr.op, both, r.instr.operands, r.instr.attrs), 1);
 }
 
+// Products and sums are computed in the kind of the operands, and converted at the end. Devices get products whose result has that
+// kind.
+InstrId product_of_wider_kind(const RuleInput& r) {
+  const auto kind = [](Type type) { return is_complex(type) ? 2 : is_float(type) ? 1 : 0; };
+  const Type left = r.at(0).shape.type(), right = r.at(1).shape.type(), result = r.instr.shape.type();
+  const Type wide = kind(left) != kind(right)                       ? (kind(left) > kind(right) ? left : right)
+                    : type_info(left).bits >= type_info(right).bits ? left
+                                                                    : right;
+  if (kind(wide) <= kind(result)) return kNo;
+  InstrId out = r.b.op(r.instr.op, r.instr.shape.with_type(wide), r.instr.operands, r.instr.attrs);
+  if (kind(wide) == 2) out = r.b.unary(Op::REAL, out);
+  return r.b.convert(out, result);
+}
+
 constexpr Rule kRules[] = {
+    {Op::DOT, "a sum of another kind than the operands' is converted at the end", product_of_wider_kind},
+    {Op::CONVOLUTION, "a sum of another kind than the operands' is converted at the end", product_of_wider_kind},
     {Op::GET_TUPLE_ELEMENT, "get(tuple(..., x, ...)) = x", get_of_tuple},
     {Op::WHILE, "a loop whose condition is false gives its operand", while_never},
     {Op::CONDITIONAL, "a conditional that is decided is its branch", conditional_known},

@@ -11,7 +11,8 @@ namespace collet::hlo::eval {
 bool fits_doubles(Type a, Type b, int64_t k);
 
 /// Computes sums of products for a result of some type: in words, doubles (long doubles for few f64 products) or
-/// complex doubles.
+/// complex doubles. Operands of a wider kind than the result are multiplied and added as they are: products of complex
+/// numbers have real parts that those of the real parts alone have not.
 class Product {
  public:
   /// `work`: number of products in total; `k`: number of products in one sum. Short sums (see is_short) are rounded at
@@ -22,11 +23,12 @@ class Product {
   /// Computes c[m, n] += a[m, k] * b[k, n], from the given offsets of arrays of kind wide().
   void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
            int64_t c_at) const;
-  /// Converts the sums to the result's kind of lanes.
+  /// Converts the sums to the result's kind of lanes: the real part of a complex number, a real number rounded toward zero.
   WideArray finish(WideArray sums) const;
 
  private:
   Wide wide_;
+  Type result_;
   bool precise_ = false, narrow_ = false;
   bool through_doubles_ = false;
 };

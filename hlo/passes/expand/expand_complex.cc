@@ -114,7 +114,8 @@ InstrId reduce(const ExpandInput& in) {
   Builder& b = in.b;
   if (!in.shape().is_array() || !is_complex(in.type()) || in.instr.operands.size() != 2) return InstrId::None;
   const Computation& body = in.module[in.instr.called[0]];
-  if (in.module[body.root].op != Op::ADD || body.order.size() != 3) return InstrId::None;
+  const Instruction& root = in.module[body.root];
+  if (root.op != Op::ADD || body.order.size() != 3 || root.operand(0) == root.operand(1)) return InstrId::None;
   const Pair x = parts(b, in.operand(0)), init = parts(b, in.operand(1));
   const Dims dims = in.as<DimensionsAttrs>().dimensions;
   return b.binary(Op::COMPLEX, b.reduce(x.re.id, init.re.id, dims, Op::ADD),

@@ -120,15 +120,26 @@ class Ragged {
     return result;
   }
 
-  // The ragged dimension is contracted: each group of contracted positions gives a product of its own.
+  // The ragged dimension is contracted: each group of contracted positions gives a product of its own. Zeros stand for the positions of
+  // other groups, in both operands, because either may have NaN there.
   InstrId sums(int64_t groups) {
     std::vector<InstrId> parts;
+    const auto rhs_of = [&](int64_t d) {
+      for (size_t i = 0; i < attrs_.lhs_batch.size(); ++i)
+        if (attrs_.lhs_batch[i] == d) return attrs_.rhs_batch[i];
+      const auto at = std::find(attrs_.lhs_contracting.begin(), attrs_.lhs_contracting.end(), d);
+      return attrs_.rhs_contracting[static_cast<size_t>(at - attrs_.lhs_contracting.begin())];
+    };
+    Ints rhs_prefix;
+    for (int64_t d : lhs_prefix()) rhs_prefix.push_back(rhs_of(d));
     Ints dims = to_ints(in_.shape().dims());
     dims[0] = 1;
     for (int64_t g = 0; g < groups; ++g) {
       const InstrId here = mask(g, in_.operand_shape(0).dims(), ragged_, lhs_prefix());
       const InstrId lhs = b_.select(here, in_.operand(0), b_.like(in_.operand(0), 0));
-      parts.push_back(b_.reshape(b_.dot(lhs, in_.operand(1), plain(), in_.type()), dims));
+      const InstrId there = mask(g, in_.operand_shape(1).dims(), rhs_of(ragged_), rhs_prefix);
+      const InstrId rhs = b_.select(there, in_.operand(1), b_.like(in_.operand(1), 0));
+      parts.push_back(b_.reshape(b_.dot(lhs, rhs, plain(), in_.type()), dims));
     }
     return b_.concatenate(parts, 0);
   }
