@@ -90,6 +90,24 @@ Expected<TypeRef> BytecodeAttributes::decode_builtin_type(Cursor& c) {
       out->element = c.type();
       return TypeRef{out};
     }
+    case 22:
+      return program_.scalar(hlo::Type::F8E5M2);
+    case 23:
+      return program_.scalar(hlo::Type::F8E4M3);
+    case 24:
+      return program_.scalar(hlo::Type::F8E4M3FN);
+    case 25:
+      return program_.scalar(hlo::Type::F8E5M2FNUZ);
+    case 26:
+      return program_.scalar(hlo::Type::F8E4M3FNUZ);
+    case 27:
+      return program_.scalar(hlo::Type::F8E4M3B11FNUZ);
+    case 28:
+      return program_.scalar(hlo::Type::F8E3M4);
+    case 29:
+      return program_.scalar(hlo::Type::F4E2M1FN);
+    case 32:
+      return program_.scalar(hlo::Type::F8E8M0FNU);
     default:
       return unimplemented("artifact, byte " + std::to_string(offset) + ": builtin type of code " +
                            std::to_string(code));

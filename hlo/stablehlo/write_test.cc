@@ -307,6 +307,18 @@ TEST_F(Sharded, TextAndArtifactAreOneProgram) {
   EXPECT_EQ(printed.find("cast"), std::string::npos);
 }
 
+// Artifacts of jaxlib: blocks of the sdy dialect have types of MLIR's own numbering.
+TEST_F(Sharded, BlocksHaveAllFloatTypes) {
+  const auto artifact = mlir::read_bytecode(read_file("hlo/stablehlo/testdata/narrow_floats.mlirbc"));
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  const std::string printed = mlir::print_program(**artifact);
+  for (const char* type : {"f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4",
+                           "f4E2M1FN", "f8E8M0FNU"}) {
+    const std::string tensor = "tensor<2x" + std::string(type) + ">";
+    EXPECT_NE(printed.find(": " + tensor + ")"), std::string::npos) << type << " in\n" << printed;
+  }
+}
+
 TEST_F(Sharded, WrittenAndReadIsTheSameProgram) {
   for (const mlir::Program* program : {text_.get(), artifact_.get()}) {
     const auto again = parse(mlir::print_program(*program));
