@@ -31,7 +31,9 @@ PJRT_Error* promise(Memory& memory, PJRT_Buffer_Type element, const int64_t* dim
 
 PJRT_Error* fail_promise(collet_buffer* buffer, PJRT_Error_Code code, const char* message, size_t size) {
   const std::string text(message ? message : "", message ? size : 0);
-  const collet_status status = code == PJRT_Error_Code_OK ? COLLET_UNKNOWN : static_cast<collet_status>(code);
+  // Not every code of PJRT is one of Collet's, and the promise must fail in any case.
+  const bool known = code > PJRT_Error_Code_OK && static_cast<int>(code) <= static_cast<int>(COLLET_DATA_LOSS);
+  const collet_status status = known ? static_cast<collet_status>(code) : COLLET_UNKNOWN;
   COLLET_PJRT_TRY(collet_buffer_fail(buffer, status, text.c_str(), &failure));
   return nullptr;
 }

@@ -255,7 +255,15 @@ Status Buffer::write(uint64_t offset, uint64_t bytes, const void* data) {
     const std::lock_guard lock(mutex_);
     if (!promise_) return failed_precondition("the buffer waits for no data");
     memory = promised_;
+    ++writers_;
   }
+  struct Writer {
+    std::atomic<uint32_t>& count;
+    ~Writer() {
+      if (--count == 0) count.notify_all();
+    }
+  };
+  const Writer writer{writers_};
   if (bytes == 0) return ok_status();
   if (is_narrow(type_->element)) {
     std::vector<char> copy(static_cast<const char*>(data), static_cast<const char*>(data) + bytes);
@@ -266,10 +274,14 @@ Status Buffer::write(uint64_t offset, uint64_t bytes, const void* data) {
 }
 
 Status Buffer::settle(MemoryRef& memory, Event*& event) {
-  const std::lock_guard lock(mutex_);
-  if (!promise_) return failed_precondition("the buffer waits for no data");
-  memory = std::move(promised_);
-  event = std::exchange(promise_, nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!promise_) return failed_precondition("the buffer waits for no data");
+    memory = std::move(promised_);
+    event = std::exchange(promise_, nullptr);
+  }
+  // Other threads may still write their parts.
+  while (const uint32_t writers = writers_) writers_.wait(writers);
   return ok_status();
 }
 

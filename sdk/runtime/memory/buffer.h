@@ -90,6 +90,7 @@ class Buffer {
   // The memory of a promised buffer, until the promise is fulfilled or fails.
   MemoryRef promised_;
   Event* promise_ = nullptr;
+  std::atomic<uint32_t> writers_ = 0;  ///< calls of write that are copying
 };
 
 }  // namespace collet::runtime

@@ -190,6 +190,8 @@ class Compiler {
     core_->results = source_.results();
     core_->optimization = optimization();
     core_->no_fusion = request_.no_fusion != 0;
+    core_->ignore_costs = request_.ignore_costs != 0;
+    core_->own_results = request_.own_results != 0;
     core_->whole_arrays = request_.partition != 0;
     return ok_status();
   }

@@ -17,7 +17,8 @@ namespace collet::runtime {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'L', 'T', 'E', 'X', 'E', 'C', '\n'};
-constexpr uint32_t kVersion = 4;
+// Form 4 lacks ignore_costs and own_results.
+constexpr uint32_t kVersion = 5, kOldestVersion = 4;
 constexpr uint32_t kMostDevices = 1 << 16;
 
 struct Head {
@@ -127,15 +128,14 @@ Status damaged(const std::string& how) {
   return Status(Code::DataLoss, "these bytes are no executable, or a damaged one: " + how);
 }
 
-Expected<std::string_view> body_of(std::string_view bytes) {
-  Head head;
+Expected<std::string_view> body_of(std::string_view bytes, Head& head) {
   if (bytes.size() < sizeof head) return damaged("they are too short");
   std::memcpy(&head, bytes.data(), sizeof head);
   bytes.remove_prefix(sizeof head);
   if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) return damaged("they begin otherwise");
-  if (head.version != kVersion)
+  if (head.version < kOldestVersion || head.version > kVersion)
     return failed_precondition("the executable is of form " + std::to_string(head.version) + "; this library knows " +
-                               std::to_string(kVersion));
+                               std::to_string(kOldestVersion) + " to " + std::to_string(kVersion));
   if (head.reserved || head.size != bytes.size() || !(hlo::content_id(bytes) == head.content))
     return damaged("the checksum is wrong");
   return bytes;
@@ -158,13 +158,14 @@ Status check_signature(std::string_view& body) {
 
 struct Stored {
   std::string_view backend, module;
-  uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0, whole_arrays = 0;
+  uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0, whole_arrays = 0, ignore_costs = 0,
+           own_results = 0;
   std::vector<uint32_t> devices;  // of all processes
   std::vector<uint32_t> places;   // the process of each participant; empty if all are in one
   CompiledParts parts;
 };
 
-Status read_body(std::string_view body, Stored& out) {
+Status read_body(std::string_view body, uint32_t version, Stored& out) {
   Reader in(body);
   out.backend = in.text();
   out.replicas = in.number();
@@ -172,6 +173,10 @@ Status read_body(std::string_view body, Stored& out) {
   out.optimization = in.number();
   out.no_fusion = in.number();
   out.whole_arrays = in.number();
+  if (version > 4) {
+    out.ignore_costs = in.number();
+    out.own_results = in.number();
+  }
   const uint32_t devices = in.number();
   if (devices > kMostDevices) return damaged("too many devices");
   for (uint32_t i = 0; i < devices; ++i) out.devices.push_back(in.number());
@@ -204,6 +209,8 @@ collet_compile_request merged(const Stored& stored, collet_compile_request reque
   }
   request.no_fusion |= stored.no_fusion;
   request.partition |= stored.whole_arrays;
+  request.ignore_costs |= stored.ignore_costs;
+  request.own_results |= stored.own_results;
   return request;
 }
 
@@ -241,6 +248,8 @@ Expected<std::string> serialize(const Executable& executable) {
   body.number(core.optimization);
   body.number(core.no_fusion);
   body.number(core.whole_arrays);
+  body.number(core.ignore_costs);
+  body.number(core.own_results);
   const std::vector<uint32_t> devices = assignment_of(executable);
   body.number(static_cast<uint32_t>(devices.size()));
   for (const uint32_t device : devices) body.number(device);
@@ -261,10 +270,11 @@ Expected<std::string> serialize(const Executable& executable) {
 }
 
 Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request) {
-  COLLET_ASSIGN(std::string_view body, body_of(bytes));
+  Head head;
+  COLLET_ASSIGN(std::string_view body, body_of(bytes, head));
   COLLET_TRY(check_signature(body));
   Stored stored;
-  COLLET_TRY(read_body(body, stored));
+  COLLET_TRY(read_body(body, head.version, stored));
   if (stored.backend != client.backend().name())
     return failed_precondition("the executable was made for the backend '" + std::string(stored.backend) +
                                "'; this client's is '" + client.backend().name() + "'");

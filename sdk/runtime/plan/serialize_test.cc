@@ -123,6 +123,31 @@ ENTRY e {
   EXPECT_THAT(failure.message, HasSubstr("devices"));
 }
 
+TEST_F(Serialize, KeepsThatCostsAreIgnored) {
+  const ClientPtr client = open(test_backend("queued"), "interpreter"),
+                  other = open(test_backend("queued"), "interpreter");
+  const ModulePtr module = read(R"(HloModule m
+lt {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  s = f32[4] add(x, x)
+  t = f32[4] sort(s), dimensions={0}, to_apply=lt
+  ROOT y = f32[4] add(t, t)
+})");
+  collet_compile_request request{};
+  request.ignore_costs = 1;
+  const ExecutablePtr first = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(first) << failure.message;
+  const ExecutablePtr e = load(other.get(), bytes_of(first.get()));
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, facts(first.get()).device_ops);
+  EXPECT_NE(facts(compile(client.get(), module.get()).get()).device_ops, facts(first.get()).device_ops);
+}
+
 TEST_F(Serialize, PartitionedProgramsComeBackPartitioned) {
   const ClientPtr client = open("interpreter", nullptr, nullptr, 2), other = open("interpreter", nullptr, nullptr, 2);
   const ModulePtr module = read(R"(HloModule p, num_partitions=2
@@ -152,10 +177,10 @@ TEST_F(Serialize, RefusesAnotherBackend) {
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
   EXPECT_THAT(failure.message, HasSubstr("'interpreter'"));
   std::string newer = bytes;
-  newer[8] = 5;
+  newer[8] = 6;
   EXPECT_FALSE(load(client.get(), newer));
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
-  EXPECT_THAT(failure.message, HasSubstr("form 5"));
+  EXPECT_THAT(failure.message, HasSubstr("form 6"));
 }
 
 TEST_F(Serialize, DamageIsToldOfEveryBit) {

@@ -47,7 +47,7 @@ struct ExecutableCore : std::enable_shared_from_this<ExecutableCore> {
   /// Null if all participants are in this process.
   std::unique_ptr<Across> across;
   uint32_t optimization = 2;
-  bool no_fusion = false;
+  bool no_fusion = false, ignore_costs = false, own_results = false;  ///< as in collet_compile_request
   bool whole_arrays = false;  ///< true if the source is written for whole arrays and was partitioned
   bool together = true;       ///< true: one call of execute for all participants; false: one launch for each
   /// The module, if the runtime runs collectives or calls the embedder, which need its attributes.

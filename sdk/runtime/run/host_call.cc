@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -95,6 +96,34 @@ std::string key_of_calls(std::span<const collet_host_function> functions, const 
   return out;
 }
 
+namespace {
+
+/// Returns the number of the leaf of `shape` that `index` names; nullopt if it names a tuple.
+std::optional<size_t> leaf_at(const hlo::Shape& shape, hlo::Dims index) {
+  const hlo::Shape* at = &shape;
+  int64_t leaf = 0;
+  for (const int64_t i : index) {
+    for (int64_t before = 0; before < i; ++before) leaf += at->element(static_cast<size_t>(before)).leaf_count();
+    at = &at->element(static_cast<size_t>(i));
+  }
+  return at->is_tuple() ? std::nullopt : std::optional(static_cast<size_t>(leaf));
+}
+
+/// Gives the results that the program lets take over operands what these hold: a function may write a part of such a result.
+void copy_aliases(const hlo::Instruction& instr, std::span<const hlo::Literal> operands,
+                  std::span<hlo::Literal> results) {
+  if (instr.op != hlo::Op::CUSTOM_CALL) return;
+  for (const hlo::AliasEntry& alias : instr.as<hlo::CustomCallAttrs>().aliasing) {
+    const std::optional<size_t> to = leaf_at(instr.shape, alias.output_index);
+    if (!to || !alias.operand_index.empty() || operands.size() != instr.operands.size()) continue;
+    const hlo::Literal& from = operands[static_cast<size_t>(alias.operand)];
+    if (from.byte_size() == results[*to].byte_size() && from.byte_size() > 0)
+      std::memcpy(results[*to].mutable_bytes(), from.bytes(), static_cast<size_t>(from.byte_size()));
+  }
+}
+
+}  // namespace
+
 Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, const hlo::Instruction& instr,
                                               std::span<const hlo::Literal> operands, uint32_t participant,
                                               uint64_t run_id) {
@@ -115,6 +144,7 @@ Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, cons
     results.push_back(type->bytes ? hlo::Literal::uninitialized(shape) : hlo::Literal::zeros(shape));
     out.push_back(type->bytes ? results.back().mutable_bytes() : nullptr);
   }
+  copy_aliases(instr, operands, results);
   collet_host_call call{};
   call.struct_size = sizeof call;
   call.participant = participant;

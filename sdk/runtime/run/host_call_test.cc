@@ -157,6 +157,27 @@ TEST_F(HostCall, RunsOnEveryBackend) {
   }
 }
 
+// Writes the first element of a result alone.
+collet_status add_to_first(void*, const collet_host_call* call, collet_error*) {
+  *static_cast<int32_t*>(call->results[0]) = 0;
+  static_cast<float*>(call->results[1])[0] += 100;
+  return COLLET_OK;
+}
+
+TEST_F(HostCall, ResultsThatTakeOverAnOperandHoldIt) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile_with(client.get(), R"(HloModule in_place
+ENTRY main {
+  x = f32[4] parameter(0)
+  twice = f32[4] add(x, x)
+  c = (s32[], f32[4]) custom-call(x, twice), custom_call_target="first", output_to_operand_aliasing={{1}: (1, {})}
+  ROOT y = f32[4] get-tuple-element(c), index=1
+})",
+                                       {"first", nullptr, add_to_first});
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_THAT(run_one(client.get(), e.get()), ElementsAre(102, 4, 6, 8));
+}
+
 TEST_F(HostCall, FailuresAreTheExecutions) {
   const ClientPtr client = open("interpreter");
   collet_status code = COLLET_UNAVAILABLE;
