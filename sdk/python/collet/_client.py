@@ -32,6 +32,11 @@ _MemoryView = memoryview  # Array has a method of this name
 Source = Union[str, bytes, "os.PathLike[str]", "Module"]
 
 
+def _nanoseconds(timeout: float) -> int:
+    """Returns a time in seconds, perhaps infinite, as the library takes it."""
+    return int(min(max(timeout * 1e9, 0), 1.8e19))
+
+
 class Severity(enum.IntEnum):
     """How severe a message of the log is."""
     DEBUG = 0
@@ -292,7 +297,7 @@ class Array:
             if timeout is None:
                 call("collet_event_wait", event)
             else:
-                call("collet_event_wait_for", event, max(0, int(timeout * 1e9)))
+                call("collet_event_wait_for", event, _nanoseconds(timeout))
         finally:
             lib.collet_event_release(event)
         return self
@@ -349,12 +354,12 @@ class Array:
         """Returns the only element, as a Python number."""
         if self.type.size != 1:
             raise ValueError(f"{self.type} has {self.type.size} elements")
-        name: Any = _types.BY_NAME[self.element].format
+        name: Any = _types.format_of(self.element)
         return self._data().cast(name)[0] if name else self.numpy().item()
 
     def tolist(self) -> Any:
         """Returns the elements as nested lists of Python numbers."""
-        name = _types.BY_NAME[self.element].format
+        name = _types.format_of(self.element)
         return self.memoryview().tolist() if name and self.type.size else self.numpy().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "NumpyArray":
@@ -429,7 +434,7 @@ class Run:
         if timeout is None:
             call("collet_event_wait", self._event.value)
         else:
-            call("collet_event_wait_for", self._event.value, max(0, int(timeout * 1e9)))
+            call("collet_event_wait_for", self._event.value, _nanoseconds(timeout))
         return self.results
 
 

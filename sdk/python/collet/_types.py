@@ -2,6 +2,7 @@
 """Element types: those of types.def, with what Python, numpy and DLPack call them."""
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -93,9 +94,15 @@ def from_struct(struct: Any) -> ArrayType:
     return ArrayType(element.name if element else f"type{struct.element}", tuple(struct.dims[i] for i in range(struct.rank)))
 
 
+def format_of(element: str) -> str | None:
+    """Returns the name that memoryview has for an element type; None if it has none."""
+    name = BY_NAME[element].format
+    return None if name == "e" and sys.version_info < (3, 12) else name
+
+
 def cast(data: memoryview, kind: ArrayType) -> memoryview:
     """Returns bytes as a memoryview of the array, where the buffer protocol has a name for its elements and a view can be empty."""
-    name: Any = BY_NAME[kind.element].format
+    name: Any = format_of(kind.element)
     return data.cast(name, kind.shape) if name and kind.size else data
 
 

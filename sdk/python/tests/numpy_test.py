@@ -48,6 +48,13 @@ class NumpyTest(unittest.TestCase):
             with self.assertRaises(TypeError):
                 self.client.array(x, type=collet.ArrayType("f32", ()))
 
+    def test_f16_as_python_numbers(self):
+        x = self.client.array(numpy.float16([1.5, 2]))
+        self.assertEqual(x.tolist(), [1.5, 2])
+        self.assertEqual(self.client.array(numpy.float16(2)).item(), 2)
+        self.assertEqual(bytes(x.memoryview()), numpy.float16([1.5, 2]).tobytes())
+        self.assertEqual(x.wait(float("inf")).tolist(), [1.5, 2])
+
     def test_every_element_type_goes_in_and_out(self):
         tested = 0
         for element in _types.ELEMENTS:
