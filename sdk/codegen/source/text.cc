@@ -74,7 +74,7 @@ constexpr const char* kC99Preamble = R"c(#include <float.h>
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* Of the types of memory, in which values of one type may be read as those of another. */
+/* Marks the types of memory, because memory that was written as one type may be read as another. */
 #if defined(__GNUC__)
 #define MAY_ALIAS __attribute__((may_alias))
 #else
