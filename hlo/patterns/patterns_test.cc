@@ -160,9 +160,9 @@ std::string nested_products(int steps, const std::string& type, const std::strin
   std::string last = "y";
   for (int i = 0; i < steps; ++i) {
     const std::string n = std::to_string(i);
-    out += "  p" + n + " = " + type + " multiply(x, " + last + ")\n";
-    out += (i + 1 == steps ? "  ROOT s" : "  s") + n + " = " + type + " add(y, p" + n + ")\n";
-    last = "s" + n;
+    out += "  product" + n + " = " + type + " multiply(x, " + last + ")\n";
+    out += (i + 1 == steps ? "  ROOT sum" : "  sum") + n + " = " + type + " add(y, product" + n + ")\n";
+    last = "sum" + n;
   }
   return out + "}\n";
 }
