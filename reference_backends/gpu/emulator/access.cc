@@ -31,10 +31,16 @@ std::string access_text(bool is_write, uint64_t address, uint32_t bytes) {
   return (is_write ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes at " + hex(address);
 }
 
+constexpr uint32_t kSeveral = 0x7ffff;  ///< stands for several blocks in a record
+
 /// Packs one half (reads or writes) of a record of global memory: the launch (12 bits), the block (19 bits), and
 /// whether the access was atomic.
 uint32_t record_of(const Worker& w, const Launch& launch, bool atomic) {
-  return launch.tag << 20 | static_cast<uint32_t>(w.block_index() % 0x7ffff) << 1 | atomic;
+  return launch.tag << 20 | static_cast<uint32_t>(w.block_index() % kSeveral) << 1 | atomic;
+}
+
+uint32_t block_of(uint32_t record) {
+  return record >> 1 & kSeveral;
 }
 
 /// True if a record is of another block of the same launch, unless both accesses are atomic.
@@ -42,12 +48,29 @@ bool is_conflict(uint32_t record, uint32_t own) {
   return (record ^ own) >> 20 == 0 && ((record ^ own) & 0xffffe) != 0 && !(record & own & 1);
 }
 
+/// Returns the record behind a write whose own record is `own`: an atomic write does not hide that its block wrote before
+/// without atomicity.
+uint32_t after_write(uint32_t record, uint32_t own) {
+  return (record | 1) == own ? record : own;
+}
+
+/// Returns the record behind a read whose own record is `own`: it tells that several blocks have read, unless some of the
+/// reads are atomic, since these conflict with fewer writes. Then it keeps a read that is not.
+uint32_t after_read(uint32_t record, uint32_t own) {
+  if ((record ^ own) >> 20 != 0) return own;
+  if ((record ^ own) & 1) return record & 1 ? own : record;
+  return block_of(record) == block_of(own) ? own : own | kSeveral << 1;
+}
+
 [[noreturn]] void fail_race(Thread& t, uint64_t address, uint32_t bytes, bool is_write, bool other_wrote,
                             uint32_t other, uint32_t line) {
-  t.worker->fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
-                 "race in global memory: " + access_text(is_write, address, bytes) + " conflicts with a " +
-                     (other_wrote ? "write" : "read") + " of block " + std::to_string(other >> 1 & 0x7ffff) +
-                     " (counted along x, y, z) of the same launch");
+  t.worker->fail(
+      t, line, CUDA_ERROR_LAUNCH_FAILED,
+      "race in global memory: " + access_text(is_write, address, bytes) + " conflicts with a " +
+          (other_wrote ? "write" : "read") + " of " +
+          (block_of(other) == kSeveral ? "several blocks"
+                                       : "block " + std::to_string(block_of(other)) + " (counted along x, y, z)") +
+          " of the same launch");
 }
 
 void note_global(Thread& t, uint64_t address, uint32_t bytes, bool is_write, bool is_read, bool strong, uint32_t line) {
@@ -60,16 +83,16 @@ void note_global(Thread& t, uint64_t address, uint32_t bytes, bool is_write, boo
   if (bytes < 4) return;
   for (uint64_t at = address; at < address + bytes; at += 4) {
     std::atomic<uint64_t>& cell = *memory.record(at);
-    const uint64_t record = cell.load(std::memory_order_relaxed);
-    const auto writer = static_cast<uint32_t>(record), reader = static_cast<uint32_t>(record >> 32);
-    if (!w.has_fenced) {
-      if (is_conflict(writer, own)) fail_race(t, address, bytes, is_write, true, writer, line);
-      if (is_write && is_conflict(reader, own)) fail_race(t, address, bytes, is_write, false, reader, line);
-    }
-    uint64_t changed = record;
-    if (is_write) changed = (changed & ~uint64_t{UINT32_MAX}) | own;
-    if (is_read) changed = (changed & UINT32_MAX) | uint64_t{own} << 32;
-    if (changed != record) cell.store(changed, std::memory_order_relaxed);
+    uint64_t record = cell.load(std::memory_order_relaxed), changed = 0;
+    do {  // until no other block has changed the record meanwhile
+      const auto writer = static_cast<uint32_t>(record), reader = static_cast<uint32_t>(record >> 32);
+      if (!w.has_fenced) {
+        if (is_conflict(writer, own)) fail_race(t, address, bytes, is_write, true, writer, line);
+        if (is_write && is_conflict(reader, own)) fail_race(t, address, bytes, is_write, false, reader, line);
+      }
+      changed =
+          uint64_t{is_read ? after_read(reader, own) : reader} << 32 | (is_write ? after_write(writer, own) : writer);
+    } while (changed != record && !cell.compare_exchange_weak(record, changed, std::memory_order_relaxed));
   }
 }
 

@@ -360,9 +360,11 @@ void collet_emu_mbarrier_arrive(Thread* t, uint32_t offset, uint32_t count, uint
   if (b.bytes > kMostBytes)
     w.fail(*t, line, CUDA_ERROR_LAUNCH_FAILED, "an mbarrier counts at most " + std::to_string(kMostBytes) + " bytes");
   if (count == 0) return;
-  gather(b, warp.seen, t->warp, warp.clock);
-  warp.lane_arrived[t->lane] = warp.clock;
+  const uint32_t clock = w.clock_of(*t);
+  gather(b, warp.seen, t->warp, clock);
+  warp.lane_arrived[t->lane] = clock;
   ++warp.clock;
+  if (w.clock_of(*t) == clock) warp.lane_clock[t->lane] = clock + 1;
   b.pending -= count;
   if (b.pending < 0)
     w.fail(*t, line, CUDA_ERROR_LAUNCH_FAILED,
@@ -385,6 +387,7 @@ uint32_t collet_emu_mbarrier_wait(Thread* t, uint32_t offset, uint32_t parity, u
   Warp& warp = w.warp(t->warp);
   for (uint32_t v = 0; v < 32; ++v) warp.seen[v] = std::max(warp.seen[v], b->released[v]);
   warp.lane_seen[t->lane] = std::max(warp.lane_seen[t->lane], b->released[t->warp]);
+  if (w.clock_of(*t) <= b->released[t->warp]) warp.lane_clock[t->lane] = b->released[t->warp] + 1;
   return 1;
 }
 
@@ -418,7 +421,7 @@ void collet_emu_box_copy(Thread* t, uint32_t to, uint64_t map, uint32_t rank, co
   c.line = line;
   Warp& warp = w.warp(t->warp);
   std::copy_n(warp.seen, 32, c.seen);
-  c.seen[t->warp] = warp.lane_arrived[t->lane] = warp.clock;
+  c.seen[t->warp] = warp.lane_arrived[t->lane] = w.clock_of(*t);
   w.start_copy(c);
 }
 

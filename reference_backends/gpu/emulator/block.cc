@@ -152,7 +152,8 @@ void Worker::begin_block(uint64_t index) {
   }
   for (Barrier& b : barriers_) {  // arrivals may be left that nobody waited for
     b.waiting.clear();
-    b.arrived = b.counted = b.warps = 0;
+    b.arrived = b.counted = 0;
+    std::fill_n(b.gathered, 32, 0);
   }
   polls_ = 0;
   memory_barriers.clear();
@@ -178,6 +179,7 @@ void Worker::begin_block(uint64_t index) {
     std::fill_n(warp.met_mask, 32, 0);
     std::fill_n(warp.lane_seen, 32, clock_);
     std::fill_n(warp.lane_arrived, 32, clock_);
+    std::fill_n(warp.lane_clock, 32, 0);
     warp.at_barrier = 0;
     warp.products = {};
   }
@@ -190,7 +192,7 @@ void Worker::run_block(uint64_t index) {
   } else {
     run_together();
   }
-  for (const Warp& w : warps_) clock_ = std::max(clock_, w.clock);
+  for (const Warp& w : warps_) clock_ = std::max({clock_, w.clock, *std::max_element(w.lane_clock, w.lane_clock + 32)});
   if (failed_) {
     for (Fiber& f : fibers_) {
       f.context = nullptr;
@@ -379,7 +381,6 @@ uint32_t Worker::arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t 
   }
   ++b.arrived;
   b.counted += how.predicate;
-  b.warps |= 1u << t.warp;
   t.barrier = index;
   const bool lenient = !launch_->machine->options.exits || !launch_->machine->options.checks;
   const uint32_t needed = count == kBlockBarrier ? (lenient ? live_ : count_) : std::min(count, count_);
@@ -399,6 +400,12 @@ uint32_t Worker::arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t 
     }
     b.waiting.push_back(&t);
     t.line = line;
+  } else if (checks_races_) {
+    // What the thread does from now on does not happen before the end of the barrier.
+    for (uint32_t v = 0; v < 32; ++v) b.gathered[v] = std::max(b.gathered[v], warps_[t.warp].seen[v]);
+    const uint32_t clock = clock_of(t);
+    b.gathered[t.warp] = std::max(b.gathered[t.warp], clock);
+    warps_[t.warp].lane_clock[t.lane] = clock + 1;
   }
   if (b.arrived < needed) {
     if (how.waits) wait(t, line);
@@ -410,21 +417,7 @@ uint32_t Worker::arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t 
 
 // Called when the last thread has arrived, or when the last thread that others waited for has exited.
 void Worker::complete_barrier(Thread& last, Barrier& b) {
-  if (checks_races_) {
-    uint32_t seen[32] = {};
-    for (uint32_t w = 0; w < warps_.size(); ++w) {
-      if (!(b.warps >> w & 1)) continue;
-      for (uint32_t v = 0; v < 32; ++v) seen[v] = std::max(seen[v], warps_[w].seen[v]);
-    }
-    for (uint32_t w = 0; w < warps_.size(); ++w) {
-      if (b.warps >> w & 1) seen[w] = warps_[w].clock;
-    }
-    for (uint32_t w = 0; w < warps_.size(); ++w) {
-      if (!(b.warps >> w & 1)) continue;
-      std::copy_n(seen, 32, warps_[w].seen);
-      warps_[w].all_waited = ++warps_[w].clock;
-    }
-  }
+  if (checks_races_) order_by_barrier(b);
   const uint32_t counted = b.counted, arrived = b.arrived;
   for (Thread* t : b.waiting) {
     t->result = counted | arrived << 16;
@@ -432,7 +425,31 @@ void Worker::complete_barrier(Thread& last, Barrier& b) {
     if (t != &last) make_ready(*t);
   }
   b.waiting.clear();
-  b.arrived = b.counted = b.warps = 0;
+  b.arrived = b.counted = 0;
+  std::fill_n(b.gathered, 32, 0);
+}
+
+// What the threads did before they arrived happens before what those that waited do from now on.
+void Worker::order_by_barrier(const Barrier& b) {
+  uint32_t seen[32], waiting = 0;  // `waiting` has a bit for each warp
+  std::copy_n(b.gathered, 32, seen);
+  for (const Thread* t : b.waiting) {
+    waiting |= 1u << t->warp;
+    seen[t->warp] = std::max(seen[t->warp], clock_of(*t));
+  }
+  const auto for_each_waiting = [&](auto&& what) {
+    for (uint32_t w = 0; w < warps_.size(); ++w) {
+      if (waiting >> w & 1) what(warps_[w]);
+    }
+  };
+  for_each_waiting([&](const Warp& warp) {
+    for (uint32_t v = 0; v < 32; ++v) seen[v] = std::max(seen[v], warp.seen[v]);
+  });
+  for_each_waiting([&](Warp& warp) {
+    std::copy_n(seen, 32, warp.seen);
+    warp.clock = std::max(warp.clock, *std::max_element(warp.lane_clock, warp.lane_clock + 32)) + 1;
+    warp.all_waited = warp.clock;
+  });
 }
 
 bool Worker::conflicts(const Access& a, const Thread& t, bool is_atomic) const {
@@ -449,20 +466,21 @@ bool Worker::conflicts(const Access& a, const Thread& t, bool is_atomic) const {
 
 const Access* Worker::find_conflict(const SharedRecord& r, const Thread& t, bool is_write, bool is_atomic) const {
   if (conflicts(r.write, t, is_atomic)) return &r.write;
+  if (is_atomic && conflicts(r.plain_write, t, is_atomic)) return &r.plain_write;
   if (!is_write) return nullptr;
   if (conflicts(r.read, t, is_atomic)) return &r.read;
   return conflicts(r.other_read, t, is_atomic) ? &r.other_read : nullptr;
 }
 
 void Worker::note_access(SharedRecord& r, const Thread& t, bool is_write, bool is_atomic) {
-  const Warp& warp = warps_[t.warp];
-  const Access access{warp.clock, warp.meets, static_cast<uint16_t>(t.linear), is_atomic};
+  const Access access{clock_of(t), warps_[t.warp].meets, static_cast<uint16_t>(t.linear), is_atomic};
   if (is_write) {
     r.write = access;
+    if (!is_atomic) r.plain_write = access;
     r.sequence = sequence_;
     return;
   }
-  if (r.read.thread / 32u != t.warp || r.read.stamp != warp.clock) r.other_read = r.read;
+  if (r.read.thread / 32u != t.warp || r.read.stamp != access.stamp) r.other_read = r.read;
   r.read = access;
 }
 
@@ -470,7 +488,7 @@ void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_wri
   const auto check = [&](const SharedRecord& r, uint32_t at) {
     const Access* const against = find_conflict(r, t, is_write, is_atomic);
     if (!against) return;
-    const bool wrote = against == &r.write;
+    const bool wrote = against == &r.write || against == &r.plain_write;
     fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
          std::string("race in shared memory: ") + (is_write ? "a write" : "a read") + " at offset " +
              std::to_string(at - kSharedBase) + " conflicts with a " + (wrote ? "write" : "read") + " of thread " +

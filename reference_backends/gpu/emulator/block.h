@@ -58,6 +58,8 @@ struct Access {
 /// The last accesses to four bytes of shared memory, or to one.
 struct SharedRecord {
   Access write, read, other_read;
+  /// The last write that was not atomic: it conflicts with later atomic accesses, also when `write` does not.
+  Access plain_write;
   /// True if bytes of the word were accessed one by one since it was last written as a whole: they have records of their
   /// own, too.
   bool has_parts = false;
@@ -90,6 +92,9 @@ struct Warp {
   /// mbarrier; but for accesses that a lane has made since its own arrival, the clock of which is in lane_arrived.
   uint32_t lane_seen[32] = {};
   uint32_t lane_arrived[32] = {};
+  /// By lane: its own clock, which counts where it is ahead of the warp's. A lane gets ahead that arrives at a barrier of the
+  /// block and goes on: lanes that arrive after it do not tell the barrier of what it does meanwhile.
+  uint32_t lane_clock[32] = {};
   /// The lanes that wait at a barrier of the block at which they must arrive together; its number and its line.
   uint32_t at_barrier = 0, barrier = 0, barrier_line = 0;
   WarpProducts products;
@@ -99,7 +104,7 @@ struct Barrier {
   uint32_t arrived = 0, expected = 0, line = 0;
   uint32_t counted = 0;  ///< number of threads whose predicate is true
   std::vector<Thread*> waiting;
-  uint32_t warps = 0;
+  uint32_t gathered[32] = {};  ///< clocks of each warp that happen before the arrivals of threads that do not wait
 };
 
 /// How a thread arrives at a barrier of the block.
@@ -142,6 +147,11 @@ class Worker {
   void meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&), uint32_t line,
             uint32_t code = 0);
   uint32_t arrive(Thread& t, uint32_t index, const Arrival& how, uint32_t line);
+  /// Returns the clock of the thread's accesses.
+  uint32_t clock_of(const Thread& t) const {
+    const Warp& warp = warps_[t.warp];
+    return warp.clock > warp.lane_clock[t.lane] ? warp.clock : warp.lane_clock[t.lane];
+  }
 
   /// Records an access to shared memory, and fails if it conflicts with another access.
   void note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line);
@@ -172,6 +182,7 @@ class Worker {
   void exit_thread(Thread& t);
   void complete_meetings(Warp& warp);
   void complete_barrier(Thread& last, Barrier& barrier);
+  void order_by_barrier(const Barrier& barrier);
   void report_divergence();
   /// Carries out one asynchronous copy. Returns false if there is none.
   bool run_asynchronous();

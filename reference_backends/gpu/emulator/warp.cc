@@ -140,6 +140,13 @@ void redux_all(Worker&, Meeting& m) {
 void warp_barrier_all(Worker& w, Meeting& m) {
   Warp& warp = w.warp(m.warp);
   ++warp.meets;
+  uint32_t latest = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (m.arrived >> lane & 1) latest = std::max(latest, warp.lane_clock[lane]);
+  }
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (m.arrived >> lane & 1) warp.lane_clock[lane] = latest;
+  }
   const uint32_t all = warp.present & ~warp.exited;
   if ((m.arrived & all) == all) {
     warp.all_met = warp.meets;

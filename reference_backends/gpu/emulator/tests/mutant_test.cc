@@ -353,6 +353,94 @@ TEST_F(MutantTest, RacesOnPartsOfWords) {
   }
 }
 
+// Warp 0 arrives at a barrier for which warp 1 waits, and goes on. Only what it did before happens before the read of warp 1.
+TEST_F(MutantTest, RacesBehindAnArrival) {
+  const auto text = [](const std::string& before, const std::string& behind) {
+    return ptx_header() +
+           ".visible .entry k(.param .u64 to) {\n.reg .pred p, r;\n.reg .b32 i, v;\n.shared .align 4 .b8 box[4];\n"
+           "mov.u32 i, %tid.x;\nsetp.eq.u32 p, i, 0;\nsetp.ge.u32 r, i, 32;\n"
+           "@p st.shared.b32 [box], 0;\nbar.sync 0;\n@r bra $other;\n" +
+           before + "bar.arrive 1, 64;\n" + behind +
+           "ret;\n$other:\nbar.sync 1, 64;\nld.shared.b32 v, [box];\nret;\n}\n";
+  };
+  const std::string write = "@p st.shared.b32 [box], 9;\n";
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(run(load(text(write, ""), "k"), 1, 64, 0, 0ull), CUDA_SUCCESS) << finding();
+    EXPECT_EQ(run(load(text("", "ld.shared.b32 v, [box];\n"), "k"), 1, 64, 0, 0ull), CUDA_SUCCESS) << finding();
+    for (const std::string& race : {text("", write), text("", "bar.warp.sync 0xffffffff;\n" + write)}) {
+      EXPECT_EQ(run(load(race, "k"), 1, 64, 0, 0ull), CUDA_ERROR_LAUNCH_FAILED) << race;
+      EXPECT_THAT(finding(), HasSubstr(kRace));
+      TearDown();
+      SetUp();
+    }
+  }
+}
+
+// What warp 1 did before its wait is not ordered before what warp 0, which only arrives, does behind its arrival.
+TEST_F(MutantTest, AnArrivalIsNoWait) {
+  const std::string text =
+      ptx_header() +
+      ".visible .entry k(.param .u64 to) {\n.reg .pred p, q, r;\n.reg .b32 i, v;\n.shared .align 4 .b8 box[4];\n"
+      "mov.u32 i, %tid.x;\nsetp.eq.u32 p, i, 0;\nsetp.eq.u32 q, i, 40;\nsetp.ge.u32 r, i, 32;\n"
+      "@p st.shared.b32 [box], 0;\nbar.sync 0;\n@r bra $other;\nbar.arrive 1, 64;\nbar.warp.sync 0xffffffff;\n"
+      "@p ld.shared.b32 v, [box];\nret;\n"
+      "$other:\n@q st.shared.b32 [box], 1;\nbar.sync 1, 64;\nret;\n}\n";
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(run(load(text, "k"), 1, 64, 0, 0ull), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_THAT(finding(), HasSubstr(kRace));
+    TearDown();
+    SetUp();
+  }
+}
+
+// An atomic access does not hide a plain one of the same thread before it.
+TEST_F(MutantTest, RacesOfPlainAndAtomicAccesses) {
+  const auto text = [](const std::string& body) {
+    return ptx_header() +
+           ".visible .entry k(.param .u64 to) {\n.reg .pred p, q;\n.reg .b32 i, b, v, w;\n.reg .b64 to;\n"
+           ".shared .align 4 .b8 box[4];\nmov.u32 i, %tid.x;\nmov.u32 b, %ctaid.x;\nsetp.eq.u32 p, i, 0;\n"
+           "setp.eq.u32 q, b, 0;\nld.param.u64 to, [to];\n" +
+           body + "ret;\n}\n";
+  };
+  struct Case {
+    std::string body;
+    unsigned blocks, threads;
+    const char* finding;  ///< empty if there is none
+  };
+  const char* const global = "race in global memory";
+  const std::string zero = "@p st.shared.b32 [box], 0;\n", add = "atom.shared.add.u32 v, [box], 1;\n";
+  const std::string own = "mad.wide.u32 to, b, 4, to;\n", add_global = "atom.global.add.u32 v, [to], 1;\n";
+  const std::string next = "ld.global.u32 w, [to+4];\nadd.u32 v, v, w;\n", first = "ld.global.u32 v, [to];\n";
+  for (const Case& c : {
+           Case{zero + add, 1, 32, kRace},
+           Case{zero + add, 1, 64, kRace},
+           Case{zero + "bar.sync 0;\n" + add, 1, 64, ""},
+           Case{zero + "bar.warp.sync 0xffffffff;\n" + add, 1, 32, ""},
+           Case{zero + "bar.warp.sync 0xffffffff;\n" + add, 1, 64, kRace},
+           Case{zero + "bar.sync 0;\n" + add + "bar.sync 0;\n" + zero + "bar.sync 0;\n" + add, 1, 64, ""},
+           Case{"@q st.global.u32 [to], 0;\n" + add_global, 2, 1, global},
+           Case{"@q ld.global.u32 v, [to];\n" + add_global, 2, 1, global},
+           Case{"ld.volatile.global.u32 v, [to];\n" + add_global, 3, 1, ""},
+           Case{own + first + next + "st.global.u32 [to], v;\n", 2, 1, global},
+           Case{own + first + next + "st.global.u32 [to], v;\n", 3, 1, global},
+           Case{own + first + "st.global.u32 [to], v;\n" + add_global, 3, 1, ""},
+           Case{first + "@!q bra $end;\nst.global.u32 [to+16], v;\n$end:\n", 3, 1, ""},
+       }) {
+    for (int i = 0; i < 6; ++i) {
+      const CUdeviceptr to = upload(std::vector<uint32_t>(8));
+      const CUresult result = run(load(text(c.body), "k"), c.blocks, c.threads, 0, to);
+      EXPECT_EQ(result, *c.finding ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS) << c.body << finding();
+      if (*c.finding) {
+        // A lane that comes before the first one may meet a word that nobody has written.
+        EXPECT_THAT(finding(), ::testing::AnyOf(HasSubstr(c.finding), HasSubstr("nobody wrote these bytes before")))
+            << c.body;
+      }
+      TearDown();
+      SetUp();
+    }
+  }
+}
+
 // The lanes of a warp arrive at a barrier together, except for one without .aligned.
 TEST_F(MutantTest, LanesAtDifferentBarriers) {
   const auto text = [](const std::string& kind) {
