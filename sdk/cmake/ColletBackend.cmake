@@ -16,8 +16,10 @@ function(collet_add_backend name)
   set_target_properties(${target} PROPERTIES PREFIX lib C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${exports}")
   # The installed library has the RUNPATH that it is linked with. Where the installation changes it, CMake pads the first one with
-  # empty elements, and these stand for the working folder of whoever loads the library.
+  # empty elements, and these stand for the working folder of whoever loads the library. The libraries that it needs are looked
+  # for beside it and in lib, where a wheel has them, and then where they were linked from.
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
+  set_property(TARGET ${target} PROPERTY INSTALL_RPATH "$ORIGIN" "$ORIGIN/../.." ${CMAKE_INSTALL_RPATH})
   target_link_options(${target} PRIVATE "-Wl,--version-script,${exports}" -Wl,--exclude-libs,ALL)
   if(NOT CMAKE_C_STANDARD)
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON)

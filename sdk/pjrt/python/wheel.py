@@ -151,6 +151,36 @@ def companions(files, fallback):
     return dict(sorted(found.items()))
 
 
+def folders_of(path_list, folder):
+    """Yields the folders of a RUNPATH that are in the wheel, for a library in `folder`."""
+    for element in filter(None, path_list.split(":")):
+        if element.startswith(("$ORIGIN", "${ORIGIN}")):
+            yield os.path.normpath(folder + re.sub(r"^\$(ORIGIN|{ORIGIN})", "", element))
+
+
+def check_reach(start, libraries):
+    """Fails if the loader will not find the libraries that `start` needs in the wheel, whose `libraries` are {name in the package: path}.
+    Like the loader, takes what is loaded already, and otherwise looks into the folders of the RUNPATH of the library that needs it, or
+    into those of RPATHs, which count for what the library needs, too."""
+    loaded, queue = set(), [(start, [])]
+    for name, inherited in queue:  # grows meanwhile
+        dynamic = readelf("-d", libraries[name])
+        folder = os.path.dirname(name)
+        run_path, old_path = (re.search(rf"\({tag}\).*\[(.*)\]", dynamic) for tag in ("RUNPATH", "RPATH"))
+        inherited = [*(folders_of(old_path[1], folder) if old_path and not run_path else ()), *inherited]
+        reached = list(folders_of(run_path[1], folder)) if run_path else inherited
+        for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+            if needed in loaded or needed.startswith((*SYSTEM, "libcollet")):
+                continue
+            if found := next((f"{where}/{needed}" for where in reached if f"{where}/{needed}" in libraries), None):
+                loaded.add(needed)
+                queue.append((found, inherited))
+                continue
+            origin = "$ORIGIN" if folder == "lib" else "$ORIGIN/" + os.path.relpath("lib", folder)
+            fail(f"{os.path.basename(name)} needs {needed}, which the wheel holds, but the loader will not find it there; "
+                 f"link {os.path.basename(name)} with -Wl,-rpath,'{origin}'")
+
+
 def llvm_message(paths, fallback):
     """Returns a message that says why `paths`, which need the shared LLVM, cannot be put into a wheel, and how to avoid that."""
     message = (f"{', '.join(path.name for path in paths)} needs the shared LLVM, which a wheel does not hold; "
@@ -208,10 +238,12 @@ def library_files(options, vendors, backends):
         libraries[lapack.name] = lapack
     fallback = backends[-1] if vendors and backends[-1] != vendors else None
     libraries |= companions([*libraries.values(), *backends], fallback)
-    for name, path in libraries.items():
-        yield f"lib/{name}", path
+    files = {f"lib/{name}": path for name, path in libraries.items()}
+    files |= {f"lib/collet/backends/{path.name}": path for path in backends}
     for path in backends:
-        yield f"lib/collet/backends/{path.name}", path
+        if not path.resolve().is_relative_to(options.build.resolve()):  # it is not Collet's own
+            check_reach(f"lib/collet/backends/{path.name}", files)
+    yield from files.items()
 
 
 def binaries(options, vendors, backends):

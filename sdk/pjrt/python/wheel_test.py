@@ -2,16 +2,20 @@
 """Tests of wheel.py that need no frontend. Usage: `wheel_test.py BUILD`, a build folder with the PJRT plugin and the interpreter."""
 import base64
 import hashlib
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import zipfile
 
 import wheel
 
-BUILD = pathlib.Path(sys.argv.pop(1))
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+FOREIGN = "COLLET_TEST_EMULATED" in os.environ  # the build is for another machine
 
 
 def pack(*options):
@@ -120,6 +124,81 @@ class WheelTest(unittest.TestCase):
         folder.mkdir(parents=True)
         (folder / "libx.so").write_bytes(b"")
         self.assertEqual(wheel.library(self.folder, "libx.so"), folder / "libx.so")
+
+    def compile(self, name, *options, text=""):
+        """Compiles a library in the folder; returns its path."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", f"-Wl,-soname,{path.name}", "-x", "c", "-", "-o", path, "-x", "none", *options],
+                       input=text, text=True, check=True)
+        return path
+
+    def install(self, backend):
+        """Puts the libraries of a wheel with the backend alone, Collet's own excepted, where the wheel would have them; returns the
+        installed backend, or the message of a refusal."""
+        target = self.folder / f"installed_{backend.stem}"
+        options = types.SimpleNamespace(build=BUILD)
+        try:
+            files = dict(wheel.library_files(options, backend, [backend]))
+        except SystemExit as end:
+            return None, str(end)
+        for name, path in files.items():
+            if not path.is_relative_to(BUILD):
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target / name)
+        return target / "lib/collet/backends" / backend.name, ""
+
+    def opens(self, backend):
+        """True if the backend can be opened where the libraries that it was linked with are gone."""
+        os.rename(self.folder / "opt", self.folder / "away")
+        done = subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL('{backend}')"], capture_output=True)
+        os.rename(self.folder / "away", self.folder / "opt")
+        return done.returncode == 0
+
+    @unittest.skipIf(FOREIGN or not shutil.which("cc"), "there is no C compiler for this machine")
+    def test_a_backend_finds_the_libraries_that_are_packed_for_it(self):
+        opt, packed = self.folder / "opt", "-Wl,-rpath,$ORIGIN/../.."
+        core = self.compile("opt/libdrvcore.so.1", text="int core(void) { return 1; }")
+        lost = self.compile("opt/libdrv.so.1", core, f"-Wl,-rpath,{opt}", text="int drv(void) { return 1; }")
+        found = self.compile("opt/libdrvgood.so.1", core, "-Wl,-rpath,$ORIGIN", text="int drv(void) { return 1; }")
+        entry = "int collet_backend_entry(void) { return 0; }"
+        for number, (libraries, rpath, refusal) in enumerate((
+                ([core], f"-Wl,-rpath,{opt}", "libcollet_backend_0.so needs libdrvcore.so.1, which the wheel holds"),
+                ([core], f"{packed}:{opt}", ""),
+                ([core], f"-Wl,-rpath,{opt}:${{ORIGIN}}/../..", ""),
+                ([lost], f"{packed}:{opt}", "link libdrv.so.1 with -Wl,-rpath,'$ORIGIN'"),
+                ([lost, core], f"{packed}:{opt}", ""),  # the second is loaded before the first asks for it
+                ([found], f"{packed}:{opt}", ""),
+                ([found], f"-Wl,--disable-new-dtags,-rpath,{opt}:$ORIGIN/../..", ""))):
+            backend = self.compile(f"libcollet_backend_{number}.so", *libraries, rpath, text=entry)
+            installed, message = self.install(backend)
+            self.assertEqual(bool(installed), not refusal, f"{number}: {message}")
+            self.assertIn(refusal, message)
+            if installed:
+                self.assertTrue(self.opens(installed), number)
+
+    @unittest.skipIf(FOREIGN or not shutil.which("cc") or not shutil.which("cmake"), "there is no C compiler for this machine, or no CMake")
+    def test_backends_of_the_cmake_package_look_into_the_wheel(self):
+        drv = self.folder / "opt/libdrv.so"
+        self.compile("opt/libdrv.so.1", text="int drv(void) { return 1; }")
+        drv.symlink_to("libdrv.so.1")
+        module = pathlib.Path(wheel.__file__).resolve().parents[2] / "cmake/ColletBackend.cmake"
+        project = self.folder / "project"  # in which libraries would not count as linked from elsewhere
+        project.mkdir()
+        (project / "acme.c").write_text("int drv(void);\n__attribute__((visibility(\"default\"))) int collet_backend_entry(void) { return drv(); }\n")
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(acme LANGUAGES C)\nadd_library(abi INTERFACE)\n"
+            f"add_library(collet::abi ALIAS abi)\ninclude({module})\n"
+            f"collet_add_backend(acme SOURCES acme.c DEPS {drv})\n")
+        build = self.folder / "build"
+        for command in (["cmake", "-S", project, "-B", build], ["cmake", "--build", build]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        backend = build / "libcollet_backend_acme.so"
+        self.assertIn(f"[$ORIGIN:$ORIGIN/../..:{self.folder}/opt]", wheel.readelf("-d", backend))
+        installed, message = self.install(backend)
+        self.assertTrue(installed, message)
+        self.assertTrue(self.opens(installed))
 
     def test_refusals(self):
         for options, message in ((("--option", "foo"), "'foo' is not KEY=VALUE"),
