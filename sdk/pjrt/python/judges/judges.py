@@ -149,8 +149,12 @@ def prepare(judges, folder, wheel):
         packages = [*JAX, *PYTEST, *(p for judge in judges if judge.environment == name for p in judge.packages)]
         home = folder / "environments" / name
         python = home / "bin" / "python"
-        if not python.is_file():
-            venv.create(home, with_pip=True)
+        # An environment that could not be finished has a Python, but no pip.
+        if not (home / "bin" / "pip").is_file():
+            try:
+                venv.create(home, with_pip=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise Unusable(f"the environment {home} could not be made ({error}); Debian: python3-venv") from None
         print(f"environment {name}: installing what is missing", flush=True)
         run_quietly([python, "-m", "pip", "install", "-q", *dict.fromkeys(packages)])
         if wheel:
@@ -396,7 +400,11 @@ def main():
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
     results, unusable = [], []
-    pythons = {judge.environment: options.python for judge in chosen} if options.python else prepare(chosen, options.output, options.wheel)
+    try:
+        pythons = {judge.environment: options.python for judge in chosen} if options.python else prepare(chosen, options.output, options.wheel)
+    except Unusable as error:
+        print(f"no suite can be run: {error}", file=sys.stderr, flush=True)
+        return 2
     for judge in chosen:
         try:
             source = options.sources.get(judge.name) or fetch(judge, options.output, pythons[judge.environment])

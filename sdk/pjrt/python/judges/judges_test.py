@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -175,6 +176,26 @@ class JudgesTest(unittest.TestCase):
         code, text, _ = self.run_judges("checks", "--fallback", "on")
         self.assertEqual(code, 2)
         self.assertIn("no report; the command ended with 1", text)
+
+    def test_an_environment_without_pip_is_made_again(self):
+        chosen = [judge for judge in judges.read_judges(self.folder / "table.toml").values() if judge.name == "one"]
+        home = self.folder / "out/environments/shared"
+
+        def create(where, pip=True, **_):
+            for name in ("python", "pip") if pip else ("python",):
+                (pathlib.Path(where) / "bin").mkdir(parents=True, exist_ok=True)
+                (pathlib.Path(where) / "bin" / name).write_text("")
+
+        with mock.patch.object(judges, "run_quietly"), contextlib.redirect_stdout(io.StringIO()):
+            # Without Debian's python3-venv the environment has a Python, but no pip.
+            failed = subprocess.CalledProcessError(1, "ensurepip")
+            with mock.patch.object(judges.venv, "create", side_effect=failed), self.assertRaisesRegex(judges.Unusable, "python3-venv"):
+                create(home, pip=False)
+                judges.prepare(chosen, self.folder / "out", None)
+            with mock.patch.object(judges.venv, "create", side_effect=create) as made:
+                for _ in range(2):
+                    self.assertEqual(judges.prepare(chosen, self.folder / "out", None), {"shared": str(home / "bin/python")})
+            made.assert_called_once()
 
     def test_wrong_arguments_are_named(self):
         code, text, _ = self.run_judges("two")
