@@ -444,9 +444,11 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (!report.cases.empty() && soak_case_seed(report.cases[0].name))
     return out +
            fmt::format(" in {:.1f} s: {} the soak test\n", report.seconds, report.conforms() ? "passes" : "fails");
-  const std::string_view verdict = report.from.empty() ? (report.conforms() ? "conforms" : "does not conform")
-                                   : report.conforms() ? "runs these programs"
-                                                       : "does not run these programs";
+  const bool good = report.conforms();
+  const std::string_view verdict = !report.from.empty() ? (good ? "runs these programs" : "does not run these programs")
+                                   : !good              ? "does not conform"
+                                   : report.whole       ? "conforms"
+                                                        : "conforms in the cases that were chosen";
   const size_t files = report.unread.size();
   const std::string unread =
       files == 0 ? "" : fmt::format("; {} {} not read", files, files == 1 ? "file was" : "files were");
